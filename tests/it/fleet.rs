@@ -1,4 +1,4 @@
-//! Between the requests of a gateway and its Redis, without one.
+//! The Redis client of a gateway, with a simulated Redis.
 
 mod alone;
 mod breaker;
@@ -36,18 +36,18 @@ pub const TIMEOUT: u64 = 20 * MILLISECOND;
 /// The secret that a worker proposes.
 pub const OWN: Seed = Seed { k0: 3, k1: 4 };
 
-/// One worker's client with its calls, on a clock that the test moves.
+/// A worker's client and its calls, with a clock that the test sets.
 pub struct Worker {
     pub client: Client,
     pub handle: Handle,
     pub calls: Rc<Calls>,
 }
 
-/// Calls of one worker; each is refused while there is a reason to.
+/// The calls of one worker. They fail while a reason is set.
 #[derive(Default)]
 pub struct Calls {
     pub fake: FakeCallout,
-    /// Calls that a test has looked at.
+    /// The number of calls that a test has read.
     seen: Cell<usize>,
 }
 
@@ -62,14 +62,14 @@ impl Callout for Calls {
 }
 
 impl Calls {
-    /// Calls made since this was last asked, with their tokens.
+    /// Calls since the previous read, with their tokens.
     pub fn fresh(&self) -> Vec<(u32, Call)> {
         let sent = self.fake.sent.borrow();
         let first = self.seen.replace(sent.len());
         (first as u32..).zip(sent[first..].iter().cloned()).collect()
     }
 
-    /// The one call made since.
+    /// The only call since the previous read.
     pub fn one(&self) -> (u32, Call) {
         let mut new = self.fresh();
         assert_eq!(new.len(), 1, "{new:?}");
@@ -81,7 +81,7 @@ impl Calls {
     }
 }
 
-/// What comes back on a call.
+/// The response to a call.
 #[derive(Debug, Clone)]
 pub struct Response {
     pub status: Option<u16>,
@@ -101,7 +101,7 @@ pub fn reset() -> Response {
 }
 
 impl Worker {
-    /// One more worker of the gateway that shares `data`.
+    /// Another worker of the gateway with this shared data.
     pub fn of(data: &Rc<FakeSharedData>) -> Worker {
         Worker::with(data, TIMEOUT)
     }
@@ -110,12 +110,12 @@ impl Worker {
         Worker::open(data, timeout, Parts::ONE)
     }
 
-    /// One whose Redis has parts.
+    /// A worker whose Redis has shards.
     pub fn of_parts(data: &Rc<FakeSharedData>, parts: Parts) -> Worker {
         Worker::open(data, TIMEOUT, parts)
     }
 
-    /// One that proposes another secret.
+    /// A worker that proposes another secret.
     pub fn with_secret(data: &Rc<FakeSharedData>, parts: Parts, own: Seed) -> Worker {
         Worker::propose(data, TIMEOUT, parts, own)
     }
@@ -126,7 +126,7 @@ impl Worker {
 
     fn propose(data: &Rc<FakeSharedData>, timeout: u64, parts: Parts, own: Seed) -> Worker {
         let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default(), parts };
-        // Each has another one, in place of a random one.
+        // Unique, in place of a random number.
         static NUMBER: AtomicU64 = AtomicU64::new(77);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let client = Client::new(way, "test", data.clone(), own, number);
@@ -147,19 +147,19 @@ impl Worker {
         Some(completed)
     }
 
-    /// Asks, and sends what can be sent.
+    /// Asks about one caller, and makes the call if possible.
     pub fn ask(&mut self, caller: u64, now: u64) -> u64 {
         self.ask_for(vec![charge(caller)], now)
     }
 
-    /// Asks about as many rules.
+    /// Asks about this number of rules.
     pub fn ask_for(&mut self, charges: Vec<Charge>, since: u64) -> u64 {
         let questions = charges.into_iter().map(Question::Rule).enumerate();
         let questions = questions.map(|(rule, question)| (Target::Rule(rule), question)).collect();
         self.client.ask(0, questions, since, &mut self.handle)
     }
 
-    /// Whether every part can be relied upon.
+    /// Returns true if every shard is available.
     pub fn is_together(&self) -> bool {
         self.handle.away() == 0
     }
@@ -168,12 +168,12 @@ impl Worker {
         self.client.next(now, &self.handle)
     }
 
-    /// Something is to be done.
+    /// Queues an operation.
     pub fn send(&mut self, operation: Operation) {
         self.handle.add(operation);
     }
 
-    /// Lets the first call of this worker fail, so that the gateway is alone.
+    /// Fails the first call of this worker, so that the gateway is in degraded mode.
     pub fn fail(&mut self, now: u64) {
         self.ask(1, now);
         self.work(now);
@@ -183,7 +183,7 @@ impl Worker {
     }
 }
 
-/// Both clocks, when one has ticked so often.
+/// Both clocks, after this number of ticks.
 pub fn at(now: u64) -> Now {
     Now { mono: now, wall: 1_700_000_000 * SECOND + now }
 }
@@ -205,7 +205,7 @@ pub fn charge(caller: u64) -> Charge {
     }
 }
 
-/// The tickets among what is told, with what became of their first questions.
+/// The tickets among the completions, with the results of their first questions.
 pub fn requests(told: Vec<Completion>) -> Vec<(u64, Settled)> {
     let request = |told| match told {
         Completion::Request(ticket, pending) => {

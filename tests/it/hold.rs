@@ -1,4 +1,4 @@
-//! The requests that wait in a worker.
+//! The held requests of a worker.
 
 pub mod model;
 
@@ -15,7 +15,7 @@ use std::rc::Rc;
 const ANN: Line = Line { rule: 0, key: Key { hash: 1, second_hash: 1 }, plan: 0 };
 const BOB: Line = Line { rule: 0, key: Key { hash: 2, second_hash: 2 }, plan: 0 };
 
-/// A queue in which request `stream` waits until ten times that instant, in the line given.
+/// A queue with these lines. Request `stream` waits until ten times its number.
 fn queue(lines: &[Option<Line>]) -> Queue {
     let mut queue = Queue::default();
     for (stream, line) in (1..).zip(lines) {
@@ -25,11 +25,11 @@ fn queue(lines: &[Option<Line>]) -> Queue {
 }
 
 thread_local! {
-    /// What comes back in this test.
+    /// The cancelled charges of this test.
     static FREED: Rc<Freed> = Rc::default();
 }
 
-/// Its place is numbered like its instant.
+/// The receipt of its charge equals its instant.
 fn held(until: u64, line: Option<Line>) -> Held {
     let Line { rule, key, plan } = line.unwrap_or(ANN);
     let settlement = Settlement { receipt: until, since: 0, reserved: 1, used: 0 };
@@ -38,7 +38,7 @@ fn held(until: u64, line: Option<Line>) -> Held {
     Held { until, line, place, permit: Permit::NONE, report: Report::default() }
 }
 
-/// Who leaves at which instant.
+/// The instants of all departures.
 fn departures(mut queue: Queue) -> Vec<(u64, u32)> {
     let mut all = Vec::new();
     while let Some(until) = queue.next() {
@@ -48,7 +48,7 @@ fn departures(mut queue: Queue) -> Vec<(u64, u32)> {
     all
 }
 
-/// Who goes on by now.
+/// The next request with a turn by `now`.
 fn release(queue: &mut Queue, now: u64) -> Option<u32> {
     let (stream, permit) = queue.release(now)?;
     permit.finish(End::Served);
@@ -56,7 +56,8 @@ fn release(queue: &mut Queue, now: u64) -> Option<u32> {
     Some(stream)
 }
 
-/// The number of the one place that comes back when a client leaves; `None` if it does not wait.
+/// The number of the only queue position that is returned when a client leaves. `None` if the
+/// request was not held.
 fn leave(queue: &mut Queue, stream: u32) -> Option<u64> {
     let permit = queue.leave(stream)?;
     permit.finish(End::Left);
@@ -79,7 +80,7 @@ fn each_leaves_at_its_turn_and_those_of_one_instant_as_they_came() {
 fn whoever_is_behind_moves_up_by_one() {
     for gone in 1..=4 {
         let mut queue = queue(&[Some(ANN); 4]);
-        // It is always the last place that nobody needs any more.
+        // The last position always becomes free.
         assert_eq!(leave(&mut queue, gone), Some(40));
         let others: Vec<u32> = (1..=4).filter(|&stream| stream != gone).collect();
         let expected: Vec<(u64, u32)> = (1..).map(|n| n * 10).zip(others).collect();
@@ -137,7 +138,7 @@ fn a_random_crowd_loses_nobody() {
             }
         }
         let mut left: Vec<(u64, u32)> = departures(queue);
-        // Nobody waits longer than before, and within a line all keep their order.
+        // No request waits longer than before, and each line keeps its order.
         assert!(left.iter().all(|(until, stream)| *until <= u64::from(*stream) * 10));
         for line in [Some(ANN), Some(BOB), None] {
             let of_line =
@@ -150,8 +151,8 @@ fn a_random_crowd_loses_nobody() {
     }
 }
 
-/// Requests of several lines and engines come, go on and leave; what a client that leaves gives back is given
-/// out again, as stores do.
+/// Requests of several lines and engines arrive, are released and leave. Returned positions are
+/// reused, as in stores.
 #[test]
 fn it_does_what_the_simple_model_does() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
@@ -189,7 +190,7 @@ fn it_does_what_the_simple_model_does() {
     assert!(left > 5_000, "too tame: {left} left");
 }
 
-/// Whoever could go before another one in its line takes a place of its own there.
+/// A request that may leave earlier than others in its line has a separate position.
 #[test]
 fn who_comes_later_and_may_go_earlier_goes_earlier() {
     let mut queue = queue(&[Some(ANN); 3]);
@@ -198,7 +199,7 @@ fn who_comes_later_and_may_go_earlier_goes_earlier() {
     assert_eq!(departures(queue), [(10, 2), (15, 4), (20, 3)]);
 }
 
-/// In linear time for each of them this took minutes without optimisation.
+/// With linear time per request this took minutes without optimisation.
 #[test]
 fn a_crowd_may_leave_at_once() {
     const CROWD: u32 = 200_000;

@@ -1,4 +1,4 @@
-//! Hot keys against an oracle that remembers every request.
+//! Hot keys, checked by an oracle that remembers every request.
 
 mod crowd;
 mod law;

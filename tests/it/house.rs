@@ -1,4 +1,5 @@
-//! What holds for every file of the source: its names, and where `unsafe` may stand; and for every shipped listener.
+//! Rules for every file of the source: its names, and the places of `unsafe`; and for every shipped
+//! listener.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -41,7 +41,7 @@ fn a_header() {
     assert_eq!(with(&["bob", "eve"]), Err(Found::Repeated));
     assert_eq!(with(&["bob", "bob"]), Err(Found::Repeated));
     assert_eq!(with(&["", "bob"]), Err(Found::Repeated));
-    // HTTP/2 leaves spaces on, which the upstream takes off.
+    // HTTP/2 preserves spaces, which the upstream strips.
     for spaced in [" \tbob ", "bob ", " bob", "bob\t"] {
         assert_eq!(with(&[spaced]).unwrap(), b"bob", "{spaced:?}");
     }
@@ -67,7 +67,7 @@ fn a_cookie() {
     assert_eq!(with(&["sid=1; sid=2"]), Err(Found::Repeated));
     assert_eq!(with(&["sid=1", "sid=2"]), Err(Found::Repeated));
     assert_eq!(with(&["a=1", "sid=2"]).unwrap(), b"2");
-    // One session, however it is spelled.
+    // One session in any spelling.
     for spelling in ["sid=\"ab c\"", "sid=ab%20c", "sid=ab+c", "x; sid=%61b%2Bc", "sid=ab c\t"] {
         assert_eq!(with(&[spelling]).unwrap(), b"ab c", "{spelling}");
     }
@@ -154,7 +154,7 @@ fn a_claim_of_an_unverified_token() {
     assert_eq!(with(&token(r#"{"sub":42}"#)).unwrap(), b"42");
     assert_eq!(with(&token(r#"{"sub":"bob"}"#).replace("Bearer", "bEARER")).unwrap(), b"bob");
     assert_eq!(with(&token(r#"{"sub":"bob"}"#).replace("Bearer ", " Bearer  ")).unwrap(), b"bob");
-    /// Most bytes of claims that are read.
+    /// Maximum number of bytes of claims.
     const LONGEST: usize = 12_288;
     let claims_of = |bytes: usize| {
         let claims = r#"{"sub":"bob","p":""}"#;
@@ -215,7 +215,7 @@ fn metadata_and_peer() {
     assert!(build("peer", text("name"), &[]).is_none());
 }
 
-/// What a source says of itself: whether callers choose the value, and which header holds nothing but it.
+/// A source reports whether clients choose its value, and the header that contains only this value.
 #[test]
 fn a_source_says_whose_word_it_takes() {
     let unverified = ("unverified", Tree::Bool(true));

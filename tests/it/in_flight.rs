@@ -1,4 +1,5 @@
-//! Requests in flight: never more than the limit, and whoever fits is let in, whatever becomes of them.
+//! Requests in flight: never more than the limit, and a request that fits is admitted, for all
+//! outcomes of others.
 
 mod config;
 mod holders;

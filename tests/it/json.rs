@@ -1,4 +1,4 @@
-//! One member of a JSON object, with serde_json as the judge of what JSON is.
+//! One member of a JSON object, compared with serde_json.
 
 use diana_policy::json::member;
 use fastrand::Rng;
@@ -52,7 +52,7 @@ fn text_and_whole_numbers() {
     ] {
         assert_eq!(text(json).as_deref(), wanted, "{json}");
     }
-    // Text is UTF-8. Other members are not looked at.
+    // Text must be UTF-8. Other members are not validated.
     assert_eq!(member(b"{\"sub\":\"\xff\xfe\"}", "sub"), None);
     assert_eq!(member(b"{\"a\":\"\xff\",\"sub\":\"bob\"}", "sub").unwrap(), b"bob");
     let nested = "[".repeat(100_000);
@@ -75,7 +75,7 @@ fn whatever_is_json_is_understood_and_nothing_else_traps() {
             json[place] = *random.choice(b"\"\\{}[],:u0 ").unwrap();
         }
         let found = member(&json, "sub");
-        // serde_json keeps only the last of equal keys, as asked for here.
+        // serde_json keeps only the last of equal keys, as required here.
         let Ok(Value::Object(object)) = serde_json::from_slice(&json) else { continue };
         let wanted = match object.get("sub") {
             Some(Value::String(text)) => Some(text.clone()),

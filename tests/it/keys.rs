@@ -20,7 +20,7 @@ fn parts_sources_and_seeds_make_a_difference() {
         hash(1, &[(1, "abc")]),
         hash(2, &[(0, "abc")]),
         hash(1, &[(0, "abc"), (0, "")]),
-        // Values that spell the source, and the length, of another part.
+        // Values that contain the encoding of another part's source and length.
         hash(1, &[(0, "ab\0\0\0\0\0\0\0\0c")]),
         hash(1, &[(0, "ab\0\0\0\0\0\0\0\0\u{1}\0\0\0\0\0\0\0c")]),
     ];
@@ -34,6 +34,6 @@ fn a_hash_is_the_same_on_every_machine() {
     assert_eq!(hash(1, &[(0, "abc")]), hash(1, &[(0, "abc")]));
     let mut public = KeyHasher::public();
     public.part(0, b"abc");
-    // Workers of different builds choose the same callers by it.
+    // Workers of different builds select the same callers by it.
     assert_eq!(public.finish().hash, 14_261_797_885_008_745_417);
 }

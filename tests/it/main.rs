@@ -1,4 +1,4 @@
-//! Tests of the core, natively and without a host.
+//! Native tests of the crates, without a host.
 
 mod address;
 mod algorithms;

@@ -1,4 +1,4 @@
-//! What the operator is told that callers take, held against what is allocated.
+//! The reported memory of callers, compared with the allocated memory.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -18,10 +18,10 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
 use crate::allocated;
 
-/// What the host needs for a value beside the value itself.
+/// The host's overhead per value in bytes.
 const HOST: u64 = 192;
 
-/// Shared data that knows what itself has allocated.
+/// Shared data that records its own allocations.
 #[derive(Default)]
 struct Shared {
     data: FakeSharedData,
@@ -48,7 +48,7 @@ impl SharedData for Shared {
     }
 }
 
-/// A rule of many callers, each of whom comes three times; what that takes, and what it was said to take.
+/// A rule with many callers of three requests each. Returns the taken and the reported memory.
 fn flood(rule: &str, keys: u64, callers: u64) -> (Memory, Memory) {
     let text = format!("keys: {keys}\nlimits: [{{Url: /, rules: [{{{rule}}}]}}]");
     let policy = crate::config::policy(&text);
@@ -56,7 +56,7 @@ fn flood(rule: &str, keys: u64, callers: u64) -> (Memory, Memory) {
     (taken(policy, callers), said)
 }
 
-/// The memory that callers take with three requests each.
+/// The memory of callers with three requests each.
 fn taken(policy: Policy, callers: u64) -> Memory {
     let shared = Rc::new(Shared::default());
     let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
@@ -64,7 +64,7 @@ fn taken(policy: Policy, callers: u64) -> Memory {
     let mut now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
     let before = allocated::bytes();
     for caller in 0..callers {
-        // The last one comes after everything was seen to.
+        // The last one arrives after all maintenance.
         if caller % 1000 == 0 || caller + 1 == callers {
             now = now.later(SECOND / 10);
             engine.tidy(now);
@@ -77,7 +77,7 @@ fn taken(policy: Policy, callers: u64) -> Memory {
     Memory { worker, shared: shared.bytes() }
 }
 
-/// What stands in a rule beside its numbers, and how many callers fill the memory of which parts.
+/// Further keys of a rule, the number of callers in the flood, and the memory that they fill.
 const RULES: [(&str, u64, Full); 13] = [
     ("algo: W, scope: local", 8_000, Full::Worker),
     ("algo: SW, slices: 60, scope: local", 8_000, Full::Worker),
@@ -98,7 +98,7 @@ const RULES: [(&str, u64, Full); 13] = [
     ),
 ];
 
-/// What a flood is to fill.
+/// The memory that a flood must fill.
 #[derive(Clone, Copy, PartialEq)]
 enum Full {
     Worker,
@@ -113,7 +113,8 @@ fn callers_take_what_was_said_and_no_more() {
         for keys in [1, rng.u64(2..16), rng.u64(100..1000)] {
             let rule = format!("actor: account, unit: day, rpu: 1, {rule}");
             let (taken, said) = flood(&rule, keys, callers);
-            // An engine has some memory for whoever comes, and shared data a value or two for the whole rule.
+            // An engine has some memory for new callers, and shared data one or two values per
+            // rule.
             let most = said.worker + said.worker / 100 + 4096;
             let is_enough = taken.worker <= most && taken.shared <= said.shared + 512;
             assert!(is_enough, "{taken:?} of {said:?} with {keys} keys: {rule}");
@@ -125,7 +126,7 @@ fn callers_take_what_was_said_and_no_more() {
     }
 }
 
-/// Callers of one of many rules take no more of a worker than that rule's part.
+/// Callers of one of many rules take no more of a worker than that rule's share.
 #[test]
 fn rule_among_many_remembers_its_part_of_callers() {
     let entry = |path: String| {
@@ -148,7 +149,7 @@ fn rule_among_many_remembers_its_part_of_callers() {
     }
 }
 
-/// However many are refused between two looks at what is to be passed on.
+/// For any number of refusals between two reports.
 #[test]
 fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
     const KEYS: usize = 4096;
@@ -168,7 +169,7 @@ fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
     assert!(taken.abs_diff(said) < 1024, "{taken} of {said}");
 }
 
-/// What workers remember of callers is divided among rules, so that there is room to count them.
+/// The cache of callers in workers is divided among rules, with room to count them.
 #[test]
 fn newcomers_of_many_rules_are_counted_exactly() {
     let rules = |count: usize, scope: &str| {

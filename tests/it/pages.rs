@@ -1,4 +1,5 @@
-//! What pages of the book say: every metric, header and field has its row, and every example of rules is valid.
+//! The pages of the book: every metric, header and field has its row, and every example of rules is
+//! valid.
 
 mod fields;
 mod metrics;
@@ -8,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 const PAGE: &str = include_str!("../../docs/reference/answers.md");
 
-/// What stands in backticks in the first cells of a table, row by row; the table is told by its head.
+/// The text in backticks in the first cells of a table, row by row. The head identifies the table.
 fn first_cells(head: &str) -> Vec<Vec<&'static str>> {
     let (_, table) = PAGE.split_once(&format!("\n{head}\n")).expect(head);
     let rows = table.lines().take_while(|line| line.starts_with('|')).skip(1);
@@ -30,7 +31,8 @@ fn every_page() -> Vec<PathBuf> {
     pages
 }
 
-/// A whole document of an example, which may show a part; nothing if it is Envoy's or another program's.
+/// A complete document for an example, which may be an extract. `None` if it belongs to Envoy or
+/// another program.
 fn document(example: &str) -> Option<String> {
     let first = example.trim_start().lines().find(|line| !line.starts_with('#'))?;
     let indented = example.replace('\n', "\n    ");

@@ -1,4 +1,4 @@
-//! Which entries cover a path, however it is spelled.
+//! The entries that cover a path in any spelling.
 
 mod escapes;
 mod law;
@@ -16,15 +16,15 @@ fn index(urls: &[(&str, bool)]) -> PathIndex {
     PathIndex::new(prefixes.iter().map(std::slice::from_ref))
 }
 
-/// The entries that cover a path, in their order.
+/// The entries that cover a path, in order.
 fn covering(index: &PathIndex, path: &str) -> Vec<usize> {
-    // What was found before must not matter.
+    // Earlier hits must not matter.
     let mut hits = vec![7];
     index.covering(Path::of(path.as_bytes()), &mut hits);
     hits
 }
 
-/// A path of odd pieces, made to meet `/hello`, `/a/hello` and the like.
+/// A path of unusual pieces that may match `/hello`, `/a/hello` and similar paths.
 fn spelling(random: &mut Rng) -> String {
     const NAMES: [&str; 12] =
         ["hello", "a", "b", "hello", "a", "b", "h%65llo", "HELLO", "%61", "c", "..", ".."];
@@ -69,10 +69,10 @@ fn spellings_of_a_path() {
         "/%2e%2e/share/qq",
         "/share%3Bx/qq",
         "share/qq",
-        // Whoever resolves nothing.
+        // For readers that resolve nothing.
         "/share/qq/..",
         "/share/qq/../..",
-        // Whoever decodes no slashes, or cuts no parameters.
+        // For readers that decode no slashes, or cut no parameters.
         "/share/qq/..%2fx",
         "/share/qq/..%5cx",
         "/share/qq/.%2e;/x",
@@ -82,10 +82,10 @@ fn spellings_of_a_path() {
         "/share/x;%2fy/../qq",
         "/share/x%2fy%5cz/../qq",
         "/share/..;/../share/qq",
-        // Whoever resolves dots before it decodes.
+        // For readers that resolve dots before they decode.
         "/share/%2e%2e/../qq",
         "/share/..;/../qq",
-        // Whoever merges slashes before it resolves dots, or does not.
+        // For readers that merge slashes before they resolve dots, or do not merge them.
         "/share/x//../qq",
         "/share/x//../../qq",
     ] {
@@ -138,10 +138,10 @@ fn a_path_with_too_many_readings_falls_under_every_entry() {
     let index = index(&urls);
     let odd = "/x%2fy/..;".repeat(500) + "/..".repeat(500).as_str();
     assert_eq!(covering(&index, &odd), [2, 1, 0]);
-    // A long path with many marks, as links within links have them, is still told.
+    // A long path with many marks, as in nested links, is within the bound.
     let link = "/c/https%3A%2F%2Fexample.com".to_owned() + &"%2Fa%20b;c".repeat(200) + "/x/../d";
     assert_eq!(covering(&index, &link), [2]);
-    // Names beyond a configured path do not matter any more once nothing leads up again.
+    // Names below a configured path no longer matter when no later segment leads up.
     let settled = "/x/..".repeat(20) + "/c" + &"%2Fa%20b;c".repeat(500);
     assert_eq!(covering(&index, &settled), [2]);
     let wandering = "/c".to_owned() + &"/a%2fb/x;y".repeat(20) + &"/..".repeat(10);
@@ -205,7 +205,7 @@ fn entries_cover_whole_segments_shortest_first() {
     assert_eq!(covering("/sample"), [1, 6, 2, 3, 5]);
     assert_eq!(covering("/SAMPLE/x"), [1, 6, 3]);
     assert_eq!(covering("/sample/deep/er"), [1, 6, 2, 3, 5, 0]);
-    // The index finds what the prefixes themselves say.
+    // The index agrees with the prefixes themselves.
     for path in ["/", "/a", "/sample", "/sampl", "/sAmple/deep", "/sample/deep", "/other/x/y/z"] {
         let mut said: Vec<usize> =
             (0..urls.len()).filter(|&at| prefixes[at].covers(path.as_bytes())).collect();

@@ -1,4 +1,4 @@
-//! A request that asks about several things waits for all of them.
+//! A request with several questions waits for all of them.
 
 use diana_policy::time::Now;
 use diana_redis::pending::{Pending, Settled};

@@ -1,4 +1,4 @@
-//! Callers who have other plans at other times, under every algorithm.
+//! Callers with plans that change over time, under every algorithm.
 
 mod fleet;
 mod law;

@@ -1,4 +1,4 @@
-//! What a JSON pointer leads to, with serde_json as the judge.
+//! Values at JSON pointers, compared with serde_json.
 
 use diana_policy::json::pointed;
 use fastrand::Rng;
@@ -112,7 +112,7 @@ fn name(random: &mut Rng) -> String {
         .collect()
 }
 
-/// The way to some value, which may be lost on it.
+/// A random pointer, which may lead nowhere.
 fn pointer(random: &mut Rng, value: &Value) -> String {
     let step = match value {
         Value::Array(items) => random.usize(0..=items.len()).to_string(),

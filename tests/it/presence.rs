@@ -1,4 +1,5 @@
-//! A condition on presence and an actor with the same source agree on whether a request has a value.
+//! A condition on presence and an actor with the same source agree on whether a request has a
+//! value.
 
 use diana_policy::port::Property;
 use diana_policy::tree::Tree;
@@ -10,8 +11,8 @@ use kit::fake::FakeRequest;
 
 const PATH: [&str; 4] = ["metadata", "filter_metadata", "space", "k"];
 
-/// Values of metadata in the form in which Envoy hands them over, and whether they are present. `null`, which it cannot hand
-/// over, is like no value.
+/// Values of metadata in Envoy's encoding, and whether they are present. `null`, which has no
+/// encoding, is like an absent value.
 const FORMS: &[(&[u8], bool)] = &[
     (b"", false),
     (b"gold", true),
@@ -30,14 +31,15 @@ const FORMS: &[(&[u8], bool)] = &[
     (b"\x01\0\0\0\x01\0\0\0\0\0\0\0a\0", true),
     (b"\x01\0\0\0\xff\xff\xff\xff\xff\xff\xff\xff\0\0", true),
     (b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\0", true),
-    // Mappings, which have no order: `{"a": "x"}`, `{"a": "x", "b": true}`, `{"a": []}`, `{"": "x"}`.
+    // Mappings, which have no order: `{"a": "x"}`, `{"a": "x", "b": true}`, `{"a": []}`, `{"":
+    // "x"}`.
     (b"\x01\0\0\0\x01\0\0\0\x01\0\0\0a\0x\0", false),
     (b"\x02\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0\x01\0\0\0a\0x\0b\0\x01\0", false),
     (b"\x01\0\0\0\x01\0\0\0\x04\0\0\0a\0\0\0\0\0\0", false),
     (b"\x01\0\0\0\0\0\0\0\x01\0\0\0\0x\0", false),
 ];
 
-/// A list, as Envoy hands it over.
+/// A list in Envoy's encoding.
 fn list(items: &[&[u8]]) -> Vec<u8> {
     let mut list = (items.len() as u32).to_le_bytes().to_vec();
     for item in items {
@@ -136,7 +138,7 @@ fn list_with_a_mapping_in_it_is_absent() {
     let is_present =
         |value: &[u8]| agree("metadata", &FakeRequest::get("/").property(&PATH, value), true);
     for (value, is_whole) in FORMS {
-        // An empty list or mapping is an item like any other.
+        // An empty list or mapping is an ordinary item.
         let is_whole = *is_whole || matches!(value, [] | [0, 0, 0, 0]);
         let mut nested = value.to_vec();
         for _ in 0..100 {
@@ -144,7 +146,7 @@ fn list_with_a_mapping_in_it_is_absent() {
             assert_eq!(is_present(&nested), is_whole, "{value:?}");
         }
     }
-    // Deeper than a stack goes.
+    // Deeper than any stack.
     let mut nested = Vec::new();
     while nested.len() < 60_000 {
         nested = list(&[&nested]);

@@ -1,5 +1,5 @@
-//! Rules from a configuration centre: several workers, one shared memory, and a centre that may do
-//! anything.
+//! Rules from a configuration server: several workers, one shared memory, and a server with
+//! arbitrary behaviour.
 
 mod answers;
 mod asking;
@@ -17,46 +17,46 @@ use std::collections::HashMap;
 const MILLISECOND: u64 = 1_000;
 const SECOND: u64 = 1_000_000;
 const EVERY: u64 = 10 * SECOND;
-/// How long the centre takes.
+/// The response time of the server.
 const LATENCY: u64 = 20 * MILLISECOND;
-/// How long a call may take at most.
+/// The timeout of a call.
 const TIMEOUT: u64 = SECOND;
 
 const LOCAL: &str = "limits: []\nremote: {cluster: centre, path: /rules}";
 
-/// A document whose only rule has this name.
+/// A document with a single rule of this name.
 fn document(name: &str) -> String {
     format!("limits: [{{Url: /, rules: [{{name: {name}, actor: all, unit: day, rpu: 5}}]}}]")
 }
 
-/// What the centre does.
+/// The behaviour of the server.
 #[derive(Debug, Clone, PartialEq)]
 enum Centre {
     Serves(String),
     Says(u16),
     BreaksOff,
-    /// Envoy answers instead when time is over.
+    /// Envoy responds after a timeout.
     IsSilent,
-    /// Nobody ever answers, not even Envoy.
+    /// There is no response, not even from Envoy.
     IsLost,
     CannotBeCalled,
 }
 
-/// A worker, and what became of it.
+/// A worker with its results.
 struct Worker {
     poller: Poller,
     callout: FakeCallout,
     answered: usize,
-    /// When the calls were made.
+    /// The instants of its calls.
     sent: Vec<u64>,
-    /// The name of the rule in force.
+    /// The name of the current rule.
     rule: String,
     lines: Vec<String>,
     counts: HashMap<&'static str, usize>,
     in_force: i64,
 }
 
-/// A gateway in whose simulated time workers tick when they want to.
+/// A gateway in simulated time, with independently ticking workers.
 struct Gateway {
     now: u64,
     data: FakeSharedData,
@@ -92,7 +92,7 @@ impl Worker {
         self.take(outcome);
     }
 
-    /// Hands over what the centre says to the oldest call.
+    /// Delivers the server's response to the oldest call.
     fn answer(&mut self, status: Option<u16>, body: &str, now: u64, data: &FakeSharedData) {
         let fetch = || Some(body.as_bytes().to_vec());
         let answer = Answer { status, size: body.len(), body: &fetch };
@@ -139,7 +139,7 @@ impl Gateway {
         self.workers.push(Worker::new(config, self.started, self.now, &self.data));
     }
 
-    /// Lets time pass, in steps of a millisecond.
+    /// Advances the clock in steps of a millisecond.
     fn run(&mut self, ticks: u64) {
         for _ in 0..ticks / MILLISECOND {
             self.now += MILLISECOND;
@@ -168,7 +168,7 @@ impl Gateway {
         }
     }
 
-    /// The names of the rules in force.
+    /// The names of the current rules.
     fn rules(&self) -> Vec<&str> {
         self.workers.iter().map(|worker| worker.rule.as_str()).collect()
     }
@@ -177,12 +177,12 @@ impl Gateway {
         self.workers.iter().map(|worker| worker.count(what)).sum()
     }
 
-    /// How many calls were made.
+    /// The number of calls.
     fn calls(&self) -> usize {
         self.workers.iter().map(|worker| worker.sent.len()).sum()
     }
 
-    /// Takes all lines that were logged.
+    /// Takes all log lines.
     fn lines(&mut self) -> Vec<String> {
         self.workers.iter_mut().flat_map(|worker| std::mem::take(&mut worker.lines)).collect()
     }

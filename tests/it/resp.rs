@@ -1,4 +1,4 @@
-//! Redis's protocol: what is written, and what is believed of what comes back.
+//! The Redis protocol: encoding of commands, and validation of replies.
 
 use diana_redis::protocol::resp::{Value, command, values, word};
 use fastrand::Rng;
@@ -83,7 +83,7 @@ fn any_bytes_are_replies_or_nothing() {
     }
 }
 
-/// Adds a random reply.
+/// Appends a random reply.
 fn random(rng: &mut Rng, depth: usize, out: &mut Vec<u8>) {
     let mut text: Vec<u8> = (0..rng.usize(0..6)).map(|_| rng.u8(..)).collect();
     let kind = rng.u8(0..if depth > 0 { 6 } else { 5 });

@@ -1,4 +1,4 @@
-//! The ring of slices against a list of everything that was counted.
+//! The ring of slices, compared with a list of all counts.
 
 use diana_policy::ring::Ring;
 
@@ -16,13 +16,13 @@ fn a_ring_counts_what_a_list_counts() {
                 6..=8 => rng.u64(0..3),
                 _ => rng.u64(0..100),
             };
-            // Sometimes the clock steps back: then the newest slice takes the count.
+            // Sometimes the clock steps back. The newest slice then takes the count.
             let asked = slice.saturating_sub(if rng.u8(0..20) == 0 { 5 } else { 0 });
             let amount = rng.u64(0..9);
             list.push((asked.max(ring.newest(&state)), amount));
             ring.add(&mut state, asked, amount);
             if rng.u8(0..4) == 0 {
-                // What is counted late counts in its own slice, while that is remembered.
+                // A late count is added to its slice while that is in the ring.
                 let late = slice.saturating_sub(rng.u64(0..2 * counters as u64));
                 let (newest, amount) = (ring.newest(&state), rng.u64(0..9));
                 ring.add_late(&mut state, late, amount);
@@ -31,7 +31,7 @@ fn a_ring_counts_what_a_list_counts() {
                 }
             }
             if rng.u8(0..4) == 0 {
-                // What is forgotten, or not yet counted, cannot be taken back.
+                // A count outside the ring cannot be subtracted.
                 let (from, back) = list.swap_remove(rng.usize(0..list.len()));
                 ring.take(&mut state, from, back);
                 let next = ring.newest(&state) + 1;

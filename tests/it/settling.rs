@@ -1,4 +1,4 @@
-//! Requests that turn out to take what nobody knew when they came.
+//! Requests with a cost that is unknown on arrival.
 
 mod counted;
 mod permits;
@@ -24,7 +24,8 @@ fn by_metadata(form: NumberForm) -> Settler {
     by(ResponseSource::Metadata { path: vec!["envoy.ai".into(), "tokens".into()], form })
 }
 
-/// Permits that a request used whose stream ended like this, after the response had come like that, if it had.
+/// The usage of a request with this end of its stream, after these response headers, if there were
+/// any.
 fn used(settler: &Settler, came: Option<&FakeEnding>, ended: &FakeEnding) -> (u64, Option<Untold>) {
     let heard = came.map(|came| settler.hear(came)).unwrap_or_default();
     settler.used(RESERVED, heard, ended)
@@ -54,7 +55,7 @@ fn a_header_is_read() {
         let ended = FakeEnding::answered(200);
         let expected = expected.map_or_else(|why| (MISSING, Some(why)), |used| (used, None));
         assert_eq!(used(&by_header(), Some(&came), &ended), expected, "`{value}`");
-        // What a header said is true whatever becomes of the rest.
+        // The usage in a header is valid for any end of the stream.
         assert_eq!(used(&by_header(), Some(&came), &FakeEnding::left(Some(200))), expected);
     }
     let twice = FakeEnding::answered(200).header("x-tokens-used", "5").header("x-tokens-used", "5");
@@ -79,7 +80,7 @@ fn metadata_is_read_as_it_is_said_to_be_written() {
         (NumberForm::Number, &untyped, b"true".to_vec(), unusable),
         (NumberForm::Number, &untyped, Vec::new(), unusable),
         (NumberForm::Text { typed: false }, &untyped, b"250".to_vec(), (250, None)),
-        // Looks like a number to whoever does not say which it is.
+        // Looks like a number unless the configuration specifies text.
         (NumberForm::Text { typed: false }, &untyped, b"00000250".to_vec(), (250, None)),
         (NumberForm::Typed, &typed, 250_i64.to_le_bytes().to_vec(), (250, None)),
         (NumberForm::Typed, &typed, 5_000_i64.to_le_bytes().to_vec(), (MOST, None)),
@@ -95,7 +96,7 @@ fn metadata_is_read_as_it_is_said_to_be_written() {
     let settler = by_metadata(NumberForm::Number);
     let absent = (MISSING, Some(Untold::Absent));
     assert_eq!(used(&settler, Some(&answered()), &answered()), absent);
-    // Events of a stream that broke off are not all there.
+    // The events of an aborted stream are incomplete.
     let (value, gone) = (3.0_f64.to_le_bytes(), (MISSING, Some(Untold::ClientLeft)));
     let left = FakeEnding::left(Some(200)).property(&untyped, value);
     assert_eq!(used(&settler, Some(&answered()), &left), gone);
@@ -110,14 +111,14 @@ fn whoever_was_not_answered_used_nothing_unless_it_left() {
     for settler in [by_header(), by_metadata(NumberForm::Number), by_metadata(NumberForm::Typed)] {
         let unreachable = FakeEnding::unreachable();
         assert_eq!(used(&settler, None, &unreachable), (0, None));
-        // The filter sees headers of what the proxy answers itself, too.
+        // The filter also receives the headers of responses by the proxy itself.
         assert_eq!(used(&settler, Some(&unreachable), &unreachable), (0, None));
         let left = FakeEnding::left(None);
         assert_eq!(used(&settler, None, &left), (MISSING, Some(Untold::ClientLeft)));
-        // The proxy asks elsewhere, by a request that is judged, too.
+        // The proxy sends another request, which is also decided about.
         let followed = FakeEnding::denied(302, "internal_redirect");
         assert_eq!(used(&settler, None, &followed), (0, None));
-        // Another filter answered: nobody says whether the upstream had worked before.
+        // Another filter responded. It is unknown whether the upstream had done work before.
         let own = FakeEnding::denied(403, "rbac_access_denied").header("x-tokens-used", "3");
         assert_eq!(used(&settler, Some(&own), &own), (MISSING, Some(Untold::Cut)));
     }
@@ -140,7 +141,7 @@ fn only_the_outcomes_that_are_listed_count() {
         (Some(answered(200)), FakeEnding::cut(), [false, true, true]),
         (None, FakeEnding::unreachable(), [true, true, false]),
         (Some(FakeEnding::unreachable()), FakeEnding::unreachable(), [true, true, false]),
-        // Nobody escapes by leaving before there is an outcome.
+        // A client does not escape by leaving before there is an outcome.
         (None, FakeEnding::left(None), [true, true, true]),
         (Some(answered(200)), FakeEnding::left(Some(200)), [false, true, false]),
         (Some(answered(401)), FakeEnding::left(Some(401)), [true, true, false]),

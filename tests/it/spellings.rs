@@ -1,4 +1,4 @@
-//! What a client repeats, spells otherwise or puts elsewhere makes no new caller.
+//! Repetitions, other spellings and other places of a value do not make a new caller.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,7 @@ fn header_of_one_value_joined_is_shared() {
             assert_eq!(caller(joined), Caller::Shared, "{name}: {joined}");
         }
     }
-    // Quotes protect no comma of credentials.
+    // Quotes do not protect commas in credentials.
     let quoted = with("authorization", "Bearer \"a,b\"");
     assert_eq!(of(&[("header", "authorization")], &quoted), Caller::Shared);
     let accept = of(&[("header", "accept")], &with("accept", "a,b"));
@@ -118,7 +118,7 @@ fn json_web_token_in_any_spelling_is_one_caller() {
         format!("n7JWT {HEAD}.{ADA}.abc"),
         format!("eyJ eyJa. eyJb.c {HEAD}.{ADA}.abc"),
     ];
-    // Payloads that begin with a digit, a sign, a letter outside ASCII, a space or a line's end.
+    // Payloads that begin with a digit, a sign, a letter outside ASCII, a space or a line end.
     for payload in [
         "{\"2fa\":1}",
         "{\"-\":1}",

@@ -1,9 +1,9 @@
-//! Steps of a scenario in a file: requests, and what happens between them.
+//! Steps of a scenario file: requests, and events between them.
 
 use kit::fake::FakeRequest;
 use serde_yaml::{Mapping, Value};
 
-/// A line of a scenario that begins with this is a step.
+/// The beginning of a line with a step.
 const STEP: &str = "> ";
 
 /// The configuration of a scenario, and its steps: the line and the keys of each.
@@ -14,7 +14,7 @@ pub fn split(scenario: &str) -> (String, Vec<(&str, Mapping)>) {
     (configuration.join("\n"), steps.into_iter().map(|step| (step, keys(step))).collect())
 }
 
-/// A request: `GET /` of `example.com`, or with other parts. Keys that are no part of a request are headers.
+/// A request: `GET /` of `example.com`, with changes. Other keys are headers.
 pub fn request(keys: &Mapping) -> FakeRequest {
     let mut request = FakeRequest::get("/");
     for (key, value) in keys {
@@ -37,7 +37,7 @@ pub fn request(keys: &Mapping) -> FakeRequest {
     request
 }
 
-/// A list has a header several times.
+/// A list is a repeated header.
 fn header(request: FakeRequest, name: &str, value: &Value) -> FakeRequest {
     match value {
         Value::Sequence(values) => {
@@ -47,7 +47,7 @@ fn header(request: FakeRequest, name: &str, value: &Value) -> FakeRequest {
     }
 }
 
-/// All leaves below a namespace: text, or numbers as the host has them.
+/// All leaves below a namespace: text, or numbers in the host's encoding.
 fn metadata(request: FakeRequest, namespace: &str, value: &Value) -> FakeRequest {
     fn add(request: FakeRequest, path: &[&str], value: &Value) -> FakeRequest {
         match value {
@@ -61,7 +61,7 @@ fn metadata(request: FakeRequest, namespace: &str, value: &Value) -> FakeRequest
     add(request, &["metadata", "filter_metadata", namespace], value)
 }
 
-/// A duration as the configuration writes it, in ticks.
+/// A duration in the notation of the configuration, in ticks.
 pub fn ticks(value: &Value) -> u64 {
     let written = text(value);
     let digits = written.find(|letter: char| !letter.is_ascii_digit()).unwrap();
@@ -93,7 +93,7 @@ fn bytes(value: &Value) -> Option<Vec<u8>> {
     (!value.is_null()).then(|| text(value).into_bytes())
 }
 
-/// The lines, where equal ones in a row are counted.
+/// The lines with consecutive equal ones counted.
 pub fn counted(lines: Vec<String>) -> String {
     let mut runs: Vec<(u64, String)> = Vec::new();
     for line in lines {

@@ -1,4 +1,4 @@
-//! The bounded table of a worker against a map that never forgets.
+//! The bounded table of a worker, compared with a map without expiry.
 
 mod room;
 
@@ -28,7 +28,7 @@ fn at(micros: u64) -> Now {
     Now { mono: micros, wall: 1_700_000_000_000_000 + micros }
 }
 
-/// One request; whether it was admitted, and where its caller was found.
+/// One request. Returns whether it was admitted, and the place of its caller.
 fn request(table: &mut Table, algorithm: &dyn Algorithm, caller: u64, now: Now) -> (bool, Place) {
     request_of(table, algorithm, key(caller), now)
 }
@@ -72,7 +72,7 @@ fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
     for entry in REGISTRY {
         let algorithm = algorithm(entry.short, Quota::new(Unit::Hour, 3600));
         let mut table = Table::new(algorithm.clone(), 50);
-        // An oracle per caller: what it alone would be allowed.
+        // An oracle per caller, with a separate state.
         let mut alone: HashMap<u64, Vec<u64>> = HashMap::new();
         let mut overflowed = 0;
         let mut now = 7_000_000;
@@ -114,13 +114,14 @@ fn a_newcomer_gets_a_row_as_soon_as_one_has_run_out() {
 fn leaving_an_overflow_bucket_keeps_what_was_used_there() {
     let algorithm = algorithm("TB", Quota { burst: Some(2), ..Quota::new(Unit::Day, 1) });
     let mut table = Table::new(algorithm.clone(), 1);
-    // The one row is taken for a second; the newcomer uses up its two permits beside it.
+    // The only row is in use for a second. The new caller uses up its two permits in an overflow
+    // bucket.
     let short = Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) };
     assert!(request(&mut table, &*self::algorithm("TB", short), 1, at(0)).0);
     assert_eq!(request(&mut table, &*algorithm, 2, at(1)), (true, Place::Overflow));
     assert_eq!(request(&mut table, &*algorithm, 2, at(2)), (true, Place::Overflow));
     assert_eq!(request(&mut table, &*algorithm, 2, at(3)), (false, Place::Overflow));
-    // The row has run out: it gets it, and still has nothing left.
+    // The row has expired. The new caller gets it, and still has no permits.
     assert_eq!(request(&mut table, &*algorithm, 2, at(2_000_000)), (false, Place::New));
 }
 
@@ -130,7 +131,7 @@ fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
     let mut table = Table::new(algorithm.clone(), 1);
     assert!(request(&mut table, &*algorithm, 1, at(100)).0);
     assert!(request(&mut table, &*algorithm, 2, at(1_000_100)).0, "the row had run out");
-    // The wall clock steps back into the window whose state was dropped.
+    // The wall clock steps back into the window of the dropped state.
     let back = Now { mono: 1_000_200, wall: at(100).wall };
     assert_eq!(table.judging(back).wall, at(1_000_100).wall);
 }
@@ -143,7 +144,7 @@ fn a_wall_clock_that_leapt_ahead_and_came_back_is_believed_again() {
     let ahead = |mono: u64| Now { mono, wall: at(mono).wall + year };
     assert!(request(&mut table, &*algorithm, 1, ahead(0)).0);
     assert!(request(&mut table, &*algorithm, 2, ahead(61_000_000)).0, "the row had run out");
-    // Back again: for one unit the table holds on to the later time, then it follows the clock.
+    // Back again: for one unit the table uses the later time, then it follows the clock.
     assert_eq!(table.judging(at(70_000_000)).wall, ahead(61_000_000).wall);
     assert_eq!(table.judging(at(121_000_000)), at(121_000_000));
 }
@@ -155,10 +156,10 @@ fn everybody_together_get_no_row_that_is_free_for_others() {
         let mut table = Table::new(algorithm.clone(), rows);
         assert!(request(&mut table, &*algorithm, 1, at(0)).0);
         assert!(rows == 1 || request(&mut table, &*algorithm, 2, at(900_000)).0);
-        // The first row has run out, and a newcomer could have it.
+        // The first row has expired, and a new caller could get it.
         let now = at(1_500_000);
         assert_eq!(table.find(key(3), now), Place::New);
-        // A change of the configuration, after which the rule is for everybody, and one back.
+        // The configuration changes to a rule for `all`, and back.
         table.adopt(algorithm.clone(), 1);
         assert!(request_of(&mut table, &*algorithm, Key::ALL, now).0);
         table.adopt(algorithm.clone(), 4);
@@ -167,7 +168,7 @@ fn everybody_together_get_no_row_that_is_free_for_others() {
     }
 }
 
-/// `rpu: 0` closes a rule for a while. Opened again it goes on with what was used.
+/// `rpu: 0` closes a rule for a while. When it opens again, it continues its counts.
 #[test]
 fn a_rule_that_was_closed_for_a_while_has_forgotten_nobody() {
     for entry in REGISTRY {
@@ -182,10 +183,11 @@ fn a_rule_that_was_closed_for_a_while_has_forgotten_nobody() {
     }
 }
 
-/// Numbers and room change each alone, together, or not at all.
+/// Quota and room change separately, together, or not at all.
 #[test]
 fn a_table_goes_by_what_it_was_told_last() {
-    // A permit is there again after a second by both of them. By the other one's rate it would be after an hour, or at once.
+    // With both quotas a permit is available after a second. With the rate of the other one it
+    // would be after an hour, or at once.
     let by = [(Unit::Second, 1), (Unit::Hour, 3600)]
         .map(|(unit, rpu)| algorithm("TB", Quota { burst: Some(1), ..Quota::new(unit, rpu) }));
     let all = [(0, 2), (0, 4), (1, 2), (1, 4)];

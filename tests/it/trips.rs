@@ -1,4 +1,4 @@
-//! What becomes of an answer to a trip, whoever gave it.
+//! The reading of replies to a batch, valid or not.
 
 mod calls;
 
@@ -14,7 +14,7 @@ use diana_redis::protocol::{
     Reply, RuleReply, Script, ScriptAnswer, ScriptCall, Trip,
 };
 
-/// One call of two asks, the first about one rule, the second about none.
+/// One call with two questions, about one rule and about none.
 fn trip() -> Trip {
     let charge = Charge {
         fingerprint: 1,
@@ -34,7 +34,7 @@ fn trip() -> Trip {
     of(vec![asks])
 }
 
-/// A trip of one call for each of these.
+/// A batch with one call for each list of questions.
 fn of(calls: Vec<Vec<Ask>>) -> Trip {
     let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks, settles: None };
     Trip {
@@ -47,7 +47,7 @@ fn of(calls: Vec<Vec<Ask>>) -> Trip {
     }
 }
 
-/// The only one of the answers.
+/// The only reply.
 fn first(body: &[u8]) -> Result<ScriptAnswer, Failure> {
     let mut answers = trip().answers(&login(), body);
     assert_eq!(answers.len(), 1);
@@ -94,7 +94,7 @@ fn a_pipeline_logs_in_asks_and_quits() {
     let [now, gateway, seed, numbers] = &ask[7..] else { panic!("{ask:?}") };
     assert_eq!((&now[..], &gateway[..]), (&b""[..], &b"0000000000000007"[..]));
     assert_eq!(seed, b"00000000000000010000000000000002");
-    // MessagePack, an array of 22; seconds are counted from any of them, such as the first.
+    // MessagePack, an array of 22. Seconds may be counted from any of them, such as the first.
     let second = [0xce, 0, 15, 0x42, 0x40];
     let rule =
         [&[1, 0, 0xa1, b'W', 5], &second[..], &[0x91, 0, 0, 0, 1, 1, 0, 0, 0, 100, 0, 0, 0, 0, 0]]
@@ -186,7 +186,7 @@ fn whatever_is_no_answer_is_garbage() {
     assert!(answer(&format!("+OK\r\n+OK\r\n{}+OK\r\n", numbers(15))).is_ok());
 }
 
-/// What a call is told of one rule that admits, with so many permits left.
+/// The reply about one rule that admits, with these remaining permits.
 fn admits(remaining: u64) -> String {
     format!(":2 :0 :7 :0 :0 :0 :{remaining} :0 :0 :0 :0 :0 :0 :0 ").replace(' ', "\r\n")
 }
@@ -258,7 +258,7 @@ fn failures_have_names() {
         answer(&format!("+OK\r\n+OK\r\n-ERR \n{}\r\n", "é".repeat(9_999))).unwrap_err().to_string();
     assert_eq!(long.chars().count(), 200);
     assert!(long.starts_with("ERR  é"));
-    // Of what is said to a login only the kind is kept.
+    // Of an authentication error only the kind is kept.
     let login = |message| answer(&format!("-{message}\r\n")).unwrap_err();
     assert_eq!(
         login("ERR unknown command 'AUTH', with args beginning with: 'pass word'"),

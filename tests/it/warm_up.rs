@@ -1,4 +1,4 @@
-//! Warming up, against Guava's own arithmetic in floating point.
+//! Warm-up, compared with Guava's floating-point arithmetic.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ fn build(short: &str, quota: Quota) -> Rc<dyn Algorithm> {
     (entry.build)(&quota).unwrap()
 }
 
-/// `SmoothRateLimiter.SmoothWarmingUp` of Guava 33, with its names; times are in microseconds.
+/// `SmoothRateLimiter.SmoothWarmingUp` of Guava 33, with its names. Times are in microseconds.
 struct Guava {
     stable_interval: f64,
     max_permits: f64,
@@ -46,7 +46,7 @@ impl Guava {
         }
     }
 
-    /// How long a request of `permits` at `now` waits.
+    /// The wait of a request of `permits` at `now`.
     fn reserve(&mut self, permits: f64, now: f64) -> f64 {
         if now > self.next_free {
             let new = (now - self.next_free) / self.stable_interval;
@@ -99,7 +99,7 @@ fn a_saturating_caller_waits_as_guava_says() {
             now += held;
             state = new;
         }
-        // Cold again, after two seconds and the slot that was taken: one at once, and the ramp again.
+        // Cold again, after two seconds and the taken slot: one request at once, and then the ramp.
         now += 1700 * MS;
         assert_eq!(algorithm.expires(&state, at(now)), now);
         assert_eq!(algorithm.remaining(&state, at(now)), 1);

@@ -1,4 +1,4 @@
-//! What a worker does when its host calls it, and when it has the host call.
+//! A worker: its behaviour in calls of the host, and its own calls of the host.
 
 mod admin;
 mod calls;
@@ -44,7 +44,7 @@ impl Thread {
         Thread { host, worker, roots, streams }
     }
 
-    /// One with a root that has rules.
+    /// A worker with a root that has these rules.
     pub fn with(text: &str) -> Thread {
         let mut thread = Thread::new();
         assert!(thread.configure(1, text), "{:?}", thread.host.lines());
@@ -65,12 +65,12 @@ impl Thread {
         self.call(root, |it, worker, host| it.configure(text.as_bytes(), b"ns", worker, host))
     }
 
-    /// A request of an account comes to a root. Whether it goes on.
+    /// Sends a request of an account to a root. Returns true if it passes.
     pub fn request(&mut self, root: u32, stream: u32, account: &str) -> bool {
         self.ask(root, stream, FakeRequest::get("/").header("x-account-id", account))
     }
 
-    /// Any request.
+    /// Sends any request. Returns true if it passes.
     pub fn ask(&mut self, root: u32, stream: u32, request: FakeRequest) -> bool {
         let request: Rc<dyn Request> = Rc::new(request);
         self.host.streams.borrow_mut().insert(stream, request.clone());
@@ -83,13 +83,13 @@ impl Thread {
         goes_on
     }
 
-    /// The response of a stream comes. The headers to be added, if anything was left to do.
+    /// The response of a stream arrives. Returns the headers to add, if there was work left.
     pub fn responds(&mut self, stream: u32) -> Option<Vec<Field>> {
         let stream = self.streams.get_mut(&stream).unwrap();
         stream.response(&FakeEnding::answered(200), &self.worker, &self.host)
     }
 
-    /// The client of a stream is gone, or its response.
+    /// The client of a stream has left, before or after its response.
     pub fn leave(&mut self, root: u32, stream: u32) {
         self.host.streams.borrow_mut().remove(&stream);
         self.host.begin(root, root);
@@ -112,13 +112,13 @@ impl Thread {
         self.host.roots.borrow_mut().remove(&root);
     }
 
-    /// The host calls about a root, since its time has come.
+    /// The host calls a root whose timer has expired.
     pub fn tick(&mut self, root: u32) {
         self.host.fire(root);
         self.call(root, |it, worker, host| it.tick(worker, host));
     }
 
-    /// Lets time pass, and the host call in time.
+    /// Advances the clock, and lets the host call in time.
     pub fn pass(&mut self, ticks: Micros) {
         let end = self.host.now.get().later(ticks);
         while let Some((fires, root)) = self.host.next().filter(|next| next.0 <= end.mono) {

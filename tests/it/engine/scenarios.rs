@@ -1,18 +1,19 @@
-//! Requests to one engine and its decisions: scenarios in files, and a transcript next to each file.
+//! Requests to one engine and its decisions: scenarios in files, and a transcript next to each
+//! file.
 //!
-//! A scenario is a configuration and then steps, each behind `> `.
+//! A scenario is a configuration followed by steps, each after `> `.
 //!
 //! | key | meaning |
 //! | --- | --- |
-//! | `times`, `every` | how often the request is sent, and the pause after each |
-//! | `callers` | how many accounts send the request |
-//! | `report` | the whole report is written, not only the decision |
-//! | `wait`, `upkeep`, `metrics`, `retire` | no request: time passes, the engine does its upkeep, hands over metrics, retires |
-//! | `ticks` | no request: this number of times, a tenth of a second passes and the engine does its upkeep |
-//! | `hot` | no request: the engine lists its hot callers |
+//! | `times`, `every` | number of requests, and the pause after each |
+//! | `callers` | number of accounts that send the request |
+//! | `report` | writes the whole report, not only the decision |
+//! | `wait`, `upkeep`, `metrics`, `retire` | no request: advances the clock, runs maintenance, reports metrics, retires the engine |
+//! | `ticks` | no request: this number of times, advances the clock by a tenth of a second and runs maintenance |
+//! | `hot` | no request: lists the hot callers |
 //!
-//! All other keys are those of `steps::request`. Where a configuration has a Redis, that is away. `SCOPE` in a configuration stands for `local` and `gateway`, which decide
-//! the same.
+//! All other keys are those of `steps::request`. If a configuration has a Redis, it is unavailable.
+//! `SCOPE` in a configuration stands for `local` and `gateway`, which make the same decisions.
 
 use std::fmt::Write;
 

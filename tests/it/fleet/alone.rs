@@ -1,4 +1,4 @@
-//! While the gateway goes by itself.
+//! A gateway in degraded mode.
 
 use std::rc::Rc;
 
@@ -65,7 +65,7 @@ fn failures_have_names_and_are_counted() {
         (ok(decides(&[0; 10])), "garbage"),
         (ok(decides(&[0; 12])), "garbage"),
         (ok(decides(&[0, 0, 0, -5, 0, 0, 0, 0, 0, 0, 0])), "garbage"),
-        // Refused, and no rule says so.
+        // A refusal that names no rule.
         (ok(decides(&[-1, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0])), "garbage"),
         (ok(b"-MOVED 1 a:1\r\n+OK\r\n".into()), "moved"),
         (ok(b"-READONLY You can't\r\n+OK\r\n".into()), "readonly"),
@@ -83,7 +83,8 @@ fn failures_have_names_and_are_counted() {
     assert_eq!(Failure::Timeout.name(), "timeout");
 }
 
-/// The host's timer may run out some milliseconds before the timeout, and tells no more than of a reset.
+/// The host's timer may expire some milliseconds before the timeout, and is then reported as a
+/// reset.
 #[test]
 fn what_ends_long_after_it_was_sent_was_not_in_time() {
     for (now, name) in [(TIMEOUT / 4 - 1, "reset"), (TIMEOUT / 4, "timeout")] {
@@ -97,7 +98,7 @@ fn what_ends_long_after_it_was_sent_was_not_in_time() {
     }
 }
 
-/// Nobody may ask for metrics for days.
+/// Metrics may not be read for days.
 #[test]
 fn what_happened_takes_no_more_room_however_long_redis_is_away() {
     let mut worker = worker();

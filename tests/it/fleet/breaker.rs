@@ -1,4 +1,5 @@
-//! One worker that gets no answer speaks for all, and one at a time finds out whether Redis is back.
+//! The circuit breaker: a failure of one worker is shared with all, and one worker at a time probes
+//! Redis.
 
 use std::rc::Rc;
 
@@ -19,8 +20,8 @@ pub fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
     (data, workers)
 }
 
-/// Ticks of a millisecond for all workers. What is sent is answered a millisecond later, or fails when
-/// its time is over.
+/// A simulation in steps of a millisecond for all workers. A call gets its reply a millisecond
+/// later, or fails after the timeout.
 pub fn run(
     workers: &mut [Worker],
     from: u64,
@@ -60,8 +61,8 @@ pub fn run(
     probes
 }
 
-/// What was sent while the gateway was alone, and when the first worker and the last saw the fleet
-/// come together again.
+/// Calls in degraded mode, and the instants at which the first and the last worker detected that
+/// Redis is available.
 #[derive(Default)]
 pub struct Probes {
     sent: Vec<(u64, usize)>,
@@ -179,7 +180,7 @@ fn whatever_lies_in_shared_data_the_fleet_comes_together() {
             1 => data.set(KEY, &vec![0xff; rng.usize(0..200)]),
             2 => data.set(KEY, &[0xff; 64]),
             _ => {
-                // Some words of a record that nobody could have written.
+                // Damages some words of the record.
                 let (mut bytes, _) = diana_policy::port::SharedData::get(&*data, KEY).unwrap();
                 for _ in 0..rng.usize(1..8) {
                     let word = rng.usize(0..bytes.len() / 8);

@@ -1,4 +1,4 @@
-//! What Redis decides is decided at an instant, however long its answer is under way.
+//! The instant of a decision in Redis is estimated, for any delay of its reply.
 
 use diana_policy::time::SECOND;
 use diana_redis::pending::Settled;
@@ -8,14 +8,14 @@ use super::redis::decides_at;
 use super::{Worker, ok, requests};
 use kit::seed;
 
-/// The quickest way there, and back.
+/// The shortest delay of a call, and of its reply.
 const QUICKEST: u64 = 200;
 
-/// How far Redis's clock is ahead of the gateway's.
+/// Redis's clock is ahead of the gateway's by this.
 const AHEAD: u64 = 5_000 * SECOND;
 
-/// Asks at `now`, of a Redis that is so far ahead, with an answer that takes some time there and back.
-/// When it decided, and when the gateway says that it did.
+/// Asks at `now`, with a Redis clock that is `ahead`, and delays of the call and the reply. Returns
+/// the instant of the decision, and the gateway's estimate of it.
 fn ask(worker: &mut Worker, now: u64, ahead: u64, there: u64, back: u64) -> (u64, u64) {
     worker.ask(1, now);
     worker.work(now);
@@ -44,7 +44,7 @@ fn an_instant_does_not_move_with_how_long_its_answer_takes() {
         let (decided, at) = ask(&mut worker, now, AHEAD, there, back);
         least = least.min(back);
         assert!((decided..=decided + back).contains(&at), "{at}, decided at {decided}");
-        // From the second span on some answer was quick.
+        // From the second span on, there was a fast reply.
         if number > 200 {
             assert!(at - decided <= 2 * QUICKEST, "{} too late", at - decided);
         }

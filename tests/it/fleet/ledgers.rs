@@ -1,4 +1,4 @@
-//! What is to be settled, batch by batch: what is on its way, what waits, and what is given up.
+//! Batches of settlements: sent, waiting, and dropped.
 
 use diana_algorithm::IN_FLIGHT;
 use diana_policy::Quota;
@@ -12,13 +12,13 @@ use kit::model::rule::Rule;
 use super::charge;
 use crate::allocated;
 
-/// Most charges that wait, and most of them in a batch.
+/// Maximum number of waiting charges, and of those in a batch.
 const MOST: usize = 8192;
 const BATCH: usize = 64;
 
 const START: u64 = 1_000 * SECOND;
 
-/// The time between two signs of life of a worker.
+/// The interval of a worker's reports that it lives.
 const BEAT: u64 = SECOND / 2;
 
 fn ledgers(random: u64) -> (Ledgers, [Part; 2]) {
@@ -32,7 +32,7 @@ fn add(ledgers: &mut Ledgers, part: Part, count: usize) {
     (0..count).for_each(|_| ledgers.add(part, charge(1)));
 }
 
-/// The batches that leave: for which part, under which number, and how many charges each has.
+/// The batches to send: the shard, the number, and the count of charges of each.
 fn leave(ledgers: &mut Ledgers, away: &[Part]) -> Vec<(Part, Settles, usize)> {
     let batches = ledgers.take(away, START).into_iter();
     batches.map(|(part, settles, charges)| (part, settles, charges.len())).collect()
@@ -54,7 +54,7 @@ fn a_batch_has_as_many_charges_as_it_may() {
     }
 }
 
-/// One at a time for each part, and none for a part that is away.
+/// One at a time for each shard, and none for an unavailable shard.
 #[test]
 fn what_is_on_its_way_leaves_again_once_it_came_to_nothing() {
     let (mut ledgers, [part, other]) = ledgers(7);
@@ -75,7 +75,7 @@ fn what_is_on_its_way_leaves_again_once_it_came_to_nothing() {
     assert_eq!(leave(&mut ledgers, &[])[0].1.number, settles.number + 1);
 }
 
-/// A place whose end finds no room would be held for ever.
+/// A release without room would leave its slot held forever.
 #[test]
 fn whoever_cannot_say_that_a_place_is_free_gives_up_all_places() {
     let (mut ledgers, [part, _]) = ledgers(7);
@@ -105,12 +105,12 @@ fn whoever_inherits_settles_and_holds_nothing_of_the_other_who_can_begin_anew() 
     let again = leave(&mut new, &[other]);
     assert_eq!(again, sent, "under its number");
     new.come_back(part, sent[0].1, true);
-    // The one that has ended has room for as many as any.
+    // The retired one has the full room.
     add(&mut old, part, MOST);
     assert_eq!((old.dropped, new.dropped), (0, 0));
 }
 
-/// Each part forgets by itself, but places are known by one number in all of them.
+/// Each shard expires separately, but slots have one holder number in all of them.
 #[test]
 fn a_part_that_may_have_forgotten_a_place_is_noticed_by_whoever_says_that_it_lives() {
     let (mut ledgers, [part, other]) = ledgers(7);
@@ -121,7 +121,7 @@ fn a_part_that_may_have_forgotten_a_place_is_noticed_by_whoever_says_that_it_liv
     };
     let holder = ledgers.hold(part, charge(2), 1, START);
     said(&mut ledgers, &[], START);
-    // A place in another part says nothing of this one.
+    // A slot in another shard does not count for this one.
     let now = START + SECOND;
     assert_eq!(ledgers.hold(other, charge(2), 1, now), holder);
     said(&mut ledgers, &[part], now);
@@ -132,7 +132,7 @@ fn a_part_that_may_have_forgotten_a_place_is_noticed_by_whoever_says_that_it_liv
     assert!(batches.iter().all(|(.., charges)| charges.iter().all(is_place)), "it is the first");
 }
 
-/// Configurations change again and again, and each leaves something or nothing.
+/// Configurations change repeatedly, and each leaves settlements or none.
 #[test]
 fn what_was_settled_of_those_that_ended_takes_no_memory() {
     let (mut heir, [part, _]) = ledgers(7);
@@ -157,7 +157,7 @@ fn what_was_settled_of_those_that_ended_takes_no_memory() {
     assert_eq!(allocated::bytes(), before);
 }
 
-/// The charge of a place in flight.
+/// The charge of an in-flight slot.
 fn place() -> Charge {
     let quota = Quota::new(Unit::Second, 6);
     let algorithm = (IN_FLIGHT.build)(&quota).unwrap();
@@ -184,7 +184,7 @@ fn it_says_that_it_lives_when_it_has_said_nothing_else() {
     let (mut ledgers, [part, _]) = ledgers(7);
     assert!(!ledgers.beat(&place(), START), "it holds nothing");
     ledgers.hold(part, place(), 1, START);
-    // Waiting entries and batches under way are signs of life, too.
+    // Waiting entries and sent batches are also reports that the worker lives.
     assert!(ledgers.beat(&place(), START + BEAT));
     let batches = ledgers.take(&[], START);
     assert_eq!(batches.iter().map(|(.., charges)| charges.len()).collect::<Vec<_>>(), [1]);
@@ -203,14 +203,14 @@ fn it_is_somebody_else_only_where_it_may_have_been_forgotten() {
     settle(&mut ledgers, START);
     ledgers.free(one, place(), first);
     settle(&mut ledgers, START);
-    // No places were held in this time, there or elsewhere.
+    // No slots were held in this time in any shard.
     let later = START + 10 * SECOND;
     assert_eq!(ledgers.hold(other, place(), 11, later), first);
     settle(&mut ledgers, later);
     assert!(ledgers.beat(&place(), later));
     assert_eq!(ledgers.hold(one, place(), 11, later), first);
     settle(&mut ledgers, later);
-    // They are still its own half a second later, and not a second later.
+    // They are valid for half a second more, and not for a second.
     assert!(ledgers.beat(&place(), later + SECOND - 1));
     assert_eq!(ledgers.hold(one, place(), 12, later + SECOND - 1), first);
     let next = ledgers.hold(one, place(), 12, later + SECOND);
@@ -218,7 +218,7 @@ fn it_is_somebody_else_only_where_it_may_have_been_forgotten() {
     assert_eq!(ledgers.hold(one, place(), 12, later + SECOND), next);
 }
 
-/// A batch that is sent again does not revive a worker that was forgotten.
+/// A resent batch does not revive a holder that has expired.
 #[test]
 fn what_is_sent_again_says_that_whoever_came_after_it_lives() {
     let (mut ledgers, [part, _]) = ledgers(7);

@@ -1,4 +1,4 @@
-//! A Redis whose keys fall into parts.
+//! A Redis with shards.
 
 mod numbers;
 
@@ -15,7 +15,7 @@ use super::{MILLISECOND, Worker, ok, requests};
 
 const EPOCH: u64 = 1_700_000_000 * SECOND;
 
-/// The slot of a cluster that a tag falls into, by the text of the cluster's specification.
+/// The cluster slot of a tag, implemented from the text of the cluster specification.
 fn slot(tag: &str) -> u32 {
     let mut crc = 0_u32;
     for byte in tag.bytes() {
@@ -27,7 +27,7 @@ fn slot(tag: &str) -> u32 {
     crc % 16_384
 }
 
-/// A caller that lies in this part of sixteen.
+/// A caller in this shard of sixteen.
 fn caller(part: u64) -> u64 {
     part << 60 | 1
 }
@@ -36,7 +36,7 @@ fn worker() -> Worker {
     Worker::of_parts(&Rc::new(FakeSharedData::default()), Parts::new(16))
 }
 
-/// Lets the proxy answer whatever is asked, for so many milliseconds. What became of requests.
+/// Lets the proxy reply to all calls for `count` milliseconds. Returns the outcomes of requests.
 pub(super) fn steps(
     worker: &mut Worker,
     proxy: &mut Proxy,
@@ -80,7 +80,7 @@ fn callers_fall_evenly_into_parts_and_each_part_has_room_for_its_own() {
     }
     assert!(counts.iter().all(|count| *count <= parts.share(16_000)), "{counts:?}");
     assert_eq!([Parts::ONE.share(100), parts.share(0), parts.share(3)], [100, 0, 3]);
-    // Four to eight standard deviations more than its part of them.
+    // Four to eight standard deviations above its share.
     for keys in (0..1000).map(|_| fastrand::u64(1..1 << 40)) {
         let mean = keys.div_ceil(16) as f64;
         let deviations = (parts.share(keys) as f64 - mean) / mean.sqrt();
@@ -116,7 +116,7 @@ fn without_the_first_part_nobody_is_asked_before_it_was_there_once() {
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 10 * MILLISECOND, 500);
     assert!(worker.is_together());
-    // From then on the others do without it.
+    // From then on the other shards work without it.
     proxy.away.insert(0);
     let now = SECOND;
     let tickets = [0, 5, 9].map(|part| worker.ask(caller(part), now));
@@ -142,7 +142,7 @@ fn a_part_that_fails_is_asked_for_nothing_and_comes_back_by_itself() {
           proxy gets no answer from the node (upstream failure); this gateway goes by itself there until it is back"
         ]
     );
-    // Its callers wait for nothing, and probes travel alone.
+    // Its callers do not wait, and probes are separate calls.
     let ticket = worker.ask(caller(7), SECOND + 6 * MILLISECOND);
     assert_eq!(requests(worker.work(SECOND + 6 * MILLISECOND)), [(ticket, Settled::Alone)]);
     proxy.away.remove(&7);
@@ -176,7 +176,7 @@ fn the_first_part_hears_once_a_second_that_the_gateway_lives() {
 fn an_answer_about_another_part_counts_for_nothing() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     steps_together(&mut worker, &mut proxy);
-    // They have seen the script.
+    // They have loaded the script.
     [5, 6].into_iter().for_each(|part| _ = worker.ask(caller(part), SECOND / 2));
     steps(&mut worker, &mut proxy, SECOND / 2, 5);
     let tickets = [5, 6].map(|part| worker.ask(caller(part), SECOND));
@@ -196,14 +196,14 @@ fn an_answer_about_another_part_counts_for_nothing() {
     );
 }
 
-/// The gateway knows what callers are hashed with.
+/// The gateway receives the secret for hashing callers.
 fn steps_together(worker: &mut Worker, proxy: &mut Proxy) {
     worker.ask(caller(0), 0);
     assert_eq!(steps(worker, proxy, 0, 4).len(), 1);
     assert!(worker.is_together());
 }
 
-/// Its own secret is another, and no part but the first would say so.
+/// Its own secret differs, and only the first shard would report that.
 #[test]
 fn a_worker_that_comes_late_goes_by_the_secret_of_the_others() {
     for first_is_away in [false, true] {
@@ -223,7 +223,7 @@ fn a_worker_that_comes_late_goes_by_the_secret_of_the_others() {
     }
 }
 
-/// Whatever else the log has just told: a part that is away is told of once.
+/// An unavailable shard is logged once, regardless of other lines.
 #[test]
 fn the_log_names_every_reason() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());

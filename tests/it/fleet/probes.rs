@@ -1,4 +1,4 @@
-//! How a gateway that is alone finds the way back.
+//! Probes of a gateway in degraded mode.
 
 use std::rc::Rc;
 
@@ -63,14 +63,14 @@ fn of_workers_that_want_to_probe_at_the_same_time_one_does() {
     assert!(workers[0].calls.none());
 }
 
-/// A pause that nobody wrote would have all workers probe at once, or none for long.
+/// A damaged pause could make all workers probe at once, or none for long.
 #[test]
 fn whatever_pause_lies_in_shared_data_the_next_probe_is_due_in_time() {
     for (pause, next) in [(0, 100), (99_999, 100), (300_000, 300), (u64::MAX, 900)] {
         let (data, mut workers) = gateway(2);
         workers[0].fail(0);
         let (mut record, _) = data.get(KEY).unwrap();
-        // Behind the number of the part and when the next probe is due.
+        // After the number of the shard and the time of the next probe.
         record[7 * 8..][..8].copy_from_slice(&u64::to_le_bytes(pause));
         data.set(KEY, &record);
         workers[1].ask(1, 0);
@@ -83,7 +83,7 @@ fn whatever_pause_lies_in_shared_data_the_next_probe_is_due_in_time() {
     }
 }
 
-/// That it was closed at an instant to come was written by nobody, and no failure is older than that.
+/// A closing time in the future is damaged, since no failure is older than that.
 #[test]
 fn whatever_lies_in_shared_data_a_failure_is_noticed() {
     for since in [SECOND, SECOND + 1, u64::MAX] {
@@ -105,7 +105,7 @@ fn whatever_lies_in_shared_data_a_failure_is_noticed() {
     }
 }
 
-/// Only the first of many failures is news, as far as they are not those of probes.
+/// Only the first of many failures is recorded, except those of probes.
 #[test]
 fn what_is_known_is_not_written_again() {
     let (data, mut workers) = gateway(2);

@@ -1,4 +1,4 @@
-//! What the workers of a gateway remember of Redis together.
+//! The record of Redis's state that the workers of a gateway share.
 
 use std::rc::Rc;
 
@@ -13,7 +13,7 @@ use super::parts::steps;
 use super::redis::admits;
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok};
 
-/// Has Redis come back: two probes are answered. When the breaker closed.
+/// Replies to two probes, so that the breaker closes. Returns when it closed.
 fn come_back(worker: &mut Worker, mut now: u64) -> u64 {
     while !worker.is_together() {
         now = worker.next(now).unwrap();
@@ -41,7 +41,7 @@ fn what_fails_again_within_ten_seconds_is_probed_later() {
     }
 }
 
-/// What was sent before says nothing of whether Redis is there now.
+/// Earlier calls are no evidence that Redis is available now.
 #[test]
 fn only_what_answers_probes_closes_it() {
     let data = Rc::new(FakeSharedData::default());
@@ -66,7 +66,7 @@ fn only_what_answers_probes_closes_it() {
     assert_eq!(workers[0].next(103 * MILLISECOND), Some(151 * MILLISECOND));
 }
 
-/// A breaker that never opened, or long ago, has nothing to remember.
+/// A breaker that never opened, or only long ago, takes no room.
 #[test]
 fn the_record_does_not_grow_for_ever() {
     const WORD: usize = 8;
@@ -101,7 +101,7 @@ fn a_part_that_is_there_twice_comes_back_all_the_same() {
     assert!(run(&mut workers, 0, 2 * SECOND, |_| None).all.is_some());
 }
 
-/// What lies there says something of parts only that there are.
+/// Only records of existing shards are valid.
 #[test]
 fn a_part_that_there_is_not_is_not_away() {
     let (data, mut workers) = gateway(1);
@@ -115,8 +115,8 @@ fn a_part_that_there_is_not_is_not_away() {
     }
 }
 
-/// Each line says when this gateway cannot rely upon Redis, or can again: once a second at most of parts that fail
-/// in the same way one after the other.
+/// Each line reports that this gateway lost or regained shards. Successive equal failures of shards
+/// are logged once a second at most.
 #[test]
 fn many_parts_that_fail_are_told_of_once_a_second() {
     let data = Rc::new(FakeSharedData::default());
@@ -140,13 +140,13 @@ fn many_parts_that_fail_are_told_of_once_a_second() {
         vec![format!("rules for the fleet: parts {parts}{more} of 64 of Redis (cluster `redis`)")]
     };
     assert_eq!(names(&fail(1..17, SECOND)), told(1, 16, ""));
-    // Redis learnt the script with the first ones, a millisecond later.
+    // Redis received the script with the first ones, a millisecond later.
     let told_at = SECOND + MILLISECOND;
     assert_eq!(names(&fail(17..20, told_at + SECOND - 1)), [""; 0]);
     assert_eq!(names(&fail(20..37, told_at + SECOND)), told(20, 35, ", …"));
 }
 
-/// A probe asks about one part, and hangs as long as that does.
+/// A probe queries one shard, and blocks as long as that does.
 #[test]
 fn sixteen_probes_are_out_at_most() {
     let data = Rc::new(FakeSharedData::default());
@@ -160,7 +160,7 @@ fn sixteen_probes_are_out_at_most() {
     let due = worker.next(SECOND + MILLISECOND).unwrap();
     worker.work(due + MILLISECOND);
     assert_eq!(worker.calls.fresh().len(), 16);
-    // Nothing else is due before one of them is given up.
+    // No other work is due before one of them times out.
     let next = worker.next(due + MILLISECOND).unwrap();
     assert!(next > due + MILLISECOND + TIMEOUT, "{next}");
 }

@@ -1,15 +1,15 @@
-//! What a Redis of the test's own says to calls.
+//! Replies of a simulated Redis.
 
 use diana_policy::key::Seed;
 use diana_policy::port::Call;
 use diana_redis::protocol::Script;
 use diana_redis::protocol::resp::{Value, values};
 
-/// A call as Redis sees it.
+/// A call in the form that Redis receives.
 #[derive(Debug)]
 pub struct Seen {
     pub script: Script,
-    /// The callers that are asked about, in order.
+    /// The callers of the questions, in order.
     pub callers: Vec<u64>,
 }
 
@@ -39,18 +39,18 @@ fn bulk<'b>(reply: &Value<'b>) -> &'b [u8] {
     }
 }
 
-/// What it answers if every ask of the call is about one rule, and all of them are admitted.
+/// The reply that admits all questions of the call, with one rule each.
 pub fn admits(call: &Call) -> Vec<u8> {
     let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
     decides(&one.repeat(Seen::of(call).callers.len()))
 }
 
-/// An answer of these numbers, from one of two gateways.
+/// A reply of these numbers, from one of two gateways.
 pub fn decides(numbers: &[i64]) -> Vec<u8> {
     decides_at(7, numbers)
 }
 
-/// The same, when Redis's clock shows this.
+/// As [`decides`], at this time of Redis's clock.
 pub fn decides_at(time: u64, numbers: &[i64]) -> Vec<u8> {
     let mut out = format!("*{}\r\n:2\r\n:0\r\n:{time}\r\n", numbers.len() + 3);
     numbers.iter().for_each(|number| out += &format!(":{number}\r\n"));

@@ -1,4 +1,4 @@
-//! What is settled in Redis is settled once, whatever becomes of calls and answers.
+//! Settlements in Redis are processed once, regardless of lost calls and replies.
 
 mod secret;
 
@@ -23,7 +23,7 @@ const START: Micros = 1_700_000_000_000_000;
 
 const LIMIT: u64 = 1_000_000;
 
-/// Most charges that wait.
+/// Maximum number of waiting charges.
 const MOST: u64 = 8192;
 
 fn own(cost: u64, back: Back) -> Charge {
@@ -31,7 +31,7 @@ fn own(cost: u64, back: Back) -> Charge {
     Charge { numbers, cost, back, ..charge(1) }
 }
 
-/// Has Redis answer whatever is asked. What became of requests.
+/// Lets Redis reply to all calls. Returns the outcomes of requests.
 fn serve(worker: &mut Worker, redis: &mut Redis, now: Micros) -> Vec<(u64, Settled)> {
     let mut told = requests(worker.work(now));
     loop {
@@ -46,7 +46,7 @@ fn serve(worker: &mut Worker, redis: &mut Redis, now: Micros) -> Vec<(u64, Settl
     }
 }
 
-/// Has Redis answer until nothing is left to be settled. How many permits are used.
+/// Lets Redis reply until all settlements are done. Returns the used permits.
 fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
     worker.handle.in_use = true;
     while worker.handle.has_operations() {
@@ -67,7 +67,8 @@ fn add(worker: &mut Worker, count: u64) {
     }
 }
 
-/// There is memory for so many. What is beyond that, or of one that ended does not fit, is told of.
+/// Memory is bounded. Settlements beyond the bound, or inherited ones that do not fit, are reported
+/// as dropped.
 #[test]
 fn what_finds_no_room_is_told_of_and_all_else_is_settled() {
     for (left, own, dropped) in [
@@ -95,7 +96,7 @@ fn what_finds_no_room_is_told_of_and_all_else_is_settled() {
     }
 }
 
-/// Numbers of batches, and names of callers, mean something only where they were given.
+/// Numbers of batches and keys of callers are only valid where they were assigned.
 #[test]
 fn nobody_settles_what_lies_elsewhere() {
     let seed = Seed { k0: 1, k1: 2 };

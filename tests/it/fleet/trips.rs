@@ -1,4 +1,4 @@
-//! What goes out together, and how often.
+//! The content and the rate of batches.
 
 use std::rc::Rc;
 
@@ -95,7 +95,7 @@ fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
     assert_eq!(brought, 1000, "requests push errands aside");
 }
 
-/// However many there are: most of what goes out is asked by requests that wait.
+/// For any number of operations, most of a batch is questions of waiting requests.
 #[test]
 fn errands_do_not_push_requests_aside() {
     let mut worker = worker();
@@ -139,7 +139,7 @@ fn what_gives_back_is_not_sent_again_but_where_nothing_was_done() {
     let (token, again) = worker.calls.one();
     let seen = Seen::of(&again);
     assert_eq!((seen.script, seen.callers), (Script::Text, Seen::of(&call).callers));
-    // Nobody knows whether this was done.
+    // It is unknown whether this was executed.
     let told = worker.answer(token, &status(504), TIMEOUT).unwrap();
     assert!(matches!(told[..], [Completion::Operation(Target::Rule(0), _, None)]), "{told:?}");
     for now in 0..3000 {
@@ -157,7 +157,7 @@ fn errands_do_not_pile_up() {
     worker.ask(1, 0);
     worker.work(0);
     let (token, call) = worker.calls.one();
-    // While an answer is awaited, however many.
+    // While a reply is pending, for any number of operations.
     (0..100_000).for_each(|caller| worker.send(Operation::GiveBack(back(caller))));
     let told = worker.answer(token, &ok(admits(&call)), MILLISECOND).unwrap();
     assert_eq!(told.len(), 1);
@@ -170,7 +170,7 @@ fn errands_do_not_pile_up() {
         }
     }
     assert!(sent <= 20_000, "{sent}");
-    // While the gateway is alone.
+    // While the gateway is in degraded mode.
     worker.fail(TIMEOUT * 100);
     (0..1000).for_each(|caller| worker.send(Operation::Renew(0, 0, more(caller))));
     let told = worker.work(TIMEOUT * 100);
@@ -182,7 +182,7 @@ fn errands_do_not_pile_up() {
 fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     let mut worker = worker();
     let theirs = Seed { k0: 8, k1: 9 };
-    // Two trips with the old secret.
+    // Two batches with the old secret.
     let first = worker.ask(1, 0);
     worker.work(0);
     let second = worker.ask(2, 0);
@@ -196,7 +196,7 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
     assert_eq!(told.len(), 3);
     assert_eq!(requests(told), [again(first), again(third)]);
     assert!(worker.client.seed() == theirs);
-    // Asked anew under the new one, and this waits for the trip that is still out.
+    // Asked again under the new secret, and this waits for the pending batch.
     worker.ask(1, TIMEOUT / 4 + 2);
     worker.send(Operation::Renew(0, 0, more(1)));
     let told = worker.answer(calls[1].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 3).unwrap();

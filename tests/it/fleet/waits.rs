@@ -1,4 +1,4 @@
-//! How long anybody waits for an answer, how much goes out at once, and what is counted of it.
+//! The wait for a reply, the size of batches, and their metrics.
 
 use diana_policy::time::SECOND;
 use diana_redis::pending::Settled;
@@ -7,7 +7,7 @@ use diana_redis::protocol::{Charge, Script};
 use super::redis::{Seen, no_script};
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok, requests};
 
-/// How long after its timeout an answer is given up.
+/// The time after its timeout when a call is abandoned.
 const GRACE: u64 = 4 * MILLISECOND;
 
 fn worker() -> Worker {
@@ -35,7 +35,7 @@ fn whatever_can_leave_is_due_at_once() {
     worker.work(0);
     let (token, _) = worker.calls.one();
     assert_eq!(worker.next(2), Some(TIMEOUT + GRACE));
-    // The script is to be sent with its text.
+    // The script must be sent with its text.
     let (body, now) = (no_script(), super::at(3));
     let (answer, calls) = (|| Some(body.clone()), worker.calls.clone());
     let answer = diana_policy::port::Answer { status: Some(200), size: body.len(), body: &answer };
@@ -44,7 +44,7 @@ fn whatever_can_leave_is_due_at_once() {
     assert_eq!(worker.next(3), Some(3));
 }
 
-/// Whoever does not know the script after having been told it is not told it for ever.
+/// If Redis lacks the script after it was sent, it is not sent forever.
 #[test]
 fn a_script_is_sent_once() {
     let mut worker = worker();
@@ -69,7 +69,7 @@ fn what_goes_out_and_what_is_not_ours_is_counted() {
         worker.ask_for(vec![charge(2), charge(3)], now);
         worker.work(now);
         let (token, call) = worker.calls.one();
-        // One answer for each ask: of one rule, and of two.
+        // One reply per question: with one rule, and with two.
         let one = [0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
         let body = super::redis::decides(&[&[0][..], &one, &[0], &one, &one].concat());
         let body = String::from_utf8(body).unwrap().replacen(":0", ":5", 1);
@@ -81,7 +81,7 @@ fn what_goes_out_and_what_is_not_ours_is_counted() {
     }
 }
 
-/// The quickest answer is gone by for five seconds at least, and for ten at most.
+/// The shortest delay is valid for at least five seconds, and for ten at most.
 #[test]
 fn the_quickest_answer_is_forgotten_in_time() {
     let mut worker = worker();
@@ -103,7 +103,8 @@ fn the_quickest_answer_is_forgotten_in_time() {
     assert_eq!(ask(15 * SECOND, 9 * MILLISECOND), 9 * MILLISECOND);
 }
 
-/// A rule that only reports may say no to a request that goes on; any other one's answer to it is none.
+/// A shadow rule may refuse a request that is admitted. Such a reply about any other rule is
+/// malformed.
 #[test]
 fn who_is_refused_by_nobody_is_not_refused() {
     let refused = |shadow, wait| {

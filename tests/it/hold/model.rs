@@ -1,4 +1,5 @@
-//! The queue as simple as it can be: places in order, and everybody behind moves up one by one.
+//! The simplest model of the queue: an ordered list of positions. When a client leaves, all later
+//! requests of its line move up individually.
 
 use diana_limiter::verdict::Line;
 
@@ -33,7 +34,7 @@ impl Model {
         of_line.map(|place| place.until).next_back()
     }
 
-    /// The instant of the place that nobody needs any more.
+    /// The instant of the position that becomes free.
     pub fn leave(&mut self, stream: u32) -> Option<u64> {
         let mut free = self.0.iter().position(|place| place.stream == stream)?;
         let line = self.0[free].line;

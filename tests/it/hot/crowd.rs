@@ -1,4 +1,4 @@
-//! Workers who see requests, and an oracle that sees all of them.
+//! Workers that receive requests, and an oracle for all of them.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -10,17 +10,17 @@ use diana_store::hot::spotter::{Spotter, Storage};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-/// How often workers add up what they counted, and how late they may be.
+/// The interval at which workers add up their counts, and its maximum delay.
 const PACE: Micros = SECOND / 10;
 const LATE: Micros = SECOND / 100;
 
 pub const OVER: u64 = 500;
 pub const PER: Micros = 10 * SECOND;
 
-/// What a worker tells.
+/// A log line of a worker.
 #[derive(Debug, Clone)]
 pub struct List {
-    /// By how much any count may be too low.
+    /// Maximum error by which a count is too low.
     pub missed: u64,
     /// Keys and their counts.
     pub top: Vec<(u64, u64)>,
@@ -48,19 +48,19 @@ pub fn whole(hash: u64) -> Key {
     Key { hash, second_hash: !hash }
 }
 
-/// Some workers, and what each key did.
+/// Workers, and the requests of each key.
 pub struct Crowd {
     rng: Rng,
     now: Micros,
     workers: Vec<(Spotter, Micros)>,
     past: HashMap<u64, VecDeque<Micros>>,
-    /// What was listed last, and the requests so far.
+    /// The last list, and the requests so far.
     pub list: Option<List>,
     pub requests: u64,
-    /// Most that a count was too low, and when lists were told.
+    /// The maximum error of a count, and the instants of lists.
     pub missed: u64,
     pub told: Vec<Micros>,
-    /// How many keys were hot at some time.
+    /// The keys that were hot at any time.
     hot: HashMap<u64, ()>,
 }
 
@@ -69,7 +69,7 @@ pub fn hot() -> Hot {
 }
 
 impl Crowd {
-    /// One worker by itself, or several that count together.
+    /// A single worker, or several with shared counts.
     pub fn new(seed: u64, workers: usize) -> Crowd {
         let (mut rng, data) = (Rng::with_seed(seed), Rc::new(FakeSharedData::default()));
         let now = 1_000 * SECOND + rng.u64(0..PER);
@@ -83,7 +83,7 @@ impl Crowd {
         Crowd { rng, now, workers, past, list: None, requests: 0, missed: 0, told, hot }
     }
 
-    /// A request in a random worker. Those who come once are not worth remembering.
+    /// A request in a random worker. Callers with a single request need not be remembered.
     pub fn see(&mut self, key: u64, remember: bool) {
         self.requests += 1;
         let worker = self.rng.usize(0..self.workers.len());
@@ -93,7 +93,7 @@ impl Crowd {
         }
     }
 
-    /// Lets time pass, and workers add up what they counted.
+    /// Advances the clock, and workers add up their counts.
     pub fn pass(&mut self, ticks: Micros) {
         let end = self.now + ticks;
         while let Some(next) = (0..self.workers.len()).min_by_key(|&worker| self.workers[worker].1)
@@ -113,7 +113,7 @@ impl Crowd {
         self.now = end;
     }
 
-    /// Every key that is hot beyond doubt is marked, and no other.
+    /// Every key that is certainly hot is marked, and no other.
     fn judge(&mut self, worker: usize) {
         let now = self.now;
         let longest = PER * 6 / 5 + PACE + LATE;
@@ -135,12 +135,12 @@ impl Crowd {
         }
     }
 
-    /// How many keys were hot at some time.
+    /// The number of keys that were hot at any time.
     pub fn hot_keys(&self) -> usize {
         self.hot.len()
     }
 
-    /// Whether nobody knows of anybody who is hot.
+    /// Returns true if no worker knows a hot key.
     pub fn is_calm(&mut self) -> bool {
         self.workers.iter().all(|worker| worker.0.is_calm())
     }

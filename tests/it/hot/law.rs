@@ -1,5 +1,5 @@
-//! Every key above twice `over` is found and none below half of it, in any crowd of at most 400 ×
-//! `over` requests in `per`.
+//! Every key above twice `over` is found and none below half of it, for up to 400 × `over` requests
+//! in `per`.
 
 use diana_policy::time::SECOND;
 use fastrand::Rng;
@@ -7,10 +7,10 @@ use fastrand::Rng;
 use super::crowd::{Crowd, OVER, PER};
 use kit::seed;
 
-/// Requests that the law is for, in `per`.
+/// The number of requests in `per` that the law covers.
 const MOST: u64 = 400 * OVER;
 
-/// Runs a crowd for some windows: `draw` chooses who comes next, and whether it is remembered.
+/// Runs some windows. `draw` selects the next caller, and whether it is remembered.
 fn run(
     name: &str,
     workers: usize,
@@ -21,7 +21,7 @@ fn run(
     let mut rng = Rng::with_seed(seed);
     let mut crowd = Crowd::new(seed, workers);
     let windows = 3;
-    // A hundredth of a second at a time.
+    // In steps of a hundredth of a second.
     let steps = PER / (SECOND / 100);
     for step in 0..windows * steps {
         let from = requests * step / steps;
@@ -44,12 +44,12 @@ fn run(
     crowd
 }
 
-/// The key of a number, as far apart as hashes are.
+/// The key of a number, distributed like a hash.
 fn key(number: u64) -> u64 {
     Rng::with_seed(number).u64(..)
 }
 
-/// A rank such that the n-th key comes n times as rarely as the first.
+/// A rank with a Zipf distribution: the n-th key is n times as rare as the first.
 fn zipf(rng: &mut Rng, keys: u64) -> u64 {
     let exponent = rng.f64() * (keys as f64).ln();
     exponent.exp() as u64
@@ -66,7 +66,7 @@ fn keys_of_all_frequencies() {
 #[test]
 fn a_million_keys_that_come_once() {
     for workers in [1, 4] {
-        // Three windows, with four hot keys.
+        // Three windows with four hot keys.
         let crowd = run("flood", workers, MOST, |rng, number| match rng.u64(0..300) {
             heavy @ 0..4 => (key(heavy), true),
             _ => (key(1_000_000 + number), false),
@@ -81,7 +81,7 @@ fn a_million_keys_at_once() {
     for workers in [1, 4] {
         let mut crowd = Crowd::new(seed, workers);
         let mut rng = Rng::with_seed(seed);
-        // Far more than the law is for: hot keys are found if they come more often still.
+        // More requests than the law covers: hot keys are still found if they are frequent enough.
         for number in 0..1_000_000 {
             crowd.see(key(5_000_000 + number), false);
             if number % 10 == 0 {
@@ -100,7 +100,8 @@ fn a_million_keys_at_once() {
 
 #[test]
 fn crowds_that_take_turns_to_push_others_out() {
-    // Each comes some times in a row, just too few to be hot, and never again; one comes all the time.
+    // Each key has several requests in a row, just too few to be hot, and no more. One has requests
+    // all the time.
     for (workers, often) in [(1, 3), (1, OVER / 3), (4, 50), (4, OVER / 3)] {
         let crowd = run("turns", workers, MOST, |rng, number| match rng.u64(0..MOST) {
             heavy if heavy < OVER * 5 / 2 => (key(heavy % 2), true),
@@ -113,12 +114,12 @@ fn crowds_that_take_turns_to_push_others_out() {
 #[test]
 fn a_key_that_is_always_below_a_crowd() {
     let mut crowd = Crowd::new(seed::next(), 1);
-    // As many as there is room for, who came for a while and then no more.
+    // The maximum number of callers, which have requests for a while and then none.
     for number in 0..2_048 {
         (0..20).for_each(|_| crowd.see(key(1 + number), true));
     }
     crowd.pass(SECOND / 5);
-    // Never as often between two looks as they did, but all the time.
+    // Fewer requests between two additions than those, but all the time.
     for _ in 0..PER / (SECOND / 50) * 9 / 10 {
         (0..3).for_each(|_| crowd.see(key(0), true));
         crowd.pass(SECOND / 50);
@@ -130,7 +131,7 @@ fn a_key_that_is_always_below_a_crowd() {
 fn a_list_is_told_once_in_per_and_misses_nobody() {
     let mut crowd = Crowd::new(seed::next(), 3);
     for burst in 0..40 {
-        // All at once, and never again.
+        // All at once, and no more.
         (0..2 * OVER + 1).for_each(|_| crowd.see(key(burst), true));
         let told = crowd.told.len();
         crowd.pass(PER + SECOND / 5);

@@ -1,4 +1,4 @@
-//! Counters in bounded memory against plain maps that forget by the same words.
+//! Counters in bounded memory, compared with plain maps that expire in the same way.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,17 +16,17 @@ use super::crowd::whole;
 const OVER: u64 = 300;
 const PER: u64 = 10 * SECOND;
 
-/// Slices of `PER`; the window holds them and the one that has begun.
+/// Slices of `PER`. The window holds them and the current one.
 const SLICES: u64 = 5;
 
-/// Callers that a worker counts between two looks, and that a window holds.
+/// The capacity for callers in a worker between two additions, and in a window.
 const TABLE: usize = 4096 / 4 * 3;
 const WINDOW: usize = 2048;
 
-/// The hottest that are told of.
+/// The number of callers in a list.
 const TOP: usize = 7;
 
-/// The least number that at most so many counts are above.
+/// The lowest number with at most `most` counts above it.
 fn cut(most: usize, counts: impl Iterator<Item = u64>) -> u64 {
     let mut counts: Vec<u64> = counts.collect();
     counts.sort_by_key(|count| std::cmp::Reverse(*count));
@@ -60,11 +60,12 @@ impl Sum {
 
 #[derive(Default)]
 struct Oracle {
-    /// Since the last look: requests of each caller, and by how much they may be too few.
+    /// Since the last addition: requests of each caller, and the maximum error by which they are
+    /// too low.
     table: HashMap<u64, u64>,
     lowered: u64,
     requests: u64,
-    /// Who is hot, and came so often before the last look.
+    /// The hot callers, with their counts at the last addition.
     hot: HashMap<u64, u64>,
     window: HashMap<u64, Sum>,
     missed: Sum,
@@ -95,7 +96,8 @@ impl Oracle {
         });
     }
 
-    /// Looks. The callers who were hot before, and whether they are to be told of.
+    /// Adds up the counts. Returns the callers that were hot before, and whether they are to be
+    /// listed.
     fn tidy(&mut self, slice: u64) -> bool {
         self.missed.add(slice, std::mem::take(&mut self.lowered));
         self.all.add(slice, std::mem::take(&mut self.requests));
@@ -143,7 +145,7 @@ impl Oracle {
     }
 }
 
-/// The sums of a window as it lies in shared data: of what was missed, of all requests, and of callers.
+/// The sums of a window in shared data: of missed requests, of all requests, and of callers.
 fn read(bytes: &[u8], slice: u64) -> (u64, u64, HashMap<u64, u64>) {
     let words: Vec<u64> =
         bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
@@ -165,7 +167,7 @@ fn what_is_counted_and_forgotten_and_told_is_what_was_said() {
         let mut oracle = Oracle::default();
         let mut now = 1_000 * SECOND;
         let few: Vec<u64> = (0..40).map(|_| rng.u64(..)).collect();
-        // Neighbours in the table push each other on.
+        // Neighbours in the table displace each other.
         let near = rng.u64(..) / 4096 * 4096 + rng.u64(..4096);
         for _ in 0..40 {
             let once = if rng.bool() { 0 } else { rng.u64(0..8_000) };
@@ -202,7 +204,7 @@ fn what_is_counted_and_forgotten_and_told_is_what_was_said() {
     }
 }
 
-/// Lowered is by the least number by which there is room for the rest.
+/// Counts are lowered by the smallest number that makes room for the rest.
 #[test]
 fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
     let data = Rc::new(FakeSharedData::default());
@@ -216,12 +218,12 @@ fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
     let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
     assert_eq!((missed, rows.len()), (3, WINDOW));
     assert!(rows.values().all(|count| *count == 2));
-    // What is just full is read as it was written.
+    // A window that is just full is read as it was written.
     spotter.see(whole(0));
     spotter.tidy(SECOND);
     let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
     assert_eq!((missed, rows.len(), rows[&0]), (3, WINDOW, 3));
-    // What has a row more was not.
+    // A window with one more row is invalid.
     let (mut bytes, _) = data.get("hot").unwrap();
     bytes.extend_from_within(bytes.len() - 48..);
     data.set("hot", &bytes);
@@ -230,7 +232,7 @@ fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
     assert_eq!(read(&data.get("hot").unwrap().0, 0).2, HashMap::from([(0, 1)]));
 }
 
-/// Half of those who are not hot make room, however many are: who is hot is not lowered.
+/// Half of the ordinary callers make room, for any number of hot ones. Hot callers are not lowered.
 #[test]
 fn the_table_makes_room_among_those_who_are_not_hot() {
     const OFTEN: u64 = 5;
@@ -244,7 +246,7 @@ fn the_table_makes_room_among_those_who_are_not_hot() {
     spotter.tidy(SECOND);
     let end = TABLE as u64;
     see(&mut spotter, 0..1000, 10);
-    // More than half of the others come once, and one of them when there is no more room.
+    // More than half of the others have one request, including one after the table is full.
     see(&mut spotter, 1000..2200, 1);
     see(&mut spotter, 2200..end, 3);
     see(&mut spotter, end..end + 1, 1);

@@ -1,4 +1,4 @@
-//! What workers share.
+//! Data that workers share.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -70,7 +70,7 @@ fn what_others_left_is_taken_for_nothing() {
     see(&mut worker, 7, OVER + 1);
     worker.tidy(50 * SECOND);
     let (sound, _) = data.get("hot").unwrap();
-    // Of the future, as after a restart of the machine.
+    // From the future, as after a restart of the machine.
     let ahead = {
         let data = Rc::new(FakeSharedData::default());
         let mut worker = spotter(&data);
@@ -107,7 +107,7 @@ fn memory_is_bounded() {
     assert!(bytes <= Spotter::memory(false).shared, "{bytes}");
 }
 
-/// The gauge still tells of those who were hot by the window as it was.
+/// The gauge still counts callers that were hot in the former window.
 #[test]
 fn a_window_of_another_length_begins_anew_and_takes_back_who_was_hot() {
     let data = Rc::new(FakeSharedData::default());
@@ -124,7 +124,7 @@ fn a_window_of_another_length_begins_anew_and_takes_back_who_was_hot() {
     assert_eq!(after.change, -2);
 }
 
-/// Clocks of workers are not read at one instant.
+/// The clocks of workers are not read at the same instant.
 #[test]
 fn what_lies_a_slice_ahead_counts_and_what_lies_further_ahead_does_not() {
     let slice = PER / 5;
@@ -139,7 +139,7 @@ fn what_lies_a_slice_ahead_counts_and_what_lies_further_ahead_does_not() {
     }
 }
 
-/// A worker looks twice more for what others add, and writes only what is new.
+/// A worker reads twice more for counts of others, and writes only new ones.
 #[test]
 fn who_is_idle_looks_twice_more_and_writes_nothing() {
     let data = Rc::new(FakeSharedData::default());
@@ -163,7 +163,7 @@ fn names_are_wanted_of_hot_callers_where_they_may_be_told_and_until_they_are_kno
     }
 }
 
-/// Callers who lie next to each other in the table: who is hot may not come, and is still in the way.
+/// Neighbouring callers in the table: a hot one without requests still takes its place.
 #[test]
 fn who_is_hot_and_did_not_come_hides_nobody() {
     const NEXT: u64 = 7 + 4096;
@@ -179,12 +179,12 @@ fn who_is_hot_and_did_not_come_hides_nobody() {
     assert_eq!(rows(&data), 2);
 }
 
-/// How many callers the window in shared data has.
+/// The number of callers of the window in shared data.
 fn rows(data: &FakeSharedData) -> usize {
     data.get("hot").unwrap().0.len() / 48 - 2
 }
 
-/// Else a worker would have no room for anybody else.
+/// Otherwise a worker would have no room for other callers.
 #[test]
 fn a_third_of_the_table_is_for_those_who_are_hot() {
     let data = Rc::new(FakeSharedData::default());
@@ -196,7 +196,7 @@ fn a_third_of_the_table_is_for_those_who_are_hot() {
     assert_eq!((0..1_500).filter(|key| worker.is_hot(*key)).count(), 1024);
 }
 
-/// Clocks of workers are not read at one instant, and a slice begins for one before it does for the other.
+/// The clocks of workers are not read at the same instant, so a slice begins earlier for one.
 #[test]
 fn what_was_told_in_the_next_slice_is_not_told_again() {
     let slice = PER / 5;
@@ -214,7 +214,7 @@ fn what_was_told_in_the_next_slice_is_not_told_again() {
         worker.tidy(now);
         worker.list.take().is_some()
     };
-    // A window later, by the clock that is ahead.
+    // A window later on the clock that is ahead.
     let now = 100 * SECOND + PER;
     assert!(told(&mut workers[0], now));
     assert!(!told(&mut workers[1], now - slice));

@@ -1,4 +1,4 @@
-//! What stands beside `in_flight`.
+//! Keys that conflict with `in_flight`.
 
 fn problems(rule: &str) -> String {
     let document = format!("limits: [{{Url: /, rules: [{rule}]}}]");

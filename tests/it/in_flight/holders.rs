@@ -1,5 +1,5 @@
-//! What workers know of each other, at the very instants at which it changes: who lives, who may have been taken for dead,
-//! and which number whoever comes goes by.
+//! The workers' knowledge of each other, at the exact instants of its changes: which workers live,
+//! which may have been treated as dead, and the numbers of new workers.
 
 use std::rc::Rc;
 
@@ -19,7 +19,7 @@ const FORGOTTEN: Micros = SECOND;
 const LIFE: Micros = 3 * SECOND / 2;
 const AHEAD: Micros = 60 * SECOND;
 
-/// No number is larger.
+/// The largest number.
 const LAST: u64 = 1 << 43;
 
 const KEY: &str = "diana/2/alone/holders";
@@ -27,7 +27,7 @@ const MARK: u64 = u64::from_le_bytes(*b"diana\0h\x01");
 
 const DOCUMENT: &str = "limits: [{Url: /, rules: [{actor: device, in_flight: 1}]}]";
 
-/// The last number that was given out, and who lives since when.
+/// The last assigned number, and the living workers with the times of their reports.
 fn known(data: &FakeSharedData) -> (u64, Vec<(u64, Micros)>) {
     let bytes = data.get(KEY).unwrap().0;
     let words: Vec<u64> = bytes.as_chunks().0.iter().map(|it| u64::from_le_bytes(*it)).collect();
@@ -68,7 +68,7 @@ impl Worker {
         }
     }
 
-    /// Sees to what it holds. Whether it is to be called again for that.
+    /// Runs maintenance. Returns true if it must be called again for that.
     fn tidy(&mut self) -> bool {
         self.engine.tidy(self.clock.0.get())
     }
@@ -78,7 +78,7 @@ impl Worker {
     }
 }
 
-/// What it took under the old number does not count any more, and gives back nothing of anybody else's.
+/// Its slots under the old number do not count any more, and their release does not affect others.
 #[test]
 fn who_stood_still_for_a_second_goes_by_another_number_and_holds_nothing() {
     for (silent, is_forgotten) in [(FORGOTTEN - 1, false), (FORGOTTEN, true)] {
@@ -90,7 +90,7 @@ fn who_stood_still_for_a_second_goes_by_another_number_and_holds_nothing() {
         let all = known(&data).1;
         assert_eq!(all.iter().any(|(id, _)| *id == before), !is_forgotten || all.len() == 2);
         assert_eq!(all.last().map(|(id, _)| *id != before), Some(is_forgotten));
-        // The one before has not been silent for so long that its places are free.
+        // The silence of the former worker was too short for its slots to be free.
         assert!(worker.request("a").is_none());
         worker.end(permit);
         let next = worker.request("a");
@@ -101,7 +101,7 @@ fn who_stood_still_for_a_second_goes_by_another_number_and_holds_nothing() {
     }
 }
 
-/// The value was lost, and others may have counted anew since.
+/// The value was lost, and others may have counted since.
 #[test]
 fn who_is_not_among_those_that_live_has_been_forgotten_if_it_holds_anything() {
     for holds in [true, false] {
@@ -120,7 +120,7 @@ fn who_is_not_among_those_that_live_has_been_forgotten_if_it_holds_anything() {
         let other = worker.later(BEAT).request("b").unwrap();
         let (_, all) = known(&data);
         assert_eq!(all.len(), 1);
-        // No number is given out twice, however soon the next one is wanted.
+        // No number is assigned twice, however soon the next one is needed.
         assert_eq!(all[0].0 > before, holds);
         worker.end(other);
         if let Some(permit) = held {
@@ -133,8 +133,9 @@ fn who_is_not_among_those_that_live_has_been_forgotten_if_it_holds_anything() {
     }
 }
 
-/// Numbers grow by the clock, so that none is given out again when the value was lost, and by one where many workers come
-/// at once. No worker has the number zero, not even in the first millisecond of a machine.
+/// Numbers grow with the clock, so that none is assigned again after the value was lost, and by one
+/// if many workers start at once. No worker has the number zero, even in the first millisecond of a
+/// machine.
 #[test]
 fn the_next_number_is_one_more_than_the_last_and_than_the_time() {
     let by_clock = START.mono >> 10;
@@ -144,7 +145,7 @@ fn the_next_number_is_one_more_than_the_last_and_than_the_time() {
         (START.mono, by_clock, by_clock + 1),
         (START.mono, by_clock + 1, by_clock + 2),
         (START.mono, LAST - 1, LAST),
-        // A larger number was written by no worker.
+        // A larger number is damaged.
         (START.mono, LAST, by_clock + 1),
         (START.mono, u64::MAX, by_clock + 1),
         (0, 0, 1),
@@ -162,7 +163,7 @@ fn the_next_number_is_one_more_than_the_last_and_than_the_time() {
     }
 }
 
-/// Clocks of workers differ a little; what was said to be in a minute was said by nobody.
+/// The clocks of workers differ slightly. A time a minute in the future is damaged.
 #[test]
 fn places_count_while_their_worker_lives() {
     for (said, lives) in [

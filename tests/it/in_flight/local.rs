@@ -1,4 +1,4 @@
-//! Requests in flight counted by a worker for itself.
+//! Requests in flight in scope `local`.
 
 use std::rc::Rc;
 
@@ -14,8 +14,8 @@ use super::engine;
 
 const LIMIT: usize = 3;
 
-/// By an oracle, also where there are more callers than room, so that most share places, in a table that is full,
-/// empty, and full again.
+/// Checked by an oracle, also with more callers than the table holds, so that most share slots, in
+/// a table that fills and empties repeatedly.
 #[test]
 fn never_one_too_many_and_none_is_left_behind() {
     let mut rng = Rng::with_seed(seed::next());
@@ -57,7 +57,7 @@ fn never_one_too_many_and_none_is_left_behind() {
         for (_, permit) in open {
             engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
         }
-        // Whoever shared has all its places again.
+        // Callers that shared a state have all their slots again.
         for caller in 0..80 {
             clock.0.set(clock.0.get().later(1_000_000));
             let request = FakeRequest::get("/").header("x-device-id", caller.to_string());

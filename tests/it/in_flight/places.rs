@@ -1,4 +1,4 @@
-//! What the places of a gateway cost, and who has some of its own.
+//! The cost of in-flight slots in a gateway, and their separation by caller.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use kit::store::gateway::START;
 use super::engine;
 use super::reports::Sums;
 
-/// How often a worker says that it lives.
+/// The interval of a worker's reports that it lives.
 const BEAT: Micros = SECOND / 2;
 
 pub fn document(keys: usize, limit: usize) -> String {
@@ -32,7 +32,7 @@ pub fn clock() -> FakeClock {
     clock
 }
 
-/// A request of a caller comes to a worker, which may let it in.
+/// Sends a request of a caller to a worker. Returns its permit if it is admitted.
 pub fn request(engine: &mut Engine, caller: usize, clock: &FakeClock) -> Option<Permit> {
     let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
     match engine.decide(&request, clock) {
@@ -46,7 +46,8 @@ fn end(engine: &mut Engine, permit: Permit, clock: &FakeClock) {
     engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
 }
 
-/// A look and a write when it comes, and the same when it ends; twice a second one more for all of them.
+/// A read and a write on arrival, and the same at the end. Twice a second one more write for all of
+/// them.
 #[test]
 fn a_request_looks_twice_and_writes_twice() {
     let data = Rc::new(Asked::default());
@@ -75,13 +76,13 @@ fn a_request_looks_twice_and_writes_twice() {
     end(&mut engine, long, &clock);
     let metrics = Sums::default();
     engine.flush("n", &metrics);
-    // The first one found out how many slots there are.
+    // The first one read the number of slots.
     assert_eq!(metrics.of("diana.n.shared.writes").cast_unsigned() + beats + 1, data.writes.get());
     assert_eq!(metrics.of("diana.n.shared.conflicts"), 0);
 }
 
-/// A slot has room for 32 callers; whoever comes when they are all there shares places with its like, also when there is
-/// room again, until none of those is taken.
+/// A value has room for 32 callers. When it is full, further callers share a count. They continue
+/// to share it when there is room again, until that count is zero.
 #[test]
 fn whoever_finds_no_room_shares_and_goes_on_sharing() {
     const ROOM: usize = 32;
@@ -115,7 +116,7 @@ fn whoever_finds_no_room_shares_and_goes_on_sharing() {
     }
 }
 
-/// What others write meanwhile puts it off, and does not prevent it.
+/// Concurrent writes delay it, and do not prevent it.
 #[test]
 fn a_place_that_cannot_be_given_back_is_given_back_later() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
@@ -130,7 +131,7 @@ fn a_place_that_cannot_be_given_back_is_given_back_later() {
     assert!(request(&mut engine, 7, &clock).is_some());
 }
 
-/// Where eight workers hold places of each caller that comes.
+/// With eight workers that hold slots of each caller.
 #[test]
 fn places_take_the_memory_that_was_said_and_no_more() {
     for (keys, actor) in [(1, "device"), (16, "device"), (200, "device"), (200, "all")] {

@@ -1,4 +1,4 @@
-//! What is told of requests in flight, and what is left of them.
+//! Reports about requests in flight, and their remaining slots.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use kit::store::gateway::START;
 
 use super::engine;
 
-/// What all metrics come to.
+/// The sums of all metrics.
 #[derive(Default)]
 pub struct Sums(RefCell<HashMap<String, i64>>);
 
@@ -96,7 +96,8 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
     }
 }
 
-/// There is memory for so many open requests: then no more come in, and costs stay as they were reserved.
+/// Memory limits the number of open requests: further ones are refused, and costs remain as
+/// reserved.
 #[test]
 fn more_open_requests_than_memory_is_there_for_are_refused() {
     const MOST: usize = 250_000;

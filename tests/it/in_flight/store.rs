@@ -1,4 +1,4 @@
-//! Requests in flight of a gateway as a store: what is taken, undone and settled, one by one.
+//! The store of a gateway's requests in flight: individual charges, cancellations and settlements.
 
 use std::rc::Rc;
 
@@ -49,7 +49,7 @@ fn what_was_taken_comes_back_by_its_number() {
     assert!(theirs.settle(&ended(key(1), &settlement), START));
     assert_eq!(used(&mut *ours), Some(0));
     assert!(!theirs.tidy(START.later(SECOND)), "it holds nothing");
-    // What was taken under a number that was given up is not counted any more, so nothing is to be done about it.
+    // A charge under a former number does not count any more, so its settlement has no effect.
     let forgotten = Settlement { receipt: receipt + 1, ..settlement };
     assert!(theirs.settle(&ended(key(1), &forgotten), START));
 }

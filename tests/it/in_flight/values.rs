@@ -1,5 +1,5 @@
-//! The values in which requests in flight are counted: whoever finds another one there than it would write, or cannot write at
-//! all, lets in nobody too many.
+//! The values that count requests in flight: a worker that finds a value of another form, or cannot
+//! write, never admits too many.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ fn slots(data: &FakeSharedData) -> Vec<String> {
     data.keys().into_iter().filter(is_slot).collect()
 }
 
-/// Whoever came first has counted the slots, for as many callers as it made room for.
+/// The first worker determined the number of values, for its number of callers.
 #[test]
 fn a_caller_has_one_place_for_workers_that_make_room_for_other_numbers_of_them() {
     for (first, second) in [(16, 10_000), (10_000, 16)] {
@@ -36,7 +36,7 @@ fn a_caller_has_one_place_for_workers_that_make_room_for_other_numbers_of_them()
     }
 }
 
-/// A place of a worker of which nobody knows that it lives would not be counted.
+/// The slot of a worker that is not registered as living would not count.
 #[test]
 fn who_cannot_say_that_it_lives_takes_no_place() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
@@ -51,7 +51,7 @@ fn who_cannot_say_that_it_lives_takes_no_place() {
     assert!(request(&mut engine, 1, &clock).is_some(), "it has none");
 }
 
-/// Nobody else holds what a dead worker held, and those who live need not end for it to go.
+/// No living worker holds the slots of a dead one, and its remains are removed while others live.
 #[test]
 fn what_a_dead_worker_left_of_a_rule_goes_while_others_live() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());

@@ -1,4 +1,4 @@
-//! The tables of what a response and the access log are told.
+//! The tables of response headers and access log fields.
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use diana_policy::key::Key;
 use diana_policy::time::SECOND;
 use diana_policy::{LimitFields, Response, Scope};
 
-/// A record of everything that one can tell.
+/// A record with all fields.
 fn record(outcome: Outcome, shadow: bool) -> Record {
     Record {
         rule: "r".into(),
@@ -27,7 +27,7 @@ fn record(outcome: Outcome, shadow: bool) -> Record {
     }
 }
 
-/// What a request that goes on and one that is refused are told.
+/// The headers of an admitted and of a refused request.
 fn headers(fields: LimitFields) -> BTreeSet<&'static str> {
     let refused = record(Outcome::Refused(Retry::After(1)), false);
     let report = Report { records: vec![refused.clone()], fields, ..Report::default() };
@@ -56,11 +56,11 @@ fn headers(fields: LimitFields) -> BTreeSet<&'static str> {
 fn the_table_of_headers_has_every_header_and_no_other() {
     let of_both = [LimitFields::Ietf, LimitFields::XRateLimit].into_iter().flat_map(headers);
     let mut told: BTreeSet<String> = of_both.map(str::to_owned).collect();
-    // Of gRPC alone.
+    // Only for gRPC.
     told.extend(["grpc-status", "grpc-message"].map(str::to_owned));
     let mut listed = BTreeSet::new();
     for row in first_cells("| header of a response | when |") {
-        // The others are named by what differs at their ends.
+        // The other names differ at the end.
         let begin = row[0].rfind('-').map_or("", |at| &row[0][..at]);
         listed.extend(row.into_iter().map(|name| match name.strip_prefix('-') {
             Some(_) => format!("{begin}{name}"),
@@ -97,7 +97,7 @@ fn the_table_of_the_access_log_has_every_word_and_every_field_and_no_other() {
     assert_eq!(listed, words);
 }
 
-/// To the microsecond, with as many digits as there are.
+/// In microseconds, with only the necessary digits.
 #[test]
 fn times_are_written_as_they_are() {
     for (ticks, text, json) in [

@@ -18,7 +18,7 @@ use diana_redis::protocol::Failure;
 use diana_request::settling::Untold;
 use diana_store::slots::traffic::Traffic;
 
-/// Notes the names of metrics.
+/// Records the names of metrics.
 #[derive(Default)]
 struct Names(RefCell<BTreeSet<String>>);
 
@@ -66,9 +66,9 @@ const FAILURES: [Failure; 23] = [
     Failure::Reset,
 ];
 
-/// Those of rules and of Redis.
+/// The metrics of rules and of Redis.
 fn of_the_core(names: &Names) {
-    // A field more is one to be named here.
+    // A new field must be added here.
     let mut counts = RuleCounts {
         allowed: 1,
         refused: 1,
@@ -117,7 +117,7 @@ fn of_the_core(names: &Names) {
     flush_fleet("ns", &mut stats, names);
 }
 
-/// Those of a worker, of which each thing happens that it counts.
+/// The metrics of a worker, after each counted event.
 fn of_a_worker(names: &Names) {
     const OWN: &str = "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, algo: W, scope: local}]}]\n\
                        remote: {cluster: centre, path: /rules, every: 1s}";
@@ -143,7 +143,7 @@ fn of_a_worker(names: &Names) {
     names.0.borrow_mut().extend(thread.host.counts.take().into_keys());
 }
 
-/// All names as Prometheus sees them, `diana_rule_refused`.
+/// All names in the form of Prometheus, such as `diana_rule_refused`.
 fn every_metric() -> BTreeSet<String> {
     let names = Names::default();
     of_the_core(&names);
@@ -160,7 +160,7 @@ fn the_table_of_metrics_has_every_metric_and_no_other() {
     for row in first_cells("| metric | labels | counts |") {
         let first = row[0];
         assert!(metrics.remove(first), "nothing is called {first}, or it stands there twice");
-        // The others are named by what differs at their ends.
+        // The other names differ at the end.
         for end in &row[1..] {
             let mut cuts = first.match_indices('_').rev().map(|(at, _)| &first[..at]);
             let is_there = cuts.any(|begin| metrics.remove(&format!("{begin}{end}")));

@@ -1,4 +1,4 @@
-//! Which percent-encodings leave a path a single reading, so that an exemption holds.
+//! Percent-encodings with a single reading, so that an exemption holds.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,9 @@ fn is_exempt(gate: &mut Gate, path: &[u8]) -> bool {
     gate.admits(&FakeRequest { path: Some(path.into()), ..FakeRequest::get("/") })
 }
 
-/// RFC 3986: an encoded unreserved character is the same URI as the character itself. Of the characters that a segment's
-/// data may need encoded, `/`, `\` and `;` may separate to some readers, and controls are data to no reader.
+/// RFC 3986: an encoded unreserved character is the same URI as the character itself. Of the
+/// characters that a segment's data may require encoded, `/`, `\` and `;` may be separators for
+/// some readers. Control characters are data for no reader.
 #[test]
 fn exemption_holds_for_bytes_that_are_encoded_as_data() {
     const DATA: &str = " \"#$%&'()*+,:<=>?@[]^`{|}!";
@@ -28,7 +29,7 @@ fn exemption_holds_for_bytes_that_are_encoded_as_data() {
     for byte in 0..=u8::MAX {
         for code in [format!("%{byte:02x}"), format!("%{byte:02X}")] {
             let path = format!("/static/a{code}z");
-            // A byte outside ASCII is no UTF-8 alone.
+            // A single byte outside ASCII is not valid UTF-8.
             assert_eq!(
                 is_exempt(&mut gate, path.as_bytes()),
                 DATA.as_bytes().contains(&byte),
@@ -36,7 +37,7 @@ fn exemption_holds_for_bytes_that_are_encoded_as_data() {
             );
         }
     }
-    // Each character is tried: those outside ASCII by all the bytes of one.
+    // Characters outside ASCII, with all bytes of each.
     for letter in ["é", "\u{a0}", "分", "\u{7ff}", "\u{800}", "\u{fffd}", "😀", "\u{10ffff}"] {
         let path: String = letter.bytes().map(|byte| format!("%{byte:02X}")).collect();
         assert!(is_exempt(&mut gate, format!("/static/a{path}").as_bytes()), "{letter}");
@@ -72,7 +73,7 @@ fn exemption_holds_for_paths_as_browsers_send_them() {
     }
 }
 
-/// `diana check` proposes the path to write for one that is written as browsers send it.
+/// `diana check` proposes the configured path for a path in the encoding of browsers.
 #[test]
 fn exemption_holds_for_the_path_that_check_proposes() {
     for sent in ["/caf%C3%A9", "/a%20b/c", "/100%25", "/%E5%88%86/x", "/%7Bid%7D"] {
@@ -111,7 +112,7 @@ fn exemption_fails_where_readers_may_differ() {
         "/static/%C3",
         "/static/%A9",
         "/caf%E9",
-        // Slashes, dots, parameters, controls.
+        // Slashes, dots, parameters, control characters.
         "/static/%2e%2e/x",
         "/static/.%2E/x",
         "/static/x%2e",
@@ -127,14 +128,14 @@ fn exemption_fails_where_readers_may_differ() {
         "/static/x%09",
         "/static/x%7F",
         "/static/x%C2%85y",
-        // No escapes.
+        // Invalid escapes.
         "/static/x%",
         "/static/x%2",
         "/static/x%zz",
         "/static/x%u002fy",
         "/static/x% 0",
         "/static/x%+f",
-        // Beside an encoding that the path needs.
+        // Next to a required encoding.
         "/static/a%20b\\c",
         "/static/a%20b;c",
         "/static/a%20b//c",
@@ -169,7 +170,7 @@ fn exemption_fails_where_readers_may_differ() {
     assert!(is_exempt(&mut gate, "/static/café".as_bytes()));
 }
 
-/// A path of pieces of which some leave it one reading.
+/// A path of pieces, of which some leave a single reading.
 fn spelling(random: &mut Rng) -> String {
     const PLAIN: [&str; 14] = [
         "hello",
@@ -215,14 +216,15 @@ fn exempt_path_has_one_reading_to_all_readers() {
             continue;
         }
         let bare = path.split(['?', '#']).next().unwrap();
-        // Names are compared decoded, so this is what a reader sees that leaves escapes alone.
+        // Names are compared decoded, so this is the path of a reader that does not decode.
         let names = |path: &str| decode(path, |_| true).trim_end_matches('/').to_owned();
         let mut seen = BTreeSet::new();
         for routed in (0..8).map(|settings| envoy(bare, settings)) {
             seen.extend((0..1 << 9).map(|steps| names(&upstream(&routed, steps))));
         }
         assert_eq!(seen, BTreeSet::from([names(bare)]), "{path}");
-        // A reader that cuts the query off decoded text still comes to an exempt path, and to the same entries.
+        // A reader that cuts the query off decoded text still reaches an exempt path, and the same
+        // entries.
         let decoded = names(bare);
         let cut = decoded.split(['?', '#']).next().unwrap();
         assert!(PREFIXES.iter().any(|it| falls_under(cut, it)), "{path} is {cut}");

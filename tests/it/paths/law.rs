@@ -37,7 +37,7 @@ fn an_entry_covers_what_any_reading_falls_under() {
 
 #[test]
 fn exemptions_hold_for_plain_spellings_only() {
-    // Name of the rule, its entry's path, and what is exempt from it.
+    // Name of the rule, its entry's path, and its exemption.
     const RULES: [(&str, &str, &str); 4] = [
         ("top", "/", "/a/hello"),
         ("entry", "/hello", "/hello/b"),
@@ -80,7 +80,7 @@ except: {paths: [/b]}",
 
 #[test]
 fn a_rule_alone_judges_the_paths_that_its_prefixes_cover() {
-    // It takes a way of its own through the engine.
+    // It has a separate path through the engine.
     let mut gate =
         Gate::new("limits: [{Url: [/hello, /a/b], rules: [{actor: all, unit: day, rpu: 0}]}]");
     let mut random = Rng::with_seed(seed::next());

@@ -1,20 +1,20 @@
-//! Every reading of a path, spelled out: no sharing, no haste.
+//! Every reading of a path, computed individually and without sharing.
 
 use std::collections::HashSet;
 
-/// A byte of a path, or what may be one thing or another.
+/// A byte of a path, or an ambiguous sign.
 #[derive(Clone, Copy, PartialEq)]
 enum Sign {
     Slash,
-    /// `\`, `%5C`, `%2F`: a slash to some.
+    /// `\`, `%5C`, `%2F`: a slash for some readers.
     Loose,
-    /// `;`, `%3B`: to some the rest of the segment is no part of its name.
+    /// `;`, `%3B`: for some readers the rest of the segment is not part of its name.
     Cut,
-    /// Any other, and whether it was percent-encoded.
+    /// Any other byte, and whether it was percent-encoded.
     Byte(u8, bool),
 }
 
-/// A segment as one reader sees it.
+/// A segment of one reader.
 #[derive(Clone, Default)]
 struct Segment {
     name: Vec<u8>,
@@ -22,10 +22,10 @@ struct Segment {
     is_sure: bool,
 }
 
-/// What stands for a sign in a name that has no such sign if it is configured.
+/// Replaces a sign in a name. No configured name has this byte.
 const ODD: u8 = 0;
 
-/// The names, from the top down, of each path that a reader may take `raw` for.
+/// All possible readings of `raw`, as names from the top down.
 pub fn readings(raw: &str) -> HashSet<Vec<Vec<u8>>> {
     let path = raw.split(['?', '#']).next().unwrap();
     let signs = signs(path.strip_prefix('/').unwrap_or(path).as_bytes());
@@ -40,7 +40,7 @@ pub fn readings(raw: &str) -> HashSet<Vec<Vec<u8>>> {
     found
 }
 
-/// Whether a prefix covers any of the readings.
+/// Returns true if a prefix covers any of the readings.
 pub fn covers(prefix: &str, ignore_case: bool, readings: &HashSet<Vec<Vec<u8>>>) -> bool {
     let names: Vec<&[u8]> =
         prefix.split('/').filter(|n| !n.is_empty()).map(str::as_bytes).collect();
@@ -53,7 +53,7 @@ pub fn covers(prefix: &str, ignore_case: bool, readings: &HashSet<Vec<Vec<u8>>>)
     })
 }
 
-/// Whether a path has a single spelling.
+/// Returns true if a path has a single spelling.
 pub fn is_plain(raw: &str) -> bool {
     let path = raw.split(['?', '#']).next().unwrap();
     let odd = |part: &&str| path.contains(*part);
@@ -82,7 +82,7 @@ fn signs(path: &[u8]) -> Vec<Sign> {
     signs
 }
 
-/// The segments of a reader who takes the unclear signs as the bits of `choices` say.
+/// The segments of a reader that interprets the ambiguous signs by the bits of `choices`.
 fn segments(signs: &[Sign], mut choices: u32) -> Vec<Segment> {
     let mut segments = Vec::new();
     let mut here = Segment { is_sure: true, ..Segment::default() };
@@ -117,7 +117,7 @@ fn segments(signs: &[Sign], mut choices: u32) -> Vec<Segment> {
     segments
 }
 
-/// Follows segments to the end; who resolves dots surely resolves those that are plainly written.
+/// Follows segments to the end. A reader that resolves dots always resolves plainly written ones.
 fn walk(left: &[Segment], resolves: bool, at: Vec<Vec<u8>>, found: &mut HashSet<Vec<Vec<u8>>>) {
     let Some((segment, left)) = left.split_first() else {
         found.insert(at);

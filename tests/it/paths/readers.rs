@@ -1,4 +1,4 @@
-//! Routers and upstreams as they are: what each of them makes of a path, step by step on its text.
+//! Routers and upstreams: the steps of each on the text of a path.
 
 use super::{Rng, covering, index, spelling};
 use kit::seed;
@@ -28,7 +28,7 @@ fn merge(path: &str) -> String {
     path
 }
 
-/// Dot segments as RFC 3986 removes them: an empty segment is one like others.
+/// Removes dot segments as in RFC 3986: an empty segment is an ordinary one.
 fn resolve(path: &str) -> String {
     let mut out: Vec<&str> = Vec::new();
     let segments: Vec<&str> = path.split('/').skip(1).collect();
@@ -50,7 +50,7 @@ fn without_parameters(path: &str) -> String {
     path.split('/').map(bare).collect::<Vec<_>>().join("/")
 }
 
-/// What an Envoy makes of a path, by its settings, one bit each.
+/// The path in an Envoy with these settings, one bit each.
 pub fn envoy(path: &str, settings: u32) -> String {
     let mut path = path.to_owned();
     if settings & 1 != 0 {
@@ -63,7 +63,7 @@ pub fn envoy(path: &str, settings: u32) -> String {
     if settings & 4 != 0 { merge(&path) } else { path }
 }
 
-/// What an upstream makes of it: some of these steps, in their order.
+/// The path in an upstream: some of these steps in order.
 pub fn upstream(path: &str, steps: u32) -> String {
     let all: [fn(&str) -> String; 9] = [
         merge,

@@ -1,4 +1,4 @@
-//! Callers whose plan changes while Redis counts them, or while it is away.
+//! Callers with a change of plan while Redis counts them, or while it is unavailable.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ const FREE: u32 = 0;
 const GOLD: u32 = 1;
 const PLANS: [(u32, u64); 2] = [(FREE, 100), (GOLD, 1000)];
 
-/// A rule of a worker with two plans, whose only caller is she.
+/// A rule of a worker with two plans and a single caller.
 struct Desk {
     store: RedisStore,
     handle: Rc<RefCell<Handle>>,
@@ -34,7 +34,7 @@ struct Desk {
     spec: CounterSpec,
 }
 
-/// Redis admits, and lends so many permits beside.
+/// Redis admits a request, and leases this number of permits.
 fn lends(block: u64) -> RuleReply {
     RuleReply { remaining: 50, ..desk::lends(block) }
 }
@@ -66,7 +66,7 @@ impl Desk {
         Numbers::of_rule(self.spec.entry, &self.spec.under(plan).quota).unwrap()
     }
 
-    /// Whether Redis has to be asked about a request of a plan.
+    /// Returns true if a request under a plan requires Redis.
     fn asks(&mut self, plan: u32, now: Now) -> bool {
         self.store.judge_by(plan);
         self.store.check(key(1), 1, now).asks()
@@ -77,7 +77,7 @@ impl Desk {
         self.store.question((key(1), 1), now, false, false)
     }
 
-    /// Hears what was asked by a plan.
+    /// Processes the reply to a question under a plan.
     fn hear(&mut self, plan: u32, reply: &RuleReply, now: Now) -> u64 {
         self.store.judge_by(plan);
         self.store.receive(key(1), reply, (1, 1), (now, now))
@@ -89,7 +89,7 @@ impl Desk {
         (0..2000).take_while(|_| store.take(key(1), 1, now).is_none()).count() as u64
     }
 
-    /// The one block that comes back: by which numbers, how large it was and how much of it is left.
+    /// The only returned block: its quota, its size and its unspent permits.
     fn back(&mut self) -> (Numbers, u64, u64) {
         let all = self.handle.borrow_mut().take(usize::MAX);
         let [Operation::GiveBack(Charge { numbers, back, .. })] = all[..] else {
@@ -120,7 +120,7 @@ fn what_was_lent_by_a_plan_is_not_spent_by_another_and_comes_back_by_the_one_tha
     }
 }
 
-/// Whose answer is then that plan's, whatever the caller has meanwhile.
+/// The reply then belongs to that plan, even if the caller has another one by then.
 #[test]
 fn a_block_that_runs_low_is_renewed_by_the_plan_that_lent_it() {
     for plan in [FREE, GOLD] {
@@ -136,7 +136,7 @@ fn a_block_that_runs_low_is_renewed_by_the_plan_that_lent_it() {
     }
 }
 
-/// What is settled is noted then, and who was let through by no permit used none.
+/// A settlement is recorded later, and a request without a permit has no usage.
 #[test]
 fn what_was_asked_by_a_plan_that_is_past_is_noted_once_and_if_it_was_charged() {
     for (settles, permits, is_noted) in
@@ -173,7 +173,7 @@ fn who_was_refused_by_a_plan_is_asked_about_by_another() {
     }
 }
 
-/// Nor does it weigh on the new plan that others held what there was under the old one, or that an answer is missing.
+/// Neither exhaustion under the old plan nor a pending reply affects the new plan.
 #[test]
 fn a_new_plan_begins_with_nothing_known_but_how_often_its_caller_comes() {
     for is_answered in [true, false] {
@@ -191,7 +191,7 @@ fn a_new_plan_begins_with_nothing_known_but_how_often_its_caller_comes() {
     }
 }
 
-/// The answer tells of another plan, and what it brings belongs to that.
+/// The reply belongs to another plan, and so does its block.
 #[test]
 fn an_answer_by_a_plan_that_is_over_gives_back_its_block_and_says_nothing() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
@@ -208,7 +208,8 @@ fn an_answer_by_a_plan_that_is_over_gives_back_its_block_and_says_nothing() {
     }
 }
 
-/// What Redis let through counts towards the part of a gateway that is cut off, whoever the answer was for.
+/// Admissions by Redis count towards the share of a gateway in degraded mode, regardless of the
+/// caller's current plan.
 #[test]
 fn what_was_let_through_counts_once_redis_is_away() {
     for (plan, rpu) in PLANS {
@@ -229,7 +230,7 @@ fn what_was_let_through_counts_once_redis_is_away() {
     assert_eq!(desk.admitted(GOLD, START), 499, "more than the other plan has at all");
 }
 
-/// Each day's filter gives its part, too.
+/// The same for the filter of each day.
 #[test]
 fn a_gateway_that_is_cut_off_goes_by_its_part_of_the_plan_in_force() {
     let daily = Shape::new(1000, 10_000, 1000);
@@ -237,7 +238,7 @@ fn a_gateway_that_is_cut_off_goes_by_its_part_of_the_plan_in_force() {
         for gateways in [1, 2, 3, 4] {
             let mut desk = Desk::of(Quota::new(Unit::Day, 100), daily);
             desk.handle.replace(away());
-            // Of how many gateways it is one becomes known later than its caller's plan.
+            // The number of gateways becomes known later than the caller's plan.
             assert_eq!(desk.admitted(FREE, START), 100);
             desk.store.judge_by(GOLD);
             desk.handle.borrow_mut().gateways = gateways;
@@ -248,7 +249,8 @@ fn a_gateway_that_is_cut_off_goes_by_its_part_of_the_plan_in_force() {
     }
 }
 
-/// Its part is worked out when that changes, and not for each request: what workers hold of it is spent without a write.
+/// The share is computed when it changes, not per request, and workers spend leases of it without a
+/// write.
 #[test]
 fn a_caller_of_a_gateway_that_is_cut_off_costs_few_writes() {
     let mut desk = Desk::of(Quota::new(Unit::Second, 100_000), None);

@@ -1,5 +1,5 @@
-//! Whatever plans a caller has at whatever instants, it is given no more than by the largest one that it had meanwhile,
-//! and is never refused what the one in force allows.
+//! For any sequence of plans, a caller gets no more than its largest plan permits in that time, and
+//! is never refused a request that its current plan admits.
 
 use std::rc::Rc;
 
@@ -26,7 +26,7 @@ pub(super) fn open(scope: Scope, spec: CounterSpec, data: &Rc<FakeSharedData>) -
     Stores::new("test".into(), data.clone(), &mut Tables::default()).open(scope, spec)
 }
 
-/// When a request leaves that is let through.
+/// When an admitted request leaves.
 fn ask(store: &mut dyn Store, cost: u64, now: Now) -> Option<u64> {
     let mut found = store.check(key(1), cost, now);
     let Decision::Admit { wait } = found.decision() else { return None };
@@ -36,7 +36,8 @@ fn ask(store: &mut dyn Store, cost: u64, now: Now) -> Option<u64> {
     }
 }
 
-/// What a caller owes a bucket, in permits times ticks: it drains by the plan in force when it comes.
+/// A caller's debt in a bucket, in permits times ticks. It drains at the rate of the plan at its
+/// next request.
 #[derive(Default)]
 struct Owed {
     amount: u128,
@@ -49,7 +50,7 @@ impl Owed {
     }
 }
 
-/// Whether a request is let through at once; nothing where only the bound is promised.
+/// Returns true if a request is admitted at once. `None` if only the bound is guaranteed.
 fn fits(
     short: &str,
     quota: &Quota,
@@ -81,7 +82,7 @@ fn fits(
     }
 }
 
-/// One worker knows what was used, so it decides exactly.
+/// One worker has all usage, so its decisions are exact.
 #[test]
 fn a_worker_judges_by_the_plan_in_force_and_what_was_used_stays_used() {
     for (number, seed) in (0..60).map(|number| (number, seed::next())) {
@@ -120,8 +121,9 @@ fn a_worker_judges_by_the_plan_in_force_and_what_was_used_stays_used() {
     }
 }
 
-/// Workers lease permits and remember refusals, which they forget when a caller's plan changes. What others had on lease
-/// comes back a moment later, and until then the bucket drains by that plan.
+/// Workers lease permits and cache refusals, and drop both when a caller's plan changes. Leases of
+/// other workers are returned a moment later, and until then the bucket drains at the rate of that
+/// plan.
 #[test]
 fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
     for seed in (0..60).map(|_| seed::next()) {
@@ -153,7 +155,7 @@ fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
     }
 }
 
-/// When all permits are back that workers had on lease, what is left is what nobody used.
+/// After the return of all leases, the remaining permits are exactly the unused ones.
 #[test]
 fn what_was_used_under_one_plan_is_all_that_is_missing_under_another() {
     for short in ["W", "TB"] {
@@ -176,7 +178,7 @@ fn what_was_used_under_one_plan_is_all_that_is_missing_under_another() {
                 worker.judge_by(1);
                 used += u64::from(ask(&mut **worker, 1, now).is_some());
             }
-            // Somebody who is judged by the other plan first gives back what it has.
+            // A worker first returns its lease when it changes to the other plan.
             let first = rng.usize(0..3);
             workers[first].judge_by(0);
             used += u64::from(ask(&mut *workers[first], 1, now).is_some());

@@ -1,4 +1,4 @@
-//! Resets in a gateway of several workers, of rules with plans that settle.
+//! Resets in a gateway of several workers, for rules with plans and settlement.
 
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ fn workers(spec: &CounterSpec) -> Vec<Box<dyn Store>> {
     (0..3).map(open).collect()
 }
 
-/// Workers of one gateway, of which any does what comes next.
+/// Workers of one gateway. A random one executes the next operation.
 struct Workers(Vec<Box<dyn Store>>, Rng);
 
 impl Workers {
@@ -86,7 +86,7 @@ fn a_reset_keeps_charged_what_is_reserved_by_whatever_plan() {
     assert!(all.lifted > 500 && all.refused > 500 && all.late > 500 && all.debts > 500, "too tame");
 }
 
-/// Who lifts need not know by which plan it was lent.
+/// The worker that resets need not know the plan of the leases.
 #[test]
 fn a_reset_keeps_charged_what_a_plan_lent_beyond_the_limit_of_the_rule() {
     for short in ["W", "SW", "TB"] {

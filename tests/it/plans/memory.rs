@@ -1,4 +1,4 @@
-//! What is remembered of callers lasts as long as any of their plans may need it.
+//! A caller's state lasts as long as any of its plans may need it.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use kit::store::rule::Rule;
 const GOLD: u32 = 1;
 const FREE: u32 = 0;
 
-/// Ten a second, or a thousand, with room for so many callers.
+/// Ten permits per second or a thousand, with room for this number of callers.
 fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
     let own = Quota { slowest: Some(10), ..Quota::new(Unit::Second, 10) };
     let gold = Quota { rpu: 1000, burst: Some(2000), ..own };
@@ -32,8 +32,8 @@ fn admits(store: &mut dyn Store, (caller, plan): (u64, u32), now: Now) -> bool {
     found.decision() == Decision::NOW && store.charge(&mut found, 0) == Decision::NOW
 }
 
-/// A bucket that owes 2,000 is shut for nearly 200 seconds at 10 a second, however many callers come meanwhile whose
-/// state means nothing any more under their own plans.
+/// A bucket with a debt of 2,000 refuses for nearly 200 seconds at 10 per second, regardless of the
+/// number of other callers with states that expire under their own plans.
 #[test]
 fn a_full_table_forgets_nobody_who_owes_by_another_plan() {
     for scope in [Scope::Local, Scope::Gateway] {

@@ -1,5 +1,5 @@
-//! What comes back of a charge, however late and whatever plans the caller had meanwhile, is no more than what was not
-//! used of it.
+//! A settlement returns at most the unused part of its charge, for any delay and any changes of
+//! plan.
 
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use kit::store::rule::Rule;
 
 use super::law::open;
 
-/// A charge that is not settled yet, and the plan that it was made by.
+/// An open charge with its plan.
 type Open = (usize, Settlement);
 
 #[test]
@@ -33,13 +33,13 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
                 continue;
             }
             let plans: Option<Rc<Plans>> = Some(plans);
-            // As rules do that reserve anything.
+            // As for rules with a reservation.
             let keeps_used = rng.bool();
             let spec = CounterSpec { settles: true, keeps_used, plans, ..rule.spec(100) };
             let mut store = open(scope, spec.part(1), &Rc::default());
             let (mut given, mut charged) = (Vec::new(), Vec::<Open>::new());
             let (mut now, mut plan) = (START, 0);
-            // Those that last for long are settled when their caller has had another plan for a while.
+            // Long requests are settled after their caller has had another plan for a while.
             let patience = [2, 4, 16][rng.usize(0..3)];
             let (pause, changes) = (rule.pace().min(1 << 40) >> rng.u8(1..5), rng.u8(10..200));
             for _ in 0..600 {
@@ -70,13 +70,13 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
     }
 }
 
-/// Another rule refuses a request, and this rule's charge is undone. By then a faster plan has drained the whole charge, and
-/// granted it again.
+/// Another rule refuses a request, and this rule's charge is cancelled. By then a faster plan has
+/// drained the whole charge, and granted it again.
 #[test]
 fn undo_returns_nothing_that_a_faster_plan_has_drained() {
     const OWN: u32 = 0;
     const GOLD: u32 = 1;
-    // Ten that are filled once a minute, and by the other plan ten times a second.
+    // Ten permits that are refilled once a minute, and under the other plan ten times a second.
     let own = Quota {
         burst: Some(10),
         slowest: Some(1),

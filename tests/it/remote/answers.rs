@@ -1,11 +1,11 @@
-//! What answers are good for.
+//! Usable and unusable responses.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use super::{Centre, EVERY, Gateway, LOCAL, SECOND, document};
 
-/// Each example with an answer as its centre documents it; the document is put in for `{}`.
+/// Each example with a response as documented by its server. The document replaces `{}`.
 const EXAMPLES: &[(&str, &str)] = &[
     ("file", "{}"),
     (
@@ -50,7 +50,7 @@ fn with(settings: &str) -> String {
     format!("{}, {settings}}}", LOCAL.trim_end_matches('}'))
 }
 
-/// The rule in force after the centre has answered, and what was logged.
+/// The current rule after the server's response, and the log lines.
 fn after(settings: &str, answer: &str) -> (String, String) {
     let config = if settings.is_empty() { LOCAL.to_owned() } else { with(settings) };
     let mut gateway = Gateway::new(2, &config, Centre::Serves(answer.into()));

@@ -1,4 +1,4 @@
-//! Who asks how, and how soon a change arrives.
+//! Polling: the calls of workers, and the delay of a change.
 
 use diana_policy::port::Call;
 use diana_worker::remote::{LOOK, Poller};
@@ -113,7 +113,7 @@ fn a_call_that_nobody_answers_is_given_up() {
     let mut gateway = Gateway::new(2, LOCAL, Centre::IsLost);
     gateway.run(5 * SECOND);
     assert_eq!((gateway.calls(), gateway.count("failed")), (1, 1));
-    // The answer comes after all, too late.
+    // The response arrives too late.
     let leader = gateway.leader();
     let Gateway { now, data, workers, .. } = &mut gateway;
     workers[leader].answer(Some(200), &document("late"), *now, data);

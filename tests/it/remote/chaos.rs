@@ -1,11 +1,11 @@
-//! Random histories: workers come and go, the centre flaps, answers are late.
+//! Random histories: workers start and end, the server changes, responses are late.
 
 use fastrand::Rng;
 
 use super::{Centre, EVERY, Gateway, LOCAL, MILLISECOND, SECOND, document};
 use kit::seed;
 
-/// What a centre may do next; a good document bears a number that only grows.
+/// The next behaviour of the server. The number of a valid document only grows.
 fn next(random: &mut Rng, number: &mut usize) -> Centre {
     match random.u8(0..10) {
         0 => Centre::Says(*random.choice(&[204, 301, 404, 500, 503, 504]).unwrap()),
@@ -22,7 +22,7 @@ fn next(random: &mut Rng, number: &mut usize) -> Centre {
     }
 }
 
-/// The number of the rule in force; 0 for the gateway's own.
+/// The number of the current rule. 0 for the gateway's own.
 fn number(rule: &str) -> usize {
     rule.strip_prefix('r').map_or(0, |number| number.parse().unwrap())
 }
@@ -62,11 +62,11 @@ fn the_rules_in_force_are_always_the_last_good_ones_and_all_agree_in_the_end() {
             }
         }
         let lines = gateway.lines().len();
-        // A new leader may say again what it found; a bad document takes two lines.
+        // A new leader may repeat a line, and an invalid document takes two lines.
         assert!(lines <= 2 * (changes + 30), "{lines} lines for {changes} changes");
         last += 1;
         gateway.serve(&format!("r{last}"));
-        // A call that nobody answers is waited for.
+        // Includes the timeout of a call without a response.
         gateway.run(EVERY + 4 * SECOND);
         assert_eq!(gateway.rules(), vec![format!("r{last}"); gateway.workers.len()]);
         let calls = gateway.calls();
@@ -75,7 +75,7 @@ fn the_rules_in_force_are_always_the_last_good_ones_and_all_agree_in_the_end() {
     }
 }
 
-/// A configuration that asks for the same document in another way.
+/// A configuration with the same document and other settings.
 fn other(random: &mut Rng) -> String {
     format!("{}, every: {}s}}", LOCAL.trim_end_matches('}'), random.u8(2..10))
 }

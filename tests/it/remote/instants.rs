@@ -1,4 +1,4 @@
-//! What workers know of a centre, tick by tick.
+//! The shared state of polling at exact instants.
 
 use std::rc::Rc;
 
@@ -10,7 +10,7 @@ use super::{EVERY, LOCAL, SECOND, TIMEOUT, Worker, document};
 
 const START: u64 = 1_000 * SECOND;
 
-/// Places of words in what all workers know.
+/// The indices of words in the shared state.
 const LEADER: usize = 0;
 const UNTIL: usize = 3;
 const DUE: usize = 4;
@@ -32,7 +32,7 @@ fn set(data: &FakeSharedData, place: usize, value: u64) {
     data.set(&key, &bytes);
 }
 
-/// A worker that leads and has asked, and another one, as of `START`.
+/// A worker that leads and has made a call, and another one, as of `START`.
 fn two(data: &FakeSharedData, other: &str, born: u64) -> [Worker; 2] {
     let mut leader = Worker::new(LOCAL, 1, START, data);
     leader.tick(START, data);
@@ -49,7 +49,7 @@ fn a_leader_lives_for_a_second_from_when_it_looked_or_was_answered() {
     assert_eq!((word(&data, UNTIL), word(&data, DUE)), (START + 7 + SECOND, START + EVERY));
 }
 
-/// A lease that lasts twice as long as any is damaged.
+/// A lease twice as long as possible is damaged.
 #[test]
 fn who_leads_by_a_lease_that_is_over_or_too_long_does_not_lead() {
     for (until, leads) in [
@@ -67,7 +67,7 @@ fn who_leads_by_a_lease_that_is_over_or_too_long_does_not_lead() {
     }
 }
 
-/// Two that were configured at once would take the lead from each other, and ask each time.
+/// Two workers configured at once would take the lead from each other, and poll each time.
 #[test]
 fn who_asks_in_another_way_takes_over_only_if_it_was_configured_later() {
     let other = LOCAL.replace('}', ", every: 5s}");
@@ -79,7 +79,7 @@ fn who_asks_in_another_way_takes_over_only_if_it_was_configured_later() {
     }
 }
 
-/// What lies further ahead than any question is damaged.
+/// A time beyond the next poll is damaged.
 #[test]
 fn the_centre_is_asked_when_that_is_due() {
     for (due, asks) in [
@@ -111,7 +111,7 @@ fn an_answer_is_given_up_a_second_after_its_timeout() {
     }
 }
 
-/// A call at any other time is for something else.
+/// A tick at another time is for other work.
 #[test]
 fn a_worker_looks_when_it_is_due() {
     let data = Rc::<Asked>::default();
@@ -130,7 +130,7 @@ fn a_worker_looks_when_it_is_due() {
     assert_eq!(worker.poller.next(), START + 4 * LOOK);
 }
 
-/// Nobody who goes by its own rules is taken back from those who go by the centre's.
+/// Only workers with remote rules are subtracted from the gauge.
 #[test]
 fn only_who_was_counted_is_taken_back() {
     let data = FakeSharedData::default();

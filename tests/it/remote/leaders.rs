@@ -36,7 +36,7 @@ fn a_fresh_worker_starts_with_the_last_good_rules() {
     assert_eq!(gateway.rules(), ["b"]);
 }
 
-/// Everything that may change without another document being meant.
+/// All settings that may change without changing the identity of the document.
 const CHANGED: &str = "
 limits: []
 keys: 5
@@ -57,7 +57,7 @@ fn a_new_configuration_asks_at_once_and_keeps_the_last_good_rules_until_then() {
     assert_eq!(calls[..4].iter().sum::<usize>(), 1, "the old ones have lost the lead: {calls:?}");
     assert_eq!(calls[4..].iter().filter(|&&calls| calls > 0).count(), 1, "{calls:?}");
     assert!(gateway.calls() >= 50, "every two seconds: {calls:?}");
-    // The new ones go; whoever is left goes on.
+    // The new workers end, and the remaining ones continue.
     gateway.workers.truncate(4);
     gateway.serve("c");
     gateway.run(EVERY + 3 * SECOND);

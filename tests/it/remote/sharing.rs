@@ -1,4 +1,4 @@
-//! What can happen to shared data.
+//! Changes of shared data.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use kit::fake::FakeSharedData;
 
 use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, Worker, document};
 
-/// The key that ends in `what`.
+/// The key with the suffix `what`.
 fn key(gateway: &Gateway, what: &str) -> String {
     gateway.data.keys().into_iter().find(|key| key.ends_with(what)).unwrap()
 }
@@ -78,7 +78,7 @@ fn before_writes(gateway: &Gateway, mut look: impl FnMut(&FakeSharedData, u64) +
     }));
 }
 
-/// A worker starts in the middle of a change, and finds a document that is not yet in force.
+/// A worker starts during a change, and finds a document that is not yet current.
 #[test]
 fn whoever_looks_in_the_middle_of_a_change_does_no_harm() {
     let mut gateway = Gateway::new(1, LOCAL, Centre::Serves(document("a")));
@@ -102,7 +102,7 @@ fn whoever_looks_in_the_middle_of_a_change_does_no_harm() {
     assert!(seen.borrow().iter().all(|rule| ["own", "a", "b"].contains(&rule.as_str())));
 }
 
-/// Another worker takes the lead while the leader judges an answer.
+/// Another worker becomes the leader while the former one processes a response.
 #[test]
 fn whoever_loses_the_lead_while_he_judges_is_not_heard() {
     let mut gateway = Gateway::new(1, LOCAL, Centre::Serves(document("a")));
@@ -130,7 +130,7 @@ fn what_only_another_release_understands_is_left_alone_and_told_once() {
     let mut gateway = Gateway::serving("a");
     gateway.run(SECOND);
     gateway.lines();
-    // As a newer leader writes it.
+    // As written by a newer leader.
     let text = b"limits: []\nfrom_the_future: 1";
     gateway.data.set(&key(&gateway, "/document"), text);
     let head = key(&gateway, "/head");

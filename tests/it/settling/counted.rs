@@ -1,4 +1,5 @@
-//! Requests of which only some count: five wrong passwords and never a sixth, however many come at once.
+//! Requests of which only some count: five wrong passwords and never a sixth, for any number of
+//! concurrent requests.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -36,7 +37,7 @@ fn request() -> FakeRequest {
     FakeRequest::get("/").from("192.0.2.1:4000")
 }
 
-/// By an oracle that remembers what is under way and what counted.
+/// Checked by an oracle that remembers open and counted requests.
 #[test]
 fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
     let mut rng = Rng::with_seed(seed::next());
@@ -80,7 +81,7 @@ fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
     assert!(soon > 200 && long > 200, "too tame: {soon}, {long}");
 }
 
-/// What is refused for others under way leads to no ban; with `on: counted` only what counted does.
+/// Refusals due to open requests lead to no ban. With `on: counted` only counted outcomes do.
 #[test]
 fn bans_follow_what_counted() {
     for (on, bans) in [("refused", false), ("counted", true)] {
@@ -160,7 +161,7 @@ impl Metrics for Lines {
     fn set(&self, _: &str, _: u64) {}
 }
 
-/// How much came back, how much was used beyond what was reserved, and of how many nobody knows.
+/// The returned permits, the usage beyond reservations, and the requests with unknown usage.
 #[test]
 fn metrics_say_what_was_settled() {
     let mut engine = engine(
@@ -180,13 +181,13 @@ fn metrics_say_what_was_settled() {
     engine.flush("n", &lines);
     let mut lines = lines.0.take();
     lines.sort();
-    // 3 and 5 of the first two come back; the last two count as if they had used all that they may.
+    // 3 and 5 permits of the first two are returned. The last two count with the maximum usage.
     let settled =
         ["allowed 6", "debt 11", "refunded 8", "settled 6", "untold_absent 1", "untold_unusable 1"];
     assert_eq!(lines, settled);
 }
 
-/// What comes at once is let in, as long as one permit is left.
+/// Concurrent requests are admitted as long as one permit remains.
 #[test]
 fn where_nothing_is_reserved_nobody_keeps_others_out() {
     for scope in ["local", "gateway"] {
@@ -208,7 +209,7 @@ fn where_nothing_is_reserved_nobody_keeps_others_out() {
     }
 }
 
-/// A rule that only judges bans nobody, whatever counts.
+/// A shadow rule bans no caller, whatever counts.
 #[test]
 fn in_shadow_what_counts_bans_nobody() {
     for (shadow, bans) in [(true, 0), (false, 1)] {
@@ -227,7 +228,8 @@ fn in_shadow_what_counts_bans_nobody() {
     }
 }
 
-/// The example of the page on settled costs: 800 of 900 permits count in the second window, so two reservations fit.
+/// The example of the page on settled costs: 800 of 900 permits count in the second window, so two
+/// reservations fit.
 #[test]
 fn usage_known_late_is_charged_to_the_window_then() {
     assert_eq!(START.wall % (60 * SECOND), 0);

@@ -1,4 +1,5 @@
-//! The law of a permit's charges: each is closed once, in the order in which it was charged, whatever is done with it.
+//! The law of a permit's charges: each is closed once, in the order of charging, for any sequence
+//! of operations.
 
 use std::rc::Rc;
 
@@ -15,7 +16,7 @@ fn charge(rule: u32) -> Unsettled {
     Unsettled { key, receipt, since, reserved, used, rule, plan: 0, heard, is_own, is_alone }
 }
 
-/// The rules whose charges came back, and what was used of each.
+/// The rules of the closed charges, and the usage of each.
 fn back(freed: &Freed) -> Vec<(u32, u32)> {
     freed.take().into_iter().map(|charge| (charge.rule, charge.used)).collect()
 }
@@ -55,7 +56,7 @@ fn each_charge_is_closed_once() {
     }
 }
 
-/// A request may be judged by as many rules as a document has room for.
+/// The number of rules for a request is only limited by the size of a document.
 #[test]
 fn very_many_come_back_one_after_the_other() {
     const MANY: u32 = 200_000;

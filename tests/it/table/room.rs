@@ -1,4 +1,4 @@
-//! Whether newcomers get room in a full table, and what it costs to look for some.
+//! Room for new callers in a full table, and the cost of searching for it.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,10 +12,10 @@ use fastrand::Rng;
 
 use super::{algorithm, at, key, request};
 
-/// Rows looked at for one newcomer at most.
+/// Maximum number of rows read for a new caller.
 const SCAN: u64 = 512;
 
-/// An algorithm that counts how often it is asked when a state has run out.
+/// An algorithm that counts expiry checks.
 #[derive(Debug)]
 struct Looked {
     algorithm: Rc<dyn Algorithm>,
@@ -61,14 +61,15 @@ impl Algorithm for Looked {
     }
 }
 
-/// At any instant newcomers find room for as many as have run out by then, after a few have looked, and whoever looks
-/// looks at a bounded number of rows, and at none where nothing can have run out since all were looked at.
+/// At any instant, new callers find as many rows as have expired by then, after a few searches. A
+/// search reads a bounded number of rows, and none if no row can have expired since the last
+/// complete search.
 #[test]
 fn whoever_has_run_out_makes_room_and_the_others_are_not_looked_at_in_vain() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..40 {
         let rows = rng.u64(1..1500);
-        // One permit is back after a second.
+        // One permit is added after a second.
         let quota = Quota { burst: Some(5), ..Quota::new(Unit::Second, 1) };
         let looked = Rc::new(Looked { algorithm: algorithm("TB", quota), looks: Cell::new(0) });
         let mut table = Table::new(looked.clone(), 1500);
@@ -84,7 +85,7 @@ fn whoever_has_run_out_makes_room_and_the_others_are_not_looked_at_in_vain() {
         let around = rows.div_ceil(SCAN);
         let mut now = SECOND / 2;
         for _ in 0..20 {
-            // Often the very tick in which somebody runs out.
+            // Often the exact tick of an expiry.
             now = match rng.choice(&ends) {
                 Some(end) if *end > now && rng.bool() => *end,
                 _ => now + rng.u64(0..SECOND / 4),
@@ -94,7 +95,7 @@ fn whoever_has_run_out_makes_room_and_the_others_are_not_looked_at_in_vain() {
                 let before = looked.looks.get();
                 let place = table.find(key(1 << 40), at(now));
                 assert!(looked.looks.get() - before <= SCAN);
-                // A row that came back is free for whoever is charged.
+                // A returned row is free for any charged caller.
                 in_vain = if place == Place::New { 0 } else { in_vain + 1 };
                 if place == Place::New {
                     table.adopt(looked.clone(), table.callers());

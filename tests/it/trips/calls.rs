@@ -1,17 +1,17 @@
-//! Several calls in one trip: their order, and whose each answer is.
+//! Several calls in one batch: their order, and the assignment of replies.
 
 use diana_redis::protocol::resp::{Value, values};
 use diana_redis::protocol::{Failure, Login, Reply, Script, ScriptAnswer, Trip};
 
 use super::{admits, login, of, trip};
 
-/// Two calls, about one rule each, without a login.
+/// Two calls with one rule each, without authentication.
 fn two() -> Trip {
     let asks = trip().calls.remove(0).asks;
     of(vec![vec![asks[0].clone()], vec![asks[0].clone()]])
 }
 
-/// What is left by each call, or why it came to nothing.
+/// The remaining permits of each call, or its failure.
 fn each(body: &str) -> Vec<Result<u64, &'static str>> {
     let said = |answer: Result<ScriptAnswer, Failure>| match answer {
         Ok(ScriptAnswer::Decided(decided)) => {
@@ -30,14 +30,14 @@ fn calls_are_answered_by_their_places() {
     let seed = "*1\r\n$32\r\n000000000000000a000000000000000b\r\n";
     for (body, answers) in [
         (format!("{five}{nine}+OK\r\n"), [Ok(5), Ok(9)]),
-        // One call's error is its own.
+        // An error of one call does not affect the other.
         (format!("-MOVED 1 a:1\r\n{nine}+OK\r\n"), [Err("moved"), Ok(9)]),
         (format!("{five}-NOSCRIPT No.\r\n+OK\r\n"), [Ok(5), Err("noscript")]),
         (format!("{seed}-BUSY\r\n+OK\r\n"), [Err("seed"), Err("busy")]),
         (format!(":1\r\n{nine}+OK\r\n"), [Err("garbage"), Ok(9)]),
         (format!("*2\r\n:1\r\n:1\r\n{nine}+OK\r\n"), [Err("garbage"), Ok(9)]),
         ("-OOM\r\n-READONLY\r\n+OK\r\n".into(), [Err("oom"), Err("readonly")]),
-        // Of what is cut off, or longer, nothing is believed but what says why.
+        // Truncated and too long replies are rejected, except for the cause of a failure.
         (format!("{five}{nine}"), [Err("garbage"); 2]),
         (format!("{five}-LOADING\r\n"), [Err("garbage"), Err("loading")]),
         (five.clone(), [Err("garbage"); 2]),
@@ -49,7 +49,7 @@ fn calls_are_answered_by_their_places() {
     ] {
         assert_eq!(each(&body), answers, "{body}");
     }
-    // Who is not let in is answered nothing.
+    // Without authentication there are no decisions.
     let body = format!("-WRONGPASS\r\n+OK\r\n{five}{nine}+OK\r\n");
     let answers = two().answers(&login(), body.as_bytes());
     assert!(answers.iter().all(|answer| matches!(answer, Err(Failure::WrongPass))));

@@ -1,4 +1,4 @@
-//! Tests of the operator's path that do not fit into `scenarios/admin.yaml`.
+//! Tests of the operator's endpoint that `scenarios/admin.yaml` cannot express.
 
 use super::{House, MILLISECOND, Thread};
 use crate::fleet::redis::decides;
@@ -23,7 +23,7 @@ fn bearing(method: &str, path: &str, token: &str) -> FakeRequest {
     request.header("authorization", format!("Bearer {token}"))
 }
 
-/// The status and the body that a request is answered with.
+/// The status and the body of the reply to a request.
 fn answer(thread: &mut Thread, request: FakeRequest) -> (u16, Value) {
     assert!(!thread.ask(1, 90, request), "it goes nowhere");
     reply(thread).expect("it is answered")
@@ -38,8 +38,8 @@ fn reply(thread: &mut Thread) -> Option<(u16, Value)> {
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: g, actor: account, \
                      unit: day, rpu: 9, algo: W, scope: global, ban: {after: 5, within: 1m, for: 5m}}]}]";
 
-/// The reply of Redis about the rule and its ban: four permits are left; one is leased, two are reserved, all ends in a
-/// second, and five are charged.
+/// The reply of Redis about the rule and its ban: four permits remain, one is leased, two are
+/// reserved, five are charged, and everything expires in a second.
 const USAGE: [i64; 21] = [0, 0, 0, 4, 1, 0, 2, 1_000_000, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 #[test]
@@ -69,7 +69,7 @@ fn at_most_32_orders_are_answered_at_once() {
     }
 }
 
-/// Redis names a caller by both halves of the key, and its part is chosen by the second one.
+/// Redis identifies a caller by both halves of the key. The second one selects its shard.
 #[test]
 fn key_finds_the_caller_of_a_global_rule_in_redis() {
     let mut thread = with(Some(TOKEN), FLEET);

@@ -1,4 +1,4 @@
-//! Between requests that wait and Redis.
+//! Requests that wait for Redis.
 
 use super::{MILLISECOND, Thread};
 use crate::fleet::redis::{admits, decides};
@@ -7,7 +7,7 @@ use diana_policy::time::SECOND;
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{actor: account, unit: day, \
                      rpu: 10, algo: W, scope: global}]}]";
 
-/// What was called for since `seen` calls: by which roots.
+/// The roots that made calls since the first `seen` ones.
 fn callers(thread: &Thread, seen: usize) -> Vec<u32> {
     thread.host.calls.borrow()[seen..].iter().map(|(root, _)| *root).collect()
 }
@@ -29,7 +29,7 @@ fn a_request_waits_for_its_answer_and_for_nothing_else() {
     admit(&mut thread, 1, 0);
     assert_eq!(*thread.host.resumed.borrow(), [10]);
     assert!(thread.responds(10).is_some());
-    // Redis says no, for an hour.
+    // Redis refuses for an hour.
     assert!(!thread.request(1, 11, "bob"));
     thread.pass(2 * MILLISECOND);
     let refusal = decides(&[-1, 3_600_000_000, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
@@ -63,7 +63,7 @@ fn whoever_left_does_not_go_on() {
     assert_eq!(*thread.host.resumed.borrow(), [10]);
 }
 
-/// Nobody hears of the answers to a root that ended, so calls are made by the one that stays longest.
+/// Replies to a root that has ended are lost, so the root that lives longest makes the calls.
 #[test]
 fn calls_leave_from_the_latest_root() {
     let mut thread = Thread::with(FLEET);
@@ -73,7 +73,7 @@ fn calls_leave_from_the_latest_root() {
     assert_eq!(callers(&thread, 0), [2]);
     admit(&mut thread, 2, 0);
     assert_eq!(*thread.host.resumed.borrow(), [10]);
-    // What was asked by a root that ends is asked again by the other.
+    // The questions of a root that ends are asked again by another one.
     assert!(!thread.request(1, 11, "bob"));
     thread.pass(2 * MILLISECOND);
     assert_eq!(callers(&thread, 1), [2]);
@@ -105,7 +105,7 @@ fn while_redis_is_away_the_gateway_counts_and_probes() {
     assert!(thread.host.lines().iter().any(|line| line.contains("is back")));
 }
 
-/// Two workers on one machine, and each configuration: the same callers are the same for all of them.
+/// Two workers on one machine, with any configuration, give callers the same keys.
 #[test]
 fn workers_hash_callers_with_one_secret() {
     let mut first = Thread::with(FLEET);

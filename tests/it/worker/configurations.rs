@@ -1,4 +1,4 @@
-//! Configurations that come and go.
+//! Configurations that are added and removed.
 
 use super::{House, MILLISECOND, Thread};
 use crate::allocated;
@@ -35,7 +35,7 @@ fn what_is_wrong_is_told_and_what_was_in_force_stays() {
     assert_eq!(*thread.host.refused.borrow(), [11, 12]);
 }
 
-/// All workers get a configuration within some seconds, and one tells of it.
+/// All workers receive a configuration within some seconds, and one of them logs it.
 #[test]
 fn a_configuration_is_news_once() {
     let mut first = Thread::new();
@@ -55,7 +55,7 @@ fn a_configuration_is_news_once() {
     assert_eq!(configure(&mut first, &text, 0), (1, None), "there was none before");
     assert_eq!(configure(&mut second, &text, 10 * SECOND), (0, None));
     assert_eq!(configure(&mut second, &text, 1), (1, None), "it comes once more");
-    // Another one, of which some rules are new.
+    // Another configuration with some new rules.
     let limit =
         |name: &str| format!("{{Url: /{name}, rules: [{}]}}", rule(name, "rpu: 1, scope: local"));
     let limits = |names: &[String]| {
@@ -72,11 +72,11 @@ fn a_configuration_is_news_once() {
     let mut third = Thread::of(House { data: second.host.data.clone(), ..House::default() });
     let told = configure(&mut third, &limits(&names('x', 22)), 20 * SECOND);
     assert_eq!(told, (1, Some(format!("{} and 2 more", names('x', 20).join(", ")))));
-    // Many are remembered.
+    // Many rules are recorded.
     configure(&mut third, &limits(&names('y', 600)), 20 * SECOND);
     let told = configure(&mut third, &limits(&names('y', 601)), 20 * SECOND);
     assert_eq!(told, (1, Some("y600".into())));
-    // Those that stay do not push out those that went.
+    // Current rules do not displace former ones.
     let mut beside = |name: String| {
         let names = [names('y', 600), vec![name]].concat();
         configure(&mut third, &limits(&names), 20 * SECOND)
@@ -85,7 +85,7 @@ fn a_configuration_is_news_once() {
     assert_eq!(beside("x0".into()), (1, None));
 }
 
-/// By one worker of a process, at its first configuration, and only if usage is counted there.
+/// By one worker of a process, at its first configuration, and only if it counts usage there.
 #[test]
 fn first_configuration_logs_that_gateway_usage_starts() {
     let starts = |thread: &Thread| {
@@ -129,7 +129,7 @@ fn a_root_without_a_namespace_of_its_own_has_its_name_as_far_as_metrics_can_bear
     }
 }
 
-/// What was counted is told within a while, and nobody is called after that.
+/// Counts are reported within a while, and there are no further calls.
 #[test]
 fn what_was_counted_is_told_and_then_nothing_calls() {
     let mut thread = Thread::with(&one("rpu: 1, scope: local"));
@@ -142,12 +142,12 @@ fn what_was_counted_is_told_and_then_nothing_calls() {
     assert_eq!(thread.host.period(1), 0, "{:?}", thread.host.counts);
     assert_eq!(thread.host.count_of(allowed), 1);
     assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 1, "{:?}", thread.host.counts);
-    // What ends counts no callers any more.
+    // A root that has ended counts no callers.
     thread.end(1);
     assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 0);
 }
 
-/// To the byte, which the pages of a VM do not show.
+/// Exact to the byte, which the pages of a VM do not show.
 #[test]
 fn however_often_rules_change_a_worker_takes_what_it_took() {
     let mut thread = Thread::new();
@@ -168,7 +168,7 @@ fn however_often_rules_change_a_worker_takes_what_it_took() {
         thread.host.streams.take();
         taken.push(allocated::bytes());
     }
-    // By then the record of the fingerprints of rules is as long as it can be.
+    // By then the record of the fingerprints of rules has its maximum length.
     let most = |of: &[i64]| of.iter().copied().max();
     assert_eq!(most(&taken[200..]), most(&taken[100..200]), "{taken:?}");
 }
@@ -179,7 +179,7 @@ fn bytes(thread: &Thread) -> usize {
     names.map(|name| thread.host.data.get(&name).unwrap().0.len()).sum()
 }
 
-/// As far as nobody has the rule any more, in this worker's configurations.
+/// If no other configuration of this worker has the rule.
 #[test]
 fn what_a_rule_left_in_shared_data_goes_when_it_has_run_out() {
     let gateway = one("rpu: 1, scope: gateway");
@@ -199,7 +199,8 @@ fn what_a_rule_left_in_shared_data_goes_when_it_has_run_out() {
     }
 }
 
-/// A listener drains for many minutes. What it holds there is given back while others wait for it.
+/// A listener drains for many minutes. Its leases are returned earlier, since other requests need
+/// them.
 #[test]
 fn a_configuration_that_another_followed_gives_back_what_it_holds_when_it_is_quiet() {
     let mut thread = Thread::with(&one("rpu: 1, scope: local"));
@@ -209,7 +210,7 @@ fn a_configuration_that_another_followed_gives_back_what_it_holds_when_it_is_qui
     let keys = |thread: &Thread| thread.host.count_of("diana.ns.rule.r.keys");
     thread.pass(SECOND);
     assert_eq!(keys(&thread), 1);
-    // It has a stream still, and wakes up with a request.
+    // It still has a stream, and a request makes it active again.
     thread.pass(4 * SECOND);
     let period = thread.host.next();
     assert_eq!(period, None, "everything has been told");

@@ -1,4 +1,4 @@
-//! Instances that nobody has any more, and what they leave to others.
+//! Instances without references, and the work that they leave to others.
 
 use std::rc::{Rc, Weak};
 
@@ -14,14 +14,14 @@ use kit::model::redis::Redis;
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
                      day, rpu: 100, algo: W, scope: global}]}]";
 
-/// A worker that holds a block of a caller's permits.
+/// A worker with a lease of a caller's permits.
 fn lender() -> Thread {
     let mut thread = Thread::with(FLEET);
     lend(&mut thread, 1);
     thread
 }
 
-/// Redis lends a caller's permits to a worker, whose latest root asks for them.
+/// Redis leases a caller's permits to a worker. Its latest root makes the call.
 fn lend(thread: &mut Thread, latest: u32) {
     assert!(!thread.request(1, 10, "ann"));
     thread.pass(2 * MILLISECOND);
@@ -36,7 +36,7 @@ fn weak(thread: &Thread, root: u32) -> Weak<Instance> {
     Rc::downgrade(thread.roots[&root].instance().unwrap())
 }
 
-/// It stays until that is done, and not longer.
+/// It lives until its work is done, and no longer.
 #[test]
 fn what_an_instance_holds_is_given_back_before_it_goes() {
     let mut thread = lender();
@@ -50,7 +50,7 @@ fn what_an_instance_holds_is_given_back_before_it_goes() {
     assert!(old.upgrade().is_none());
 }
 
-/// Another root does that in its place.
+/// Another root does it instead.
 #[test]
 fn what_a_root_holds_that_ends_is_given_back_by_another() {
     let mut thread = lender();
@@ -62,8 +62,8 @@ fn what_a_root_holds_that_ends_is_given_back_by_another() {
     assert_eq!(thread.host.calls.borrow().len(), 2, "the block goes back");
 }
 
-/// Rules that another worker had from a centre come into force when a root looks, and the latest does at once what is left
-/// to be done.
+/// Remote rules received by another worker are applied at the next poll, and the latest root does
+/// the remaining work at once.
 #[test]
 fn what_rules_hold_that_a_centre_replaces_is_given_back_at_once() {
     let centre = format!("{FLEET}\nremote: {{cluster: centre, path: /rules}}");
@@ -84,7 +84,7 @@ fn what_rules_hold_that_a_centre_replaces_is_given_back_at_once() {
     assert_eq!(*root, 2);
 }
 
-/// Nobody is called any more who could do it.
+/// No root is left to be called for the work.
 #[test]
 fn with_the_last_root_goes_what_nobody_has() {
     let mut thread = lender();
@@ -93,7 +93,7 @@ fn with_the_last_root_goes_what_nobody_has() {
     assert!(old.upgrade().is_none());
 }
 
-/// A stream may be longer than its root.
+/// A stream may live longer than its root.
 #[test]
 fn who_waits_when_the_last_root_ends_goes_on_with_the_next_one() {
     let mut thread = lender();
@@ -109,7 +109,7 @@ fn who_waits_when_the_last_root_ends_goes_on_with_the_next_one() {
     assert_eq!(thread.host.resumed.borrow().last(), Some(&12));
 }
 
-/// A stream may have it judge once more after its root has closed it.
+/// A stream may use it once more after its root has closed it.
 #[test]
 fn an_instance_that_woke_up_is_closed_when_nobody_has_it() {
     let mut thread = Thread::with(
@@ -128,7 +128,7 @@ fn an_instance_that_woke_up_is_closed_when_nobody_has_it() {
     assert_eq!(keys(&thread), 0, "at once");
 }
 
-/// An instance in force is not closed for being quiet.
+/// A current instance is not closed without requests.
 #[test]
 fn what_is_in_force_keeps_its_callers() {
     let mut thread = Thread::with(
@@ -141,7 +141,7 @@ fn what_is_in_force_keeps_its_callers() {
     assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 1);
 }
 
-/// Of a rule that ended twice one thing is left, and nothing of others is forgotten.
+/// A rule that ends twice is cleared once, and data of other rules remains.
 #[test]
 fn rules_that_end_and_come_again_leave_nothing_behind() {
     let text = |names: &[&str]| {
@@ -176,7 +176,7 @@ fn rules_that_end_and_come_again_leave_nothing_behind() {
 const SETTLED: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
                        day, rpu: 100000, algo: W, scope: global, cost: {response: {header: x-used}, reserve: 5, max: 9}}]}]";
 
-/// Redis answers what it was asked since.
+/// Redis replies to all new calls.
 fn serve(thread: &mut Thread, redis: &mut Redis, done: &mut usize) {
     loop {
         let Some((root, call)) = thread.host.calls.borrow().get(*done).cloned() else { return };
@@ -188,7 +188,8 @@ fn serve(thread: &mut Thread, redis: &mut Redis, done: &mut usize) {
     }
 }
 
-/// Those that follow one another while Redis is away leave all of it to the last one, and nothing is lost.
+/// Successive instances hand all their settlements to the latest one while Redis is unavailable,
+/// and none are lost.
 #[test]
 fn what_is_to_be_settled_is_the_last_ones() {
     const MANY: u32 = 100;
@@ -203,7 +204,7 @@ fn what_is_to_be_settled_is_the_last_ones() {
         }
         all.push(weak(&thread, root));
     }
-    // It does not answer any more.
+    // Redis does not reply any more.
     for root in 1..MANY {
         assert!(thread.host.resumed.borrow().contains(&(1000 + root)), "{root}");
         thread.leave(root, 1000 + root);
@@ -218,7 +219,7 @@ fn what_is_to_be_settled_is_the_last_ones() {
         thread.pass(10 * MILLISECOND);
         serve(&mut thread, &mut redis, &mut done);
     }
-    // One more learns what is left.
+    // One more request reads the remaining permits.
     thread.request(MANY, 5000, "ann");
     thread.pass(2 * MILLISECOND);
     let call = thread.host.calls.borrow()[done].1.clone();
@@ -229,7 +230,7 @@ fn what_is_to_be_settled_is_the_last_ones() {
     assert!(said.contains(&left), "{used} are used: {said}");
 }
 
-/// It says that they are held for as long as one of its requests is under way, and not longer.
+/// Slots are renewed as long as one of its requests is open, and no longer.
 #[test]
 fn an_instance_that_was_replaced_keeps_places_in_flight() {
     let text = FLEET.replace("unit: day, rpu: 100, algo: W", "in_flight: 1");
@@ -257,7 +258,7 @@ fn an_instance_that_was_replaced_keeps_places_in_flight() {
     assert_eq!(*thread.host.resumed.borrow(), [10, 12], "the place is free");
 }
 
-/// What is open of a cost is settled when it ends: until then nobody need be told of it.
+/// An open cost is settled at the end of its request, and needs no report until then.
 #[test]
 fn an_instance_that_was_replaced_rests_while_costs_are_open() {
     let text = "limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 100, algo: W, scope: gateway, \
@@ -272,7 +273,7 @@ fn an_instance_that_was_replaced_rests_while_costs_are_open() {
     assert_eq!(thread.host.next(), None, "others come, and it rests");
 }
 
-/// How often the host calls in so many seconds.
+/// The number of the host's calls in this number of seconds.
 fn calls(thread: &mut Thread, seconds: u64) -> usize {
     let end = thread.host.now.get().mono + seconds * SECOND;
     let mut calls = 0;
@@ -285,7 +286,7 @@ fn calls(thread: &mut Thread, seconds: u64) -> usize {
     calls
 }
 
-/// What it says from time to time of places in flight it says at its own pace.
+/// The renewal of in-flight slots has its own interval.
 #[test]
 fn an_instance_that_was_replaced_is_called_no_more_often_than_before() {
     let text = "limits: [{Url: /, rules: [{actor: account, in_flight: 1, scope: gateway}]}]";
@@ -293,7 +294,7 @@ fn an_instance_that_was_replaced_is_called_no_more_often_than_before() {
     assert!(thread.request(1, 10, "ann"));
     assert!(thread.configure(1, "limits: []"));
     assert!((10..=100).contains(&calls(&mut thread, 5)));
-    // Nobody is under way any more.
+    // No request is open any more.
     thread.leave(1, 10);
     thread.pass(5 * SECOND);
     assert_eq!(calls(&mut thread, 5), 0);

@@ -1,4 +1,4 @@
-//! Missing and short tokens; explanations themselves are in `scenarios/explain.yaml`.
+//! Missing and short tokens. Explanations themselves are in `scenarios/explain.yaml`.
 
 use super::{House, Thread};
 use diana_worker::host::Level;

@@ -1,4 +1,4 @@
-//! What a worker has its host do about Redis beside the requests that wait.
+//! A worker's calls to Redis, apart from those of waiting requests.
 
 use super::{House, MILLISECOND, Thread};
 use crate::fleet::redis::decides;
@@ -7,12 +7,12 @@ use diana_policy::time::SECOND;
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
                      second, rpu: 100000, algo: W, scope: global}]}]";
 
-/// Redis admits a request, and lends so many permits beside.
+/// Redis admits a request, and leases this number of permits.
 fn lends(block: i64) -> Vec<u8> {
     decides(&[0, 0, 0, 90_000, 1, 7, block, 3, 0, 100_000, 0])
 }
 
-/// A request waits for an answer, which comes within two milliseconds.
+/// A request waits for a reply, which arrives within two milliseconds.
 fn ask(thread: &mut Thread, body: &[u8]) {
     assert!(!thread.request(1, 10, "ann"));
     answer(thread, body);
@@ -31,7 +31,7 @@ fn soon(thread: &Thread) -> bool {
     thread.host.next().is_some_and(|(fires, _)| fires <= soon)
 }
 
-/// A block is asked for before the one in hand is used up, by a request that goes on.
+/// A request that passes renews the lease before it is used up.
 #[test]
 fn what_is_to_be_asked_leaves_at_once() {
     let mut thread = Thread::with(FLEET);
@@ -49,7 +49,7 @@ fn what_is_to_be_asked_leaves_at_once() {
     assert!((10..=20).contains(&spent), "{spent} of 40");
 }
 
-/// What is answered all the time does not put off what is to be told.
+/// Frequent replies do not delay reports.
 #[test]
 fn answers_do_not_put_upkeep_off() {
     let mut thread = Thread::with(FLEET);
@@ -64,7 +64,7 @@ fn answers_do_not_put_upkeep_off() {
     assert_eq!((of("trips"), of("asks"), of("foreign")), (Some(50), Some(50), None));
 }
 
-/// A worker whose gateway has lost Redis, as another worker found a second ago.
+/// A worker whose gateway has lost Redis, as another worker detected a second ago.
 fn cut_off() -> Thread {
     let mut other = Thread::with(FLEET);
     assert!(!other.request(1, 10, "ann"));
@@ -79,7 +79,7 @@ fn cut_off() -> Thread {
     thread
 }
 
-/// The metrics tell it also if no request comes.
+/// The metrics report it without a request.
 #[test]
 fn that_another_worker_lost_redis_is_told() {
     let mut thread = cut_off();
@@ -91,7 +91,7 @@ fn that_another_worker_lost_redis_is_told() {
     assert_eq!(thread.host.next(), None);
 }
 
-/// Who needs Redis has it asked whether it is back, as soon as that may be.
+/// A rule that needs Redis causes a probe as soon as one is due.
 #[test]
 fn a_request_that_needs_redis_has_it_probed() {
     let mut thread = cut_off();
@@ -103,7 +103,7 @@ fn a_request_that_needs_redis_has_it_probed() {
     assert_eq!(thread.host.calls.borrow().len(), 1);
 }
 
-/// Of what nobody uses any more nobody asks whether Redis is back.
+/// There are no probes for rules that have ended.
 #[test]
 fn an_instance_that_ended_needs_no_redis() {
     let mut thread = Thread::with(FLEET);
@@ -121,7 +121,7 @@ fn an_instance_that_ended_needs_no_redis() {
     assert_eq!(thread.host.next(), None);
 }
 
-/// Nobody waits for it, and what others may have is not kept from them.
+/// No request waits for it, and the permits become available to others.
 #[test]
 fn what_a_request_used_is_settled_soon_after_its_end() {
     let rule = FLEET.replace(

@@ -1,4 +1,4 @@
-//! A host of some roots and streams, whose clocks stand where they are put.
+//! A host with roots and streams, and clocks that tests set.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -14,17 +14,17 @@ use kit::store::gateway::START;
 
 pub struct House {
     pub now: Cell<Now>,
-    /// How long it takes until the clock is looked at.
+    /// The delays of clock readings.
     pub slow: RefCell<Vec<Micros>>,
-    /// How often the wall clock was looked at.
+    /// The number of readings of the wall clock.
     pub looks: Cell<u64>,
     pub data: Rc<FakeSharedData>,
     pub random: u128,
     pub environment: FakeEnvironment,
-    /// The root that it is calling about, and whatever it was told to enter.
+    /// The root of its current call, and the selected context.
     pub caller: Cell<u32>,
     pub entered: Cell<u32>,
-    /// After how many milliseconds each root is called, and when the next time.
+    /// The timer's period in milliseconds of each root, and its next expiry.
     pub roots: RefCell<BTreeMap<u32, (u32, Micros)>>,
     pub streams: RefCell<BTreeMap<u32, Rc<dyn Request>>>,
     /// The calls, each with the root that made it.
@@ -37,7 +37,7 @@ pub struct House {
     pub marks: RefCell<Vec<String>>,
     pub replies: RefCell<Vec<(u32, AdminReply)>>,
     pub taken_off: RefCell<Vec<String>>,
-    /// What is told of the last refusal beside what stands in it.
+    /// The last refusal.
     pub refusal: RefCell<Option<Refusal>>,
 }
 
@@ -69,7 +69,7 @@ impl Default for House {
 }
 
 impl House {
-    /// It calls about a root, or about a stream of that.
+    /// Begins a call about a root, or about one of its streams.
     pub fn begin(&self, root: u32, about: u32) {
         self.caller.set(root);
         self.entered.set(about);
@@ -81,19 +81,19 @@ impl House {
         self.now.set(now.later(mono - now.mono));
     }
 
-    /// When it calls the next time, and about which root.
+    /// The next expiry of a timer, and its root.
     pub fn next(&self) -> Option<(Micros, u32)> {
         let roots = self.roots.borrow();
         let on = roots.iter().filter(|(_, (period, _))| *period > 0);
         on.map(|(root, (_, fires))| (*fires, *root)).min()
     }
 
-    /// After how many milliseconds a root is called.
+    /// The timer's period of a root in milliseconds.
     pub fn period(&self, root: u32) -> u32 {
         self.roots.borrow()[&root].0
     }
 
-    /// It calls now; after that another period begins.
+    /// The timer fires, and its period restarts.
     pub fn fire(&self, root: u32) {
         let (period, fires) = self.roots.borrow()[&root];
         let now = self.now.get().mono;
@@ -105,7 +105,7 @@ impl House {
         self.counts.borrow().get(name).copied().unwrap_or(0)
     }
 
-    /// The lines that were logged since this was last asked.
+    /// The log lines since the previous read.
     pub fn lines(&self) -> Vec<String> {
         self.log.take().into_iter().map(|(_, line)| line).collect()
     }
@@ -147,7 +147,7 @@ impl Contexts for House {
     fn set_period(&self, milliseconds: u32) {
         let fires = self.now.get().mono + Micros::from(milliseconds) * 1000;
         let mut roots = self.roots.borrow_mut();
-        // About a stream it is told for its root.
+        // In a call about a stream, the period is that of its root.
         let entered = self.entered.get();
         let root = if roots.contains_key(&entered) { entered } else { self.caller.get() };
         roots.insert(root, (milliseconds, fires));

@@ -1,4 +1,4 @@
-//! Gauges that tell of limits, as long as they are in force.
+//! Gauges with limits, which exist as long as their rules do.
 
 use super::{MILLISECOND, Thread};
 use diana_policy::time::SECOND;
@@ -18,7 +18,7 @@ fn rule(name: &str, rpu: u32) -> String {
     format!("{{name: {name}, actor: account, unit: minute, rpu: {rpu}, algo: W, scope: local}}")
 }
 
-/// A listener drains for many minutes beside the one that took its place.
+/// A listener drains for many minutes after its replacement.
 #[test]
 fn what_drains_does_not_take_the_limits_of_what_is_in_force() {
     let both = text(&[rule("goes", 5), rule("stays", 5)].join(", "));
@@ -36,7 +36,7 @@ fn what_drains_does_not_take_the_limits_of_what_is_in_force() {
     assert_eq!(limits(&thread), [0, 9]);
 }
 
-/// What nobody is called about any more is withdrawn at once.
+/// The gauges of a root are removed at once when it is the last one to end.
 #[test]
 fn with_the_last_root_go_the_limits() {
     let global = rule("r", 5).replace("local", "global");

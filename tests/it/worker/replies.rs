@@ -1,4 +1,4 @@
-//! What is told of a request that goes on, and of rules that a centre gives.
+//! Reports about admitted requests, and remote rules.
 
 use super::{MILLISECOND, Thread};
 use crate::fleet::redis::decides;
@@ -10,7 +10,7 @@ fn fields(thread: &mut Thread, stream: u32) -> Vec<Field> {
     thread.responds(stream).unwrap_or_default()
 }
 
-/// At once, after it was held, and after it was asked about.
+/// At once, after it was held, and after it waited for Redis.
 #[test]
 fn headers_are_added_to_the_response_and_a_line_to_the_log() {
     let told = |thread: &mut Thread, stream: u32| {
@@ -71,7 +71,7 @@ fn whoever_counts_alone_says_so() {
     let instance = thread.roots[&1].instance().cloned().unwrap();
     assert!(!instance.is_alone(Key::ALL));
     thread.request(1, 10, "ann");
-    // Its calls leave with the latest root.
+    // Its calls are made by the latest root.
     thread.tick(1);
     assert!(thread.host.calls.borrow().is_empty());
     thread.pass(2 * MILLISECOND);
@@ -112,7 +112,7 @@ fn the_rules_of_a_centre_come_into_force() {
     assert_eq!(count(&thread, "in_force"), 0);
 }
 
-/// A root that nobody uses is called for its centre only.
+/// A root without requests is only called for polling.
 #[test]
 fn a_centre_is_asked_again_in_time() {
     let mut thread = Thread::with(CENTRE);
@@ -121,12 +121,13 @@ fn a_centre_is_asked_again_in_time() {
         let calls = thread.host.calls.borrow().len();
         assert!((round..=round + 1).contains(&calls), "{calls} in round {round}");
         thread.answer(1, calls as u32 - 1, Some(503), b"");
-        // To look what other workers have found, it is called four times a second.
+        // Its timer expires four times a second to read the results of other workers.
         assert_eq!(thread.host.period(1), 250);
     }
 }
 
-/// One that another of its namespace followed gives back what it holds; one of another namespace goes on.
+/// An instance with a successor in its namespace returns its leases. One of another namespace does
+/// not.
 #[test]
 fn only_what_was_followed_ends_when_it_is_quiet() {
     let text = |namespace: &str, name: &str| {
@@ -141,7 +142,7 @@ fn only_what_was_followed_ends_when_it_is_quiet() {
         let of = |thread: &Thread| thread.host.count_of("diana.shop.rule.one.keys");
         thread.pass(3 * SECOND / 2);
         assert_eq!(of(&thread), 1);
-        // It is not quiet yet.
+        // Requests are too recent.
         assert!(thread.request(1, 11, "ann"));
         thread.pass(3 * SECOND / 2);
         assert_eq!(of(&thread), 1);
@@ -151,7 +152,7 @@ fn only_what_was_followed_ends_when_it_is_quiet() {
     }
 }
 
-/// A call that comes too early finds nothing to tell, and one for nothing does not put the next one off.
+/// An early call has nothing to do, and does not delay the next one.
 #[test]
 fn calls_at_odd_times_change_nothing() {
     let line = |rpu: u64| {
@@ -169,13 +170,13 @@ fn calls_at_odd_times_change_nothing() {
     (11..16).for_each(|stream| assert!(!thread.request(1, stream, "ann")));
     thread.pass(SECOND / 50 + 2 * MILLISECOND);
     assert_eq!(*thread.host.resumed.borrow(), [11, 12]);
-    // Somebody whose turn comes sooner than the next call.
+    // A request with a turn before the next call.
     assert!(thread.request(2, 20, "bob") && !thread.request(2, 21, "bob"));
     thread.pass(2 * MILLISECOND);
     assert_eq!(*thread.host.resumed.borrow(), [11, 12, 21]);
 }
 
-/// A call for nothing does not have the host forget the next one.
+/// A call without work does not cancel the next one.
 #[test]
 fn who_was_called_for_nothing_is_called_in_time() {
     let mut thread = Thread::with(

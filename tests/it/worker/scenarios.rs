@@ -1,17 +1,17 @@
 //! A worker, its clients and its operator: scenarios in files, and a transcript next to each file.
 //!
-//! A scenario is a configuration and then steps, each behind `> `. The gateway's environment has a `DIANA_TOKEN`.
+//! A scenario is a configuration followed by steps, each after `> `. The gateway's environment has a `DIANA_TOKEN`.
 //!
 //! | key | meaning |
 //! | --- | --- |
-//! | `get`, `post` | an operator's request for this below `/.diana`, where `KEY` stands for the last caller's key |
-//! | `bearer` | the token of an operator's request, if it is another one |
-//! | `explain` | the request has the header that asks for an explanation |
-//! | `times` | how often the request is sent |
-//! | `wait` | no request: time passes |
+//! | `get`, `post` | an operator's request for this path below `/.diana`, where `KEY` stands for the last caller's key |
+//! | `bearer` | another token for an operator's request |
+//! | `explain` | adds the header for an explanation to the request |
+//! | `times` | number of requests |
+//! | `wait` | no request: advances the clock |
 //! | `redis` | no request: Redis replies to the last call with these numbers, or not at all |
-//! | `configure`, `end` | no request: the root of this number is configured so, or ends |
-//! | `metrics` | no request: the counts with this in their name |
+//! | `configure`, `end` | no request: the root of this number is configured, or ends |
+//! | `metrics` | no request: the counts whose names contain this text |
 //!
 //! All other keys are those of `steps::request`.
 
@@ -50,9 +50,9 @@ fn scenarios_have_the_answers_of_their_transcripts() {
 struct Operator {
     thread: Thread,
     streams: u32,
-    /// The key of the caller that was refused or answered for last.
+    /// The key of the caller in the last refusal or reply.
     key: String,
-    /// The requests that ask for an explanation.
+    /// The requests with an explanation.
     explained: Vec<u32>,
     resumed: usize,
 }
@@ -140,7 +140,7 @@ impl Operator {
         if events.is_empty() { "waits".into() } else { events }
     }
 
-    /// The explanation in the response to a request that asks for one.
+    /// The explanation in the response to a request with one.
     fn explanation(&mut self, stream: u32) -> String {
         if !self.explained.contains(&stream) {
             return String::new();

@@ -26,7 +26,7 @@ fn windows_are_those_of_the_wall_clock() {
     let mut thread = Thread::with(MINUTE);
     let request = |thread: &mut Thread| thread.request(1, 10, "ann");
     assert!(request(&mut thread) && request(&mut thread) && !request(&mut thread));
-    // The clock is set forward by less than a second's look later.
+    // The clock is set forward within the interval of a reading.
     let now = thread.host.now.get();
     thread.host.now.set(Now { mono: now.mono + SECOND, wall: now.wall + 60 * SECOND });
     assert!(request(&mut thread));
@@ -48,7 +48,7 @@ fn a_step_back_is_told_of_and_slewing_is_not() {
     }
 }
 
-/// Where there is no clock that goes on while the machine is off, it is 1970 after a start.
+/// On a machine without a battery-backed clock it is 1970 after a start.
 #[test]
 fn a_wall_clock_that_is_behind_from_the_beginning_has_not_stepped_back() {
     let mut thread = Thread::with(MINUTE);
@@ -58,13 +58,13 @@ fn a_wall_clock_that_is_behind_from_the_beginning_has_not_stepped_back() {
     assert_eq!(thread.host.count_of("diana.ns.clock_stepped_back"), 0);
 }
 
-/// Whether a worker was stopped between its looks at the two clocks is seen by how long they took.
+/// An interruption between the readings of the two clocks is detected by their duration.
 #[test]
 fn clocks_that_are_not_read_at_once_are_read_again() {
     for (slow, looks) in [(0, 1), (499, 1), (500, 2)] {
         let mut thread = Thread::with(MINUTE);
         let before = thread.host.looks.get();
-        // The monotonic clock is looked at for the next upkeep, and before the wall clock and after it.
+        // The monotonic clock is read for the next upkeep, and before and after the wall clock.
         *thread.host.slow.borrow_mut() = vec![slow, 0, 0];
         thread.request(1, 10, "ann");
         assert_eq!(thread.host.looks.get() - before, looks, "{slow}");

@@ -1,4 +1,4 @@
-//! What streams turn out to be that end when nothing else happens: it is told and handed on all the same.
+//! The outcomes of streams that end without other activity: they are reported and settled.
 
 use super::{House, SECOND, Thread};
 use diana_worker::Stream;
@@ -10,7 +10,7 @@ const LOCAL: &str = "limits: [{Url: /, rules: [
   {name: costs, actor: account, unit: day, rpu: 100, algo: W, scope: local,
    cost: {response: {header: x-used}, reserve: 5, max: 9}}]}]";
 
-/// That places are free and what a request used is known of all that ended, and nothing is told of them twice.
+/// The slots and usage of all ended streams are reported exactly once.
 fn assert_told(thread: &Thread, ended: i64) {
     for (what, count) in
         [("places.in_flight", 0), ("costs.settled", ended), ("costs.debt", 4 * ended)]
@@ -19,7 +19,7 @@ fn assert_told(thread: &Thread, ended: i64) {
     }
 }
 
-/// A response may take so long that meanwhile nothing was left to be done from time to time.
+/// A response may take so long that maintenance has stopped in the meantime.
 #[test]
 fn a_stream_that_ends_late_is_told_of_though_no_other_comes() {
     let mut thread = Thread::with(LOCAL);
@@ -33,7 +33,7 @@ fn a_stream_that_ends_late_is_told_of_though_no_other_comes() {
     assert_eq!(thread.host.next(), None, "it rests again");
 }
 
-/// An instance that others replaced hands in everything when it has been quiet, and its streams may be longer than that.
+/// A replaced instance closes when it is quiet, and its streams may be longer than that.
 #[test]
 fn a_stream_that_is_longer_than_its_instance_is_told_of_in_the_end() {
     for others in [1, 2] {
@@ -54,7 +54,7 @@ fn a_stream_that_is_longer_than_its_instance_is_told_of_in_the_end() {
 const LOGINS: &str = "limits: [{Url: /, rules: [{name: login, actor: account, unit: second, rpu: 9, algo: W, \
                       count: {status: [401]}, ban: {on: counted, after: 4, within: 1m, for: 1h}}]}]";
 
-/// A request of a caller that is answered after so long, and counts or does not.
+/// A request of a caller with a response after this time, which counts or does not.
 fn answered(thread: &mut Thread, after: u64, status: u16) {
     let request = FakeRequest::get("/").header("x-account-id", "ann");
     let ending = FakeEnding::answered(status);
@@ -75,7 +75,7 @@ fn workers() -> Vec<Thread> {
     others
 }
 
-/// Each worker sees one outcome after a long time, and no further request.
+/// Each worker has one outcome after a long time, and no further request.
 #[test]
 fn late_outcomes_lead_to_a_ban_in_all_workers() {
     let mut workers = workers();
@@ -88,7 +88,7 @@ fn late_outcomes_lead_to_a_ban_in_all_workers() {
     assert_eq!(first.host.count_of("diana.ns.rule.login.banned"), 1);
 }
 
-/// So does one that ends soon after others which did not count, for which bans were seen to only just now.
+/// So does one that ends soon after others that did not count, just after the maintenance of bans.
 #[test]
 fn outcomes_soon_after_others_lead_to_a_ban_in_all_workers() {
     for milliseconds in (0..200).step_by(5) {

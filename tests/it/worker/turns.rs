@@ -3,7 +3,7 @@
 use super::{MILLISECOND, Thread};
 use diana_policy::time::SECOND;
 
-/// A permit each hundredth of a second, for which anybody waits for twenty seconds.
+/// A permit each hundredth of a second. Requests wait for up to twenty seconds.
 const LINE: &str = "limits: [{Url: /, rules: [{actor: account, unit: second, rpu: 100, algo: LB, scope: local, \
                     max_delay: 20s, max_queue: 3000}]}]";
 const TURN: u64 = SECOND / 100;
@@ -57,14 +57,14 @@ fn who_leaves_does_not_go_on_and_others_take_the_turn() {
     assert_eq!(*thread.host.resumed.borrow(), [11, 13]);
     thread.pass(10 * TURN);
     assert_eq!(*thread.host.resumed.borrow(), [11, 13, 14]);
-    // Who has had its response waits no more, and her place is free for the next.
+    // A request with a response waits no longer, and its position is free for the next one.
     for stream in [11, 13, 14] {
         assert!(thread.responds(stream).is_some());
         assert!(!thread.streams[&stream].is_open());
     }
 }
 
-/// The host answers by itself whoever has waited for as long as it lets requests wait.
+/// The host itself responds to a request after its own timeout.
 #[test]
 fn whom_the_host_answers_does_not_go_on_and_others_take_the_turn() {
     let mut thread = Thread::with(LINE);
@@ -78,7 +78,7 @@ fn whom_the_host_answers_does_not_go_on_and_others_take_the_turn() {
     assert_eq!(*thread.host.resumed.borrow(), [11, 13, 14, 15]);
 }
 
-/// Places that clients left are given out anew.
+/// Positions of clients that left are reused.
 #[test]
 fn the_place_of_who_left_is_free_at_once() {
     let mut thread = Thread::with(LINE);
@@ -101,7 +101,7 @@ fn whatever_waits_waits_for_the_latest_root_and_is_handed_on_when_that_ends() {
     assert_eq!(thread.host.next().map(|(_, root)| root), Some(1));
     thread.pass(2 * TURN);
     assert_eq!(*thread.host.resumed.borrow(), [11, 12, 13, 14]);
-    // One that came in between is the latest now.
+    // A root that was added in between is the latest now.
     assert!(thread.configure(3, LINE));
     assert!(!thread.request(3, 30, "ann"));
     assert_eq!(thread.host.next().map(|(_, root)| root), Some(1), "it was told before");
@@ -115,7 +115,7 @@ fn whatever_waits_waits_for_the_latest_root_and_is_handed_on_when_that_ends() {
 fn a_root_that_the_host_forgot_is_not_waited_for() {
     let mut thread = Thread::with(LINE);
     assert!(thread.configure(2, LINE));
-    // It did not say so.
+    // Without a call.
     thread.host.roots.borrow_mut().remove(&2);
     thread.roots.remove(&2);
     (10..13).for_each(|stream| _ = thread.request(1, stream, "ann"));
@@ -123,7 +123,8 @@ fn a_root_that_the_host_forgot_is_not_waited_for() {
     assert_eq!(*thread.host.resumed.borrow(), [11, 12]);
 }
 
-/// What was reserved for it by other rules comes back, too, in full; and of who went on when it ends.
+/// Reservations of other rules are returned in full, too. Those of admitted requests are settled at
+/// their end.
 #[test]
 fn who_leaves_while_it_waits_has_used_nothing() {
     const RULES: &str = "limits: [{Url: /, rules: [
@@ -133,7 +134,7 @@ fn who_leaves_while_it_waits_has_used_nothing() {
     let mut thread = Thread::with(RULES);
     assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
     thread.leave(1, 11);
-    // She has 10 permits and two places left.
+    // Ann has 10 permits and two queue positions left.
     assert!(!thread.request(1, 12, "ann") && !thread.request(1, 13, "ann"));
     assert!(thread.host.refused.borrow().is_empty());
     thread.pass(3 * SECOND);

@@ -1,4 +1,4 @@
-//! Gateways of one namespace that go by different numbers of parts.
+//! Gateways of one namespace with different numbers of shards.
 
 use diana_policy::time::SECOND;
 use kit::fake::FakeSharedData;
@@ -10,7 +10,7 @@ fn gateway(parts: u16) -> Worker {
     Worker::of_parts(&Rc::new(FakeSharedData::default()), Parts::new(parts))
 }
 
-/// For so many seconds from one on, each gateway asks twice a second.
+/// In these seconds, each gateway makes two calls per second.
 fn live(gateways: &mut [&mut Worker], proxy: &mut Proxy, seconds: std::ops::Range<u64>) {
     for half in 2 * seconds.start..2 * seconds.end {
         for worker in gateways.iter_mut() {

@@ -1,4 +1,4 @@
-//! What becomes of settlements when the fleet goes by another secret.
+//! Settlements when the fleet changes its secret.
 
 use std::rc::Rc;
 
@@ -10,8 +10,8 @@ use kit::model::wire::{Asking, commands};
 
 use super::{MILLISECOND, MOST, START, Worker, add, charge, ok, serve, settle_all};
 
-/// Nobody knows under the fleet's secret who they were that were hashed under another one. And no batch that is on its way
-/// still is taken for one that leaves afterwards.
+/// The keys of callers under another secret are invalid. A batch in transit must not be confused
+/// with a later one.
 #[test]
 fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
     let data = Rc::new(FakeSharedData::default());
@@ -31,7 +31,8 @@ fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
     let (late, call) = worker.calls.one();
     assert_eq!(number(&call.body), 4);
     let answer = before.answer(&call.body, START + now);
-    // Redis is another one by now, which goes by the secret of others, as another worker of the gateway finds out.
+    // Redis has been replaced, and has the secret of other gateways, as another worker of the
+    // gateway detects.
     let mut redis = Redis::default();
     let own = Seed { k0: 8, k1: 8 };
     let mut stranger = Worker::with_secret(&Rc::default(), Parts::ONE, own);
@@ -42,10 +43,10 @@ fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
     }
     worker.work(now);
     assert_eq!(worker.handle.ledgers.dropped, 70);
-    // Under the number by which places were held, those of callers whom nobody knows would be held for ever.
+    // Under the former holder number, the slots of unknown callers would be held forever.
     assert_ne!(worker.handle.ledgers.hold(Part::FIRST, charge(2), 1, now), holder);
     add(&mut worker, 2);
-    // A request does not wait for the answer to another one.
+    // A request does not wait for the reply to another one.
     worker.ask(9, now);
     now += 10 * MILLISECOND;
     worker.work(now);
@@ -56,7 +57,7 @@ fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
     worker.answer(token, &ok(answer), now);
     serve(&mut worker, &mut redis, now);
     assert_eq!(settle_all(&mut worker, &mut redis, now), 2);
-    // There is room for as many as ever.
+    // There is full room again.
     add(&mut worker, MOST);
     assert_eq!(worker.handle.ledgers.dropped, 70);
 }
