@@ -1,4 +1,4 @@
-//! The system's allocator, counting.
+//! The system's allocator with counters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -11,7 +11,7 @@ static COUNTING: Counting = Counting;
 
 struct Counting;
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: all calls are forwarded to the system's allocator.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -31,7 +31,7 @@ pub fn allocations() -> u64 {
     ALLOCATIONS.load(Relaxed)
 }
 
-/// Bytes that are allocated now.
+/// Currently allocated bytes.
 pub fn bytes() -> u64 {
     BYTES.load(Relaxed)
 }

@@ -1,8 +1,8 @@
-"""An Envoy that has one worker and one listener per variant, each answering 200 by itself."""
+"""An Envoy with one worker and one listener per variant. Each listener responds with 200."""
 
 
 def bootstrap(variants):
-    """The configuration; the kernel chooses the ports, and the admin interface tells them."""
+    """The configuration. The kernel chooses the ports, and the admin interface reports them."""
     return {
         "admin": {"address": address()},
         "static_resources": {

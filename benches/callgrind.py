@@ -1,4 +1,4 @@
-"""An Envoy whose worker's instructions are counted, by valgrind's callgrind."""
+"""Counts the instructions of Envoy's worker with valgrind's callgrind."""
 
 import re
 import socket
@@ -9,26 +9,27 @@ from pathlib import Path
 
 from server import Envoy
 
-# Envoy may be behind a script that starts it. What runs before anything is counted is not slowed down for it.
+# Envoy may be started by a script. Instrumentation is off at the start, so that only the counted
+# part is slow.
 CALLGRIND = ["valgrind", "--tool=callgrind", "--trace-children=yes", "--separate-threads=yes", "--instr-atstart=no", "--quiet"]
 SLOW_CLOCK = Path(__file__).with_name("slow_clock.c")
 
 
 class Counted:
-    """Counts what the only worker of an Envoy does for requests."""
+    """Counts the instructions of Envoy's only worker for requests."""
 
     def __init__(self, envoy, folder):
         self.envoy, self.folder = envoy, folder
         self.ports = envoy.ports()
 
     def warm_up(self, listener, requests):
-        """Lets it serve requests that are not counted."""
+        """Sends requests that are not counted."""
         self.control("--instr=off")
         self.serve(listener, requests)
         self.control("--instr=on")
 
     def instructions(self, listener, requests):
-        """The worker's instructions while it serves them, one after another on one connection."""
+        """The worker's instructions for these requests, sent in sequence on one connection."""
         self.control("--zero")
         self.serve(listener, requests)
         self.control("--dump")
@@ -36,17 +37,17 @@ class Counted:
         totals = [int(total) for dump in dumps for total in re.findall(r"^totals: (\d+)", dump.read_text(), re.MULTILINE)]
         for dump in dumps:
             dump.unlink()
-        # There is one dump for each thread, and nobody else has anything to do.
+        # There is one dump per thread, and the other threads are idle.
         return max(totals)
 
     def control(self, what):
-        """Tells callgrind what to do, which it has done when this ends."""
+        """Sends a command to callgrind, and waits until it is done."""
         pid = str(self.envoy.process.pid)
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.run(["callgrind_control", what, pid], check=True, **quiet)
 
     def serve(self, listener, requests):
-        """Sends requests, each after the whole answer to the one before."""
+        """Sends requests, each after the complete response to the previous one."""
         with socket.create_connection(("127.0.0.1", self.ports[listener]), timeout=60) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             answers = connection.makefile("rb")
@@ -67,7 +68,7 @@ def counted(binary, configuration):
 
 
 def read(answers):
-    """Reads one answer to its end."""
+    """Reads one response to its end."""
     length = 0
     while line := answers.readline().strip().lower():
         name, _, value = line.partition(b":")

@@ -1,4 +1,4 @@
-"""What the scope `gateway` costs beside `local`, as workers are added: the contention curve."""
+"""The cost of scope `gateway` relative to `local` for increasing numbers of workers: the contention curve."""
 
 import json
 import os
@@ -15,7 +15,7 @@ from variant import ACTORS, Variant, entry, rule
 
 WORKERS = (1, 2, 4, 8)
 LOADS = ("one", "10,000 keys")
-BUDGET = 0.95  # of `local`, on one hot key
+BUDGET = 0.95  # of `local`, with one hot key
 HEAD = [
     "workers", "load", "local, µs/request", "gateway, µs/request", "gateway of local (min … max)",
     "writes/request", "writes lost", "budget",
@@ -23,7 +23,7 @@ HEAD = [
 
 
 def contention(binary, module, rounds, seconds):
-    """Prints the table; whether the budget is met."""
+    """Prints the table. Returns True if the budget is met."""
     found = [variant(module, load, scope) for load in LOADS for scope in ("local", "gateway")]
     rows, met = [HEAD, ["---:", "---"] + ["---:"] * 5 + ["---"]], True
     for workers in WORKERS:
@@ -56,7 +56,7 @@ def contention(binary, module, rounds, seconds):
 
 
 def variant(module, load, scope):
-    """A limit that nobody reaches, so that every request is admitted and counted."""
+    """A limit that is never reached, so that every request is admitted and counted."""
     name = namespace(load, scope)
     configuration = {
         "limits": [entry("/", rule("account", scope=scope))],
@@ -71,7 +71,7 @@ def namespace(load, scope):
 
 
 def settled(server):
-    """The counts, once nothing is counted any more."""
+    """The counts, after counting has stopped."""
     before = None
     while (now := server.shared()) != before:
         before = now
@@ -80,5 +80,5 @@ def settled(server):
 
 
 def spread():
-    """Envoy and the load take whatever cores there are."""
+    """Envoy and the load use all cores."""
     os.sched_setaffinity(0, os.sched_getaffinity(0))

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a request costs in Envoy, in instructions of a worker above those of a listener without a filter.
+"""The cost of a request in Envoy: a worker's instructions above those of a listener without a filter.
 
-Unlike times, they hardly depend on what else the machine does.
+Unlike times, they hardly depend on other processes.
 """
 
 import argparse
@@ -22,31 +22,31 @@ from callgrind import counted
 from filters import wasm
 from variant import ACTORS, Variant, entry, rule
 
-# Each row is counted so many times, and the median is taken: a timer's tick falls into some.
+# Each row is counted this number of times. The median excludes those with timer ticks.
 TIMES, REQUESTS, WARM_UP = 5, 200, 400
 CALLERS = 10_000
 # A row may take 3 % more than before.
 MARGIN = 1.03
-# How many VMs of V8 have room in what valgrind leaves of the addresses.
+# Number of V8 VMs that fit into the address space under valgrind.
 AT_ONCE = 4
 
 
 class Row(NamedTuple):
-    """A kind of request, and how many instructions it took when it was last counted: it must not become more."""
+    """A kind of request, and its instructions in the last count, which must not increase."""
 
     what: str
     limits: list
     reached: int
     callers: int = 1
-    # Whether it is among the few that `make test-all` counts.
+    # Whether `make test-all` counts it.
     guards: bool = False
 
 
 def rows():
-    """What is counted. Nobody reaches the limits but that of the last one."""
+    """The counted rows. Requests only reach the limits of the last one."""
     header, address, everybody = rule("account"), rule("address"), rule("all")
     shared = rule("account", scope="gateway")
-    # So slow a refill that no caller is forgotten in between.
+    # The refill is so slow that no caller expires in between.
     rare = rule("account", unit="day", rpu=1000, scope="gateway")
     return [
         Row("`all`", [entry("/", everybody)], 15_600, guards=True),
@@ -80,7 +80,7 @@ def arguments():
 
 
 def measure(chosen):
-    """Counts some rows, and prints them. Those that take more than they did."""
+    """Counts and prints rows. Returns those that exceed their bound."""
     costs = count({row.what: (diana(row.what, row.limits), row.callers) for row in chosen})
     print("| one rule, unless it says more | instructions | before | |\n| --- | ---: | ---: | --- |")
     missed = [row.what for row in chosen if costs[row.what] > row.reached * MARGIN]
@@ -95,8 +95,8 @@ def diana(name, limits):
 
 
 def count(kinds):
-    """Instructions a request of each kind, above those of a listener without a filter; a kind is a filter and how many
-    callers come to it in turn."""
+    """Instructions per request of each kind, above those of a listener without a filter. A kind is a filter and its
+    number of callers, which take turns."""
     found, names = {}, list(kinds)
     for begin in range(0, len(names), AT_ONCE):
         group = names[begin : begin + AT_ONCE]
@@ -110,16 +110,16 @@ def count(kinds):
 
 
 def a_request(worker, listener, callers):
-    """Instructions a request of callers who come in turn."""
+    """Instructions per request of callers that take turns."""
     worker.warm_up(listener, requests(0, max(WARM_UP, callers), callers))
     begins = range(0, TIMES * REQUESTS + 1, REQUESTS)
-    # The first time, code is translated for callgrind.
+    # The first run includes callgrind's translation of code.
     _, *times = [worker.instructions(listener, requests(begin, REQUESTS, callers)) for begin in begins]
     return median(times) / REQUESTS
 
 
 def requests(first, count, callers):
-    """Requests of callers who come in turn. Envoy adds five headers to these."""
+    """Requests of callers that take turns. Envoy adds five headers to these."""
     for number in range(first, first + count):
         account = f"account-{number % callers:06}"
         yield (

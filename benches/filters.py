@@ -1,10 +1,10 @@
-"""HTTP filters as Envoy's configuration has them."""
+"""HTTP filters in Envoy's configuration."""
 
-NEVER = 1_000_000_000  # so large a limit never refuses here
+NEVER = 1_000_000_000  # a limit that is never reached here
 
 
 def wasm(module, name, configuration):
-    """Each variant has a VM of its own, so that no variant works in the memory of another."""
+    """Each variant has its own VM, so that variants do not share memory."""
     return {
         "name": "envoy.filters.http.wasm",
         "typed_config": {

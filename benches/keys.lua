@@ -1,5 +1,5 @@
--- Cycles over as many accounts as the argument says. The requests are made beforehand, so that a run costs the
--- generator as little as a constant request does.
+-- Takes turns between as many accounts as the argument specifies. The requests are prepared in
+-- advance, so that the generator needs as little time as for a constant request.
 local requests = {}
 local i = 0
 

@@ -1,4 +1,4 @@
-"""One round: all variants in turn, in slices so short that the machine's moods hit them alike."""
+"""One round: all variants in turn, in slices so short that disturbances affect all of them alike."""
 
 import time
 from contextlib import ExitStack
@@ -10,15 +10,15 @@ SLICE = 0.1  # seconds
 
 
 class Run(NamedTuple):
-    """What a variant did in one round."""
+    """The results of a variant in one round."""
 
     requests: int
     wall: float  # seconds in which it had the worker to itself
-    cpu: float  # seconds of CPU that the worker spent
+    cpu: float  # seconds of CPU time of the worker
 
 
 def measure(envoy, variants, seconds, pin, slice=SLICE):
-    """Gives each variant `seconds` of load; their runs, in the order of the variants."""
+    """Gives each variant `seconds` of load. Returns their runs, in the order of the variants."""
     with ExitStack() as stack:
         loads = []
         for n, variant in enumerate(variants):
@@ -41,7 +41,7 @@ def measure(envoy, variants, seconds, pin, slice=SLICE):
 
 
 def warm_up(envoy, n, load, requests):
-    """Halts the load once its variant has served enough."""
+    """Stops the load after its variant has served enough requests."""
     while load.alive() and envoy.served()[n] < requests:
         time.sleep(0.05)
     load.halt()
@@ -49,6 +49,6 @@ def warm_up(envoy, n, load, requests):
 
 
 def turned(count, turn):
-    """Another order each turn: rotated, and every second one backwards."""
+    """A different order each turn: rotated, and reversed every second time."""
     order = [(turn + n) % count for n in range(count)]
     return order[::-1] if turn % 2 else order

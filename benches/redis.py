@@ -1,4 +1,4 @@
-"""What the scope `global` costs beside `local`, how often it asks Redis, and how long a newcomer waits."""
+"""The cost of scope `global` relative to `local`, its calls to Redis, and the wait of new callers."""
 
 import http.client
 import json
@@ -17,18 +17,18 @@ from table import rate
 from to_redis import CLUSTER, with_redis
 from variant import ACTORS, Variant, entry, rule, settled
 
-BUDGET = 0.95  # of `local`, on one hot key
+BUDGET = 0.95  # of `local`, with one hot key
 HEAD = [
     "rule", "local, µs/request", "global, µs/request", "global of local (min … max)",
     "calls/1,000 requests", "budget",
 ]
 NEWCOMERS = 2_000
-# Seconds: a caller who pauses gives its lease back and begins with a small one.
+# Seconds. A caller that pauses returns its lease, and begins again with a small one.
 SLICE = 0.5
 
 
 def fleet(binary, module, rounds, seconds, pins):
-    """Prints the table; whether the budget is met."""
+    """Prints the table. Returns True if the budget is met."""
     pin_envoy, pin_load = pins
     compared = rules()
     found = [
@@ -67,7 +67,8 @@ def fleet(binary, module, rounds, seconds, pins):
 
 
 def rules():
-    """Limits that nobody reaches, so that every request is admitted and counted: their names, they, and their budgets."""
+    """Limits that are never reached, so that every request is admitted and counted: their names, the limits, and their
+    budgets."""
     algorithms = [(algo, rule("account", algo=algo), BUDGET) for algo in ("TB", "W", "SW")]
     return algorithms + [(name, limit, None) for name, limit in settled()]
 
@@ -80,13 +81,13 @@ def variant(module, name, limit):
         "namespace": name,
     }
     if limit["scope"] == "global":
-        # Long enough for a machine that also bears the load.
+        # Long enough for a machine that also generates the load.
         configuration["redis"] = {"cluster": CLUSTER, "timeout": "1s"}
     return Variant(name, "one", wasm(module, name, json.dumps(configuration)))
 
 
 def newcomers(local, together):
-    """How much longer the first request of a caller takes than where each worker counts for itself."""
+    """The additional time of a caller's first request, compared with scope `local`."""
     connections = [http.client.HTTPConnection("127.0.0.1", port) for port in (local, together)]
 
     def request(connection, caller):
@@ -107,7 +108,7 @@ def counter(server, name):
 
 
 class Redis:
-    """A Redis of our own, which ends with a `with`."""
+    """A Redis that runs until the end of a `with`."""
 
     def __init__(self):
         binary = shutil.which("redis-server")
@@ -134,7 +135,7 @@ class Redis:
         raise RuntimeError("Redis does not start")
 
     def info(self):
-        """What it says of itself."""
+        """The output of its command INFO."""
         with socket.create_connection(("127.0.0.1", self.port)) as connection:
             connection.sendall(b"INFO everything\r\nQUIT\r\n")
             said = b"".join(iter(lambda: connection.recv(1 << 16), b"")).decode()

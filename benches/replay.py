@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""How many lines of an access log `diana replay` reads in a second of one processor, by format: without any rule that applies, and
-by a token bucket and a sliding window of 100,000 callers in the gateway."""
+"""Lines of an access log that `diana replay` reads per second of processor time, by format: without an applicable rule,
+and with a token bucket and a sliding window of 100,000 callers in the gateway."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DIANA = ROOT / "target/release/diana"
 LOG = ROOT / "tools/access_log.py"
 
-# No path of the log lies under it, so the log is only read.
+# No path of the log is below this one, so the log is only read.
 NONE = "limits: [{Url: /nothing, rules: [{name: none, actor: all, unit: second, rpu: 1, algo: W}]}]"
 RULES = """
 limits:
@@ -24,7 +24,8 @@ limits:
     rules: [{name: api, actor: address, unit: minute, rpu: 300, algo: SW}]
 """
 
-# What is measured, how a log becomes that, and the fewest lines a second that are promised.
+# The formats, the command that converts a log to each, and the guaranteed minimum of lines per
+# second.
 CASES = [
     ("Envoy's own format", "envoy", None, 1_000_000),
     ("combined", "combined", None, 1_000_000),
@@ -41,7 +42,7 @@ def spent():
 
 
 def measure(rules, log, form, times):
-    """Seconds of a processor in the best of some runs: others may have the machine meanwhile."""
+    """Seconds of processor time in the best of some runs, since other processes may disturb a run."""
     best = None
     for _ in range(times):
         before = spent()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What Diana costs in Envoy, beside no filter, a filter that does nothing, and Envoy's own.
+"""The cost of Diana in Envoy, compared with no filter, a filter that does nothing, and Envoy's own limiter.
 
-Every round starts a fresh Envoy with one worker and loads all variants in turn. Throughput is
-requests per second of the worker's CPU time, so that other work on the machine weighs little.
+Every round starts a new Envoy with one worker and loads all variants in turn. Throughput is measured in requests per
+second of the worker's CPU time, so that other processes have little effect.
 """
 
 import argparse
@@ -34,7 +34,7 @@ def main():
         sys.exit("wrk is missing: apt-get install wrk")
     if not MODULE.exists():
         sys.exit(f"{MODULE} is missing: make build")
-    # So that a `with` ends what it started, also when the bench is told to stop.
+    # So that a `with` ends its processes even if the bench is terminated.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     found = variants(build_noop(), MODULE)
     met = in_envoy(found, *((3, 1) if args.quick else (7, 3)))
@@ -54,7 +54,7 @@ def arguments():
 
 
 def in_envoy(found, rounds, seconds):
-    """Prints the table of the variants; whether they meet their budgets."""
+    """Prints the table of the variants. Returns True if they meet their budgets."""
     binary, (pin_envoy, pin_load), runs = envoy(), pins(), []
     for n in range(rounds):
         with Envoy(binary, bootstrap(found), pin_envoy) as server:
@@ -66,7 +66,7 @@ def in_envoy(found, rounds, seconds):
 
 
 def core():
-    """Prints the table of the core without a host; whether it meets its budgets."""
+    """Prints the table of decisions without a host. Returns True if it meets its budgets."""
     command = ["cargo", "bench", "--bench", "core"]
     text = subprocess.run(command, cwd=ROOT, check=True, text=True, stdout=subprocess.PIPE).stdout
     print(text)
@@ -74,7 +74,7 @@ def core():
 
 
 def envoy():
-    """The path of the stock binary, which the tool prints last."""
+    """The path of the stock binary, in the last line of the tool's output."""
     tool = [sys.executable, ROOT / "tools/envoy.py"]
     said = subprocess.run(tool, check=True, text=True, stdout=subprocess.PIPE).stdout
     return said.splitlines()[-1]

@@ -12,7 +12,7 @@ START_SECONDS = 300
 
 
 class Envoy:
-    """Starts Envoy, `under` another program if need be, and stops it at the end of a `with`."""
+    """Starts Envoy, optionally `under` another program, and stops it at the end of a `with`."""
 
     def __init__(self, binary, configuration, pin=None, workers=1, under=(), environment={}):
         self.count = workers
@@ -26,7 +26,7 @@ class Envoy:
                 "--log-level", "warn", "--log-path", self.log,
                 "--admin-address-path", self.admin,
             ],
-            # As the examples say: otherwise timers go by the kernel's tick.
+            # As documented in the examples. Otherwise timers depend on the kernel's tick.
             env={**os.environ, "EVENT_PRECISE_TIMER": "1", **environment},
             preexec_fn=pin,
         )
@@ -61,7 +61,7 @@ class Envoy:
         return {int(l["name"]): l["local_address"]["socket_address"]["port_value"] for l in found}
 
     def served(self):
-        """Requests answered so far, by listener."""
+        """Completed requests by listener."""
         text = self.get(r"/stats?filter=^http\.\d%2B\.downstream_rq_completed$")
         return {int(l.split(".")[1]): int(l.split(": ")[1]) for l in text.splitlines()}
 
@@ -73,7 +73,7 @@ class Envoy:
         return workers
 
     def shared(self):
-        """What was done with shared data so far, by namespace: writes, and those that were lost."""
+        """Writes to shared data by namespace: all, and those that lost a race."""
         found = {}
         for line in self.get(r"/stats?filter=^wasmcustom\.diana\..*\.shared\.").splitlines():
             name, count = line.split(": ")
@@ -97,7 +97,7 @@ def state(worker):
 
 
 def pins():
-    """Functions that pin Envoy to one core, and everything else to the others."""
+    """Functions that pin Envoy to one core, and all other processes to the others."""
     cores = sorted(os.sched_getaffinity(0))
     return (
         lambda: os.sched_setaffinity(0, cores[:1]),

@@ -1,4 +1,4 @@
-"""What a seldom caller costs Redis: called directly, and through Envoy's proxy over some shards."""
+"""The cost of rare callers in Redis: with direct calls, and through Envoy's proxy to several shards."""
 
 import json
 import sys
@@ -15,10 +15,10 @@ from to_proxy import with_shards
 from to_redis import CLUSTER, with_redis
 from variant import ACTORS, Variant, entry, rule
 
-# How, over how many Redis, and in how many parts: as many as there are shards at most, so that the calls of the script
-# are alike.
+# The connection, the number of Redis, and of shards in keys. There are as many of the latter as of
+# the largest number of Redis, so that the calls of the script are alike.
 WAYS = (("direct", 1, 1), ("proxied", 1, 1), ("proxied", 1, 4), ("proxied", 2, 4), ("proxied", 4, 4))
-CONNECTIONS = 128  # of the load
+CONNECTIONS = 128  # connections of the load
 SLICE = 0.5  # seconds
 NAMESPACE = "shards"
 HEAD = [
@@ -41,10 +41,11 @@ def shards(binary, module, rounds, seconds, pins):
 
 
 def run(binary, module, way, seconds, pins):
-    """Requests/s of a worker, asks per request, asks per call of the script, microseconds of Redis per ask."""
+    """Requests per second of a worker, questions per request, questions per call of the script, microseconds of Redis
+    per question."""
     (how, count, parts), (pin_envoy, pin_load) = way, pins
     found = variant(module, how, parts)
-    # None but those that are asked: a Redis that does nothing takes a thousandth of a processor, too.
+    # Only the Redis in use, since an idle one also takes a thousandth of a processor.
     with ExitStack() as stack:
         servers = [stack.enter_context(Redis()) for _ in range(count)]
         configuration = bootstrap([found])
@@ -77,14 +78,14 @@ def row(how, count, parts, seen, one):
 
 
 def variant(module, how, parts):
-    """A limit that nobody reaches by accounts that come in turn, so that each request asks."""
+    """A limit that is never reached by accounts in turn, so that each request requires Redis."""
     proxied = {"proxied": True, "parts": parts} if how == "proxied" else {}
     configuration = {
         "limits": [entry("/", rule("account", scope="global", rpu=10))],
         "actors": ACTORS,
         "namespace": NAMESPACE,
         "keys": 200_000,
-        # Long enough for a machine that also bears the load.
+        # Long enough for a machine that also generates the load.
         "redis": {"cluster": CLUSTER, "timeout": "1s", **proxied},
     }
     filter_ = wasm(module, how, json.dumps(configuration))
@@ -92,7 +93,7 @@ def variant(module, how, parts):
 
 
 def spent(servers):
-    """Seconds of their processors that several Redis have used, and calls of the script."""
+    """Processor seconds of several Redis, and calls of the script."""
     cpu = calls = 0
     for server in servers:
         info = server.info()

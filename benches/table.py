@@ -38,19 +38,19 @@ def table(variants, rounds):
 
 
 def ratios(variants, rounds, n, baseline):
-    """The throughput of variant `n` over the baseline's under the same load, round by round."""
+    """The throughput of variant `n` relative to the baseline under the same load, round by round."""
     load = variants[n].load
     base = next(b for b, v in enumerate(variants) if (v.name, v.load) == (baseline, load))
     return [rate(runs[n]) / rate(runs[base]) for runs in rounds]
 
 
 def rate(run):
-    """Requests per second of the worker's CPU: what a saturated worker serves."""
+    """Requests per second of the worker's CPU time: the throughput of a saturated worker."""
     return run.requests / run.cpu
 
 
 def noise(rounds):
-    """How much of its core the worker had; what is missing went to other work."""
+    """The worker's share of its core. The rest went to other processes."""
     busy = min(sum(r.cpu for r in runs) / sum(r.wall for r in runs) for runs in rounds)
     advice = "" if busy > 0.9 else ": measure again on a quiet machine"
     return f"The worker had at least {busy:.0%} of its core{advice}."

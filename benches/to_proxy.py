@@ -1,4 +1,4 @@
-"""The way to some Redis through Envoy's own proxy, as envoy/redis/shards.yaml has it."""
+"""The connection to several Redis through Envoy's proxy, as in envoy/redis/shards.yaml."""
 
 import os
 
@@ -9,8 +9,9 @@ OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 
 def with_shards(configuration, name, namespace, ports):
-    """The configuration with a cluster that spreads the parts of a namespace over Redis: the port of that of each part."""
-    # Abstract, so that nothing is left behind.
+    """The configuration with a cluster that spreads the shards of a namespace over Redis. `ports` has the port of each
+    shard."""
+    # An abstract socket leaves no file.
     socket = {"pipe": {"path": f"@diana-bench-{os.getpid()}"}}
     internal = {"envoy_internal_address": {"server_listener_name": name}}
     extension = {
@@ -33,7 +34,7 @@ def with_shards(configuration, name, namespace, ports):
 
 
 def bridge(name):
-    """A listener without a port that takes the body of a POST to the proxy as it is."""
+    """A listener without a port that forwards the body of a POST to the proxy unchanged."""
     connect = {"upgrade_type": "CONNECT", "connect_config": {"allow_post": True}}
     route = {"match": {"prefix": "/"}, "route": {"cluster": PROXY, "upgrade_configs": [connect]}}
     manager = {
@@ -53,7 +54,7 @@ def bridge(name):
 
 
 def endless():
-    """Calls promise more than they ever say, or the proxy would drop its answers."""
+    """Calls announce a longer body than they send, since the proxy would otherwise drop its replies."""
     length = {"key": "content-length", "value": "1000000000"}
     append = {"header": length, "append_action": "OVERWRITE_IF_EXISTS_OR_ADD"}
     mutation = f"{TYPES}.filters.http.header_mutation.v3.HeaderMutation"
@@ -74,7 +75,7 @@ def endless():
 
 
 def proxy(address, namespace, ports):
-    """Envoy's proxy of Redis."""
+    """Envoy's Redis proxy."""
     routes = [
         {"prefix": f"diana:{{2:{namespace}:{part}:", "cluster": f"redis_{port}"}
         for part, port in enumerate(ports)
@@ -83,7 +84,7 @@ def proxy(address, namespace, ports):
         "@type": f"{TYPES}.filters.network.redis_proxy.v3.RedisProxy",
         "stat_prefix": PROXY,
         "settings": {"op_timeout": "0.6s"},
-        # The keys of a single part have no number.
+        # The keys of a single shard have no number.
         "prefix_routes": {"routes": routes, "catch_all_route": {"cluster": f"redis_{ports[0]}"}},
     }
     filters = [{"name": "envoy.filters.network.redis_proxy", "typed_config": settings}]

@@ -1,4 +1,4 @@
-"""The way to a Redis, as envoy/fleet.yaml has it: a cluster that sends the body of a POST to it as it is."""
+"""The connection to a Redis as in envoy/fleet.yaml: a cluster that forwards the body of a POST unchanged."""
 
 CLUSTER = "diana_redis"
 TYPES = "type.googleapis.com/envoy.extensions.upstreams.http"
@@ -6,7 +6,7 @@ OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
 
 def with_redis(configuration, port):
-    """The configuration with a cluster that is the Redis at a port of this machine."""
+    """The configuration with a cluster for the Redis at a local port."""
     resources = {**configuration["static_resources"], "clusters": [cluster(port)]}
     return {**configuration, "static_resources": resources}
 

@@ -1,4 +1,4 @@
-"""What is compared: the same route behind different HTTP filters."""
+"""The compared variants: the same route with different HTTP filters."""
 
 import json
 from typing import NamedTuple, Optional
@@ -12,15 +12,15 @@ class Variant(NamedTuple):
     """One listener."""
 
     name: str
-    load: str  # "one": every request is the same; "keys": 100,000 accounts in turn
-    filter: Optional[dict]  # the HTTP filter in front of the router
-    budget: Optional[float] = None  # least share of the no-op filter's throughput
-    warm_up: int = 1_000  # requests before anything is measured
-    connections: int = 64  # of the load
+    load: str  # "one": all requests are equal; "keys": 100,000 accounts in turn
+    filter: Optional[dict]  # the HTTP filter before the router
+    budget: Optional[float] = None  # minimum share of the no-op filter's throughput
+    warm_up: int = 1_000  # requests before the measurement
+    connections: int = 64  # connections of the load
 
 
 def variants(noop, module):
-    """All variants; `noop` and `module` are the paths of the two wasm modules."""
+    """All variants. `noop` and `module` are the paths of the two wasm modules."""
 
     def diana(name, limits, load="one", budget=None, **more):
         configuration = {"limits": limits, "actors": ACTORS}
@@ -46,13 +46,13 @@ def variants(noop, module):
             entry("/svc", rule("account", algo="SW")),
         ]),
         diana("50 entries", [entry(f"/svc/{n}", rule("all")) for n in range(50)]),
-        # What is known at the end only, beside the same rule without.
+        # Rules that settle at the end, and the same rule without settlement.
         *(
             diana(f"{scope}, {name}", [entry("/", {**known, "scope": scope})])
             for scope in ("local", "gateway")
             for name, known in (("header, W", rule("account", algo="W")), *settled())
         ),
-        # So slow a refill keeps every account alive for the whole run.
+        # So slow a refill that no account expires during the run.
         diana(
             "1 rule, header",
             [entry("/", rule("account", unit="day", rpu=1000))],
@@ -76,8 +76,8 @@ def rule(actor, algo="TB", unit="second", rpu=NEVER, scope="local", **more):
 
 
 def settled():
-    """Rules that know at the end only what a request takes, and their names."""
-    # What a response says is settled beside one permit that was reserved.
+    """Rules with a cost that is known at the end of a request, and their names."""
+    # The response contains the usage, in addition to a reservation of one permit.
     told = {"response": {"header": "x-tokens-used"}, "reserve": 1, "max": 2}
     return [
         ("cost of the response", rule("account", algo="W", cost=told)),

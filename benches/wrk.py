@@ -1,4 +1,4 @@
-"""A wrk per variant, all alive at once, of which one at a time is let run."""
+"""One wrk per variant. All are started at once, and one at a time runs."""
 
 import re
 import signal
@@ -9,7 +9,7 @@ from pathlib import Path
 
 PATH = "/svc/25/items/7?page=2"
 KEYS = ["-s", str(Path(__file__).with_name("keys.lua"))]
-# What is written before the URL, and after it.
+# The arguments before the URL, and after it.
 LOADS = {
     "one": (["-H", "x-account-id: account-000001"], []),
     "keys": (KEYS, ["--", "100000"]),
@@ -18,7 +18,7 @@ LOADS = {
 
 
 class Wrk:
-    """Runs from the start until the end of a `with`; `halt` and `go` stop and continue it."""
+    """Runs from the start to the end of a `with`. `halt` and `go` stop and continue it."""
 
     def __init__(self, port, load, connections, pin):
         self.output = tempfile.TemporaryFile("w+")
@@ -44,7 +44,7 @@ class Wrk:
         Time-outs are none: its clock goes on while it is halted.
         """
         self.go()
-        # The first signal may reach its other thread and leave the main one asleep.
+        # The other thread may receive the first signal, while the main thread sleeps.
         while self.alive():
             self.process.send_signal(signal.SIGINT)
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-//! What it costs to look whether a caller is banned.
+//! The cost of checking whether a caller is banned.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -15,13 +15,13 @@ use kit::fake::FakeSharedData;
 use crate::case::KEYS;
 use crate::{BATCH, BATCHES};
 
-/// Nanoseconds that a look may take.
+/// Budget for a check in nanoseconds.
 const NANOSECONDS: f64 = 100.0;
 
 const HOUR: u64 = 3_600 * SECOND;
 const BAN: Ban = Ban { after: 2, within: HOUR, period: HOUR, max: HOUR, halve_after: HOUR };
 
-/// The table: as many callers as there is room for come in turn, or one all the time.
+/// Prints the table: with a full set of callers in turn, or with a single one.
 pub fn print() {
     println!("| ban check | case | ns, best (median) | allocations | budget |");
     println!("| --- | --- | ---: | ---: | --- |");
@@ -71,7 +71,7 @@ fn measure(bans: &mut Bans, callers: u64) -> (f64, f64, f64) {
     (times[0], times[BATCHES / 2], allocations)
 }
 
-/// A caller, as evenly spread as a hash is.
+/// A caller, distributed like a hash.
 fn key(n: u64) -> Key {
     let hash = n.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     Key { hash, second_hash: (hash ^ hash >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 8 }

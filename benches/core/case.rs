@@ -1,4 +1,4 @@
-//! What is measured: configurations that never refuse, and the requests that they judge.
+//! The measured configurations, which never refuse, and their requests.
 
 use std::rc::Rc;
 
@@ -8,21 +8,21 @@ use diana_policy::key::Seed;
 use diana_policy::time::Now;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
-/// Accounts that take turns where there is more than one.
+/// Number of accounts in turn, if there is more than one.
 pub const KEYS: usize = 100_000;
 
 /// A kind of configuration, the same for every algorithm.
 pub struct Case {
     /// Its name in the table.
     pub name: &'static str,
-    /// Whether the budget for the time of one rule applies.
+    /// Whether the time budget of one rule applies.
     pub budget: bool,
-    /// How many accounts call.
+    /// Number of accounts.
     pub keys: usize,
     limits: fn(&str) -> String,
 }
 
-/// All of them.
+/// All cases.
 pub const CASES: &[Case] = &[
     Case { name: "1 rule, all", budget: true, keys: 1, limits: |algo| entry("/", "all", algo) },
     Case {
@@ -61,7 +61,7 @@ pub const QUOTA: Case = Case {
     },
 };
 
-/// Accounts among which the hot ones are looked for.
+/// Accounts with detection of hot callers.
 pub const HOT: Case = Case {
     name: "1 rule, header, hot",
     budget: true,
@@ -71,7 +71,7 @@ pub const HOT: Case = Case {
     },
 };
 
-/// Three rules that ask one header at most.
+/// Three rules that read at most one header.
 fn together(algo: &str) -> String {
     let of = |actor: &str, unit: &str| {
         format!("{{actor: {actor}, unit: {unit}, rpu: 1000000000, algo: {algo}, scope: local}}")
@@ -90,7 +90,7 @@ fn fifty(algo: &str) -> String {
     entries.join(", ")
 }
 
-/// A rate that a request in every tick stays far below.
+/// A rate far above that of one request per tick.
 fn entry(url: &str, actor: &str, algo: &str) -> String {
     format!(
         "{{Url: {url}, rules: [{{actor: {actor}, unit: second, rpu: 1000000000, algo: {algo}, \
@@ -98,7 +98,7 @@ fn entry(url: &str, actor: &str, algo: &str) -> String {
     )
 }
 
-/// An engine, and a client that calls it once in every tick.
+/// An engine, and a client with one request per tick.
 pub struct Bench {
     engine: Engine,
     request: FakeRequest,
@@ -108,7 +108,7 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A case under one algorithm.
+    /// A case with one algorithm.
     pub fn new(case: &Case, algo: &str) -> Bench {
         let limits = (case.limits)(algo);
         let text = format!(
@@ -134,7 +134,7 @@ impl Bench {
         }
     }
 
-    /// One decision about the next request.
+    /// Decides about the next request.
     pub fn decide(&mut self) -> Verdict {
         if self.keys > 1 {
             self.next_account();
@@ -144,7 +144,7 @@ impl Bench {
         self.engine.decide(&self.request, &self.clock)
     }
 
-    /// Counts the digits of the account up in place.
+    /// Increments the account number in place.
     fn next_account(&mut self) {
         self.calls += 1;
         let digits = &mut self.request.headers[0].1["account-".len()..];

@@ -1,7 +1,7 @@
-//! What a decision costs without a host: time, allocations, and memory per caller, for every
+//! The cost of a decision without a host: time, allocations, and memory per caller, for every
 //! algorithm of the registry.
 
-// A bench may panic, and it is the one place where real time is measured.
+// A bench may panic, and measures real time.
 #![allow(clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
 
 mod bans;
@@ -20,13 +20,13 @@ const NANOSECONDS: f64 = 50.0;
 /// For a decision with a quota.
 const QUOTA_NANOSECONDS: f64 = 100.0;
 
-/// For a decision that looks for hot keys.
+/// For a decision with detection of hot callers.
 const HOT_NANOSECONDS: f64 = 100.0;
 const BYTES: u64 = 64;
-/// The sliding window may have four bytes more for each slice; ten are the default.
+/// A sliding window may have four more bytes per slice. Ten slices are the default.
 const SLICES: u64 = 10 * 4;
 
-/// Batches are so short that most of them run without being interrupted.
+/// Batches are so short that most of them run without an interruption.
 const BATCH: usize = 1_000;
 const BATCHES: usize = 1_001;
 
@@ -59,13 +59,13 @@ fn print(algo: &str, case: &Case, nanoseconds: f64) {
     );
 }
 
-/// What was seen of one decision.
+/// The measurements of one decision.
 struct Seen {
-    /// Nanoseconds in the fastest batch: whatever disturbs a batch only adds to it.
+    /// Nanoseconds in the fastest batch, since interference only adds time.
     best: f64,
     median: f64,
     allocations: f64,
-    /// Per caller, where there are many.
+    /// Per caller, if there are many.
     bytes: Option<u64>,
 }
 
@@ -99,7 +99,7 @@ fn run(bench: &mut Bench, decisions: usize) {
     }
 }
 
-/// Each budget that applies, and whether it is met.
+/// Each applicable budget, and whether it is met.
 fn budget(algo: &str, case: &Case, nanoseconds: f64, seen: &Seen) -> String {
     let verdict = |met| if met { "met" } else { "MISSED" };
     let mut budgets = vec![format!("no allocation {}", verdict(seen.allocations == 0.0))];

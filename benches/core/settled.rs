@@ -1,5 +1,5 @@
-//! What it costs to settle a request at its end, or to give its place back: that its response is heard, and that what
-//! it turned out to be is charged.
+//! The cost of settling a request or releasing its in-flight slot: reading the response and
+//! charging the usage.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -14,12 +14,12 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
 use crate::{BATCH, BATCHES};
 
-/// Nanoseconds that it may take in a worker.
+/// Budget in a worker in nanoseconds.
 const NANOSECONDS: f64 = 1_000.0;
 
 const TOLD: &str = "cost: {response: {header: x-used}, reserve: 5, max: 9}";
 
-/// The table: one caller, in a worker and in a gateway.
+/// Prints the table: one caller, in scopes `local` and `gateway`.
 pub fn print() {
     println!("| settled | case | ns, best (median) | budget |");
     println!("| --- | --- | ---: | --- |");

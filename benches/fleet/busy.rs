@@ -1,4 +1,4 @@
-//! What a hundred thousand requests a second take.
+//! The cost of a hundred thousand requests per second.
 
 use crate::simulation::plan::{Line, Plan};
 use crate::table::{self, Column, thousands};
@@ -14,7 +14,7 @@ const CALLERS: Column = ("callers", |plan, _| match (plan.callers, plan.zipf) {
 });
 const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
 
-/// Rules that are asked for the less, the better they can be leased.
+/// Rules in order of increasing benefit from leases.
 fn rules(all: &Plan) -> [Plan; 5] {
     let crowd = Plan { callers: 1_000_000, ..all.clone() };
     [

@@ -1,4 +1,4 @@
-//! What changes as demand comes near the limit and exceeds it.
+//! The effect of demand near and above the limit.
 
 use crate::simulation::plan::Plan;
 use crate::table::{self, Column, thousands};

@@ -1,4 +1,4 @@
-//! What latency and loss do.
+//! The effect of latency and loss.
 
 use crate::simulation::plan::{Line, Plan};
 use crate::table::{self, Column};

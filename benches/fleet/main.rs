@@ -1,4 +1,4 @@
-//! Simulates fleets and prints what was seen, one table after the other; with arguments only those tables.
+//! Simulates fleets and prints the results as tables. Arguments select tables.
 
 mod busy;
 mod demand;
@@ -9,7 +9,7 @@ mod simulation;
 mod size;
 mod table;
 
-/// A table's name, and what prints it.
+/// A table's name, and the function that prints it.
 type Table = (&'static str, fn());
 
 const TABLES: &[Table] = &[
@@ -22,7 +22,7 @@ const TABLES: &[Table] = &[
 ];
 
 fn main() {
-    // Cargo adds an option of its own.
+    // Cargo adds an option.
     let chosen: Vec<String> =
         std::env::args().skip(1).filter(|one| !one.starts_with('-')).collect();
     for name in &chosen {

@@ -1,4 +1,4 @@
-//! What becomes of the limit while Redis is away.
+//! The enforced limit while Redis is unavailable.
 
 use diana_policy::time::SECOND;
 

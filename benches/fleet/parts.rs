@@ -1,4 +1,5 @@
-//! What a proxy brings that spreads the keys over several Redis: up to a million asks a second.
+//! The effect of a proxy that spreads the keys over several Redis: up to a million questions per
+//! second.
 
 use crate::simulation::plan::{Line, Plan, Proxied};
 use crate::table::{self, Column, thousands};
@@ -8,7 +9,7 @@ const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
 const PARTS: Column = ("parts", |plan, _| proxied(plan).parts.to_string());
 const NODES: Column = ("primaries", |plan, _| proxied(plan).nodes.to_string());
 const CONNECTIONS: Column = ("connections each", |plan, _| {
-    // Every worker of Envoy keeps one to every primary.
+    // Every worker of Envoy keeps one connection to every primary.
     thousands((plan.gateways * plan.workers) as u64)
 });
 const SCRIPTS: Column = ("script calls/s", |_, seen| thousands(seen.scripts as u64));
@@ -37,7 +38,7 @@ const COLUMNS: &[Column] = &[
     table::IN_ERROR,
 ];
 
-/// Everybody comes seldom, so that each request asks.
+/// Many rare callers, so that each request requires Redis.
 fn crowd(gateways: usize, demand: u64, parts: usize, nodes: usize) -> Plan {
     let proxy = Some(Proxied { parts, nodes });
     let line = Line { queues: true, timeout: 50_000, proxy, ..Line::default() };
@@ -70,7 +71,7 @@ pub fn print() {
             plans.extend(nodes.iter().map(|nodes| crowd(gateways, demand, *nodes, *nodes)));
         }
     }
-    // More parts than primaries.
+    // More shards than primaries.
     plans.push(crowd(30, 200_000, 128, 32));
     table::print(
         "TB, account, 10/s, 1,000,000 callers all alike, 4 workers a gateway, 1 ms to primaries of one processor each \

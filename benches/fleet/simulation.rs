@@ -1,5 +1,5 @@
-//! A fleet on one clock that nobody has to wait for: gateways of several workers, each an engine of the
-//! real core, a Redis, the way between them, and callers. The same seed plays the same again.
+//! A fleet in simulated time: gateways of several workers, each with the real code, a Redis, the
+//! network between them, and callers. Equal seeds produce equal histories.
 
 mod crowd;
 pub mod fullest;
@@ -26,22 +26,22 @@ use seen::Seen;
 use watch::Watch;
 use worker::{Done, Gateway, Response, Worker};
 
-/// What Redis's clock shows at the beginning.
+/// The initial time of Redis's clock.
 const EPOCH: Micros = 1_700_000_000 * SECOND;
 
-/// Something that happens to a worker.
+/// An event of a worker.
 enum Event {
-    /// The host calls it.
+    /// Its timer fires.
     Tick,
-    /// An answer comes.
+    /// A response arrives.
     Answer(Response),
-    /// A call of it reaches Redis.
+    /// One of its calls reaches Redis.
     Call(network::Call),
-    /// A request of a caller comes.
+    /// A request of a caller arrives.
     Request(u32),
 }
 
-/// What there is to see with the model in place of Redis, one or several.
+/// Runs a simulation with the model in place of one or several Redis.
 pub fn run(plan: &Plan) -> Seen {
     match plan.line.proxy {
         None => Simulation::new(plan, model::redis::Redis::default()).run(),
@@ -55,7 +55,8 @@ pub struct Simulation<R> {
     crowd: Crowd,
     workers: Vec<Worker>,
     network: Network<R>,
-    /// When, and to whom: what happens at the same instant happens in the order in which that was clear.
+    /// The instant, a sequence number and the worker of each event. Events of the same instant
+    /// occur in the order of scheduling.
     order: BinaryHeap<Reverse<(Micros, u64, usize)>>,
     events: HashMap<u64, Event>,
     number: u64,
@@ -67,7 +68,7 @@ impl<R: Redis> Simulation<R> {
         let mut rng = Rng::with_seed(plan.seed);
         let mut workers = Vec::new();
         for number in 0..plan.gateways {
-            // Clocks of different machines tell different times; windows begin at the same instants.
+            // The clocks of different machines differ. Windows begin at the same instants.
             let hours = 3600 * SECOND * rng.u64(0..3);
             let clocks = Now { mono: rng.u64(0..1 << 40), wall: EPOCH + hours };
             let data = Rc::new(FakeSharedData::default());
@@ -90,7 +91,7 @@ impl<R: Redis> Simulation<R> {
         }
     }
 
-    /// Lets time pass until the end. What was seen.
+    /// Runs to the end. Returns the measurements.
     pub fn run(mut self) -> Seen {
         let mut request = self.in_pulse(0);
         while request < self.plan.end() {
@@ -103,7 +104,7 @@ impl<R: Redis> Simulation<R> {
                 }
             }
         }
-        // What was charged by then has its answer some time.
+        // Charges until then still get their replies.
         while self.order.peek().is_some_and(|Reverse((at, ..))| *at <= self.plan.end() + SECOND) {
             self.next_event();
         }
@@ -114,11 +115,11 @@ impl<R: Redis> Simulation<R> {
     fn gap(&mut self) -> Micros {
         let Range { start, end } = self.plan.pulse;
         let mean = (end - start) as f64 / self.plan.demand as f64;
-        // Instants are whole ticks; what is cut off comes at random.
+        // Rounds to whole ticks at random, to keep the mean.
         (-mean * (1.0 - self.rng.f64()).ln() + self.rng.f64()) as Micros
     }
 
-    /// The first instant from then on at which requests come.
+    /// The next instant with requests.
     fn in_pulse(&self, now: Micros) -> Micros {
         let Range { start, end } = self.plan.pulse;
         match now % SECOND {
@@ -132,7 +133,7 @@ impl<R: Redis> Simulation<R> {
         let caller = self.crowd.pick(&mut self.rng);
         let first = self.rng.u8(0..100) < self.plan.skew;
         let gateway = if first { 0 } else { self.rng.usize(0..self.plan.gateways) };
-        // It comes where nobody is yet.
+        // The gateway has not joined yet.
         if now * (self.plan.gateways as u64) < gateway as u64 * self.plan.joins {
             return;
         }
@@ -154,7 +155,7 @@ impl<R: Redis> Simulation<R> {
         let then = self.plan.goes_on(number, now);
         match self.events.get(&event) {
             Some(Event::Call(_)) => {}
-            // A host that stood still reads what has come before it looks at its clock.
+            // A host that was stopped processes earlier data before it reads its clock.
             Some(Event::Tick) if then > now => {
                 return self.order.push(Reverse((then + 1, event, number)));
             }
@@ -181,7 +182,7 @@ impl<R: Redis> Simulation<R> {
         self.after(number, done, now);
     }
 
-    /// What follows from what a worker did.
+    /// Processes the effects of a worker's event.
     fn after(&mut self, number: usize, done: impl IntoIterator<Item = Done>, now: Micros) {
         let worker = &self.workers[number];
         let gateway = worker.gateway.number;

@@ -1,4 +1,4 @@
-//! What changes as the fleet grows.
+//! The effect of the fleet's size.
 
 use crate::simulation::plan::Plan;
 use crate::table;

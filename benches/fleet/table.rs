@@ -1,4 +1,4 @@
-//! Many simulations, and a table of what they showed.
+//! Many simulations, and a table of their results.
 
 use std::sync::Mutex;
 use std::sync::mpsc::channel;
@@ -9,7 +9,7 @@ use crate::simulation::fullest::Fullest;
 use crate::simulation::plan::Plan;
 use crate::simulation::seen::Seen;
 
-/// A column: its head, and what stands in it.
+/// A column: its head, and the function of its cells.
 pub type Column = (&'static str, fn(&Plan, &Seen) -> String);
 
 /// Runs all plans, as many at a time as there are processors, and prints a row for each.
@@ -49,7 +49,7 @@ pub const DEMAND: Column = ("demand", |plan, _| match plan.skew {
     0 => "even".into(),
     skew => format!("{skew} % on one"),
 });
-/// Permits, of those that are allowed.
+/// Used permits, of the allowed ones.
 pub const FULLEST: Column = ("fullest", |_, seen| spell(seen.extremes.fullest));
 pub const MOST: Column = ("most in a second", |_, seen| spell(seen.extremes.most));
 pub const OVER: Column = ("over", |_, seen| match seen.extremes.fullest {

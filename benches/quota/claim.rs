@@ -7,7 +7,7 @@ use super::day::key;
 const ENTRIES: u64 = 1 << 27;
 const BYTES: u64 = 32 << 20;
 
-/// Tells what becomes of so many accounts in so little memory, and how many fit.
+/// Prints the error of this number of accounts in this memory, and the number that fits.
 pub fn tell() {
     let fits = |error| {
         let (mut fits, mut exceeds) = (1, ENTRIES);

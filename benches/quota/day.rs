@@ -1,4 +1,4 @@
-//! A day on which every account uses up its permits, and some come late.
+//! A day on which every account uses up its permits, and some arrive late.
 
 use std::hint::black_box;
 use std::rc::Rc;
@@ -16,17 +16,17 @@ use kit::fake::FakeSharedData;
 
 const NOON: Now = Now { mono: 50_000 * SECOND, wall: 20_000 * 86_400 * SECOND + 43_200 * SECOND };
 
-/// What was seen.
+/// The results.
 pub struct Day {
-    /// The part of the accounts that were refused although they had permits left.
+    /// The share of accounts that were refused although they had permits left.
     pub early: f64,
-    /// The part of those that came when all others had used up theirs.
+    /// The share of those among accounts that arrived after all others had used up their permits.
     pub late: f64,
-    /// Permits beyond those that an account had.
+    /// Permits beyond the limits of accounts.
     pub extra: u64,
     /// Per account.
     pub bytes: f64,
-    /// For a check and its charge, accounts in random order.
+    /// For a check and its charge, with accounts in random order.
     pub nanoseconds: f64,
 }
 
@@ -35,7 +35,7 @@ impl Day {
         let empty = allocator::bytes();
         let mut store = open(accounts, permits, error);
         let mut given = vec![0_u64; accounts as usize];
-        // Everybody once more than it has permits, in rounds, each in an order of its own.
+        // Each account makes one request more than its permits, in rounds of different orders.
         let nanoseconds = median_of_batches(accounts, permits, |account| {
             let admitted = admits(&mut *store, key(account));
             given[account as usize] += u64::from(admitted);
@@ -55,7 +55,7 @@ impl Day {
     }
 }
 
-/// A store as an engine opens it.
+/// The store of an engine.
 fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let quota = Quota::new(Unit::Day, permits);
     let algorithm = (fixed_window::ENTRY.build)(&quota).unwrap_or_else(|why| panic!("{why:?}"));
@@ -93,9 +93,9 @@ fn admits(store: &mut dyn Store, key: Key) -> bool {
     black_box(admitted)
 }
 
-/// Lets each account come in turn, in rounds, one more than it has permits, each in an order of its own.
-/// Nanoseconds for one account in the median of all batches but those of the last round, in which there
-/// is less to do: most batches are so short that nothing disturbs them.
+/// Calls `come` with each account in rounds, one round more than its permits, in different orders.
+/// Returns the nanoseconds per account in the median of all batches except those of the last round,
+/// which has less work. Most batches are so short that they are not disturbed.
 pub fn median_of_batches(accounts: u64, permits: u64, mut come: impl FnMut(u64)) -> f64 {
     const BATCH: u64 = 500;
     let mut times = Vec::new();
@@ -112,14 +112,14 @@ pub fn median_of_batches(accounts: u64, permits: u64, mut come: impl FnMut(u64))
     times[times.len() / 2]
 }
 
-/// A permutation of the numbers below `end` for each round: a step that has no factor in common with
-/// `end`, from a start.
+/// A permutation of the numbers below `end` for each round: a step without a common factor with
+/// `end`, from a starting point.
 fn shuffled(place: u64, round: u64, end: u64) -> u64 {
     const STEP: u64 = 7_368_787;
     (place * STEP + round * 1_299_709) % end
 }
 
-/// What an account is hashed to: random bits.
+/// The key of an account: random bits.
 pub fn key(account: u64) -> Key {
     Key { hash: mixed(account * 2), second_hash: mixed(account * 2 + 1) }
 }

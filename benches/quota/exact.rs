@@ -1,4 +1,4 @@
-//! The same in a table that keeps a hash and a count of every account.
+//! The same measurement of a table with a hash and a count of every account.
 
 use std::hint::black_box;
 
@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 
 use super::day::{key, median_of_batches};
 
-/// What was seen.
+/// The results.
 pub struct Table {
     /// Per account.
     pub bytes: f64,

@@ -1,5 +1,5 @@
-//! Daily quotas in fixed memory, beside an exact table and beside what the source document claims.
-//! Fails if an account got too much, or if too many were refused too early.
+//! Daily quotas in fixed memory, compared with an exact table and with the claim of the source
+//! document. Fails if an account got too many permits, or if too many were refused too early.
 
 // A bench may panic, and measures real time.
 #![allow(clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use day::Day;
 
-/// Accounts of a day, permits of each, and the accepted error in millionths.
+/// The accounts of a day, their permits, and the accepted error in millionths.
 const DAYS: [(u64, u64, u64); 6] = [
     (100_000, 2, 10_000),
     (1_000_000, 2, 10_000),

@@ -1,4 +1,4 @@
-//! Who calls.
+//! The callers.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -7,12 +7,12 @@ use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::port::{Property, Pseudo, Request, Values};
 use fastrand::Rng;
 
-/// Callers, each with the share of all calls that are its or come from those before it.
+/// Callers, each with its cumulative share of all requests.
 pub struct Crowd(Vec<f64>);
 
 impl Crowd {
-    /// So many callers by Zipf's law: the one in place n calls 1/n^`exponent` times as often as the
-    /// first. With 0 all call equally often.
+    /// This number of callers with a Zipf distribution: the n-th caller has 1/n^`exponent` times
+    /// the requests of the first. With 0 all have equally many.
     pub fn zipf(callers: u32, exponent: f64) -> Crowd {
         let weights = (1..=callers).scan(0.0, |sum, place| {
             *sum += f64::from(place).powf(-exponent);
@@ -24,7 +24,7 @@ impl Crowd {
         Crowd(sums)
     }
 
-    /// The next one to call.
+    /// The caller of the next request.
     pub fn pick(&self, rng: &mut Rng) -> u32 {
         let at = rng.f64();
         self.0.partition_point(|sum| *sum <= at).min(self.0.len() - 1) as u32
@@ -42,7 +42,7 @@ impl Caller {
         Caller { name }
     }
 
-    /// As a rule that counts in Redis knows it.
+    /// Its key under a `global` rule.
     pub fn key(&self, seed: &Seed) -> Key {
         let mut hasher = KeyHasher::new(seed);
         hasher.part(0, &self.name);

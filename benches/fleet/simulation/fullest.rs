@@ -1,21 +1,21 @@
-//! How full a limit was at its fullest, by an oracle that remembers every admission.
+//! The maximum usage of a limit, computed by an oracle that remembers every admission.
 
 use std::collections::BTreeMap;
 
 use diana_policy::time::{Micros, SECOND};
 
-/// A request that was let through.
+/// An admitted request.
 #[derive(Debug, Clone, Copy)]
 pub struct Admission {
     pub caller: u32,
-    /// When it was charged.
+    /// The instant of its charge.
     pub at: Micros,
-    /// Where, and by which part of the limit if the gateway went by itself; otherwise zero.
+    /// The gateway and its share of the limit in degraded mode. Zero otherwise.
     pub gateway: usize,
     pub part: u64,
 }
 
-/// Permits used of a limit, and those that it allows.
+/// The used and the allowed permits of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Fullest {
     pub used: u64,
@@ -23,18 +23,18 @@ pub struct Fullest {
 }
 
 impl Fullest {
-    /// Permits beyond what is allowed.
+    /// Permits beyond the limit.
     pub fn over(self) -> u64 {
         self.used.saturating_sub(self.allowed)
     }
 }
 
-/// Two that stand out among all.
+/// Two extremes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extremes {
-    /// It uses most of what it allows.
+    /// The highest ratio of used to allowed permits.
     pub fullest: Fullest,
-    /// It uses most.
+    /// The highest number of used permits.
     pub most: Fullest,
 }
 
@@ -50,9 +50,9 @@ impl Extremes {
     }
 }
 
-/// How full the limits of all callers were: permits in a window, or in a second wherever it begins. Token
-/// bucket: permits that were out of the bucket; if gateways went by themselves, permits in a second, which
-/// may be twice the limit.
+/// The maximum usage over all callers: permits in a window, or in any second. For a token bucket,
+/// permits out of the bucket. If gateways were in degraded mode, permits in any second, which may
+/// be twice the limit.
 pub fn extremes(algo: &str, rpu: u64, admissions: &mut [Admission]) -> Extremes {
     admissions.sort_unstable_by_key(|one| (one.caller, one.at));
     let mut extremes = Extremes::default();
@@ -73,7 +73,7 @@ pub fn extremes(algo: &str, rpu: u64, admissions: &mut [Admission]) -> Extremes 
     extremes
 }
 
-/// Every second, wherever it begins, in which `times` the limit is allowed.
+/// Every second, at any beginning. `times` the limit is allowed in it.
 fn sliding(admissions: &[Admission], rpu: u64, times: u64, extremes: &mut Extremes) {
     let (mut within, mut first) = (Within::default(), 0);
     for one in admissions {
@@ -86,7 +86,7 @@ fn sliding(admissions: &[Admission], rpu: u64, times: u64, extremes: &mut Extrem
     }
 }
 
-/// Permits out of a bucket that holds `rpu` and gets as many in a second.
+/// Permits out of a bucket of size `rpu` with a refill of `rpu` per second.
 fn bucket(admissions: &[Admission], rpu: u64) -> Fullest {
     let (mut debt, mut last, mut most) = (0, 0, 0);
     for one in admissions {
@@ -96,11 +96,11 @@ fn bucket(admissions: &[Admission], rpu: u64) -> Fullest {
     Fullest { used: most.div_ceil(SECOND), allowed: rpu }
 }
 
-/// What was let through in a second.
+/// The admissions in a second.
 #[derive(Default)]
 struct Within {
     used: u64,
-    /// By each gateway that went by itself: how many, and its largest part.
+    /// For each gateway in degraded mode: its admissions, and its largest share.
     alone: BTreeMap<usize, (u64, u64)>,
 }
 
@@ -131,7 +131,7 @@ impl Within {
         }
     }
 
-    /// The limit, and a part of it for each gateway that went by itself.
+    /// The limit, and the shares of all gateways in degraded mode.
     fn fullest(&self, rpu: u64, times: u64) -> Fullest {
         let parts: u64 = self.alone.values().map(|(_, part)| part).sum();
         Fullest { used: self.used, allowed: times * (rpu + parts) }

@@ -1,4 +1,4 @@
-//! The way to Redis and back.
+//! The network to Redis.
 
 use diana_policy::port;
 use diana_policy::time::Micros;
@@ -10,30 +10,32 @@ use super::worker::Response;
 use kit::model;
 use kit::model::proxy::{Proxy, split};
 
-/// What Redis spends, in ticks of its processor. `tests/redis/speed.rs` prints it on the machine at hand; these are
-/// of a busy one.
+/// The processor time of Redis in ticks. `tests/redis/speed.rs` prints it for a machine. These
+/// values are from a busy one.
 struct Cost {
-    /// On each call of the script, with all that goes with it.
+    /// Per call of the script, including overhead.
     script: f64,
-    /// On each ask of a call.
+    /// Per question of a call.
     ask: f64,
 }
 
-/// Where gateways call it themselves: a connection, a password, the script, and the end of the connection.
+/// With direct calls of gateways: a connection, the password, the script, and the end of the
+/// connection.
 const DIRECT: Cost = Cost { script: 75.0, ask: 15.0 };
 
-/// Where Envoy's proxy keeps connections: what is read and written, and the script. Seen with 1 and with 16 asks a call.
+/// With persistent connections of Envoy's proxy: transfer and the script. Measured with 1 and with
+/// 16 questions per call.
 const KEPT: Cost = Cost { script: 89.0, ask: 17.0 };
 
-/// Of the timeout, what the proxy waits for each part.
+/// The proxy's timeout per shard, as a fraction of the whole timeout.
 const PROXY: f64 = 0.6;
 
-/// Who answers.
+/// A simulated Redis.
 pub trait Redis {
-    /// The answer to a call that comes when the clock shows `time`.
+    /// The response to a call at the wall clock `time`.
     fn answer(&mut self, body: &[u8], time: Micros) -> Vec<u8>;
 
-    /// Asks that were decided so far.
+    /// Decided questions so far.
     fn asks(&self) -> u64;
 }
 
@@ -41,7 +43,7 @@ pub struct Network<R> {
     line: Line,
     redis: R,
     nodes: Vec<Node>,
-    /// Calls made, and those among them that came to nothing, if only in part.
+    /// The number of calls, and of those that failed completely or in part.
     pub calls: u64,
     pub failed: u64,
     /// Calls of the script.
@@ -51,34 +53,34 @@ pub struct Network<R> {
 /// One process of Redis.
 #[derive(Clone, Default)]
 struct Node {
-    /// When it has done all that it was asked for, and how long it has worked.
+    /// When it has completed all work, and its total working time.
     free: f64,
     busy: f64,
 }
 
-/// What Redis makes of a call of the script.
+/// The result of a call of the script.
 struct Decided {
-    /// When it decides, and when it has answered.
+    /// The instants of the decision, and of the response.
     at: Micros,
     ends: Micros,
     answer: Vec<u8>,
 }
 
-/// A call on its way to Redis.
+/// A call in transit to Redis.
 pub struct Call {
     token: u32,
     body: Vec<u8>,
-    /// When the answer comes at the latest.
+    /// The deadline of its response.
     given_up: Micros,
-    /// How long it takes back; nothing if it is going to be lost.
+    /// The delay of its response. `None` if it will be lost.
     back: Option<Micros>,
 }
 
-/// What becomes of a call.
+/// The outcome of a call.
 pub enum Fate {
-    /// It reaches Redis then.
+    /// It reaches Redis at this instant.
     Arrives(Micros, Call),
-    /// The host says then that no answer came.
+    /// The host reports a failure at this instant.
     Lost(Micros, Response),
 }
 
@@ -110,13 +112,13 @@ impl<R: Redis> Network<R> {
         Fate::Arrives(there, call)
     }
 
-    /// How long one way takes.
+    /// The delay of one direction.
     fn way(&self, rng: &mut Rng) -> Micros {
         let latency = self.line.latency;
         latency / 4 + rng.u64(0..=latency / 2)
     }
 
-    /// A call reaches Redis. When its answer comes, and which.
+    /// A call reaches Redis. Returns the arrival of its response, and the response.
     pub fn arrive(&mut self, call: Call, now: Micros, rng: &mut Rng) -> (Micros, Response) {
         let Call { token, body, given_up, back } = call;
         let (comes, body, decided) = match self.line.proxy {
@@ -132,8 +134,9 @@ impl<R: Redis> Network<R> {
         }
     }
 
-    /// What a proxy makes of a call: one for each part, all under way at once. When it has its answers, less the
-    /// way back that all calls have; the answers, and when each part was decided about.
+    /// The proxy splits a call into one per shard, all concurrent. Returns the arrival of the
+    /// responses without the delay that all calls have, the responses, and the instants of the
+    /// decisions.
     fn pass_on(
         &mut self,
         Proxied { parts, nodes }: Proxied,
@@ -145,7 +148,7 @@ impl<R: Redis> Network<R> {
         let (mut last, mut answers, mut decided, mut failed) = (now, Vec::new(), Vec::new(), false);
         for (number, (part, post)) in split(body).into_iter().enumerate() {
             let Decided { at, ends, answer } = self.decide(part * nodes / parts, &post, &KEPT, now);
-            // The quickest way back is part of every call's.
+            // The shortest delay is part of every call.
             let longer = if number == 0 { 0 } else { self.way(rng) - self.line.latency / 4 };
             let comes = ends + longer;
             match answer.strip_suffix(b"+OK\r\n").filter(|_| comes < patience) {
@@ -179,23 +182,23 @@ impl<R: Redis> Network<R> {
         Decided { at, ends: (begins + work) as Micros, answer }
     }
 
-    /// How long all nodes have worked.
+    /// The total working time of all nodes.
     pub fn busy(&self) -> f64 {
         self.nodes.iter().map(|node| node.busy).sum()
     }
 
-    /// How long the one has worked that had most to do.
+    /// The working time of the busiest node.
     pub fn busiest(&self) -> f64 {
         self.nodes.iter().map(|node| node.busy).fold(0.0, f64::max)
     }
 
-    /// The host says that no answer came.
+    /// The host reports a timeout.
     fn nothing(&mut self, token: u32) -> Response {
         self.failed += 1;
         Response { token, status: 504, body: Vec::new(), decided: Vec::new() }
     }
 
-    /// Asks that Redis decided.
+    /// Decided questions.
     pub fn asks(&self) -> u64 {
         self.redis.asks()
     }

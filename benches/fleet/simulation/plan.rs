@@ -1,4 +1,4 @@
-//! What is simulated.
+//! The parameters of a simulation.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -9,58 +9,58 @@ use diana_policy::key::Seed;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::part::Parts;
 
-/// A fleet, its rule, and what comes its way.
+/// A fleet, its rule, and its load.
 #[derive(Debug, Clone)]
 pub struct Plan {
     pub seed: u64,
     pub gateways: usize,
-    /// Of each gateway.
+    /// Per gateway.
     pub workers: usize,
     pub algo: &'static str,
-    /// Permits per second, for all together or, with more than one caller, for each.
+    /// Permits per second, for all callers together, or for each if there are several.
     pub rpu: u64,
     pub callers: u32,
-    /// How unevenly they call; see `crowd::zipf`.
+    /// The unevenness of callers, see `crowd::zipf`.
     pub zipf: f64,
-    /// Requests per second, at random instants within this part of each.
+    /// Requests per second, at random instants within this part of each second.
     pub demand: u64,
     pub pulse: Range<Micros>,
-    /// Per cent of them that go to the first gateway; the rest goes to all alike.
+    /// Percentage of requests to the first gateway. The others are spread over all.
     pub skew: u8,
     pub seconds: u64,
-    /// Within this time gateways join one after the other; until then no requests come to them.
+    /// Gateways join one after the other within this time, and receive no requests before.
     pub joins: Micros,
-    /// Within this part of each second the first worker stands still.
+    /// The first worker is stopped in this part of each second.
     pub still: Range<Micros>,
     pub line: Line,
 }
 
-/// The way to Redis and back, and Redis itself.
+/// The network to Redis, and Redis itself.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Ticks there and back on average, without what Redis takes; each way takes half of it, half as
-    /// much or half as much again.
+    /// Mean round trip in ticks, without the time of Redis. Each direction takes between a quarter
+    /// and three quarters of it.
     pub latency: Micros,
-    /// How long gateways wait for an answer.
+    /// The gateways' timeout.
     pub timeout: Micros,
-    /// Of a thousand calls, those that get lost on the way there or back.
+    /// Lost calls per thousand, in either direction.
     pub lost: u64,
-    /// While Redis does not answer, and the gateways (the first ones) that cannot reach it then.
+    /// The outage of Redis, and the number of gateways, beginning with the first, that cannot reach
+    /// it then.
     pub away: Range<Micros>,
     pub cut_off: usize,
-    /// Whether calls wait for each other, since Redis has one processor; otherwise it has as many as it
-    /// needs.
+    /// Whether calls queue for a single processor of Redis. Otherwise it has unlimited processors.
     pub queues: bool,
-    /// Several Redis behind a proxy; nothing if gateways call the only one themselves.
+    /// Several Redis with a proxy. `None` if gateways call the only one directly.
     pub proxy: Option<Proxied>,
 }
 
-/// How keys are spread behind the proxy that each worker has of its own.
+/// The distribution of keys by each worker's proxy.
 #[derive(Debug, Clone, Copy)]
 pub struct Proxied {
-    /// Parts into which the keys fall.
+    /// Number of shards.
     pub parts: usize,
-    /// Processes of Redis, each with a processor and the same number of parts.
+    /// Number of Redis processes, each with a processor and equally many shards.
     pub nodes: usize,
 }
 
@@ -103,46 +103,46 @@ impl Plan {
              redis: {{cluster: redis, timeout: {}ms{}}}\n\
              limits: [{{Url: /, rules: [{{actor: {actor}, unit: second, rpu: {rpu}, algo: {algo}, \
              scope: global}}]}}]\n",
-            // Room for all of them, or those beyond it would share buckets.
+            // Room for all callers. Otherwise they would share overflow buckets.
             self.callers.max(50_000),
             self.line.timeout / 1000,
             self.line.proxy.map(proxied).unwrap_or_default()
         )
     }
 
-    /// When a worker goes on that would be called now.
+    /// When a worker that is called at `now` continues.
     pub fn goes_on(&self, worker: usize, now: Micros) -> Micros {
         let is_still = worker == 0 && self.still.contains(&(now % SECOND));
         if is_still { now - now % SECOND + self.still.end } else { now }
     }
 
-    /// Into how many parts keys fall.
+    /// The number of shards.
     pub fn parts(&self) -> Parts {
         self.line.proxy.map_or(Parts::ONE, |it| Parts::new(it.parts as u16))
     }
 
-    /// The same as a secret that callers are hashed with.
+    /// The secret for hashing callers.
     pub fn seed_of_callers(&self) -> Seed {
         Seed { k0: self.seed, k1: !self.seed }
     }
 
-    /// The secret that all gateways propose, as shared data has it.
+    /// The secret that all gateways propose, in the form of shared data.
     pub fn secret(&self) -> [u8; 16] {
         (u128::from(!self.seed) << 64 | u128::from(self.seed)).to_le_bytes()
     }
 
-    /// The rule as one counter without leases has it.
+    /// The rule as a single counter without leases.
     pub fn algorithm(&self) -> Rc<dyn Algorithm> {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).unwrap();
         (entry.build)(&Quota::new(Unit::Second, self.rpu)).unwrap()
     }
 
-    /// In how many seconds the whole fleet would have got as many requests.
+    /// The number of seconds in which the whole fleet would have had as many requests.
     pub fn full_seconds(&self) -> f64 {
         (self.end() - self.joins / 2) as f64 / SECOND as f64
     }
 
-    /// How long the simulation lasts.
+    /// The duration of the simulation.
     pub fn end(&self) -> Micros {
         self.seconds * SECOND
     }

@@ -1,4 +1,4 @@
-//! Watches a simulation, beside which it has one counter without leases.
+//! Observes a simulation, and compares it with a single counter without leases.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -16,19 +16,19 @@ use super::worker::Done;
 pub struct Watch {
     requests: u64,
     decided: u64,
-    /// Requests that came while their gateway went by itself, and when the last of them came.
+    /// Requests in degraded mode, and the arrival of the last one.
     alone: u64,
     last_alone: Option<Micros>,
     waits: Vec<Micros>,
     admissions: Vec<Admission>,
     counter: Rc<dyn Algorithm>,
-    /// What the counter knows, and how many it admits.
+    /// The counter's states, and its admissions.
     states: States,
     counted: u64,
     refusals: Vec<Refusal>,
 }
 
-/// A refusal by the fleet's limit that needs a reason.
+/// A refusal by the `global` limit that must be justified.
 struct Refusal {
     caller: u32,
     at: Micros,
@@ -41,7 +41,7 @@ struct States {
 }
 
 impl States {
-    /// Whether a request fits, without charging it.
+    /// Returns true if a request fits, without charging it.
     fn fits(&mut self, counter: &dyn Algorithm, caller: u32, now: Micros) -> bool {
         let nobody = || vec![0; self.new.len()].into();
         let state = self.of.entry(caller).or_insert_with(nobody);
@@ -49,7 +49,7 @@ impl States {
         counter.step(state, at, 1, &mut self.new).is_admitted()
     }
 
-    /// Charges a request if it fits. Whether it did.
+    /// Charges a request if it fits. Returns true if it was charged.
     fn step(&mut self, counter: &dyn Algorithm, caller: u32, now: Micros) -> bool {
         let fits = self.fits(counter, caller, now);
         if let (true, Some(state)) = (fits, self.of.get_mut(&caller)) {
@@ -76,7 +76,7 @@ impl Watch {
         }
     }
 
-    /// A request comes to a gateway that goes by itself or does not.
+    /// A request arrives at a gateway, which is in degraded mode or not.
     pub fn request(&mut self, caller: u32, alone: bool, now: Micros) {
         self.requests += 1;
         if alone {
@@ -86,7 +86,7 @@ impl Watch {
         self.counted += u64::from(self.states.step(&*self.counter, caller, now));
     }
 
-    /// A gateway has decided.
+    /// A gateway has made a decision.
     pub fn decided(&mut self, gateway: usize, done: Done) {
         let Done { caller, admitted, alone, waited, at } = done;
         if admitted.is_none() && alone.is_none() {
@@ -98,7 +98,7 @@ impl Watch {
         self.admissions.extend(admitted.map(|at| Admission { caller, at, gateway, part }));
     }
 
-    /// Refusals of requests that fitted what their callers had been given until then.
+    /// Refusals of requests that fitted their callers' earlier admissions.
     fn refused_in_error(&mut self) -> u64 {
         self.admissions.sort_by_key(|admission| admission.at);
         self.refusals.sort_by_key(|refusal| refusal.at);
@@ -106,7 +106,7 @@ impl Watch {
         let mut given = self.admissions.iter().peekable();
         let mut errors = 0;
         for Refusal { caller, at } in &self.refusals {
-            // What was given at the same instant may have been given before.
+            // An admission at the same instant may have been earlier.
             while let Some(admission) = given.next_if(|admission| admission.at <= *at) {
                 self.states.step(&*self.counter, admission.caller, admission.at);
             }
@@ -115,7 +115,7 @@ impl Watch {
         errors
     }
 
-    /// What there was to see.
+    /// The measurements.
     pub fn end<R: Redis>(mut self, plan: &Plan, network: &Network<R>) -> Seen {
         self.waits.sort_unstable();
         let in_error = self.refused_in_error();
@@ -123,7 +123,7 @@ impl Watch {
         let wait = |per_cent| self.waits.get(last * per_cent / 100).copied().unwrap_or(0);
         let rate = |count: u64| count as f64 / plan.full_seconds();
         let share = |count: u64, of: u64| count as f64 / of.max(1) as f64;
-        // Who waited until the end was counted by nobody else.
+        // Requests that wait beyond the end are not counted elsewhere.
         let in_time = self.admissions.iter().filter(|admission| admission.at < plan.end()).count();
         Seen {
             used: share(in_time as u64, self.counted),

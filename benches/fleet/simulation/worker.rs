@@ -1,4 +1,4 @@
-//! One worker of a gateway: the real one, on a host that plays.
+//! One worker of a gateway: the real code in a simulated host.
 
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
@@ -17,40 +17,40 @@ use super::plan::Plan;
 use kit::fake::FakeSharedData;
 use kit::host::{Decided, FakeHost, Fate};
 
-/// What a gateway's workers have in common.
+/// The shared state of a gateway's workers.
 pub struct Gateway {
     pub number: usize,
-    /// Its clocks when that of the simulation shows zero.
+    /// Its clocks at time zero of the simulation.
     pub clocks: Now,
     pub data: Rc<FakeSharedData>,
 }
 
-/// A request that is decided.
+/// A decided request.
 #[derive(Debug, Clone, Copy)]
 pub struct Done {
     pub caller: u32,
-    /// When it was charged, if it is admitted.
+    /// The instant of its charge, if it is admitted.
     pub admitted: Option<Micros>,
-    /// Whether the gateway decided without the others, by which part of the limit.
+    /// The gateway's share of the limit, if it decided in degraded mode.
     pub alone: Option<u64>,
-    /// How long it waited for Redis, if it did.
+    /// Its wait for Redis, if there was one.
     pub waited: Option<Micros>,
-    /// When it was decided, by whoever did.
+    /// The instant of the decision, in Redis or in the gateway.
     pub at: Micros,
 }
 
-/// What came back on a call.
+/// The response to a call.
 pub struct Response {
     pub token: u32,
     pub status: u16,
     pub body: Vec<u8>,
-    /// When Redis decided about each part of its keys that it was asked about.
+    /// The shards of the call, with the instants of their decisions.
     pub decided: Vec<(usize, Micros)>,
 }
 
 pub struct Worker {
     pub gateway: Rc<Gateway>,
-    /// When the world is going to call it.
+    /// The time of its next scheduled event.
     pub called: Option<Micros>,
     host: FakeHost,
     worker: diana_worker::Worker,
@@ -58,12 +58,12 @@ pub struct Worker {
     instance: Rc<Instance>,
     rpu: u64,
     parts: Parts,
-    /// What callers are hashed with; nothing if a rule counts all together.
+    /// The secret for hashing callers. `None` for a rule for `all`.
     seed: Option<Seed>,
     streams: u32,
-    /// The requests that wait, their callers, and under which tickets.
+    /// Waiting requests with their callers and tickets.
     waiting: HashMap<u32, (Stream, u32, u64)>,
-    /// When Redis decided about each of those whose answers have come, if it did.
+    /// The instants of Redis's decisions about replies that have not been processed.
     answered: VecDeque<Rc<[(usize, Micros)]>>,
 }
 
@@ -90,7 +90,7 @@ impl Worker {
         }
     }
 
-    /// Decides about a request, if it can be decided at once.
+    /// Decides about a request. `None` if it has to wait.
     pub fn request(&mut self, caller: u32, now: Micros) -> Option<Done> {
         let local = self.set_clock(now);
         self.streams += 1;
@@ -113,7 +113,7 @@ impl Worker {
         }
     }
 
-    /// The host calls as it was asked to.
+    /// Its timer fires.
     pub fn tick(&mut self, now: Micros) -> Vec<Done> {
         self.set_clock(now);
         self.host.fire();
@@ -121,7 +121,7 @@ impl Worker {
         self.decided(&[], now)
     }
 
-    /// The host brings an answer.
+    /// A response arrives.
     pub fn answer(&mut self, response: &Response, now: Micros) -> Vec<Done> {
         self.set_clock(now);
         let Response { token, status, body, decided } = response;
@@ -131,22 +131,22 @@ impl Worker {
         self.decided(decided, now)
     }
 
-    /// Calls made since this was last asked.
+    /// Calls since the previous read.
     pub fn calls(&self) -> Vec<(u32, Call)> {
         self.host.calls()
     }
 
-    /// When the host is going to call the next time.
+    /// The next expiry of its timer.
     pub fn fires(&self) -> Option<Micros> {
         self.host.fires().map(|at| at - self.gateway.clocks.mono)
     }
 
-    /// By which part of the limit the gateway goes, if it counts this caller alone.
+    /// The gateway's share of the limit, if it is in degraded mode for this caller.
     pub fn alone(&self, caller: u32) -> Option<u64> {
         self.instance.is_alone(self.key(caller)).then(|| self.part())
     }
 
-    /// The caller, as the rule has it.
+    /// The caller's key under the rule.
     fn key(&self, caller: u32) -> Key {
         self.seed.map_or(Key::ALL, |seed| Caller::new(caller).key(&seed))
     }
@@ -155,7 +155,7 @@ impl Worker {
         self.rpu.div_ceil(self.instance.gateways()).max(1)
     }
 
-    /// What became of the requests that waited, after the host called with an answer of Redis or without one.
+    /// The outcomes of waiting requests, after a response of Redis or another call of the host.
     fn decided(&mut self, answer: &[(usize, Micros)], now: Micros) -> Vec<Done> {
         let decided = self.host.decided();
         let answered = self.instance.answered() + decided.len();
@@ -188,8 +188,8 @@ impl Worker {
         Some(Done { caller, admitted, alone, waited: Some(waited), at })
     }
 
-    /// When the request was charged, if Redis charged it: when that decided, not when its answer came. And when it was
-    /// decided by whoever did.
+    /// The instant of the charge, if Redis charged it, which is that of its decision and not of its
+    /// reply. And the instant of the decision.
     fn charged(
         &mut self,
         caller: u32,

@@ -1,5 +1,5 @@
-//! An HTTP filter that lets every request pass, with every export that the SDK gives it. Configured as `reply`
-//! it answers every request, with as much as Diana tells a refused one.
+//! An HTTP filter that passes every request, with all exports of the SDK. Configured as `reply`, it
+//! responds to every request, with a response of the same size as Diana's refusals.
 
 use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{Action, ContextType};

@@ -1,4 +1,4 @@
-//! How much memory something takes.
+//! Bounds on memory.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,7 +11,7 @@ static COUNTING: Counting = Counting;
 
 struct Counting;
 
-// SAFETY: everything is left to the system's allocator.
+// SAFETY: all calls are forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let bytes = BYTES.fetch_add(layout.size(), Relaxed).wrapping_add(layout.size());
@@ -25,7 +25,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Does something that may never hold more than `most` bytes at once.
+/// Calls a function that must never allocate more than `most` bytes in total.
 pub fn to<T>(most: usize, something: impl FnOnce() -> T) -> T {
     let before = BYTES.load(Relaxed);
     MOST.store(before, Relaxed);

@@ -1,5 +1,5 @@
-//! Fuzz targets for every byte that comes from outside, in one program: `DIANA_FUZZ` says which one
-//! runs. `tools/fuzz.py` builds and runs them.
+//! Fuzz targets for all external bytes, in one program. `DIANA_FUZZ` selects the target.
+//! `tools/fuzz.py` builds and runs them.
 
 #![no_main]
 

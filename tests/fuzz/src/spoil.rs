@@ -1,9 +1,9 @@
-//! Values of shared data that somebody has spoiled.
+//! Damaged values of shared data.
 
 use fastrand::Rng;
 
-/// Spoils a value made of words. The `kind` 0 replaces it by at most `longest` bytes, 1 cuts it off, and any other
-/// changes some of its words.
+/// Damages a value made of words. The `kind` 0 replaces it by at most `longest` bytes, 1 truncates
+/// it, and any other changes some of its words.
 pub fn spoil_words(bytes: &mut Vec<u8>, kind: u8, longest: usize, rng: &mut Rng) {
     match kind {
         0 => *bytes = rng.rest(longest),

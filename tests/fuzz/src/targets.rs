@@ -1,4 +1,4 @@
-//! All targets, and what several of them need.
+//! All targets, and their common functions.
 
 mod answer;
 mod bans;
@@ -26,7 +26,7 @@ use diana_policy::tree::Tree;
 use diana_request::identity::{Found, Identifier, Kind, Source};
 use kit::fake::FakeRequest;
 
-/// The targets by their names, which are those of their files and of the folders of their seeds.
+/// The targets by name. Each is the name of a file, and of a folder of seeds.
 pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("answer", answer::run),
     ("bans", bans::run),
@@ -49,14 +49,14 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("windows", windows::run),
 ];
 
-/// A source of identity.
+/// Builds a source of identity.
 fn source(kind: &Kind, value: &str, options: &[(&str, Tree)]) -> Rc<dyn Source> {
     let options: Vec<_> =
         options.iter().map(|(key, value)| ((*key).into(), value.clone())).collect();
     (kind.build)(&Tree::Text(value.into()), &options).expect("a source")
 }
 
-/// What a source finds in a request.
+/// The result of a source for a request.
 fn found(source: &dyn Source, request: &FakeRequest) -> Found<'static> {
     match source.find(request) {
         Found::Value(value) => {
@@ -69,12 +69,12 @@ fn found(source: &dyn Source, request: &FakeRequest) -> Found<'static> {
     }
 }
 
-/// What a source finds that finds a text.
+/// The result of a source with this text.
 fn text(text: &[u8]) -> Found<'static> {
     Found::Value(Identifier::Text(text.to_vec().into()))
 }
 
-/// What was found, if it is a single value.
+/// The result, if it is a single value.
 fn value(found: Found<'_>) -> Option<Vec<u8>> {
     if let Found::Value(value) = found { Some(value.to_vec()) } else { None }
 }

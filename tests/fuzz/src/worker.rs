@@ -1,4 +1,4 @@
-//! A worker with rules for the fleet: the real one, on a host that plays.
+//! A worker with `global` rules: the real code in a simulated host.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -12,11 +12,11 @@ use kit::host::{FakeHost, Fate};
 pub const MILLISECOND: Micros = SECOND / 1000;
 const TIMEOUT: Micros = 20 * MILLISECOND;
 
-/// Permits a day that a caller has by the fleet's rule, and by the gateway's own.
+/// A caller's permits per day under the `global` rule, and under the `gateway` rule.
 pub const FLEET: usize = 30;
 pub const OWN: usize = 40;
 
-/// No request waits longer: for a loan to come back, and then for an answer.
+/// Maximum wait of a request.
 const PATIENCE: Micros = 250 * MILLISECOND + TIMEOUT;
 
 const RULES: &str = "
@@ -28,7 +28,7 @@ limits:
       - {actor: account, unit: day, rpu: 40, algo: W, scope: gateway}
 ";
 
-/// What a call gets back.
+/// The response to a call.
 pub struct Response {
     pub status: Option<u16>,
     pub body: Vec<u8>,
@@ -40,9 +40,9 @@ pub struct Worker {
     root: Root,
     pub instance: Rc<Instance>,
     streams: u32,
-    /// Requests that wait: their callers, and since when.
+    /// Waiting requests: their callers, and their arrivals.
     waiting: HashMap<u32, (Stream, u8, Micros)>,
-    /// Requests of each caller that were let through.
+    /// Admitted requests of each caller.
     pub admitted: HashMap<u8, usize>,
     pub refused: usize,
 }
@@ -83,7 +83,7 @@ impl Worker {
         self.done(stream, self.streams, caller, fate, now);
     }
 
-    /// Does what is due, and lets `redis` answer the calls; nothing is what a lost one gets.
+    /// Does the work that is due, and lets `redis` respond to the calls. `None` is a lost response.
     pub fn step(&mut self, now: Micros, redis: &mut dyn FnMut(&Call) -> Option<Response>) {
         self.set_clock(now);
         if self.host.fires().is_some_and(|fires| fires <= now) {
@@ -104,7 +104,7 @@ impl Worker {
         for (stream, (_, _, since)) in &self.waiting {
             assert!(now - since <= PATIENCE, "stream {stream} has waited since {since} at {now}");
         }
-        // Its other rule holds whatever Redis says.
+        // The other rule holds for any replies of Redis.
         assert!(self.admitted.values().all(|count| *count <= OWN), "{:?}", self.admitted);
     }
 

@@ -1,5 +1,6 @@
-//! The part of the crate `fastrand` that our tests use, on bytes that somebody else chooses: so what a
-//! test draws at random a fuzzer can aim at. When the bytes are used up, a fixed generator goes on.
+//! The part of the crate `fastrand` that our tests use, with external bytes as its source, so that
+//! a fuzzer controls the random choices of a test. After the last byte, a fixed generator
+//! continues.
 
 use std::cell::RefCell;
 use std::ops::{Bound, RangeBounds};
@@ -8,7 +9,7 @@ thread_local! {
     static BYTES: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Sets the bytes that the next generator draws from.
+/// Sets the bytes for the next generator.
 pub fn feed(bytes: &[u8]) {
     BYTES.replace(bytes.to_vec());
 }
@@ -18,7 +19,7 @@ pub fn feed(bytes: &[u8]) {
 pub struct Rng {
     bytes: Vec<u8>,
     place: usize,
-    /// Where the bytes are used up.
+    /// The state of the fixed generator.
     state: u64,
 }
 
@@ -56,12 +57,12 @@ macro_rules! numbers {
 numbers!(u8 u16 u32 u64 usize i64);
 
 impl Rng {
-    /// Takes the bytes that were fed; without any it is a generator like any other.
+    /// Takes the bytes from `feed`. Without any it is an ordinary generator.
     pub fn with_seed(seed: u64) -> Rng {
         Rng { bytes: BYTES.take(), place: 0, state: seed }
     }
 
-    /// One more, which goes by no bytes.
+    /// Another generator without bytes.
     pub fn fork(&mut self) -> Rng {
         Rng { bytes: Vec::new(), place: 0, state: self.u64(..) }
     }
@@ -75,17 +76,17 @@ impl Rng {
         self.byte() & 1 == 1
     }
 
-    /// One of several.
+    /// A random element.
     pub fn choice<'c, T>(&mut self, choices: &'c [T]) -> Option<&'c T> {
         if choices.is_empty() { None } else { choices.get(self.usize(0..choices.len())) }
     }
 
-    /// Whether all bytes are used up.
+    /// Returns true if all bytes are used up.
     pub fn is_done(&self) -> bool {
         self.place >= self.bytes.len()
     }
 
-    /// The bytes that were not used yet, at most `most`.
+    /// The unused bytes, at most `most`.
     pub fn rest(&mut self, most: usize) -> Vec<u8> {
         let rest: Vec<u8> = self.bytes.iter().skip(self.place).take(most).copied().collect();
         self.place += rest.len();
@@ -116,7 +117,7 @@ impl Rng {
             Bound::Unbounded => N::LAST.wide(),
         };
         assert!(low <= high, "an empty range");
-        // As many bytes as the range needs, so that small choices stay in their places.
+        // As many bytes as the range needs, so that small choices keep their positions.
         let (mut spread, mut drawn) = ((high - low) as u128, 0_u128);
         while spread > 0 {
             drawn = drawn << 8 | u128::from(self.byte());

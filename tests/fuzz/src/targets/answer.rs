@@ -1,5 +1,5 @@
-//! Whatever comes back on calls to Redis: every request is decided in time, once, and no other rule
-//! lets one through that it should not.
+//! Arbitrary replies to calls to Redis: every request is decided once and in time, and no other
+//! rule admits too many.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ pub fn run(input: &[u8]) {
     read(input);
     fastrand::feed(input);
     let mut rng = Rng::with_seed(0);
-    // The model knows no bans, so with them all answers are made up.
+    // The model does not support bans, so with them all replies are random.
     let mut model = rng.bool().then(Redis::default);
     let bans = if model.is_none() { ", ban: {after: 5, within: 1m, for: 1m}" } else { "" };
     let mut worker = Worker::new(&Rc::new(FakeSharedData::default()), bans);
@@ -34,7 +34,7 @@ pub fn run(input: &[u8]) {
             response(real, &mut rng)
         });
     }
-    // No answer comes any more.
+    // There are no more replies.
     for _ in 0..300 {
         now += MILLISECOND;
         worker.step(now, &mut |_| None);
@@ -42,7 +42,7 @@ pub fn run(input: &[u8]) {
     assert!(!worker.is_waiting(), "a request was forgotten");
 }
 
-/// The answer to a trip has the trip's shape, or is none.
+/// A reply to a batch either has the batch's shape, or is invalid.
 fn read(input: &[u8]) {
     let Some((shape, body)) = input.split_first() else { return };
     let rule = Rule::new("W", Quota::new(Unit::Second, 5));
@@ -59,7 +59,7 @@ fn read(input: &[u8]) {
     }
 }
 
-/// The answer to a call has the call's shape, or is none.
+/// A reply to a call either has the call's shape, or is invalid.
 fn check(call: &ScriptCall, answer: Result<ScriptAnswer, Failure>) {
     match answer {
         Ok(ScriptAnswer::Decided(decided)) => {
@@ -82,7 +82,7 @@ fn check(call: &ScriptCall, answer: Result<ScriptAnswer, Failure>) {
     }
 }
 
-/// Anything, though mostly what looks like an answer.
+/// A random response, usually similar to a valid one.
 fn response(real: Option<Vec<u8>>, rng: &mut Rng) -> Option<Response> {
     let status = match rng.u8(0..16) {
         0 => return None,
@@ -103,7 +103,7 @@ fn response(real: Option<Vec<u8>>, rng: &mut Rng) -> Option<Response> {
     Some(Response { status, body })
 }
 
-/// A true answer, some of whose numbers are not.
+/// A valid response with some changed numbers.
 fn changed(real: &[u8], rng: &mut Rng) -> Vec<u8> {
     let read = values(real);
     let Some([Value::Array(answer), _]) = read.as_deref() else { return real.into() };

@@ -1,5 +1,5 @@
-//! Bans in shared data: whatever stands there, nobody is banned for longer than a ban can last, and
-//! once it has run out bans begin as ever.
+//! Bans in shared data: with any values, no caller is banned for longer than a ban can last, and
+//! after its end bans begin as usual.
 
 use std::rc::Rc;
 
@@ -58,8 +58,8 @@ pub fn run(input: &[u8]) {
     }
     workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
     assert!(data.keys().iter().all(|key| key.len() < 80), "{:?}", data.keys());
-    // Until now a worker ignored an end that lies later than that of any ban. When it is near enough, it looks like the
-    // end of a real ban, and the caller is banned that long.
+    // Until now a worker ignored an end later than that of any ban. When it is near enough, it
+    // looks like the end of a real ban, and the caller is banned until then.
     now += 3 * BAN.max;
     for caller in (0..4).rev() {
         let left = workers[0].left(key(caller), now);
@@ -69,7 +69,7 @@ pub fn run(input: &[u8]) {
     }
     (0..BAN.after).for_each(|_| workers[0].refused(key(0), now));
     assert!(workers[0].left(key(0), now) > 0, "nobody can be banned any more");
-    // The other learns it at once; where the count of bans was spoiled, as it goes on.
+    // The other worker receives it at once. If the count of bans was damaged, at its next refusals.
     for _ in 0..2 {
         now += SECOND / 10;
         if workers[1].left(key(0), now) == 0 {

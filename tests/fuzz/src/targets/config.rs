@@ -1,4 +1,5 @@
-//! Any bytes are a configuration or a list of problems, in bounded memory; what is accepted can be run.
+//! Any bytes are a configuration or a list of problems, in bounded memory. An accepted
+//! configuration can be run.
 
 use diana_limiter::engine::Engine;
 use diana_policy::key::Seed;
@@ -6,7 +7,7 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 
 pub fn run(input: &[u8]) {
-    // Aliases and merges do not multiply what a document takes.
+    // Aliases and merge keys do not multiply the memory of a document.
     let parsed =
         crate::bounded::to((4 << 10) * input.len() + (4 << 20), || diana_config::parse(input));
     let policy = match parsed {
@@ -26,7 +27,7 @@ pub fn run(input: &[u8]) {
         Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");
     engine.decide(&FakeRequest::get("/share/qq"), &FakeClock::default());
-    // From elsewhere it says less, and nothing that it could not say here.
+    // A remote document may have fewer keys, and none that a local one may not have.
     if let Ok(remote) = diana_config::parse_remote(input, &own) {
         assert_eq!(
             remote.limits.len(),

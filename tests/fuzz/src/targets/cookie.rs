@@ -1,4 +1,4 @@
-//! Cookies: what is found is what an independent reading finds, however the pairs are spread over
+//! Cookies: the result equals that of an independent reader, for any distribution of pairs over
 //! headers.
 
 use diana_request::identity::Found;
@@ -34,7 +34,8 @@ pub fn run(input: &[u8]) {
     assert_eq!(super::found(&*source, &request), wanted);
 }
 
-/// Returns true if some reader takes a key for `sid`: without spaces, up to a NUL, or up to the bracket of an array.
+/// Returns true if some reader takes a key for `sid`: without spaces, up to a NUL, or up to the
+/// bracket of an array.
 fn may_be_meant(key: &[u8]) -> bool {
     let key = form(key.trim_ascii());
     let text = key.split(|byte| *byte == 0).next().unwrap_or_default();
@@ -43,12 +44,12 @@ fn may_be_meant(key: &[u8]) -> bool {
     text == b"sid" || text.starts_with(b"sid[")
 }
 
-/// Percent-decoded, and a space in place of a plus.
+/// Percent-decoded, with a space in place of a plus.
 fn form(bytes: &[u8]) -> Vec<u8> {
     super::decoded(bytes).iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect()
 }
 
-/// Without quotes around it; both ways where nobody knows where they end.
+/// Without surrounding quotes. Both readings if their end is ambiguous.
 fn readings(value: &[u8]) -> Vec<&[u8]> {
     match value {
         [b'"', inner @ .., b'"'] if inner.contains(&b'\\') => vec![inner, inner],

@@ -1,5 +1,5 @@
-//! The record in shared data by which workers know of Redis: whatever stands there, the gateway finds
-//! back to a Redis that answers, and no request waits for ever.
+//! The record of Redis's state in shared data: with any value, the gateway returns to an available
+//! Redis, and no request waits forever.
 
 use std::rc::Rc;
 
@@ -42,7 +42,8 @@ pub fn run(input: &[u8]) {
         });
     }
     assert!(worker.instance.away() == 0, "the gateway stays alone");
-    // Redis counted under the secret that stands there, or the gateway alone: each of them once.
+    // Redis counted under the secret in shared data, or the gateway in degraded mode: each of them
+    // once.
     assert!(worker.admitted.values().all(|count| *count <= 2 * FLEET), "{:?}", worker.admitted);
 }
 

@@ -1,8 +1,8 @@
-//! Host names: neither case, port, user nor closing dots make another host of one.
+//! Host names: case, port, user and trailing dots do not change the host.
 
 use diana_policy::Host;
 
-/// A pattern, and below it an authority.
+/// A pattern, followed by an authority.
 pub fn run(input: &[u8]) {
     let mut lines = input.splitn(2, |byte| *byte == b'\n');
     let Ok(written) = str::from_utf8(lines.next().unwrap_or_default()) else { return };
@@ -17,14 +17,14 @@ pub fn run(input: &[u8]) {
     if !authority.iter().any(is_special) {
         assert_eq!(host.matches(&[authority, b":8080"].concat()), matches);
         assert_eq!(host.matches(&[authority, b"."].concat()), matches);
-        // With neither user nor port it can be compared as it stands.
+        // Without user and port it can be compared as written.
         let plain = String::from_utf8_lossy(authority).trim_end_matches('.').to_ascii_lowercase();
         let lower = written.to_ascii_lowercase();
         let wanted = match lower.strip_prefix('*') {
             Some(below) => plain.len() > below.len() && plain.ends_with(below),
             None => plain == lower.trim_end_matches('.'),
         };
-        // What is no text is no host.
+        // A host must be text.
         if authority.is_ascii() && !lower.ends_with('.') {
             assert_eq!(matches, wanted, "{written} and {plain}");
         }

@@ -1,4 +1,4 @@
-//! Claims of tokens that nobody has verified, with serde_json as the judge of what they say.
+//! Claims of unverified tokens, compared with serde_json.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -8,7 +8,7 @@ use diana_request::identity::jwt_claim::KIND;
 use kit::fake::FakeRequest;
 use serde_json::Value;
 
-/// A payload; or, if that is no object, a header as well.
+/// A payload. If it is not an object, also a header.
 pub fn run(input: &[u8]) {
     let source = super::source(&KIND, "sub", &[("unverified", Tree::Bool(true))]);
     let ask = |header: &[u8]| {
@@ -27,7 +27,7 @@ pub fn run(input: &[u8]) {
     let wanted = match object.get("sub") {
         Some(Value::String(text)) if !text.is_empty() => Some(text.clone()),
         Some(Value::Number(number)) if !number.is_f64() => Some(number.to_string()),
-        // A number that does not fit is one more name.
+        // A number out of range is read as another name.
         Some(Value::Number(_)) => return,
         _ => None,
     };

@@ -1,5 +1,5 @@
-//! Paths: whatever a request spells, a rule for a path judges it if the path leads there in a reading
-//! that a router or an upstream may take.
+//! Paths: for any spelling, the rule of a path applies if a router or an upstream may read it as
+//! that path.
 
 use diana_limiter::engine::Engine;
 use diana_limiter::verdict::Verdict;
@@ -19,12 +19,12 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// The path without what follows it.
+/// The path without query and fragment.
 fn literal(path: &[u8]) -> Vec<u8> {
     path.iter().take_while(|byte| !b"?#".contains(byte)).copied().collect()
 }
 
-/// As Envoy reads it that normalises paths and merges slashes, and leaves escaped ones alone.
+/// The path in an Envoy that normalises paths and merges slashes, and keeps escaped ones.
 fn resolved(path: &[u8]) -> Vec<u8> {
     let mut segments: Vec<&[u8]> = Vec::new();
     let literal = literal(path);
@@ -38,7 +38,7 @@ fn resolved(path: &[u8]) -> Vec<u8> {
     segments.iter().flat_map(|segment| [b"/", *segment].concat()).collect()
 }
 
-/// How many of three requests are let through.
+/// The number of admitted requests of three.
 fn admitted(path: &[u8]) -> usize {
     let policy =
         diana_config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
@@ -50,7 +50,7 @@ fn admitted(path: &[u8]) -> usize {
     (0..3).filter(|_| matches!(engine.decide(&request, &clock), Verdict::Admit(..))).count()
 }
 
-/// As an upstream reads it that decodes everything first.
+/// The path in an upstream that decodes everything first.
 fn decoded(path: &[u8]) -> Vec<u8> {
     let end = path.iter().position(|byte| b"?#".contains(byte)).unwrap_or(path.len());
     let plain = super::decoded(&path[..end]);

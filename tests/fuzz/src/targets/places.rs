@@ -1,5 +1,5 @@
-//! What is in shared data of requests that are settled at their ends, or are in flight: whatever stands there, no place is
-//! lost for good, and nobody gets more than the limit at once.
+//! Shared data of requests with settlement or in flight: with any values, no slot is lost
+//! permanently, and no caller gets more than the limit at once.
 
 use fastrand::Rng;
 use kit::in_flight::spoiled;

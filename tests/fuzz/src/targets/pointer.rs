@@ -1,9 +1,9 @@
-//! What a JSON pointer leads to, with serde_json as the judge.
+//! Values at JSON pointers, compared with serde_json.
 
 use diana_policy::json::pointed;
 use serde_json::Value;
 
-/// A pointer, and below it a document.
+/// A pointer, followed by a document.
 pub fn run(input: &[u8]) {
     let mut parts = input.splitn(2, |byte| *byte == b'\n');
     let Ok(pointer) = str::from_utf8(parts.next().unwrap_or_default()) else { return };
@@ -15,7 +15,7 @@ pub fn run(input: &[u8]) {
     if !pointer.starts_with('/') || !escapes {
         return;
     }
-    // Written anew, so that no name comes twice.
+    // Written again, so that names are unique.
     let json = value.to_string();
     let found = pointed(json.as_bytes(), pointer);
     match value.pointer(pointer) {

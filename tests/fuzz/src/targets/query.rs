@@ -17,7 +17,7 @@ pub fn run(input: &[u8]) {
         return;
     };
     let pairs: Vec<&[u8]> = bare[mark + 1..].split(|byte| *byte == b'&').collect();
-    // What a semicolon separates stays apart, since some upstreams separate there.
+    // Parts separated by a semicolon stay separate, since some upstreams separate there.
     let spelled = |pair: &&[u8]| {
         let parts: Vec<Vec<u8>> = pair.split(|byte| *byte == b';').map(respelled).collect();
         parts.join(&b';')
@@ -30,7 +30,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// A name as it is, since readers differ about an encoded one, and its value percent-encoded.
+/// A name as written, since readers differ about an encoded one, and its value percent-encoded.
 fn respelled(part: &[u8]) -> Vec<u8> {
     let mut halves = part.splitn(2, |byte| *byte == b'=');
     let name = halves.next().unwrap_or_default().to_vec();

@@ -1,5 +1,5 @@
-//! What a configuration centre answers, and what workers leave each other of it in shared data: a good
-//! document goes into force soon after it can be had, whatever was there before.
+//! Responses of a configuration server, and its state in shared data: with any earlier values, a
+//! valid document is applied soon after it becomes available.
 
 use diana_policy::Policy;
 use diana_policy::port::{Answer, SharedData};

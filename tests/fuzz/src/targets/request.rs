@@ -1,5 +1,4 @@
-//! No request, however hostile, does more than be judged; and whatever it spells, a limit on
-//! everything holds.
+//! Any request is decided about, and a limit on all requests holds for any spelling.
 
 use diana_limiter::engine::Engine;
 use diana_limiter::verdict::Verdict;
@@ -30,7 +29,7 @@ thread_local! {
     };
 }
 
-/// The pieces of a request, one per line of the input.
+/// The parts of a request, one per line of the input.
 fn request(input: &[u8]) -> FakeRequest {
     let mut lines = input.split(|&byte| byte == b'\n');
     let mut piece = || lines.next().map(<[u8]>::to_vec);

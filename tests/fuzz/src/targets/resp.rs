@@ -1,4 +1,4 @@
-//! Replies of Redis: what is read and written again is read as the same.
+//! Replies of Redis: a reply that is read and written again is read as the same.
 
 use diana_redis::protocol::resp::{Value, command, values, word};
 
@@ -10,7 +10,7 @@ pub fn run(input: &[u8]) {
         read.iter().for_each(|reply| write(reply, &mut again));
         assert_eq!(values(&again).as_ref(), Some(&read));
         assert!(again.len() <= input.len(), "numbers are written as shortly as can be");
-        // Half of it is something else, or nothing.
+        // Half of it has another meaning, or none.
         assert_ne!(values(&input[..input.len() / 2]), Some(read).filter(|_| !input.is_empty()));
     }
     let words: Vec<&[u8]> = input.chunks(7).collect();

@@ -1,4 +1,5 @@
-//! The script in a real Redis against the same steps in Rust, on asks that the fuzzer chooses.
+//! The script in a real Redis, compared with the same steps in Rust, with questions that the fuzzer
+//! chooses.
 
 use diana_algorithm::REGISTRY;
 
@@ -6,7 +7,7 @@ use kit::compare;
 use kit::server::Server;
 
 thread_local! {
-    // Ended by who started this process, with it.
+    // The parent process ends it together with this process.
     static SERVER: &'static Server = Box::leak(Box::new(Server::start()));
 }
 

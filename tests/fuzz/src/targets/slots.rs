@@ -1,5 +1,5 @@
-//! Slots in shared data: whatever stands there gives no caller more than one fresh limit beside what
-//! workers hold, and the next window is like any other.
+//! Slots in shared data: with any values, a caller gets at most one additional limit and the
+//! workers' leases, and the next window is ordinary.
 
 use diana_policy::Quota;
 use diana_policy::port::SharedData;
@@ -39,7 +39,7 @@ pub fn run(input: &[u8]) {
     assert!(given > 0 || believable, "{short} {rpu}: refused for ever");
 }
 
-/// Whether what stands there now could be a caller's use of years.
+/// Damages a value. Returns true if it may now contain a caller's usage of years.
 fn spoil(gateway: &Gateway, rng: &mut Rng) -> bool {
     let keys = gateway.data.keys();
     let Some(name) = rng.choice(&keys) else { return false };

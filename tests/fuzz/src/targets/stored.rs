@@ -1,5 +1,5 @@
-//! What lies under our keys in Redis and was not written by the script: it counts as empty and is
-//! replaced, or could be ours.
+//! Values under our keys in Redis that the script did not write: each counts as empty and is
+//! replaced, or is valid.
 
 use diana_algorithm::REGISTRY;
 use diana_redis::protocol::resp::{command, word};
@@ -9,7 +9,7 @@ use kit::rules::{Rule, today, trip};
 use kit::server::{Server, spell};
 
 thread_local! {
-    // Ended by who started this process, with it.
+    // The parent process ends it together with this process.
     static SERVER: &'static Server = Box::leak(Box::new(Server::start()));
 }
 
@@ -35,14 +35,15 @@ fn play(server: &Server, rng: &mut Rng) {
     assert!(server.exchange(&out).starts_with(b"+OK"));
     let callers = server.callers();
     let is_caller = callers.contains(key);
-    // How many callers there are is read for newcomers; for others only once they end in another slice.
+    // The count of callers is read for new callers. For others only when their expiry moves to
+    // another slice.
     let come_anew = || {
         if key.ends_with(":n") {
             callers.iter().for_each(|caller| drop(server.command(&["DEL", caller])));
         }
     };
     let trip = trip(now, vec![charge]);
-    // Of anything but a caller only that it is answered is said here.
+    // For other keys than callers, only a reply is guaranteed.
     if key.ends_with(":seed") {
         server.command(&["DEL", key]);
     }
@@ -57,7 +58,7 @@ fn play(server: &Server, rng: &mut Rng) {
     assert!(outcome.rules[0].remaining <= limit, "{outcome:?} of {:?}", rule.case.quota);
     come_anew();
     let third = server.decide(&trip);
-    // What refuses charges nothing, and writes nothing.
+    // A refusal charges nothing, and writes nothing.
     assert!(
         third.corrupt == 0 || outcome.wait.is_none(),
         "{key} was not replaced: {:?}, then {:?}",
@@ -66,7 +67,7 @@ fn play(server: &Server, rng: &mut Rng) {
     );
 }
 
-/// Raw bytes, or numbers in an array as the script writes them.
+/// Raw bytes, or an array of numbers in the script's encoding.
 fn value(rng: &mut Rng) -> Vec<u8> {
     if rng.u8(0..3) == 0 {
         return rng.rest(80);

@@ -1,4 +1,4 @@
-//! A configuration as a `Struct`: any bytes, and what JSON says in both forms.
+//! A configuration as a `Struct`: any bytes, and documents with an equivalent in JSON.
 use serde_json::Value;
 
 pub fn run(input: &[u8]) {
@@ -10,13 +10,13 @@ pub fn run(input: &[u8]) {
         return;
     }
     let text = Value::Object(object.clone()).to_string();
-    // Numbers that a `Struct` does not hold exactly are spelled in another way.
+    // Numbers that a `Struct` does not represent exactly have another spelling.
     let mut plain = true;
     each(&Value::Object(object.clone()), &mut |value| {
         plain &= value
             .as_number()
             .is_none_or(|number| number.as_i64().is_some_and(|n| n.abs() < 1 << 53));
-        // Nor does the text of YAML hold all that JSON's escapes can say.
+        // YAML text does not support all escapes of JSON.
         plain &= value.as_str().is_none_or(|text| text.chars().all(|c| (' '..'\x7f').contains(&c)));
     });
     if !plain {
@@ -35,7 +35,7 @@ pub fn run(input: &[u8]) {
     }
 }
 
-/// Every value and every name.
+/// Calls `see` with every value and every name.
 fn each(value: &Value, see: &mut dyn FnMut(&Value)) {
     see(value);
     match value {

@@ -1,5 +1,5 @@
-//! The window of hot keys in shared data: whatever stands there, a key that is hot is found, and one
-//! that is not any more ends.
+//! The window of hot keys in shared data: with any value, a hot key is found, and one that is no
+//! longer hot ends.
 
 use std::rc::Rc;
 
@@ -39,7 +39,7 @@ pub fn run(input: &[u8]) {
         }
     }
     spoil(&data, &mut rng);
-    // One who is hot by himself.
+    // A key that is hot in one worker alone.
     (0..=OVER).for_each(|_| _ = workers[0].see(whole(77)));
     now += PACE;
     workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
