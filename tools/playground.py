@@ -1,4 +1,4 @@
-"""Builds the playground, one file that needs no server: target/playground/index.html. With `serve` it is shown on loopback."""
+"""Builds the playground, one file that needs no server: target/playground/index.html. With `serve`, also serves it on loopback."""
 
 import functools
 import http.server
@@ -15,16 +15,16 @@ from console import CARGO_TARGET, ROOT, TARGET, die, relative, run, say
 
 SOURCE = ROOT / "src/web/page"
 MADE = TARGET / "playground"
-# Where it is put together.
+# The files that are bundled.
 WORK = TARGET / "npm/playground"
 WASM = "wasm32-unknown-unknown"
-# Bytes that it has at most.
+# Most bytes of the page.
 BUDGET = 2 << 20
 PORT = 8089
 
 
 def core():
-    """The core, and what JavaScript needs to call it."""
+    """Builds the core and the JavaScript that calls it."""
     needs.rust_target(WASM)
     environment = {"CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS": without_paths()}
     command = [needs.cargo(), "build", "--package", "diana-web", "--profile", PROFILE, "--target", WASM]
@@ -35,17 +35,18 @@ def core():
 
 
 def rules(text):
-    """The rules in an example: the text of a plugin's configuration, or a whole file without its first line, which is for editors."""
+    """The rules in an example: the value of a plugin's configuration, or the whole file without the schema comment for editors."""
     if held := re.search(r"^( *)value: \|\n((?:\1 +.*\n|\n)+)", text, flags=re.M):
         return textwrap.dedent(held[2])
     return re.sub(r"\A# yaml-language-server:.*\n", "", text)
 
 
 def presets():
-    """The shipped examples with which the page can begin."""
+    """The examples of the page. Most take their rules from a shipped file."""
     found = json.loads((SOURCE / "presets.json").read_text())
     for preset in found:
-        preset["rules"] = rules((ROOT / "envoy" / preset["file"]).read_text())
+        if file := preset.pop("file", None):
+            preset["rules"] = rules((ROOT / "envoy" / file).read_text())
     (WORK / "presets.js").write_text(f"export default {json.dumps(found)};\n")
 
 
@@ -59,7 +60,7 @@ def page():
     places = [f"--alias:presets={WORK / 'presets.js'}", f"--outfile={WORK / 'page.js'}"]
     run(["node", WORK / "node_modules/esbuild/bin/esbuild", WORK / "main.js", *options, *places])
     style = (WORK / "node_modules/uplot/dist/uPlot.min.css").read_text() + (WORK / "style.css").read_text()
-    # Nothing in a script may end it.
+    # No text in the script may end it.
     script = (WORK / "page.js").read_text().replace("</script", "<\\/script")
     text = (WORK / "index.html").read_text()
     text = text.replace("<!-- style -->", f"<style>{style}</style>").replace("<!-- script -->", f'<script type="module">{script}</script>')

@@ -1,4 +1,4 @@
-//! What is tried: rules, and the traffic that comes to them.
+//! An experiment: rules and the traffic they apply to.
 
 use std::rc::Rc;
 
@@ -8,91 +8,96 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::pasted::Pasted;
-use crate::visit::{MOST, START, Told, Visit, address};
+use crate::visit::{Contents, MOST, START, Visit, address};
 
-/// Most workers of all gateways.
+/// Most workers over all gateways.
 const MOST_WORKERS: usize = 64;
 
 /// Longest time of an experiment, in seconds.
 const LONGEST: f64 = 86_400.0;
 
-/// An experiment as the page has it.
+/// An experiment, as the page sends it.
 #[derive(Debug, Deserialize)]
 pub struct Experiment {
     /// The rules, YAML or JSON.
     pub rules: String,
-    /// What comes.
+    /// The sources of traffic.
     pub traffic: Vec<Stream>,
-    /// Lines of an access log, whose requests come as well.
+    /// Lines of an access log, whose requests are added.
     pub log: String,
-    /// How long it comes, in seconds.
+    /// How long the traffic lasts, in seconds.
     pub seconds: f64,
-    /// Gateways.
+    /// Number of gateways.
     pub gateways: usize,
-    /// Workers of each gateway.
+    /// Workers per gateway.
     pub workers: usize,
-    /// Chooses what is random.
+    /// Seed of the random traffic.
     pub seed: u64,
-    /// Algorithms to be tried in place of those of the rules, by their short names; an empty one is the rules as they are.
+    /// Algorithms to compare, by their short names. An empty name leaves the rules unchanged.
     pub algorithms: Vec<String>,
 }
 
-/// Requests of one kind.
+/// One source of traffic.
 #[derive(Debug, Deserialize)]
 pub struct Stream {
-    /// How they come.
+    /// How requests are distributed over time.
     pub kind: Kind,
-    /// How many in a second; of bursts, how many at once.
+    /// Requests per second, or per burst.
     pub rate: f64,
-    /// Seconds from the beginning of a burst to that of the next.
+    /// Seconds from the start of a burst to the start of the next.
     pub every: f64,
-    /// How many callers there are, each with a number and an address of its own.
+    /// Number of callers. Each has its own number and address.
     pub callers: u32,
-    /// How long each takes until its response ends, in milliseconds.
+    /// Response time, in milliseconds.
     pub takes: f64,
     /// Status of the response.
     pub status: u16,
-    /// Method, path and headers, each of which may name the caller's number, `{n}`.
+    /// Method, path and headers. In path and headers `{n}` stands for the number of the caller.
     #[serde(flatten)]
-    pub told: Told,
+    pub contents: Contents,
 }
 
-/// How requests come.
+/// Distribution of requests over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// One after the other, equally far apart, by the callers in turn.
+    /// At equal distances, from the callers in turn.
     Steady,
-    /// Many at once, again and again, by the callers in turn.
+    /// Several at once, repeatedly, from the callers in turn.
     Bursts,
-    /// Each at an instant of its own, by whichever caller.
+    /// At random times from random callers.
     Poisson,
 }
 
 impl Experiment {
-    /// Reads one.
+    /// Parses an experiment.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// If the JSON is malformed, or the duration or the number of workers is out of range.
     pub fn read(text: &str) -> Result<Experiment, String> {
         let read: Experiment = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !(read.seconds > 0.0 && read.seconds <= LONGEST) {
-            return Err(format!("the time has to be above 0 and at most {LONGEST} s"));
+            let found = read.seconds;
+            return Err(format!(
+                "duration: found {found} s, allowed is more than 0 and at most {LONGEST} s"
+            ));
         }
         let workers = read.gateways.saturating_mul(read.workers);
         if !(1..=MOST_WORKERS).contains(&workers) {
-            return Err(format!("there can be 1 to {MOST_WORKERS} workers in all"));
+            return Err(format!(
+                "found {workers} workers, 1 to {MOST_WORKERS} are allowed over all gateways"
+            ));
         }
         Ok(read)
     }
 
-    /// All requests, in the order in which they come, and what is to be told of the log.
+    /// All requests in the order of their arrival, and a report about the log.
     ///
     /// # Errors
-    /// If there are too many, or none.
+    /// If there are too many requests, or none.
     pub fn visits(&self) -> Result<(Vec<Rc<Visit>>, Value), String> {
         let pasted = Pasted::read(&self.log)?;
-        let log = pasted.told();
+        let log = pasted.report();
         let end = START + (self.seconds * SECOND as f64) as Micros;
         let mut all = pasted.visits;
         all.retain(|visit| visit.at < end);
@@ -101,7 +106,7 @@ impl Experiment {
             stream.add_to(&mut all, self.seconds, &mut rng)?;
         }
         if all.is_empty() {
-            return Err("no request comes".into());
+            return Err("there are no requests: add traffic, raise a rate or the duration".into());
         }
         all.sort_by_key(|visit| visit.at);
         Ok((all.into_iter().map(Rc::new).collect(), log))
@@ -112,17 +117,22 @@ impl Stream {
     fn add_to(&self, all: &mut Vec<Visit>, seconds: f64, rng: &mut Rng) -> Result<(), String> {
         let is_positive = |number: f64| number.is_finite() && number > 0.0;
         if !is_positive(self.rate) || self.kind == Kind::Bursts && !is_positive(self.every) {
-            return Err("a rate has to be a number above 0".into());
+            return Err(
+                "requests per second, per burst and seconds between bursts must be greater than 0"
+                    .into(),
+            );
         }
         if self.callers == 0 {
-            return Err("there has to be a caller".into());
+            return Err("traffic needs at least 1 caller".into());
         }
         let expected = match self.kind {
             Kind::Steady | Kind::Poisson => self.rate * seconds,
             Kind::Bursts => self.rate.ceil() * (seconds / self.every).ceil(),
         };
         if expected + all.len() as f64 > MOST as f64 {
-            return Err(format!("more than {MOST} requests: lower a rate or the time"));
+            return Err(format!(
+                "at most {MOST} requests are allowed: lower a rate or the duration"
+            ));
         }
         let (mut at, mut number) = (self.first(rng), 0_u32);
         while at < seconds {
@@ -144,7 +154,7 @@ impl Stream {
         }
     }
 
-    /// When the request of a number comes, in seconds.
+    /// When the request with this number arrives, in seconds.
     fn next(&self, number: u32, last: f64, rng: &mut Rng) -> f64 {
         match self.kind {
             Kind::Steady => f64::from(number) / self.rate,
@@ -153,7 +163,7 @@ impl Stream {
         }
     }
 
-    /// Times between the requests of a Poisson process are distributed exponentially.
+    /// A random gap between requests. The gaps of a Poisson process are distributed exponentially.
     fn gap(&self, rng: &mut Rng) -> f64 {
         -(1.0 - rng.f64()).ln() / self.rate
     }
@@ -166,7 +176,7 @@ impl Stream {
             status: self.status,
             address: Some(address(caller)),
             host: "example.com".into(),
-            told: self.told.by(caller),
+            contents: self.contents.by(caller),
         }
     }
 }

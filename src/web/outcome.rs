@@ -1,4 +1,4 @@
-//! What becomes of the traffic of an experiment.
+//! The decisions about the traffic of an experiment.
 
 use std::rc::Rc;
 
@@ -11,17 +11,17 @@ use crate::experiment::Experiment;
 use crate::variant;
 use crate::visit::{START, Visit};
 
-/// Most steps in which time is shown.
-const STEPS: f64 = 150.0;
+/// Most bars of a plot.
+const STEPS: f64 = 75.0;
 
-/// Lengths of a step, in seconds.
+/// Lengths of a bar, in seconds.
 const LENGTHS: [f64; 14] =
     [0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0, 300.0, 600.0, 1_200.0];
 
 /// Most requests that are listed.
 const LISTED: usize = 200;
 
-/// What became of requests.
+/// Number of requests per decision.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 struct Counts {
     admitted: u64,
@@ -41,10 +41,10 @@ impl Counts {
     }
 }
 
-/// The outcome by each algorithm.
+/// Returns the counts over time for each algorithm.
 ///
 /// # Errors
-/// What is wrong with the experiment.
+/// If the experiment is invalid.
 pub fn of(experiment: &Experiment) -> Result<Value, String> {
     let (visits, log) = experiment.visits()?;
     let wanted = |length: &&f64| experiment.seconds / **length <= STEPS;
@@ -63,10 +63,10 @@ pub fn of(experiment: &Experiment) -> Result<Value, String> {
     )
 }
 
-/// What became of those that came between two instants, in seconds since the beginning.
+/// Returns the requests between two times, in seconds since the start, with their decisions.
 ///
 /// # Errors
-/// What is wrong with the experiment.
+/// If the experiment is invalid.
 pub fn requests(
     experiment: &Experiment,
     algorithm: &str,
@@ -75,7 +75,7 @@ pub fn requests(
 ) -> Result<Value, String> {
     let (visits, _) = experiment.visits()?;
     let judged = played(experiment, algorithm, &visits)?;
-    // Whatever waited for what others held is decided later than those that came after it.
+    // Requests are not decided in the order of their arrival: a delayed one is decided after later ones.
     let mut own: Vec<(usize, &Judged<Visit>)> = Vec::new();
     for (number, visit) in visits.iter().enumerate() {
         let at = since_start(visit.at);
@@ -85,11 +85,11 @@ pub fn requests(
         }
     }
     let list = own.into_iter().map(|(number, Judged { arrival, fate, .. })| {
-        let (decision, rule, more) = told(fate);
+        let (decision, rule, more) = decision(fate);
         json!({
             "number": number,
             "time": since_start(arrival.at),
-            "request": format!("{} {}", arrival.told.method, arrival.told.path),
+            "request": format!("{} {}", arrival.contents.method, arrival.contents.path),
             "address": arrival.address.map(|address| address.to_string()),
             "decision": decision,
             "rule": rule,
@@ -99,7 +99,7 @@ pub fn requests(
     Ok(json!({"requests": list.collect::<Vec<_>>(), "most": LISTED}))
 }
 
-/// Seconds since the experiment began.
+/// Seconds since the start of the experiment.
 pub fn since_start(at: Micros) -> f64 {
     at.saturating_sub(START) as f64 / SECOND as f64
 }
@@ -152,16 +152,17 @@ fn shown(algorithm: &str, judged: &[Judged<Visit>], length: f64, steps: usize) -
     })
 }
 
-/// What became of a request, by which rule, and what else there is to say.
-fn told(fate: &Fate) -> (&'static str, Option<&str>, String) {
-    let seconds = |ticks: Micros| format!("{} s", ticks as f64 / SECOND as f64);
+/// The decision about a request, the rule that made it, and details.
+fn decision(fate: &Fate) -> (&'static str, Option<&str>, String) {
+    let seconds = |ticks: Micros| format!("{} s", ticks.div_ceil(1_000) as f64 / 1_000.0);
     match fate {
         Fate::Goes => ("admitted", None, String::new()),
         Fate::Held(rule, wait) => ("held", rule.as_deref(), format!("for {}", seconds(*wait))),
         Fate::Refused(refusal) => {
             let decision = if fate.is_ban() { "banned" } else { "refused" };
             let again = refusal.retry.ticks().map(seconds);
-            let again = again.map_or("never fits".into(), |wait| format!("come again in {wait}"));
+            let again = again
+                .map_or("its cost is above the limit".into(), |wait| format!("retry after {wait}"));
             (decision, fate.rule(), again)
         }
     }

@@ -1,18 +1,18 @@
-//! Requests of an access log that was pasted.
+//! Requests of a pasted access log.
 
 use diana_log::{Entry, Mapping, Reader};
 use diana_policy::port::{Ending, Pseudo, Request};
 use diana_policy::time::{Micros, SECOND};
 use serde_json::{Value, json};
 
-use crate::visit::{MOST, START, Told, Visit};
+use crate::visit::{Contents, MOST, START, Visit};
 
 const MINUTE: Micros = 60 * SECOND;
 
-/// Requests, and what is to be told of the lines.
+/// Requests, and a report about the lines.
 #[derive(Debug, Default)]
 pub struct Pasted {
-    /// The requests, as far apart as they were. They are moved by whole minutes, to the beginning of the experiment.
+    /// The requests with their original distances, moved by whole minutes to the start of the experiment.
     pub visits: Vec<Visit>,
     lines: usize,
     bad: usize,
@@ -23,7 +23,7 @@ impl Pasted {
     /// Reads lines.
     ///
     /// # Errors
-    /// If there are too many.
+    /// If there are more than [`MOST`].
     pub fn read(text: &str) -> Result<Pasted, String> {
         let mut pasted = Pasted::default();
         let mut reader = Reader::new(Mapping::default());
@@ -41,7 +41,7 @@ impl Pasted {
                 }
             }
             if pasted.lines > MOST {
-                return Err(format!("the log has more than {MOST} lines"));
+                return Err(format!("the log is too long: at most {MOST} lines are allowed"));
             }
         }
         let first = pasted.visits.iter().map(|visit| visit.at).min().unwrap_or(0);
@@ -50,8 +50,8 @@ impl Pasted {
         Ok(pasted)
     }
 
-    /// How many lines there were, how many of them tell of no request, and why the first of those does not.
-    pub fn told(&self) -> Value {
+    /// The number of lines, how many of them are unreadable, and the error of the first of those.
+    pub fn report(&self) -> Value {
         json!({"lines": self.lines, "bad": self.bad, "why": self.why})
     }
 }
@@ -66,7 +66,7 @@ fn visit(entry: &Entry) -> Visit {
         status: Ending::status(entry).unwrap_or(0),
         address: entry.client(),
         host: pseudo(Pseudo::Authority),
-        told: Told {
+        contents: Contents {
             method: pseudo(Pseudo::Method),
             path: pseudo(Pseudo::Path),
             headers: headers.collect(),

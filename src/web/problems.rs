@@ -1,9 +1,9 @@
-//! What is wrong with rules.
+//! Problems of rules.
 
 use diana_config::Source;
 use serde_json::{Value, json};
 
-/// Problems with their places, and advice if there are none.
+/// Returns the problems with their positions, or advice if there are none.
 pub fn of(rules: &str) -> Value {
     match Source::read(rules.as_bytes()).and_then(|source| diana_config::check(&source)) {
         Ok((_, advice)) => {

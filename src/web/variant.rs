@@ -1,4 +1,4 @@
-//! Rules by another algorithm than their own.
+//! The rules of an experiment with another algorithm.
 
 use diana_algorithm::{Entry, REGISTRY, entry};
 use diana_config::Source;
@@ -9,35 +9,34 @@ use serde_json::{Map, Value};
 use crate::experiment::Experiment;
 use crate::visit::Visit;
 
-/// Gateways with the rules of an experiment, all by an algorithm; by their own if none is called so.
+/// Creates gateways with the rules of an experiment. Each rule uses the given algorithm, or its own if the name is unknown.
 ///
 /// # Errors
-/// What is wrong with the rules, or with them by this algorithm.
+/// The first problem of the rules, or of the rules with this algorithm.
 pub fn fleet(experiment: &Experiment, algorithm: &str) -> Result<Fleet<Visit>, String> {
-    let source = Source::read(experiment.rules.as_bytes()).map_err(|problems| told(&problems))?;
+    let source = Source::read(experiment.rules.as_bytes()).map_err(|problems| first(&problems))?;
     let source = match entry(algorithm) {
         None => source,
         Some(entry) => changed(&source, entry)?,
     };
-    diana_config::check(&source).map_err(|problems| told(&problems))?;
+    diana_config::check(&source).map_err(|problems| first(&problems))?;
     Fleet::new(&source, experiment.gateways, experiment.workers)
 }
 
-/// The first problem without its place, which is not that in the text of the page.
-fn told(problems: &Problems) -> String {
-    let first = problems.list().first();
-    first.map(|it| format!("{}: {}", it.path, it.message)).unwrap_or_default()
+/// The first problem without its position: the changed document has other lines than the text of the page.
+fn first(problems: &Problems) -> String {
+    let problem = problems.list().first();
+    problem.map(|it| format!("{}: {}", it.path, it.message)).unwrap_or_default()
 }
 
 fn changed(source: &Source, to: &Entry) -> Result<Source, String> {
-    // Rules are one document.
     let document = serde_json::to_value(source.documents().first());
     let mut document = document.map_err(|error| error.to_string())?;
     change(&mut document, to);
-    Source::read(document.to_string().as_bytes()).map_err(|problems| told(&problems))
+    Source::read(document.to_string().as_bytes()).map_err(|problems| first(&problems))
 }
 
-/// Changes every rule that has another one, which have `rpu` and `actor`.
+/// Sets the algorithm of each rule, recognized by its keys `rpu` and `actor`, and drops the keys of other algorithms.
 fn change(value: &mut Value, to: &Entry) {
     match value {
         Value::Array(list) => list.iter_mut().for_each(|value| change(value, to)),

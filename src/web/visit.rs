@@ -1,4 +1,4 @@
-//! One request, which was made up or stood in a log.
+//! One request, simulated or from a log.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,27 +11,27 @@ use serde::Deserialize;
 /// Most requests of an experiment.
 pub const MOST: usize = 100_000;
 
-/// When experiments begin: noon of a Monday, 2026-06-01, UTC.
+/// The start of experiments: Monday, 2026-06-01, 12:00 UTC.
 pub const START: Micros = 1_780_315_200 * SECOND;
 
-/// What a request says.
+/// The contents of a request.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Told {
+pub struct Contents {
     /// Its method.
     pub method: String,
     /// Its path, with its query.
     pub path: String,
-    /// Its headers, by their names in lower case.
+    /// Its headers. Names are in lower case.
     pub headers: Vec<(String, String)>,
 }
 
-impl Told {
-    /// The same by a caller.
-    pub fn by(&self, caller: u32) -> Told {
+impl Contents {
+    /// The same request from a caller: `{n}` is replaced by the number of the caller.
+    pub fn by(&self, caller: u32) -> Contents {
         let number = (caller + 1).to_string();
         let by = |text: &str| text.replace("{n}", &number);
         let headers = self.headers.iter();
-        Told {
+        Contents {
             method: self.method.clone(),
             path: by(&self.path),
             headers: headers.map(|(name, value)| (name.to_ascii_lowercase(), by(value))).collect(),
@@ -39,24 +39,24 @@ impl Told {
     }
 }
 
-/// A request, and how it ends.
+/// A request and its response.
 #[derive(Debug)]
 pub struct Visit {
-    /// When it comes.
+    /// When it arrives.
     pub at: Micros,
-    /// How long it takes.
+    /// How long the response takes.
     pub took: Micros,
     /// Status of its response.
     pub status: u16,
     /// The caller's address, if it is known.
     pub address: Option<IpAddr>,
-    /// Whom it asks.
+    /// The host it is for.
     pub host: String,
-    /// What it says.
-    pub told: Told,
+    /// Its contents.
+    pub contents: Contents,
 }
 
-/// The address of a caller by its number, of those that are reserved for tests of networks, 198.18.0.0/15.
+/// The address of a caller: one of 198.18.0.0/15, which is reserved for network tests.
 pub fn address(caller: u32) -> IpAddr {
     let [_, high, middle, low] = (caller + 1).to_be_bytes();
     Ipv4Addr::new(198, 18 + (high & 1), middle, low).into()
@@ -65,14 +65,14 @@ pub fn address(caller: u32) -> IpAddr {
 impl Request for Visit {
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
         match which {
-            Pseudo::Path => Some(self.told.path.as_bytes().into()),
-            Pseudo::Method => Some(self.told.method.as_bytes().into()),
+            Pseudo::Path => Some(self.contents.path.as_bytes().into()),
+            Pseudo::Method => Some(self.contents.method.as_bytes().into()),
             Pseudo::Authority => Some(self.host.as_bytes().into()),
         }
     }
 
     fn header(&self, name: &str) -> Values<'_> {
-        let own = self.told.headers.iter().filter(|(own, _)| own == name);
+        let own = self.contents.headers.iter().filter(|(own, _)| own == name);
         own.fold(Values::None, |values, (_, value)| values.and(value.as_bytes()))
     }
 
@@ -86,7 +86,7 @@ impl Request for Visit {
 }
 
 impl Ending for Visit {
-    /// What responses say is not made up.
+    /// Simulated responses have no headers.
     fn header(&self, _: &str) -> Values<'_> {
         Values::None
     }

@@ -1,4 +1,4 @@
-// The page in a headless Chromium, as each test wants it.
+// Opens the page in a headless Chromium, for the tests.
 
 import assert from "node:assert/strict";
 import {createRequire} from "node:module";
@@ -11,14 +11,14 @@ const {chromium} = packages("playwright-core");
 export const AXE = packages.resolve("axe-core/axe.min.js");
 export const PAGE = pathToFileURL(DIANA_PLAYGROUND).href;
 
-/** Rules and traffic of which anybody can say what becomes of them. */
+/** Rules and traffic with a result that is easy to compute by hand. */
 export const SIMPLE = {
   rules: "limits:\n  - Url: /\n    rules:\n      - {name: six, actor: account, unit: minute, rpu: 6, burst: 5, algo: TB}\n",
   seconds: 30, gateways: 1, workers: 1, seed: 1, algorithms: [""],
   streams: [{kind: "steady", rate: 1, every: 1, callers: 1, takes: 5, status: 200, method: "GET", path: "/", headers: "x-account-id: a-{n}"}],
 };
 
-/** Has `use` see a browser, and closes it. */
+/** Starts a browser, passes it to `use`, and closes it. */
 export async function withBrowser(use) {
   const browser = await chromium.launch({executablePath: DIANA_CHROMIUM, args: ["--no-sandbox"]});
   try {
@@ -28,7 +28,7 @@ export async function withBrowser(use) {
   }
 }
 
-/** Opens the page; whatever it complains of, or asks of anybody else, fails the test. */
+/** Opens the page. An error of the page, or a request to a server, fails the test. */
 export async function open(browser, {state, hash, ...settings} = {}) {
   const page = await browser.newPage(settings);
   page.on("pageerror", (error) => assert.fail(error));
@@ -38,7 +38,7 @@ export async function open(browser, {state, hash, ...settings} = {}) {
   return page;
 }
 
-/** A link to a state, as the page itself makes them. */
+/** The link to a state, in the format of the page. */
 async function link(page, state) {
   const packed = await page.evaluate(async (text) => {
     const stream = new Blob([text]).stream().pipeThrough(new CompressionStream("deflate-raw"));
@@ -48,14 +48,14 @@ async function link(page, state) {
   return `#${packed}`;
 }
 
-/** Waits until what is shown says so. */
-export async function says(locator, pattern) {
+/** Waits until an element shows a text. */
+export async function waitForText(locator, pattern) {
   await locator.filter({hasText: pattern}).first().waitFor();
 }
 
-export const outcome = (page) => page.getByRole("region", {name: "What becomes of it"});
+export const result = (page) => page.getByRole("region", {name: "Result"});
 
-/** Selects all rules and types others, as a user would. */
+/** Replaces the rules through the keyboard. */
 export async function type(page, rules) {
   const editor = page.getByRole("textbox", {name: "Rules, in YAML"});
   await editor.click();

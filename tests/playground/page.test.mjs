@@ -1,68 +1,98 @@
-// The page itself: its link, its looks, and whom it serves.
+// The page: its link, its layout, and its accessibility.
 
 import assert from "node:assert/strict";
 import {test} from "node:test";
 
-import {AXE, SIMPLE, open, outcome, says, withBrowser} from "./browser.mjs";
+import {AXE, SIMPLE, open, result, waitForText, withBrowser} from "./browser.mjs";
 
-test("a link holds everything", () => withBrowser(async (browser) => {
+/** Made by the page of version 0.2.0, with the rules of `SIMPLE`. */
+const OLD_LINK = "#NY-xbsMwDER_heAsI2mLdOBYoOgPJOjQZFBtwhYiS4FENTEM_3spu510dzo9ijOm4jkjoXejk0znANDAKXmCXdUAa4E2Xe_mYEcmyO5hwLYSE-nRxhLEQAlOCEYXirCBdCsErwa-S8oaH7Tv-0hwfFvOAQ1mbmPodPjL3mBvhe92Uvdk8B7TldOmM3O3CUlsRw2_Zry6oKFGbLtJUUlfryX-4TQhHQy21vt_hthrXfJ5XylWyqrVjCxDrKCP96NSblYGNbuBvY_qB6WvCHw0fzs2riPY0M0cFlwuBn3staL9ul5yMqyfrMEnXpZf";
+
+test("a link restores the state", () => withBrowser(async (browser) => {
   const page = await open(browser, {state: SIMPLE});
-  await page.getByLabel("Seconds").fill("20");
-  await says(outcome(page), "6 of 20 admitted");
+  await page.getByLabel("Duration").fill("20");
+  await waitForText(result(page), "6 of 20 admitted");
   await page.getByRole("button", {name: "Copy link"}).click();
-  await says(page.locator("#said"), /Copied|address bar/);
+  await waitForText(page.locator("#message"), /Copied|address bar/);
   const other = await open(browser, {hash: new URL(page.url()).hash});
-  await says(outcome(other), "6 of 20 admitted");
-  assert.equal(await other.getByLabel("Seconds").inputValue(), "20");
+  await waitForText(result(other), "6 of 20 admitted");
+  assert.equal(await other.getByLabel("Duration").inputValue(), "20");
 }));
 
-test("rubbish in a link is said to be, and does no harm", () => withBrowser(async (browser) => {
+test("a link of an earlier version restores the state", () => withBrowser(async (browser) => {
+  const page = await open(browser, {hash: OLD_LINK});
+  const shown = (name) => result(page).getByRole("article").filter({has: page.getByRole("heading", {name, exact: true})});
+  await waitForText(shown("as written"), "7 of 30 admitted");
+  await waitForText(shown("fixed window (W)"), "6 of 30 admitted");
+  assert.equal(await page.getByLabel("requests per second").inputValue(), "1");
+  assert.equal(await page.getByLabel("to path").inputValue(), "/hello");
+}));
+
+test("the result is on the first screen of every example", () => withBrowser(async (browser) => {
+  for (const [width, height] of [[1300, 1000], [400, 800]]) {
+    const page = await open(browser, {viewport: {width, height}});
+    for (const example of await page.locator("#preset option").evaluateAll((all) => all.map((it) => it.value).filter((it) => it !== ""))) {
+      await page.locator("#preset").selectOption(example);
+      await page.waitForSelector("html[data-ready]");
+      assert.equal(await page.evaluate(() => scrollY), 0);
+      for (const part of [".plot", ".counts", ".cm-editor"]) {
+        const box = await page.locator(part).first().boundingBox();
+        const where = `example ${example}, ${width} × ${height}: ${part} ${JSON.stringify(box)}`;
+        assert.ok(box.x >= 0 && box.y >= 0 && box.x + box.width <= width && box.y + box.height <= height, where);
+      }
+    }
+    await page.close();
+  }
+}));
+
+test("an unreadable link is reported", () => withBrowser(async (browser) => {
   for (const hash of ["#%", "#AAAA", "#!!!!", `#${"A".repeat(5000)}`]) {
     const page = await open(browser, {hash});
-    await says(page.locator("#said"), "holds no experiment");
-    await says(outcome(page), "requests, shown");
+    await waitForText(page.locator("#message"), "holds no readable experiment");
+    await waitForText(result(page), "requests in");
     await page.close();
   }
   const strange = {rules: 7, seconds: "<b>", gateways: null, streams: [{kind: "evil", path: {}, headers: 3}, 5], algorithms: "W"};
-  await says(outcome(await open(browser, {state: strange})), "requests, shown");
+  await waitForText(result(await open(browser, {state: strange})), "requests in");
 }));
 
-test("what a link says is text and never markup", () => withBrowser(async (browser) => {
+test("text in a link is never markup", () => withBrowser(async (browser) => {
   const attack = "<img src=x onerror=alert(1)>";
   const streams = [{...SIMPLE.streams[0], path: `/${attack}`, headers: `x-account-id: ${attack}`}];
   const rules = `${SIMPLE.rules}# ${attack}`;
   const page = await open(browser, {state: {...SIMPLE, streams, rules}});
   page.on("dialog", () => assert.fail("a script of the link ran"));
   await page.getByRole("button", {name: /Why was/}).first().click();
-  await says(page.getByLabel("Why", {exact: true}), attack);
+  await waitForText(page.getByLabel("Explanation", {exact: true}), attack);
   assert.equal(await page.locator("img").count(), 0);
 }));
 
-test("it fits a small screen and helps those who cannot see it, in both schemes", () => withBrowser(async (browser) => {
+test("the page is accessible and fits its width in both colour schemes", () => withBrowser(async (browser) => {
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [400, 1400]) {
       const page = await open(browser, {state: {...SIMPLE, algorithms: ["", "W"]}, colorScheme, viewport: {width, height: 900}});
-      await says(outcome(page), "7 of 30 admitted");
+      await waitForText(result(page), "7 of 30 admitted");
       await page.getByRole("button", {name: /Why was/}).first().click();
+      await page.evaluate(() => document.querySelectorAll("details").forEach((it) => (it.open = true)));
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.ok(wide <= 0, `${width} px: ${wide} px too wide`);
       await page.addScriptTag({path: AXE});
       const {violations} = await page.evaluate(() => axe.run());
-      const told = violations.map(({id, nodes}) => `${id}: ${nodes.map((it) => it.html).join("\n")}`);
-      assert.deepEqual(told, [], `${width} px, ${colorScheme}`);
+      const found = violations.map(({id, nodes}) => `${id}: ${nodes.map((it) => it.html).join("\n")}`);
+      assert.deepEqual(found, [], `${width} px, ${colorScheme}`);
       await page.close();
     }
   }
 }));
 
-test("all of it can be reached by the keyboard", () => withBrowser(async (browser) => {
+test("every control is reachable by keyboard", () => withBrowser(async (browser) => {
   const page = await open(browser, {state: SIMPLE});
-  await says(outcome(page), "7 of 30 admitted");
+  await waitForText(result(page), "7 of 30 admitted");
   const reached = new Set();
-  for (let step = 0; step < 60; step += 1) {
+  for (let step = 0; step < 80; step += 1) {
     await page.keyboard.press("Tab");
     reached.add(await page.evaluate(() => document.activeElement.id || document.activeElement.className || document.activeElement.textContent));
   }
-  for (const place of ["copy", "preset", "seconds", "add", "moment", "by", "Why?"]) assert.ok(reached.has(place), `${place} of ${[...reached]}`);
+  for (const place of ["copy", "preset", "seconds", "add", "moment", "algorithm", "Why?", "More", "Compare algorithms"]) assert.ok(reached.has(place), `${place} of ${[...reached]}`);
   assert.ok([...reached].some((it) => it.includes("cm-content")));
 }));

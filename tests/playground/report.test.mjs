@@ -47,7 +47,7 @@ async function open(browser, url, settings) {
   return page;
 }
 
-test("a report shows tables and plots, whatever the log says", () => withBrowser(async (browser) => {
+test("a report shows tables and plots for any log", () => withBrowser(async (browser) => {
   const url = written();
   for (const colorScheme of ["light", "dark"]) {
     for (const width of [400, 1400]) {
@@ -59,7 +59,7 @@ test("a report shows tables and plots, whatever the log says", () => withBrowser
       assert.equal(await page.locator("img").count(), 0);
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
       assert.ok(wide <= 0, `${width} px: ${wide} px too wide`);
-      // Something is drawn: not all of the first plot has one colour.
+      // The first plot is drawn: it has more than one colour.
       const colours = await page.locator("canvas").first().evaluate((canvas) => {
         const {data} = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
         return new Set(new Uint32Array(data.buffer)).size;
@@ -67,14 +67,14 @@ test("a report shows tables and plots, whatever the log says", () => withBrowser
       assert.ok(colours > 10, `${colours} colours`);
       await page.addScriptTag({path: AXE});
       const {violations} = await page.evaluate(() => axe.run());
-      const told = violations.map(({id, nodes}) => `${id}: ${nodes.map((it) => it.html).join("\n")}`);
-      assert.deepEqual(told, [], `${width} px, ${colorScheme}`);
+      const found = violations.map(({id, nodes}) => `${id}: ${nodes.map((it) => it.html).join("\n")}`);
+      assert.deepEqual(found, [], `${width} px, ${colorScheme}`);
       await page.close();
     }
   }
 }));
 
-test("a plot tells what was counted where the pointer is", () => withBrowser(async (browser) => {
+test("a plot shows the counts under the pointer", () => withBrowser(async (browser) => {
   const page = await open(browser, written(), {viewport: {width: 1200, height: 900}});
   await page.locator(".u-over").first().hover();
   const legend = page.locator(".u-legend").first();

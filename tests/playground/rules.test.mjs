@@ -1,25 +1,25 @@
-// What is told of rules while they are typed.
+// Problems and completions while the user types rules.
 
 import assert from "node:assert/strict";
 import {test} from "node:test";
 
-import {SIMPLE, open, outcome, says, type, withBrowser} from "./browser.mjs";
+import {SIMPLE, open, result, waitForText, type, withBrowser} from "./browser.mjs";
 
-test("a problem is told with its line, and leads there", () => withBrowser(async (browser) => {
+test("a problem shows its line and leads to it", () => withBrowser(async (browser) => {
   const page = await open(browser, {state: SIMPLE});
   await type(page, SIMPLE.rules.replace("minute", "fortnight"));
   const problem = page.getByRole("button", {name: /^Line 4: limits\[0\]\.rules\[0\]\.unit: found `fortnight`/});
   await problem.waitFor();
-  await says(outcome(page), "The rules have problems.");
+  await waitForText(result(page), "The rules have problems.");
   await problem.press("Enter");
   const selected = await page.evaluate(() => document.querySelector(".cm-activeLine").textContent);
   assert.match(selected, /fortnight/);
   await type(page, SIMPLE.rules);
-  await says(page.locator("#problems"), "No problems");
-  await says(outcome(page), "7 of 30 admitted");
+  await waitForText(page.locator("#problems"), "No problems");
+  await waitForText(result(page), "7 of 30 admitted");
 }));
 
-test("keys and values are offered by the schema", () => withBrowser(async (browser) => {
+test("completions follow the schema", () => withBrowser(async (browser) => {
   const page = await open(browser, {state: SIMPLE});
   const offered = async (rules) => {
     await type(page, rules);
@@ -38,11 +38,11 @@ test("keys and values are offered by the schema", () => withBrowser(async (brows
   assert.ok(algorithms.includes("TB"), algorithms.join());
 }));
 
-test("a document that means a huge tree is refused in no time", () => withBrowser(async (browser) => {
+test("a document that expands to a huge tree is refused", () => withBrowser(async (browser) => {
   const page = await open(browser, {state: SIMPLE});
   const lines = ["a: &a [x, x, x, x, x, x, x, x, x, x]"];
   for (const [before, name] of ["ab", "bc", "cd", "de", "ef", "fg", "gh"]) lines.push(`${name}: &${name} [${Array(10).fill(`*${before}`)}]`);
   await type(page, lines.join("\n"));
-  await says(page.locator("#problems"), "Line ");
-  await says(outcome(page), "The rules have problems.");
+  await waitForText(page.locator("#problems"), "Line ");
+  await waitForText(result(page), "The rules have problems.");
 }));

@@ -1,11 +1,11 @@
-// What may stand at a place of the rules, by their JSON schema.
+// Completions for the rules, from their JSON schema.
 
 import {syntaxTree} from "@codemirror/language";
 
 const SEQUENCES = ["BlockSequence", "FlowSequence"];
 const MAPPINGS = ["BlockMapping", "FlowMapping"];
 
-/** The keys that lead to a node, outermost first; `null` for an element of a list. */
+/** The path to a node: keys from the root on, and `null` for an element of a list. */
 function steps(node, doc) {
   const path = [];
   for (let at = node; at; at = at.parent) {
@@ -26,7 +26,7 @@ function resolve(schema, root) {
   return at;
 }
 
-/** All schemas that may hold for what a schema describes. */
+/** A schema with all alternatives below it. */
 function alternatives(schema, root) {
   const own = resolve(schema, root);
   if (!own) return [];
@@ -47,7 +47,7 @@ function about(schema, root) {
   return alternatives(schema, root).find((it) => it.description)?.description;
 }
 
-/** A source of completions. */
+/** Creates a source of completions for CodeMirror. */
 export function completions(schema) {
   return (context) => {
     const {state, pos} = context;
@@ -55,7 +55,7 @@ export function completions(schema) {
     if (!context.explicit && word.from === word.to) return null;
     const line = state.doc.lineAt(pos);
     const before = line.text.slice(0, word.from - line.from);
-    // After a colon stands a value; the key is on this line, in the mapping that was begun last.
+    // After a colon comes a value. Its key is on this line, in the innermost mapping.
     const valueOf = /([\w-]+):\s+$/.exec(before)?.[1];
     const node = syntaxTree(state).resolveInner(word.from, 1);
     const inside = enclosing(node, syntaxTree(state), state.doc, word.from, before);
@@ -65,7 +65,7 @@ export function completions(schema) {
   };
 }
 
-/** The path to the mapping in which a place is, by brackets and then by how far lines are set in. */
+/** The path to the mapping around a position. Brackets decide first, then the indentation of lines. */
 function enclosing(node, tree, doc, at, before) {
   for (let up = node; up; up = up.parent) {
     if (up.name === "FlowMapping" && up.from < at) return steps(up, doc);

@@ -1,4 +1,4 @@
-// The rules, with their problems as they are typed.
+// The editor of the rules. It marks problems while the user types.
 
 import {autocompletion, completionKeymap} from "@codemirror/autocomplete";
 import {yaml, yamlLanguage} from "@codemirror/lang-yaml";
@@ -29,22 +29,22 @@ const THEME = EditorView.theme({
   ".cm-completionInfo": {maxWidth: "20rem"},
 });
 
-/** An editor in an element, which tells `changed` what stands in it. */
+/** Creates an editor in an element. Each edit calls `changed` with the whole text. */
 export function editor(parent, schema, rules, changed) {
-  const told = EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString()));
+  const listener = EditorView.updateListener.of((update) => update.docChanged && changed(update.state.doc.toString()));
   const view = new EditorView({
     parent,
     doc: rules,
     extensions: [
       basicSetup, yaml(), yamlLanguage.data.of({autocomplete: completions(schema)}), autocompletion(), keymap.of(completionKeymap),
-      lintGutter(), syntaxHighlighting(COLOURS), THEME, EditorView.lineWrapping, told,
+      lintGutter(), syntaxHighlighting(COLOURS), THEME, EditorView.lineWrapping, listener,
       EditorView.contentAttributes.of({"aria-label": "Rules, in YAML", "aria-describedby": "problems", spellcheck: "false"}),
     ],
   });
   return {
-    /** Puts other rules in the place of these. */
-    put: (text) => view.dispatch({changes: {from: 0, to: view.state.doc.length, insert: text}}),
-    /** Shows problems where they stand, and below. */
+    /** Replaces the text. */
+    replace: (text) => view.dispatch({changes: {from: 0, to: view.state.doc.length, insert: text}}),
+    /** Marks problems in the text, and lists them in the element `list`. */
     show: (found, list) => show(view, found, list),
   };
 }
@@ -68,7 +68,10 @@ function show(view, {problems, more, advice}, list) {
   const items = problems.map((problem) =>
     element("li", {className: "problem"}, element("button", {type: "button", onclick: go(problem)}, `Line ${problem.line}: ${problem.message}`)));
   if (more > 0) items.push(element("li", {className: "problem"}, `and ${more} more`));
-  items.push(...advice.map((line) => element("li", {className: "advice"}, line)));
-  const fine = problems.length > 0 ? [] : [advice.length > 0 ? "No problems, but some advice:" : "No problems."];
-  list.replaceChildren(...fine, ...(items.length > 0 ? [element("ul", {}, ...items)] : []));
+  if (items.length > 0) return list.replaceChildren(element("ul", {}, ...items));
+  if (advice.length === 0) return list.replaceChildren("No problems.");
+  // Folded, so that it does not push the result off a small screen.
+  const lines = advice.map((line) => element("li", {className: "advice"}, line));
+  const isOpen = list.querySelector("details")?.open ?? false;
+  list.replaceChildren(element("details", {open: isOpen}, element("summary", {}, `No problems. Advice (${advice.length})`), element("ul", {}, ...lines)));
 }

@@ -1,6 +1,6 @@
-// Elements of the page. Whatever they say is text, never markup.
+// Builds elements of the page. Their content is always text, never markup.
 
-/** An element with properties and children. */
+/** Creates an element with properties and children. */
 export function element(name, properties = {}, ...children) {
   const made = document.createElement(name);
   for (const [key, value] of Object.entries(properties)) {
@@ -11,12 +11,12 @@ export function element(name, properties = {}, ...children) {
   return made;
 }
 
-/** A choice among `[value, words]`. */
+/** Fills a select with options, each given as `[value, text]`. */
 export function options(select, list) {
-  select.replaceChildren(...list.map(([value, words]) => element("option", {value}, words)));
+  select.replaceChildren(...list.map(([value, text]) => element("option", {value}, text)));
 }
 
-/** A table with a caption, rows of text. */
+/** Creates a table with a caption. Cells are text or elements. */
 export function table(caption, head, rows) {
   const cells = (name, row) => row.map((cell) => element(name, {}, cell));
   const heading = element("tr", {}, ...head.map((cell) => element("th", {scope: "col"}, cell)));

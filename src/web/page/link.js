@@ -1,8 +1,8 @@
-// The whole state of the page, in the part of its address that browsers keep to themselves.
+// Keeps the state of the page in the fragment of its address, which browsers send to no server.
 
-const MOST = 1_000_000;
+const MAX_BYTES = 1_000_000;
 
-async function through(stream, bytes) {
+async function pipe(stream, bytes) {
   const reader = new Blob([bytes]).stream().pipeThrough(stream).getReader();
   const parts = [];
   let size = 0;
@@ -10,23 +10,23 @@ async function through(stream, bytes) {
     const {done, value} = await reader.read();
     if (done) break;
     size += value.length;
-    if (size > MOST) throw new Error("too large");
+    if (size > MAX_BYTES) throw new Error("too large");
     parts.push(value);
   }
   return new Uint8Array(await new Blob(parts).arrayBuffer());
 }
 
-/** The state as text that may stand in a link. */
+/** Encodes a state as text that is safe in a link. */
 export async function pack(state) {
-  const bytes = await through(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(state)));
+  const bytes = await pipe(new CompressionStream("deflate-raw"), new TextEncoder().encode(JSON.stringify(state)));
   let text = "";
   for (const byte of bytes) text += String.fromCharCode(byte);
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
-/** The state in a link; throws if there is none in it. */
+/** Decodes the state of a link. Throws if it holds none. */
 export async function unpack(text) {
   const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
   const bytes = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
-  return JSON.parse(new TextDecoder().decode(await through(new DecompressionStream("deflate-raw"), bytes)));
+  return JSON.parse(new TextDecoder().decode(await pipe(new DecompressionStream("deflate-raw"), bytes)));
 }

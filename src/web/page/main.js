@@ -1,4 +1,4 @@
-// The playground: rules, traffic, and what becomes of it.
+// The playground: rules, traffic, and the decision about each request.
 
 import PRESETS from "presets";
 import {initSync, play, problems, requests, schema, why} from "./core/diana_web.js";
@@ -7,65 +7,74 @@ import MODULE from "./core/diana_web_bg.wasm";
 import {editor} from "./editor.js";
 import {options} from "./element.js";
 import {pack, unpack} from "./link.js";
-import {outcome} from "./outcome.js";
-import {experiment, sound} from "./state.js";
+import {result} from "./result.js";
+import {experiment, valid} from "./state.js";
 import {traffic} from "./traffic.js";
 
-/** Milliseconds after which what was typed is tried. */
+/** Milliseconds without typing after which the experiment runs again. */
 const PAUSE = 200;
 
-const said = document.getElementById("said");
+const message = document.getElementById("message");
+const preset = document.getElementById("preset");
 initSync({module: MODULE});
 
-/** What an example makes of a state. */
-const example = ({rules, seconds, streams}, others) => sound({...others, seconds, streams, rules, log: ""}, rules);
-const beginning = () => example(PRESETS[0], {});
+/** The state of an example. Settings which it leaves open are those of `others`. */
+const example = ({rules, seconds, streams}, others) => valid({...others, seconds, streams, rules, log: ""}, rules);
 
-async function opened() {
+options(preset, [["", "choose one"], ...PRESETS.map(({name}, number) => [`${number}`, name])]);
+
+async function initial() {
   const link = location.hash.slice(1);
-  if (link === "") return beginning();
-  try {
-    return sound(await unpack(link), PRESETS[0].rules);
-  } catch {
-    said.textContent = "The link holds no experiment that can be read, so this is the first example.";
-    return beginning();
+  if (link !== "") {
+    try {
+      return valid(await unpack(link), PRESETS[0].rules);
+    } catch {
+      message.textContent = "The link holds no readable experiment. This is the first example.";
+    }
   }
+  preset.value = "0";
+  return example(PRESETS[0], {});
 }
 
-const state = await opened();
-const shown = outcome({requests, why});
+const state = await initial();
+const shown = result({requests, why});
 let timer;
-/** Until then the address is that of what was tried before. */
+/** Resolves when the address holds the state that ran last. */
 let linked;
 const changed = () => {
+  delete document.documentElement.dataset.ready;
   clearTimeout(timer);
-  timer = setTimeout(attempt, PAUSE);
+  timer = setTimeout(run, PAUSE);
 };
 const rules = editor(document.getElementById("editor"), JSON.parse(schema()), state.rules, (text) => {
   state.rules = text;
   changed();
 });
 
-function attempt() {
+/** Runs the experiment, after which the page shows the result of what its fields contain. */
+function run() {
+  refresh();
+  document.documentElement.dataset.ready = "yes";
+}
+
+function refresh() {
   const found = JSON.parse(problems(state.rules));
   rules.show(found, document.getElementById("problems"));
   linked = pack(state).then((link) => history.replaceState(null, "", `#${link}`));
   if (found.problems.length > 0) return shown.fail("The rules have problems.");
-  if (state.algorithms.length === 0) return shown.fail("No algorithm is chosen.");
+  if (state.algorithms.length === 0) return shown.fail("Choose at least one algorithm.");
   const question = experiment(state);
   const answer = JSON.parse(play(question));
   if (answer.error) shown.fail(answer.error);
-  else shown.show(question, answer);
+  else shown.show(question, answer, state.seconds);
 }
 
 traffic(state, changed);
-const preset = document.getElementById("preset");
-options(preset, [["", "…"], ...PRESETS.map(({name}, number) => [`${number}`, name])]);
 preset.onchange = () => {
   if (preset.value === "") return;
   Object.assign(state, example(PRESETS[Number(preset.value)], state));
   traffic(state, changed);
-  rules.put(state.rules);
+  rules.replace(state.rules);
   changed();
 };
 document.getElementById("traffic").onsubmit = (event) => event.preventDefault();
@@ -73,11 +82,10 @@ document.getElementById("copy").onclick = async () => {
   await linked;
   try {
     await navigator.clipboard.writeText(location.href);
-    said.textContent = "Copied.";
+    message.textContent = "Copied.";
   } catch {
-    said.textContent = "The browser does not let the page copy it: it is what stands in the address bar.";
+    message.textContent = "The browser does not allow copying. Copy the link from the address bar.";
   }
 };
 addEventListener("hashchange", () => location.reload());
-attempt();
-document.documentElement.dataset.ready = "yes";
+run();

@@ -1,18 +1,18 @@
-// What the page is about, and what of it a stranger's link may say.
+// The state of the page, and the limits of what a link may set.
 
 export const ALGORITHMS = [["", "as written"], ["W", "fixed window (W)"], ["SW", "sliding window (SW)"], ["TB", "token bucket (TB)"], ["LB", "leaky bucket (LB)"]];
-export const KINDS = [["steady", "steady"], ["poisson", "at random (Poisson)"], ["bursts", "in bursts"]];
+export const KINDS = [["steady", "evenly"], ["poisson", "randomly"], ["bursts", "in bursts"]];
 
-/** Most kinds of traffic. */
+/** Most sources of traffic. */
 export const MOST = 8;
 
 export const STREAM = {kind: "poisson", rate: 8, every: 5, callers: 3, takes: 20, status: 200, method: "GET", path: "/", headers: "x-account-id: caller-{n}"};
 
 export const START = {seconds: 30, gateways: 1, workers: 2, seed: 1, streams: [STREAM], log: "", algorithms: [""]};
 
-const number = (value, other) => (Number.isFinite(value) ? value : other);
-const text = (value, other) => (typeof value === "string" ? value : other);
-const one = (list, value, other) => (list.some(([name]) => name === value) ? value : other);
+const number = (value, fallback) => (Number.isFinite(value) ? value : fallback);
+const text = (value, fallback) => (typeof value === "string" ? value : fallback);
+const one = (list, value, fallback) => (list.some(([name]) => name === value) ? value : fallback);
 
 function stream(given) {
   const from = Object(given);
@@ -29,8 +29,8 @@ function stream(given) {
   };
 }
 
-/** The state that is meant, whatever was given. */
-export function sound(given, rules) {
+/** A valid state, with defaults in place of what is missing or of a wrong type. */
+export function valid(given, rules) {
   const from = Object(given);
   const streams = Array.isArray(from.streams) ? from.streams.slice(0, MOST) : START.streams;
   const algorithms = Array.isArray(from.algorithms) ? ALGORITHMS.map(([name]) => name).filter((name) => from.algorithms.includes(name)) : [];
@@ -46,7 +46,7 @@ export function sound(given, rules) {
   };
 }
 
-/** The question that the core is asked. */
+/** The experiment of a state, as JSON for the module. */
 export function experiment(state) {
   const headers = (lines) => lines.split("\n").filter((line) => line.includes(":")).map((line) => {
     const colon = line.indexOf(":");

@@ -1,12 +1,12 @@
-// The fields that say what traffic comes.
+// The fields of the traffic: one line per source, with rarely needed fields folded away.
 
 import {element, options} from "./element.js";
-import {ALGORITHMS, KINDS, MOST, STREAM} from "./state.js";
+import {ALGORITHMS, KINDS, MOST, START, STREAM} from "./state.js";
 
 const NUMBERS = ["seconds", "gateways", "workers", "seed"];
 const METHODS = ["GET", "POST", "PUT", "DELETE"].map((name) => [name, name]);
 
-/** Fields for a state, which they change; each change is told. */
+/** Fills the fields from a state. Each edit changes the state and calls `changed`. */
 export function traffic(state, changed) {
   for (const name of NUMBERS) {
     const field = document.getElementById(name);
@@ -19,13 +19,16 @@ export function traffic(state, changed) {
     state.log = log.value;
     changed();
   };
+  // What a link sets is not folded away.
+  if (state.log !== "" || ["gateways", "workers"].some((name) => state[name] !== START[name])) document.getElementById("settings").open = true;
+  if (state.algorithms.some((name) => name !== "")) document.getElementById("compare").open = true;
   const streams = document.getElementById("streams");
-  const draw = () => streams.replaceChildren(...state.streams.map((stream, number) => fields(state, stream, number, draw, changed)));
+  const draw = () => streams.replaceChildren(...state.streams.map((stream, number) => source(state, stream, number, draw, changed)));
   document.getElementById("add").onclick = () => {
     if (state.streams.length === MOST) return;
     state.streams.push({...STREAM});
     draw();
-    streams.lastElementChild.querySelector("select").focus();
+    streams.lastElementChild.querySelector("input").focus();
     changed();
   };
   document.getElementById("algorithms").replaceChildren(...ALGORITHMS.map(([name, words]) => {
@@ -35,44 +38,52 @@ export function traffic(state, changed) {
       state.algorithms = ALGORITHMS.map(([own]) => own).filter((own) => chosen.has(own));
       changed();
     };
-    return element("label", {}, element("input", {type: "checkbox", checked: state.algorithms.includes(name), onchange: toggle}), ` ${words}`);
+    return element("label", {}, element("input", {type: "checkbox", checked: state.algorithms.includes(name), onchange: toggle}), words);
   }));
   draw();
 }
 
-function fields(state, stream, number, draw, changed) {
+function source(state, stream, number, draw, changed) {
   const set = (name, value) => {
     stream[name] = value;
     changed();
   };
-  const numeric = (name, words, least) => element("label", {}, words,
-    element("input", {type: "number", min: least, step: "any", value: stream[name], oninput: (event) => event.target.value !== "" && set(name, Number(event.target.value))}));
-  const choice = (name, words, list) => {
-    const select = element("select", {onchange: (event) => { set(name, event.target.value); if (name === "kind") { draw(); document.querySelectorAll("#streams select.kind")[number]?.focus(); } }});
-    select.className = name;
+  const numeric = (name, least, properties = {}) => element("input", {
+    ...properties, type: "number", min: least, step: "any", value: stream[name], oninput: (event) => event.target.value !== "" && set(name, Number(event.target.value)),
+  });
+  const choice = (name, list, properties = {}) => {
+    const select = element("select", {...properties, onchange: (event) => set(name, event.target.value)});
     options(select, list);
     select.value = stream[name];
-    return element("label", {}, words, select);
+    return select;
   };
-  const words = (name, label, make) => element("label", {className: "wide"}, label, make({value: stream[name], oninput: (event) => set(name, event.target.value)}));
-  const isBursts = stream.kind === "bursts";
+  const text = (name, kind, properties) => element(kind, {...properties, value: stream[name], oninput: (event) => set(name, event.target.value)});
+
+  const unit = element("span");
+  const gap = element("label", {}, numeric("every", 0, {"aria-label": "s between bursts"}), " s");
+  const kind = choice("kind", KINDS, {"aria-label": "Distribution over time"});
+  const adapt = () => {
+    unit.textContent = stream.kind === "bursts" ? " requests every" : " requests per second";
+    gap.hidden = stream.kind !== "bursts";
+  };
+  kind.addEventListener("change", adapt);
+  adapt();
+
   const remove = () => {
     state.streams.splice(number, 1);
     draw();
     document.getElementById("add").focus();
     changed();
   };
-  const parts = [
-    choice("kind", "Comes", KINDS),
-    numeric("rate", isBursts ? "at once" : "a second", 0),
-    ...(isBursts ? [numeric("every", "every … seconds", 0)] : []),
-    numeric("callers", "callers", 1),
-    numeric("takes", "takes ms", 0),
-    choice("method", "method", METHODS),
-    numeric("status", "answered", 100),
-    words("path", "Path ({n} is the caller's number)", (it) => element("input", {type: "text", ...it})),
-    words("headers", "Headers, one a line", (it) => element("textarea", {rows: 2, spellcheck: false, ...it})),
-  ];
-  return element("fieldset", {}, element("legend", {}, `Traffic ${number + 1}`), element("div", {className: "fields"}, ...parts),
-    element("p", {}, element("button", {type: "button", onclick: remove}, `Remove traffic ${number + 1}`)));
+  const more = element("details", {}, element("summary", {}, "More"), element("div", {className: "fields"},
+    element("label", {}, "Method", choice("method", METHODS)),
+    element("label", {}, "Response status", numeric("status", 100)),
+    element("label", {}, "Response time, ms", numeric("takes", 0)),
+    element("button", {type: "button", onclick: remove}, `Remove traffic ${number + 1}`),
+    element("label", {className: "wide"}, "Headers, one per line", text("headers", "textarea", {rows: 2, spellcheck: false})),
+    element("p", {className: "hint"}, "In the path and in headers, {n} is replaced by the number of the caller.")));
+  return element("fieldset", {}, element("legend", {}, `Traffic ${number + 1}`), element("div", {className: "line"},
+    element("label", {}, numeric("rate", 0), unit), gap, kind,
+    element("label", {}, "from ", numeric("callers", 1), " callers"),
+    element("label", {className: "path"}, "to", text("path", "input", {type: "text", "aria-label": "to path"})), more));
 }
