@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes an access log that nobody has: requests of many callers over a day, of whom a few come much more often than others.
+"""Writes a synthetic access log: requests of many callers over a day. A few callers make many more requests than
+others.
 
-The lines stand in the order in which the requests ended. In Envoy's own format, which has no room for accounts, those are
-added as column 14.
+The lines are in the order in which the requests ended. In Envoy's own format, which has no accounts, these are added as
+column 14.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def lines(count, callers, seconds, write, seed=1):
     apart = seconds * 1000 / count
     for number in range(count):
         end = BEGIN * 1000 + int(number * apart)
-        # The n-th caller comes about as often as the first one divided by n.
+        # The n-th caller makes about 1/n of the first one's requests.
         caller = int(callers ** chance.random())
         took = int(chance.expovariate(1 / 60)) + 1
         address = f"10.{caller >> 16 & 255}.{caller >> 8 & 255}.{caller & 255}"

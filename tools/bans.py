@@ -1,4 +1,5 @@
-"""Lets a million new addresses come, in the core and in front of a real Envoy: every earlier ban has to hold."""
+"""Sends requests of a million new addresses, without a host and through a real Envoy: every earlier ban must
+persist."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Builds the book with mdBook, beside the playground and a copy of the examples that its pages link to."""
+"""Builds the book with mdBook, with the playground and a copy of the linked examples."""
 
 import shutil
 
@@ -8,7 +8,7 @@ from console import ROOT, TARGET, relative, run, say
 
 VERSION = "0.5.2"
 BOOK = TARGET / "book"
-# What pages may link to outside of the book.
+# Files outside the book that its pages may link to.
 BESIDE = ["ARCHITECTURE.md", "CHANGELOG.md", "charts", "envoy", "watch"]
 
 

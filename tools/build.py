@@ -11,16 +11,16 @@ from exports import without_unneeded
 from optimize import optimize
 
 WASM = "wasm32-wasip1"
-# Of Cargo.toml.
+# From Cargo.toml.
 PROFILE = "module"
 
-# Numbers that the linker fills in take five bytes each unless it is told to shorten them: the module would be 28 KB larger.
+# By default, numbers that the linker fills in take five bytes each. Shortened, they save 28 KB.
 SHORT_NUMBERS = "-C link-arg=--compress-relocations"
 
 
 def without_paths():
-    """Has the compiler write `crates` for the folders of whoever builds, which stand in what a panic says: so the same
-    source makes the same module everywhere."""
+    """Makes the compiler replace the folders of crates by `crates` in panic messages, so that the same source builds
+    the same module on every machine."""
     packages = json.loads(output([needs.cargo(), "metadata", "--locked", "--format-version", "1"]) or '{"packages": []}')
     folders = {Path(it["manifest_path"]).parent.parent for it in packages["packages"] if it["source"]}
     return " ".join(f"--remap-path-prefix={folder}=crates" for folder in sorted(folders))
@@ -40,7 +40,7 @@ def build():
     part = size.MODULE.with_suffix(".part")
     part.write_bytes(optimized or needed.read_bytes())
     part.replace(size.MODULE)
-    # The budget is that of the module which is shipped.
+    # The budget applies to the shipped module.
     size.tell() if optimized is None else size.check()
 
 

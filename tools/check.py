@@ -1,4 +1,5 @@
-"""Runs the stages of `make test`, all stages, or those named on the command line; the last line reads `N passed, N failed`."""
+"""Runs the stages of `make test`, all stages, or those named on the command line. The last line reads `N passed, N
+failed`."""
 
 import os
 import shlex
@@ -12,7 +13,7 @@ from console import ROOT, die, relative, say
 from results import count
 from stages import ALONE, FIRST, GATE, NEED_MODULE, STAGES
 
-# How many stages run side by side: each command keeps one processor busy, and some of them two.
+# Number of concurrent stages: each command uses one processor, and some of them two.
 AT_ONCE = 2
 
 
@@ -23,7 +24,7 @@ class Result(NamedTuple):
 
 
 def run(step, tell):
-    """Runs one command, telling its output while it comes. How many of its tests passed and failed."""
+    """Runs one command and prints its output as it arrives. Returns the numbers of its passed and failed tests."""
     words = [str(word) for word in step.command]
     tell("\n$ " + shlex.join(relative(word) for word in words) + "\n")
     environment = {**os.environ, **{name: str(value) for name, value in step.variables.items()}}
@@ -39,7 +40,7 @@ def run(step, tell):
 
 
 def check(stage, steps, tell):
-    """Runs the commands of a stage; nothing in place of them is one failure."""
+    """Runs the commands of a stage. A missing stage is one failure."""
     began = time.monotonic()
     tell(f"\n=== {stage}\n")
     passed = failed = 0
@@ -53,7 +54,7 @@ def check(stage, steps, tell):
 
 
 def check_side_by_side(stages):
-    """Runs stages at once, and tells what each of them said when it has ended."""
+    """Runs stages concurrently, and prints the output of each at its end."""
     results = {}
 
     def quietly(stage, steps):
@@ -69,7 +70,7 @@ def check_side_by_side(stages):
 
 
 def prepare(stage):
-    """What a stage runs; nothing if a program that it needs cannot be had."""
+    """The commands of a stage. None if a required program is not available."""
     try:
         return list(STAGES[stage]())
     except SystemExit:
@@ -89,11 +90,11 @@ def chosen(names):
 
 
 def check_all(names):
-    """First what others need, then what may run at once, and at last, each alone, what measures."""
+    """First the stages that others need, then concurrent ones, and at last measurements, one at a time."""
     prepared = {stage: prepare(stage) for stage in names}
     results = check_side_by_side({stage: prepared.pop(stage) for stage in names if stage in FIRST})
     if "module" in results and results["module"].failed:
-        # Nothing is shown by a module of yesterday.
+        # Avoids results of an outdated module.
         prepared.update({stage: None for stage in prepared if stage in NEED_MODULE})
     beside = {stage: prepared.pop(stage) for stage in names if stage in prepared and stage not in ALONE}
     results |= check_side_by_side(beside) if beside else {}

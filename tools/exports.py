@@ -11,7 +11,7 @@ NEEDED = {
     "proxy_on_delete",
     "proxy_on_configure",
     "proxy_on_tick",
-    # Answers of Redis and of the configuration server.
+    # Responses of Redis and of the configuration server.
     "proxy_on_http_call_response",
     "proxy_on_request_headers",
     "proxy_on_response_headers",
@@ -22,7 +22,7 @@ EXPORT_SECTION = 7
 
 
 def without_unneeded(module):
-    """The module without these exports, and with everything else as it was."""
+    """The module without these exports, otherwise unchanged."""
     parts, at = [module[:HEADER]], HEADER
     while at < len(module):
         size, start = number(module, at + 1)
@@ -49,7 +49,7 @@ def exports(section):
 
 
 def number(data, at):
-    """A number in LEB128, and where it ends."""
+    """A number in LEB128, and its end."""
     value = shift = 0
     while True:
         byte = data[at]

@@ -1,5 +1,5 @@
-"""Starts two gateways, a configuration centre and one Redis or many, by envoy/fleet.yaml or a file of envoy/redis/; Ctrl-C
-stops them all."""
+"""Starts two gateways, a configuration server and one or several Redis, with envoy/fleet.yaml or a file of
+envoy/redis/. Ctrl-C stops them all."""
 
 import os
 import re
@@ -20,13 +20,14 @@ from console import ROOT, die, relative, say
 from redis_node import FOLDER
 
 CENTRE = 18080
-# How Redis may be set up. A new way is a module and a line here.
+# The setups of Redis. A new setup is a module and a line here.
 WAYS = {"one": redis_one, "cluster": redis_cluster, "shards": redis_shards, "sentinel": redis_sentinel}
-# The ports of a gateway, for its operators and of its admin interface; those of the first stand in the file.
+# The ports of a gateway: for its clients, for its operators, and of its admin interface. Those of
+# the first gateway are in the file.
 GATEWAYS = {"first": (10000, 10002, 9901), "second": (10010, 10012, 9911)}
-# What operators bear: another one at each start.
+# The operators' token, a new one at each start.
 TOKEN = secrets.token_hex(16)
-# Where a gateway's own proxy of Redis listens, if it has one.
+# The socket of a gateway's Redis proxy, if it has one.
 SOCKET = "target/redis.sock"
 RULES = FOLDER / "centre/rules.yaml"
 
@@ -38,11 +39,11 @@ def start_centre():
 
 
 def start_gateway(binary, name, way, password):
-    """The same file on every machine; on one machine each gateway needs ports and a socket of its own."""
+    """The file is the same on every machine. On one machine each gateway needs separate ports and a separate socket."""
     config = (ROOT / way.CONFIG).read_text().replace(SOCKET, relative(socket(name)))
     for port, own in zip(GATEWAYS["first"], GATEWAYS[name]):
         config = config.replace(f"port_value: {port} ", f"port_value: {own} ")
-    # Tests on a busy machine need longer than the files allow.
+    # Tests on a busy machine need longer timeouts than in the files.
     if timeout := os.environ.get("REDIS_TIMEOUT"):
         config = re.sub(r"timeout: \d+ms(?= +# the longest that a request waits for Redis)", f"timeout: {timeout}", config)
     path = FOLDER / f"{name}.yaml"
@@ -56,20 +57,20 @@ def socket(name):
 
 
 def serve(processes, way, password):
-    """Until all gateways are ready; then tells what to try, and waits until one of them ends."""
+    """Waits until all gateways are ready, prints commands to try, and waits until a gateway ends."""
     while not (way.is_ready(password) and all(is_ready(name, way.KEYS) for name in GATEWAYS)):
         watch(processes, processes)
         time.sleep(0.1)
     say(told(way, processes))
     while True:
-        # Whoever ends Redis wants to see what the gateways do about it.
+        # Redis may end, so that users can observe the gateways.
         watch(processes, GATEWAYS)
         time.sleep(0.2)
 
 
 def is_ready(name, keys):
-    """Whether a gateway serves, each of its workers goes by the centre's rules, as its main thread does, and its proxy of
-    Redis reaches these keys."""
+    """Returns True if a gateway serves requests, all its workers and its main thread apply the remote rules, and its
+    proxy reaches Redis with these keys."""
     *_, admin = GATEWAYS[name]
     workers = local.stat(admin, "envoy_server_concurrency") if local.ready(admin) else None
     if workers is None or local.stat(admin, "diana_remote_in_force") != workers + 1:
@@ -84,7 +85,7 @@ def watch(processes, names):
 
 
 def told(way, processes):
-    """What to try."""
+    """The commands to try."""
     return f"""
 Two gateways are ready at http://127.0.0.1:10000 and http://127.0.0.1:10010 (admin: 9901 and 9911). They count together
 {way.WHERE}, by the rules that http://127.0.0.1:{CENTRE}/rules.yaml serves. In another terminal, try:
@@ -111,7 +112,7 @@ Each line of the log below begins with the gateway that it comes from. Ctrl-C st
 
 
 def operators(way):
-    """What operators may try."""
+    """The commands for operators."""
     if way is not redis_one:
         return ""
     return f"""Lift through the one gateway what was used through both (this token is good until they stop):

@@ -1,4 +1,4 @@
-"""Runs the fuzz targets under tests/fuzz for a while each: with libFuzzer, on stable Rust."""
+"""Runs the fuzz targets under tests/fuzz for a while each, with libFuzzer and stable Rust."""
 
 import argparse
 import os
@@ -14,7 +14,7 @@ from console import CARGO_TARGET, ROOT, die, output, relative, run, say
 FOLDER = ROOT / "tests/fuzz"
 BUILD = CARGO_TARGET / "fuzz"
 
-# What libFuzzer wants to see of a program: which branches it takes, and what it compares.
+# The instrumentation for libFuzzer: branches and comparisons.
 COVERAGE = [
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -23,7 +23,7 @@ COVERAGE = [
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
 ]
 
-# No input may take longer, nor all of them together more memory.
+# Limits: the time of an input, and the memory of all together.
 LIMITS = ["-timeout=10", "-rss_limit_mb=1024", "-max_len=4096"]
 
 
@@ -32,7 +32,7 @@ def targets():
 
 
 def build():
-    """Builds the program that holds all targets."""
+    """Builds the program with all targets."""
     needs.cargo()
     needs.program("c++")
     needs.program("redis-server")
@@ -47,8 +47,8 @@ def build():
 
 
 def fuzz(program, target, seconds, corpus, replay=None, seed=0):
-    """Runs one target, which keeps what it finds interesting in `corpus`, or replays an input. Whether it held. With a
-    seed other than 0 it tries the same inputs in the same order each time."""
+    """Runs one target, which stores interesting inputs in `corpus`, or replays an input. Returns True if it passed.
+    With a seed other than 0 it tries the same inputs in the same order each time."""
     known = [FOLDER / kind / target for kind in ("seeds", "regressions")]
     corpus.mkdir(parents=True, exist_ok=True)
     findings = BUILD / "findings" / target
@@ -62,7 +62,7 @@ def fuzz(program, target, seconds, corpus, replay=None, seed=0):
         try:
             held = process.wait() == 0
         finally:
-            # With the Redis that some targets start, even if they crash.
+            # Together with the Redis that some targets start, even after a crash.
             try:
                 os.killpg(process.pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -96,7 +96,7 @@ def main():
         for target in chosen:
             corpus = (Path(fresh) if arguments.anew else BUILD) / "corpus" / target
             failed += not fuzz(program, target, arguments.seconds, corpus, replay, seed=int(arguments.anew))
-    # As Rust's tests report, for `make test` to count.
+    # In the format of Rust's tests, which `make test` counts.
     say(f"test result: {'FAILED' if failed else 'ok'}. {len(chosen) - failed} passed; {failed} failed")
     sys.exit(1 if failed else 0)
 

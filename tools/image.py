@@ -1,6 +1,6 @@
 """Writes target/image, an OCI layout with the module in both forms that Istio and Envoy Gateway fetch, and its SBOM.
 
-All of it depends on the module, the version and the lock file alone: whoever builds the same sees the same digests.
+The digests depend only on the module, the version and the lock file, so builds are reproducible.
 """
 
 import gzip
@@ -21,7 +21,8 @@ from size import MODULE
 
 IMAGE = TARGET / "image"
 SBOM = TARGET / "diana.cdx.json"
-# The only file of the image, as the wasm image specification of Istio's and Envoy Gateway's fetchers names it.
+# The only file of the image. The wasm image specification of Istio and Envoy Gateway requires its
+# name.
 PLUGIN = "plugin.wasm"
 
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
@@ -29,7 +30,7 @@ CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 WASM_CONFIG = "application/vnd.module.wasm.config.v1+json"
 WASM_LAYER = "application/vnd.module.wasm.content.layer.v1+wasm"
-# At most so many bytes stand in one block of deflate that is not compressed.
+# Maximum number of bytes in an uncompressed block of deflate.
 BLOCK = 65535
 
 
@@ -55,7 +56,7 @@ def labels():
 
 
 def tarred(files):
-    """An archive of files by their names, of nobody and of no time."""
+    """An archive of files by name, without owners and times."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, data in sorted(files.items()):
@@ -66,7 +67,7 @@ def tarred(files):
 
 
 def zipped(data):
-    """As gzip, but stored: what compression makes of it depends on the version of zlib."""
+    """In gzip format without compression, since compressed bytes depend on the version of zlib."""
     blocks = [data[at : at + BLOCK] for at in range(0, len(data), BLOCK)]
     out = bytearray(b"\x1f\x8b\x08" + b"\0" * 6 + b"\xff")
     for at, block in enumerate(blocks):
@@ -75,7 +76,7 @@ def zipped(data):
 
 
 class Layout:
-    """A folder that becomes an OCI layout."""
+    """A folder in the form of an OCI layout."""
 
     def __init__(self, folder):
         self.folder, self.manifests = folder, []
@@ -83,7 +84,7 @@ class Layout:
         (folder / "blobs/sha256").mkdir(parents=True)
 
     def blob(self, kind, data):
-        """Keeps the bytes, and tells what a manifest says of them."""
+        """Stores the bytes, and returns their descriptor for a manifest."""
         name = digest(data)
         (self.folder / "blobs" / name.replace(":", "/")).write_bytes(data)
         return {"mediaType": kind, "digest": name, "size": len(data)}
@@ -102,7 +103,7 @@ class Layout:
 
 
 def write(folder, module):
-    """Writes the layout; the digests of the image and of the artifact."""
+    """Writes the layout. Returns the digests of the image and of the artifact."""
     layout, tar = Layout(folder), tarred({PLUGIN: module})
     root = {"type": "layers", "diff_ids": [digest(tar)]}
     config = {"architecture": "wasm", "os": "wasip1", "config": {"Labels": labels()}, "rootfs": root}
@@ -112,7 +113,7 @@ def write(folder, module):
         [layout.blob(LAYER, zipped(tar))],
         {"module.wasm.image/variant": "compat"},
     )
-    # Exactly two layers make an artifact; the first says what runs the second.
+    # An artifact has exactly two layers. The first names the runtime of the second.
     about = layout.blob(WASM_CONFIG, encoded({"name": "diana", "type": "envoy_proxy", "abiVersions": ["v0_2_1"]}))
     artifact = layout.manifest(version() + "-artifact", about, [about, layout.blob(WASM_LAYER, module)], {})
     layout.close()
@@ -120,7 +121,7 @@ def write(folder, module):
 
 
 def unpacked(folder, tag):
-    """The module in a layout, as the fetchers take it out of the image or the artifact with this tag."""
+    """The module in a layout, extracted like the fetchers do from the image or the artifact with this tag."""
     index = json.loads((folder / "index.json").read_bytes())
 
     def blob(entry):

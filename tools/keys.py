@@ -1,4 +1,4 @@
-"""Writes docs/reference/keys.md, which has every key of a document, from envoy/limits.schema.json, which is made of the registries."""
+"""Writes docs/reference/keys.md, with every key of a document, from envoy/limits.schema.json."""
 
 import json
 
@@ -16,7 +16,7 @@ DEFINITION = "#/definitions/"
 
 
 def kinds(schema):
-    """What a value may be: links to mappings, values that are listed, or types."""
+    """The possible values: links to mappings, listed values, or types."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(DEFINITION)
         return [f"[`{name}`](#{name})"]
@@ -43,14 +43,14 @@ def row(name, schema, required):
     told = schema.get("description", "")
     needed = "required" if name in required and "required" not in told else ""
     cells = [f"`{name}`", ", ".join(kinds(schema)), "; ".join(filter(None, [told, needed]))]
-    # A bar would end the cell, and what stands in angles would be taken for HTML.
+    # A bar would end the cell, and angle brackets would be HTML.
     return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
 
 
 def page():
     definitions = json.loads(SCHEMA.read_text())["definitions"]
     parts = [HEAD]
-    # What everything else stands in comes first.
+    # The document itself comes first.
     for name in sorted(definitions, key=lambda it: (it != "document", it != "entry", it != "rule", it)):
         properties = definitions[name].get("properties", {})
         if properties:

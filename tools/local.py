@@ -1,4 +1,4 @@
-"""Servers on this machine: Envoys, and the ports that they need."""
+"""Local servers: Envoys, and their ports."""
 
 import functools
 import http.server
@@ -9,12 +9,13 @@ import urllib.request
 
 from console import ROOT, die
 
-# Otherwise Envoy's timers go by the kernel's tick, and held requests leave some milliseconds late.
+# Otherwise Envoy's timers depend on the kernel's tick, and held requests leave some milliseconds
+# late.
 ENVIRONMENT = {"EVENT_PRECISE_TIMER": "1"}
 
 
 def envoy(binary, config, environment, name=""):
-    """Starts Envoy; `name` stands in front of each line of its log."""
+    """Starts Envoy. `name` precedes each line of its log."""
     return subprocess.Popen(
         [
             binary, "-c", config, "--disable-hot-restart",
@@ -27,14 +28,14 @@ def envoy(binary, config, environment, name=""):
 
 
 class Silent(http.server.SimpleHTTPRequestHandler):
-    """A plain file server that keeps silent: it is asked all the time."""
+    """A plain file server without a log, since it is polled continuously."""
 
     def log_message(self, *_):
         pass
 
 
 def serve(port, handler):
-    """Has a server answer on a port of loopback, as long as this program runs."""
+    """Runs a server on a port of loopback, as long as this program runs."""
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
 
@@ -55,7 +56,7 @@ def free(port, config):
 
 
 def ready(admin):
-    """Whether the Envoy with this admin port serves."""
+    """Returns True if the Envoy with this admin port serves requests."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{admin}/ready", timeout=1) as answer:
             return answer.status == 200
@@ -64,7 +65,7 @@ def ready(admin):
 
 
 def stat(admin, name):
-    """A number that the Envoy with this admin port tells Prometheus, of whatever labels; nothing while it tells none."""
+    """The sum of a metric over all labels, for the Envoy with this admin port. None if the metric does not exist."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{admin}/stats/prometheus", timeout=1) as answer:
             lines = answer.read().decode().splitlines()

@@ -1,4 +1,4 @@
-"""Breaks the core with cargo-mutants, one change at a time, and sees whether its tests find out."""
+"""Changes the code with cargo-mutants, one change at a time, and checks that its tests fail."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from console import CARGO_TARGET, ROOT, run
 
 VERSION = "27.1.0"
 
-# The adapter is judged by the suites on the finished module and on real Envoys.
+# The adapter is tested by the suites for the finished module and real Envoys.
 ROOMS = ["policy", "algorithm", "request", "store", "redis", "limiter", "config", "worker"]
 ALL = [f"src/{room}/**" for room in ROOMS]
 

@@ -1,4 +1,4 @@
-"""Makes sure that a program is there: installs it where that is possible, else says what to do."""
+"""Ensures that a program is available: installs it if possible, otherwise prints how to install it."""
 
 import os
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from console import ROOT, TARGET, die, output, relative, run, say
 
-# Programs that Debian and Ubuntu carry, and the package that holds each.
+# Programs in Debian and Ubuntu, with their packages.
 DEBIAN = {
     "c++": "g++",
     "callgrind_control": "valgrind",
@@ -31,14 +31,14 @@ DEBIAN = {
 
 
 def program(name):
-    """The path of a program, installed from its Debian package if need be."""
+    """The path of a program, installed from its Debian package if necessary."""
     if not shutil.which(name):
         debian(DEBIAN[name], f"`{name}` is missing")
     return shutil.which(name) or die(f"`{name}` is still missing after its package was installed")
 
 
 def debian(package, why):
-    """Installs a Debian package when we may, else says which one is wanted."""
+    """Installs a Debian package if permitted, otherwise names the missing one."""
     remedy = f"install it: apt-get install {package}"
     if os.geteuid() != 0 or not shutil.which("apt-get"):
         die(f"{why}; {remedy}")
@@ -54,7 +54,7 @@ def cargo():
 
 
 def rust_target(name):
-    """Makes sure that Rust can compile for the target `name`."""
+    """Ensures that Rust can compile for the target `name`."""
     cargo()
     if (Path(output(["rustc", "--print", "sysroot"])) / "lib/rustlib" / name / "lib").is_dir():
         return
@@ -64,7 +64,7 @@ def rust_target(name):
 
 
 def rust_component(name, command):
-    """Makes sure that a part of the Rust toolchain, such as clippy, is there."""
+    """Ensures that a component of the Rust toolchain, such as clippy, is installed."""
     if output(["cargo", command, "--version"]):
         return
     if not shutil.which("rustup"):
@@ -73,15 +73,15 @@ def rust_component(name, command):
 
 
 def cargo_tool(crate, binary, version, features=None):
-    """A program from crates.io, built once into target/tools; with `features` those in place of its default ones."""
+    """A program from crates.io, built once into target/tools. `features` replace its default ones."""
     path = TARGET / "tools/bin" / binary
-    # Not every program tells its version when it is asked.
+    # Not every program has an option for its version.
     built = output([cargo(), "install", "--list", "--root", TARGET / "tools"]).splitlines()
     if f"{crate} v{version}:" not in built or not path.is_file():
         say(f"building {crate} {version} into {relative(TARGET / 'tools')}, once")
-        # Without --locked: the lock file that crates publish often holds yanked versions.
+        # Without --locked: published lock files often contain yanked versions.
         chosen = [] if features is None else ["--no-default-features", "--features", ",".join(features)]
-        # A tool runs for seconds, and would be optimized for minutes.
+        # A tool runs for seconds, but optimizing it takes minutes.
         quickly = {**os.environ, "CARGO_PROFILE_DEV_DEBUG": "0"}
         words = [cargo(), "install", crate, "--version", version, *chosen, "--root", TARGET / "tools", "--force", "--debug"]
         run(words, env=quickly)
@@ -94,7 +94,7 @@ def locked(crate):
 
 
 def virtual_env(name, packages):
-    """A Python environment under target/ that holds the packages, made once."""
+    """A Python environment under target/ with these packages, created once."""
     folder = TARGET / name
     done, wanted = folder / "packages.txt", "\n".join(packages) + "\n"
     if not (done.is_file() and done.read_text() == wanted):
@@ -112,7 +112,7 @@ QUIETLY = ["--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
 
 
 def npm_package(name, version):
-    """The folder of a package from npm, installed once below target/."""
+    """The folder of an npm package, installed once under target/."""
     folder = TARGET / f"npm/{name}-{version}"
     package = folder / "node_modules" / name
     if not (folder / "done").is_file():
@@ -125,7 +125,7 @@ def npm_package(name, version):
 
 
 def npm_project(source, folder):
-    """Installs into a folder what a project's own list of packages says, once for each list."""
+    """Installs a project's own list of packages into a folder, once for each list."""
     lock = (source / "package-lock.json").read_text()
     done = folder / "done"
     if done.is_file() and done.read_text() == lock:

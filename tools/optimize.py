@@ -1,4 +1,4 @@
-"""Makes the linked module smaller by a tenth, with wasm-opt of the npm package `binaryen`."""
+"""Reduces the linked module by a tenth, with wasm-opt of the npm package `binaryen`."""
 
 import hashlib
 import shutil
@@ -9,7 +9,7 @@ from console import TARGET, say
 
 VERSION = "132.0.0"
 
-# What rustc compiles to by default. No more than that: the V8 of an Envoy need not know the rest.
+# The default features of rustc, and no others, so that the V8 of any Envoy supports them.
 FEATURES = [
     "bulk-memory",
     "bulk-memory-opt",
@@ -28,7 +28,7 @@ KEPT = TARGET / "optimized"
 
 
 def optimize(linked):
-    """The module that is to be shipped, made from the linked one; nothing if wasm-opt cannot be had."""
+    """The module to ship, made from the linked one. None if wasm-opt is not available."""
     options = [*OPTIONS, *(f"--enable-{feature}" for feature in FEATURES)]
     made_of = hashlib.sha256(linked.read_bytes() + " ".join([VERSION, *options]).encode()).hexdigest()
     made = KEPT / f"{made_of}.wasm"
@@ -38,7 +38,7 @@ def optimize(linked):
         say("`npm` is missing, so the module stays as it was linked, larger by a tenth; install Node.js to have wasm-opt")
         return None
     program = needs.npm_package("binaryen", VERSION) / "bin/wasm-opt"
-    # Those of earlier builds would only gather.
+    # Removes files of earlier builds.
     shutil.rmtree(KEPT, ignore_errors=True)
     KEPT.mkdir(parents=True)
     say("optimizing the module with wasm-opt, which takes some seconds")

@@ -51,7 +51,7 @@ def presets():
 
 
 def page():
-    """The page with its style and script inside."""
+    """The page with its style and script included."""
     needs.npm_project(SOURCE, WORK)
     for file in SOURCE.iterdir():
         shutil.copy(file, WORK)

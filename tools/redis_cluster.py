@@ -6,15 +6,15 @@ import redis_node
 
 CONFIG = "envoy/redis/cluster.yaml"
 PORTS = list(range(17001, 17007))
-# What gateways ask of when they are to be ready.
+# The keys that gateways must reach before they are ready.
 KEYS = ["diana:{2:fleet}:ready"]
 WHERE = "in the Redis Cluster at 127.0.0.1:17001 … 17006"
 
 SETTINGS = [
     "cluster-enabled yes",
-    # A replica takes over some two of these after its primary has gone.
+    # A replica takes over after about two of these.
     "cluster-node-timeout 2000",
-    # Meanwhile the others serve what they have.
+    # The other nodes serve their keys in the meantime.
     "cluster-require-full-coverage no",
 ]
 
@@ -29,7 +29,7 @@ def start(processes, password):
 
 
 def is_ready(password):
-    """Whether all nodes know where the keys are, and each replica has a copy of them."""
+    """Returns True if all nodes know the location of the keys, and each replica has a copy of them."""
     states = [redis_node.ask(port, password, "CLUSTER", "INFO") for port in PORTS]
     copies = [redis_node.ask(port, password, "INFO", "replication") for port in PORTS]
     up = sum("master_link_status:up" in copy for copy in copies)

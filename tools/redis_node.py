@@ -1,4 +1,4 @@
-"""Redis servers on this machine, with the users of envoy/redis/users.conf and one who may do everything."""
+"""Local Redis servers, with the users of envoy/redis/users.conf and an administrator."""
 
 import os
 import re
@@ -15,14 +15,14 @@ ADMIN = "admin"
 
 
 def keep(password):
-    """Writes the password to where commands in a terminal find it, and nobody else."""
+    """Writes the password to a file for commands in a terminal, unreadable for other users."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     PASSWORD.touch(0o600)
     PASSWORD.write_text(password)
 
 
 def start(port, password, *lines):
-    """Starts a Redis that keeps nothing when it ends, with these lines in its configuration."""
+    """Starts a Redis without persistence, with these lines in its configuration."""
     users = (ROOT / USERS).read_text().replace(">PASSWORD", f">{password}")
     return spawn(
         port, [],
@@ -38,7 +38,8 @@ def start(port, password, *lines):
 
 
 def spawn(port, words, *lines):
-    """Starts redis-server in a folder of its own, with a configuration that others cannot read: it has passwords."""
+    """Starts redis-server in a separate folder. Its configuration is unreadable for other users, since it contains
+    passwords."""
     folder = FOLDER / str(port)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -50,12 +51,12 @@ def spawn(port, words, *lines):
 
 
 def ask(port, password, *words):
-    """What a node answers to a command."""
+    """A node's reply to a command."""
     return cli(["-p", port, "--user", ADMIN, "--no-auth-warning", *words], {"REDISCLI_AUTH": password})
 
 
 def ask_gateway(socket, *words):
-    """What Redis answers through a gateway, which has logged in itself."""
+    """A reply of Redis through a gateway, which authenticates itself."""
     return cli(["-s", socket, *words], {})
 
 
@@ -65,6 +66,6 @@ def cli(words, environment):
 
 
 def admin(port):
-    """A command to put in front of what a node is to do, in a terminal at the project's root."""
+    """The command prefix for a node, in a terminal at the project's root."""
     password = PASSWORD.relative_to(ROOT)
     return f"REDISCLI_AUTH=$(cat {password}) redis-cli --user {ADMIN} --no-auth-warning -p {port}"

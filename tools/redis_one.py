@@ -4,13 +4,13 @@ import redis_node
 
 CONFIG = "envoy/fleet.yaml"
 PORTS = [16379]
-# Gateways log in by themselves.
+# Gateways authenticate themselves.
 KEYS = []
 WHERE = "in the Redis at 127.0.0.1:16379"
 
 
 def start(processes, password):
-    # It wants the password of whoever has no name.
+    # The default user needs the password, too.
     processes["Redis"] = redis_node.spawn(PORTS[0], [], f"requirepass {password}", 'save ""')
 
 

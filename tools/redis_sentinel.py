@@ -1,4 +1,4 @@
-"""Three Redis nodes and three sentinels that name another primary when the old one fails, for `make fleet`."""
+"""Three Redis nodes and three sentinels that promote another primary when the old one fails, for `make fleet`."""
 
 import redis_node
 
@@ -6,12 +6,12 @@ CONFIG = "envoy/redis/sentinel.yaml"
 NODES = [17001, 17002, 17003]
 SENTINELS = [27001, 27002, 27003]
 PORTS = NODES + SENTINELS
-# What gateways ask of when they are to be ready.
+# The keys that gateways must reach before they are ready.
 KEYS = ["diana:{2:fleet}:ready"]
 WHERE = "in the primary among 127.0.0.1:17001 … 17003"
 
 
-# As long as gateways still ask the old primary, it is not to count beside the new one.
+# As long as gateways still use the old primary, it must not count in parallel with the new one.
 SETTINGS = ["min-replicas-to-write 1"]
 
 
@@ -36,7 +36,7 @@ def start_sentinel(port, password):
 
 
 def is_ready(password):
-    """Whether the primary has both replicas, and the sentinels would agree on another one."""
+    """Returns True if the primary has both replicas, and the sentinels would agree on another one."""
     replicas = redis_node.ask(NODES[0], password, "INFO", "replication").count("state=online")
     agree = [redis_node.ask(port, password, "SENTINEL", "CKQUORUM", "main") for port in SENTINELS]
     return replicas == len(NODES) - 1 and all(answer.startswith("OK 3") for answer in agree)

@@ -1,10 +1,10 @@
-"""Two Redis that know nothing of each other, for `make fleet`."""
+"""Two independent Redis servers, for `make fleet`."""
 
 import redis_node
 
 CONFIG = "envoy/redis/shards.yaml"
 PORTS = [17001, 17002]
-# What gateways ask of when they are to be ready: one for each shard.
+# The keys that gateways must reach before they are ready, one for each shard.
 KEYS = ["diana:{2:fleet:0:0}:ready", "diana:{2:fleet:1:0}:ready"]
 WHERE = "in two shards at 127.0.0.1:17001 and 17002"
 

@@ -1,5 +1,5 @@
-"""Lays what a release consists of into target/dist: the module, the image, the chart, the bill of materials, what has changed, and
-checksums. All of it is the same for the same module."""
+"""Writes the parts of a release into target/dist: the module, the image, the chart, the bill of materials, the changes,
+and checksums. They only depend on the module."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ RELEASE = TARGET / "dist"
 
 
 def changes(version):
-    """What CHANGELOG.md says of a version."""
+    """The section of a version in CHANGELOG.md."""
     text = (ROOT / "CHANGELOG.md").read_text()
     found = re.search(rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S)
     return found[1].strip() + "\n" if found else die(f"CHANGELOG.md has no section of {version}")

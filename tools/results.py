@@ -1,8 +1,8 @@
-"""What the output of a command tells about its tests."""
+"""Counts tests in the output of a command."""
 
 import re
 
-# How the test runners of cargo, wasm-bindgen, Python's unittest and Node.js report.
+# The result lines of cargo, wasm-bindgen, Python's unittest and Node.js.
 RUST = re.compile(r"^test result: .*?(\d+) passed; (\d+) failed", re.MULTILINE)
 PYTHON = re.compile(r"^Ran (\d+) tests? in", re.MULTILINE)
 PYTHON_FAILED = re.compile(r"(?:failures|errors)=(\d+)")
@@ -10,8 +10,8 @@ NODE = re.compile(r"^# (pass|fail|cancelled) (\d+)$", re.MULTILINE)
 
 
 def count(text, succeeded, has_tests):
-    """How many tests passed and failed. A command without tests counts as one; one that should have run some and ran
-    none has failed, as has one that ended badly."""
+    """The numbers of passed and failed tests. A command without tests counts as one. It has failed if it should have
+    run tests and ran none, or ended with an error."""
     if not has_tests:
         return (1, 0) if succeeded else (0, 1)
     passed = failed = 0

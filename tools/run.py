@@ -1,4 +1,4 @@
-"""Starts Envoy in the foreground with a configuration that takes the ports of envoy/envoy.yaml; Ctrl-C stops it."""
+"""Starts Envoy in the foreground with a configuration that has the ports of envoy/envoy.yaml. Ctrl-C stops it."""
 
 import os
 import secrets
@@ -12,7 +12,7 @@ from console import die, say
 
 CONFIG = "envoy/envoy.yaml"
 GATEWAY, UPSTREAM, OPERATOR, ADMIN = 10000, 10001, 10002, 9901
-# Another one at each start.
+# A new one at each start.
 TOKEN = secrets.token_hex(16)
 
 READY = f"""
@@ -52,7 +52,7 @@ def main():
             say(READY + (TRY if config == CONFIG else ""))
         code = process.wait()
     except KeyboardInterrupt:
-        # The terminal has sent the signal to Envoy too.
+        # The terminal has sent the signal to Envoy, too.
         code = process.wait()
     finally:
         process.kill()

@@ -1,4 +1,4 @@
-"""What is in the module, as CycloneDX: the crates of the lock file that it is linked from, with their checksums."""
+"""The contents of the module in CycloneDX: its crates from the lock file with their checksums."""
 
 import hashlib
 import json
@@ -12,13 +12,13 @@ TREE = ["tree", "--locked", "--package", "diana", "--target", "wasm32-wasip1", "
 
 
 def linked():
-    """Names, versions and licenses of the crates that the module is linked from, our own included."""
+    """Names, versions and licenses of the crates in the module, including our own."""
     lines = output([needs.cargo(), *TREE, "--format", "{p}|{l}"]).splitlines()
     if not lines:
         die("`cargo tree` says nothing; is Cargo.lock up to date?")
     found = set()
     for line in lines:
-        # A line of our own crates ends in where it lies, and one that was told before in (*).
+        # A line of our own crates ends with their path, and a repeated one with (*).
         package, _, license = line.replace(" (*)", "").partition("|")
         name, number = package.split()[:2]
         found.add((name, number.removeprefix("v"), license))
@@ -36,7 +36,7 @@ def component(name, version, license, checksums):
 
 
 def of(module, version):
-    """The bill of materials of these bytes; the same bytes have the same one."""
+    """The bill of materials of these bytes, reproducible."""
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     checksums = {(it["name"], it["version"]): it["checksum"] for it in lock if "checksum" in it}
     sha256 = hashlib.sha256(module).hexdigest()

@@ -1,4 +1,4 @@
-"""Prints the size of the finished module and fails if it is over its budget."""
+"""Prints the size of the finished module and fails if it exceeds its budget."""
 
 from console import TARGET, die, relative, say
 

@@ -1,4 +1,4 @@
-"""Runs the laws with fresh seeds, and the fuzz targets, until the time is over; whatever fails names its seed above."""
+"""Runs the laws with fresh seeds, and the fuzz targets, for a given time. Each failure prints its seed."""
 
 import os
 import subprocess

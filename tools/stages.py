@@ -1,4 +1,4 @@
-"""The stages of `make test` and `make test-all`. Each installs what it needs, and yields its steps."""
+"""The stages of `make test` and `make test-all`. Each installs its requirements, and yields its steps."""
 
 import sys
 from typing import NamedTuple
@@ -14,11 +14,11 @@ TEST = ["cargo", "test"]
 
 
 class Step(NamedTuple):
-    """A command, with the environment variables it needs."""
+    """A command with its environment variables."""
 
     command: list
     variables: dict = {}
-    # Whether it has failed if it runs no test.
+    # Whether it fails without a test.
     has_tests: bool = False
 
 
@@ -31,7 +31,7 @@ def tests(*words, **variables):
 
 
 def test_programs():
-    """All tests at once, so that stages that run side by side do not wait for each other's compiler."""
+    """Builds all tests together, so that concurrent stages do not wait for each other's compiler."""
     needs.cargo()
     yield step(*TEST, "--no-run", *(word for name in COMPILED for word in ("--test", name)))
 
@@ -43,12 +43,12 @@ def lint():
     yield step("cargo", "fmt", "--check")
     yield step("cargo", "fmt", "--check", "--manifest-path", "tests/fuzz/Cargo.toml")
     yield step("cargo", "clippy", "--workspace", "--all-targets", *DENY)
-    # The adapter on the target that is shipped.
+    # The adapter for the shipped target.
     yield step("cargo", "clippy", "--package", "diana", "--target", "wasm32-wasip1", *DENY)
 
 
 def rustdoc():
-    """What only nightly runs check: documentation of items, and the code of the playground's target."""
+    """Checks of nightly runs only: documentation of items, and the code for the playground's target."""
     needs.rust_component("clippy", "clippy")
     needs.rust_target("wasm32-unknown-unknown")
     yield step("cargo", "clippy", "--test", "wasm", "--target", "wasm32-unknown-unknown", *DENY)
@@ -62,13 +62,13 @@ def native():
 
 
 def command():
-    """The command `diana`, as it is run."""
+    """The command `diana`, run as a process."""
     needs.cargo()
     yield tests(*TEST, "--test", "cli")
 
 
 def wasm():
-    """The laws again with 32-bit pointers and no clock, in node."""
+    """The laws with 32-bit pointers and without a clock, in Node.js."""
     needs.program("node")
     needs.rust_target("wasm32-unknown-unknown")
     runner = needs.cargo_tool("wasm-bindgen-cli", "wasm-bindgen-test-runner", needs.locked("wasm-bindgen"))
@@ -77,24 +77,24 @@ def wasm():
 
 
 def redis():
-    """The script that counts for the fleet, in a real Redis."""
+    """The script in a real Redis."""
     needs.program("redis-server")
     yield tests(*TEST, "--test", "redis", "--", "--skip", SPEED)
 
 
 def sim():
-    """Fleets of the finished module and of native workers on one clock, with a real Redis."""
+    """Fleets of the finished module and of native workers in simulated time, with a real Redis."""
     needs.program("redis-server")
     yield tests(*TEST, "--test", "sim")
 
 
 def fuzz():
-    """Each fuzz target for some seconds, from its seeds on."""
+    """Each fuzz target for some seconds, beginning with its seeds."""
     yield tests(sys.executable, "tools/fuzz.py", "--anew", "--seconds", "3")
 
 
 def module():
-    # Without it the module would be another one than is shipped.
+    # Without it the module would differ from the shipped one.
     needs.program("node")
     needs.program("npm")
     yield step(sys.executable, "tools/build.py")
@@ -106,26 +106,26 @@ def abi():
 
 
 def validated(binary):
-    """Has Envoy check the examples."""
+    """Validates the examples with Envoy."""
     examples = ("envoy.yaml", "cors.yaml", "fleet.yaml", "hot.yaml", *(f"redis/{way}.yaml" for way in ("cluster", "shards", "sentinel")), "llm/sse.yaml")
     for example in examples:
         command = [binary, "--mode", "validate", "-c", f"envoy/{example}", "-l", "error"]
-        # Envoy connects to nothing here, so any password will do.
+        # Envoy connects to no server here, so any password works.
         yield step(*command, DIANA_REDIS_PASSWORD="any")
 
 
 def real_envoy():
-    """The capabilities on a real Envoy, each once, without load and without deadlines."""
+    """Each capability once in a real Envoy, without load and without deadlines."""
     needs.program("openssl")
     needs.program("redis-server")
     binary = envoy.path(envoy.NEWEST)
     yield from validated(binary)
-    # Each of them waits for clocks and for other processes most of the time.
+    # Each of them waits for clocks and other processes most of the time.
     yield tests(*TEST, "--test", "envoy", "--", "--skip", LOAD, "--test-threads=4", DIANA_ENVOY=binary)
 
 
-# What the oldest Envoy could do differently from the newest: admission and refusal, ends of streams, updates, the way to Redis,
-# remote rules, metrics, the access log.
+# Features in which the oldest Envoy may differ from the newest: admission and refusal, ends of
+# streams, updates, the connection to Redis, remote rules, metrics, the access log.
 ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "metrics::prometheus"]
 
 
@@ -139,7 +139,7 @@ def oldest_envoy():
 
 
 def load():
-    """Real Envoys under load, whose figures are printed, and all of their tests on the oldest one."""
+    """Real Envoys under load with printed figures, and all of their tests on the oldest one."""
     needs.program("curl")
     needs.program("openssl")
     needs.program("etcd")
@@ -153,7 +153,7 @@ def load():
 
 
 def cost():
-    """What a request costs in a real Envoy, in instructions."""
+    """The cost of a request in a real Envoy, in instructions."""
     needs.program("valgrind")
     envoy.path()
     yield step(sys.executable, "benches/cost.py", "--guard")
@@ -169,8 +169,8 @@ def istio():
 
 
 def install():
-    """What operators install and watch: the image through a registry, manifests and chart as control planes hand them to
-    Envoy, alerts and dashboard under load, and the console examples of README and book."""
+    """Installation and monitoring: the image through a registry, manifests and chart converted as by control planes,
+    alerts and dashboard under load, and the console examples of README and book."""
     for program in ("curl", "docker-registry", "prometheus", "promtool", "redis-server", "skopeo"):
         needs.program(program)
     helm = needs.virtual_env("helm", ["helm-python-sdk==0.2.2"]) / "bin/python"
@@ -181,7 +181,8 @@ def install():
 
 
 def docs():
-    """The book, with the playground in it, which is tried in a browser as the report of a replay is; that links lead somewhere is a test of the tools."""
+    """The book with the playground, which is tested in a browser together with the report of a replay. Links are tested
+    with the tools."""
     chromium = needs.program("chromium")
     needs.program("npm")
     book.mdbook()
@@ -192,16 +193,17 @@ def docs():
     yield tests("node", "--test", "--test-reporter=tap", "--test-concurrency=1", "tests/playground/", **places)
 
 
-# Tests that bring load and print figures: tests/envoy/load/, tests/redis/speed.rs.
+# Tests with load that print figures: tests/envoy/load/, tests/redis/speed.rs.
 LOAD = "load::"
 SPEED = "speed::"
-# One test at a time, so that none disturbs the figures of another.
+# One test at a time, so that tests do not disturb each other's figures.
 MEASURED = ["--show-output", "--test-threads=1"]
 
 # The tests in cargo's own target.
 COMPILED = ["it", "sim", "redis", "abi", "envoy", "cli"]
 
-# `make test`, in the order in which the stages begin: the longest first. Nothing in it depends on the speed of the machine.
+# `make test`, in the order in which the stages begin, the longest first. None of them depends on
+# the speed of the machine.
 GATE = {
     "compile": test_programs,
     "module": module,
@@ -214,7 +216,7 @@ GATE = {
     "oldest": oldest_envoy,
     "command": command,
 }
-# What `make test-all` runs besides.
+# Additional stages of `make test-all`.
 REST = {
     "rustdoc": rustdoc,
     "wasm": wasm,
@@ -226,8 +228,8 @@ REST = {
     "load": load,
 }
 STAGES = GATE | REST
-# What other stages wait for.
+# Stages that others wait for.
 FIRST = {"compile", "module"}
 NEED_MODULE = {"envoy", "sim", "abi", "oldest", "cost", "istio", "install", "load"}
-# These measure, so that nothing runs beside them.
+# Measurements, which must run alone.
 ALONE = {"install", "load"}

@@ -8,7 +8,7 @@ def section(kind, body):
 
 
 def module(*names):
-    """A module that exports functions, each numbered by its place, between two other sections."""
+    """A module that exports functions, numbered by position, between two other sections."""
     entry = lambda place, name: encoded(len(name)) + name.encode() + b"\0" + encoded(place)
     exports = encoded(len(names)) + b"".join(entry(*it) for it in names)
     return b"\0asm\1\0\0\0" + section(3, bytes(200)) + section(7, exports) + section(10, b"code")

@@ -6,7 +6,7 @@ from book import BESIDE
 from console import ROOT
 
 DOCS = ROOT / "docs"
-# A README holds what it takes to begin; the rest is in the book.
+# A README is limited to the first steps. The rest is in the book.
 README_LINES = 200
 
 
@@ -24,7 +24,7 @@ def links(page):
 
 
 def anchors(page):
-    """The names that links may have behind `#`, as forges and mdBook both make them of headings."""
+    """The anchors of headings for links, as forges and mdBook both generate them."""
     headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.M)
     made = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
     return made | set(re.findall(r'<a id="([^"]+)"', page.read_text()))

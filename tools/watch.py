@@ -1,5 +1,5 @@
-"""Starts a gateway with envoy/watch.yaml, callers, a Prometheus with watch/rules.yaml, and a page that shows watch/dashboard.json;
-Ctrl-C stops them all."""
+"""Starts a gateway with envoy/watch.yaml, callers, a Prometheus with watch/rules.yaml, and a page with
+watch/dashboard.json. Ctrl-C stops them all."""
 
 import itertools
 import os
@@ -22,17 +22,17 @@ from console import ROOT, TARGET, die, say
 
 CONFIG = "envoy/watch.yaml"
 FOLDER = TARGET / "watch"
-# As they stand in the files.
+# The ports in the files.
 PORTS = {"gateway": 10000, "admin": 9901, "redis": 16379, "centre": 18080, "prometheus": 9090, "page": 8088}
-# What the page is made of: no other file is served.
+# The files of the page. No other file is served.
 PAGE = {"/": "watch/page.html", "/dashboard.json": "watch/dashboard.json", "/docs/runbook.md": "docs/runbook.md"}
 TYPES = {"html": "text/html", "json": "application/json", "md": "text/plain"}
-# Requests a second, and how many may be under way: some wait in line.
+# Requests per second, and maximum concurrent requests, since some are held.
 PACE, AT_ONCE = 60, 24
 
 
 def write(name, ports):
-    """A copy of a file with these ports in place of its own."""
+    """A copy of a file with these ports in place of the original ones."""
     text = (ROOT / name).read_text()
     for what, port in PORTS.items():
         text = text.replace(f"port_value: {port} ", f"port_value: {ports[what]} ").replace(f"127.0.0.1:{port}", f"127.0.0.1:{ports[what]}")
@@ -42,7 +42,7 @@ def write(name, ports):
 
 
 def start(processes, binary, ports):
-    """Starts all but the callers; `processes` gets what is to be ended."""
+    """Starts all processes except the callers. They are added to `processes`, to be ended."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     (FOLDER / "centre").mkdir(parents=True)
     shutil.copy(ROOT / "watch/limits.yaml", FOLDER / "centre/rules.yaml")
@@ -60,7 +60,7 @@ def start(processes, binary, ports):
 
 
 def page(prometheus):
-    """Serves the page, which asks the Prometheus at this port."""
+    """Serves the page, which queries the Prometheus at this port."""
 
     class Page(local.Silent):
         def do_GET(self):
@@ -77,7 +77,7 @@ def page(prometheus):
 
 
 def callers():
-    """Requests without end, as path and account: some are let in, others are refused, banned, hot, or wait in line."""
+    """Endless requests as path and account: some are admitted, others are refused, banned, hot, or held."""
     for turn in itertools.count():
         yield "/items?id=7", "reader"
         yield f"/items?id={random.randrange(1000)}", "reader"
@@ -86,7 +86,7 @@ def callers():
 
 
 class Load:
-    """Calls a gateway until it is told to end."""
+    """Calls a gateway until it is stopped."""
 
     def __init__(self, port):
         self.port, self.ended = port, threading.Event()
@@ -105,7 +105,8 @@ class Load:
         try:
             urllib.request.urlopen(request, timeout=10).close()
         except OSError:
-            # Refused, as some are meant to be; or the gateway has ended, which the main thread tells.
+            # Refused, as some are expected to be. Or the gateway has ended, which the main thread
+            # detects.
             pass
 
     def end(self):

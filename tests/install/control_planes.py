@@ -1,8 +1,8 @@
-"""What Istio and Envoy Gateway make of the manifests and hand to Envoy: as much of their semantics as the manifests use.
+"""The conversion of manifests by Istio and Envoy Gateway to Envoy's configuration, as far as the manifests use it.
 
 From istio/istio (pilot/pkg/networking/core/envoyfilter, pilot/pkg/model/extensions.go, pkg/wasm/convert.go) and
-envoyproxy/gateway (internal/xds/translator/wasm.go and jsonpatch.go, internal/xds/bootstrap). Anything else in a manifest is an
-error here, so that nothing passes for tested which was left out.
+envoyproxy/gateway (internal/xds/translator/wasm.go and jsonpatch.go, internal/xds/bootstrap). Any other content of a
+manifest is an error here, so that it does not count as tested.
 """
 
 import copy
@@ -19,7 +19,7 @@ SHA256 = re.compile("[0-9a-f]{64}")
 
 
 class Unknown(Exception):
-    """The manifest says what is not followed here."""
+    """The manifest has content that this module does not support."""
 
 
 def wasm_filter(config):
@@ -27,7 +27,7 @@ def wasm_filter(config):
 
 
 def merged(into, more):
-    """As protobuf merges messages: fields one by one, lists one behind the other."""
+    """Merges like protobuf messages: fields individually, lists by concatenation."""
     for key, value in more.items():
         if isinstance(value, dict) and isinstance(into.get(key), dict):
             merged(into[key], value)
@@ -39,7 +39,7 @@ def merged(into, more):
 
 
 def gateway(port, admin, name, per_route=None):
-    """An Envoy with one listener that answers by itself, such as either of them makes for an empty gateway."""
+    """An Envoy with one listener that responds itself, as both create for an empty gateway."""
     route = {"match": {"prefix": "/"}, "direct_response": {"status": 200, "body": {"inline_string": "hello\n"}}}
     router = {"@type": TYPE + "envoy.extensions.filters.http.router.v3.Router"}
     manager = {
@@ -70,7 +70,7 @@ def managers(bootstrap, name):
 
 
 class Istio:
-    """A gateway of Istio. What extension discovery would bring lies in `extensions`, under its names."""
+    """A gateway of Istio. `extensions` has the results of extension discovery by name."""
 
     NAME = "0.0.0.0_8080"
 
@@ -112,7 +112,7 @@ class Istio:
                 raise Unknown(f"{kind} {operation}")
 
     def plugin(self, manifest):
-        """A WasmPlugin: a filter whose configuration is discovered, without `vm_id`."""
+        """A WasmPlugin: a filter with a discovered configuration, without `vm_id`."""
         spec, name = manifest["spec"], "{namespace}.{name}".format(**manifest["metadata"])
         hosts = [it["name"] for it in spec.get("vmConfig", {}).get("env", []) if it["valueFrom"] == "HOST"]
         scheme, _, where = spec["url"].partition("://")
@@ -134,11 +134,11 @@ class Istio:
             manager["http_filters"].insert(0, {"name": name, "config_discovery": found})
 
     def extension(self, name, typed_config):
-        """What the agent beside the proxy hands on: it has fetched the module."""
+        """The configuration after the proxy's agent has fetched the module."""
         self.extensions[name] = self.local({"typed_config": typed_config})["typed_config"]
 
     def local(self, entry):
-        """With the module where this test has it, in place of a mounted file or an image, which goes by its digest."""
+        """With the module of this test, in place of a mounted file or an image, which has a digest as its name."""
         if "config_discovery" in entry:
             return entry
         code = entry["typed_config"]["config"]["vm_config"]["code"]
@@ -150,7 +150,7 @@ class Istio:
         return entry
 
     def write(self, folder):
-        """The bootstrap's text, with files in place of the discovery service."""
+        """The text of the bootstrap, with files in place of the discovery service."""
         bootstrap = copy.deepcopy(self.bootstrap)
         for manager in managers(bootstrap, self.NAME):
             for entry in manager["http_filters"]:
@@ -164,7 +164,7 @@ class Istio:
         return json.dumps(bootstrap)
 
     def documents(self):
-        """Where Diana's configuration stands."""
+        """The position of Diana's configuration."""
         filters = [it for manager in managers(self.bootstrap, self.NAME) for it in manager["http_filters"]]
         found = [it["typed_config"] for it in filters if it.get("typed_config", {}).get("@type") == WASM]
         return [it["config"] for it in [*found, *self.extensions.values()]]
@@ -174,7 +174,7 @@ class EnvoyGateway:
     """A Gateway `eg` of the namespace `default` with one listener, `http`, and one route."""
 
     NAME = "default/eg/http"
-    # Of a bootstrap these may not change.
+    # These parts of a bootstrap must not change.
     OWN = ("dynamic_resources", "node", "admin")
 
     def __init__(self, port, admin, module):
@@ -205,7 +205,8 @@ class EnvoyGateway:
                 "name": wasm["name"],
                 "root_id": wasm["rootID"],
                 "configuration": {"@type": STRING, "value": json.dumps(wasm["config"])},
-                # Envoy fetches it from the control plane, which has pulled the image; here from a file.
+                # Envoy fetches it from the control plane, which has pulled the image. Here it is a
+                # file.
                 "vm_config": {
                     "vm_id": place,
                     "runtime": "envoy.wasm.runtime.v8",

@@ -1,4 +1,5 @@
-"""Real Envoys, as a control plane would configure them, and the Redis and the centre that their clusters lead to."""
+"""Real Envoys in the configuration of a control plane, with the Redis and the configuration server of their
+clusters."""
 
 import contextlib
 import functools
@@ -18,7 +19,7 @@ PASSWORD = "of-the-test"
 
 @contextlib.contextmanager
 def redis():
-    """A Redis with the user of envoy/redis/users.conf, and the same password for who names none."""
+    """A Redis with the user of envoy/redis/users.conf, and the same password for the default user."""
     port = free_port()
     users = (ROOT / "envoy/redis/users.conf").read_text()
     user = re.search("^user diana .*$", users, flags=re.M)[0].replace("PASSWORD", PASSWORD)
@@ -47,13 +48,13 @@ def centre(folder):
 
 
 class Gateway:
-    """An Envoy that serves."""
+    """A running Envoy."""
 
     def __init__(self, port, admin):
         self.port, self.admin = port, admin
 
     def get(self, path="/", **headers):
-        """The status and the headers of the answer."""
+        """The status and the headers of the response."""
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=sent)
         try:
@@ -69,8 +70,9 @@ class Gateway:
 
 @contextlib.contextmanager
 def envoy(plane, manifests, addresses=None, document=None, host_env=False):
-    """Starts Envoy as `plane` would have it. `addresses` says where what has a name in the manifests is here, and `document` is
-    Diana's configuration in place of theirs; `host_env` hands the password on, as the manifests' comments say."""
+    """Starts Envoy in the configuration of `plane`. `addresses` maps the names in the manifests to local addresses, and
+    `document` replaces Diana's configuration. `host_env` passes the password, as the comments of the manifests
+    describe."""
     port, admin = free_port(), free_port()
     made = plane(port, admin, ROOT / "target/diana.wasm").apply(*manifests)
     for config in made.documents():

@@ -1,4 +1,4 @@
-"""What the tests start on loopback, and how they wait for it."""
+"""Starts servers of the tests on loopback, and waits for them."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# The longest that anything may take to come up on a busy machine.
+# Maximum time to start on a busy machine.
 PATIENCE = 60
 
 
@@ -20,7 +20,7 @@ def free_port():
 
 
 def wait_for(condition, what):
-    """Returns what the condition yields once that is something."""
+    """Returns the first true result of the condition."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
         if found := condition():
@@ -37,7 +37,7 @@ def listens(port):
 
 @contextlib.contextmanager
 def server(command, port, environment=None):
-    """Runs a program until the block ends, from when it listens on the port; yields the file of its log."""
+    """Runs a program until the block ends, after it listens on the port. Yields the file of its log."""
     with tempfile.NamedTemporaryFile("w+", suffix=".log") as log:
         process = subprocess.Popen(
             [str(word) for word in command],

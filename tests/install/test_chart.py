@@ -1,4 +1,4 @@
-"""The Helm chart, rendered by Helm's own code (its SDK, as the package helm-python-sdk has it): it says what the manifests say."""
+"""The Helm chart, rendered by Helm's SDK from the package helm-python-sdk, is equivalent to the manifests."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from image import version  # noqa: E402
 
 CHART = ROOT / "charts/diana"
 IMAGE = {"url": "registry.example.com/diana:0.2.0", "sha256": "0" * 64}
-# Helm's library brings a runtime of its own, which is better off in a process of its own.
+# In a separate process, since Helm's library has a Go runtime.
 RENDER = """
 import json, sys
 import helm_python as helm
@@ -33,7 +33,7 @@ json.dump(told, sys.stdout)
 
 
 def render(namespace="default", **values):
-    """The manifests that the chart makes of values, or what Helm says against them."""
+    """The manifests of the chart for values, or Helm's error."""
     asked = json.dumps({"chart": str(CHART), "namespace": namespace, "values": {"image": IMAGE, **values}})
     command = [os.environ["DIANA_HELM_PYTHON"], "-c", RENDER]
     done = subprocess.run(command, input=asked, capture_output=True, text=True)

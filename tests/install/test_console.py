@@ -1,7 +1,7 @@
-"""Every console example of the README and the book does what it says.
+"""Every console example of the README and the book has the documented output.
 
-Numbers may differ, but for statuses of HTTP; `…` stands for any lines. What starts servers is left running until the page
-ends, or starts others.
+Numbers may differ, except statuses of HTTP. `…` stands for any lines. Commands that start servers run until the page
+ends, or starts other servers.
 """
 
 import contextlib
@@ -17,24 +17,24 @@ from pathlib import Path
 from servers import ROOT, wait_for
 
 SERVERS = re.compile(r"make (run|fleet|watch)\b")
-# The examples show gateways that count together, so `make fleet` waits the longest that is allowed for Redis.
+# The examples use gateways that share limits, so `make fleet` has the maximum timeout for Redis.
 PATIENT = {**os.environ, "REDIS_TIMEOUT": "1s"}
 MARK = "@@ said so @@"
 
 
 def examples(page):
-    """Commands, each with what it is said to print."""
+    """Commands with their documented output."""
     for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(), flags=re.M | re.S):
         for command, output in re.findall(r"^\$ (.*\n(?:> .*\n)*)((?:(?!\$ ).*\n)*)", block, flags=re.M):
             yield command.replace("\n> ", "\n").strip(), output.strip()
 
 
 def pattern(output):
-    """What fits an output, as a regular expression."""
+    """A regular expression for an output."""
     parts, split = [], re.split(r"(…|\d+(?:\.\d+)*)", output)
     for at, part in enumerate(split):
         if part == "…":
-            # At the very end it stands for lines, else for the rest of one.
+            # At the very end it stands for lines, elsewhere for the rest of a line.
             parts.append("(?s:.*)" if at + 1 >= len(split) - 1 else ".*")
         elif part[:1].isdecimal() and not re.fullmatch("[1-5]0[0-9]", part):
             parts.append(r"\d+(?:\.\d+)*")
@@ -44,13 +44,13 @@ def pattern(output):
 
 
 def plain(output):
-    """Without what a reader does not see: spaces at the ends of lines, and empty lines at its ends."""
+    """The text without trailing spaces and surrounding empty lines."""
     return "\n".join(line.rstrip() for line in output.splitlines()).strip()
 
 
 @contextlib.contextmanager
 def serving(command):
-    """Runs a `make` target without building the module again, which `make test` has built, until the block ends."""
+    """Runs a `make` target without rebuilding the module, until the block ends."""
     with tempfile.NamedTemporaryFile("w+") as log:
         words = command.replace("make ", "make -o build ", 1)
         process = subprocess.Popen(["bash", "-c", words], cwd=ROOT, env=PATIENT, stdout=log, stderr=log, start_new_session=True)
@@ -67,9 +67,9 @@ def serving(command):
 
 
 def run(commands):
-    """What each command prints, one after the other in one shell."""
+    """The output of each command, in sequence in one shell."""
     script = "".join(f"{command.replace('make ', 'make -o build ')}\necho '{MARK}'\n" for command in commands)
-    # A make that another one started says where it enters and leaves.
+    # A nested make prints the folders that it enters and leaves.
     alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
     done = subprocess.run(["bash"], input=script, cwd=ROOT, env=alone, capture_output=True, text=True, timeout=120)
     return done.stdout.replace("\r", "").split(f"{MARK}\n")[:-1]
@@ -91,7 +91,7 @@ class Console(unittest.TestCase):
                     self.assertRegex(plain(out), rf"\A{pattern(output)}\Z")
 
     def outputs(self, server, told):
-        """What the commands print while the server runs, if there is one."""
+        """The output of the commands while the server runs, if there is one."""
         with serving(server) if server else contextlib.nullcontext():
             return run([command for command, _ in told])
 

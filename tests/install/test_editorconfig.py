@@ -1,4 +1,4 @@
-"""Every text of the project is as .editorconfig says."""
+"""Every text of the project complies with .editorconfig."""
 
 import subprocess
 import unittest
@@ -13,7 +13,7 @@ def files():
 
 
 def strays(text, wanted):
-    """What a text does that its section forbids."""
+    """The violations of its section in a text."""
     lines = text.split("\n")
     if wanted.get("end_of_line") == "lf" and "\r" in text:
         yield "a carriage return"

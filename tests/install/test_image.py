@@ -1,4 +1,4 @@
-"""`make image`: both forms go to a registry and come back as they were."""
+"""`make image`: both forms are unchanged after a push to a registry and a pull."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import image  # noqa: E402
 import sbom  # noqa: E402
 
-# More than fits one block of deflate, so that there are several.
+# More than one block of deflate.
 MODULE = b"\0asm" + bytes(range(256)) * 700
 
 
@@ -59,7 +59,7 @@ class Image(unittest.TestCase):
                     pushed = copy(f"oci:{self.layout}:{tag}", f"{remote}:{tag}")
                     self.assertEqual(pushed.returncode, 0, pushed.stderr)
                     back = self.folder / tag
-                    # By the digest that was printed, as a manifest with `sha256` has it fetched.
+                    # By the printed digest, as in a manifest with `sha256`.
                     pulled = copy(f"{remote}@{digest}", f"oci:{back}:{tag}")
                     self.assertEqual(pulled.returncode, 0, pulled.stderr)
                     self.assertEqual(image.unpacked(back, tag), MODULE)
@@ -70,7 +70,8 @@ class Image(unittest.TestCase):
             manifest = json.loads((self.layout / "blobs" / digest.replace(":", "/")).read_bytes())
             self.assertEqual(manifest["annotations"]["org.opencontainers.image.version"], image.version())
             kinds.append([layer["mediaType"] for layer in manifest["layers"]])
-        # istio/istio and envoyproxy/gateway, imagefetcher.go: the last layer, and one of exactly two.
+        # istio/istio and envoyproxy/gateway, imagefetcher.go: the last layer, and one of exactly
+        # two.
         self.assertEqual(kinds[0], ["application/vnd.oci.image.layer.v1.tar+gzip"])
         wasm = "application/vnd.module.wasm"
         self.assertEqual(kinds[1], [f"{wasm}.config.v1+json", f"{wasm}.content.layer.v1+wasm"])
@@ -103,9 +104,9 @@ class BillOfMaterials(unittest.TestCase):
         bill = json.loads(sbom.of(MODULE, "1.2.3"))
         components = {part["name"]: part for part in bill["components"]}
         self.assertLessEqual({"diana", "diana-core", "proxy-wasm", "hashbrown"}, set(components))
-        # Only our own crates come from nowhere else.
+        # Only our own crates have no source.
         self.assertTrue(all("hashes" in part or name.startswith("diana") for name, part in components.items()))
-        # What only tests and build tools need is not in it.
+        # Excludes dependencies of tests and build tools.
         self.assertFalse({"wasmi", "insta"} & set(components))
         self.assertEqual(sbom.of(MODULE, "1.2.3"), sbom.of(MODULE, "1.2.3"))
 

@@ -1,4 +1,4 @@
-"""The manifests of envoy/istio and envoy/envoy-gateway, as their control planes hand them to Envoy: limits hold."""
+"""The manifests of envoy/istio and envoy/envoy-gateway, converted as by their control planes: limits are enforced."""
 
 import tempfile
 import unittest
@@ -11,7 +11,7 @@ from servers import ROOT, wait_for
 
 ISTIO, GATEWAY = ROOT / "envoy/istio", ROOT / "envoy/envoy-gateway"
 LIMIT = 5
-# Of a sliding window of a day nothing comes back while a test runs.
+# A sliding window of a day returns no permits during a test.
 GLOBAL = f"limits: [{{Url: /, rules: [{{name: fleet, actor: all, unit: day, rpu: {LIMIT}, algo: SW, scope: global}}]}}]"
 DIRECT = "namespace: shop\nredis: {cluster: diana_redis, timeout: 1s, password_env: DIANA_REDIS_PASSWORD}\n" + GLOBAL
 PROXIED = "namespace: shop\nredis: {cluster: diana_redis, timeout: 1s, proxied: true}\n" + GLOBAL
@@ -23,7 +23,7 @@ def manifests(folder, *names):
 
 
 def refusals(gateway):
-    """The line of a gateway's metrics that counts them, once there is one."""
+    """The line of a gateway's metrics with this counter. None if it does not exist yet."""
     lines = [line for line in gateway.metrics().splitlines() if "rule" in line and "refused" in line and line[0] != "#"]
     return lines[0] if lines else None
 
@@ -55,7 +55,7 @@ class AsTheyStand(unittest.TestCase):
 
 
 class Fleets(unittest.TestCase):
-    """Two gateways that count together in one Redis."""
+    """Two gateways that share limits in one Redis."""
 
     def check(self, plane, folder, names, document, host_env=False):
         def start(port):
@@ -68,7 +68,7 @@ class Fleets(unittest.TestCase):
             self.assertEqual(admitted, LIMIT, statuses)
 
     def allowed(self, gateway):
-        """How many requests the rule has let in, as soon as all are counted."""
+        """The number of requests that the rule admitted, after all are counted."""
         wait_for(lambda: refusals(gateway), "refusals are counted")
         lines = [line for line in gateway.metrics().splitlines() if "rule" in line and "allowed" in line and line[0] != "#"]
         return sum(int(line.split()[-1]) for line in lines)
@@ -113,7 +113,7 @@ class Refused(unittest.TestCase):
         with self.assertRaises(Unknown):
             EnvoyGateway(1, 2, "m").apply(*policy)
         with self.assertRaises(Unknown):
-            # A patch of a filter that is not there.
+            # A patch of a filter that does not exist.
             EnvoyGateway(1, 2, "m").apply(*manifests(GATEWAY, "patch-policy"))
 
 

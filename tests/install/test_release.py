@@ -1,4 +1,4 @@
-"""`make release`: all that a release consists of, the same each time."""
+"""`make release`: all parts of a release, reproducible."""
 
 import hashlib
 import json

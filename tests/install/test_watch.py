@@ -1,4 +1,4 @@
-"""What watch/ has for Prometheus and Grafana: alerts by promtool, and every query of the dashboard under load."""
+"""The files of watch/ for Prometheus and Grafana: alerts with promtool, and every query of the dashboard under load."""
 
 import contextlib
 import json
@@ -36,7 +36,7 @@ def ask(port, path, **parameters):
 
 @contextlib.contextmanager
 def running():
-    """All that `make watch` starts, on ports that are free; yields the ports."""
+    """Starts the processes of `make watch` on free ports. Yields the ports."""
     ports, processes = {name: free_port() for name in watch.PORTS}, {}
     try:
         watch.start(processes, os.environ["DIANA_ENVOY"], ports)

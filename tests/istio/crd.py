@@ -10,12 +10,12 @@ import jsonschema
 import yaml
 
 CRDS = Path(__file__).parent / "istio-crds.yaml"
-# Every object has these; a definition does not repeat them.
+# Every object has these, and a definition does not repeat them.
 COMMON = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": {"type": "object"}}
 
 
 def closed(schema):
-    """The schema with every object closed that a structural schema means to be closed."""
+    """The schema, with all objects closed that a structural schema defines as closed."""
     schema = dict(schema)
     if "items" in schema:
         schema["items"] = closed(schema["items"])
@@ -43,6 +43,6 @@ def schema_of(manifest):
 
 
 def problems(manifest):
-    """What is wrong with a manifest, each with its path."""
+    """The problems of a manifest, each with its path."""
     found = jsonschema.Draft202012Validator(schema_of(manifest)).iter_errors(manifest)
     return sorted(f"{problem.json_path}: {problem.message}" for problem in found)

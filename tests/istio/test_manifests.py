@@ -1,4 +1,4 @@
-"""The manifests in envoy/istio: valid for Istio, and what is in them for Envoy and Diana."""
+"""The manifests in envoy/istio are valid for Istio, and their contents for Envoy and Diana."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ def manifest(name):
 
 
 def validate(change):
-    """What `envoy --mode validate` says of envoy.yaml after a change to its first HTTP filter."""
+    """The output of `envoy --mode validate` for envoy.yaml after a change of its first HTTP filter."""
     bootstrap = yaml.safe_load((ROOT / "envoy/envoy.yaml").read_text())
     manager = bootstrap["static_resources"]["listeners"][0]["filter_chains"][0]["filters"][0]
     filters = manager["typed_config"]["http_filters"]
@@ -35,7 +35,7 @@ def validate(change):
 class Schemas(unittest.TestCase):
     def test_every_manifest_is_valid(self):
         names = {path.name for path in FOLDER.iterdir()}
-        # A ConfigMap, which is Kubernetes' own.
+        # A ConfigMap, a resource of Kubernetes itself.
         names.remove("bootstrap.yaml")
         self.assertLessEqual({"envoyfilter.yaml", "image.yaml", "redis.yaml", "wasmplugin.yaml"}, names)
         for name in names:
@@ -78,7 +78,7 @@ class Contents(unittest.TestCase):
         self.plugin = manifest("wasmplugin.yaml")["spec"]
 
     def in_envoy(self, filter):
-        """The filter of the EnvoyFilter with the module where a test finds it."""
+        """The filter of the EnvoyFilter, with the local path of the module."""
         here = copy.deepcopy(filter)
         here["typed_config"]["config"]["vm_config"]["code"]["local"]["filename"] = "target/diana.wasm"
         return here
@@ -104,7 +104,7 @@ class Contents(unittest.TestCase):
 
     def test_diana_takes_the_plugin_config(self):
         def with_plugin_config(filter):
-            # Istio hands `pluginConfig` over as JSON in a StringValue.
+            # Istio passes `pluginConfig` as JSON in a StringValue.
             configuration = filter["typed_config"]["config"]["configuration"]
             configuration["value"] = json.dumps(self.plugin["pluginConfig"])
             return filter

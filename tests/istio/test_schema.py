@@ -1,4 +1,5 @@
-"""The schema of rules, by a validator: what the filter takes it takes, and most of what the filter refuses it refuses."""
+"""The schema of rules in a validator: it accepts all that the filter accepts, and refuses most of what the filter
+refuses."""
 
 import json
 import re
@@ -15,7 +16,7 @@ VALIDATOR = jsonschema.Draft7Validator(SCHEMA)
 
 
 class Loader(yaml.SafeLoader):
-    """YAML 1.2, where `on` is text, as the filter and editors read it."""
+    """YAML 1.2, where `on` is text, as in the filter and in editors."""
 
 
 Loader.yaml_implicit_resolvers = {
