@@ -1,4 +1,4 @@
-# Each target is one tool under tools/, which can also be run by hand.
+# Each target runs one tool from tools/, which can also be run directly.
 
 export PYTHONDONTWRITEBYTECODE := 1
 
