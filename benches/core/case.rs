@@ -2,8 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::engine::Engine;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::time::Now;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
@@ -98,9 +97,9 @@ fn entry(url: &str, actor: &str, algo: &str) -> String {
     )
 }
 
-/// An engine, and a client with one request per tick.
+/// A limiter, and a client with one request per tick.
 pub struct Bench {
-    engine: Engine,
+    limiter: Limiter,
     request: FakeRequest,
     clock: FakeClock,
     keys: usize,
@@ -119,7 +118,7 @@ impl Bench {
         let clock = FakeClock::default();
         clock.0.set(Now { mono: 1_000_000_000, wall: 1_800_000_000_000_000 });
         Bench {
-            engine: Engine::alone(
+            limiter: Limiter::alone(
                 policy,
                 Seed { k0: 1, k1: 2 },
                 Rc::new(FakeSharedData::default()),
@@ -141,7 +140,7 @@ impl Bench {
         }
         let Now { mono, wall } = self.clock.0.get();
         self.clock.0.set(Now { mono: mono + 1, wall: wall + 1 });
-        self.engine.decide(&self.request, &self.clock)
+        self.limiter.decide(&self.request, &self.clock)
     }
 
     /// Increments the account number in place.

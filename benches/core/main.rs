@@ -13,7 +13,7 @@ use std::time::Instant;
 
 use case::{Bench, CASES, Case, HOT, KEYS, QUOTA};
 use diana_algorithm::{REGISTRY, fixed_window};
-use diana_limiter::verdict::Verdict;
+use diana_limiter::Verdict;
 
 /// Budgets: nanoseconds for one rule, and bytes per caller.
 const NANOSECONDS: f64 = 50.0;

@@ -5,8 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 use std::time::Instant;
 
-use diana_limiter::engine::Engine;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::Seed;
 use diana_store::permit::Permit;
 use kit::ending::FakeEnding;
@@ -50,22 +49,22 @@ fn measure(rule: &str, scope: &str, used: &str) -> (f64, f64) {
     let text = format!("limits: [{{Url: /, rules: [{{actor: account, scope: {scope}, {rule}}}]}}]");
     let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{why}"));
     let (seed, data) = (Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()));
-    let mut engine = Engine::alone(policy, seed, data).unwrap_or_else(|why| panic!("{why}"));
+    let mut limiter = Limiter::alone(policy, seed, data).unwrap_or_else(|why| panic!("{why}"));
     let clock = FakeClock::default();
     clock.0.set(kit::store::gateway::START);
     let request = FakeRequest::get("/").header("x-account-id", "ann");
     let ending = FakeEnding::answered(200).header("x-used", used);
     let mut times = [0.0; BATCHES];
     for time in &mut times {
-        let admitted = |_| match engine.decide(&request, &clock) {
+        let admitted = |_| match limiter.decide(&request, &clock) {
             Verdict::Admit(permit, _) => permit,
             other => panic!("{other:?}"),
         };
         let open: Vec<Permit> = (0..BATCH).map(admitted).collect();
         let start = Instant::now();
         for mut permit in open {
-            engine.hear_response(&mut permit, &ending);
-            engine.settle(black_box(permit), &ending, clock.0.get());
+            limiter.hear_response(&mut permit, &ending);
+            limiter.settle(black_box(permit), &ending, clock.0.get());
         }
         *time = start.elapsed().as_nanos() as f64 / BATCH as f64;
     }

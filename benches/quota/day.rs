@@ -55,7 +55,7 @@ impl Day {
     }
 }
 
-/// The store of an engine.
+/// The store of a limiter.
 fn open(accounts: u64, permits: u64, error: u64) -> Box<dyn Store> {
     let quota = Quota::new(Unit::Day, permits);
     let algorithm = (fixed_window::ENTRY.build)(&quota).unwrap_or_else(|why| panic!("{why:?}"));

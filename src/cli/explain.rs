@@ -7,9 +7,7 @@ mod show;
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use diana_limiter::engine::Engine;
-use diana_limiter::report::explained::Explained;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Explained, Limiter, Verdict};
 use diana_player::host::{Data, Still};
 use diana_policy::Policy;
 use diana_policy::key::Seed;
@@ -53,11 +51,11 @@ pub fn run(explain: &Explain, out: &mut dyn Write) -> io::Result<Exit> {
 fn judge(policy: Policy, asked: &Asked, now: Now, times: u32) -> Result<Told, String> {
     let callers = callers::of(&policy, asked);
     let data = Rc::<Data>::default();
-    let mut engine = Engine::alone(policy, SEED, data).map_err(|rule| rule.to_string())?;
+    let mut limiter = Limiter::alone(policy, SEED, data).map_err(|rule| rule.to_string())?;
     // Earlier requests keep their permits until the last decision.
     let mut open: Vec<Permit> = Vec::new();
     for _ in 1..times {
-        match engine.decide(asked, &Still(now)) {
+        match limiter.decide(asked, &Still(now)) {
             Verdict::Admit(permit, _) => open.push(permit),
             Verdict::Hold(held) => {
                 open.push(held.permit);
@@ -66,8 +64,8 @@ fn judge(policy: Policy, asked: &Asked, now: Now, times: u32) -> Result<Told, St
             Verdict::Refuse(_) | Verdict::Ask { .. } => {}
         }
     }
-    engine.explain(true);
-    let (mut verdict, skipped) = engine.decide_explained(asked, &Still(now));
+    limiter.explain(true);
+    let (mut verdict, skipped) = limiter.decide_explained(asked, &Still(now));
     let mut rules = match &mut verdict {
         Verdict::Admit(_, report) => {
             report.as_mut().map(|it| std::mem::take(&mut it.explained)).unwrap_or_default()

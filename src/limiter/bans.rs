@@ -45,7 +45,7 @@ struct Line {
 /// How Redis knows the bans of a rule.
 struct Fleet {
     redis: Rc<RefCell<Handle>>,
-    /// The number of the rule among those of its engine.
+    /// The number of the rule among those of its limiter.
     number: usize,
     /// The question about a caller, which is yet to be named.
     question: Refusals,

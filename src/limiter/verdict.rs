@@ -44,7 +44,7 @@ pub struct Held {
     /// The monotonic instant at which it may leave, and not earlier.
     pub until: Micros,
     /// The line in which it moves up.
-    pub line: Option<Line>,
+    pub line: Option<QueueLine>,
     /// Its places in lines, which come back if the client leaves before its turn.
     pub place: Permit,
     /// Its charges that are settled when its stream ends.
@@ -53,10 +53,10 @@ pub struct Held {
     pub report: Report,
 }
 
-/// A line of requests of one caller under one rule of an engine.
+/// A line of requests of one caller under one rule of a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Line {
-    /// The rule's number in its engine.
+pub struct QueueLine {
+    /// The rule's number in its limiter.
     pub rule: usize,
     /// The caller.
     pub key: Key,

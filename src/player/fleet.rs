@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use diana_config::Source;
-use diana_limiter::report::explained::Explained;
+use diana_limiter::Explained;
 use diana_policy::port::{Metrics, SharedData};
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::permit::Permit;

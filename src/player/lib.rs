@@ -1,5 +1,5 @@
 //! Requests that come to gateways on a clock of their own: those of a log, or made up. They are judged by the core's own
-//! engines, one for each worker, which are called at the instants at which a proxy would call them.
+//! limiters, one for each worker, which are called at the instants at which a proxy would call them.
 
 pub mod fleet;
 pub mod host;

@@ -1,12 +1,9 @@
-//! One worker of a gateway: the core's own engine, which is called at the instants at which a proxy would call it.
+//! One worker of a gateway: the core's own limiter, which is called at the instants at which a proxy would call it.
 
 use std::mem::take;
 use std::rc::Rc;
 
-use diana_limiter::engine::{Engine, Resumed, Unbuildable};
-use diana_limiter::report::explained::Explained;
-use diana_limiter::report::{Outcome, Refusal};
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Explained, Limiter, Outcome, Refusal, Resumed, Unbuildable, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::port::{Metrics, SharedData};
 use diana_policy::time::{Micros, Now};
@@ -73,7 +70,7 @@ pub struct Judged<A> {
 
 /// A worker.
 pub struct Worker<A> {
-    engine: Engine,
+    limiter: Limiter,
     /// When it is to be seen to; nothing while there is nothing to see to.
     upkeep: Option<Micros>,
     /// When it is going to be called.
@@ -111,24 +108,24 @@ impl<A: Arrival> Worker<A> {
         }
         let mut tables = Tables::default();
         let stores = Stores::new(NAMESPACE.into(), data, &mut tables);
-        let engine = Engine::new(policy, SEED, stores, None)?;
-        Ok(Worker { engine, upkeep: None, called: None, waiting: HashMap::new() })
+        let limiter = Limiter::new(policy, SEED, stores, None)?;
+        Ok(Worker { limiter, upkeep: None, called: None, waiting: HashMap::new() })
     }
 
     /// Decides about a request, unless it waits.
     pub fn request(&mut self, arrival: &Rc<A>, now: Now) -> Option<Judged<A>> {
-        let verdict = self.engine.decide(&**arrival, &Still(now));
+        let verdict = self.limiter.decide(&**arrival, &Still(now));
         if self.upkeep.is_none() {
-            self.upkeep = Some(now.mono + self.engine.tick_interval());
+            self.upkeep = Some(now.mono + self.limiter.tick_interval());
         }
         self.conclude(verdict, arrival, now)
     }
 
     /// What each rule says of a request, or why it says nothing. It counts as any other, and is not settled.
     pub fn explain(&mut self, arrival: &A, now: Now) -> Vec<Explained> {
-        self.engine.explain(true);
-        let (mut verdict, skipped) = self.engine.decide_explained(arrival, &Still(now));
-        self.engine.explain(false);
+        self.limiter.explain(true);
+        let (mut verdict, skipped) = self.limiter.decide_explained(arrival, &Still(now));
+        self.limiter.explain(false);
         let mut rules = match &mut verdict {
             Verdict::Admit(_, report) => {
                 report.as_mut().map(|it| take(&mut it.explained)).unwrap_or_default()
@@ -144,19 +141,19 @@ impl<A: Arrival> Worker<A> {
     /// Does what is due. The requests that have waited and are decided.
     pub fn call(&mut self, now: Now) -> Vec<Judged<A>> {
         self.called = None;
-        let ready = self.engine.work(now, &Nobody);
+        let ready = self.limiter.work(now, &Nobody);
         let judged = ready.iter().filter_map(|resumed| self.resume(resumed, now)).collect();
         if self.upkeep.is_some_and(|due| due <= now.mono) {
-            let goes_on = self.engine.tidy(now);
-            while self.engine.hot_callers().is_some() {}
-            self.upkeep = goes_on.then(|| now.mono + self.engine.tick_interval());
+            let goes_on = self.limiter.tidy(now);
+            while self.limiter.hot_callers().is_some() {}
+            self.upkeep = goes_on.then(|| now.mono + self.limiter.tick_interval());
         }
         judged
     }
 
     fn resume(&mut self, resumed: &Resumed, now: Now) -> Option<Judged<A>> {
         let arrival = self.waiting.remove(&resumed.ticket)?;
-        let verdict = self.engine.decide_again(resumed, &*arrival, &Still(now));
+        let verdict = self.limiter.decide_again(resumed, &*arrival, &Still(now));
         self.conclude(verdict, &arrival, now)
     }
 
@@ -187,16 +184,16 @@ impl<A: Arrival> Worker<A> {
 
     /// Settles what a request used, which has ended.
     pub fn end(&mut self, mut permit: Permit, arrival: &A, now: Now) {
-        self.engine.hear_response(&mut permit, arrival);
-        self.engine.settle(permit, arrival, now);
+        self.limiter.hear_response(&mut permit, arrival);
+        self.limiter.settle(permit, arrival, now);
         if self.upkeep.is_none() {
-            self.upkeep = Some(now.mono + self.engine.tick_interval());
+            self.upkeep = Some(now.mono + self.limiter.tick_interval());
         }
     }
 
     /// When it is to be called.
     pub fn next(&self, now: Micros) -> Option<Micros> {
-        [self.upkeep, self.engine.next(now)].into_iter().flatten().min()
+        [self.upkeep, self.limiter.next(now)].into_iter().flatten().min()
     }
 
     /// Whether requests wait.
@@ -206,6 +203,6 @@ impl<A: Arrival> Worker<A> {
 
     /// Hands on what its rules counted.
     pub fn flush(&mut self, metrics: &dyn Metrics) {
-        self.engine.flush(NAMESPACE, metrics);
+        self.limiter.flush(NAMESPACE, metrics);
     }
 }

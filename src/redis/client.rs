@@ -56,7 +56,7 @@ pub enum Completion {
     Operation(Target, (Key, u32), Option<(Reply, Now)>),
 }
 
-/// The one place of an engine from which Redis is asked.
+/// The one place of a limiter from which Redis is asked.
 pub struct Client {
     endpoint: Endpoint,
     tags: Tags,
@@ -91,7 +91,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// A client of one engine. `own` is the secret that is proposed to the fleet, and `random` the number
+    /// A client of one limiter. `own` is the secret that is proposed to the fleet, and `random` the number
     /// that this gateway gets if it has none.
     pub fn new(
         endpoint: Endpoint,

@@ -58,7 +58,7 @@ impl Operation {
     }
 }
 
-/// What the client knows of Redis, and what the stores and the bans of an engine want done there. They add
+/// What the client knows of Redis, and what the stores and the bans of a limiter want done there. They add
 /// to the list, and whoever calls them has the client send it.
 pub struct Handle {
     /// What becomes of the rules while the gateway is alone.

@@ -13,7 +13,7 @@
 //! how many callers of a rule have a value of their own.
 //!
 //! Settlements go in numbered batches, each of which the script takes once, even if it is sent again (`ledger.rs`). An
-//! engine that ends leaves the rest to its successor, under the same numbers (`client/inherit.rs`). A place in flight
+//! limiter that ends leaves the rest to its successor, under the same numbers (`client/inherit.rs`). A place in flight
 //! counts for one to two seconds after it is granted. After the worker has reported all places of the caller, it counts
 //! until the worker dies (`ledger/places.rs`).
 //!

@@ -1,6 +1,6 @@
 //! Usage counted for the whole fleet, in Redis, which answers later.
 //!
-//! A request that cannot be decided here waits for the answer of Redis, which the engine hands in. A busy caller's
+//! A request that cannot be decided here waits for the answer of Redis, which the limiter hands in. A busy caller's
 //! permits are leased in blocks and spent at once, and more are asked for before they are used up; what Redis refused
 //! is remembered for a moment. While Redis cannot be relied upon the gateway goes by its part of the limit.
 
@@ -38,7 +38,7 @@ const AWAY: Micros = SECOND;
 pub struct RedisStore {
     /// The state of Redis, and the operations for it.
     handle: Rc<RefCell<Handle>>,
-    /// The number of the rule among those of its engine.
+    /// The number of the rule among those of its limiter.
     number: usize,
     terms: Terms,
     plans: ByPlan<Terms>,

@@ -1,4 +1,4 @@
-//! What a question is about, as the engine knows it.
+//! What a question is about, as the limiter knows it.
 
 /// Who is to take a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::pairs::serialized;
 use super::request::HostRequest;
 use super::shared::HostSharedData;
 use super::{raw, refused, stats};
-use diana_limiter::report::Refusal;
+use diana_limiter::Refusal;
 use diana_policy::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
 use diana_worker::AdminReply;

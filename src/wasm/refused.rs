@@ -3,8 +3,7 @@
 use super::pairs::serialized;
 use super::raw;
 use super::request::{HostRequest, first_value};
-use diana_limiter::report::Refusal;
-use diana_limiter::report::protocol::{Protocol, RefusalReply};
+use diana_limiter::{Protocol, Refusal, RefusalReply};
 use diana_policy::port::{Request, Values};
 use diana_worker::host::{Level, Log, Streams};
 

@@ -4,7 +4,7 @@ mod query;
 mod told;
 
 use self::query::Query;
-use diana_limiter::engine::inquiry::{Cannot, Inquired, Order, Seen};
+use diana_limiter::{Cannot, Inquired, Order, Seen};
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::time::{DURATIONS, Micros, amount};
 use diana_store::usage::Unliftable;
@@ -86,15 +86,15 @@ impl Instance {
                 .collect::<Result<_, _>>()?,
         };
         let now = self.now(host);
-        let done = self.with_engine(host, |engine| {
+        let done = self.with_limiter(host, |limiter| {
             let callers = match key {
-                Some(key) => engine.with_key(rule, key).into_iter().collect(),
-                None => engine.named(rule, &values),
+                Some(key) => limiter.with_key(rule, key).into_iter().collect(),
+                None => limiter.named(rule, &values),
             };
             if callers.is_empty() {
                 return None;
             }
-            Some(engine.inquire(rule, callers, order, now))
+            Some(limiter.inquire(rule, callers, order, now))
         });
         match done.flatten() {
             None => Err(AdminReply::problem(400, "the rule counts no such caller")),
@@ -108,7 +108,7 @@ impl Instance {
 
     /// The reply to an order that waited for Redis. `None` if the ticket is not that of an order.
     pub(crate) fn told(&self, ticket: u64, host: &dyn Host) -> Option<AdminReply> {
-        let told = self.with_engine(host, |engine| engine.told(ticket)).flatten();
+        let told = self.with_limiter(host, |limiter| limiter.told(ticket)).flatten();
         told.map(|(rule, order, seen)| self.done(rule, order, &seen, host))
     }
 
@@ -133,9 +133,9 @@ impl Instance {
     /// The number of the rule in a query, and the names of its actors.
     fn rule(&self, query: &Query, host: &dyn Host) -> Result<(usize, Vec<String>), AdminReply> {
         let name = query.require("rule")?;
-        let found = self.with_engine(host, |engine| {
-            let rule = engine.rules().position(|rule| rule.name.as_bytes() == name)?;
-            Some((rule, engine.actors(rule).map(String::from).collect()))
+        let found = self.with_limiter(host, |limiter| {
+            let rule = limiter.rules().position(|rule| rule.name.as_bytes() == name)?;
+            Some((rule, limiter.actors(rule).map(String::from).collect()))
         });
         found.flatten().ok_or_else(|| AdminReply::problem(404, "there is no rule of that name"))
     }
@@ -143,7 +143,7 @@ impl Instance {
     /// The length of a ban in a query.
     fn length(&self, query: &Query, rule: usize, host: &dyn Host) -> Result<Micros, AdminReply> {
         let most = |rule: &diana_policy::Rule| rule.ban.map(|ban| ban.max);
-        let most = self.with_engine(host, |engine| engine.rules().nth(rule).and_then(most));
+        let most = self.with_limiter(host, |limiter| limiter.rules().nth(rule).and_then(most));
         let most = most.flatten().ok_or_else(|| refusal(Cannot::BansNobody))?;
         let length = std::str::from_utf8(query.require("for")?).ok();
         let length = length.and_then(|text| amount(text, &DURATIONS));
@@ -159,7 +159,7 @@ impl Instance {
     fn top(&self, query: &Query, host: &dyn Host) -> Result<AdminReply, AdminReply> {
         let (rule, _) = self.rule(query, host)?;
         let now = self.now(host);
-        let top = self.with_engine(host, |engine| engine.top(rule, now.mono)).flatten();
+        let top = self.with_limiter(host, |limiter| limiter.top(rule, now.mono)).flatten();
         let top = top.ok_or_else(|| {
             AdminReply::problem(409, "the rule has no `hot`, or each worker looks for its own")
         })?;

@@ -12,7 +12,7 @@ use std::collections::BinaryHeap;
 
 use hashbrown::HashTable;
 
-use diana_limiter::verdict::Held;
+use diana_limiter::Held;
 use diana_policy::time::Micros;
 use diana_store::permit::Permit;
 use line::{Lines, Name};
@@ -58,11 +58,11 @@ struct Waiting {
 
 impl Queue {
     /// Adds a request that the limiter holds.
-    pub fn join(&mut self, stream: u32, engine: u32, held: Held) {
+    pub fn join(&mut self, stream: u32, limiter: u32, held: Held) {
         let Held { until, line, place: permit, .. } = held;
         let turn = (until, self.joined);
         self.joined += 1;
-        let name = line.map(|line| Name { engine, line });
+        let name = line.map(|line| Name { limiter, line });
         // Out-of-order arrivals are queued individually.
         let line = name.filter(|name| self.lines.join(*name, stream, turn));
         let whose = line.map_or(Whose::Stream(stream), Whose::First);

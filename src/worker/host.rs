@@ -3,9 +3,7 @@
 use std::rc::Rc;
 
 use super::reply::AdminReply;
-use diana_limiter::engine::Resumed;
-use diana_limiter::report::Refusal;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Refusal, Resumed, Verdict};
 use diana_policy::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
 

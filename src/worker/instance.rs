@@ -12,8 +12,7 @@ use super::host::{Host, Level};
 use super::operator::Operator;
 use super::seed;
 use super::waiting::Waiting;
-use diana_limiter::engine::{Engine, Resumed};
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Resumed, Verdict};
 use diana_policy::Policy;
 use diana_policy::key::Key;
 use diana_policy::port::{Clock, Request};
@@ -38,7 +37,7 @@ pub struct Instance {
     /// Identifies the instance in the worker.
     pub(crate) number: u32,
     offset: Rc<Offset>,
-    engine: RefCell<Engine>,
+    limiter: RefCell<Limiter>,
     reads_headers: bool,
     /// Headers that mark requests.
     marks: Vec<Rc<str>>,
@@ -84,18 +83,18 @@ impl Instance {
             Client::new(way, &namespace, data.clone(), seed, random)
         });
         let stores = Stores::new(namespace.clone(), data, kept.tables);
-        let engine = Engine::new(policy, seed, stores, client)
+        let limiter = Limiter::new(policy, seed, stores, client)
             .map_err(|unbuildable| unbuildable.to_string())?;
         Ok(Instance {
             root: host.caller(),
             number: kept.number,
             offset: kept.offset,
-            reads_headers: engine.reads_headers() || operator.is_some(),
+            reads_headers: limiter.reads_headers() || operator.is_some(),
             operator,
             origin: (from, host.wall()),
-            marks: engine.markers().to_vec(),
-            interval: engine.tick_interval(),
-            engine: RefCell::new(engine),
+            marks: limiter.markers().to_vec(),
+            interval: limiter.tick_interval(),
+            limiter: RefCell::new(limiter),
             has_redis,
             waiting: Waiting::default(),
             upkeep: Cell::new(None),
@@ -169,10 +168,10 @@ impl Instance {
     /// Decides about the request of the host's current call. Marks the request of a hot caller
     /// unless it is refused, before Envoy selects its route.
     pub(crate) fn decide(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
-        self.judge(host, |engine| {
-            let verdict = engine.decide(request, &self.clock(host));
-            if engine.is_hot() && !matches!(verdict, Verdict::Refuse(_)) {
-                mark(engine, host);
+        self.judge(host, |limiter| {
+            let verdict = limiter.decide(request, &self.clock(host));
+            if limiter.is_hot() && !matches!(verdict, Verdict::Refuse(_)) {
+                mark(limiter, host);
             }
             verdict
         })
@@ -180,13 +179,13 @@ impl Instance {
 
     /// Decides again after an unusable reply of Redis.
     fn decide_again(&self, resumed: &Resumed, explains: bool, host: &dyn Host) -> Verdict {
-        self.judge(host, |engine| {
+        self.judge(host, |limiter| {
             let mut verdict = Verdict::pass();
-            engine.explain(explains);
+            limiter.explain(explains);
             host.read(self.reads_headers, &mut |request| {
-                verdict = engine.decide_again(resumed, request, &self.clock(host));
+                verdict = limiter.decide_again(resumed, request, &self.clock(host));
             });
-            engine.explain(false);
+            limiter.explain(false);
             verdict
         })
     }
@@ -200,22 +199,22 @@ impl Instance {
         explains: bool,
         host: &dyn Host,
     ) -> Verdict {
-        let verdict = self.with_engine(host, |engine| {
-            engine.explain(explains);
-            let verdict = engine.resume(resumed, now);
-            engine.explain(false);
+        let verdict = self.with_limiter(host, |limiter| {
+            limiter.explain(explains);
+            let verdict = limiter.resume(resumed, now);
+            limiter.explain(false);
             verdict
         });
         verdict.flatten().unwrap_or_else(|| self.decide_again(resumed, explains, host))
     }
 
-    fn judge(&self, host: &dyn Host, judge: impl FnOnce(&mut Engine) -> Verdict) -> Verdict {
+    fn judge(&self, host: &dyn Host, judge: impl FnOnce(&mut Limiter) -> Verdict) -> Verdict {
         // The host never calls about one stream during a call about another.
-        let Ok(mut engine) = self.engine.try_borrow_mut() else {
+        let Ok(mut limiter) = self.limiter.try_borrow_mut() else {
             host.log(Level::Error, "a request was not judged: another one still is");
             return Verdict::pass();
         };
-        judge(&mut engine)
+        judge(&mut limiter)
     }
 
     /// The requests that wait for Redis.
@@ -224,13 +223,13 @@ impl Instance {
     }
 
     /// Calls the limiter, unless one of its calls is in progress.
-    pub(crate) fn with_engine<T>(
+    pub(crate) fn with_limiter<T>(
         &self,
         host: &dyn Host,
-        act: impl FnOnce(&mut Engine) -> T,
+        act: impl FnOnce(&mut Limiter) -> T,
     ) -> Option<T> {
         let were_away = self.away();
-        let done = self.engine.try_borrow_mut().ok().map(|mut engine| act(&mut engine));
+        let done = self.limiter.try_borrow_mut().ok().map(|mut limiter| act(&mut limiter));
         if self.away() != were_away {
             // The metrics report the change, even without a request.
             self.begin_upkeep(host);
@@ -251,15 +250,15 @@ impl Instance {
         if self.answered() > 0 {
             return Some(now);
         }
-        let engine = self.engine.try_borrow().ok().and_then(|engine| engine.next(now));
-        [engine, self.upkeep.get()].into_iter().flatten().min()
+        let limiter = self.limiter.try_borrow().ok().and_then(|limiter| limiter.next(now));
+        [limiter, self.upkeep.get()].into_iter().flatten().min()
     }
 
     /// The slots of its rules in shared data.
     pub(crate) fn remains(&self, host: &dyn Host) -> Vec<Remains> {
         let remains =
-            |engine: &Engine| engine.remains(&self.namespace, &host.data(), host.monotonic());
-        self.engine.try_borrow().map(|engine| remains(&engine)).unwrap_or_default()
+            |limiter: &Limiter| limiter.remains(&self.namespace, &host.data(), host.monotonic());
+        self.limiter.try_borrow().map(|limiter| remains(&limiter)).unwrap_or_default()
     }
 
     #[inline(never)]
@@ -270,8 +269,8 @@ impl Instance {
 
     /// The state of Redis, if there is one.
     fn redis<T>(&self, read: impl FnOnce(&Handle) -> T) -> Option<T> {
-        let engine = self.has_redis.then(|| self.engine.try_borrow().ok()).flatten()?;
-        Some(read(&engine.redis()))
+        let limiter = self.has_redis.then(|| self.limiter.try_borrow().ok()).flatten()?;
+        Some(read(&limiter.redis()))
     }
 
     fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {
@@ -281,8 +280,8 @@ impl Instance {
 
 /// Marks the current request for every rule with a hot caller.
 #[inline(never)]
-fn mark(engine: &Engine, host: &dyn Host) {
-    for (header, rule) in engine.marks() {
+fn mark(limiter: &Limiter, host: &dyn Host) {
+    for (header, rule) in limiter.marks() {
         host.mark(header, rule);
     }
 }

@@ -8,8 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::host::{Host, Level};
-use diana_limiter::report::Refusal;
-use diana_limiter::report::explained::Explained;
+use diana_limiter::{Explained, Refusal};
 use diana_policy::Policy;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::path::Path;

@@ -9,7 +9,7 @@ use super::operator::Explanation;
 use super::reply::AdminReply;
 use super::waiting::{Field, Late};
 use super::worker::Worker;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::Verdict;
 use diana_policy::port::{Ending, Request};
 use diana_store::permit::{End, Permit};
 
@@ -205,7 +205,7 @@ impl Stream {
         self.held = false;
         if self.is_open() {
             let permit = &mut self.permit;
-            self.instance.with_engine(host, |engine| engine.hear_response(permit, ending));
+            self.instance.with_limiter(host, |limiter| limiter.hear_response(permit, ending));
         }
         was_open.then_some(fields)
     }
@@ -264,9 +264,9 @@ impl Stream {
         let now = self.instance.now(host);
         if waits {
             permit.finish(End::Left);
-            self.instance.with_engine(host, |engine| engine.take_back(now));
+            self.instance.with_limiter(host, |limiter| limiter.take_back(now));
         } else {
-            self.instance.with_engine(host, |engine| engine.settle(permit, ending, now));
+            self.instance.with_limiter(host, |limiter| limiter.settle(permit, ending, now));
         }
         // Upkeep reports the results.
         self.instance.open(host);

@@ -7,8 +7,7 @@ use std::rc::Rc;
 
 use super::host::Host;
 use super::operator::Explanation;
-use diana_limiter::engine::Resumed;
-use diana_limiter::report::{Refusal, Report};
+use diana_limiter::{Refusal, Report, Resumed};
 use diana_store::permit::Permit;
 
 /// A response header: its name and its value.

@@ -13,7 +13,7 @@ use super::instance::{Instance, Kept};
 use super::operator::Attempts;
 use super::timer::Timers;
 use super::waiting::Late;
-use diana_limiter::verdict::Held;
+use diana_limiter::Held;
 use diana_policy::Policy;
 use diana_policy::port::Answer;
 use diana_policy::time::Micros;
@@ -96,9 +96,9 @@ impl Worker {
         if waited {
             permit.into_iter().for_each(|permit| permit.finish(End::Left));
             let now = instance.now(host);
-            instance.with_engine(host, |engine| {
-                ticket.into_iter().for_each(|ticket| engine.forget(ticket));
-                engine.take_back(now);
+            instance.with_limiter(host, |limiter| {
+                ticket.into_iter().for_each(|ticket| limiter.forget(ticket));
+                limiter.take_back(now);
             });
             instance.open(host);
         }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::verdict::Verdict;
+use diana_limiter::Verdict;
 use diana_policy::time::SECOND;
 use diana_policy::tree::Tree;
 use diana_policy::{IdentitySource, Told};
@@ -109,7 +109,7 @@ fn what_fits_is_let_through() {
             "limits: [{{Url: /, rules: [{{name: own, actor: device, unit: day, rpu: 500, algo: {algo}, scope: {scope}, \
              cost: {{header: x-cost, default: 7, max: 90}}}}, {{actor: all, unit: day, rpu: 100000}}]}}]"
         );
-        let mut engine = crate::engine::engine(&text, Rc::new(FakeSharedData::default()));
+        let mut limiter = crate::limiter::limiter(&text, Rc::new(FakeSharedData::default()));
         let (clock, mut used) = (FakeClock::default(), 0);
         for _ in 0..200 {
             let (value, cost) = match rng.u64(0..120) {
@@ -117,7 +117,7 @@ fn what_fits_is_let_through() {
                 cost => (cost.to_string(), cost.min(90)),
             };
             let request = FakeRequest::get("/").from("192.0.2.1:4000").header("x-cost", &value);
-            let verdict = engine.decide(&request, &clock);
+            let verdict = limiter.decide(&request, &clock);
             let fits = used + cost <= 500;
             assert_eq!(verdict.is_pass(), fits, "{value} with {used} used, {algo} {scope}");
             if let Verdict::Refuse(refusal) = &verdict {
@@ -128,7 +128,7 @@ fn what_fits_is_let_through() {
             // Rare enough to avoid leases.
             clock.0.set(now.later(rng.u64(SECOND / 100..SECOND / 50)));
             if rng.u8(0..9) == 0 {
-                engine.tidy(clock.0.get());
+                limiter.tidy(clock.0.get());
             }
         }
         assert!(used > 450, "{used}");

@@ -1,6 +1,6 @@
 //! An explanation contains as many rules as fit into a header, and the number of the others.
 
-use diana_limiter::report::explained::{Explained, Why};
+use diana_limiter::{Explained, Why};
 use diana_policy::json;
 use fastrand::Rng;
 use kit::seed;

@@ -2,8 +2,7 @@
 
 pub mod model;
 
-use diana_limiter::report::Report;
-use diana_limiter::verdict::{Held, Line};
+use diana_limiter::{Held, QueueLine, Report};
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
 use diana_store::permit::{End, Freed, Permit, Unsettled};
@@ -12,11 +11,11 @@ use kit::store::ended;
 use model::Model;
 use std::rc::Rc;
 
-const ANN: Line = Line { rule: 0, key: Key { hash: 1, second_hash: 1 }, plan: 0 };
-const BOB: Line = Line { rule: 0, key: Key { hash: 2, second_hash: 2 }, plan: 0 };
+const ANN: QueueLine = QueueLine { rule: 0, key: Key { hash: 1, second_hash: 1 }, plan: 0 };
+const BOB: QueueLine = QueueLine { rule: 0, key: Key { hash: 2, second_hash: 2 }, plan: 0 };
 
 /// A queue with these lines. Request `stream` waits until ten times its number.
-fn queue(lines: &[Option<Line>]) -> Queue {
+fn queue(lines: &[Option<QueueLine>]) -> Queue {
     let mut queue = Queue::default();
     for (stream, line) in (1..).zip(lines) {
         queue.join(stream, 7, held(u64::from(stream) * 10, *line));
@@ -30,8 +29,8 @@ thread_local! {
 }
 
 /// The receipt of its charge equals its instant.
-fn held(until: u64, line: Option<Line>) -> Held {
-    let Line { rule, key, plan } = line.unwrap_or(ANN);
+fn held(until: u64, line: Option<QueueLine>) -> Held {
+    let QueueLine { rule, key, plan } = line.unwrap_or(ANN);
     let settlement = Settlement { receipt: until, since: 0, reserved: 1, used: 0 };
     let places = vec![Unsettled { rule: rule as u32, plan, ..ended(key, &settlement) }];
     let place = FREED.with(|freed| Permit::new(places, freed));
@@ -127,7 +126,7 @@ fn whoever_waits_no_longer_frees_nothing() {
 fn a_random_crowd_loses_nobody() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for _ in 0..300 {
-        let lines: Vec<Option<Line>> =
+        let lines: Vec<Option<QueueLine>> =
             (0..rng.usize(1..30)).map(|_| [Some(ANN), Some(BOB), None][rng.usize(0..3)]).collect();
         let mut queue = queue(&lines);
         let mut gone = Vec::new();
@@ -151,7 +150,7 @@ fn a_random_crowd_loses_nobody() {
     }
 }
 
-/// Requests of several lines and engines arrive, are released and leave. Returned positions are
+/// Requests of several lines and limiters arrive, are released and leave. Returned positions are
 /// reused, as in stores.
 #[test]
 fn it_does_what_the_simple_model_does() {
@@ -161,11 +160,11 @@ fn it_does_what_the_simple_model_does() {
         let (mut queue, mut model) = (Queue::default(), Model::default());
         let (mut now, mut streams) = (0, Vec::new());
         for stream in 1..300 {
-            let (engine, line) = (rng.u32(7..9), [Some(ANN), Some(BOB), None][rng.usize(..3)]);
-            let last = line.and_then(|line| model.last(engine, line));
+            let (limiter, line) = (rng.u32(7..9), [Some(ANN), Some(BOB), None][rng.usize(..3)]);
+            let last = line.and_then(|line| model.last(limiter, line));
             let until = last.map_or(now, |last| last + 10) + rng.u64(..30) / 10 * 10;
-            queue.join(stream, engine, held(until, line));
-            model.join(stream, engine, until, line);
+            queue.join(stream, limiter, held(until, line));
+            model.join(stream, limiter, until, line);
             streams.push(stream);
             while rng.u8(..5) < 2 && !streams.is_empty() {
                 let gone = streams.swap_remove(rng.usize(..streams.len()));

@@ -11,17 +11,17 @@ mod values;
 
 use std::rc::Rc;
 
-use diana_limiter::engine::Engine;
+use diana_limiter::Limiter;
 use diana_policy::key::Seed;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::in_flight::spoiled;
 use kit::seed;
 
-fn engine(document: &str, data: &Rc<FakeSharedData>) -> Engine {
+fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
     let policy =
         diana_config::parse(document.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-    Engine::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap()
+    Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap()
 }
 
 #[test]

@@ -4,9 +4,8 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use diana_limiter::bans::{self, Bans};
-use diana_limiter::engine::Engine;
 use diana_limiter::sizing;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::{Key, Seed};
 use diana_policy::port::SharedData;
 use diana_policy::time::{Now, SECOND};
@@ -59,7 +58,7 @@ fn flood(rule: &str, keys: u64, callers: u64) -> (Memory, Memory) {
 /// The memory of callers with three requests each.
 fn taken(policy: Policy, callers: u64) -> Memory {
     let shared = Rc::new(Shared::default());
-    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
+    let mut limiter = Limiter::alone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
     let clock = FakeClock::default();
     let mut now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
     let before = allocated::bytes();
@@ -67,11 +66,11 @@ fn taken(policy: Policy, callers: u64) -> Memory {
         // The last one arrives after all maintenance.
         if caller % 1000 == 0 || caller + 1 == callers {
             now = now.later(SECOND / 10);
-            engine.tidy(now);
+            limiter.tidy(now);
         }
         clock.0.set(now);
         let request = FakeRequest::get("/").header("x-account-id", caller.to_string());
-        (0..3).for_each(|_| drop(engine.decide(&request, &clock)));
+        (0..3).for_each(|_| drop(limiter.decide(&request, &clock)));
     }
     let worker = (allocated::bytes() - before - shared.allocated.get()) as u64;
     Memory { worker, shared: shared.bytes() }
@@ -113,7 +112,7 @@ fn callers_take_what_was_said_and_no_more() {
         for keys in [1, rng.u64(2..16), rng.u64(100..1000)] {
             let rule = format!("actor: account, unit: day, rpu: 1, {rule}");
             let (taken, said) = flood(&rule, keys, callers);
-            // An engine has some memory for new callers, and shared data one or two values per
+            // A limiter has some memory for new callers, and shared data one or two values per
             // rule.
             let most = said.worker + said.worker / 100 + 4096;
             let is_enough = taken.worker <= most && taken.shared <= said.shared + 512;
@@ -192,12 +191,12 @@ fn newcomers_of_many_rules_are_counted_exactly() {
     assert_eq!(fell("gateway"), (100_000, false), "the remedy");
     let policy = rules(520, "gateway").unwrap();
     let data = Rc::<FakeSharedData>::default();
-    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap();
+    let mut limiter = Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap();
     let clock = FakeClock::default();
     clock.0.set(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
     let mut admits = |caller: u32| {
         let request = FakeRequest::get("/7").header("x-account-id", caller.to_string());
-        matches!(engine.decide(&request, &clock), Verdict::Admit(..))
+        matches!(limiter.decide(&request, &clock), Verdict::Admit(..))
     };
     let admitted = |callers: std::ops::Range<u32>, admits: &mut dyn FnMut(u32) -> bool| {
         callers.filter(|&caller| admits(caller)).count()

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use diana_limiter::report::Refusal;
-use diana_limiter::report::protocol::Protocol;
+use diana_limiter::{Protocol, Refusal};
 use diana_policy::port::{
     self, Callout, Ending, Environment, Metrics, Property, Pseudo, Request, SharedData, Values,
 };

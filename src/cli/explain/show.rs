@@ -2,9 +2,7 @@
 
 use std::io::{self, Write};
 
-use diana_limiter::report::explained::{Explained, Why, seconds};
-use diana_limiter::report::{Outcome, Record};
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Explained, Outcome, Record, Verdict, Why, seconds};
 use diana_policy::Scope;
 use diana_policy::decision::Retry;
 use serde_json::json;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use diana_limiter::report::explained::seconds;
+use diana_limiter::seconds;
 use diana_player::{Fate, Judged};
 use diana_policy::port::{Pseudo, Request};
 use serde_json::json;

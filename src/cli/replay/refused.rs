@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::report::Refusal;
+use diana_limiter::Refusal;
 use diana_policy::time::Micros;
 use diana_policy::{Actor, Policy};
 use hashbrown::HashMap;

@@ -1,4 +1,4 @@
-//! What requests no longer need, until their engine takes it back.
+//! What requests no longer need, until their limiter takes it back.
 
 use std::cell::Cell;
 
@@ -7,7 +7,7 @@ use super::Unsettled;
 /// Most charges of open streams that are settled at their end: at 64 bytes each they take 16 MiB.
 const MOST: usize = 250_000;
 
-/// What requests no longer need, until their engine takes it back.
+/// What requests no longer need, until their limiter takes it back.
 #[derive(Default)]
 pub struct Freed {
     any: Cell<bool>,

@@ -24,7 +24,7 @@ pub struct Unsettled {
     pub reserved: u32,
     /// How many the request used, as far as that is known.
     pub used: u32,
-    /// The rule's number in its engine.
+    /// The rule's number in its limiter.
     pub rule: u32,
     /// The plan of the rule by which they were charged.
     pub plan: u32,

@@ -1,7 +1,7 @@
 //! The query of a request to the operator's endpoint.
 
 use crate::reply::AdminReply;
-use diana_limiter::report::state::read_key;
+use diana_limiter::read_key;
 use diana_policy::key::Key;
 use diana_policy::spelling::decoded;
 

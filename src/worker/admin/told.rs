@@ -2,9 +2,7 @@
 
 use crate::host::Host;
 use crate::instance::Instance;
-use diana_limiter::engine::inquiry::{Order, Seen};
-use diana_limiter::report::explained::seconds;
-use diana_limiter::report::state::spell_key;
+use diana_limiter::{Order, Seen, seconds, spell_key};
 use diana_policy::Rule;
 use diana_policy::json;
 use diana_policy::key::Key;
@@ -82,12 +80,12 @@ struct CallerRequests {
 impl Instance {
     /// The current rules, with their origin and the time of the last change.
     pub(super) fn told_rules(&self, host: &dyn Host) -> String {
-        let rules = self.with_engine(host, |engine| {
+        let rules = self.with_limiter(host, |limiter| {
             let status = |(number, rule)| {
-                let actors = engine.actors(number).map(String::from).collect();
+                let actors = limiter.actors(number).map(String::from).collect();
                 self.rule_status(rule, actors, host)
             };
-            engine.rules().enumerate().map(status).collect()
+            limiter.rules().enumerate().map(status).collect()
         });
         let (from, since) = self.origin();
         json::ascii(&RulesReply {
@@ -148,16 +146,16 @@ impl Instance {
             Order::Unban => "unban".into(),
         };
         let keys: Vec<String> = seen.iter().map(|seen| spell_key(seen.caller.key)).collect();
-        let name = |engine: &mut diana_limiter::engine::Engine| {
-            engine.rules().nth(rule).map(|rule| rule.name.clone())
+        let name = |limiter: &mut diana_limiter::Limiter| {
+            limiter.rules().nth(rule).map(|rule| rule.name.clone())
         };
-        let name = self.with_engine(host, name).flatten().unwrap_or_default();
+        let name = self.with_limiter(host, name).flatten().unwrap_or_default();
         Some(format!("admin: {done} rule={name} key={}", keys.join(",")))
     }
 
     fn rule_limit(&self, rule: usize, host: &dyn Host) -> Option<RuleLimit> {
-        let limit = self.with_engine(host, |engine| {
-            let rule = engine.rules().nth(rule)?;
+        let limit = self.with_limiter(host, |limiter| {
+            let rule = limiter.rules().nth(rule)?;
             let limit = rule.quota.burst.unwrap_or(rule.quota.rpu);
             Some(RuleLimit { rule: rule.name.clone(), scope: rule.scope.name(), limit })
         });

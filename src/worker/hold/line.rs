@@ -5,13 +5,13 @@ use std::collections::VecDeque;
 use hashbrown::HashTable;
 
 use super::Turn;
-use diana_limiter::verdict;
+use diana_limiter::QueueLine;
 
 /// Identifies a line in a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
-    pub(super) engine: u32,
-    pub(super) line: verdict::Line,
+    pub(super) limiter: u32,
+    pub(super) line: QueueLine,
 }
 
 /// All lines with held requests.
@@ -87,7 +87,7 @@ impl Line {
 }
 
 fn hash(name: Name) -> u64 {
-    let Name { engine, line: verdict::Line { rule, key, .. } } = name;
-    let rule = u64::from(engine) << 32 ^ rule as u64;
+    let Name { limiter, line: QueueLine { rule, key, .. } } = name;
+    let rule = u64::from(limiter) << 32 ^ rule as u64;
     (key.hash ^ rule).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

@@ -3,8 +3,7 @@
 use super::{Instance, mark};
 use crate::host::Host;
 use crate::operator::Operator;
-use diana_limiter::report::explained::Explained;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Explained, Verdict};
 use diana_policy::port::Request;
 use diana_policy::time::Micros;
 
@@ -27,13 +26,13 @@ impl Instance {
         host: &dyn Host,
     ) -> (Verdict, Vec<Explained>) {
         let mut skipped = Vec::new();
-        let verdict = self.judge(host, |engine| {
-            engine.explain(true);
-            let (verdict, rules) = engine.decide_explained(request, &self.clock(host));
-            engine.explain(false);
+        let verdict = self.judge(host, |limiter| {
+            limiter.explain(true);
+            let (verdict, rules) = limiter.decide_explained(request, &self.clock(host));
+            limiter.explain(false);
             skipped = rules;
-            if engine.is_hot() && !matches!(verdict, Verdict::Refuse(_)) {
-                mark(engine, host);
+            if limiter.is_hot() && !matches!(verdict, Verdict::Refuse(_)) {
+                mark(limiter, host);
             }
             verdict
         });

@@ -8,7 +8,7 @@ impl Instance {
     /// Makes the calls to Redis that are due.
     pub(crate) fn work_for_fleet(&self, host: &dyn Host) {
         let now = self.now(host);
-        let ready = self.with_engine(host, |engine| engine.work(now, host));
+        let ready = self.with_limiter(host, |limiter| limiter.work(now, host));
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
     }
 
@@ -22,10 +22,10 @@ impl Instance {
         host: &dyn Host,
     ) -> bool {
         let now = self.now(host);
-        let ready = self.with_engine(host, |engine| {
-            let mut ready = engine.answer(token, answer, now)?;
+        let ready = self.with_limiter(host, |limiter| {
+            let mut ready = limiter.answer(token, answer, now)?;
             if sends {
-                ready.append(&mut engine.work(now, host));
+                ready.append(&mut limiter.work(now, host));
             }
             Some(ready)
         });
@@ -42,13 +42,13 @@ impl Instance {
     /// Drops the calls of the root that has ended.
     pub(crate) fn lose_calls(&self, host: &dyn Host) {
         let now = self.now(host);
-        let ready = self.with_engine(host, |engine| engine.lose(host.caller(), now));
+        let ready = self.with_limiter(host, |limiter| limiter.lose(host.caller(), now));
         self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
     }
 
     /// Logs changes of the state of Redis.
     pub(crate) fn tell_news(&self, host: &dyn Host) {
-        let news = self.with_engine(host, |engine| engine.news()).unwrap_or_default();
+        let news = self.with_limiter(host, |limiter| limiter.news()).unwrap_or_default();
         news.iter().for_each(|line| host.log(Level::Warn, line));
     }
 }

@@ -38,13 +38,13 @@ impl Instance {
         if self.busy.replace(false) {
             self.used.set(now.mono);
         }
-        let Ok(mut engine) = self.engine.try_borrow_mut() else { return };
-        let more = engine.tidy(now);
-        engine.flush(&self.namespace, host);
-        while let Some(callers) = engine.hot_callers() {
+        let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return };
+        let more = limiter.tidy(now);
+        limiter.flush(&self.namespace, host);
+        while let Some(callers) = limiter.hot_callers() {
             host.log(Level::Info, &callers.line());
         }
-        drop(engine);
+        drop(limiter);
         let quiet_at = self.used.get().saturating_add(QUIET);
         if self.is_old.get() && !more && now.mono >= quiet_at {
             return self.close(host);
@@ -65,10 +65,10 @@ impl Instance {
         if self.closed.get() {
             return;
         }
-        let Ok(mut engine) = self.engine.try_borrow_mut() else { return self.need_no_redis() };
-        engine.retire(&self.namespace, self.now(host), host);
-        let holds_places = engine.holds_places();
-        drop(engine);
+        let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return self.need_no_redis() };
+        limiter.retire(&self.namespace, self.now(host), host);
+        let holds_places = limiter.holds_places();
+        drop(limiter);
         // In-flight slots of open requests must be renewed until they end.
         self.upkeep.set(holds_places.then(|| host.monotonic().saturating_add(self.interval)));
         self.closed.set(!holds_places);
@@ -80,21 +80,21 @@ impl Instance {
     /// Sets the metrics with the limits of its rules. `in_force` is false when the rules no longer
     /// apply.
     pub(crate) fn tell_limits(&self, in_force: bool, host: &dyn Host) {
-        let engine = self.engine.try_borrow();
-        engine.into_iter().for_each(|it| it.tell_limits(&self.namespace, in_force, host));
+        let limiter = self.limiter.try_borrow();
+        limiter.into_iter().for_each(|it| it.tell_limits(&self.namespace, in_force, host));
     }
 
     /// Stops probing Redis: no rule of this instance needs it.
     fn need_no_redis(&self) {
-        self.engine.try_borrow_mut().into_iter().for_each(|mut engine| engine.need_no_redis());
+        self.limiter.try_borrow_mut().into_iter().for_each(|mut limiter| limiter.need_no_redis());
     }
 
     /// Takes over the open settlements of an instance that has ended. Returns false if it uses
     /// another Redis.
     pub(crate) fn inherit(&self, other: &Instance, host: &dyn Host) -> bool {
         other.close(host);
-        let Ok(mut left) = other.engine.try_borrow_mut() else { return false };
-        self.engine.try_borrow_mut().is_ok_and(|mut engine| engine.inherit(&mut left))
+        let Ok(mut left) = other.limiter.try_borrow_mut() else { return false };
+        self.limiter.try_borrow_mut().is_ok_and(|mut limiter| limiter.inherit(&mut left))
     }
 
     /// Returns true if an instance without root and streams has no work left.

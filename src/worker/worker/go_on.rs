@@ -6,7 +6,7 @@ use super::Worker;
 use crate::host::Host;
 use crate::instance::Instance;
 use crate::waiting::Late;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::Verdict;
 
 impl Worker {
     /// Resumes at most `left` requests of an instance that have a reply.
@@ -28,8 +28,8 @@ impl Worker {
             }
             let Some((stream, late)) = stream else {
                 let now = instance.now(host);
-                instance.with_engine(host, |engine| {
-                    engine.abandon(&resumed, now);
+                instance.with_limiter(host, |limiter| {
+                    limiter.abandon(&resumed, now);
                 });
                 continue;
             };

@@ -1,7 +1,7 @@
 //! The simplest model of the queue: an ordered list of positions. When a client leaves, all later
 //! requests of its line move up individually.
 
-use diana_limiter::verdict::Line;
+use diana_limiter::QueueLine;
 
 #[derive(Default)]
 pub struct Model(Vec<Place>);
@@ -9,13 +9,13 @@ pub struct Model(Vec<Place>);
 struct Place {
     until: u64,
     stream: u32,
-    line: Option<(u32, Line)>,
+    line: Option<(u32, QueueLine)>,
 }
 
 impl Model {
-    pub fn join(&mut self, stream: u32, engine: u32, until: u64, line: Option<Line>) {
+    pub fn join(&mut self, stream: u32, limiter: u32, until: u64, line: Option<QueueLine>) {
         let at = self.0.partition_point(|place| place.until <= until);
-        let line = line.map(|line| (engine, line));
+        let line = line.map(|line| (limiter, line));
         self.0.insert(at, Place { until, stream, line });
     }
 
@@ -29,8 +29,8 @@ impl Model {
     }
 
     /// The last instant in a line.
-    pub fn last(&self, engine: u32, line: Line) -> Option<u64> {
-        let of_line = self.0.iter().filter(|place| place.line == Some((engine, line)));
+    pub fn last(&self, limiter: u32, line: QueueLine) -> Option<u64> {
+        let of_line = self.0.iter().filter(|place| place.line == Some((limiter, line)));
         of_line.map(|place| place.until).next_back()
     }
 

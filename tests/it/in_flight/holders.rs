@@ -3,8 +3,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::engine::Engine;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::permit::Permit;
@@ -12,7 +11,7 @@ use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
-use super::engine;
+use super::limiter;
 
 const BEAT: Micros = SECOND / 2;
 const FORGOTTEN: Micros = SECOND;
@@ -43,13 +42,13 @@ fn write(data: &FakeSharedData, last: u64, all: &[(u64, Micros)]) {
 
 /// A worker at an instant.
 struct Worker {
-    engine: Engine,
+    limiter: Limiter,
     clock: FakeClock,
 }
 
 impl Worker {
     fn new(data: &Rc<FakeSharedData>, at: Micros) -> Worker {
-        let worker = Worker { engine: engine(DOCUMENT, data), clock: FakeClock::default() };
+        let worker = Worker { limiter: limiter(DOCUMENT, data), clock: FakeClock::default() };
         worker.clock.0.set(Now { mono: at, ..START });
         worker
     }
@@ -61,7 +60,7 @@ impl Worker {
 
     fn request(&mut self, caller: &str) -> Option<Permit> {
         let request = FakeRequest::get("/").header("x-device-id", caller);
-        match self.engine.decide(&request, &self.clock) {
+        match self.limiter.decide(&request, &self.clock) {
             Verdict::Admit(permit, _) => Some(permit),
             Verdict::Refuse(_) => None,
             other => panic!("{other:?}"),
@@ -70,11 +69,11 @@ impl Worker {
 
     /// Runs maintenance. Returns true if it must be called again for that.
     fn tidy(&mut self) -> bool {
-        self.engine.tidy(self.clock.0.get())
+        self.limiter.tidy(self.clock.0.get())
     }
 
     fn end(&mut self, permit: Permit) {
-        self.engine.settle(permit, &FakeEnding::answered(200), self.clock.0.get());
+        self.limiter.settle(permit, &FakeEnding::answered(200), self.clock.0.get());
     }
 }
 

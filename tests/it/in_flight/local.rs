@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::verdict::Verdict;
+use diana_limiter::Verdict;
 use diana_store::permit::Permit;
 use fastrand::Rng;
 use kit::ending::FakeEnding;
@@ -10,7 +10,7 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::seed;
 use kit::store::gateway::START;
 
-use super::engine;
+use super::limiter;
 
 const LIMIT: usize = 3;
 
@@ -23,7 +23,7 @@ fn never_one_too_many_and_none_is_left_behind() {
         let document = format!(
             "keys: {keys}\nlimits: [{{Url: /, rules: [{{actor: device, in_flight: {LIMIT}, scope: local}}]}}]"
         );
-        let mut engine = engine(&document, &Rc::new(FakeSharedData::default()));
+        let mut limiter = limiter(&document, &Rc::new(FakeSharedData::default()));
         let clock = FakeClock::default();
         clock.0.set(START);
         let mut open: Vec<(usize, Permit)> = Vec::new();
@@ -35,13 +35,13 @@ fn never_one_too_many_and_none_is_left_behind() {
             }
             if open.len() > most || !open.is_empty() && rng.u8(..5) < 2 {
                 let (_, permit) = open.swap_remove(rng.usize(..open.len()));
-                engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+                limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
                 continue;
             }
             let caller = rng.usize(..80);
             let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
             let own = open.iter().filter(|(of, _)| *of == caller).count();
-            match engine.decide(&request, &clock) {
+            match limiter.decide(&request, &clock) {
                 Verdict::Admit(permit, _) => {
                     assert!(own < LIMIT);
                     open.push((caller, permit));
@@ -55,7 +55,7 @@ fn never_one_too_many_and_none_is_left_behind() {
         }
         assert!(refused > 50, "too tame: {refused}");
         for (_, permit) in open {
-            engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+            limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
         }
         // Callers that shared a state have all their slots again.
         for caller in 0..80 {
@@ -63,13 +63,13 @@ fn never_one_too_many_and_none_is_left_behind() {
             let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
             let mut taken = Vec::new();
             for _ in 0..LIMIT {
-                let Verdict::Admit(permit, _) = engine.decide(&request, &clock) else {
+                let Verdict::Admit(permit, _) = limiter.decide(&request, &clock) else {
                     panic!("{caller} of {keys}");
                 };
                 taken.push(permit);
             }
             for permit in taken {
-                engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+                limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
             }
         }
     }

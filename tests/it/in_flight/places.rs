@@ -3,9 +3,8 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_limiter::engine::Engine;
 use diana_limiter::sizing;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
@@ -14,7 +13,7 @@ use kit::ending::FakeEnding;
 use kit::fake::{Asked, FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
-use super::engine;
+use super::limiter;
 use super::reports::Sums;
 
 /// The interval of a worker's reports that it lives.
@@ -33,17 +32,17 @@ pub fn clock() -> FakeClock {
 }
 
 /// Sends a request of a caller to a worker. Returns its permit if it is admitted.
-pub fn request(engine: &mut Engine, caller: usize, clock: &FakeClock) -> Option<Permit> {
+pub fn request(limiter: &mut Limiter, caller: usize, clock: &FakeClock) -> Option<Permit> {
     let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
-    match engine.decide(&request, clock) {
+    match limiter.decide(&request, clock) {
         Verdict::Admit(permit, _) => Some(permit),
         Verdict::Refuse(_) => None,
         other => panic!("{other:?}"),
     }
 }
 
-fn end(engine: &mut Engine, permit: Permit, clock: &FakeClock) {
-    engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+fn end(limiter: &mut Limiter, permit: Permit, clock: &FakeClock) {
+    limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
 }
 
 /// A read and a write on arrival, and the same at the end. Twice a second one more write for all of
@@ -52,30 +51,30 @@ fn end(engine: &mut Engine, permit: Permit, clock: &FakeClock) {
 fn a_request_looks_twice_and_writes_twice() {
     let data = Rc::new(Asked::default());
     let policy = diana_config::parse(document(100, 9).as_bytes()).unwrap();
-    let mut engine = Engine::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
+    let mut limiter = Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
     let clock = clock();
     let told = Rc::new(Cell::new(0));
     let count = told.clone();
     *data.data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
         count.set(count.get() + u64::from(key.ends_with("/holders")));
     }));
-    let long = request(&mut engine, 7, &clock).unwrap();
+    let long = request(&mut limiter, 7, &clock).unwrap();
     assert_eq!(told.get(), 1);
     let (reads, writes) = (data.reads.get(), data.writes.get());
     const REQUESTS: u64 = 100;
     for _ in 0..REQUESTS {
         clock.0.set(clock.0.get().later(BEAT / 5));
-        let permit = request(&mut engine, 7, &clock).unwrap();
-        end(&mut engine, permit, &clock);
-        engine.tidy(clock.0.get());
+        let permit = request(&mut limiter, 7, &clock).unwrap();
+        end(&mut limiter, permit, &clock);
+        limiter.tidy(clock.0.get());
     }
     let beats = REQUESTS / 5;
     assert_eq!(told.get(), 1 + beats);
     let (reads, writes) = (data.reads.get() - reads, data.writes.get() - writes);
     assert_eq!((reads, writes), (2 * REQUESTS + beats, 2 * REQUESTS + beats));
-    end(&mut engine, long, &clock);
+    end(&mut limiter, long, &clock);
     let metrics = Sums::default();
-    engine.flush("n", &metrics);
+    limiter.flush("n", &metrics);
     // The first one read the number of slots.
     assert_eq!(metrics.of("diana.n.shared.writes").cast_unsigned() + beats + 1, data.writes.get());
     assert_eq!(metrics.of("diana.n.shared.conflicts"), 0);
@@ -87,32 +86,32 @@ fn a_request_looks_twice_and_writes_twice() {
 fn whoever_finds_no_room_shares_and_goes_on_sharing() {
     const ROOM: usize = 32;
     let (data, clock) = (Rc::default(), clock());
-    let mut engine = engine(&document(16, 2), &data);
+    let mut limiter = limiter(&document(16, 2), &data);
     let mut own: Vec<Permit> =
-        (0..ROOM).map(|caller| request(&mut engine, caller, &clock).unwrap()).collect();
-    let shared = request(&mut engine, 40, &clock).unwrap();
-    let other = request(&mut engine, 41, &clock).unwrap();
-    assert!(request(&mut engine, 42, &clock).is_none(), "there are two for all of them");
+        (0..ROOM).map(|caller| request(&mut limiter, caller, &clock).unwrap()).collect();
+    let shared = request(&mut limiter, 40, &clock).unwrap();
+    let other = request(&mut limiter, 41, &clock).unwrap();
+    assert!(request(&mut limiter, 42, &clock).is_none(), "there are two for all of them");
     let metrics = Sums::default();
-    engine.flush("n", &metrics);
+    limiter.flush("n", &metrics);
     assert_eq!(metrics.of("diana.n.rule.r.overflow"), 3);
     // There is room for one more caller now.
     for permit in [own.pop().unwrap(), own.pop().unwrap(), other] {
-        end(&mut engine, permit, &clock);
+        end(&mut limiter, permit, &clock);
     }
-    let second = request(&mut engine, 40, &clock).expect("its second one");
-    assert!(request(&mut engine, 40, &clock).is_none(), "a third one of two");
-    let next = request(&mut engine, 0, &clock).expect("it has its own");
+    let second = request(&mut limiter, 40, &clock).expect("its second one");
+    assert!(request(&mut limiter, 40, &clock).is_none(), "a third one of two");
+    let next = request(&mut limiter, 0, &clock).expect("it has its own");
     for permit in [shared, second, next] {
-        end(&mut engine, permit, &clock);
+        end(&mut limiter, permit, &clock);
     }
-    engine.flush("n", &metrics);
+    limiter.flush("n", &metrics);
     let before = metrics.of("diana.n.rule.r.overflow");
-    let permits: Vec<Permit> = (0..2).map(|_| request(&mut engine, 40, &clock).unwrap()).collect();
-    engine.flush("n", &metrics);
+    let permits: Vec<Permit> = (0..2).map(|_| request(&mut limiter, 40, &clock).unwrap()).collect();
+    limiter.flush("n", &metrics);
     assert_eq!(metrics.of("diana.n.rule.r.overflow"), before, "it has its own");
     for permit in permits.into_iter().chain(own) {
-        end(&mut engine, permit, &clock);
+        end(&mut limiter, permit, &clock);
     }
 }
 
@@ -120,15 +119,15 @@ fn whoever_finds_no_room_shares_and_goes_on_sharing() {
 #[test]
 fn a_place_that_cannot_be_given_back_is_given_back_later() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
-    let mut engine = engine(&document(16, 1), &data);
-    let permit = request(&mut engine, 7, &clock).unwrap();
+    let mut limiter = limiter(&document(16, 1), &data);
+    let permit = request(&mut limiter, 7, &clock).unwrap();
     *data.before_swap.borrow_mut() = Some(Box::new(|data, key| {
         let (value, _) = data.get(key).unwrap();
         data.set(key, &value);
     }));
-    end(&mut engine, permit, &clock);
+    end(&mut limiter, permit, &clock);
     data.before_swap.borrow_mut().take();
-    assert!(request(&mut engine, 7, &clock).is_some());
+    assert!(request(&mut limiter, 7, &clock).is_some());
 }
 
 /// With eight workers that hold slots of each caller.
@@ -141,8 +140,8 @@ fn places_take_the_memory_that_was_said_and_no_more() {
         let said = sizing::memory(&policy.limits, policy.keys);
         let mut open = Vec::new();
         for _ in 0..8 {
-            let mut engine = engine(&document, &data);
-            open.extend((0..20 * keys.max(10)).map(|caller| request(&mut engine, caller, &clock)));
+            let mut limiter = limiter(&document, &data);
+            open.extend((0..20 * keys.max(10)).map(|caller| request(&mut limiter, caller, &clock)));
         }
         let is_slot = |key: &String| key.ends_with("/all") || key.contains('.');
         let taken: usize = data

@@ -4,8 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_limiter::engine::Engine;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::port::Metrics;
 use diana_policy::time::Now;
 use diana_store::permit::Permit;
@@ -13,7 +12,7 @@ use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeRequest};
 use kit::store::gateway::START;
 
-use super::engine;
+use super::limiter;
 
 /// The sums of all metrics.
 #[derive(Default)]
@@ -45,15 +44,15 @@ fn clock() -> FakeClock {
     clock
 }
 
-fn admit(engine: &mut Engine, clock: &FakeClock) -> Permit {
-    match engine.decide(&FakeRequest::get("/"), clock) {
+fn admit(limiter: &mut Limiter, clock: &FakeClock) -> Permit {
+    match limiter.decide(&FakeRequest::get("/"), clock) {
         Verdict::Admit(permit, _) => permit,
         other => panic!("{other:?}"),
     }
 }
 
-fn end(engine: &mut Engine, permit: Permit, now: Now) {
-    engine.settle(permit, &FakeEnding::answered(200), now);
+fn end(limiter: &mut Limiter, permit: Permit, now: Now) {
+    limiter.settle(permit, &FakeEnding::answered(200), now);
 }
 
 #[test]
@@ -63,9 +62,9 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
             "limits: [{{Url: /, rules: [{{name: few, actor: all, in_flight: 2, scope: {scope}}}]}}]\n\
              accepted: {{headers: true}}"
         );
-        let mut engine = engine(&document, &Rc::default());
+        let mut limiter = limiter(&document, &Rc::default());
         let clock = clock();
-        let Verdict::Admit(first, Some(report)) = engine.decide(&FakeRequest::get("/"), &clock)
+        let Verdict::Admit(first, Some(report)) = limiter.decide(&FakeRequest::get("/"), &clock)
         else {
             panic!();
         };
@@ -74,8 +73,8 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
             report.headers(),
             [("ratelimit-policy", policy.clone()), ("ratelimit", "\"few\";r=1;t=1".into())]
         );
-        let second = admit(&mut engine, &clock);
-        let Verdict::Refuse(refusal) = engine.decide(&FakeRequest::get("/"), &clock) else {
+        let second = admit(&mut limiter, &clock);
+        let Verdict::Refuse(refusal) = limiter.decide(&FakeRequest::get("/"), &clock) else {
             panic!();
         };
         let headers = refusal.headers();
@@ -83,15 +82,15 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
         assert!(headers.contains(&("ratelimit", "\"few\";r=0;t=1".into())), "{headers:?}");
         assert!(headers.contains(&("retry-after", "1".into())), "{headers:?}");
         let metrics = Sums::default();
-        engine.flush("n", &metrics);
+        limiter.flush("n", &metrics);
         assert_eq!(metrics.of("diana.n.rule.few.in_flight"), 2);
-        end(&mut engine, first, clock.0.get());
+        end(&mut limiter, first, clock.0.get());
         drop(second);
-        engine.take_back(clock.0.get());
-        engine.flush("n", &metrics);
+        limiter.take_back(clock.0.get());
+        limiter.flush("n", &metrics);
         assert_eq!(metrics.of("diana.n.rule.few.in_flight"), 0);
         assert_eq!(metrics.of("diana.n.rule.few.settled"), 0);
-        engine.retire("n", clock.0.get(), &metrics);
+        limiter.retire("n", clock.0.get(), &metrics);
         assert_eq!(metrics.of("diana.n.rule.few.keys"), 0);
     }
 }
@@ -103,17 +102,17 @@ fn more_open_requests_than_memory_is_there_for_are_refused() {
     const MOST: usize = 250_000;
     let document =
         "limits: [{Url: /, rules: [{name: few, actor: all, in_flight: 1000000, scope: local}]}]";
-    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
-    let mut open: Vec<Permit> = (0..MOST).map(|_| admit(&mut engine, &clock)).collect();
-    let is_refused = |engine: &mut Engine| {
-        matches!(engine.decide(&FakeRequest::get("/"), &clock), Verdict::Refuse(_))
+    let (mut limiter, clock) = (limiter(document, &Rc::default()), clock());
+    let mut open: Vec<Permit> = (0..MOST).map(|_| admit(&mut limiter, &clock)).collect();
+    let is_refused = |limiter: &mut Limiter| {
+        matches!(limiter.decide(&FakeRequest::get("/"), &clock), Verdict::Refuse(_))
     };
-    assert!(is_refused(&mut engine));
-    end(&mut engine, open.pop().unwrap(), clock.0.get());
-    open.push(admit(&mut engine, &clock));
-    assert!(is_refused(&mut engine));
+    assert!(is_refused(&mut limiter));
+    end(&mut limiter, open.pop().unwrap(), clock.0.get());
+    open.push(admit(&mut limiter, &clock));
+    assert!(is_refused(&mut limiter));
     drop(open);
-    assert!(!is_refused(&mut engine));
+    assert!(!is_refused(&mut limiter));
 }
 
 #[test]
@@ -121,19 +120,19 @@ fn more_costs_than_memory_is_there_for_stay_as_they_were_reserved() {
     const MOST: usize = 250_000;
     let document = "limits: [{Url: /, rules: [{name: r, actor: all, unit: day, rpu: 100000000, algo: W, scope: local,
       cost: {response: {header: x-used}, reserve: 2, max: 9}}]}]";
-    let (mut engine, clock) = (engine(document, &Rc::default()), clock());
-    let open: Vec<Permit> = (0..MOST).map(|_| admit(&mut engine, &clock)).collect();
+    let (mut limiter, clock) = (limiter(document, &Rc::default()), clock());
+    let open: Vec<Permit> = (0..MOST).map(|_| admit(&mut limiter, &clock)).collect();
     for _ in 0..3 {
         assert!(
-            matches!(engine.decide(&FakeRequest::get("/"), &clock), Verdict::Admit(permit, _) if permit.is_none())
+            matches!(limiter.decide(&FakeRequest::get("/"), &clock), Verdict::Admit(permit, _) if permit.is_none())
         );
     }
     for permit in open {
-        end(&mut engine, permit, clock.0.get());
+        end(&mut limiter, permit, clock.0.get());
     }
-    assert!(!admit(&mut engine, &clock).is_none());
+    assert!(!admit(&mut limiter, &clock).is_none());
     let metrics = Sums::default();
-    engine.flush("n", &metrics);
+    limiter.flush("n", &metrics);
     let of = |what: &str| metrics.of(&format!("diana.n.rule.r.{what}"));
     assert_eq!((of("unsettled"), of("settled"), of("in_flight")), (3, MOST as i64, 0));
 }

@@ -3,12 +3,12 @@
 
 use std::rc::Rc;
 
-use diana_limiter::verdict::Verdict;
+use diana_limiter::Verdict;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
 use kit::fake::{FakeRequest, FakeSharedData};
 
-use super::engine;
+use super::limiter;
 use super::places::{self, clock, request};
 
 const HOLDERS: &str = "diana/2/alone/holders";
@@ -27,7 +27,7 @@ fn slots(data: &FakeSharedData) -> Vec<String> {
 fn a_caller_has_one_place_for_workers_that_make_room_for_other_numbers_of_them() {
     for (first, second) in [(16, 10_000), (10_000, 16)] {
         let (data, clock) = (Rc::default(), clock());
-        let [mut one, mut other] = [first, second].map(|keys| engine(&document(keys), &data));
+        let [mut one, mut other] = [first, second].map(|keys| limiter(&document(keys), &data));
         let open: Vec<_> = (0..20).map(|caller| request(&mut one, caller, &clock)).collect();
         assert!(open.iter().all(Option::is_some));
         for caller in 0..20 {
@@ -40,25 +40,25 @@ fn a_caller_has_one_place_for_workers_that_make_room_for_other_numbers_of_them()
 #[test]
 fn who_cannot_say_that_it_lives_takes_no_place() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
-    let mut engine = engine(&document(16), &data);
+    let mut limiter = limiter(&document(16), &data);
     *data.before_swap.borrow_mut() = Some(Box::new(|data, key| {
         if key == HOLDERS {
             data.set(key, b"another one");
         }
     }));
-    assert!(request(&mut engine, 1, &clock).is_none());
+    assert!(request(&mut limiter, 1, &clock).is_none());
     data.before_swap.borrow_mut().take();
-    assert!(request(&mut engine, 1, &clock).is_some(), "it has none");
+    assert!(request(&mut limiter, 1, &clock).is_some(), "it has none");
 }
 
 /// No living worker holds the slots of a dead one, and its remains are removed while others live.
 #[test]
 fn what_a_dead_worker_left_of_a_rule_goes_while_others_live() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
-    let mut dead = engine(&document(16), &data);
+    let mut dead = limiter(&document(16), &data);
     let open = request(&mut dead, 1, &clock);
     let another = "limits: [{Url: /, rules: [{actor: account, in_flight: 1}]}]";
-    let mut lives = engine(another, &data);
+    let mut lives = limiter(another, &data);
     let own = lives.decide(&FakeRequest::get("/").header("x-account-id", "ann"), &clock);
     assert!(open.is_some() && matches!(own, Verdict::Admit(..)));
     let shared: Rc<dyn SharedData> = data.clone();

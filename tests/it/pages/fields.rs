@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::first_cells;
-use diana_limiter::report::explained::seconds;
-use diana_limiter::report::{Outcome, Record, Refusal, Report};
+use diana_limiter::{Outcome, Record, Refusal, Report, seconds};
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::SECOND;

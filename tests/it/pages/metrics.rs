@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use super::first_cells;
 use crate::fleet::redis::decides;
 use crate::worker::{MILLISECOND, Thread};
-use diana_limiter::report::metrics::{
+use diana_limiter::metrics::{
     RuleCounts, flush_fleet, flush_hot_keys, flush_keys, flush_metadata, flush_mode, flush_traffic,
     tell_limit,
 };

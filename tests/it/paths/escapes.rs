@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::readers::{decode, envoy, falls_under, upstream};
 use super::{Rng, covering, index};
-use crate::engine::Gate;
+use crate::limiter::Gate;
 use diana_policy::Prefix;
 use kit::fake::FakeRequest;
 

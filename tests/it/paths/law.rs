@@ -3,7 +3,7 @@
 use kit::fake::FakeRequest;
 
 use super::{Rng, covering, index, oracle, spelling};
-use crate::engine::Gate;
+use crate::limiter::Gate;
 use kit::seed;
 
 #[test]
@@ -80,7 +80,7 @@ except: {paths: [/b]}",
 
 #[test]
 fn a_rule_alone_judges_the_paths_that_its_prefixes_cover() {
-    // It has a separate path through the engine.
+    // It has a separate path through the limiter.
     let mut gate =
         Gate::new("limits: [{Url: [/hello, /a/b], rules: [{actor: all, unit: day, rpu: 0}]}]");
     let mut random = Rng::with_seed(seed::next());

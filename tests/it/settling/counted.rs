@@ -4,8 +4,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_limiter::engine::Engine;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::decision::Retry;
 use diana_policy::key::Seed;
 use diana_policy::port::Metrics;
@@ -19,12 +18,12 @@ use kit::store::gateway::START;
 
 const LIMIT: usize = 5;
 
-fn engine(rule: &str) -> Engine {
+fn limiter(rule: &str) -> Limiter {
     let document = format!("limits: [{{Url: /, rules: [{rule}]}}]");
     let policy =
         diana_config::parse(document.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
     let data = Rc::new(FakeSharedData::default());
-    Engine::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap()
+    Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap()
 }
 
 fn clock() -> FakeClock {
@@ -44,7 +43,7 @@ fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
     let (mut soon, mut long) = (0, 0);
     for round in 0..60 {
         let (algo, scope) = (["W", "SW"][round % 2], ["local", "gateway"][rng.usize(..2)]);
-        let mut engine = engine(&format!(
+        let mut limiter = limiter(&format!(
             "{{actor: address, unit: day, rpu: {LIMIT}, algo: {algo}, scope: {scope}, count: {{status: [401]}}}}"
         ));
         let clock = clock();
@@ -55,12 +54,12 @@ fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
                 let mut permit = open.swap_remove(rng.usize(..open.len()));
                 let wrong = rng.u8(..6) == 0;
                 let ending = FakeEnding::answered(if wrong { 401 } else { 200 });
-                engine.hear_response(&mut permit, &ending);
-                engine.settle(permit, &ending, clock.0.get());
+                limiter.hear_response(&mut permit, &ending);
+                limiter.settle(permit, &ending, clock.0.get());
                 counted += usize::from(wrong);
                 continue;
             }
-            match engine.decide(&request(), &clock) {
+            match limiter.decide(&request(), &clock) {
                 Verdict::Admit(permit, _) => {
                     assert!(open.len() + counted < LIMIT, "{} and {counted}", open.len());
                     open.push(permit);
@@ -85,27 +84,27 @@ fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
 #[test]
 fn bans_follow_what_counted() {
     for (on, bans) in [("refused", false), ("counted", true)] {
-        let mut engine = engine(&format!(
+        let mut limiter = limiter(&format!(
             "{{actor: address, unit: day, rpu: 3, algo: W, count: {{status: [401]}},
                ban: {{after: 3, within: 1h, for: 1h, on: {on}}}}}"
         ));
         let clock = clock();
-        let admit = |engine: &mut Engine| match engine.decide(&request(), &clock) {
+        let admit = |limiter: &mut Limiter| match limiter.decide(&request(), &clock) {
             Verdict::Admit(permit, _) => Some(permit),
             Verdict::Refuse(_) => None,
             other => panic!("{other:?}"),
         };
-        let open: Vec<Permit> = (0..3).filter_map(|_| admit(&mut engine)).collect();
+        let open: Vec<Permit> = (0..3).filter_map(|_| admit(&mut limiter)).collect();
         assert_eq!(open.len(), 3);
-        assert_eq!((0..10).filter_map(|_| admit(&mut engine)).count(), 0);
+        assert_eq!((0..10).filter_map(|_| admit(&mut limiter)).count(), 0);
         for permit in open {
-            engine.settle(permit, &FakeEnding::answered(200), clock.0.get());
+            limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
         }
         for _ in 0..3 {
-            let permit = admit(&mut engine).expect("nobody is banned");
-            engine.settle(permit, &FakeEnding::answered(401), clock.0.get());
+            let permit = admit(&mut limiter).expect("nobody is banned");
+            limiter.settle(permit, &FakeEnding::answered(401), clock.0.get());
         }
-        let Verdict::Refuse(refusal) = engine.decide(&request(), &clock) else {
+        let Verdict::Refuse(refusal) = limiter.decide(&request(), &clock) else {
             panic!("three have counted");
         };
         assert_eq!(refusal.by.state().starts_with("banned"), bans, "{}", refusal.by.state());
@@ -115,16 +114,16 @@ fn bans_follow_what_counted() {
 #[test]
 fn what_is_told_of_them_is_what_is_reserved() {
     for (limit, left) in [(5, 1), (4, 0)] {
-        let mut engine = engine(&format!(
+        let mut limiter = limiter(&format!(
             "{{name: r, actor: address, unit: day, rpu: {limit}, algo: W, cost: 2, scope: local, count: {{status: [401]}}}}"
         ));
         let clock = clock();
-        let admit = |engine: &mut Engine| match engine.decide(&request(), &clock) {
+        let admit = |limiter: &mut Limiter| match limiter.decide(&request(), &clock) {
             Verdict::Admit(permit, _) => permit,
             other => panic!("{other:?}"),
         };
-        let refuses = |engine: &mut Engine| {
-            let Verdict::Refuse(refusal) = engine.decide(&request(), &clock) else { panic!() };
+        let refuses = |limiter: &mut Limiter| {
+            let Verdict::Refuse(refusal) = limiter.decide(&request(), &clock) else { panic!() };
             let headers = refusal.headers();
             for (name, value) in [
                 ("ratelimit-policy", format!("\"r\";q={limit};w=86400")),
@@ -133,14 +132,14 @@ fn what_is_told_of_them_is_what_is_reserved() {
                 assert!(headers.contains(&(name, value)), "{headers:?}");
             }
         };
-        let open = [admit(&mut engine), admit(&mut engine)];
-        refuses(&mut engine);
+        let open = [admit(&mut limiter), admit(&mut limiter)];
+        refuses(&mut limiter);
         for (permit, status) in open.into_iter().zip([200, 401]) {
-            engine.settle(permit, &FakeEnding::answered(status), clock.0.get());
+            limiter.settle(permit, &FakeEnding::answered(status), clock.0.get());
         }
-        let open = admit(&mut engine);
-        refuses(&mut engine);
-        engine.settle(open, &FakeEnding::answered(200), clock.0.get());
+        let open = admit(&mut limiter);
+        refuses(&mut limiter);
+        limiter.settle(open, &FakeEnding::answered(200), clock.0.get());
     }
 }
 
@@ -164,7 +163,7 @@ impl Metrics for Lines {
 /// The returned permits, the usage beyond reservations, and the requests with unknown usage.
 #[test]
 fn metrics_say_what_was_settled() {
-    let mut engine = engine(
+    let mut limiter = limiter(
         "{name: r, actor: address, unit: day, rpu: 1000, algo: W, scope: local,
           cost: {response: {header: x-used}, reserve: 5, max: 9}}",
     );
@@ -173,12 +172,12 @@ fn metrics_say_what_was_settled() {
     for ending in
         [used("2"), used("0"), used("8"), used("5"), used("many"), FakeEnding::answered(200)]
     {
-        let Verdict::Admit(mut permit, _) = engine.decide(&request(), &clock) else { panic!() };
-        engine.hear_response(&mut permit, &ending);
-        engine.settle(permit, &ending, clock.0.get());
+        let Verdict::Admit(mut permit, _) = limiter.decide(&request(), &clock) else { panic!() };
+        limiter.hear_response(&mut permit, &ending);
+        limiter.settle(permit, &ending, clock.0.get());
     }
     let lines = Lines::default();
-    engine.flush("n", &lines);
+    limiter.flush("n", &lines);
     let mut lines = lines.0.take();
     lines.sort();
     // 3 and 5 permits of the first two are returned. The last two count with the maximum usage.
@@ -191,21 +190,21 @@ fn metrics_say_what_was_settled() {
 #[test]
 fn where_nothing_is_reserved_nobody_keeps_others_out() {
     for scope in ["local", "gateway"] {
-        let mut engine = engine(&format!(
+        let mut limiter = limiter(&format!(
             "{{actor: address, unit: day, rpu: 2, algo: W, scope: {scope},
               cost: {{response: {{header: x-used}}, reserve: 0, max: 9}}}}"
         ));
         let clock = clock();
         let mut open: Vec<Permit> = Vec::new();
         for _ in 0..9 {
-            let Verdict::Admit(permit, _) = engine.decide(&request(), &clock) else { panic!() };
+            let Verdict::Admit(permit, _) = limiter.decide(&request(), &clock) else { panic!() };
             open.push(permit);
         }
         let used = FakeEnding::answered(200).header("x-used", "2");
         let mut permit = open.remove(0);
-        engine.hear_response(&mut permit, &used);
-        engine.settle(permit, &used, clock.0.get());
-        assert!(matches!(engine.decide(&request(), &clock), Verdict::Refuse(_)), "{scope}");
+        limiter.hear_response(&mut permit, &used);
+        limiter.settle(permit, &used, clock.0.get());
+        assert!(matches!(limiter.decide(&request(), &clock), Verdict::Refuse(_)), "{scope}");
     }
 }
 
@@ -213,17 +212,17 @@ fn where_nothing_is_reserved_nobody_keeps_others_out() {
 #[test]
 fn in_shadow_what_counts_bans_nobody() {
     for (shadow, bans) in [(true, 0), (false, 1)] {
-        let mut engine = engine(&format!(
+        let mut limiter = limiter(&format!(
             "{{name: r, actor: address, unit: day, rpu: 9, algo: W, scope: local, shadow: {shadow},
                count: {{status: [401]}}, ban: {{after: 3, within: 1h, for: 1h, on: counted}}}}"
         ));
         let clock = clock();
         for _ in 0..3 {
-            let Verdict::Admit(permit, _) = engine.decide(&request(), &clock) else { panic!() };
-            engine.settle(permit, &FakeEnding::answered(401), clock.0.get());
+            let Verdict::Admit(permit, _) = limiter.decide(&request(), &clock) else { panic!() };
+            limiter.settle(permit, &FakeEnding::answered(401), clock.0.get());
         }
         let lines = Lines::default();
-        engine.flush("n", &lines);
+        limiter.flush("n", &lines);
         assert_eq!(lines.0.borrow().iter().filter(|line| *line == "bans 1").count(), bans);
     }
 }
@@ -234,24 +233,24 @@ fn in_shadow_what_counts_bans_nobody() {
 fn usage_known_late_is_charged_to_the_window_then() {
     assert_eq!(START.wall % (60 * SECOND), 0);
     for scope in ["local", "gateway"] {
-        let mut engine = engine(&format!(
+        let mut limiter = limiter(&format!(
             "{{actor: all, unit: minute, rpu: 1000, algo: W, scope: {scope},
               cost: {{response: {{header: x-tokens-used}}, reserve: 100, max: 5000}}}}"
         ));
         let clock = clock();
-        let admit = |engine: &mut Engine, now| {
+        let admit = |limiter: &mut Limiter, now| {
             clock.0.set(now);
-            match engine.decide(&request(), &clock) {
+            match limiter.decide(&request(), &clock) {
                 Verdict::Admit(permit, _) => Some(permit),
                 _ => None,
             }
         };
-        let mut stream = admit(&mut engine, START.later(50 * SECOND)).expect("it fits");
+        let mut stream = admit(&mut limiter, START.later(50 * SECOND)).expect("it fits");
         let end = START.later(80 * SECOND);
         let ending = FakeEnding::answered(200).header("x-tokens-used", "900");
-        engine.hear_response(&mut stream, &ending);
-        engine.settle(stream, &ending, end);
-        let open: Vec<Permit> = (0..9).filter_map(|_| admit(&mut engine, end)).collect();
+        limiter.hear_response(&mut stream, &ending);
+        limiter.settle(stream, &ending, end);
+        let open: Vec<Permit> = (0..9).filter_map(|_| admit(&mut limiter, end)).collect();
         assert_eq!(open.len(), 2, "{scope}");
     }
 }

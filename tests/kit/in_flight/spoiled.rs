@@ -3,8 +3,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::engine::Engine;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
@@ -37,7 +36,7 @@ const FORGOTTEN: Micros = 70 * SECOND;
 struct Gateway {
     document: String,
     data: Rc<FakeSharedData>,
-    engines: [Engine; 2],
+    limiters: [Limiter; 2],
     clock: FakeClock,
     open: Vec<(usize, Permit)>,
 }
@@ -71,10 +70,10 @@ impl Gateway {
         let document =
             format!("keys: 1000\nlimits: [{{Url: /, rules: [{{actor: device, {rule}}}]}}]");
         let data = Rc::new(FakeSharedData::default());
-        let engines = [(); 2].map(|()| engine(&document, &data));
+        let limiters = [(); 2].map(|()| limiter(&document, &data));
         let clock = FakeClock::default();
         clock.0.set(START.later(UPTIME));
-        Gateway { document, data, engines, clock, open: Vec::new() }
+        Gateway { document, data, limiters, clock, open: Vec::new() }
     }
 
     fn act(&mut self, rng: &mut Rng) {
@@ -91,22 +90,22 @@ impl Gateway {
     /// A worker dies and is replaced.
     fn kill(&mut self, worker: usize) {
         self.open.retain(|(of, _)| *of != worker);
-        self.engines[worker] = engine(&self.document, &self.data);
+        self.limiters[worker] = limiter(&self.document, &self.data);
     }
 
     fn wait(&mut self, ticks: Micros) {
         let end = self.clock.0.get().later(ticks);
         while self.clock.0.get().mono < end.mono {
             self.clock.0.set(self.clock.0.get().later(SECOND / 10));
-            for engine in &mut self.engines {
-                engine.tidy(self.clock.0.get());
+            for limiter in &mut self.limiters {
+                limiter.tidy(self.clock.0.get());
             }
         }
     }
 
     /// Returns true if a request is admitted.
     fn request(&mut self, worker: usize, caller: usize) -> bool {
-        let verdict = self.engines[worker].decide(&request(caller), &self.clock);
+        let verdict = self.limiters[worker].decide(&request(caller), &self.clock);
         let Verdict::Admit(permit, _) = verdict else { return false };
         self.open.push((worker, permit));
         true
@@ -120,9 +119,9 @@ impl Gateway {
         let (worker, mut permit) = self.open.swap_remove(place);
         let status = if rng.bool() { 200 } else { 401 };
         let ending = FakeEnding::answered(status).header("x-used", rng.u8(..12).to_string());
-        let engine = &mut self.engines[worker];
-        engine.hear_response(&mut permit, &ending);
-        engine.settle(permit, &ending, self.clock.0.get());
+        let limiter = &mut self.limiters[worker];
+        limiter.hear_response(&mut permit, &ending);
+        limiter.settle(permit, &ending, self.clock.0.get());
     }
 
     /// Another writer damages a value, at most once per instant.
@@ -148,7 +147,8 @@ impl Gateway {
     }
 }
 
-fn engine(document: &str, data: &Rc<FakeSharedData>) -> Engine {
+fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
     let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
-    Engine::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap_or_else(|why| panic!("{why}"))
+    Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data.clone())
+        .unwrap_or_else(|why| panic!("{why}"))
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use diana_limiter::report::explained::seconds;
+use diana_limiter::seconds;
 use diana_policy::time::{Micros, SECOND};
 use serde_json::{Map, Value, json};
 

@@ -1,7 +1,7 @@
 //! Any bytes are a configuration or a list of problems, in bounded memory. An accepted
 //! configuration can be run.
 
-use diana_limiter::engine::Engine;
+use diana_limiter::Limiter;
 use diana_policy::key::Seed;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
@@ -23,10 +23,10 @@ pub fn run(input: &[u8]) {
         diana_limiter::sizing::summary(&diana_config::parse(input).expect("it was accepted")),
         summary
     );
-    let mut engine =
-        Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
+    let mut limiter =
+        Limiter::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");
-    engine.decide(&FakeRequest::get("/share/qq"), &FakeClock::default());
+    limiter.decide(&FakeRequest::get("/share/qq"), &FakeClock::default());
     // A remote document may have fewer keys, and none that a local one may not have.
     if let Ok(remote) = diana_config::parse_remote(input, &own) {
         assert_eq!(

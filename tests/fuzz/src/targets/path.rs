@@ -1,8 +1,7 @@
 //! Paths: for any spelling, the rule of a path applies if a router or an upstream may read it as
 //! that path.
 
-use diana_limiter::engine::Engine;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::Seed;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::rc::Rc;
@@ -42,12 +41,12 @@ fn resolved(path: &[u8]) -> Vec<u8> {
 fn admitted(path: &[u8]) -> usize {
     let policy =
         diana_config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-    let mut engine =
-        Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
+    let mut limiter =
+        Limiter::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");
     let request = FakeRequest { path: Some(path.into()), ..FakeRequest::get("/") };
     let clock = FakeClock::default();
-    (0..3).filter(|_| matches!(engine.decide(&request, &clock), Verdict::Admit(..))).count()
+    (0..3).filter(|_| matches!(limiter.decide(&request, &clock), Verdict::Admit(..))).count()
 }
 
 /// The path in an upstream that decodes everything first.

@@ -1,7 +1,6 @@
 //! Any request is decided about, and a limit on all requests holds for any spelling.
 
-use diana_limiter::engine::Engine;
-use diana_limiter::verdict::Verdict;
+use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::time::{Now, SECOND};
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
@@ -23,9 +22,9 @@ actors:
 ";
 
 thread_local! {
-    static ENGINE: RefCell<(Engine, FakeClock)> = {
+    static LIMITER: RefCell<(Limiter, FakeClock)> = {
         let policy = diana_config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-        RefCell::new((Engine::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())).expect("it can be built"), FakeClock::default()))
+        RefCell::new((Limiter::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())).expect("it can be built"), FakeClock::default()))
     };
 }
 
@@ -47,12 +46,13 @@ fn request(input: &[u8]) -> FakeRequest {
 }
 
 pub fn run(input: &[u8]) {
-    ENGINE.with_borrow_mut(|(engine, clock)| {
+    LIMITER.with_borrow_mut(|(limiter, clock)| {
         let Now { mono, wall } = clock.0.get();
         clock.0.set(Now { mono: mono + 3 * SECOND, wall: wall + 3 * SECOND });
         let request = request(input);
-        let admitted =
-            (0..5).filter(|_| matches!(engine.decide(&request, clock), Verdict::Admit(..))).count();
+        let admitted = (0..5)
+            .filter(|_| matches!(limiter.decide(&request, clock), Verdict::Admit(..)))
+            .count();
         assert!(admitted <= 3, "{request:?}");
     });
 }

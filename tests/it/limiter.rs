@@ -1,0 +1,145 @@
+//! Complete decisions.
+
+mod answers;
+mod asking;
+mod bans;
+mod building;
+mod callers;
+mod charging;
+mod examples;
+mod fleet;
+mod holding;
+mod hot;
+mod permits;
+mod plans;
+mod protocols;
+mod races;
+mod remaining;
+mod scenarios;
+mod survival;
+mod upkeep;
+
+use diana_limiter::{Limiter, Refusal, Unbuildable, Verdict};
+use diana_policy::Policy;
+use diana_policy::key::Seed;
+use diana_policy::port::{Metrics, SharedData};
+use diana_policy::time::{Now, SECOND};
+use diana_redis::client::{Client, Endpoint};
+use diana_redis::part::Parts;
+use diana_redis::protocol::Login;
+use diana_store::permit::End;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A limiter of a worker. It shares these data with the other workers of its gateway.
+pub fn limiter(text: &str, data: Rc<dyn SharedData>) -> Limiter {
+    let policy = crate::config::policy(text);
+    Limiter::alone(policy, Seed { k0: 7, k1: 9 }, data).unwrap()
+}
+
+/// A limiter of a worker with a Redis. Its gateway has this secret.
+fn fleet_limiter(
+    policy: Policy,
+    own: Seed,
+    data: Rc<FakeSharedData>,
+) -> Result<Limiter, Unbuildable> {
+    let way = Endpoint {
+        cluster: "redis".into(),
+        timeout: SECOND / 50,
+        login: Login::default(),
+        parts: policy.redis.as_ref().map_or(Parts::ONE, |redis| Parts::new(redis.parts)),
+    };
+    let client = Client::new(way, "test", data.clone(), Seed { k0: 1, k1: 2 }, 7);
+    let mut tables = Tables::default();
+    let stores = Stores::new("test".into(), data, &mut tables);
+    Limiter::new(policy, own, stores, Some(client))
+}
+
+/// A limiter with its clock.
+pub struct Gate {
+    limiter: Limiter,
+    clock: FakeClock,
+}
+
+impl Gate {
+    pub fn new(yaml: &str) -> Gate {
+        Gate::of(limiter(yaml, Rc::new(FakeSharedData::default())))
+    }
+
+    /// Other workers of its gateway have detected that Redis is unavailable.
+    fn cut_off(yaml: &str) -> Gate {
+        let data = Rc::default();
+        crate::fleet::Worker::of(&data).fail(0);
+        Gate::of(fleet_limiter(crate::config::policy(yaml), Seed { k0: 7, k1: 9 }, data).unwrap())
+    }
+
+    fn of(limiter: Limiter) -> Gate {
+        let gate = Gate { limiter, clock: FakeClock::default() };
+        // A full minute on the wall clock.
+        gate.clock.0.set(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
+        gate
+    }
+
+    pub fn wait(&self, micros: u64) {
+        let Now { mono, wall } = self.clock.0.get();
+        self.clock.0.set(Now { mono: mono + micros, wall: wall + micros });
+    }
+
+    fn decide(&mut self, request: &FakeRequest) -> Verdict {
+        self.limiter.decide(request, &self.clock)
+    }
+
+    pub fn admits(&mut self, request: &FakeRequest) -> bool {
+        match self.decide(request) {
+            Verdict::Hold(held) => held.place.finish(End::Served),
+            Verdict::Refuse(_) => return false,
+            Verdict::Admit(..) | Verdict::Ask { .. } => {}
+        }
+        true
+    }
+
+    fn refusal(&mut self, request: &FakeRequest) -> Refusal {
+        match self.decide(request) {
+            Verdict::Refuse(refusal) => refusal,
+            admitted => panic!("{admitted:?}"),
+        }
+    }
+
+    pub fn metrics(&mut self) -> Vec<String> {
+        let lines = Lines::default();
+        self.limiter.flush("ns", &lines);
+        let mut lines = lines.0.take();
+        lines.sort();
+        lines
+    }
+}
+
+#[derive(Default)]
+struct Lines(RefCell<Vec<String>>);
+
+impl Metrics for Lines {
+    fn record(&self, _: &str, _: u64) {}
+
+    fn count(&self, name: &str, amount: u64) {
+        self.0.borrow_mut().push(format!("{name} {amount}"));
+    }
+
+    fn gauge(&self, name: &str, change: i64) {
+        self.0.borrow_mut().push(format!("{name} {change:+}"));
+    }
+
+    fn set(&self, name: &str, value: u64) {
+        self.0.borrow_mut().push(format!("{name} = {value}"));
+    }
+}
+
+fn field<'a>(fields: &'a [(&str, String)], name: &str) -> Option<&'a str> {
+    fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
+}
+
+fn from(account: &str) -> FakeRequest {
+    FakeRequest::get("/sample/1").header("x-account-id", account)
+}

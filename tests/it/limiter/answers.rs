@@ -1,0 +1,78 @@
+//! Configured responses to callers.
+
+use std::collections::BTreeSet;
+
+use diana_limiter::Refusal;
+
+use super::{Gate, field, from};
+
+/// The refusal of the only rule `r`, with two requests per hour, under this response.
+pub fn refusal(response: &str) -> Refusal {
+    refusal_of("algo: W, rpu: 2", response)
+}
+
+fn refusal_of(rule: &str, response: &str) -> Refusal {
+    let mut gate = Gate::new(&format!(
+        "limits: [{{Url: /, rules: [{{name: r, actor: account, unit: hour, scope: local, {rule}}}]}}]
+response: {response}"
+    ));
+    (0..9).for_each(|_| _ = gate.admits(&from("ann")));
+    gate.refusal(&from("ann"))
+}
+
+#[test]
+fn a_body_of_pieces() {
+    let refusal = refusal(
+        r#"{body: '{"rule": "{rule}", "in": {retry_after}, "of": {limit}, "left": {remaining}, "id": "{id}", "{rules}{": 1}'}"#,
+    );
+    assert!(refusal.tells_id());
+    let body = |id: &[u8]| refusal.body(id);
+    let told = |id: &str| {
+        format!(
+            r#"{{"rule": "r", "in": 2760, "of": 2, "left": 0, "id": "{id}", "{{rules}}{{": 1}}"#
+        )
+    };
+    assert_eq!(body(b"a-1_B.2"), told("a-1_B.2"));
+    assert_eq!(body("x".repeat(128).as_bytes()), told(&"x".repeat(128)));
+    for id in [&b""[..], b"a b", b"a\"b", b"a\r\nb: c", b"a,b", b"\xff", &[b'x'; 129], b"{rule}"] {
+        assert_eq!(body(id), told(""), "{id:?}");
+    }
+    assert_eq!(refusal.content_type(), "text/plain");
+}
+
+#[test]
+fn jitter_comes_on_top_and_is_the_same_for_a_caller_and_a_second() {
+    let gate = |jitter: &str| {
+        Gate::new(&format!(
+            "limits: [{{Url: /, rules: [{{actor: account, unit: day, rpu: 0, algo: W, scope: local,
+               ban: {{after: 1, within: 1h, for: 100s}}}}]}}]
+response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
+        ))
+    };
+    let told = |gate: &mut Gate, account: &str| {
+        let refusal = gate.refusal(&from(account));
+        let header = field(&refusal.headers(), "retry-after").unwrap().to_owned();
+        assert_eq!(refusal.body(b""), header);
+        header.parse::<u64>().unwrap()
+    };
+    let (mut plain, mut jittered) = (gate("0"), gate("20s"));
+    let mut seen = BTreeSet::new();
+    for caller in 0..200 {
+        let account = format!("a{caller}");
+        // The rule refuses the first request permanently, and the ban refuses the following ones.
+        assert!(!plain.admits(&from(&account)) && !jittered.admits(&from(&account)));
+        assert_eq!(told(&mut plain, &account), 100);
+        let first = told(&mut jittered, &account);
+        assert_eq!(told(&mut jittered, &account), first, "the same second");
+        assert!((100..=120).contains(&first), "{first}");
+        seen.insert(first);
+    }
+    assert!(seen.len() > 15, "{seen:?}");
+    let later: BTreeSet<u64> = (1..20)
+        .map(|seconds| {
+            jittered.wait(1_000_000);
+            told(&mut jittered, "a7") + seconds
+        })
+        .collect();
+    assert!(later.len() > 5 && later.iter().all(|told| (100..=120).contains(told)), "{later:?}");
+}

@@ -1,0 +1,85 @@
+//! All rules are checked, then all are charged, and waits are correct.
+
+use diana_limiter::{Limiter, Verdict};
+use diana_policy::time::{Now, SECOND};
+use kit::ending::FakeEnding;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use kit::store::gateway::START;
+use std::rc::Rc;
+
+use super::{Gate, from, limiter};
+
+#[test]
+fn no_rule_no_clock() {
+    struct Broken;
+    impl diana_policy::port::Clock for Broken {
+        fn now(&self) -> Now {
+            panic!("nobody needs the time")
+        }
+    }
+    let text = "limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]";
+    let mut limiter = limiter(text, Rc::new(FakeSharedData::default()));
+    assert!(limiter.decide(&FakeRequest::get("/b"), &Broken).is_pass());
+}
+
+#[test]
+fn a_refusal_names_the_instant_at_which_it_ends() {
+    let rules = [
+        "unit: minute, rpu: 60, cost: 2, algo: LB",
+        "unit: minute, rpu: 60, cost: 30, algo: LB",
+        "unit: second, rpu: 3, algo: LB, max_queue: 0",
+        "unit: second, rpu: 7, cost: 2, algo: TB",
+        "unit: second, rpu: 7, cost: 3, algo: SW",
+        "unit: second, rpu: 7, cost: 3, algo: W",
+    ];
+    for rule in rules {
+        let yaml = format!("{{Url: /, rules: [{{actor: all, scope: local, {rule}}}]}}");
+        let mut gate = Gate::new(&yaml);
+        for step in [0, 50_000, 0, 1, 0] {
+            gate.wait(step);
+            let Verdict::Refuse(refusal) = gate.decide(&from("ann")) else { continue };
+            let state = refusal.by.state();
+            let wait = state.split("wait=").nth(1).unwrap().split('s').next().unwrap();
+            let wait: u64 = wait.replace('.', "").parse().unwrap();
+            gate.wait(wait - 1);
+            assert!(!gate.admits(&from("ann")), "{rule}: {wait} is too long");
+            gate.wait(1);
+            assert!(gate.admits(&from("ann")), "{rule}: {wait} is too short");
+        }
+    }
+}
+
+/// A refusal may end earlier than reported if open requests of another worker use no permits, also
+/// with a single rule.
+#[test]
+fn what_comes_back_in_another_worker_is_there_a_moment_later() {
+    let rule = "actor: account, unit: second, rpu: 10, algo: SW, cost: {header: x-cost, default: 1, max: 10}, \
+                count: {status: [401]}";
+    let yaml = format!("limits: [{{Url: /, rules: [{{{rule}}}]}}]");
+    let (data, clock) = (Rc::<FakeSharedData>::default(), FakeClock::default());
+    clock.0.set(START);
+    let [mut one, mut other] = [(); 2].map(|()| limiter(&yaml, data.clone()));
+    let takes = |cost: &str| from("ann").header("x-cost", cost);
+    let mut open = Vec::new();
+    for (tenth, cost) in [(0, "3"), (3, "4"), (5, "3")] {
+        clock.0.set(START.later(tenth * SECOND / 10));
+        match one.decide(&takes(cost), &clock) {
+            Verdict::Admit(permit, _) => open.push(permit),
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+    let settle = |one: &mut Limiter, permit, status| {
+        one.settle(permit, &FakeEnding::answered(status), clock.0.get());
+    };
+    let back = open.remove(1);
+    open.into_iter().for_each(|permit| settle(&mut one, permit, 401));
+    // By the used permits, five more fit when the first three expire. With reserved ones, when the
+    // next four do.
+    clock.0.set(START.later(11 * SECOND / 10 - SECOND / 100));
+    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
+    settle(&mut one, back, 200);
+    clock.0.set(START.later(11 * SECOND / 10 - 1));
+    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
+    clock.0.set(START.later(11 * SECOND / 10 + SECOND / 50));
+    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Admit(..)));
+}

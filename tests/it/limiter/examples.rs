@@ -1,0 +1,84 @@
+//! The documented behaviour of the examples.
+
+use diana_policy::time::SECOND;
+use kit::fake::FakeRequest;
+
+use super::Gate;
+
+const HOUR: u64 = 3_600 * SECOND;
+
+fn nameless(path: &str) -> FakeRequest {
+    FakeRequest { method: Some("POST".into()), ..FakeRequest::get(path) }
+}
+
+fn post(path: &str, account: &str) -> FakeRequest {
+    nameless(path).header("x-account-id", account).from("192.0.2.1:40000")
+}
+
+#[test]
+fn points_for_two_shares_to_one_network_and_three_to_another() {
+    let mut gate = Gate::new(include_str!("../../../envoy/examples/share-points.yaml"));
+    for _ in 0..2 {
+        for account in ["ann", "bob"] {
+            for (path, most) in [("/share/qzone", 2), ("/share/weibo", 3)] {
+                let admitted = (0..9).filter(|_| gate.admits(&post(path, account))).count();
+                assert_eq!(admitted, most, "{path}");
+            }
+        }
+        // It is 06:14 in China. The day ends less than 24 hours later.
+        gate.wait(18 * HOUR);
+    }
+    assert!(gate.admits(&FakeRequest::get("/share/qzone").header("x-account-id", "ann")));
+    assert!(!gate.admits(&nameless("/share/qzone")), "nobody's points");
+}
+
+#[test]
+fn fifty_posts_a_day_and_five_in_a_row() {
+    let mut gate = Gate::new(include_str!("../../../envoy/examples/posts-a-day.yaml"));
+    let mut posts = 0;
+    for minute in 0..60 {
+        let here = (0..9).filter(|_| gate.admits(&post("/posts", "ann"))).count();
+        assert!(here <= 5, "{here} in minute {minute}");
+        posts += here;
+        // As the timer does: unused leases are returned.
+        gate.wait(SECOND / 5);
+        gate.limiter.tidy(gate.clock.0.get());
+        gate.wait(60 * SECOND);
+    }
+    assert_eq!(posts, 50);
+    assert!(gate.admits(&post("/posts", "bob")));
+    gate.wait(18 * HOUR);
+    assert!(gate.admits(&post("/posts", "ann")));
+}
+
+/// A customer with a plan in its token.
+fn customer(name: &str, plan: &str) -> FakeRequest {
+    let said =
+        |claim| ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "claims", claim];
+    FakeRequest::get("/api").property(&said("sub"), name).property(&said("plan"), plan)
+}
+
+#[test]
+fn a_thousand_calls_a_month_and_five_in_ten_seconds() {
+    let mut gate = Gate::new(include_str!("../../../envoy/examples/monthly-quota.yaml"));
+    let (free, paid) = (customer("ann", "free"), customer("bob", "paid"));
+    let mut calls = [0; 2];
+    for _ in 0..210 {
+        for (caller, calls) in [&free, &paid].into_iter().zip(&mut calls) {
+            let here = (0..9).filter(|_| gate.admits(caller)).count();
+            assert!(here <= 5, "{here} at once");
+            *calls += here;
+        }
+        gate.wait(SECOND / 5);
+        gate.limiter.tidy(gate.clock.0.get());
+        gate.wait(11 * SECOND);
+    }
+    assert_eq!(calls, [1000, 1050]);
+    // November 2023 ends at 23:00 UTC, in winter time.
+    let left = 1_701_385_200 * SECOND - gate.clock.0.get().wall;
+    gate.wait(left - 1);
+    assert!(!gate.admits(&free) && gate.admits(&paid));
+    gate.wait(1);
+    assert!(gate.admits(&free));
+    assert!(gate.admits(&customer("ann", "paid")), "who pays meanwhile has more at once");
+}

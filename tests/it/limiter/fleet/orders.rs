@@ -1,0 +1,239 @@
+//! Operators' orders about callers in Redis.
+
+use std::collections::BTreeSet;
+
+use diana_limiter::{Cannot, Inquired, Order, Seen};
+use diana_policy::port::{Answer, Call, Clock};
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
+use diana_store::usage::Unliftable;
+use kit::model::proxy::{Proxy, split};
+use kit::model::wire::{Asking, commands};
+use kit::model::{LIFTS, LOOKS};
+
+use super::{MILLISECOND, Worker, ann, opinion};
+use crate::fleet::redis::decides;
+
+const MINUTE: u64 = 60 * SECOND;
+
+const ORDERS: [Order; 4] = [Order::Look, Order::Reset, Order::Ban(MINUTE), Order::Unban];
+
+const RULE: &str = "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
+                    ban: {after: 3, within: 10s, for: 1m}";
+
+/// A device has two sources, so its name may denote two callers.
+const TWO_WAYS: &str = "
+actors: {device: [{header: x-device-id}, {metadata: [device, id]}]}
+redis: {cluster: redis, proxied: true, parts: 64}
+limits: [{Url: /, rules: [{actor: device, unit: day, rpu: 9, algo: W, scope: global}]}]
+";
+
+/// The outcome of an order that waited for Redis.
+type Told = Result<Vec<Seen>, Cannot>;
+
+impl Worker {
+    fn inquire(&mut self, name: &str, order: Order) -> Result<Inquired, Cannot> {
+        let callers = self.limiter.named(0, &[name.into()]);
+        self.limiter.inquire(0, callers, order, self.clock.now())
+    }
+
+    /// Gives an order that requires Redis. Returns its ticket.
+    fn ask_about(&mut self, name: &str, order: Order) -> u64 {
+        match self.inquire(name, order) {
+            Ok(Inquired::Asked(ticket)) => ticket,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Advances the clock by a millisecond, in which `redis` replies. Returns the completed orders.
+    fn tell_orders(&mut self, redis: &mut dyn FnMut(&Call) -> Option<Vec<u8>>) -> Vec<u64> {
+        let now = self.clock.0.get().later(MILLISECOND);
+        self.clock.0.set(now);
+        let mut known = self.limiter.work(now, &self.callout);
+        let fresh = self.callout.sent.borrow()[self.called..].to_vec();
+        for call in fresh {
+            let body = redis(&call);
+            let fetch = || body.clone();
+            let status = Some(if body.is_some() { 200 } else { 503 });
+            let answer = Answer { status, size: 9, body: &fetch };
+            known.extend(self.limiter.answer(self.called as u32, &answer, now).unwrap_or_default());
+            self.called += 1;
+        }
+        known.iter().map(|it| it.ticket).collect()
+    }
+
+    /// The outcome of an order with these replies about the rule and the ban.
+    fn told(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> Told {
+        let ticket = self.ask_about("ann", order);
+        let says = decides(&[&[0][..], &rule, &ban].concat());
+        assert_eq!(self.tell_orders(&mut |_| Some(says.clone())), [ticket]);
+        let (rule, told, seen) = self.limiter.told(ticket).expect("it is known");
+        assert_eq!((rule, told), (0, order));
+        assert!(self.limiter.told(ticket).is_none(), "it is told once");
+        seen
+    }
+
+    /// The number of questions to Redis for a request that it would admit.
+    fn questions(&mut self) -> usize {
+        let mut asked = 0;
+        self.request(&ann());
+        self.steps(3, &mut |call, _| {
+            let questions = questions(call);
+            asked += questions.len();
+            // If the ban is queried, too, Redis reports none.
+            let rest = opinion(0, 0, 0).repeat(questions.len() - 1);
+            Some(decides(&[&[0][..], &opinion(0, 9, 1), &rest].concat()))
+        });
+        asked
+    }
+}
+
+/// The kind of each question, and the length of an ordered ban.
+fn questions(call: &Call) -> Vec<(u64, u64)> {
+    let words = commands(&call.body);
+    let mut asking = Asking::read(&words[0]);
+    let mut all = Vec::new();
+    while let Some((questions, _)) = asking.ask() {
+        all.extend((0..questions).map(|_| {
+            let (_, asked) = asking.rule(0, 0);
+            (asked.what, asked.receipt)
+        }));
+    }
+    all
+}
+
+/// A reply about a caller that shares a state with others.
+fn shared(is_shared: bool, mut opinion: [i64; 10]) -> [i64; 10] {
+    opinion[9] = is_shared.into();
+    opinion
+}
+
+#[test]
+fn redis_is_asked_for_what_was_ordered_and_for_nothing_else() {
+    for order in ORDERS {
+        let mut worker = Worker::new(RULE);
+        worker.ask_about("ann", order);
+        let mut asked = Vec::new();
+        worker.tell_orders(&mut |call| {
+            asked.extend(questions(call));
+            None
+        });
+        let rule = if order == Order::Reset { (LIFTS, 0) } else { (LOOKS, 0) };
+        let ban = match order {
+            Order::Look | Order::Reset => (0, 0),
+            Order::Ban(length) => (LIFTS, length),
+            Order::Unban => (LIFTS, 0),
+        };
+        assert_eq!(asked, [rule, ban], "{order:?}");
+    }
+}
+
+/// Callers that share a state can be looked up. Their usage is not reset and they are not banned,
+/// since that would affect others.
+#[test]
+fn an_order_fails_only_where_it_would_meet_others() {
+    for order in ORDERS {
+        for (rule, ban) in [(false, false), (false, true), (true, false), (true, true)] {
+            let mut worker = Worker::new(RULE);
+            let left = MINUTE.cast_signed();
+            let told = worker.told(
+                order,
+                shared(rule, opinion(0, 4, 1)),
+                shared(ban, opinion(0, left, 0)),
+            );
+            match (order, told) {
+                (Order::Reset, Err(why)) if rule => {
+                    assert_eq!(why, Cannot::Lift(Unliftable::Shared));
+                }
+                (Order::Ban(_), Err(why)) if ban => assert_eq!(why, Cannot::NoRoom),
+                (_, Ok(seen)) if order != Order::Reset || !rule => {
+                    let [seen] = &seen[..] else { panic!("{seen:?}") };
+                    assert_eq!((seen.usage.is_shared, seen.ban), (rule, Some(MINUTE)));
+                    assert_eq!((seen.usage.remaining, seen.usage.lent), (4, 1));
+                    assert!(!matches!(order, Order::Ban(_)) || !ban, "nobody has room for it");
+                }
+                (_, other) => panic!("{order:?}, {rule} {ban}: {other:?}"),
+            }
+        }
+    }
+}
+
+/// The ban is known in this gateway at once, without a query.
+#[test]
+fn a_ban_that_redis_tells_holds_from_then_on_if_it_was_ordered() {
+    let (banned, free) = (opinion(0, MINUTE.cast_signed(), 0), opinion(0, 0, 0));
+    for (orders, is_banned) in [
+        (vec![(Order::Ban(MINUTE), banned)], true),
+        (vec![(Order::Ban(MINUTE), banned), (Order::Unban, free)], false),
+        (vec![(Order::Ban(MINUTE), banned), (Order::Reset, banned)], true),
+        (vec![(Order::Look, banned)], false),
+        (vec![(Order::Reset, free)], false),
+    ] {
+        let mut worker = Worker::new(RULE);
+        for (order, ban) in &orders {
+            let [seen] = &worker.told(*order, opinion(0, 9, 0), *ban).unwrap()[..] else {
+                panic!()
+            };
+            assert_eq!(seen.ban, Some(ban[2].cast_unsigned()));
+        }
+        let asked = worker.questions();
+        assert_eq!((worker.verdicts == [false], asked == 0), (is_banned, is_banned), "{orders:?}");
+    }
+}
+
+/// Concurrent orders each complete under their own ticket after the reply of Redis.
+#[test]
+fn each_order_is_told_by_itself() {
+    let mut worker = Worker::new(RULE);
+    let orders = [("ann", Order::Look, 5), ("bob", Order::Reset, 3), ("cid", Order::Unban, 4)];
+    let tickets = orders.map(|(name, order, _)| worker.ask_about(name, order));
+    for ticket in tickets {
+        assert!(worker.limiter.told(ticket).is_none(), "nobody has answered");
+    }
+    let says = |left| [&[0][..], &opinion(0, left, 0), &opinion(0, 0, 0)].concat();
+    let says = orders.map(|(_, _, left)| says(left)).concat();
+    assert_eq!(worker.tell_orders(&mut |_| Some(decides(&says))), tickets);
+    assert!(worker.limiter.told(tickets[2] + 1).is_none());
+    for place in [1, 2, 0] {
+        let (_, order, seen) = worker.limiter.told(tickets[place]).expect("it is known");
+        let left = seen.unwrap()[0].usage.remaining.cast_signed();
+        assert_eq!((order, left), (orders[place].1, orders[place].2));
+    }
+}
+
+/// An order about several callers, of which one is in an unavailable shard. It is not reported as
+/// done, even if the other one was changed, and no further queries are sent.
+#[test]
+fn an_order_is_done_for_all_of_its_callers_or_not_told_as_done() {
+    for number in 0..20 {
+        let name = format!("phone-{number}");
+        let mut parts = BTreeSet::new();
+        let mut proxy = Proxy::default();
+        // The index of the failing shard, if any.
+        for fails in [None, Some(0), Some(1)] {
+            proxy.away = fails.and_then(|it| parts.iter().nth(it)).copied().into_iter().collect();
+            let is_away = !proxy.away.is_empty();
+            let mut worker = Worker::of(TWO_WAYS, OnFailure::Gateway);
+            let ticket = worker.ask_about(&name, Order::Reset);
+            let mut known = Vec::new();
+            for _ in 0..400 {
+                let time = worker.clock.now().wall;
+                known.extend(worker.tell_orders(&mut |call| {
+                    let asked = split(&call.body).into_iter().map(|(part, _)| part);
+                    parts.extend(asked.filter(|part| *part > 0));
+                    Some(proxy.answer(&call.body, time))
+                }));
+            }
+            assert_eq!(known, [ticket], "{name}, {fails:?}");
+            let (_, _, told) = worker.limiter.told(ticket).expect("it is known");
+            match told {
+                Ok(seen) => assert!(!is_away && seen.len() == 2, "{seen:?}"),
+                Err(why) => assert!(is_away && why == Cannot::Unheard, "{why:?}"),
+            }
+            match worker.inquire(&name, Order::Reset) {
+                Ok(_) => assert!(!is_away),
+                Err(why) => assert!(is_away && why == Cannot::Away, "{why:?}"),
+            }
+        }
+    }
+}

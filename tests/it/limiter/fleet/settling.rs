@@ -1,0 +1,115 @@
+//! Settlements when Redis becomes unavailable, or was unavailable at the charge.
+
+use diana_policy::port::Clock;
+use kit::ending::FakeEnding;
+use kit::model::redis::Redis;
+
+use super::bans::receipts;
+use super::{Worker, ann};
+
+const LIMIT: usize = 10;
+
+fn rule(algo: &str) -> String {
+    format!(
+        "actor: account, unit: day, rpu: {LIMIT}, algo: {algo}, scope: global,
+         cost: {{response: {{header: x-used}}, reserve: 1, max: 20}}"
+    )
+}
+
+impl Worker {
+    /// All admitted requests end with this usage.
+    fn all_use(&mut self, used: u64) {
+        let now = self.clock.now();
+        let came = FakeEnding::answered(200).header("x-used", used.to_string());
+        for mut permit in std::mem::take(&mut self.permits) {
+            self.limiter.hear_response(&mut permit, &came);
+            self.limiter.settle(permit, &FakeEnding::answered(200), now);
+        }
+    }
+
+    /// The number of `count` requests that Redis admits, one after the other.
+    fn admits(&mut self, count: usize, redis: &mut Redis) -> usize {
+        let before = self.admitted();
+        for _ in 0..count {
+            self.request(&ann());
+            self.steps(300, &mut |call, time| Some(redis.answer(&call.body, time)));
+        }
+        self.admitted() - before
+    }
+
+    /// Redis is unavailable for this time.
+    fn away(&mut self, milliseconds: usize) {
+        self.request(&ann());
+        self.steps(milliseconds, &mut |_, _| None);
+        assert!(!self.limiter.is_together());
+    }
+
+    /// Redis is available again.
+    fn back(&mut self, redis: &mut Redis) {
+        self.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
+        assert!(self.limiter.is_together());
+    }
+}
+
+#[test]
+fn what_the_gateway_charged_alone_is_settled_there() {
+    for algo in ["W", "SW"] {
+        let (mut worker, mut redis) = (Worker::new(&rule(algo)), Redis::default());
+        worker.away(50);
+        for _ in 0..5 {
+            (0..LIMIT).for_each(|_| worker.request(&ann()));
+            worker.steps(5, &mut |_, _| None);
+            worker.all_use(0);
+            // Other workers would be informed by then.
+            worker.steps(25, &mut |_, _| None);
+        }
+        // In the first round, the request that detected the failure took one slot.
+        assert_eq!(
+            worker.admitted(),
+            5 * LIMIT,
+            "{algo}: whoever used nothing has its permit back"
+        );
+        (0..3).for_each(|_| worker.request(&ann()));
+        worker.back(&mut redis);
+        worker.all_use(3);
+        assert_eq!(worker.admits(15, &mut redis), LIMIT, "{algo}: nothing of it is Redis's");
+    }
+}
+
+/// Also in a gateway in degraded mode. In a rule that counts all requests, no permits are only
+/// reserved.
+#[test]
+fn the_part_of_a_gateway_tells_what_is_reserved_from_what_counts() {
+    for (counts, told) in [(", count: {status: [401]}", true), ("", false)] {
+        let rule =
+            format!("actor: account, unit: day, rpu: {LIMIT}, algo: W, scope: global{counts}");
+        let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+        worker.request(&ann());
+        worker.steps(5, &mut |call, time| {
+            redis.hear_another(time);
+            Some(redis.answer(&call.body, time))
+        });
+        worker.away(50);
+        (0..LIMIT).for_each(|_| worker.request(&ann()));
+        assert!(worker.admitted() <= LIMIT / 2 + 1, "{} of {LIMIT}", worker.admitted());
+        let after = worker.refused.iter().find(|(name, _)| *name == "retry-after").unwrap();
+        assert_eq!(after.1 == "1", told, "{after:?}");
+    }
+}
+
+/// A check without a charge needs no return when the client leaves.
+#[test]
+fn whoever_leaves_before_redis_has_answered_had_nothing() {
+    let rule = rule("SW").replace("reserve: 1", "reserve: 0");
+    let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
+    (0..5).for_each(|_| worker.request(&ann()));
+    for ticket in std::mem::take(&mut worker.waiting).into_keys() {
+        worker.limiter.forget(ticket);
+    }
+    let mut back = Vec::new();
+    worker.steps(50, &mut |call, time| {
+        back.extend(receipts(call));
+        Some(redis.answer(&call.body, time))
+    });
+    assert_eq!((worker.called, &back[..]), (2, &[][..]));
+}

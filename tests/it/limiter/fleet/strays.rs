@@ -1,0 +1,198 @@
+//! Requests that leave while they wait for Redis, roots that end, and a worker's log about Redis.
+
+use std::rc::Rc;
+
+use diana_limiter::{Resumed, Verdict};
+use diana_policy::key::Seed;
+use diana_policy::port::{Answer, Call, Clock};
+use diana_policy::redis::OnFailure;
+use diana_policy::time::SECOND;
+use kit::fake::{FakeRequest, FakeSharedData};
+use kit::model::redis::Redis;
+
+use super::bans::receipts;
+use super::{MILLISECOND, SEED, Worker, ann, opinion};
+use crate::fleet::redis::{Seen, decides, other_seed};
+use crate::limiter::Lines;
+
+const RULE: &str = "name: r, actor: account, unit: day, rpu: 10, algo: W, scope: global";
+
+/// Redis grants one request under a receipt.
+fn grants() -> Vec<u8> {
+    decides(&[&[0][..], &opinion(0, 9, 41)].concat())
+}
+
+impl Worker {
+    /// Sends due calls, without replies. Returns new calls.
+    fn send(&mut self) -> Vec<Call> {
+        let now = self.clock.now().later(MILLISECOND);
+        self.clock.0.set(now);
+        assert!(self.limiter.work(now, &self.callout).is_empty());
+        let fresh = self.callout.sent.borrow()[self.called..].to_vec();
+        self.called += fresh.len();
+        fresh
+    }
+
+    fn asks(&mut self) -> u64 {
+        let verdict = self.limiter.decide(&ann(), &self.clock);
+        let Verdict::Ask { ticket } = verdict else { panic!("{verdict:?}") };
+        ticket
+    }
+
+    /// The reply to the last call arrives.
+    fn hears(&mut self, body: Vec<u8>) -> Vec<Resumed> {
+        let token = self.called as u32 - 1;
+        let answer = Answer { status: Some(200), size: 9, body: &|| Some(body.clone()) };
+        self.limiter.answer(token, &answer, self.clock.now()).expect("its call")
+    }
+}
+
+/// A client leaves before its reply arrives, or just after. The charge is returned.
+#[test]
+fn what_was_charged_for_a_client_that_left_goes_back() {
+    for is_late in [false, true] {
+        let mut worker = Worker::new(RULE);
+        let ticket = worker.asks();
+        assert_eq!(worker.send().len(), 1);
+        if !is_late {
+            worker.limiter.forget(ticket);
+        }
+        let resumed = worker.hears(grants());
+        assert_eq!(resumed.len(), usize::from(is_late));
+        for resumed in resumed {
+            worker.limiter.abandon(&resumed, worker.clock.now());
+        }
+        let back: Vec<(u64, u64)> = worker.send().iter().flat_map(receipts).collect();
+        assert_eq!(back, [(41, 1)], "late: {is_late}");
+    }
+}
+
+#[test]
+fn redis_is_looked_for_as_long_as_it_is_needed_and_spoken_of_once() {
+    let mut worker = Worker::new(RULE);
+    worker.request(&ann());
+    worker.steps(100, &mut |_, _| None);
+    assert!(!worker.limiter.is_together());
+    let news = worker.limiter.news();
+    assert!(news.iter().any(|line| line.contains("Redis")), "{news:?}");
+    assert_eq!(worker.limiter.news(), Vec::<String>::new());
+    let mut probes = 0;
+    let mut away = |_: &Call, _| {
+        probes += 1;
+        None
+    };
+    worker.steps(3000, &mut away);
+    worker.limiter.need_no_redis();
+    // One may be in transit.
+    worker.steps(100, &mut away);
+    assert!(probes > 0);
+    worker.steps(3000, &mut |_, _| panic!("asked for nobody"));
+}
+
+#[test]
+fn worker_that_needed_no_redis_learns_that_it_is_back() {
+    let data = Rc::new(FakeSharedData::default());
+    let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
+    let worker = || Worker::in_gateway(data.clone(), &text, OnFailure::Gateway, SEED);
+    let (mut busy, mut idle) = (worker(), worker());
+    busy.request(&ann());
+    busy.steps(30, &mut |_, _| None);
+    // The host calls the idle worker for another reason.
+    idle.step(&mut |_, _| panic!("a call for no request"));
+    assert!(!idle.limiter.is_together());
+    let mut redis = Redis::default();
+    busy.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert!(busy.limiter.is_together());
+    idle.request(&ann());
+    assert_eq!(idle.waiting.len(), 1, "its first request was decided without Redis");
+}
+
+/// The gateway's own secret has no effect.
+#[test]
+fn a_caller_is_one_and_the_same_for_all_gateways() {
+    let sent = |own| {
+        let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
+        let mut worker = Worker::sealed(&text, OnFailure::Gateway, own);
+        worker.asks();
+        worker.send()
+    };
+    let one = sent(SEED);
+    assert_eq!(one.len(), 1);
+    assert_eq!(sent(Seed { k0: 8, k1: 9 }), one);
+}
+
+/// The gateway hashes its own callers with its own secret, independent of that of the fleet.
+#[test]
+fn another_secret_of_the_fleet_leaves_those_alone_whom_the_gateway_counts() {
+    let text = format!(
+        "redis: {{cluster: redis}}\nlimits: [{{Url: /own, rules: [{{actor: account, unit: day, rpu: 1, algo: W}}]}},
+           {{Url: /all, rules: [{{{RULE}}}]}}]"
+    );
+    let mut worker = Worker::of(&text, OnFailure::Gateway);
+    let at = |path| FakeRequest::get(path).header("x-account-id", "ann");
+    worker.request(&at("/own"));
+    worker.request(&at("/all"));
+    let mut answers = [grants(), other_seed(Seed { k0: 8, k1: 9 })].into_iter().collect::<Vec<_>>();
+    let mut asked = Vec::new();
+    worker.steps(9, &mut |call, _| {
+        asked.push(Seen::of(call).callers);
+        answers.pop()
+    });
+    worker.request(&at("/own"));
+    assert_eq!(worker.verdicts, [true, true, false]);
+    // In Redis no caller keeps its former key.
+    let [before, after] = &asked[..] else { panic!("{asked:?}") };
+    assert!(!before.is_empty() && after.iter().all(|caller| !before.contains(caller)), "{asked:?}");
+}
+
+#[test]
+fn a_record_tells_whether_the_fleet_counts() {
+    let (mut worker, mut redis) = (Worker::new(RULE), Redis::default());
+    let states = |worker: &Worker| worker.state.clone().unwrap();
+    worker.request(&ann());
+    worker.steps(9, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert!(states(&worker).starts_with("admitted rule=r scope=global "), "{}", states(&worker));
+    let lines = Lines::default();
+    worker.limiter.flush("ns", &lines);
+    assert!(lines.0.take().contains(&"diana.ns.mode.fleet +1".into()));
+    worker.request(&ann());
+    worker.steps(60, &mut |_, _| None);
+    assert!(states(&worker).starts_with("admitted rule=r scope=gateway "), "{}", states(&worker));
+    worker.limiter.flush("ns", &lines);
+    let lines = lines.0.take();
+    assert!(lines.contains(&"diana.ns.mode.fleet -1".into()), "{lines:?}");
+    assert!(lines.contains(&"diana.ns.mode.gateway +1".into()), "{lines:?}");
+}
+
+/// A caller that shares a state in Redis is not banned for usage of others.
+#[test]
+fn a_refusal_that_others_brought_about_counts_towards_no_ban() {
+    let mut worker = Worker::new(&format!("{RULE}, ban: {{after: 1, within: 10s, for: 1m}}"));
+    let hour = (3600 * SECOND).cast_signed();
+    let mut shares = opinion(hour, 3, 0);
+    shares[9] = 1;
+    worker.asks();
+    worker.send();
+    let answer = decides(&[&[-1][..], &shares, &opinion(0, 0, 0)].concat());
+    let [resumed] = &worker.hears(answer)[..] else { panic!("not answered") };
+    let verdict = worker.limiter.resume(resumed, worker.clock.now());
+    assert!(matches!(verdict, Some(Verdict::Refuse(_))));
+    assert!(worker.send().is_empty(), "told Redis of it");
+    let lines = Lines::default();
+    worker.limiter.flush("ns", &lines);
+    assert!(lines.0.take().contains(&"diana.ns.rule.r.overflow 1".into()));
+}
+
+#[test]
+fn refused_request_reports_what_redis_has_left() {
+    for retry in [-1, 1_000_000] {
+        let mut worker = Worker::new(RULE);
+        worker.asks();
+        worker.send();
+        let answer = decides(&[&[-1][..], &opinion(retry, 3, 0)].concat());
+        let [resumed] = &worker.hears(answer)[..] else { panic!("not answered") };
+        let verdict = worker.limiter.resume(resumed, worker.clock.now());
+        let Some(Verdict::Refuse(refusal)) = verdict else { panic!("{verdict:?}") };
+        assert_eq!(refusal.by.remaining, Some(3));
+    }
+}

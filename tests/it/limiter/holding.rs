@@ -1,0 +1,99 @@
+//! Requests that wait for their turn.
+
+use diana_limiter::{Held, Verdict};
+use diana_store::permit::End;
+use diana_worker::hold::Queue;
+use kit::fake::FakeRequest;
+
+use super::{Gate, from};
+
+const MS: u64 = 1000;
+
+/// The rules in the given scope.
+fn gate(rules: &str, scope: &str) -> Gate {
+    let rules = rules.replace('}', &format!(", scope: {scope}}}"));
+    Gate::new(&format!("{{Url: /, rules: [{rules}]}}"))
+}
+
+impl Gate {
+    fn held(&mut self, request: &FakeRequest) -> Held {
+        match self.decide(request) {
+            Verdict::Hold(held) => held,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The wait of a request. `None` if it is refused.
+    fn waits(&mut self, request: &FakeRequest) -> Option<u64> {
+        let now = self.clock.0.get().mono;
+        match self.decide(request) {
+            Verdict::Admit(..) => Some(0),
+            Verdict::Hold(held) => {
+                held.place.finish(End::Served);
+                Some(held.until - now)
+            }
+            Verdict::Refuse(_) | Verdict::Ask { .. } => None,
+        }
+    }
+}
+
+#[test]
+fn turns_are_exactly_one_interval_apart() {
+    for scope in ["local", "gateway"] {
+        for rpu in [3_u64, 7, 1000, 70_000] {
+            let rule = format!("{{actor: all, unit: second, rpu: {rpu}, algo: LB}}");
+            let mut gate = gate(&rule, scope);
+            // Each turn is rounded up to a tick, and rounding does not accumulate.
+            for number in 0..rpu.min(5000) {
+                let turn = (number * 1_000_000).div_ceil(rpu);
+                assert_eq!(gate.waits(&from("ann")), Some(turn), "{rpu} {scope}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_place_that_came_back_ends_a_refusal() {
+    for scope in ["local", "gateway"] {
+        let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB, max_queue: 1}", scope);
+        assert_eq!(gate.waits(&from("ann")), Some(0));
+        let last = gate.held(&from("ann"));
+        assert_eq!(gate.waits(&from("ann")), None);
+        last.place.finish(End::Left);
+        assert_eq!(gate.waits(&from("ann")), Some(100 * MS));
+    }
+}
+
+#[test]
+fn nobody_moves_up_who_is_held_elsewhere_too() {
+    let two = "{actor: account, unit: second, rpu: 10, algo: LB}, {actor: all, unit: second, rpu: 10, algo: LB}";
+    let one = "{actor: account, unit: second, rpu: 10, algo: LB}, {actor: all, unit: second, rpu: 100, algo: W}";
+    for (rules, scope, moves) in
+        [(two, "local", false), (one, "local", true), (one, "gateway", false)]
+    {
+        let mut gate = gate(rules, scope);
+        assert_eq!(gate.waits(&from("ann")), Some(0));
+        assert_eq!(gate.held(&from("ann")).line.is_some(), moves, "{scope} {rules}");
+    }
+}
+
+#[test]
+fn who_moves_up_keeps_his_place_in_the_lines_of_others() {
+    let mut gate = Gate::new(
+        "{Url: /, rules: [
+            {name: all, actor: all, unit: second, rpu: 10, algo: LB, max_delay: 10s, max_queue: 50, scope: local},
+            {name: each, actor: account, unit: second, rpu: 1, algo: LB, max_queue: 1, scope: local}]}",
+    );
+    let mut queue = Queue::default();
+    let mut join = |gate: &mut Gate, stream, who| {
+        let held = gate.held(&from(who));
+        queue.join(stream, 0, held);
+    };
+    assert_eq!(gate.waits(&from("first")), Some(0));
+    join(&mut gate, 1, "ann");
+    join(&mut gate, 2, "bob");
+    // Ann leaves. Bob may leave earlier, but his own second is still taken.
+    queue.leave(1).unwrap().finish(End::Left);
+    let bob = gate.waits(&from("bob"));
+    assert!(bob.is_none_or(|wait| wait >= 1000 * MS), "{bob:?}");
+}

@@ -1,0 +1,166 @@
+//! Replies to RPC clients, in the form of their protocol.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use diana_limiter::{Protocol, RefusalReply};
+use serde_json::{Value, json};
+
+use super::answers::refusal;
+use super::{Gate, from};
+
+#[test]
+fn protocol_follows_the_content_type() {
+    use Protocol::{ConnectStream, ConnectUnary, Grpc, GrpcWeb, GrpcWebText, Http};
+    for (content_type, protocol) in [
+        ("", Http),
+        ("text/plain", Http),
+        ("application/proto", ConnectUnary),
+        ("Application/Proto;v=1", ConnectUnary),
+        ("application/connect+proto", ConnectStream("application/connect+proto")),
+        ("application/connect+json;v=1", ConnectStream("application/connect+json")),
+        ("application/grpc", Grpc),
+        ("application/grpc+proto", Grpc),
+        ("application/grpc; charset=utf-8", Grpc),
+        ("application/grpc-web", GrpcWeb("application/grpc-web")),
+        ("Application/GRPC-Web+proto", GrpcWeb("Application/GRPC-Web+proto")),
+        ("application/grpc-web+json", GrpcWeb("application/grpc-web+json")),
+        ("application/grpc-web-text", GrpcWebText("application/grpc-web-text")),
+        ("application/grpc-web-text+proto", GrpcWebText("application/grpc-web-text+proto")),
+    ] {
+        for has_version in [true, false] {
+            let found = Protocol::of(content_type.as_bytes(), || has_version);
+            assert_eq!(found, protocol, "{content_type}");
+        }
+    }
+    for content_type in ["application/json", "application/json;charset=utf-8", "application/cbor"] {
+        let of = |has_version: bool| Protocol::of(content_type.as_bytes(), || has_version);
+        assert_eq!((of(true), of(false)), (ConnectUnary, Http), "{content_type}");
+    }
+}
+
+#[test]
+fn media_types_that_look_like_another_are_plain_http() {
+    for content_type in [
+        &b"application/grpcx"[..],
+        b"application/grpc-webx",
+        b"application/grpc-web-texts",
+        b"application/connect",
+        b"application/protobuf",
+        b"text/grpc",
+        b"application/grpc,application/grpc",
+        b"application/grpc-web+\xff",
+        b"application/grpc-web+a\"b",
+        b"application/connect+a b",
+    ] {
+        assert_eq!(Protocol::of(content_type, || false), Protocol::Http, "{content_type:?}");
+    }
+}
+
+const BODY: &str = "50 % of {limit}, gr\u{fc}n, by {rule}: {id}";
+const MESSAGE: &str = "50 % of 2, gr\u{fc}n, by r: 7";
+/// The same in gRPC's encoding.
+const ENCODED: &str = "50 %25 of 2, gr%C3%BCn, by r: 7";
+
+/// Replies in one protocol, with the body as plain text and as a problem.
+fn replies(content_type: &str, assert: impl Fn(RefusalReply<'_>)) {
+    for response in ["status: 503", "status: 503, problem: true"] {
+        let refusal = refusal(&format!("{{{response}, body: '{BODY}'}}"));
+        let protocol = Protocol::of(content_type.as_bytes(), || true);
+        assert(refusal.reply(protocol, b"7"));
+    }
+}
+
+#[test]
+fn grpc_reply_has_the_plain_text_as_message() {
+    replies("application/grpc+proto", |reply| {
+        assert_eq!((reply.status, reply.grpc_status), (200, 8));
+        assert_eq!(reply.content_type, "application/grpc");
+        assert_eq!(reply.grpc_message.as_deref(), Some(ENCODED));
+        assert!(reply.body.is_empty());
+    });
+}
+
+#[test]
+fn grpc_web_reply_ends_its_body_with_trailers() {
+    let trailers = format!("grpc-status:8\r\ngrpc-message:{ENCODED}\r\n");
+    let length = u8::try_from(trailers.len()).unwrap();
+    let frame = [&[0x80, 0, 0, 0, length], trailers.as_bytes()].concat();
+    for (content_type, body) in [
+        ("application/grpc-web+proto", frame.clone()),
+        ("application/grpc-web-text", STANDARD.encode(&frame).into_bytes()),
+    ] {
+        replies(content_type, |reply| {
+            assert_eq!((reply.status, reply.content_type), (200, content_type));
+            assert_eq!((&*reply.body, reply.grpc_message), (&*body, None));
+        });
+    }
+}
+
+#[test]
+fn connect_unary_reply_is_an_error_in_json() {
+    for content_type in ["application/json", "application/proto"] {
+        replies(content_type, |reply| {
+            assert_eq!((reply.status, reply.content_type), (429, "application/json"));
+            assert_eq!(reply.grpc_message, None);
+            let error: Value = serde_json::from_slice(&reply.body).unwrap();
+            assert_eq!(error, json!({"code": "resource_exhausted", "message": MESSAGE}));
+        });
+    }
+}
+
+#[test]
+fn connect_stream_reply_is_one_end_of_stream_message() {
+    replies("application/connect+proto", |reply| {
+        assert_eq!((reply.status, reply.content_type), (200, "application/connect+proto"));
+        assert_eq!(reply.grpc_message, None);
+        let (flags, rest) = reply.body.split_first().unwrap();
+        let (length, message) = rest.split_first_chunk().unwrap();
+        assert_eq!(*flags, 2);
+        assert_eq!(u32::from_be_bytes(*length) as usize, message.len());
+        let end: Value = serde_json::from_slice(message).unwrap();
+        assert_eq!(end, json!({"error": {"code": "resource_exhausted", "message": MESSAGE}}));
+    });
+}
+
+#[test]
+fn plain_http_reply_is_the_configured_one() {
+    let plain = refusal("{status: 429, body: 'by {rule}', content_type: text/x-plain}");
+    let reply = plain.reply(Protocol::Http, b"");
+    assert_eq!((reply.status, reply.content_type), (429, "text/x-plain"));
+    assert_eq!((&*reply.body, reply.grpc_message), (&b"by r"[..], None));
+    let problem = refusal("{problem: true}");
+    let reply = problem.reply(Protocol::Http, b"");
+    assert_eq!((reply.status, reply.content_type), (503, "application/problem+json"));
+}
+
+#[test]
+fn unavailable_redis_is_code_unavailable_to_rpc_clients() {
+    let mut gate = Gate::cut_off(
+        "redis: {cluster: redis, on_failure: deny}\nresponse: {status: 429, problem: true}\n\
+         limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: global}]}]",
+    );
+    let refusal = gate.refusal(&from("ann"));
+    let reply = |content_type: &'static str| {
+        refusal.reply(Protocol::of(content_type.as_bytes(), || true), b"")
+    };
+    let grpc = reply("application/grpc");
+    assert_eq!((grpc.status, grpc.grpc_status), (200, 14));
+    assert_eq!(grpc.grpc_message.as_deref(), Some("rate limiter unavailable"));
+    let trailers = "grpc-status:14\r\ngrpc-message:rate limiter unavailable\r\n";
+    let frame = [b"\x80\0\0\0\x37", trailers.as_bytes()].concat();
+    assert_eq!(trailers.len(), 0x37);
+    let text = STANDARD.encode(&frame).into_bytes();
+    for (kind, body) in [("application/grpc-web", frame), ("application/grpc-web-text", text)] {
+        let web = reply(kind);
+        assert_eq!((web.status, &*web.body), (200, &*body), "{kind}");
+    }
+    let error = r#"{"code":"unavailable","message":"rate limiter unavailable"}"#;
+    for kind in ["application/proto", "application/json"] {
+        let unary = reply(kind);
+        assert_eq!((unary.status, &*unary.body), (503, error.as_bytes()), "{kind}");
+    }
+    let stream = reply("application/connect+proto");
+    assert_eq!((stream.status, stream.body.get(..1)), (200, Some(&[2][..])));
+    let end = format!(r#"{{"error":{error}}}"#);
+    assert_eq!(stream.body.get(5..), Some(end.as_bytes()));
+}
