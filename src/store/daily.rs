@@ -1,11 +1,12 @@
 //! Daily quotas of many accounts, counted in this worker in fixed memory.
 //!
-//! They are charged when all other rules have been, and nothing is given back: a counter that somebody
-//! else shares does not tell whose permits it holds.
+//! A daily quota is charged after all other rules and cannot be undone: its counters are shared by
+//! accounts, so they do not record which permits belong to which account.
 //!
-//! The smallest of an account's few counters is its usage or more, never less, and all of them lie in one cache line.
-//! Every line contains its day, so `filter.rs` switches to the next day by one number, in the same memory. In Redis the
-//! same counters lie in pieces of 64 lines, each with its own day.
+//! The smallest of an account's few counters is its usage or more, never less. All of them lie in
+//! one cache line. Every line contains its day, so `filter.rs` switches to the next day by changing
+//! one number, in the same memory. In Redis, the same counters lie in pieces of 64 lines, each with
+//! its own day.
 
 mod filter;
 
@@ -23,43 +24,43 @@ use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 pub use filter::DailyFilter;
 
-/// What a quota is counted in.
+/// Parameters of a filter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Terms {
-    /// The filter that the accounts and the error ask for.
+    /// The shape for the configured number of accounts and error.
     pub(super) shape: Shape,
-    /// Permits that a request takes, at least one.
+    /// Permits per request, at least one.
     pub(super) cost: u64,
     /// The days.
     pub(super) days: Windows,
 }
 
-/// A rule's filter.
+/// The store of a daily quota.
 pub struct Daily {
     rpu: u64,
     plans: ByPlan<u64>,
-    /// Of how many, each of which gives out the same, this is one.
+    /// The number of gateways that share the quota equally, including this one.
     count: u64,
     filter: Rc<RefCell<DailyFilter>>,
 }
 
 impl Daily {
-    /// A rule that counts in `filter`.
+    /// A store that counts in `filter`.
     pub fn new(spec: &CounterSpec, filter: Rc<RefCell<DailyFilter>>) -> Daily {
         Daily { rpu: spec.quota.rpu, plans: ByPlan::new(spec), count: 1, filter }
     }
 
-    /// Gives out no more than the part of one of so many.
+    /// Limits this gateway to its share, one of `count` equal shares.
     pub fn share(&mut self, count: u64) {
         self.count = count.max(1);
     }
 
-    /// Permits that are given out here.
+    /// Permits of this gateway's share.
     fn part(&self) -> u64 {
         if self.count == 1 { self.rpu } else { self.rpu.div_ceil(self.count) }
     }
 
-    /// Charges what somebody else let through.
+    /// Records permits that were granted elsewhere.
     pub fn note(&mut self, key: Key, permits: u64, now: Now) {
         let mut filter = self.filter.borrow_mut();
         filter.begin(now);
@@ -88,7 +89,8 @@ impl Store for Daily {
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         let charges = self.filter.borrow().charges();
-        // Others were charged since the request was checked, with some of whom it shares counters.
+        // Other accounts may have been charged since the check, and they share counters with this
+        // one.
         if !matches!(reservation.by, By::Account(before) if before == charges) {
             *reservation = self.check(reservation.key, reservation.cost, reservation.now);
         }
@@ -117,7 +119,7 @@ impl Store for Daily {
     }
 
     fn tidy(&mut self, now: Now) -> bool {
-        // So that the accounts of yesterday are no longer told of when nobody comes.
+        // Drops yesterday's accounts from the gauge, even without requests.
         self.filter.borrow_mut().begin(now);
         false
     }
@@ -127,7 +129,7 @@ impl Store for Daily {
     }
 
     fn close(&mut self, _now: Now) -> i64 {
-        // A filter that another configuration goes on with keeps its accounts.
+        // A filter that the next configuration uses keeps its accounts.
         if Rc::strong_count(&self.filter) > 1 { 0 } else { self.filter.borrow_mut().withdraw() }
     }
 }

@@ -1,13 +1,13 @@
-//! What a value in shared data holds that may be in nobody's use any more.
+//! Classifies a value in shared data that may be unused.
 
 use diana_policy::time::Micros;
 
-/// What a value is found to be.
+/// The content of a value in shared data.
 pub(super) enum Found {
-    /// As empty as it can be.
+    /// Empty.
     Empty,
-    /// Something in it counts, until then at most; zero if that is not known.
+    /// In use until this instant at most; zero if that is unknown.
     InUse(Micros),
-    /// All of it has run out; this is to be written in its place.
+    /// Expired. These bytes replace it.
     Over(Vec<u8>),
 }

@@ -1,23 +1,24 @@
-//! Hot keys: callers who come more than `over` times in `per`, found in bounded memory.
+//! Hot keys: callers with more than `over` requests in `per`, found in bounded memory.
 //!
-//! Requests are gathered in `counts`, and ten times a second added to a `window` over `per`: the
-//! worker's own, or one that all workers of the gateway share. A caller is hot as long as the window
-//! holds more than `over` of its requests.
+//! Requests are collected in `counts`, and added ten times a second to a `window` over `per`: of
+//! this worker, or shared by all workers of the gateway. A caller is hot while the window holds
+//! more than `over` of its requests.
 //!
-//! Both forget in the way of Misra and Gries (1982): where there is no room, all counters are lowered
-//! by the same amount and the empty ones dropped, so that a flood of callers who come once lowers
-//! nobody by much. What was lowered is known, and is the most by which any count is too low. No count
-//! is ever too high.
+//! Both discard counts as in Misra and Gries (1982): without free entries, all counters are lowered
+//! by the same amount and empty ones are dropped, so that a flood of one-time callers lowers no
+//! counter by much. The total of these amounts bounds the error of every count. No count is ever
+//! too high.
 //!
-//! A request costs one look into one table: callers that are hot by the window are marked in it. The worker that changes
-//! the number of hot callers by its compare-and-swap moves the gauge, and the worker that starts the next list logs it.
+//! A request costs one lookup in one table, in which callers that are hot by the window are marked.
+//! The worker whose compare-and-swap changes the number of hot callers also changes the gauge, and
+//! the worker that starts the next list logs it.
 
 mod counts;
 pub mod spotter;
 mod window;
 
-/// The least number that at most `most` counts are above; `above` says how many are above a number. It
-/// mostly is small.
+/// The smallest number that is exceeded by at most `most` counts. `above` returns how many counts
+/// exceed a number. Fast for small results.
 #[inline(never)]
 fn cut(most: usize, above: &dyn Fn(u64) -> usize) -> u64 {
     let mut high = 1;

@@ -1,4 +1,4 @@
-//! Requests in flight of one rule, counted by all workers of the gateway together.
+//! In-flight requests of one rule, counted by all workers of the gateway together.
 
 use std::rc::Rc;
 
@@ -12,19 +12,20 @@ use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
-/// Places come back at any time.
+/// A slot may become free at any time.
 const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
 
-/// A rule that all workers count together.
+/// The store of a rule with `in_flight`.
 pub struct InFlight {
     places: Places,
     traffic: Rc<Traffic>,
-    /// Places that could not be given back since others were faster, and under which numbers they were taken.
+    /// Slots that could not be freed because other workers won the races, and the worker numbers
+    /// under which they were taken.
     owed: Vec<(Key, u64)>,
 }
 
 impl InFlight {
-    /// A rule that has these places.
+    /// A store over these slots.
     pub(super) fn new(places: Places, traffic: Rc<Traffic>) -> InFlight {
         InFlight { places, traffic, owed: Vec::new() }
     }

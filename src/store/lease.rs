@@ -1,7 +1,9 @@
-//! A worker's knowledge of one caller: permits leased from the level above (the gateway's shared data, or Redis), and its
-//! latest refusal. To forget it costs one more question.
+//! A worker's knowledge of one caller: permits leased from the authority (the gateway's shared
+//! data, or Redis), and its latest refusal. Forgetting it costs only one more request to the
+//! authority.
 //!
-//! A lease is small and short: the expected demand of the next [`AHEAD`], for at most [`LIFE`]. The rest then goes back.
+//! A lease is small and short: the expected demand of the next [`AHEAD`], for at most [`LIFE`].
+//! Unspent permits then return to the authority.
 
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
@@ -12,69 +14,72 @@ pub(crate) const LIFE: Micros = SECOND / 20;
 /// A lease covers the expected demand of this time.
 const AHEAD: Micros = SECOND / 50;
 
-/// How long a refusal is remembered at most. The limit itself may have changed by then.
+/// How long a refusal is remembered at most, since the limit itself may have changed by then.
 const FINAL: Micros = SECOND;
 
-/// The same of one that others may overturn at any time, such as workers that hold leases.
+/// The same for a refusal that may be outdated at any time, for example when other workers return
+/// leases.
 const PROVISIONAL: Micros = SECOND / 50;
 
-/// How long after a refusal a busy caller is refused while a question about it is under way, also if permits were leased
-/// since. Without this every request of a flood would ask Redis.
+/// For this time after a refusal, a busy caller is refused while a request to the authority is
+/// pending, even if permits were leased since. Otherwise every request of a flood would be sent to
+/// Redis.
 const SHORT: Micros = SECOND / 10;
 
 /// A worker's knowledge of one caller.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lease {
     key: Key,
-    /// The plan by which all of it was found out.
+    /// The plan to which the lease and the refusal belong.
     pub plan: u32,
     block: Block,
-    /// Permits of the block that are not spent yet.
+    /// Unspent permits of the block.
     left: u64,
-    /// When the block ends, on both clocks: should the wall clock be set forward, a window ends early.
+    /// The end of the block on both clocks, since a window ends early if the wall clock is set
+    /// forward.
     ends: Now,
     demand: Demand,
     refusal: Remembered,
-    /// Permits left at the level above by its latest answer.
+    /// Remaining permits at the authority, by its latest reply.
     pub above: u64,
-    /// Whether a question that may bring a block is under way.
+    /// Whether a request that may lease a block is pending.
     pub asking: bool,
-    /// Whether the table of leases has it on the list of blocks to hand in.
+    /// Whether the table of leases lists its block for return.
     pub(crate) listed: bool,
 }
 
-/// Leased permits as the level above counts them.
+/// Leased permits as the authority counts them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Block {
     /// Zero if there is no block.
     pub permits: u64,
-    /// The term in which it is counted as outstanding.
+    /// The lease term in which it counts as outstanding.
     pub term: u64,
     /// The receipt of its charge.
     pub receipt: u64,
 }
 
-/// A refusal by the level above.
+/// A refusal by the authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Refusal {
-    /// Permits that the refused request takes. Cheaper requests may be admitted.
+    /// Permits of the refused request. Cheaper requests may be admitted.
     pub cost: u64,
     /// Ticks until the request would be admitted.
     pub retry: Micros,
     /// Whether other workers held leases of the caller, so that the request may fit earlier.
     pub is_outstanding: bool,
-    /// Permits left, too few for the request.
+    /// Remaining permits, too few for the request.
     pub left: u64,
 }
 
 /// A decision by a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Known {
-    /// Leased permits suffice.
+    /// The leased permits suffice.
     Leased,
-    /// A recent refusal still holds.
+    /// A recent refusal still applies.
     Refused(Refusal),
-    /// Only the level above can decide.
+    /// Only the authority can decide.
     Nothing,
 }
 
@@ -87,7 +92,7 @@ impl Lease {
         self.key
     }
 
-    /// Decides about a request of `cost` permits, which is counted as demand.
+    /// Decides a request of `cost` permits, and counts it as demand.
     pub(crate) fn decide(&mut self, cost: u64, now: Now) -> Known {
         self.demand.see(now);
         if self.has(cost, now) {
@@ -109,7 +114,7 @@ impl Lease {
         self.demand.expected(cost, now)
     }
 
-    /// The block, and how many of its permits are left.
+    /// The block, and its unspent permits.
     pub fn block(&self) -> (Block, u64) {
         (self.block, self.left)
     }
@@ -118,28 +123,29 @@ impl Lease {
         self.block.permits > 0
     }
 
-    /// Whether `cost` permits can be spent.
+    /// Returns true if `cost` permits can be spent.
     pub(crate) fn has(&self, cost: u64, now: Now) -> bool {
         self.left >= cost && now.mono < self.ends.mono && now.wall < self.ends.wall
     }
 
-    /// Whether it is time to ask for another block, before this one is spent or over.
+    /// Returns true if it is time to request the next block, before this one is spent or ends.
     pub fn runs_low(&self, now: Now) -> bool {
         let ends_soon = self.ends.mono < now.mono.saturating_add(AHEAD / 2);
         self.left <= self.block.permits / 2 || ends_soon
     }
 
-    /// Spends permits that the lease has.
+    /// Spends leased permits.
     pub(crate) fn spend(&mut self, cost: u64) {
         self.left = self.left.saturating_sub(cost);
     }
 
-    /// Takes back permits that were spent last.
+    /// Returns permits of the latest spend.
     pub(crate) fn unspend(&mut self, cost: u64) {
         self.left += cost;
     }
 
-    /// Takes a new block, to be spent within `life` ticks of `now`. The block before, which is given up.
+    /// Stores a new block, to be spent within `life` ticks of `now`. Returns the previous block,
+    /// for return to the authority.
     pub(crate) fn renew(&mut self, block: Block, life: Micros, now: Now) -> (Block, u64) {
         let before = self.block();
         self.ends = now.later(life.min(LIFE));
@@ -148,18 +154,19 @@ impl Lease {
         before
     }
 
-    /// Judges by another plan. Only the pace of the caller is still true under it.
+    /// Switches to another plan. Only the caller's demand stays valid.
     pub(crate) fn begin_anew(&mut self, plan: u32) {
         *self = Lease { demand: self.demand, listed: self.listed, ..Lease::of(self.key, plan) };
     }
 
-    /// Gives up the block.
+    /// Removes the block.
     pub(crate) fn take_block(&mut self) -> (Block, u64) {
         (std::mem::take(&mut self.block), std::mem::take(&mut self.left))
     }
 
-    /// Remembers a refusal of the level above that was decided no earlier than `sent` and arrived at `now`: only for a
-    /// moment if it is not final, since a charge may have caused it that is taken back at once.
+    /// Remembers a refusal of the authority that was decided at `sent` or later and arrived at
+    /// `now`: only briefly if it is not final, since a charge that is cancelled at once may have
+    /// caused it.
     pub fn refuse(&mut self, refusal: Refusal, is_final: bool, sent: Now, now: Now) {
         self.asking = false;
         let is_final = is_final && !refusal.is_outstanding;
@@ -173,7 +180,7 @@ impl Lease {
         self.refusal.clear();
     }
 
-    /// Whether the block has to go back.
+    /// Returns true if the block must be returned.
     pub(crate) fn is_over(&self, now: Now) -> bool {
         self.is_out() && (self.left == 0 || !self.has(0, now))
     }
@@ -194,8 +201,8 @@ impl Remembered {
         *self = Remembered::default();
     }
 
-    /// The refusal as it stands at `now` for a request of `cost` permits, if it still lasts. A request that takes more
-    /// may have to wait for longer, and learns that from its next attempt.
+    /// The refusal for a request of `cost` permits at `now`, if it still applies. A more expensive
+    /// request may have to wait longer, and gets its retry delay at its next attempt.
     fn at(&self, cost: u64, now: Now) -> Option<Refusal> {
         let age = now.mono.saturating_sub(self.since);
         let retry = self.refusal.retry.saturating_sub(age).max(1);
@@ -203,16 +210,16 @@ impl Remembered {
         lasts.then_some(Refusal { retry, ..self.refusal })
     }
 
-    /// Ticks since it; forever if there was none.
+    /// Ticks since it arrived, or the maximum if there was none.
     fn age(&self, now: Now) -> Micros {
         if self.since == 0 { Micros::MAX } else { now.mono.saturating_sub(self.since) }
     }
 }
 
-/// The pace of a caller in this worker: requests in the current span, and in the one before.
+/// The demand of a caller in this worker: requests in the current span and in the previous one.
 #[derive(Debug, Clone, Copy, Default)]
 struct Demand {
-    /// When the span under way began.
+    /// The start of the current span.
     since: Micros,
     during: u64,
     before: u64,
@@ -221,14 +228,15 @@ struct Demand {
 impl Demand {
     const SPAN: Micros = SECOND / 10;
 
-    /// Requests in one to two spans from which on a caller is busy, which is a hundred to two hundred a second. Below that
-    /// each request asks for itself, so that no worker holds permits that the caller needs in another one.
+    /// Requests in one to two spans from which on a caller is busy, which is 100 to 200 a second.
+    /// Below that, each request is sent to the authority, so that no worker leases permits that the
+    /// caller needs in another one.
     const BUSY: u64 = 20;
 
-    /// The shortest time that a pace is measured over.
+    /// The shortest time over which demand is measured.
     const SHORTEST: Micros = SECOND / 80;
 
-    /// Most permits that are expected at a time.
+    /// The maximum expected demand, in permits.
     const MOST: u64 = 1 << 16;
 
     /// Counts a request.

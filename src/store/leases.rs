@@ -1,23 +1,23 @@
-//! The callers that this worker knows something about.
+//! The callers whose lease or refusal this worker remembers.
 
 use super::counter_spec::CounterSpec;
 use super::lease::{Block, Known, Lease};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
-/// Callers of one rule that are known at a time.
+/// Remembered callers per rule.
 pub(super) const LINES: usize = 4096;
 
-/// Callers of all rules of a configuration that are known at a time, unless there are more rules than pages.
+/// Remembered callers of all rules of a configuration, unless there are more rules than pages.
 const ALL_LINES: usize = 1 << 20;
 
-/// Lines that take memory at once. What each configuration takes anew and gives back leaves no large holes.
+/// Lines allocated at once. Small pages leave no large holes when configurations come and go.
 const PAGE: usize = 64;
 
-/// Blocks given back at once.
+/// Blocks returned at once.
 const BATCH: usize = 1024;
 
-/// A block that is given up, and goes back to the level above.
+/// A block to be returned to the authority.
 pub struct Returned {
     /// The caller.
     pub key: Key,
@@ -29,19 +29,19 @@ pub struct Returned {
     pub left: u64,
 }
 
-/// A caller has one line where its lease can be.
+/// A direct-mapped table: each caller has one possible line.
 #[derive(Debug)]
 pub struct Leases {
     pages: Vec<Box<[Lease]>>,
     most: usize,
-    /// Lines in which a block may lie.
+    /// Lines that may contain a block.
     list: Vec<u16>,
-    /// The plan by which something is found out about callers.
+    /// The current plan.
     pub plan: u32,
 }
 
 impl Leases {
-    /// Room for some of a rule's callers.
+    /// A table for a rule.
     pub fn of(spec: &CounterSpec) -> Leases {
         let plan = spec.plans.as_ref().map_or(0, |plans| plans.first());
         Leases { plan, ..Leases::new(spec.keys.min(spec.lines)) }
@@ -51,26 +51,26 @@ impl Leases {
         Leases { pages: Vec::new(), most: callers.clamp(1, LINES), list: Vec::new(), plan: 0 }
     }
 
-    /// Lines of each of so many rules. Rules share them, so that many rules leave memory for callers: a caller without a line
-    /// is counted as exactly, and costs more.
+    /// Lines per rule, for this number of rules. Rules share memory, so that many rules leave
+    /// enough for callers. A caller without a line is counted as exactly, but costs more.
     pub(crate) fn lines(rules: usize) -> usize {
         (ALL_LINES / rules.max(1)).clamp(PAGE, LINES)
     }
 
-    /// Bytes that they take for that many callers, in that many lines.
+    /// Memory in bytes for `callers` in `lines`.
     pub(crate) fn bytes(callers: usize, lines: usize) -> u64 {
-        // A word has room for a line's part of its page's place and for its number in the list.
+        // One word per line: its part of the page's pointer, and its number in the list.
         let line = size_of::<Lease>() + size_of::<u64>();
         (callers.min(lines).clamp(1, LINES) * line) as u64
     }
 
-    /// The line of a caller, if it is its.
+    /// The line of a caller, unless another caller uses it.
     pub fn find(&mut self, key: Key) -> Option<&mut Lease> {
         let line = self.line(key);
         at(&mut self.pages, line).filter(|lease| lease.key() == key)
     }
 
-    /// The line of a caller, made its unless another's permits lie there.
+    /// The line of a caller, taken over unless it contains another caller's permits.
     pub fn claim(&mut self, key: Key) -> Option<&mut Lease> {
         let line = self.line(key);
         if self.pages.is_empty() {
@@ -93,27 +93,29 @@ impl Leases {
         Some(lease)
     }
 
-    /// Decides about a request, if that is possible here.
+    /// Decides a request, if this worker can.
     pub fn decide(&mut self, key: Key, cost: u64, now: Now) -> Known {
         self.find(key).map_or(Known::Nothing, |lease| lease.decide(cost, now))
     }
 
-    /// Spends permits of a caller's lease. Returns the receipt of its block, or `None` if too few are left.
+    /// Spends permits of a caller's lease. Returns the receipt of its block, or `None` if too few
+    /// are left.
     pub fn spend(&mut self, key: Key, cost: u64, now: Now) -> Option<u64> {
         let lease = self.find(key).filter(|lease| lease.has(cost, now))?;
         lease.spend(cost);
         Some(lease.block().0.receipt)
     }
 
-    /// Takes permits back that were spent last.
+    /// Returns permits of the latest spend.
     pub fn unspend(&mut self, key: Key, cost: u64) {
         if let Some(lease) = self.find(key) {
             lease.unspend(cost);
         }
     }
 
-    /// Gives a caller that has a line a new block, to be spent within `life` ticks of `now`. The block before, which is
-    /// given up.
+    /// Stores a new block of a caller with a line, to be spent within `life` ticks of `now`.
+    /// Returns the previous block, for return to the authority, or `block` if the caller has no
+    /// line.
     pub fn renew(&mut self, key: Key, block: Block, life: Micros, now: Now) -> (Block, u64) {
         let line = self.line(key);
         let Some(lease) = self.find(key) else { return (block, block.permits) };
@@ -124,7 +126,8 @@ impl Leases {
         before
     }
 
-    /// Permits of a caller came back at the level above, also those of its block: no refusal holds any more.
+    /// Permits of a caller were returned at the authority, including those of its block: remembered
+    /// refusals no longer apply.
     pub(crate) fn forget(&mut self, key: Key) {
         if let Some(lease) = self.find(key) {
             lease.take_block();
@@ -132,12 +135,12 @@ impl Leases {
         }
     }
 
-    /// Gives up a caller's block.
+    /// Removes a caller's block.
     pub fn take(&mut self, key: Key) -> (Block, u64) {
         self.find(key).map(Lease::take_block).unwrap_or_default()
     }
 
-    /// Judges a caller by the plan in hand from now on.
+    /// Switches a caller to the current plan.
     pub fn begin_anew(&mut self, key: Key) {
         let plan = self.plan;
         if let Some(lease) = self.find(key) {
@@ -145,7 +148,7 @@ impl Leases {
         }
     }
 
-    /// Gives up blocks that are over, or all of them, at most [`BATCH`].
+    /// Removes blocks that have ended, or all of them, at most [`BATCH`].
     pub fn take_over(&mut self, now: Now, all: bool) -> Vec<Returned> {
         let mut returned = Vec::new();
         self.list.retain(|&line| {
@@ -160,12 +163,12 @@ impl Leases {
         returned
     }
 
-    /// Whether any block is out.
+    /// Returns true if a line may contain a block.
     pub fn is_any_out(&self) -> bool {
         !self.list.is_empty()
     }
 
-    /// Forgets everybody, and takes no memory until somebody is to be known again.
+    /// Forgets all callers and frees the memory.
     pub fn clear(&mut self) {
         (self.pages, self.list) = (Vec::new(), Vec::new());
     }
@@ -176,7 +179,7 @@ impl Leases {
     }
 }
 
-/// What lies in a line, if it was ever used.
+/// The content of a line, if its page was ever used.
 #[inline(always)]
 fn at(pages: &mut [Box<[Lease]>], line: usize) -> Option<&mut Lease> {
     pages.get_mut(line / PAGE)?.get_mut(line % PAGE)

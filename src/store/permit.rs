@@ -1,4 +1,4 @@
-//! What is reserved for a request that was admitted, until it is used, settled or given back.
+//! The reservation of an admitted request, until it is used, settled or cancelled.
 
 mod freed;
 mod unsettled;
@@ -11,42 +11,42 @@ pub use unsettled::{Unsettled, permits};
 
 use unsettled::Open;
 
-/// What is reserved for one request. It is closed once, by [`Permit::finish`] or [`Permit::settle`]; dropped
-/// without that it means that the client left. Where nothing is to be done at the end it is empty.
+/// The reservation of one request. [`Permit::finish`] or [`Permit::settle`] closes it once; a drop
+/// without either means that the client left. Empty if nothing is to do at the end of the request.
 #[derive(Default)]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit {
-    /// The first charge, which the others follow.
+    /// The first charge, which links to the others.
     open: Option<Box<Open>>,
 }
 
-/// How a request ends for which nothing is to be settled.
+/// The end of a request without settlement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// It went on, and used what was reserved for it.
+    /// The request proceeded, and used its reservation.
     Served,
-    /// Its client left before it went on.
+    /// The client left before the request proceeded.
     Left,
 }
 
 impl Permit {
-    /// Nothing is reserved.
+    /// An empty permit.
     pub const NONE: Permit = Permit { open: None };
 
-    /// Reserves charges, in their order. If the client leaves they come back to `freed`.
+    /// A permit of charges, in their order. If the client leaves, they are added to `freed`.
     pub fn new(charges: Vec<Unsettled>, freed: &Rc<Freed>) -> Permit {
         let before = |next, charge| Some(Open::new(charge, freed, next));
         Permit { open: charges.into_iter().rev().fold(None, before) }
     }
 
-    /// Whether nothing is reserved.
+    /// Returns true if the permit is empty.
     #[must_use]
     #[inline]
     pub fn is_none(&self) -> bool {
         self.open.is_none()
     }
 
-    /// Shows each charge that is to be settled.
+    /// Calls `see` with each charge that is to be settled.
     pub fn each(&mut self, mut see: impl FnMut(&mut Unsettled)) {
         let mut next = &mut self.open;
         while let Some(open) = next {
@@ -55,7 +55,7 @@ impl Permit {
         }
     }
 
-    /// The request has ended.
+    /// Closes the permit at the end of the request.
     pub fn finish(mut self, end: End) {
         match end {
             End::Served => self.close(|_| {}),
@@ -63,7 +63,7 @@ impl Permit {
         }
     }
 
-    /// The request has ended, of which `used` says what it used of each charge.
+    /// Closes the permit at the end of the request. `used` returns the usage of each charge.
     pub fn settle(mut self, mut used: impl FnMut(&Unsettled) -> u64) {
         let Some(freed) = self.open.as_ref().map(|open| open.freed.clone()) else { return };
         self.close(|charge| {
@@ -72,7 +72,7 @@ impl Permit {
         });
     }
 
-    /// Closes each charge, of which nothing comes back by itself.
+    /// Closes each charge, so that a drop does not cancel it.
     fn close(&mut self, mut each: impl FnMut(Unsettled)) {
         while let Some(mut open) = self.open.take() {
             self.open = open.next.take();

@@ -1,23 +1,23 @@
-//! What a store needs of each plan, of which one is in hand: a store knows one plan at a time, so that a rule without
-//! plans has nothing to do with any.
+//! A store's data for each plan. A store uses one plan at a time, so that a rule without plans has
+//! no overhead.
 
 use super::CounterSpec;
 
-/// Those of a rule whose plans nobody has listed that are kept at a time.
+/// Cached plans of a rule whose plans are not listed.
 const KEPT: usize = 256;
 
-/// What a store needs of the plans that are not in hand.
+/// A store's data for the plans that are not current.
 pub struct ByPlan<T>(Option<Box<Others<T>>>);
 
 struct Others<T> {
     spec: CounterSpec,
     in_hand: u32,
-    /// Each plan has one place where it may be.
+    /// Direct-mapped by plan.
     kept: Vec<Option<(u32, T)>>,
 }
 
 impl<T> ByPlan<T> {
-    /// Of a rule of which the numbers that it is built by are in hand.
+    /// Data for a rule, with its first plan as the current one.
     pub fn new(spec: &CounterSpec) -> ByPlan<T> {
         ByPlan(spec.plans.as_ref().map(|plans| {
             let kept = (0..plans.count().unwrap_or(KEPT)).map(|_| None).collect();
@@ -25,12 +25,13 @@ impl<T> ByPlan<T> {
         }))
     }
 
-    /// The plan in hand; zero if there are none.
+    /// The current plan; zero without plans.
     pub fn in_hand(&self) -> u32 {
         self.0.as_ref().map_or(0, |others| others.in_hand)
     }
 
-    /// Takes a plan in hand, in place of the one before. Whether that was another one.
+    /// Switches to a plan: exchanges its data with that of the current plan. Returns false if it is
+    /// already current, or cannot be built.
     pub fn take(
         &mut self,
         plan: u32,

@@ -1,4 +1,4 @@
-//! What a store found out about one request.
+//! The result of a store's check of one request.
 
 use super::lease::Refusal;
 use super::places::Draft;
@@ -8,57 +8,57 @@ use diana_policy::decision::Decision;
 use diana_policy::key::Key;
 use diana_policy::time::Now;
 
-/// What [`Store::check`](super::Store::check) found out about a request, which is charged with it or
-/// dropped. To drop it leaves everything as it was.
+/// The result of [`Store::check`](super::Store::check), to be charged or dropped. A drop changes
+/// nothing.
 pub struct Reservation {
     /// The caller.
     pub key: Key,
-    /// Permits that it takes.
+    /// Permits of the request.
     pub cost: u64,
     /// When it was checked.
     pub now: Now,
     /// The decision.
     pub decision: Decision,
-    /// Why it is refused, if that is known here.
+    /// The refusal, if its reason is known here.
     pub refusal: Refusal,
-    /// Whether a bucket that newcomers share decided.
+    /// Whether an overflow bucket decided.
     pub is_overflow: bool,
-    /// Whether it was charged, and the charge was not taken back.
+    /// Whether it is charged, and the charge is not cancelled.
     pub is_charged: bool,
-    /// What [`Store::settle`](super::Store::settle) needs, once it is charged.
+    /// The receipt for [`Store::settle`](super::Store::settle), once it is charged.
     pub receipt: u64,
-    /// Whether the gateway's part of a limit decided in place of the fleet.
+    /// Whether the gateway's share of the limit decided instead of Redis.
     pub is_alone: bool,
     /// What decided.
     pub by: By,
 }
 
-/// What decides about a request.
+/// What decides a request.
 #[allow(
     clippy::large_enum_variant,
     reason = "an allocation for each transaction at the gateway costs more than what is moved"
 )]
 pub enum By {
-    /// A refusal that still lasts, or the configuration.
+    /// A refusal that still applies, or the configuration.
     Known,
-    /// A block of permits that this worker holds.
+    /// A block that this worker leased.
     Lease,
     /// A caller's state in this worker.
     Row(Row),
     /// A caller's state in the gateway.
     Gateway(Transaction),
-    /// Its places in flight there.
+    /// A caller's in-flight slots in the gateway.
     Places(Draft),
-    /// An account's counters, which had been charged so many times.
+    /// An account's counters, with the number of charges at the check.
     Account(u64),
-    /// Redis, which has to be asked.
+    /// Redis, which must be queried.
     Redis,
     /// No store: Redis is unavailable, and the rule admits or refuses all requests.
     Nobody,
 }
 
 impl Reservation {
-    /// Of a request that was decided about like this.
+    /// A reservation with this decision.
     #[inline]
     pub fn new(key: Key, cost: u64, now: Now, decision: Decision, by: By) -> Reservation {
         Reservation {
@@ -75,7 +75,7 @@ impl Reservation {
         }
     }
 
-    /// Of a request that is refused for a reason that is known.
+    /// A refused reservation, with its reason.
     pub fn refused(key: Key, cost: u64, now: Now, refusal: Refusal) -> Reservation {
         let decision = Decision::retry(refusal.retry);
         Reservation { refusal, ..Reservation::new(key, cost, now, decision, By::Known) }
@@ -87,19 +87,20 @@ impl Reservation {
         self.decision
     }
 
-    /// Whether it is refused while other workers hold leases of the caller, which may come back.
+    /// Returns true if it is refused while other workers hold leases of the caller, which may be
+    /// returned.
     #[must_use]
     pub fn is_outstanding(&self) -> bool {
         self.refusal.is_outstanding
     }
 
-    /// Whether a bucket that newcomers share decided, since there was no room for one more caller.
+    /// Returns true if an overflow bucket decided, because there was no room for another caller.
     #[must_use]
     pub fn is_overflow(&self) -> bool {
         self.is_overflow
     }
 
-    /// Whether it was charged, and the charge was not taken back.
+    /// Returns true if it is charged, and the charge is not cancelled.
     #[must_use]
     pub fn is_charged(&self) -> bool {
         self.is_charged
@@ -111,13 +112,13 @@ impl Reservation {
         self.receipt
     }
 
-    /// Whether the fleet has to be asked before anything can be decided.
+    /// Returns true if Redis must be queried before a decision.
     #[must_use]
     pub fn asks(&self) -> bool {
         matches!(self.by, By::Redis)
     }
 
-    /// Whether anybody counts the request.
+    /// Returns true if a store counts the request.
     #[must_use]
     pub fn is_counted(&self) -> bool {
         !matches!(self.by, By::Nobody)

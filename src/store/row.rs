@@ -1,18 +1,18 @@
-//! What a request found of its caller in this worker's table.
+//! A caller's row in this worker's table, as read for a request.
 
 use super::state::State;
 use super::table::Place;
 use diana_policy::time::{Micros, Now};
 
-/// A caller's row as a request found it.
+/// A caller's row as read for a request.
 pub struct Row {
     pub(super) place: Place,
-    /// The state of the table for which that is true.
+    /// The version of the table at which the other fields are valid.
     pub(super) version: u64,
-    /// The instant that is decided about.
+    /// The instant of the decision.
     pub(super) at: Now,
-    /// The state after a charge of a request that leaves so many ticks later; once it was charged, the
-    /// state before.
+    /// The state after a charge of a request that leaves `delay` ticks later; once it is charged,
+    /// the state before.
     pub(super) other: State,
     pub(super) delay: Micros,
 }

@@ -1,10 +1,9 @@
-//! Rows of machine words in pages, so that growing never copies what is there and never holds
-//! twice the memory.
+//! Rows of machine words in pages, so that growth copies no rows and never needs twice the memory.
 
 /// Rows in a page.
 const PAGE: usize = 256;
 
-/// Rows of equal width, known by number.
+/// Rows of equal width, identified by number.
 #[derive(Debug)]
 pub(super) struct Slab {
     width: usize,
@@ -18,12 +17,12 @@ impl Slab {
         Slab { width, pages: Vec::new(), free: Vec::new(), rows: 0 }
     }
 
-    /// Bytes that so many rows take.
+    /// Bytes of this many rows.
     pub(super) fn bytes(width: usize, rows: usize) -> u64 {
         (rows.next_multiple_of(PAGE) * width * size_of::<u64>()) as u64
     }
 
-    /// A row of zeros.
+    /// Allocates a row of zeros.
     pub(super) fn take(&mut self) -> u32 {
         if let Some(row) = self.free.pop() {
             return row;
@@ -36,7 +35,7 @@ impl Slab {
         row
     }
 
-    /// Gives a row back.
+    /// Frees a row.
     pub(super) fn give(&mut self, row: u32) {
         if let Some(words) = self.get_mut(row) {
             words.fill(0);
@@ -44,7 +43,7 @@ impl Slab {
         self.free.push(row);
     }
 
-    /// Rows ever taken, free ones included.
+    /// Rows ever allocated, including free ones.
     pub(super) fn rows(&self) -> u32 {
         self.rows
     }

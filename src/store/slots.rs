@@ -1,4 +1,4 @@
-//! Getting slots of shared data, and writing them back unless somebody else was faster.
+//! Reads slots of shared data, and writes them back by compare-and-swap.
 
 pub mod names;
 pub(super) mod outstanding;
@@ -14,10 +14,10 @@ use names::Names;
 use slot::Slot;
 use traffic::{Traffic, one_more};
 
-/// Compare-and-swaps that may be lost for one request before it is refused.
+/// Lost compare-and-swaps for one request before it is refused.
 pub const ATTEMPTS: usize = 1_000;
 
-/// Bytes that the host needs for a value in addition to its contents.
+/// Overhead of the host per value, in bytes.
 pub const HOST: u64 = 192;
 
 /// The slots of one rule's callers.
@@ -28,7 +28,7 @@ pub(super) struct Slots {
     words: usize,
 }
 
-/// A copy of a slot, and the number under which it was got.
+/// A copy of a slot, and its number for the compare-and-swap.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) slot: Slot,
@@ -36,7 +36,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Whether the slot was never written.
+    /// Returns true if the slot was never written.
     pub(super) fn is_new(&self) -> bool {
         self.number.is_none()
     }
@@ -58,13 +58,13 @@ impl Slots {
         Draft { slot, number: Some(number) }
     }
 
-    /// Whether it was written, since nobody else wrote in the meantime.
+    /// Writes a slot. Returns false if another worker wrote it in the meantime.
     pub(super) fn swap(&self, name: &str, draft: &Draft) -> bool {
         self.swap_bytes(name, draft.slot.bytes(), draft.number)
     }
 
-    /// A number that all workers agree on: `own`, unless somebody was here before. Adds to `lost` how
-    /// many compare-and-swaps were.
+    /// A number that all workers agree on: `own`, unless another worker has written one. Adds lost
+    /// compare-and-swaps to `lost`.
     fn agree(&self, name: &str, own: u64, lost: &mut usize) -> u64 {
         while *lost < ATTEMPTS {
             let known = self.data.get(name);
@@ -83,14 +83,14 @@ impl Slots {
         own
     }
 
-    /// Has `names` go by as many slots as all workers agree on. Whether that is news.
+    /// Sets `names` to the number of slots that all workers agree on. Returns true if it changed.
     pub(super) fn agree_on(&self, names: &mut Names, lost: &mut usize) -> bool {
         let own = names.slots();
         let agreed = self.agree(names.count(), own, lost);
         names.recount(agreed)
     }
 
-    /// Writes a value. Whether nobody else did since it was got under `number`.
+    /// Writes a value. Returns false if another worker wrote it since it was read under `number`.
     pub(super) fn swap_bytes(&self, name: &str, bytes: &[u8], number: Option<u32>) -> bool {
         let written = self.data.swap(name, bytes, number);
         if written {

@@ -1,21 +1,21 @@
-//! The words of one caller's state, on their own.
+//! A copy of one caller's state.
 
 use std::ops::{Deref, DerefMut};
 
-/// Words that need no allocation: as many as the algorithms have unless they are told to take more.
+/// Words that need no allocation: the most that algorithms use by default.
 const FEW: usize = 8;
 
-/// A copy of a caller's state that outlives a look at where it is kept.
+/// A copy of a caller's state that does not borrow from its table.
 #[derive(Debug, Clone)]
 pub(super) struct State {
     words: usize,
     few: [u64; FEW],
-    /// All of them where they are too many; otherwise none.
+    /// All words if there are more than `FEW`; otherwise empty.
     many: Box<[u64]>,
 }
 
 impl State {
-    /// The state of nobody.
+    /// The state of an unused caller.
     #[inline]
     pub(super) fn nobody(words: usize) -> State {
         let many = if words > FEW { many(words) } else { Box::default() };

@@ -1,4 +1,4 @@
-//! What this worker counts in: the tables of its rules, the daily of its quotas, and its bans.
+//! The memory of this worker: tables of its rules, filters of its daily quotas, and its bans.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use super::table::Table;
 use super::weak_registry::WeakRegistry;
 use diana_policy::port::SharedData;
 
-/// Values of this worker alone, by their names. They are read and written like shared data, and no other worker is faster.
+/// Values of this worker alone, by name, with the interface of shared data. A swap never fails.
 struct LocalData(Rc<RefCell<Values>>);
 
 type Values = BTreeMap<String, Vec<u8>>;
@@ -27,7 +27,7 @@ impl SharedData for LocalData {
     }
 }
 
-/// All that one worker counts in.
+/// The memory of one worker.
 #[derive(Debug, Default)]
 pub struct Tables {
     tables: WeakRegistry<Table>,
@@ -37,7 +37,7 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// The table of a rule: the one that an earlier configuration counts in, or a new one.
+    /// The table of a rule, taken over from an earlier configuration, or a new one.
     pub(super) fn open(&mut self, namespace: &Rc<str>, spec: &CounterSpec) -> Rc<RefCell<Table>> {
         if let Some(table) = self.tables.find(namespace, spec.fingerprint) {
             table.borrow_mut().adopt(spec.algorithm.clone(), spec.keys);
@@ -47,7 +47,7 @@ impl Tables {
         self.tables.keep(namespace, spec.fingerprint, table)
     }
 
-    /// What this worker is called among those of a namespace that hold places in flight, whatever rule they are of.
+    /// This worker's entry among the workers of a namespace with in-flight slots, for all rules.
     pub(super) fn open_holders(&mut self, namespace: &Rc<str>) -> Rc<RefCell<Holders>> {
         match self.holders.find(namespace, 0) {
             Some(holders) => holders,
@@ -55,7 +55,7 @@ impl Tables {
         }
     }
 
-    /// The filter of a rule, likewise.
+    /// The filter of a rule, in the same way.
     pub(super) fn open_daily(
         &mut self,
         namespace: &Rc<str>,
@@ -69,7 +69,7 @@ impl Tables {
         self.daily.keep(namespace, spec.fingerprint, DailyFilter::new(terms))
     }
 
-    /// The bans of a rule, likewise.
+    /// The bans of a rule, in the same way.
     pub(super) fn open_bans(
         &mut self,
         namespace: &Rc<str>,

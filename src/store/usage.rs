@@ -1,37 +1,37 @@
-//! What a caller has used, for whoever asks.
+//! A caller's usage, for operators.
 
 use diana_policy::time::Micros;
 
-/// How much of its limit a caller has used.
+/// A caller's usage of its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
-    /// Permits that are used, and neither reserved nor lent.
+    /// Used permits, without reservations and leases.
     pub used: u64,
-    /// Permits of requests under way that may not use them, where that is told apart.
+    /// Reserved permits of requests in progress, if the algorithm counts them separately.
     pub reserved: u64,
-    /// Permits that workers hold for the requests that come next.
+    /// Permits leased by workers.
     pub lent: u64,
-    /// Permits left.
+    /// Remaining permits.
     pub remaining: u64,
-    /// Ticks until all of it has run out, if nobody comes.
+    /// Ticks until all usage expires without further requests.
     pub ends: Micros,
     /// Requests in flight, of a rule that limits those.
     pub in_flight: Option<u64>,
-    /// Whether others share what it uses, since there was no room for one more caller.
+    /// Whether other callers share this usage, since there was no room for another caller.
     pub is_shared: bool,
 }
 
-/// Why what a caller used is not lifted.
+/// Why a caller's usage cannot be reset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unliftable {
-    /// Each worker counts for itself.
+    /// Each worker counts separately.
     Local,
-    /// What others used would be lifted, too.
+    /// The reset would affect other callers.
     Shared,
-    /// What there is are requests that wait for their turn, or are in flight.
+    /// The usage consists of held requests or requests in flight.
     Line,
-    /// Nobody can tell whose a count is.
+    /// The counters do not record callers.
     Quota,
-    /// Others were faster, again and again.
+    /// Other workers won every race.
     Busy,
 }

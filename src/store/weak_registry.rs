@@ -1,10 +1,10 @@
-//! What this worker counts in, by rule. It outlives a change of the configuration as long as a rule
-//! with the same fingerprint follows: while requests under the old one are under way both share it.
+//! Data of rules in this worker. It outlives a change of the configuration if the next one has a
+//! rule with the same fingerprint. While requests under the old one are in flight, both share it.
 
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
-/// Values by the fingerprint of the rule that they belong to.
+/// Values by the fingerprint of their rule.
 #[derive(Debug)]
 pub(super) struct WeakRegistry<T>(Vec<Known<T>>);
 
@@ -22,7 +22,7 @@ impl<T> Default for WeakRegistry<T> {
 }
 
 impl<T> WeakRegistry<T> {
-    /// What a rule counts in, if an earlier configuration had it.
+    /// The data of a rule, if an earlier configuration had it.
     pub(super) fn find(&mut self, namespace: &str, fingerprint: u64) -> Option<Rc<RefCell<T>>> {
         self.0.retain(|known| known.value.strong_count() > 0);
         let same =
@@ -30,7 +30,7 @@ impl<T> WeakRegistry<T> {
         self.0.iter().find(same).and_then(|known| known.value.upgrade())
     }
 
-    /// What a rule counts in from now on.
+    /// Adds the data of a rule.
     pub(super) fn keep(&mut self, namespace: &Rc<str>, fingerprint: u64, new: T) -> Rc<RefCell<T>> {
         let new = Rc::new(RefCell::new(new));
         let value = Rc::downgrade(&new);

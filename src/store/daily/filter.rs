@@ -1,36 +1,37 @@
-//! What the accounts of a rule have used on one day.
+//! Usage of a rule's accounts on one day.
 //!
-//! At midnight the next day takes the place of the last one, in the same memory: every line of the
-//! filter says which day it counts, so the switch is one number, and no line is read for two days.
+//! At midnight, the next day reuses the memory: every line of the filter contains its day, so the
+//! switch changes one number, and lines of other days are ignored.
 //!
-//! A day is known by its end on the wall clock. If that steps back, the day in force stays in
-//! force; after more than a second it ends at the latest when a day of monotonic time has passed since
-//! somebody was first charged on it.
+//! A day is identified by its end on the wall clock. If that clock steps back, the current day
+//! continues. After a step of more than a second, it ends at the latest one day of monotonic time
+//! after its first charge.
 
 use super::Terms;
 use diana_policy::bloom::Filter;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
 
-/// The count of one rule in this worker.
+/// The counters of one rule in this worker.
 #[derive(Debug)]
 pub struct DailyFilter {
     filter: Filter,
-    /// What the next day is counted in.
+    /// The parameters of the next day.
     next: Terms,
-    /// Permits that one count stands for.
+    /// Permits per count.
     unit_cost: u64,
-    /// When the day ends by the wall clock.
+    /// The end of the day on the wall clock.
     ends: Micros,
-    /// When it has lasted a day here, by the monotonic clock.
+    /// The end of the day on the monotonic clock.
     lasted: Micros,
-    /// The latest time on the wall clock that was seen, and whether there was a larger step back from it.
+    /// The latest wall-clock time seen, and whether the clock has stepped back from it by more than
+    /// a second.
     latest: Micros,
     stepped_back: bool,
-    /// Accounts that were charged, and how often any of them was.
+    /// Accounts that were charged, and the number of charges.
     accounts: u64,
     charges: u64,
-    /// The same, when last asked for the change.
+    /// `accounts` at the latest call of [`DailyFilter::change`].
     reported: u64,
 }
 
@@ -50,8 +51,8 @@ impl DailyFilter {
         }
     }
 
-    /// Goes on under a changed configuration. What was used stays; another filter takes the place of
-    /// this one at midnight.
+    /// Continues under a changed configuration. Usage stays; the new parameters apply from
+    /// midnight, or at once if no account was charged.
     pub(crate) fn adopt(&mut self, terms: Terms) {
         self.next = terms;
         if self.accounts == 0 {
@@ -59,7 +60,7 @@ impl DailyFilter {
         }
     }
 
-    /// Begins the day of `now`, if it is another one.
+    /// Starts the day of `now`, unless it is the current one.
     pub(super) fn begin(&mut self, now: Now) {
         self.stepped_back |= now.wall.saturating_add(SECOND) < self.latest;
         self.latest = self.latest.max(now.wall);
@@ -80,12 +81,12 @@ impl DailyFilter {
         if self.stepped_back { by_wall.min(by_mono) } else { by_wall }
     }
 
-    /// Permits that an account has used; never less than the truth.
+    /// Permits that an account has used, or more; never less.
     pub(super) fn used(&self, key: Key) -> u64 {
         self.filter.count(key).saturating_mul(self.unit_cost)
     }
 
-    /// Permits that an account may use where the rule says `rpu`: no more than can be counted.
+    /// Permits that an account may use with this `rpu`, capped at the maximum of the counters.
     pub(super) fn most(&self, rpu: u64) -> u64 {
         rpu.min(self.filter.shape().most().saturating_mul(self.unit_cost))
     }
@@ -98,24 +99,24 @@ impl DailyFilter {
         self.charges = self.charges.wrapping_add(1);
     }
 
-    /// A number that is another one after an account was charged.
+    /// A number that changes with every charge.
     pub(super) fn charges(&self) -> u64 {
         self.charges
     }
 
-    /// Whether there are more accounts than the filter is made for.
+    /// Returns true if more accounts were charged than the filter is sized for.
     pub(super) fn is_crowded(&self) -> bool {
         self.accounts > self.filter.shape().callers
     }
 
-    /// How many accounts more were charged than when this was last asked.
+    /// The change of the number of accounts since the last call.
     pub(super) fn change(&mut self) -> i64 {
         let change = self.accounts as i64 - self.reported as i64;
         self.reported = self.accounts;
         change
     }
 
-    /// As [`DailyFilter::change`], when the filter is given up.
+    /// As [`DailyFilter::change`], when the filter is dropped.
     pub(super) fn withdraw(&mut self) -> i64 {
         -(std::mem::take(&mut self.reported) as i64)
     }

@@ -3,20 +3,20 @@
 use super::cut;
 use diana_policy::key::Key;
 
-/// Places; their number is a power of two.
+/// Entries, a power of two.
 const PLACES: usize = 4096;
 
-/// Places that may be taken.
+/// Entries that may be used.
 const FULL: usize = PLACES / 4 * 3;
 
-/// One caller's. All zero is free.
+/// The entry of one caller. A free entry is all zero.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     hash: u64,
     second_hash: u64,
     count: u32,
     is_hot: bool,
-    /// Whether it was taken out since the latest [`Counts::rewind`].
+    /// Whether [`Counts::take`] returned it since the latest [`Counts::rewind`].
     is_taken: bool,
 }
 
@@ -35,17 +35,17 @@ impl Place {
 pub struct Counts {
     places: Vec<Place>,
     taken: usize,
-    /// By how much any caller's count may be too low.
+    /// The maximum by which a caller's count may be too low.
     pub missed: u64,
-    /// All requests.
+    /// The number of all requests.
     pub all: u64,
 }
 
 impl Counts {
-    /// Bytes that they take.
+    /// Memory in bytes.
     pub const BYTES: u64 = (PLACES * size_of::<Place>()) as u64;
 
-    /// Counts a request. Whether the caller is hot.
+    /// Counts a request. Returns true if the caller is hot.
     #[inline]
     pub fn add(&mut self, key: Key) -> bool {
         self.all += 1;
@@ -57,18 +57,18 @@ impl Counts {
         false
     }
 
-    /// Whether a caller is hot.
+    /// Returns true if a caller is hot.
     #[inline]
     pub fn is_hot(&mut self, hash: u64) -> bool {
         self.find(hash).is_some_and(|place| place.is_hot)
     }
 
-    /// Nobody has been taken out.
+    /// Marks all callers as not taken.
     pub fn rewind(&mut self) {
         self.places.iter_mut().for_each(|place| place.is_taken = false);
     }
 
-    /// Takes a caller out. Its requests.
+    /// Marks a caller as taken. Returns its requests.
     pub fn take(&mut self, hash: u64) -> u64 {
         self.find(hash).map_or(0, |place| {
             place.is_taken = true;
@@ -76,13 +76,13 @@ impl Counts {
         })
     }
 
-    /// Everybody else who came, and its requests.
+    /// Callers with requests that were not taken, and their requests.
     pub fn rest(&self) -> impl Iterator<Item = (Key, u64)> {
         let rest = |place: &&Place| place.count > 0 && !place.is_taken;
         self.places.iter().filter(rest).map(|place| (place.key(), u64::from(place.count)))
     }
 
-    /// Starts again, with these callers hot.
+    /// Clears all counts, and marks these callers as hot.
     pub fn renew(&mut self, hot: impl Iterator<Item = Key>) {
         *self = Counts::default();
         for Key { hash, second_hash } in hot.take(FULL / 3) {
@@ -96,7 +96,7 @@ impl Counts {
         self.places.get_mut(at).filter(|place| !place.is_free())
     }
 
-    /// Where a caller's place is, or would be.
+    /// The index of a caller's entry, or of the free entry for it.
     fn position(&self, hash: u64) -> usize {
         let mut at = hash as usize % PLACES;
         while self.places.get(at).is_some_and(|place| !place.is_free() && place.hash != hash) {
@@ -125,7 +125,8 @@ impl Counts {
         }
     }
 
-    /// Makes room: lowers all counts, except of those who are hot, such that half of them are gone.
+    /// Makes room: lowers all counts, except those of hot callers, so that half of them become
+    /// free.
     #[cold]
     fn thin(&mut self) {
         let cold = |place: &&Place| !place.is_free() && !place.is_hot;

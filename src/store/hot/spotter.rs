@@ -1,4 +1,4 @@
-//! The hot keys of one rule, as one worker knows them.
+//! The hot keys of one rule in one worker.
 
 use std::cmp::Reverse;
 use std::fmt::Write;
@@ -11,13 +11,14 @@ use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 use diana_policy::{Hot, Memory, Scope};
 
-/// How often a worker looks that has nothing to add any more: until the others have added theirs.
+/// After its last request, a worker reads the window this many more times, to read the counts of
+/// others.
 const LOOKS: u8 = 2;
 
-/// Writes that may be lost to other workers in a row; then the next time will do.
+/// Compare-and-swaps to lose in a row before the update is left to the next call.
 const ATTEMPTS: usize = 100;
 
-/// Where a rule's window is.
+/// The location of a rule's window.
 pub enum Storage {
     /// In this worker.
     Worker,
@@ -26,7 +27,7 @@ pub enum Storage {
 }
 
 impl Storage {
-    /// Where the window of a rule with a fingerprint is that is counted so widely.
+    /// The location for a rule with this fingerprint and scope.
     #[must_use]
     pub fn of(
         scope: Scope,
@@ -48,30 +49,31 @@ impl Storage {
 pub struct Spotter {
     hot: Hot,
     storage: Storage,
-    /// The worker's own.
+    /// The window, if it is in this worker.
     window: Window,
     counts: Counts,
-    /// Callers who are hot.
+    /// The number of hot callers.
     marked: usize,
-    /// How often to look again.
+    /// Remaining updates without requests.
     looks: u8,
-    /// How they are called, as far as they came since.
+    /// Names of hot callers that sent requests since the latest update.
     names: Vec<(u64, String)>,
-    /// How many callers more became hot than cold since this was last asked.
+    /// The change of the number of hot callers since it was last read.
     pub change: i64,
-    /// What there is to tell: how many are hot, and the hottest of them with their counts.
+    /// The text of the next log line: the number of hot callers, and the hottest ones with their
+    /// counts.
     pub list: Option<String>,
 }
 
 impl Spotter {
-    /// What hot keys take at most, in a worker's memory and in shared data.
+    /// Maximum memory for hot keys, in a worker and in shared data.
     #[must_use]
     pub fn memory(is_local: bool) -> Memory {
         let [worker, shared] = if is_local { [Window::BYTES, 0] } else { [0, Window::BYTES] };
         Memory { worker: Counts::BYTES + worker, shared }
     }
 
-    /// Nobody is hot yet, as far as this worker knows.
+    /// A spotter without hot callers.
     #[must_use]
     pub fn new(hot: Hot, storage: Storage) -> Spotter {
         Spotter {
@@ -87,37 +89,37 @@ impl Spotter {
         }
     }
 
-    /// What is hot.
+    /// The configuration.
     #[must_use]
     pub fn hot(&self) -> &Hot {
         &self.hot
     }
 
-    /// Whether nobody is hot, as far as this worker knows.
+    /// Returns true if this worker knows of no hot caller.
     #[must_use]
     pub fn is_calm(&self) -> bool {
         self.marked == 0
     }
 
-    /// Whether a caller is hot.
+    /// Returns true if a caller is hot.
     #[inline]
     pub fn is_hot(&mut self, hash: u64) -> bool {
         self.counts.is_hot(hash)
     }
 
-    /// Counts a request. Whether its caller is hot.
+    /// Counts a request. Returns true if its caller is hot.
     #[inline(never)]
     pub fn see(&mut self, key: Key) -> bool {
         self.counts.add(key)
     }
 
-    /// Whether a hot caller's name is wanted and not known.
+    /// Returns true if a hot caller's name must be logged and is unknown.
     #[must_use]
     pub fn is_nameless(&self, hash: u64) -> bool {
         self.hot.reveal && self.name(hash).is_none()
     }
 
-    /// Learns how a hot caller is called, until the next list.
+    /// Stores the name of a hot caller until the next list.
     pub fn learn(&mut self, hash: u64, name: String) {
         self.names.push((hash, name));
     }
@@ -126,7 +128,8 @@ impl Spotter {
         self.names.iter().find(|known| known.0 == hash).map(|(_, name)| name.as_str())
     }
 
-    /// The callers who came most lately, with how often they did; nothing if each worker knows its own.
+    /// The callers with the most recent requests, and their counts. `None` if each worker has a
+    /// separate window.
     #[must_use]
     pub fn top(&mut self, now: Micros) -> Option<Vec<(u64, Key)>> {
         if matches!(self.storage, Storage::Worker) {
@@ -140,13 +143,13 @@ impl Spotter {
         Some(top)
     }
 
-    /// Adds what was counted to the window, and learns from it who is hot. To be done ten times a
-    /// second. Whether there is more to do soon, even if no request comes.
+    /// Adds new counts to the window, and reads the hot callers from it. To be called ten times a
+    /// second. Returns true if it should be called again soon, even without requests.
     pub fn tidy(&mut self, now: Micros) -> bool {
         self.update(now, self.hot.over)
     }
 
-    /// Ends this worker's part.
+    /// Adds the remaining counts.
     pub fn close(&mut self, now: Micros) {
         self.update(now, u64::MAX);
         self.list = None;
@@ -166,7 +169,8 @@ impl Spotter {
             window.add(&mut self.counts, slice);
             let hot = window.hot(over, slice).count();
             let before = window.set_hot(hot as u64);
-            // Not at once, so that hot callers may come once more and be known by their names.
+            // Not in the first update, so that hot callers can send another request, which reveals
+            // their names.
             let tell = hot > 0 && self.marked > 0 && window.tell(slice);
             let is_new = self.counts.all > 0 || before != hot as u64 || tell;
             if is_new && !self.write(&window, number) {
@@ -179,7 +183,7 @@ impl Spotter {
             self.marked = hot;
             self.names.clear();
             self.counts.renew(window.hot(over, slice).map(|(_, key)| key));
-            // One in shared data is not to lie here, too.
+            // A window in shared data is not kept in the worker as well.
             if matches!(self.storage, Storage::Worker) {
                 self.window = window;
             }
@@ -188,7 +192,7 @@ impl Spotter {
         self.looks > 0 || self.marked > 0
     }
 
-    /// The hottest callers, those first who came most.
+    /// The hottest callers, highest count first.
     fn list(&self, window: &Window, hot: usize, slice: u64) -> String {
         let (requests, missed) = window.totals(slice);
         let mut list = format!("keys={hot} requests={requests} missed={missed} top=");

@@ -1,12 +1,12 @@
-//! Requests by caller in a window that slides by slices, as rows of words: in a worker's memory, or
-//! in shared data.
+//! Requests by caller in a sliding window of slices, as rows of words, in a worker's memory or in
+//! shared data.
 
 use super::counts::Counts;
 use diana_policy::key::Key;
 use diana_policy::ring::Ring;
 use diana_policy::time::Micros;
 
-/// Slices in `per`. The window holds them and the one that has begun.
+/// Slices in `per`. The window also holds the current slice.
 pub const SLICES: u64 = 5;
 
 const RING: Ring = Ring::new(SLICES as usize + 1);
@@ -14,7 +14,8 @@ const RING: Ring = Ring::new(SLICES as usize + 1);
 /// Words of a row: both halves of a caller's key, and its ring.
 const WORDS: usize = 6;
 
-/// In the place of the second half of a key in the first row. Windows of earlier versions have other numbers there.
+/// The second half of the key in the first row, to identify the format. Earlier versions have other
+/// numbers there.
 const FORM: u64 = 1 << 63;
 
 type Row = [u64; WORDS];
@@ -25,20 +26,20 @@ const ROWS: usize = 2048;
 /// The counts of all slices of one rule.
 #[derive(Debug, Default)]
 pub struct Window {
-    /// In the place of a hash: how long it is in ticks, and how many callers are hot. The ring: by how
-    /// much any caller's count may be too low.
+    /// In place of the hash: the length of the window in ticks, and the number of hot callers. The
+    /// ring: the maximum by which a caller's count may be too low.
     missed: Row,
-    /// In the place of a hash: the slice in which they were last told of. The ring: all requests.
+    /// In place of the hash: the slice of the latest log line. The ring: all requests.
     all: Row,
     rows: Vec<Row>,
 }
 
 impl Window {
-    /// Bytes that it takes.
+    /// Memory in bytes.
     pub const BYTES: u64 = ((ROWS + 2) * size_of::<Row>()) as u64;
 
-    /// The window of so many ticks that was written; an empty one if it was not. What stands in for it
-    /// may not lie ahead of `slice`, or it would stay.
+    /// Reads a window of `per` ticks. Returns an empty window if the bytes are not one. It must not
+    /// lie ahead of `slice`, or it would never expire.
     pub fn read(bytes: &[u8], per: Micros, slice: u64) -> Window {
         let mut window = Window { missed: [per << 32, FORM, 0, 0, 0, 0], ..Window::default() };
         let rows = bytes.as_chunks::<{ size_of::<Row>() }>();
@@ -52,7 +53,7 @@ impl Window {
             }
             let is_ours = number > 0 || row[0] >> 32 == per && row[1] == FORM;
             if !is_ours || RING.newest(ring(&row)) > slice.saturating_add(1) {
-                // The gauge still tells of those who were hot by it.
+                // The gauge still includes the hot callers of the previous window.
                 window = Window::read(&[], per, slice);
                 window.missed[0] |= if is_ours { 0 } else { row[0] & u64::from(u32::MAX) };
                 return window;
@@ -66,12 +67,12 @@ impl Window {
         window
     }
 
-    /// The newest slice in which anything was counted.
+    /// The newest slice with a count.
     pub fn newest(&self) -> u64 {
         RING.newest(ring(&self.all))
     }
 
-    /// The bytes to be read.
+    /// The bytes for [`Window::read`].
     pub fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity((self.rows.len() + 2) * size_of::<Row>());
         write(&self.missed, &mut bytes);
@@ -80,7 +81,7 @@ impl Window {
         bytes
     }
 
-    /// Adds what was counted, in a slice.
+    /// Adds counts in a slice.
     pub fn add(&mut self, counts: &mut Counts, slice: u64) {
         add(&mut self.missed, slice, counts.missed);
         add(&mut self.all, slice, counts.all);
@@ -95,7 +96,7 @@ impl Window {
             self.rows.push(row);
         }
         if self.rows.len() > ROWS {
-            // Only as many stay as there is room for.
+            // Keeps only as many callers as fit.
             let least = super::cut(ROWS, &|least| self.hot(least, slice).count());
             add(&mut self.missed, slice, least);
             self.lower(least, slice);
@@ -103,7 +104,7 @@ impl Window {
         self.rows.shrink_to(ROWS);
     }
 
-    /// Lowers all counts, from the oldest slice on, and drops those that are zero.
+    /// Lowers all counts, starting with the oldest slice, and drops those that become zero.
     fn lower(&mut self, least: u64, slice: u64) {
         self.rows.retain_mut(|row| {
             let mut left = least;
@@ -116,21 +117,21 @@ impl Window {
         });
     }
 
-    /// Callers who came more than `over` times, with their counts.
+    /// Callers with more than `over` requests, and their counts.
     pub fn hot(&self, over: u64, slice: u64) -> impl Iterator<Item = (u64, Key)> {
         let key = |row: &Row| Key { hash: row[0], second_hash: row[1] };
         let counts = self.rows.iter().map(move |row| (sum(row, slice), key(row)));
         counts.filter(move |count| count.0 > over)
     }
 
-    /// Notes how many callers are hot. How many there were.
+    /// Sets the number of hot callers. Returns the previous one.
     pub fn set_hot(&mut self, count: u64) -> u64 {
         let before = self.missed[0] & u64::from(u32::MAX);
         self.missed[0] = self.missed[0] - before + count;
         before
     }
 
-    /// Whether it is time to tell of them; then it is not for as long as the window is.
+    /// Returns true if a log line is due, at most once per window.
     pub fn tell(&mut self, slice: u64) -> bool {
         let told = self.all[0];
         let due = told > slice || slice - told >= SLICES;
@@ -140,7 +141,7 @@ impl Window {
         due
     }
 
-    /// All requests, and by how much any caller's count may be too low.
+    /// The number of all requests, and the maximum by which a caller's count may be too low.
     pub fn totals(&self, slice: u64) -> (u64, u64) {
         (sum(&self.all, slice), sum(&self.missed, slice))
     }

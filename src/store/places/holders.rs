@@ -1,7 +1,8 @@
-//! The workers that hold places, in one value of shared data: each with a number of its own, and when it last said that
-//! it lives. What a worker holds that died ends with it, and no clock runs for a single request.
+//! The workers that hold in-flight slots, in one value of shared data: the number and the latest
+//! heartbeat of each. Slots of a dead worker expire with it, so that requests need no clocks of
+//! their own.
 //!
-//! Words: a mark, the last number that was given out, then number and instant of each worker.
+//! Words: a mark, the last assigned number, then the number and the heartbeat of each worker.
 
 use std::rc::Rc;
 
@@ -12,22 +13,24 @@ use diana_policy::words;
 
 const MARK: u64 = u64::from_le_bytes(*b"diana\0h\x01");
 
-/// A worker that has said nothing for so long has died.
+/// A worker without a heartbeat for this long is dead.
 const LIFE: Micros = 3 * SECOND / 2;
 
-/// A worker that has said nothing for so long, since it stood still, may have been taken for dead.
+/// Other workers may already have dropped a worker without a heartbeat for this long, for example
+/// one that was suspended.
 const FORGOTTEN: Micros = SECOND;
 
-/// How often it says something while it holds anything: two may get lost on the way of a busy machine.
+/// The heartbeat interval of a worker that holds slots. On a busy machine, two heartbeats may be
+/// missed.
 const BEAT: Micros = SECOND / 2;
 
-/// No worker is ahead of another one by so long: what is said to be later was written by nobody.
+/// No worker's clock is ahead by this much: a later heartbeat is corrupt.
 const AHEAD: Micros = 60 * SECOND;
 
 /// Bits of a worker's number.
 pub(super) const NUMBER: u32 = 44;
 
-/// No number that was given out is larger, for centuries.
+/// Assigned numbers stay below this for centuries.
 const LAST: u64 = 1 << (NUMBER - 1);
 
 /// The name of the value in a namespace.
@@ -35,22 +38,22 @@ pub(super) fn name(namespace: &str) -> String {
     format!("diana/2/{namespace}/holders")
 }
 
-/// One worker among them.
+/// One worker's view of all of them.
 #[derive(Debug)]
 pub(crate) struct Holders {
     name: String,
-    /// The number of this worker; zero until it has held anything.
+    /// The number of this worker; zero until it holds a slot.
     own: u64,
-    /// When it last said that it lives.
+    /// Its latest heartbeat.
     beat: Option<Micros>,
-    /// Places that it holds, of all rules.
+    /// Slots that it holds, of all rules.
     pub(super) held: u64,
-    /// All workers as they were when last looked at.
+    /// All workers at the latest read.
     seen: Vec<(u64, Micros)>,
 }
 
 impl Holders {
-    /// A worker that holds nothing yet.
+    /// A worker without slots.
     pub(crate) fn new(namespace: &str) -> Holders {
         Holders { name: name(namespace), own: 0, beat: None, held: 0, seen: Vec::new() }
     }
@@ -60,10 +63,11 @@ impl Holders {
         self.own
     }
 
-    /// Says that this worker lives, if it has not done so lately. Nothing that it holds counts unless that is so.
+    /// Writes a heartbeat of this worker, unless the latest one is recent. Returns false if that
+    /// failed: then its slots do not count.
     ///
-    /// If others may have dropped what it holds it goes by another number from then on: under the old one, requests that
-    /// end would free the places of those that were let in since.
+    /// If others may have dropped its slots, the worker gets a new number. Under the old one, its
+    /// ending requests would free slots that were taken since.
     pub(super) fn beat(&mut self, data: &Rc<dyn SharedData>, now: Micros) -> bool {
         let silent = self.beat.map(|beat| now.saturating_sub(beat));
         if silent.is_some_and(|silent| silent < BEAT) {
@@ -78,7 +82,7 @@ impl Holders {
                 (self.own, self.held) = (0, 0);
             }
             seen.retain(|(id, beat)| *id != self.own && is_alive(*beat, now));
-            // What comes after a value that was lost had no number of it either.
+            // If the value was lost, the time ensures that the next number was never used.
             let next = last.max(now >> 10) + 1;
             let (own, last) = if self.own == 0 { (next, next) } else { (self.own, last) };
             seen.push((own, now));
@@ -90,12 +94,12 @@ impl Holders {
         false
     }
 
-    /// Looks at all workers anew.
+    /// Reads all workers.
     pub(super) fn look(&mut self, data: &Rc<dyn SharedData>) {
         self.seen = unpack(&words::read_all(&**data, &self.name).0).1;
     }
 
-    /// Whether a worker lives, as far as was last looked.
+    /// Returns true if a worker was alive at the latest read.
     pub(super) fn lives(&self, id: u64, now: Micros) -> bool {
         id == self.own && id > 0
             || self.seen.iter().any(|(seen, beat)| *seen == id && is_alive(*beat, now))
@@ -120,7 +124,7 @@ fn pack(last: u64, seen: &[(u64, Micros)]) -> Vec<u64> {
     [MARK, last].into_iter().chain(all).collect()
 }
 
-/// Finds out which workers live, to look at what is left of a rule.
+/// Returns a function that is true for live workers, to inspect the slots of a removed rule.
 pub(super) fn living(
     data: &dyn SharedData,
     namespace: &str,

@@ -1,24 +1,25 @@
-//! The places of some callers of one rule in one value of shared data: for each caller and each worker that holds any of
-//! its places how many they are.
+//! In-flight slots of some callers of one rule in one value of shared data: the number of slots for
+//! each pair of a caller and a worker.
 //!
-//! Words: a mark, then for each of them the caller's hash, and the worker's number with the places that it holds.
+//! Words: a mark, then for each pair the caller's hash, and the worker's number with the number of
+//! slots.
 
 use super::holders::NUMBER;
 
 const MARK: u64 = u64::from_le_bytes(*b"diana\0p\x01");
 
-/// Bits of how many places one worker holds, which is at most the limit.
+/// Bits of the number of slots of one worker, which is at most the limit.
 const COUNT: u32 = 64 - NUMBER;
 
-/// For all callers together that found no room.
+/// Stands for all callers without room for a separate entry.
 const SHARED: u64 = u64::MAX;
 
-/// Bytes that it takes for so many callers, each of whose places so many workers hold.
+/// Bytes for this many callers, if this many workers hold slots of each.
 pub(super) fn bytes(callers: u64, workers: u64) -> u64 {
     8 + callers * workers * 16
 }
 
-/// What a worker holds of a caller's places.
+/// A worker's slots of one caller.
 #[derive(Debug, Clone, Copy)]
 struct Holding {
     caller: u64,
@@ -29,12 +30,12 @@ struct Holding {
 /// A copy of the value.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
-    /// In the order of the callers.
+    /// Sorted by caller.
     all: Vec<Holding>,
 }
 
 impl Slot {
-    /// What was written; nothing if these words were not.
+    /// Parses words. `None` if they are corrupt.
     pub(super) fn read(words: &[u64]) -> Option<Slot> {
         let [MARK, rest @ ..] = words else { return None };
         let (pairs, []) = rest.as_chunks() else { return None };
@@ -47,29 +48,29 @@ impl Slot {
         all.is_sorted_by_key(|holding| holding.caller).then_some(Slot { all })
     }
 
-    /// What is to be written.
+    /// The words to write.
     pub(super) fn words(&self) -> Vec<u64> {
         let pair = |it: &Holding| [it.caller, it.worker << COUNT | it.places];
         [MARK].into_iter().chain(self.all.iter().flat_map(pair)).collect()
     }
 
-    /// Whether all who hold anything are among those.
+    /// Returns true if all workers with slots are alive.
     pub(super) fn is_held_by(&self, lives: impl Fn(u64) -> bool) -> bool {
         self.all.iter().all(|holding| lives(holding.worker))
     }
 
-    /// Drops what is held by others than those.
+    /// Drops the slots of dead workers.
     pub(super) fn keep(&mut self, lives: impl Fn(u64) -> bool) {
         self.all.retain(|holding| lives(holding.worker));
     }
 
-    /// Whether nobody holds anything.
+    /// Returns true if there are no slots.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Under which hash the places of a caller are counted, where `room` callers have one of their own. As long as
-    /// any are shared, whoever has none of its own may be among those who hold them.
+    /// The hash under which a caller's slots are counted, if `room` callers have separate entries.
+    /// While shared slots exist, callers without an entry may own some of them.
     pub(super) fn home(&self, caller: u64, room: usize) -> u64 {
         let has = |hash: u64| self.all.iter().any(|holding| holding.caller == hash);
         if has(caller) {
@@ -79,13 +80,13 @@ impl Slot {
         if has(SHARED) || callers >= room { SHARED } else { caller }
     }
 
-    /// Places that are taken under a hash.
+    /// Slots in use under a hash.
     pub(super) fn taken(&self, home: u64) -> u64 {
         let of_home = self.all.iter().filter(|holding| holding.caller == home);
         of_home.map(|holding| holding.places).sum()
     }
 
-    /// A worker takes one more.
+    /// Adds a slot of a worker.
     pub(super) fn take(&mut self, home: u64, worker: u64) {
         match self.all.iter_mut().find(|it| it.caller == home && it.worker == worker) {
             Some(holding) => holding.places += 1,
@@ -96,7 +97,7 @@ impl Slot {
         }
     }
 
-    /// A worker gives one back of a caller, which may be shared. Whether it holds any.
+    /// Frees a worker's slot of a caller, possibly a shared one. Returns false if there is none.
     pub(super) fn give_back(&mut self, caller: u64, worker: u64) -> bool {
         let of =
             |hash| move |it: &Holding| it.caller == hash && it.worker == worker && it.places > 0;
@@ -108,7 +109,7 @@ impl Slot {
         true
     }
 
-    /// Whether a hash is that of those who share.
+    /// Returns true if a hash stands for callers that share.
     pub(super) fn is_shared(home: u64) -> bool {
         home == SHARED
     }

@@ -1,4 +1,4 @@
-//! What goes back to the gateway: blocks, charges, and places in a line.
+//! Returns of blocks, charges and queue positions to the gateway.
 
 use super::Shared;
 use crate::Store;
@@ -10,7 +10,7 @@ use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
 
 impl Shared {
-    /// Gives back the blocks that are over, or all of them, at most some hundreds at a time.
+    /// Returns blocks that have ended, or all of them, some hundreds at a time.
     pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) {
         for Returned { key, plan, block, left } in self.leases.take_over(now, all) {
             self.judge_by(plan);
@@ -18,8 +18,8 @@ impl Shared {
         }
     }
 
-    /// A caller has another plan from now on: what is known of it by the one before is not true any more. By the new one it
-    /// has drained since it was last charged.
+    /// Switches a caller to another plan: its lease and refusal are no longer valid. Under the new
+    /// plan, its state has drained since its latest charge.
     #[inline(never)]
     pub(super) fn change_plan(&mut self, key: Key, now: Now) {
         let block = self.leases.take(key);
@@ -38,7 +38,7 @@ impl Shared {
         }
     }
 
-    /// Undoes a charge that the gateway was asked for, and gives back the block that came with it.
+    /// Cancels a charge of a request, and returns the block that was leased with it.
     pub(super) fn undo_charge(&mut self, cost: u64, transaction: &mut Transaction) {
         let receipt = self.spec.algorithm.receipt(&transaction.after);
         let since = transaction.now.mono;
@@ -50,8 +50,8 @@ impl Shared {
         _ = self.take_back((receipt, cost), since, transaction);
     }
 
-    /// Takes back the permits of one request that were charged under `receipt` at `since`, and what is
-    /// left of a block.
+    /// Cancels the charge of one request, made under `receipt` at `since`, and returns the rest of
+    /// a block.
     pub(super) fn take_back(
         &mut self,
         (receipt, permits): (u64, u64),
@@ -62,8 +62,8 @@ impl Shared {
         self.settle_at(&settlement, transaction)
     }
 
-    /// Settles the charge of one request, and takes back what is left of a block. Whether nobody was faster again and
-    /// again.
+    /// Settles the charge of one request, and returns the rest of a block. Returns false if other
+    /// workers won every race.
     pub(super) fn settle_at(
         &mut self,
         settlement: &Settlement,

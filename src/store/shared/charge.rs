@@ -1,4 +1,4 @@
-//! A charge of the gateway, which others charge meanwhile.
+//! Charges the gateway, with retries if other workers charge at the same time.
 
 use super::Shared;
 use crate::Reservation;
@@ -8,7 +8,7 @@ use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::Micros;
 
 impl Shared {
-    /// Charges the gateway, whatever others charge it meanwhile.
+    /// Charges the gateway, with retries if other workers charge at the same time.
     pub(super) fn charge_gateway(
         &mut self,
         reservation: &mut Reservation,

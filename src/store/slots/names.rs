@@ -4,32 +4,33 @@ use std::fmt::Write as _;
 
 use diana_policy::key::Key;
 
-/// Callers in a slot where as many are live as room was asked for; the host's overhead for a key
-/// is theirs together.
+/// Callers in a slot at the configured number of live callers. They share the host's overhead per
+/// key.
 const CALLERS: usize = 16;
 
-/// The same where room for more was asked for than when the slots were counted: a slot is copied
-/// for each request.
+/// The same if `keys` was increased after the slots were counted. Limited, since each request
+/// copies a slot.
 const MOST_CALLERS: usize = 256;
 
-/// Most slots: more than any number of keys asks for.
+/// The maximum number of slots, more than any value of `keys` needs.
 const MOST_SLOTS: u64 = 1 << 20;
 
-/// The number of no slot.
+/// Stands for no slot.
 const NONE: u64 = u64::MAX;
 
-/// Buckets shared by newcomers while their slots are full.
+/// Overflow buckets, shared by new callers while their slots are full.
 const BUCKETS: u64 = 1024;
 
-/// Slots that hold the buckets.
+/// Slots that contain the buckets.
 const BUCKET_SLOTS: u64 = 64;
 
 /// Names of one rule's slots.
 #[derive(Debug)]
 pub struct Names {
-    /// All that the names begin with, and the name asked for last.
+    /// The common prefix, followed by the rest of the latest name.
     name: String,
-    /// The slot whose name it is, since most are asked for twice: to read the slot, and to write it.
+    /// The slot of the latest name, since most names are used twice: to read the slot, and to write
+    /// it.
     last: u64,
     prefix: usize,
     keys: usize,
@@ -43,8 +44,8 @@ impl Names {
         Names { prefix: name.len(), name, last: NONE, keys, slots: Names::slots_for(keys) }
     }
 
-    /// Slots and callers in each of them, as many as may be live at once where so many callers are
-    /// asked for; and the same of the slots that hold buckets, which everybody together never need.
+    /// The maximum number of slots and of callers in each, for `callers` live callers; and the same
+    /// for the slots of buckets, which a rule with one counter for all callers does not need.
     pub(crate) fn most(callers: Option<usize>) -> [(u64, u64); 2] {
         let buckets = if callers.is_some() { BUCKET_SLOTS } else { 0 };
         let slots = Names::slots_for(callers.unwrap_or(1));
@@ -55,38 +56,38 @@ impl Names {
         (keys.div_ceil(CALLERS) as u64).clamp(1, MOST_SLOTS)
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(crate) fn slots(&self) -> u64 {
         self.slots
     }
 
-    /// Where all workers find how many slots there are: whoever comes first has counted them by its
-    /// `keys`, and a caller has to be in the same slot for everybody.
+    /// The name of the value with the number of slots. The first worker sets it from its `keys`,
+    /// since all workers must find a caller in the same slot.
     pub fn count(&mut self) -> &str {
         self.numbered("slots", None)
     }
 
-    /// There are that many slots. Whether that is news.
+    /// Sets the number of slots. Returns true if it changed.
     pub fn recount(&mut self, slots: u64) -> bool {
         let slots = slots.clamp(1, MOST_SLOTS);
         self.last = NONE;
         std::mem::replace(&mut self.slots, slots) != slots
     }
 
-    /// Callers that are expected in a slot; there is room for twice as many, since hashes do not fill
-    /// slots evenly.
+    /// Expected callers in a slot. There is room for twice as many, since hashes do not fill slots
+    /// evenly.
     pub(crate) fn callers(&self) -> usize {
         let slots = usize::try_from(self.slots).unwrap_or(usize::MAX);
         self.keys.div_ceil(slots.max(1)).clamp(CALLERS, MOST_CALLERS)
     }
 
-    /// The number of a caller's slot. Everybody together have one behind all others.
+    /// The index of a caller's slot. The counter of all callers has an additional one.
     fn place(&self, key: Key) -> u64 {
         if key == Key::ALL { self.slots } else { key.second_hash % self.slots.max(1) }
     }
 
-    /// The slot of a caller. Everybody together have one of their own, so that a rule which becomes one
-    /// for single callers has as many slots as it needs.
+    /// The slot of a caller. The counter of all callers has a separate one, so that a rule that is
+    /// changed to count single callers has as many slots as it needs.
     pub fn slot(&mut self, key: Key) -> &str {
         if key == Key::ALL {
             return self.numbered("all", None);
@@ -104,8 +105,7 @@ impl Names {
         self.numbered("o", Some((BUCKET_SLOTS, bucket(key) % BUCKET_SLOTS)))
     }
 
-    /// All names under which callers or buckets may be, by number; nothing from the first number on for
-    /// which there is none.
+    /// The name of a slot of callers or buckets by index; `None` from the first unused index on.
     pub(crate) fn nth(&mut self, number: u64) -> Option<&str> {
         let Some(slot) = number.checked_sub(1) else { return Some(self.numbered("all", None)) };
         match slot.checked_sub(self.slots) {
@@ -129,7 +129,7 @@ impl Names {
     }
 }
 
-/// The bucket of a caller, which stands for its hash in its slot.
+/// The bucket of a caller, used as its hash in the slot.
 pub(crate) fn bucket(key: Key) -> u64 {
     key.hash % BUCKETS
 }

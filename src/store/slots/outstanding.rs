@@ -1,25 +1,26 @@
-//! What all workers together hold of a caller's permits, in one word of a slot.
+//! The leases of a caller in all workers together, in one word of a slot.
 //!
-//! Leases are counted by the term in which they were taken, and are over at the end of the next one:
-//! so that those of a worker that died end as well, however often the others renew theirs. They are
-//! spent for a much shorter time, so that what is left comes back while it is still counted as out, also from a
-//! worker that stood still for a while: what is missing and not out was used.
+//! Leases are counted by the lease term in which they were taken, and expire at the end of the next
+//! one. Thus the leases of a dead worker expire even if other workers renew theirs. A lease is
+//! spent for a much shorter time, so that its rest is returned while it still counts as
+//! outstanding, also by a worker that was suspended for a while. Permits that are missing and not
+//! outstanding were used.
 
 use diana_algorithm::Algorithm;
 use diana_policy::time::{Micros, SECOND};
 
-/// A lease is counted for one or two terms.
+/// A lease counts for one or two terms.
 const TERM: Micros = SECOND / 2;
 
 /// Terms by which a worker may be late.
 const LATE: u64 = 120;
 
-/// Bits that a count takes in the word, and those of the term's number; the first bit of all says that
+/// Bits of a count in the word, and of the term's number. The first bit of the word marks that
 /// there is a number.
 const COUNT: u32 = 23;
 const NUMBER: u32 = 17;
 
-/// Most permits that one count holds.
+/// The maximum of one count.
 const MOST: u64 = (1 << COUNT) - 1;
 
 /// The sum of all leases of a caller.
@@ -27,27 +28,27 @@ const MOST: u64 = (1 << COUNT) - 1;
 pub(crate) struct Outstanding {
     /// The latest term in which the caller was read.
     term: u64,
-    /// Permits of leases that were taken in the term before it.
+    /// Permits of leases that were taken in the previous term.
     before: u64,
-    /// Permits of leases that were taken in it.
+    /// Permits of leases that were taken in this term.
     during: u64,
 }
 
-/// The instant at which a lease that was taken in `term` is over.
+/// The instant at which a lease that was taken in `term` expires.
 pub(crate) fn over(term: u64) -> Micros {
     term.saturating_add(2).saturating_mul(TERM)
 }
 
 impl Outstanding {
-    /// Reads the word at `now`. It has 17 bits of the term's number, which come again after
-    /// eighteen hours: then a lease that nobody gave back counts for a moment more.
+    /// Parses the word at `now`. It has 17 bits of the term's number, which repeat after eighteen
+    /// hours: a lease that was never returned then counts again for a moment.
     pub(crate) fn unpack(word: u64, now: Micros) -> Outstanding {
         let current = now / TERM;
         if word == 0 {
             return Outstanding { term: current, ..Outstanding::default() };
         }
         let term = nearest(word >> (2 * COUNT), current);
-        // This worker may have read its clock a while ago, and others went on.
+        // This worker may have read its clock a while ago, and other workers a later time.
         let term = if term > current + LATE { current } else { term };
         Outstanding { term, before: word >> COUNT & MOST, during: word & MOST }
     }
@@ -58,12 +59,12 @@ impl Outstanding {
         if self.out() > 0 { number << (2 * COUNT) | self.before << COUNT | self.during } else { 0 }
     }
 
-    /// All permits that are out.
+    /// All outstanding permits.
     pub(crate) fn out(self) -> u64 {
         self.before + self.during
     }
 
-    /// How many more can be counted.
+    /// The number of permits that can be added.
     pub(crate) fn room(self) -> u64 {
         MOST.saturating_sub(self.during)
     }
@@ -73,12 +74,12 @@ impl Outstanding {
         self.term
     }
 
-    /// With a lease more.
+    /// With another lease.
     pub(crate) fn with(self, permits: u64) -> Outstanding {
         Outstanding { during: self.during + permits, ..self }
     }
 
-    /// Without a lease that was counted in `term`; nothing if it is not counted any more.
+    /// Without a lease that was counted in `term`. `None` if it has expired.
     pub(crate) fn without(self, permits: u64, term: u64) -> Option<Outstanding> {
         if term == self.term {
             Some(Outstanding { during: self.during.checked_sub(permits)?, ..self })
@@ -89,8 +90,8 @@ impl Outstanding {
         }
     }
 
-    /// Brings it and `state` to `now`: what is out on lease counts as not yet spent for as long as it
-    /// is out.
+    /// Brings it and `state` to `now`: outstanding permits count as unspent while they are
+    /// outstanding.
     pub(crate) fn settle(
         &mut self,
         algorithm: &dyn Algorithm,
@@ -114,7 +115,7 @@ impl Outstanding {
     }
 }
 
-/// The number nearest to `current` that has the same last bits as `number`.
+/// The number nearest to `current` with the same low bits as `number`.
 fn nearest(number: u64, current: u64) -> u64 {
     const HALF: u64 = 1 << (NUMBER - 1);
     let mask = (1 << NUMBER) - 1;

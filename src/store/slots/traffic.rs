@@ -1,22 +1,22 @@
-//! What was done with shared data, for the metrics.
+//! Counts of accesses to shared data, for the metrics.
 
 use std::cell::Cell;
 
-/// Counts since the last flush, common to all stores of a configuration.
+/// Counts since the last flush, shared by all stores of a configuration.
 #[derive(Debug, Default)]
 pub struct Traffic {
     /// Values written.
     pub writes: Cell<u64>,
-    /// Compare-and-swaps lost to another worker, each of which was tried again.
+    /// Compare-and-swaps lost to another worker. Each was retried.
     pub conflicts: Cell<u64>,
-    /// Requests refused because too many in a row were lost.
+    /// Requests refused after too many lost compare-and-swaps in a row.
     pub exhausted: Cell<u64>,
-    /// Values under our keys that are not ours; they count as empty and are replaced. The metric is called
-    /// `foreign`.
+    /// Corrupt values under Diana's keys. They count as empty and are replaced. The metric is
+    /// called `foreign`.
     pub corrupt: Cell<u64>,
 }
 
-/// Counts one more.
+/// Increments a counter.
 pub fn one_more(count: &Cell<u64>) {
     count.set(count.get() + 1);
 }

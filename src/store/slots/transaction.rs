@@ -1,4 +1,4 @@
-//! One caller of a slot from the moment that it was read to the compare-and-swap that changes it.
+//! One caller of a slot, from its read to the compare-and-swap that changes it.
 
 use super::outstanding::Outstanding;
 use super::{ATTEMPTS, Draft};
@@ -18,28 +18,28 @@ pub(crate) enum Home {
     Overflow,
 }
 
-/// One caller as the gateway knew it when this worker read it, and what a charge writes in its place.
+/// One caller as read from the gateway, and the state that a charge writes.
 pub struct Transaction {
     pub(crate) key: Key,
-    /// When this worker read it, and the instant that is decided about.
+    /// When this worker read it, and the instant of the decision.
     pub(crate) at: Now,
     pub(crate) now: Now,
     pub(super) slot: Draft,
     pub(super) bucket: Draft,
     pub(crate) home: Home,
-    /// What is out on lease.
+    /// Outstanding leases.
     pub(crate) outstanding: Outstanding,
     /// The state to decide from, and the state after the charge.
     pub(crate) state: State,
     pub(crate) after: State,
-    /// The decision about one request, as long as the state after is what it charges.
+    /// The decision on one request, if `after` is the state after its charge.
     pub(crate) decided: Option<Decision>,
-    /// How many compare-and-swaps were lost.
+    /// The number of lost compare-and-swaps.
     pub(crate) lost: usize,
 }
 
 impl Transaction {
-    /// Nothing has been read yet.
+    /// A transaction before the first read.
     pub(crate) fn new(key: Key, at: Now, words: usize) -> Transaction {
         Transaction {
             key,
@@ -60,7 +60,7 @@ impl Transaction {
         self.home == Home::Overflow
     }
 
-    /// Whether one more attempt may be made to write.
+    /// Returns true if another attempt to write is allowed.
     pub(crate) fn may_try(&self) -> bool {
         self.lost < ATTEMPTS
     }
