@@ -1,30 +1,30 @@
-//! The circuit breaker of a part of Redis: whether it can be relied upon.
+//! The circuit breaker of one shard of Redis.
 //!
-//! One failure opens it. From then on one worker at a time probes, less and less often; one good answer has the
-//! next probe follow soon, and a second one in a row closes it.
+//! One failure opens it. Then one worker at a time probes, at increasing intervals. A successful
+//! probe is followed by another one soon, and two successes in a row close the breaker.
 
 use diana_policy::time::{Micros, SECOND};
 
-/// How long the first pause between two probes is, and the longest: a worker may hear of the good news
-/// two pauses after Redis's return.
+/// The first and the longest pause between two probes. A worker may learn two pauses late that
+/// Redis is available again.
 const SHORTEST: Micros = SECOND / 10;
 const LONGEST: Micros = SECOND * 9 / 10;
 
-/// Between the first good answer and the probe that has to confirm it.
+/// The time between the first success and the probe that must confirm it.
 const CONFIRM: Micros = SECOND / 20;
 
-/// What fails again within this time is not trusted as soon as before.
+/// After another failure within this time, the next pause is longer.
 const CALM: Micros = 10 * SECOND;
 
-/// What the breaker lets through.
+/// The calls that the breaker allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
-    /// Everything.
+    /// All calls.
     #[default]
     Closed,
     /// A probe at this instant.
     Open(Micros),
-    /// A probe at this instant, after the last one was answered.
+    /// A probe at this instant, after a successful one.
     HalfOpen(Micros),
 }
 
@@ -32,14 +32,14 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Breaker {
     state: State,
-    /// The pause before the last probe after a failure.
+    /// The pause before the latest probe after a failure.
     pause: Micros,
     /// When it was last closed.
     since: Micros,
 }
 
 impl Breaker {
-    /// One that was stored as these words.
+    /// Decodes a breaker from these words.
     pub(super) fn of([probe, pause, good, since]: [u64; 4]) -> Breaker {
         let state = match (probe, good) {
             (0, _) => State::Closed,
@@ -49,8 +49,8 @@ impl Breaker {
         Breaker { state, pause, since }
     }
 
-    /// It as it is stored: when the next probe is due, or zero; the pause before; whether the last probe was
-    /// answered; when it was last closed.
+    /// Encodes the breaker: the instant of the next probe, or zero; the pause before it; whether
+    /// the latest probe succeeded; when the breaker was last closed.
     pub(super) fn words(&self) -> [u64; 4] {
         let (probe, good) = match self.state {
             State::Closed => (0, 0),
@@ -60,18 +60,18 @@ impl Breaker {
         [probe, self.pause, good, self.since]
     }
 
-    /// Whether it is as good as one that never opened.
+    /// Returns true if it is equivalent to a breaker that never opened.
     pub(super) fn is_calm(&self, now: Micros) -> bool {
         !self.is_open() && now.saturating_sub(self.since) >= CALM
     }
 
-    /// Whether nothing is to be sent but probes.
+    /// Returns true if only probes may be sent.
     pub(super) fn is_open(&self) -> bool {
         self.state != State::Closed
     }
 
-    /// When the next probe is due, if it is open. One that lies further ahead than any pause was written by
-    /// nobody.
+    /// The instant of the next probe, if the breaker is open. An instant beyond the longest pause
+    /// is corrupt.
     pub(super) fn probe(&self, now: Micros) -> Option<Micros> {
         match self.state {
             State::Closed => None,
@@ -82,7 +82,7 @@ impl Breaker {
         }
     }
 
-    /// Takes the probe if it is due.
+    /// Reserves the probe for this worker if it is due.
     pub(super) fn take_probe(&mut self, now: Micros) -> bool {
         let is_due = self.probe(now).is_some_and(|probe| probe <= now);
         if is_due && let State::Open(probe) | State::HalfOpen(probe) = &mut self.state {
@@ -91,9 +91,9 @@ impl Breaker {
         is_due
     }
 
-    /// What was sent at an instant came to nothing. Whether it changes.
+    /// Records that a call sent at `sent` failed. Returns true if the breaker changed.
     pub(super) fn failed(&mut self, now: Micros, sent: Micros, probing: bool) -> bool {
-        // What was sent before it was closed says nothing new.
+        // A call sent before the breaker closed is outdated.
         let old = (sent..=now).contains(&self.since) && sent < self.since;
         if old || self.is_open() && !probing {
             return false;
@@ -105,7 +105,7 @@ impl Breaker {
         true
     }
 
-    /// Something was answered. Whether it changes.
+    /// Records a reply. Returns true if the breaker changed.
     pub(super) fn answered(&mut self, now: Micros, probing: bool) -> bool {
         match self.state {
             State::Open(_) if probing => self.state = State::HalfOpen(now.saturating_add(CONFIRM)),

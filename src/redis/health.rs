@@ -1,8 +1,8 @@
-//! What the workers of a gateway tell each other about Redis: which parts of it can be relied upon, how many
-//! gateways share it, and the secret that callers are hashed with there.
+//! The record that the workers of a gateway share about Redis: unavailable shards, the number of
+//! gateways, and the secret seed of the callers' hashes.
 //!
-//! One worker that gets no answer speaks for all of them, so that no more requests wait for what
-//! will not come. From then on the gateway counts alone what lies in that part, until its breaker closes.
+//! A worker without a reply opens the breaker for all workers, so that no more requests wait for a
+//! reply. Until the breaker closes, the gateway enforces its share of the limits in that shard.
 
 use super::breaker::Breaker;
 use super::part::Part;
@@ -11,39 +11,39 @@ use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 use diana_policy::words;
 
-/// Writes that may be lost to other workers in a row.
+/// Lost writes in a row before an update is given up.
 const ATTEMPTS: usize = 100;
 
-/// What the first part knows of the gateways.
+/// The first shard's knowledge of the fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Fleet {
-    /// Those that were active when Redis last answered; 0 if it never did.
+    /// Active gateways at Redis's latest reply; 0 before the first one.
     pub(super) gateways: u64,
-    /// Whether the keys fall into another number of parts for some of them.
+    /// Whether some of them have another number of shards.
     pub(super) is_apart: bool,
 }
 
-/// The record, as it lies in shared data.
+/// The record in shared data.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Health {
-    /// The gateway's number in Redis; 0 is none yet.
+    /// The gateway's number in Redis; 0 if it has none yet.
     pub(super) gateway: u64,
     /// The gateways that share Redis.
     pub(super) fleet: Fleet,
-    /// The secret of the fleet, where Redis has told it.
+    /// The fleet's secret seed, once Redis has sent it.
     seed: (u64, u64),
-    /// The breakers that have something to remember, in the order of their parts.
+    /// Breakers that are not in their initial state, ordered by shard.
     breakers: Vec<(Part, Breaker)>,
 }
 
 impl Health {
-    /// What is known.
+    /// Reads the record.
     pub(super) fn read(data: &dyn SharedData, key: &str) -> Health {
         Health::of(&words::read_all(data, key).0)
     }
 
-    /// Changes what is known at an instant, as far as `change` says that there is something to write. What was
-    /// written, or found in its place.
+    /// Updates the record with `change`, which returns true if there is a change to write. Returns
+    /// the record as written or found.
     pub(super) fn update(
         data: &dyn SharedData,
         key: &str,
@@ -70,7 +70,7 @@ impl Health {
             return Health::default();
         };
         let (breakers, rest) = rest.as_chunks();
-        // Whatever is no such record is taken for an empty one.
+        // Corrupt words count as an empty record.
         if !rest.is_empty() {
             return Health::default();
         }
@@ -79,7 +79,7 @@ impl Health {
         };
         let mut known: Vec<(Part, Breaker)> = Vec::new();
         for one in breakers.iter().filter_map(breaker) {
-            // They are found by their parts, in order and each once.
+            // Lookups need them sorted by shard without duplicates.
             if known.last().is_none_or(|(last, _)| *last < one.0) {
                 known.push(one);
             }
@@ -98,24 +98,24 @@ impl Health {
         words
     }
 
-    /// The secret of the fleet.
+    /// The fleet's secret seed.
     pub(super) fn seed(&self) -> Option<Seed> {
         let (k0, k1) = self.seed;
         (self.seed != (0, 0)).then_some(Seed { k0, k1 })
     }
 
-    /// Sets the secret. Whether it is another one.
+    /// Sets the seed. Returns true if it changed.
     pub(super) fn agree(&mut self, seed: Seed) -> bool {
         let seed = (seed.k0, seed.k1);
         std::mem::replace(&mut self.seed, seed) != seed
     }
 
-    /// Notes what is known of the gateways. Whether that is something else.
+    /// Sets the state of the fleet. Returns true if it changed.
     pub(super) fn count(&mut self, fleet: Fleet) -> bool {
         std::mem::replace(&mut self.fleet, fleet) != fleet
     }
 
-    /// Changes a breaker. What `change` says.
+    /// Changes a breaker. Returns the result of `change`.
     pub(super) fn change(&mut self, part: Part, change: impl FnOnce(&mut Breaker) -> bool) -> bool {
         let place = self.breakers.binary_search_by_key(&part, |(part, _)| *part);
         let known = place.ok().and_then(|place| self.breakers.get_mut(place));
@@ -132,12 +132,12 @@ impl Health {
         }
     }
 
-    /// The parts that cannot be relied upon, in order, and their breakers.
+    /// The unavailable shards, in order, and their breakers.
     pub(super) fn open(&self) -> impl Iterator<Item = &(Part, Breaker)> {
         self.breakers.iter().filter(|(_, breaker)| breaker.is_open())
     }
 
-    /// Whether a part cannot be relied upon.
+    /// Returns true if a shard is unavailable.
     pub(super) fn is_open(&self, part: Part) -> bool {
         self.open().any(|(open, _)| *open == part)
     }

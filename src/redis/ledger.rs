@@ -1,7 +1,8 @@
-//! What is to be settled in Redis: charges whose requests used less or more than was reserved for them.
+//! Settlements to send to Redis: charges whose requests used less or more than their reservation.
 //!
-//! Nobody waits for it. It goes out in numbered batches, of which Redis takes each one once: one whose answer got lost
-//! is sent again as it was, until it is answered. So nothing is settled twice, nor forgotten while Redis is away.
+//! No request waits for them. They are sent in numbered batches, and Redis applies each batch once:
+//! a batch without a reply is sent again unchanged until it is confirmed. Thus no settlement is
+//! applied twice, or lost while Redis is unavailable.
 
 mod places;
 
@@ -13,45 +14,46 @@ use super::part::Part;
 use super::protocol::{Charge, Settles};
 use diana_policy::time::Micros;
 
-/// Most charges that wait. What does not fit stays as it was reserved.
+/// The maximum of waiting charges. Beyond it, the reservation counts as the usage.
 const MOST: usize = 8192;
 
-/// Most of them in a batch.
+/// The maximum of charges in a batch.
 const BATCH: usize = 64;
 
-/// The charges that are to be settled, by the parts of Redis where they lie.
+/// Charges to settle, by shard.
 #[derive(Default)]
 pub struct Ledgers {
-    /// Its own, and those of others that have ended.
+    /// Its own ledgers, and those taken over from clients that have ended.
     parts: Vec<Ledger>,
-    /// The random number under which it sends its own.
+    /// The random number that identifies it as a sender.
     sender: u64,
-    /// The number under which places in flight are held here, and one more for each time that they were forgotten.
+    /// The number of this holder of in-flight slots. It increases each time that its slots are
+    /// forgotten.
     holder: u64,
-    /// Those that did not fit, since somebody last took note.
+    /// Charges dropped for lack of room since the counter was last read.
     pub dropped: u64,
 }
 
-/// A rule and a caller of it, and how many places it holds.
+/// A rule and a caller of it, and the number of its in-flight slots.
 type Held = ((u64, u64), u64);
 
 struct Ledger {
     part: Part,
     sender: u64,
     waiting: VecDeque<Charge>,
-    /// The batch that is to be taken next, and its number.
+    /// The next batch, and its number.
     batch: Vec<Charge>,
     number: u64,
-    /// Whether it is on its way, and since when.
+    /// Whether it is pending, and when it was sent.
     is_out: bool,
     sent: Micros,
-    /// The callers of which places are held, and when the part last heard of it that they are.
+    /// Callers with in-flight slots, and when the shard last received a heartbeat.
     held: HashTable<Held>,
     told: Micros,
 }
 
 impl Ledgers {
-    /// Has a charge settled where it lies.
+    /// Adds a charge to settle in a shard.
     pub fn add(&mut self, part: Part, charge: Charge) {
         if self.is_full() {
             self.dropped += 1;
@@ -62,16 +64,16 @@ impl Ledgers {
         }
     }
 
-    /// Goes by a random number of its own.
+    /// Sets the random number.
     pub fn begin(&mut self, random: u64) {
         self.sender = random;
         self.name_holder(random);
     }
 
-    /// Takes over what another one has not settled, which has ended.
+    /// Takes over the unsettled charges of ledgers that have ended.
     pub fn inherit(&mut self, other: &mut Ledgers) {
         for mut ledger in std::mem::take(&mut other.parts) {
-            // What is on its way is sent again under the same number.
+            // A pending batch is sent again under the same number.
             ledger.is_out = false;
             ledger.held.clear();
             if self.waiting() + ledger.waiting.len() > MOST {
@@ -92,13 +94,13 @@ impl Ledgers {
         self.waiting() >= MOST
     }
 
-    /// Whether there is anything to be settled.
+    /// Returns true if any charge is unsettled.
     #[must_use]
     pub fn is_any(&self) -> bool {
         self.parts.iter().any(Ledger::is_any)
     }
 
-    /// Its own of a part, which there always is.
+    /// Its own ledger of a shard, created if necessary.
     fn own(&mut self, part: Part) -> Option<&mut Ledger> {
         let sender = self.sender;
         let is_own = |ledger: &Ledger| ledger.part == part && ledger.sender == sender;
@@ -108,13 +110,13 @@ impl Ledgers {
         self.parts.iter_mut().find(|ledger| is_own(ledger))
     }
 
-    /// Whether a batch can leave for one of the parts that are not `away`.
+    /// Returns true if a batch can be sent to a shard that is not in `away`.
     #[must_use]
     pub fn is_ready(&self, away: &[Part]) -> bool {
         self.parts.iter().any(|ledger| ledger.is_ready(away))
     }
 
-    /// The batches that can leave, one for each part.
+    /// The batches that can be sent, at most one for each shard.
     #[must_use]
     pub fn take(&mut self, away: &[Part], now: Micros) -> Vec<(Part, Settles, Vec<Charge>)> {
         let mut taken = Vec::new();
@@ -137,7 +139,7 @@ impl Ledgers {
         ready.map(take).collect()
     }
 
-    /// A batch has come back; unless it was taken it is sent again.
+    /// Handles the end of a batch's call. Unless it was applied, the batch is sent again.
     pub fn come_back(&mut self, part: Part, settles: Settles, taken: bool) {
         let is_it = |ledger: &Ledger| {
             (ledger.part, ledger.sender, ledger.number) == (part, settles.sender, settles.number)
@@ -158,7 +160,7 @@ impl Ledgers {
         }
     }
 
-    /// Gives all of it up: callers have other names from now on.
+    /// Drops all charges, because the hashes of callers have changed.
     pub(super) fn clear(&mut self) {
         self.forget();
         let next = |ledger: &Ledger| (ledger.part, ledger.number + 1);
@@ -167,7 +169,7 @@ impl Ledgers {
         let left = |ledger: &Ledger| (ledger.waiting.len() + ledger.batch.len()) as u64;
         self.dropped += self.parts.iter().map(left).sum::<u64>();
         self.parts.clear();
-        // Whatever is on its way has another number.
+        // A pending batch has another number.
         let anew = |(part, number)| Ledger { number, ..Ledger::new(part, self.sender) };
         self.parts.extend(own.into_iter().map(anew));
     }

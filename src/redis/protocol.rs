@@ -1,26 +1,27 @@
-//! What Redis is asked, and what it answers: usage counted by a script that runs there.
+//! The protocol with Redis: a script there counts usage.
 //!
-//! A trip has one call of the script for each part of Redis that it concerns, and an answer or an error to
-//! each of them, by its place. One call decides about several asks, each of which is charged for all of its rules
-//! or for none. The script is the same pure steps as in [`diana_algorithm`], on one clock, that of
-//! Redis. Numbers in Lua are exact below 2⁵³, so a debt is whole permits and a rest below one unit
-//! in place of their product: exact for every configuration, and free of `rpu`, which may change.
+//! A trip contains one call of the script for each shard concerned. Each call has a separate reply
+//! or error, identified by its position. A call decides several asks, and each ask is charged for
+//! all of its rules or for none. The script implements the pure steps of [`diana_algorithm`], on
+//! the clock of Redis. Numbers in Lua are exact below 2⁵³, so a debt is stored as whole permits and
+//! a rest below one unit instead of their product. This is exact for every configuration and
+//! independent of `rpu`, which may change.
 //!
-//! All keys of a part have one hash tag ([`Part`]), so that a cluster keeps them where one script reaches
-//! them all, and end by themselves a second after they have lost their meaning; only the secret seed
-//! and the clock stay. What lies under a key and was not written by the script counts as empty, is
-//! counted, and is replaced by the next charge.
+//! All keys of a shard have one hash tag ([`Part`]), so that a Redis Cluster stores them where one
+//! script reaches them all. They expire a second after they have lost their meaning; only the
+//! secret seed and the clock are permanent. A value that the script has not written counts as
+//! empty, is reported as corrupt, and is replaced by the next charge.
 //!
-//! Redis has a wall clock only, which may step back. The script keeps a monotonic clock beside it in
-//! Redis (`clock.lua`): it stands still during a step back of up to a second, and goes on at once
-//! after a larger one. So no state is ever judged at an earlier time than one it has seen; a window
-//! is kept for one unit after its first request, within which the wall clock may come back to it.
+//! Redis has only a wall clock, which may step back. The script also stores a monotonic clock in
+//! Redis (`clock.lua`): it stands still during a step back of up to a second, and continues at once
+//! after a larger one. So no state is evaluated at an earlier time than before. A window is stored
+//! for one unit after its first request, during which the wall clock may return to it.
 //!
-//! What is out of a caller's permits counts as used, and in a count of its own by terms
-//! (`terms.lua`): of half a second what is leased, of 100 ms what was charged tentatively. A refusal that would be none without
-//! it says so and ends with it. What was granted in an answer that got lost, or to a gateway that died,
-//! refuses nobody for good: a bucket has it back after a second, a window counts it as used from then on.
-//! A late return is taken all the same, as far as that breaks no bound.
+//! Outstanding permits count as used, and are also counted separately by terms (`terms.lua`):
+//! leases by terms of half a second, tentative charges by terms of 100 ms. A refusal that only
+//! outstanding permits cause is marked as such and ends with them. Permits granted in a lost reply,
+//! or to a gateway that died, refuse no request permanently: a bucket regains them after a second,
+//! and a window counts them as used. A late return is accepted as far as it breaks no bound.
 
 mod failure;
 mod key;
@@ -40,74 +41,76 @@ use super::part::{Part, Tags};
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::Micros;
 
-/// How to get in.
+/// Credentials for Redis.
 #[derive(Clone, Default)]
 pub struct Login {
-    /// Who asks; without one it is Redis's default user.
+    /// The user; Redis's default user if absent.
     pub username: Option<String>,
-    /// Its password, if Redis wants one.
+    /// The password, if Redis requires one.
     pub password: Option<String>,
-    /// Number of the database.
+    /// The number of the database.
     pub db: u32,
 }
 
-/// How a call names the script.
+/// How a call refers to the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Script {
-    /// Shortly: it fails with [`Failure::NoScript`] where Redis has not seen the text.
+    /// By its digest. Fails with [`Failure::NoScript`] if Redis does not have the script.
     Digest,
-    /// By its text, which Redis then knows until it stops.
+    /// By its text, which Redis then caches until it stops.
     Text,
 }
 
-/// Calls that are made at once.
+/// Calls that are sent together.
 #[derive(Clone)]
 pub struct Trip {
-    /// Where the keys of each part lie. Gateways that have the same ones share usage.
+    /// The hash tags of the shards. Gateways with equal tags share usage.
     pub tags: Tags,
-    /// What callers were hashed with.
+    /// The seed of the callers' hashes.
     pub seed: Seed,
-    /// The gateway's own random number.
+    /// The gateway's random number.
     pub gateway: u64,
-    /// The gateway's wall clock when it is sent: Redis is told where the windows about then begin and end.
+    /// The gateway's wall clock when the trip is sent. Redis receives the bounds of calendar
+    /// windows near this time.
     pub wall: Micros,
     /// The clock, in tests; otherwise Redis reads its own.
     pub now: Option<Micros>,
-    /// The calls, each of which is answered by itself.
+    /// The calls, each with a separate reply.
     pub calls: Vec<ScriptCall>,
 }
 
-/// What one call of the script asks; asks are decided in order. Without any it only says that the gateway
-/// lives.
+/// One call of the script. Its asks are decided in order. A call without asks is only a heartbeat
+/// of the gateway.
 #[derive(Clone)]
 pub struct ScriptCall {
-    /// Where everything lies that it asks about.
+    /// The shard of all its keys.
     pub part: Part,
-    /// How it names the script.
+    /// How it refers to the script.
     pub script: Script,
-    /// What is to be decided.
+    /// The requests to decide.
     pub asks: Vec<Ask>,
-    /// Which of them settle something.
+    /// The batch of settlements at the beginning of `asks`.
     pub settles: Option<Settles>,
 }
 
-/// The first asks of a call, which settle something. Sent again they do so once.
+/// A batch of settlements: the first asks of a call. Redis applies it once, even if it is sent
+/// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settles {
-    /// Who numbers them: a random number.
+    /// The sender's random number.
     pub sender: u64,
-    /// Their number, one more than that of those before.
+    /// The batch's number, one more than that of the previous batch.
     pub number: u64,
-    /// How many asks they are.
+    /// The number of asks in the batch.
     pub asks: usize,
 }
 
-/// Questions of which the rules are charged together or not at all.
+/// Questions whose rules are charged together or not at all.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
-    /// Ticks for which rules that are counted elsewhere hold the request.
+    /// Ticks for which rules counted elsewhere hold the request.
     pub delay: Micros,
-    /// The questions, each about something else.
+    /// The questions, each about a different value.
     pub questions: Vec<Question>,
 }
 
@@ -116,82 +119,84 @@ pub struct Ask {
 pub enum Question {
     /// About a caller of a rule; the reply is a [`RuleReply`].
     Rule(Charge),
-    /// About its ban; the reply is a [`BanReply`].
+    /// About a caller's ban; the reply is a [`BanReply`].
     Ban(Refusals),
 }
 
-/// What is asked of one rule.
+/// A charge of one rule.
 #[derive(Debug, Clone)]
 pub struct Charge {
-    /// The rule, as it is known across configurations.
+    /// The rule, identified across configurations.
     pub fingerprint: u64,
     /// The caller.
     pub caller: Key,
-    /// How much it allows.
+    /// The rule's algorithm and limits.
     pub numbers: Numbers,
-    /// Permits to be charged. With none it agrees to everything, and may still lend.
+    /// Permits to charge. A charge of zero is always admitted, and may lease a block.
     pub cost: u64,
-    /// Permits that one request takes, at least one; a lease is a multiple of it.
+    /// Permits per request, at least one; a lease is a multiple of it.
     pub unit_cost: u64,
-    /// Permits to be leased beyond the cost; the block will often be smaller. If it is empty and there
-    /// is no cost, the reply tells when there will be permits for a request.
+    /// Permits to lease in addition to the cost; the block is often smaller. If the block is empty
+    /// and the cost is zero, the reply has the retry delay of a request.
     pub want: u64,
-    /// Whether a refusal is only reported: the rule is then charged if it agrees and all others do.
+    /// Whether a refusal is only reported. The rule is then charged if it admits and all others do.
     pub shadow: bool,
-    /// Whether the request may still be refused elsewhere, so that its cost may soon come back.
+    /// Whether the request may still be refused elsewhere, so that its cost may soon be returned.
     pub tentative: bool,
-    /// Whether it is only asked whether the cost fits; nothing is charged.
+    /// Whether to check only, without a charge.
     pub checks: bool,
-    /// How many callers of the rule may have a value of their own in Redis.
+    /// How many callers of the rule may have a separate value in Redis.
     pub keys: u64,
-    /// What comes back of an earlier charge, whatever is decided.
+    /// Permits to return from an earlier charge, whatever the decision.
     pub back: Back,
-    /// Where what was used is kept beside what is reserved: permits that have turned out to be. Else `None`.
+    /// For rules that store usage separately from reservations: permits of the settled usage.
+    /// Otherwise `None`.
     pub counted: Option<u64>,
 }
 
-/// What is given back of an earlier charge. It must not be sent a second time, not even if the
-/// answer got lost.
+/// A return of permits from an earlier charge. It must not be sent twice, even if the reply was
+/// lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Back {
-    /// Nothing.
+    /// No return.
     #[default]
     Nothing,
     /// The cost of a request.
     Cost {
         /// [`RuleReply::receipt`].
         receipt: u64,
-        /// [`RuleReply::term`]; zero if it was not charged tentatively.
+        /// [`RuleReply::term`]; zero if the charge was not tentative.
         term: u64,
         /// Its permits.
         permits: u64,
     },
-    /// Nothing; so many permits were used beyond those that were charged.
+    /// No return, but a charge of the permits used beyond the reservation.
     Debt {
-        /// [`RuleReply::receipt`] of those.
+        /// [`RuleReply::receipt`] of the reservation.
         receipt: u64,
-        /// They are charged, whether they fit or not.
+        /// Charged whether they fit or not.
         permits: u64,
     },
-    /// Nothing; a place in flight that was taken in a term is held from now on, by whom the numbers name.
+    /// No return: confirms an in-flight slot that was granted in a term, for the holder in
+    /// `numbers`.
     Holds {
         /// [`RuleReply::receipt`].
         term: u64,
-        /// How many of the caller's it holds now.
+        /// The number of the caller's slots of this holder.
         places: u64,
     },
-    /// A place that was held.
+    /// An in-flight slot.
     Frees {
-        /// How many of the caller's are still held.
+        /// The number of the caller's remaining slots of this holder.
         places: u64,
     },
-    /// Nothing; it is only told what is used.
+    /// No return: only reads usage.
     Looks,
-    /// Nothing; what was used is lifted, and then told as by [`Back::Looks`].
+    /// No return: resets usage, and then reads it as [`Back::Looks`].
     Lifts,
-    /// Nothing; whoever holds places says that it lives.
+    /// No return: a heartbeat of the holder of in-flight slots.
     Lives,
-    /// A block that was leased.
+    /// A leased block.
     Block {
         /// [`RuleReply::lease`].
         receipt: u64,
@@ -199,7 +204,7 @@ pub enum Back {
         term: u64,
         /// Its permits.
         block: u64,
-        /// Those that nobody was let through for.
+        /// Its unspent permits.
         left: u64,
     },
 }
@@ -207,23 +212,23 @@ pub enum Back {
 /// Refusals that may lead to a ban.
 #[derive(Debug, Clone, Copy)]
 pub struct Refusals {
-    /// The bans of a rule, as they are known across configurations.
+    /// The rule's bans, identified across configurations.
     pub fingerprint: u64,
     /// The caller.
     pub caller: Key,
-    /// When it is banned, and for how long.
+    /// The ban's threshold and duration.
     pub numbers: Numbers,
-    /// How many refusals are to be counted; with none it only looks, and a request is refused whose caller is
-    /// banned.
+    /// Refusals to count. With zero, the script only checks whether the caller is banned.
     pub refusals: u64,
-    /// How many callers may have a value of their own in Redis.
+    /// How many callers may have a separate value in Redis.
     pub keys: u64,
-    /// In place of all that: the caller is banned for so many ticks, or not any more if there are none.
+    /// If set, bans the caller for this many ticks, or ends its ban if zero. The other fields are
+    /// ignored.
     pub sets: Option<Micros>,
 }
 
 impl Question {
-    /// Whom it is about.
+    /// The caller.
     #[must_use]
     pub fn caller(&self) -> Key {
         match self {
@@ -232,7 +237,7 @@ impl Question {
         }
     }
 
-    /// Whether a refusal is only reported.
+    /// Returns true if a refusal is only reported.
     fn is_shadow(&self) -> bool {
         matches!(self, Question::Rule(Charge { shadow: true, .. }))
     }

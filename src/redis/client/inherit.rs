@@ -1,10 +1,11 @@
-//! What is left to be settled when a client ends.
+//! Settlements that remain when a client ends.
 
 use super::Client;
 use crate::handle::Handle;
 
 impl Client {
-    /// Settles what another one has not, which has ended, if it lies where its own does. Whether it does.
+    /// Takes over the settlements of a client that has ended. Returns false if it used another
+    /// database, seed or number of shards.
     pub fn inherit(&self, handle: &mut Handle, other: &Client, left: &mut Handle) -> bool {
         let way = |it: &Client| (it.endpoint.cluster.clone(), it.endpoint.login.db);
         let is_alike =

@@ -1,27 +1,27 @@
-//! How far the clock of this gateway is ahead of Redis's, so that an instant there is one here.
+//! The offset of this gateway's clock from that of Redis, to convert instants of Redis.
 //!
-//! Every answer tells Redis's time, which lies between the instants at which the call was sent and its
-//! answer came. The quickest answer of the last seconds tells it best: what differs from one answer to the
-//! next is how long it was under way, and that must not move what is to happen at a certain instant.
+//! Every reply contains the time of Redis, which lies between the send and the arrival of the call.
+//! The fastest reply of the last seconds gives the best estimate: replies differ by their time on
+//! the network, which must not shift scheduled instants.
 
 use diana_policy::time::{Micros, SECOND};
 
-/// How long the quickest answer is gone by, at least; and half of the time at most. Clocks of two machines
-/// part by some microseconds in this time.
+/// How long the fastest reply is used, at least; and up to twice as long. Two clocks drift apart by
+/// some microseconds in this time.
 const LASTS: Micros = 5 * SECOND;
 
-/// What is known of the difference.
+/// The estimated offset.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Offset {
-    /// The least difference in this span of time and in the one before it.
+    /// The smallest difference in the current span and in the previous one.
     least: [Option<i64>; 2],
-    /// When this span began.
+    /// The start of the current span.
     since: Micros,
 }
 
 impl Offset {
-    /// The instant here at which Redis's clock showed `there`, which it told in an answer to a call that was
-    /// sent at `sent` and that came at `now`.
+    /// The local instant of `there` on Redis's clock, which a reply contained. Its call was sent at
+    /// `sent` and arrived at `now`.
     pub(super) fn instant(&mut self, there: Micros, sent: Micros, now: Micros) -> Micros {
         if now.saturating_sub(self.since) >= LASTS {
             let [during, _] = self.least;
@@ -30,11 +30,11 @@ impl Offset {
         let difference = |here: Micros| here.wrapping_sub(there).cast_signed();
         let [during, before] = self.least;
         let known = during.into_iter().chain(before).min();
-        // Redis's clock is not the one it was, if by this difference it was read before the call.
+        // If this difference puts the reply before its call, Redis's clock was changed.
         let known = known.filter(|known| *known >= difference(sent));
         let new = difference(now);
         let least = known.map_or(new, |known| known.min(new));
-        // What was known before this span began is forgotten with the one before it.
+        // A difference of an earlier span expires with that span.
         self.least = match known {
             Some(_) => [Some(during.map_or(new, |during| during.min(new))), before],
             None => [Some(new), None],

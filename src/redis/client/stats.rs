@@ -1,19 +1,19 @@
-//! What is told of the way to Redis.
+//! Statistics of the connection to Redis.
 
-/// What happened since the last flush.
+/// Events since the last flush.
 #[derive(Debug, Default)]
 pub struct Stats {
-    /// Batches sent, and the asks in them.
+    /// Calls sent, and the asks in them.
     pub trips: u64,
     /// See `trips`.
     pub asks: u64,
-    /// Values in Redis that were not ours. The metric is called `foreign`.
+    /// Corrupt values in Redis. The metric is called `foreign`.
     pub corrupt: u64,
-    /// Answers by which other gateways have the keys fall into another number of parts.
+    /// Replies that report gateways with another number of shards.
     pub apart: u64,
-    /// Charges that were to be settled and did not fit while Redis was away.
+    /// Settlements dropped for lack of room while Redis was unavailable.
     pub unsettled: u64,
-    /// Failures by their names, and how many of each.
+    /// Failures by name, with their counts.
     pub failures: Vec<(&'static str, u64)>,
     /// Lines for the log.
     pub news: Vec<String>,

@@ -1,16 +1,18 @@
-//! Places in flight that are held in Redis by this worker.
+//! In-flight slots of this worker in Redis.
 //!
-//! What Redis granted counts for a second or two, since the answer might get lost, and only from the settlement on which says
-//! that the place is held for as long as this worker says that it lives. So nobody who left, died or did not hear leaves any behind.
-//! Each settlement says how many places its caller has here in all, so that a Redis which lost some of it is right again soon.
+//! A slot that Redis granted counts for one to two seconds, since the reply may be lost. A
+//! settlement then confirms it, and it counts as long as this worker sends heartbeats. Thus clients
+//! that left, dead workers and lost replies leave no slots behind. Each settlement contains the
+//! number of all slots of its caller in this worker, so that a Redis that lost data is soon correct
+//! again.
 
 use super::{Held, Ledger, Ledgers};
 use crate::part::Part;
 use crate::protocol::{Back, Charge};
 use diana_policy::time::{Micros, SECOND};
 
-/// How often a part hears that whoever holds places in flight lives, and how long it takes to forget them otherwise, less
-/// what an answer may take.
+/// The heartbeat interval of a shard, and the time without a heartbeat after which the shard may
+/// have forgotten the slots, less the time of a reply.
 const BEAT: Micros = SECOND / 2;
 const FORGETS: Micros = SECOND;
 
@@ -18,15 +20,15 @@ const FORGETS: Micros = SECOND;
 const NUMBER: u64 = (1 << 53) - 1;
 
 impl Ledgers {
-    /// Names whoever holds places here by a random number.
+    /// Gives this holder of slots a random number.
     pub(super) fn name_holder(&mut self, random: u64) {
         if self.holder == 0 {
             self.holder = (random & NUMBER).max(1);
         }
     }
 
-    /// A place of a caller was taken in a part, in a term, and is held from now on. By whom, which is to be said when it is
-    /// free.
+    /// Records a slot of a caller that a shard granted in `term`. Returns the holder's number, for
+    /// [`Ledgers::free`].
     pub fn hold(&mut self, part: Part, charge: Charge, term: u64, now: Micros) -> u64 {
         let is_forgotten =
             |it: &Ledger| it.part == part && !it.held.is_empty() && it.is_forgotten(now);
@@ -44,7 +46,8 @@ impl Ledgers {
         self.holder
     }
 
-    /// A place that was held so is free. What was forgotten meanwhile is not counted any more.
+    /// Frees a slot that was recorded under `holder`. Slots that were forgotten since do not count
+    /// any more.
     pub fn free(&mut self, part: Part, charge: Charge, holder: u64) {
         self.make_room();
         if holder != self.holder {
@@ -55,7 +58,8 @@ impl Ledgers {
         self.add_place(part, Charge { back: Back::Frees { places }, ..charge });
     }
 
-    /// Says that whoever holds places lives, where that has not been said lately, by a charge of anybody's. Whether any are held.
+    /// Sends heartbeats that are due, with any charge as a template. Returns true if this worker
+    /// has slots.
     pub fn beat(&mut self, charge: &Charge, now: Micros) -> bool {
         if self.parts.iter().any(|ledger| !ledger.held.is_empty() && ledger.is_forgotten(now)) {
             self.forget();
@@ -73,7 +77,8 @@ impl Ledgers {
         holds
     }
 
-    /// What does not fit would leave Redis with another number of places than are held.
+    /// Forgets all slots if the ledger is full: a missing settlement would leave Redis with a wrong
+    /// number.
     fn make_room(&mut self) {
         if self.is_full() {
             self.forget();
@@ -84,13 +89,13 @@ impl Ledgers {
         self.add(part, Charge { numbers: charge.numbers.held_by(self.holder), ..charge });
     }
 
-    /// Gives up all places that are held: nobody can tell any more which of them are still counted.
+    /// Forgets all slots, when it is unknown which of them Redis still counts.
     pub(super) fn forget(&mut self) {
         self.holder = (self.holder + 1) & NUMBER;
         for ledger in &mut self.parts {
             ledger.held.clear();
             ledger.waiting.retain(|charge| !is_place(charge));
-            // Whatever is sent again has to be as long. Who was forgotten shall not live once more by it.
+            // A repeated batch must keep its length, but must not revive the old holder.
             for charge in ledger.batch.iter_mut().filter(|charge| is_place(charge)) {
                 let numbers = charge.numbers.held_by(self.holder);
                 *charge = Charge { back: Back::Lives, numbers, ..charge.clone() };
@@ -99,7 +104,7 @@ impl Ledgers {
     }
 }
 
-/// Only these name the holder, so that Redis knows it lives.
+/// Returns true for charges that contain the holder's number, so that Redis sees a heartbeat.
 pub(super) fn is_place(charge: &Charge) -> bool {
     matches!(charge.back, Back::Holds { .. } | Back::Frees { .. } | Back::Lives)
 }
@@ -108,13 +113,13 @@ fn caller(charge: &Charge) -> (u64, u64) {
     (charge.fingerprint, charge.caller.hash)
 }
 
-/// Names of callers are hashes under a secret.
+/// A caller's key is already a hash under a secret.
 fn hash(&((_, caller), _): &Held) -> u64 {
     caller
 }
 
 impl Ledger {
-    /// A caller takes a place. How many of its are held now.
+    /// Adds a slot of a caller. Returns the number of its slots.
     fn take(&mut self, caller: (u64, u64)) -> u64 {
         let entry = self.held.entry(caller.1, |(it, _)| *it == caller, hash);
         let mut entry = entry.or_insert((caller, 0));
@@ -123,7 +128,8 @@ impl Ledger {
         *places
     }
 
-    /// A caller's place is free. How many of its are still held, if any were.
+    /// Removes a slot of a caller. Returns the number of its remaining slots, or `None` if it had
+    /// none.
     fn free(&mut self, caller: (u64, u64)) -> Option<u64> {
         let mut entry = self.held.find_entry(caller.1, |(it, _)| *it == caller).ok()?;
         let (_, places) = entry.get_mut();
@@ -135,12 +141,12 @@ impl Ledger {
         Some(left)
     }
 
-    /// Returns true if a waiting or sent charge names the holder.
+    /// Returns true if a waiting or sent charge contains the holder's number.
     fn tells_of_places(&self) -> bool {
         self.batch.iter().chain(&self.waiting).any(is_place)
     }
 
-    /// Whether the part may have forgotten what is held.
+    /// Returns true if the shard may have forgotten the slots.
     fn is_forgotten(&self, now: Micros) -> bool {
         now.saturating_sub(self.told) >= FORGETS
     }

@@ -1,59 +1,61 @@
-//! Why a trip came to nothing.
+//! Failures of calls to Redis.
 
 use std::fmt;
 
-/// The reason for which a gateway cannot rely upon Redis.
+/// The reason why Redis is unavailable for a gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failure {
-    /// Redis wants a password.
+    /// Redis requires a password.
     NoAuth,
-    /// It is not this one, or the user is not known.
+    /// The password is wrong, or the user is unknown.
     WrongPass,
-    /// It wants none.
+    /// Redis requires no password, but one was sent.
     Open,
-    /// It has no such database.
+    /// The database does not exist.
     NoDatabase,
-    /// It does not let us in, for another reason. Its words are not kept: it may quote the password.
+    /// The login failed for another reason. The message is dropped, since it may quote the
+    /// password.
     Login,
-    /// The user may not do this.
+    /// The user lacks permissions.
     NoPerm,
-    /// This is a node of a cluster, and the keys live elsewhere.
+    /// This is a node of a cluster, and another node has the keys.
     Moved,
-    /// A cluster keeps the keys in several places.
+    /// The keys belong to several slots of a cluster.
     CrossSlot,
     /// The cluster does not serve all of its slots.
     ClusterDown,
-    /// The slot is on its way to another node, and the keys are in both.
+    /// The slot is moving to another node, and the keys are split between both.
     TryAgain,
-    /// The proxy has no node for the keys: none is known, or none is healthy.
+    /// The proxy has no node for the keys, or no healthy one.
     NoHost,
-    /// The proxy got nothing from the node, or an answer that it keeps to itself.
+    /// The proxy got no reply from the node, or one that it does not forward.
     Upstream,
     /// This is a replica.
     ReadOnly,
-    /// No replica follows it, without which it may not write.
+    /// The node has no replica, and requires one for writes.
     NoReplicas,
-    /// Its memory is full, and it may not evict.
+    /// The memory is full, and eviction is disabled.
     OutOfMemory,
-    /// It has not seen the script since its start.
+    /// Redis does not have the script since its start.
     NoScript,
-    /// It reads its data after a start.
+    /// Redis is loading its data after a start.
     Loading,
-    /// Another script keeps it busy.
+    /// Another script blocks Redis.
     Busy,
-    /// Anything else that Redis complains about, in its words.
+    /// Another error, with Redis's message.
     Other(String),
-    /// The bytes are no answer of Redis.
+    /// The bytes are not a reply of Redis.
     Garbage,
-    /// No answer came in time.
+    /// No reply in time.
     Timeout,
-    /// It cannot be reached.
+    /// Redis cannot be reached.
     Unreachable,
-    /// The connection broke off.
+    /// The connection was closed.
     Reset,
 }
 
-/// Words by which replies are told, mostly codes that they begin with, and the names of the failures in metrics.
+/// Words that identify error replies, mostly the codes at their beginning, with the names of the
+/// failures in metrics.
 const CODES: &[(&str, Failure, &str)] = &[
     ("NOAUTH", Failure::NoAuth, "noauth"),
     ("WRONGPASS", Failure::WrongPass, "wrongpass"),
@@ -68,35 +70,35 @@ const CODES: &[(&str, Failure, &str)] = &[
     ("NOSCRIPT", Failure::NoScript, "noscript"),
     ("LOADING", Failure::Loading, "loading"),
     ("BUSY", Failure::Busy, "busy"),
-    // Said without a code to strangers who send much at once, and, before version 7.2, of what the
-    // user executing the script can't do.
+    // Errors without a code: for unauthenticated clients that send much data at once, and, before
+    // version 7.2, for missing permissions of the user.
     ("unauthenticated", Failure::NoAuth, "noauth"),
     ("can't", Failure::NoPerm, "noperm"),
 ];
 
-/// What Envoy's proxy says in place of Redis, and the names of those failures in metrics.
+/// Errors of Envoy's redis_proxy, with the names of the failures in metrics.
 const PROXY: &[(&str, Failure, &str)] = &[
     ("no upstream host", Failure::NoHost, "nohost"),
     ("upstream failure", Failure::Upstream, "upstream"),
     ("upstream protocol error", Failure::Upstream, "upstream"),
 ];
 
-/// What is said to logins, also by old versions.
+/// Errors of logins, also in old versions.
 const LOGINS: &[(&str, Failure)] = &[
     ("without any password", Failure::Open),
     ("no password is set", Failure::Open),
     ("DB index is out of range", Failure::NoDatabase),
 ];
 
-/// From here on a message quotes what it is about.
+/// The rest of a message quotes the command.
 const QUOTES: &str = ", with args";
 
-/// Most characters of a message that are kept.
+/// The maximum length of a stored message, in characters.
 const LONGEST: usize = 200;
 
 impl Failure {
     pub(super) fn of(message: &[u8]) -> Failure {
-        // Before version 7 Redis says first which script had trouble.
+        // Before version 7, errors begin with the name of the script.
         for word in message.split(|byte| *byte == b' ') {
             let word = word.strip_prefix(b"-").unwrap_or(word);
             if let Some((_, failure, _)) = CODES.iter().find(|(code, ..)| code.as_bytes() == word) {
@@ -113,7 +115,7 @@ impl Failure {
         Failure::Other(text.chars().take(LONGEST).map(plain).collect())
     }
 
-    /// What a message about a command means that logs in.
+    /// Classifies an error of a login command.
     pub(super) fn of_login(message: &[u8]) -> Failure {
         match Failure::of(message) {
             Failure::Other(text) => {
@@ -124,7 +126,7 @@ impl Failure {
         }
     }
 
-    /// Its name in metrics.
+    /// The name in metrics.
     #[must_use]
     pub fn name(&self) -> &'static str {
         let known = CODES.iter().chain(PROXY).find(|(_, failure, _)| failure == self);

@@ -1,45 +1,45 @@
-//! What the values in Redis are called.
+//! Names of the values in Redis.
 
 use std::fmt;
 
 use super::Question;
 use diana_policy::key::Key;
 
-/// What lies under a key of its own. All of a part begin with [`prefix`].
+/// The rest of a key after [`prefix`].
 pub(super) enum Name {
-    /// The secret that callers are hashed with.
+    /// The secret seed of the callers' hashes.
     Seed,
-    /// The clock that never goes back.
+    /// The monotonic clock.
     Clock,
-    /// The gateways, and when each said last that it lives.
+    /// The gateways and their latest heartbeats.
     Gateways,
-    /// The number of the last batch of settlements that was taken from a sender.
+    /// The number of the latest batch of settlements that was applied for a sender.
     Ledger(u64),
-    /// What a caller used of a rule, or its ban.
+    /// A caller's usage of a rule, or its ban.
     Caller {
         /// The rule, or its bans.
         fingerprint: u64,
-        /// Whose it is.
+        /// The caller.
         caller: Key,
     },
-    /// A piece of a filter that counts many accounts by the day.
+    /// A piece of the filter of a daily quota.
     Piece {
         /// The rule.
         fingerprint: u64,
-        /// How many lines the filter has: it is another one where there are other parts.
+        /// The number of lines of the filter. Other numbers of shards need another filter.
         lines: u64,
         /// The number of the piece.
         piece: u64,
     },
 }
 
-/// What keys of a namespace with this hash tag begin with.
+/// The prefix of all keys with this hash tag.
 pub(super) fn prefix(tag: &str) -> String {
     format!("diana:{{{tag}}}:")
 }
 
 impl Name {
-    /// What a question is about.
+    /// The name of the value that a question is about.
     pub(super) fn of(question: &Question) -> Name {
         match question {
             Question::Rule(charge) => match charge.numbers.daily {

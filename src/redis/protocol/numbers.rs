@@ -1,4 +1,4 @@
-//! How much a rule allows, in the words of the script.
+//! The limits of a rule, as sent to the script.
 
 use super::pack::Array;
 use diana_algorithm::calendar::Windows;
@@ -8,24 +8,24 @@ use diana_policy::key::Key;
 use diana_policy::time::Micros;
 use diana_policy::{Ban, Quota};
 
-/// A rule's algorithm and its numbers.
+/// A rule's algorithm and its parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Numbers {
     kind: &'static str,
     rpu: u64,
     unit: u64,
     own: [i64; 3],
-    /// The lowest `rpu` of all plans of the rule, for how many ticks what is used by any of them may count, and the highest
-    /// `rpu`, if it has plans.
+    /// If the rule has plans: the lowest `rpu` of all plans, the longest lifetime of usage under
+    /// any plan in ticks, and the highest `rpu`.
     plans: Option<[u64; 3]>,
-    /// Where it counts by windows of the calendar: those. They stand in place of the first number of its own.
+    /// For rules with calendar windows: the windows, sent instead of `own[0]`.
     windows: Option<Windows>,
-    /// The filter of a rule that counts many accounts by the day.
+    /// For daily quotas of many accounts: the filter.
     pub(super) daily: Option<Shape>,
 }
 
 impl Numbers {
-    /// The numbers of a rule; nothing if the script cannot count it.
+    /// The parameters of a rule. `None` if the script does not support it.
     #[must_use]
     pub fn of_rule(entry: &Entry, quota: &Quota) -> Option<Numbers> {
         let codec = entry.codec(quota)?;
@@ -37,7 +37,7 @@ impl Numbers {
         Some(Numbers { kind: codec.kind, rpu, unit, own, windows, plans, daily: None })
     }
 
-    /// The numbers of a rule that counts many accounts by the day.
+    /// The parameters of a daily quota of many accounts.
     #[must_use]
     pub fn of_quota(quota: &Quota, shape: Shape) -> Numbers {
         let own = [0, shape.width().cast_signed(), 0];
@@ -46,8 +46,8 @@ impl Numbers {
         Numbers { kind: "Q", rpu, unit, own, windows, plans: None, daily: Some(shape) }
     }
 
-    /// The numbers of a rule's bans, which are counted as if they were a rule of their own: what
-    /// costs something counts so many refusals, what costs nothing is refused while it is banned.
+    /// The parameters of a rule's bans, which are counted as an additional rule: its cost is the
+    /// number of refusals, and with a cost of zero it refuses banned callers.
     #[must_use]
     pub fn of_ban(ban: &Ban) -> Numbers {
         let own = [ban.period, ban.max, ban.halve_after].map(Codec::signed);
@@ -55,13 +55,13 @@ impl Numbers {
         Numbers { kind: "B", rpu, unit, own, windows: None, plans: None, daily: None }
     }
 
-    /// The same for places in flight, which are held by somebody with this number, less than 2⁵³.
+    /// The same for in-flight slots of the holder with this number, less than 2⁵³.
     #[must_use]
     pub fn held_by(self, holder: u64) -> Numbers {
         Numbers { own: [Codec::signed(holder), 0, 0], ..self }
     }
 
-    /// What all plans have in common.
+    /// Adds the values that all plans share.
     pub(super) fn pack_plans(&self, to: &mut Array) {
         match self.plans {
             Some(plans) => to.list(&plans.map(Codec::signed)),
@@ -69,7 +69,7 @@ impl Numbers {
         }
     }
 
-    /// Adds what is asked at `wall` on the gateway's wall clock.
+    /// Adds the parameters at `wall` on the gateway's wall clock.
     pub(super) fn pack(&self, caller: Key, wall: Micros, to: &mut Array) {
         to.word(self.kind.as_bytes());
         to.count(self.rpu);

@@ -1,6 +1,6 @@
-//! MessagePack, in which the script gets its numbers: much sooner read there than text.
+//! MessagePack, the format of numbers for the script, because Lua parses it much faster than text.
 
-/// An array that grows.
+/// A growing array.
 #[derive(Default)]
 pub(super) struct Array {
     length: u32,
@@ -26,7 +26,7 @@ impl Array {
         }
     }
 
-    /// Adds a number that cannot be negative.
+    /// Adds a non-negative number.
     pub(super) fn count(&mut self, number: u64) {
         self.number(i64::try_from(number).unwrap_or(i64::MAX));
     }
@@ -38,14 +38,14 @@ impl Array {
         self.length += 1;
     }
 
-    /// Adds a word of at most 31 bytes.
+    /// Adds a string of at most 31 bytes.
     pub(super) fn word(&mut self, word: &[u8]) {
         self.length += 1;
         self.bytes.push(0xa0 | word.len() as u8);
         self.bytes.extend(word);
     }
 
-    /// The array as it is sent.
+    /// The encoded array.
     pub(super) fn finish(self) -> Vec<u8> {
         let mut out = vec![0xdd];
         out.extend(self.length.to_be_bytes());

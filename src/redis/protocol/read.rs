@@ -1,4 +1,4 @@
-//! What came back of a trip.
+//! Parses the replies of a trip.
 
 use std::slice::Iter;
 
@@ -11,13 +11,13 @@ use crate::part::Part;
 use diana_policy::decision::Retry;
 use diana_policy::key::Seed;
 
-/// How the script says never, and that only what requests in flight hold is in the way.
+/// The script's values for "never", and for a refusal that only requests in flight cause.
 const NEVER: i64 = -1;
 const SOON: i64 = -2;
 
 impl Trip {
-    /// What `body` answers to each call of this trip with this login. Where Redis did not let it in, or these
-    /// bytes are no answer to it as a whole, that is so for all calls; otherwise an error is one call's own.
+    /// Parses the reply to each call of this trip. If the login failed, or `body` is not a reply to
+    /// the whole trip, all calls fail; other errors concern a single call.
     #[must_use]
     pub fn answers(&self, login: &Login, body: &[u8]) -> Vec<Result<ScriptAnswer, Failure>> {
         let values = values(body).unwrap_or_default();
@@ -32,7 +32,7 @@ impl Trip {
             }
             None => false,
         };
-        // What is cut off may still say why.
+        // A truncated body may still contain errors.
         let mut values = rest.iter();
         let answers = self.calls.iter().map(|call| match values.next() {
             Some(Value::Error(message)) => Err(Failure::of(message)),
@@ -44,7 +44,7 @@ impl Trip {
         answers.collect()
     }
 
-    /// All calls came to nothing.
+    /// The same failure for all calls.
     #[must_use]
     pub fn all(&self, failure: &Failure) -> Vec<Result<ScriptAnswer, Failure>> {
         self.calls.iter().map(|_| Err(failure.clone())).collect()
@@ -52,7 +52,7 @@ impl Trip {
 }
 
 impl ScriptCall {
-    /// What it is answered; if it says so, also by how many numbers of parts gateways go.
+    /// Parses a reply, with the number of different shard counts if `tells_parts`.
     fn answer(&self, values: &[Value], tells_parts: bool) -> Result<ScriptAnswer, Failure> {
         let answer = match values {
             [Value::Bulk(seed)] => unhex(seed).map(ScriptAnswer::Seed),
@@ -66,7 +66,7 @@ impl ScriptCall {
         let gateways = match self.part {
             Part::FIRST => numbers.count()?,
             part => {
-                // What is another's answer says nothing.
+                // Otherwise it is the reply of another shard.
                 (numbers.number()? == -i64::from(part.number())).then_some(())?;
                 0
             }
@@ -82,7 +82,7 @@ impl ScriptCall {
     }
 }
 
-/// The numbers of an answer.
+/// The numbers of a reply.
 struct Numbers<'r>(Iter<'r, Value<'r>>);
 
 impl Numbers<'_> {
@@ -97,7 +97,7 @@ impl Numbers<'_> {
         u64::try_from(self.number()?).ok()
     }
 
-    /// One that may say never instead.
+    /// A number, or `None` for "never".
     fn or_never(&mut self) -> Option<Option<u64>> {
         match self.number()? {
             NEVER => Some(None),
@@ -136,13 +136,13 @@ fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<AskReply> {
         is_refused |= retry.is_some() && !question.is_shadow();
         replies.push(match question {
             Question::Rule(_) => Reply::Rule(reply),
-            // The script replies to both in the same numbers.
+            // The script's replies to rules and bans have the same format.
             Question::Ban(_) => {
                 Reply::Ban(BanReply { retry, left: remaining, begins: receipt > 0, overflow })
             }
         });
     }
-    // Who is refused is refused by a rule.
+    // A refusal that names no rule is a malformed reply.
     (wait.is_some() || is_refused).then_some(AskReply { wait, replies })
 }
 

@@ -1,92 +1,93 @@
-//! What Redis replies.
+//! Replies of Redis.
 
 use diana_policy::decision::Retry;
 use diana_policy::key::Seed;
 use diana_policy::time::Micros;
 
-/// What one call of the script answers.
+/// The reply to one call of the script.
 #[derive(Clone)]
 pub enum ScriptAnswer {
-    /// The namespace's seed is another, and nothing was decided.
+    /// The namespace has another seed, and no ask was decided.
     Seed(Seed),
-    /// What was decided.
+    /// The decisions.
     Decided(Decided),
 }
 
 /// See [`ScriptAnswer::Decided`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decided {
-    /// Gateways that have called within the last four or five seconds, this one included.
+    /// Gateways with a heartbeat in the last four to five seconds, including this one.
     pub gateways: u64,
-    /// Whether the keys fall into another number of parts for some of these.
+    /// Whether some of them have another number of shards.
     pub is_apart: bool,
-    /// What Redis's clock shows that never goes back.
+    /// Redis's monotonic clock.
     pub now: Micros,
-    /// Values that were not what the script had written, and counted as empty.
+    /// Corrupt values, which counted as empty.
     pub corrupt: u64,
     /// One for each ask.
     pub asks: Vec<AskReply>,
 }
 
-/// What became of an ask.
+/// The decision on an ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AskReply {
-    /// Ticks until the request may leave; nothing if it was refused and nothing was charged.
+    /// Ticks until the request may leave. `None` if it was refused and no rule was charged.
     pub wait: Option<Micros>,
     /// One for each question.
     pub replies: Vec<Reply>,
 }
 
-/// What is replied to one question.
+/// The reply to one question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     /// About a caller of a rule.
     Rule(RuleReply),
-    /// About its ban.
+    /// About a caller's ban.
     Ban(BanReply),
 }
 
-/// What one rule says. Of a rule that was not charged only the first three mean something, and
-/// [`RuleReply::overflow`].
+/// The result of one rule. If the rule was not charged, only the first three fields and
+/// [`RuleReply::overflow`] are valid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RuleReply {
-    /// When to come back, if it refuses. What lies more than 2⁵³ ticks ahead is said to be that far.
+    /// The retry delay, if the rule refuses, capped at 2⁵³ ticks.
     pub retry: Option<Retry>,
     /// Whether leases of the caller were outstanding when it refused.
     pub is_outstanding: bool,
-    /// Permits left, those of the lease not counted.
+    /// Remaining permits, without those of the lease.
     pub remaining: u64,
-    /// Under which the cost can be given back.
+    /// Identifies the charge, for a return of the cost.
     pub receipt: u64,
-    /// The term in which both count as out.
+    /// The term in which the cost and the block count as outstanding.
     pub term: u64,
-    /// Permits leased beyond the cost.
+    /// Permits leased in addition to the cost.
     pub block: u64,
-    /// Under which the block can be given back.
+    /// Identifies the block, for its return.
     pub lease: u64,
-    /// Permits that are charged, if it was only asked about usage ([`Back::Looks`](super::Back::Looks)).
+    /// Charged permits, for a request of usage only ([`Back::Looks`](super::Back::Looks)).
     pub charged: u64,
-    /// Ticks in which the block has to be spent, counted from before the call.
+    /// Ticks in which the block must be spent, counted from before the call.
     pub spend: Micros,
-    /// Whether the caller shares a value with others, since the rule has as many as it may.
+    /// Whether the caller shares a value with others, since the rule has the maximum number of
+    /// values.
     pub overflow: bool,
 }
 
-/// What is known of a ban.
+/// The state of a ban.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BanReply {
-    /// When to come back, if a request is refused for it.
+    /// The retry delay, if the ban refuses the request.
     pub retry: Option<Retry>,
-    /// Ticks for which the caller is still banned; zero if it is not.
+    /// Remaining ticks of the ban; zero if the caller is not banned.
     pub left: Micros,
-    /// Whether the ban begins with the refusals that were counted.
+    /// Whether the counted refusals started the ban.
     pub begins: bool,
-    /// Whether too many have a value of their own, so that nothing was counted.
+    /// Whether the refusals were not counted, since the maximum number of values exists.
     pub overflow: bool,
 }
 
 impl Reply {
-    /// What a rule says, if it is that.
+    /// The result of a rule, or `None` for a ban.
     #[must_use]
     pub fn rule(&self) -> Option<&RuleReply> {
         match self {

@@ -1,32 +1,32 @@
-//! What Redis speaks, version 2: commands out, replies in.
+//! RESP, the protocol of Redis, version 2: writes commands and parses replies.
 //!
-//! What comes in may be anything, such as a proxy's page about an error: no length in it is
-//! believed, and it has to be replies from the first byte to the last.
+//! The input may be any bytes, such as the error page of a proxy. The parser trusts no length in
+//! it, and requires complete replies from the first byte to the last.
 
-/// How deep arrays may lie in each other.
+/// The maximum nesting of arrays.
 const DEPTH: usize = 4;
 
-/// Most replies, those inside arrays counted.
+/// The maximum number of replies, including those in arrays.
 const MOST: usize = 1 << 16;
 
-/// One value, as RESP calls it.
+/// A value of RESP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Value<'b> {
-    /// A word such as `OK`.
+    /// A simple string such as `OK`.
     Simple(&'b [u8]),
-    /// A failure: a code in capitals and a message.
+    /// An error: a code in capitals and a message.
     Error(&'b [u8]),
-    /// A number.
+    /// An integer.
     Integer(i64),
-    /// Any bytes.
+    /// A string of bytes.
     Bulk(&'b [u8]),
-    /// Nothing.
+    /// A null value.
     Nil,
-    /// Several replies.
+    /// An array.
     Array(Vec<Value<'b>>),
 }
 
-/// Begins a command of `words` words, each of which [`word`] has to add.
+/// Starts a command of `words` words. Add each with [`word`].
 pub fn command(out: &mut Vec<u8>, words: usize) {
     line(out, b'*', words);
 }
@@ -44,7 +44,7 @@ fn line(out: &mut Vec<u8>, kind: u8, length: usize) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// The replies that `bytes` consists of; nothing if it is anything else.
+/// Parses `bytes` as replies. `None` if they are malformed.
 #[must_use]
 pub fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
     let mut reader = Reader { rest: bytes, left: MOST };
@@ -56,7 +56,7 @@ pub fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
 }
 
 impl<'b> Value<'b> {
-    /// The failure that it tells of, if it does.
+    /// The message of an error.
     #[must_use]
     pub fn error(&self) -> Option<&'b [u8]> {
         match self {
@@ -68,7 +68,7 @@ impl<'b> Value<'b> {
 
 struct Reader<'b> {
     rest: &'b [u8],
-    /// Replies that may still come.
+    /// Remaining replies.
     left: usize,
 }
 
@@ -100,7 +100,7 @@ impl<'b> Reader<'b> {
             return Some(Value::Nil);
         }
         let length = usize::try_from(length).ok().filter(|length| *length <= self.left)?;
-        // Grows with what really came.
+        // No capacity up front: the length may be wrong.
         let mut replies = Vec::new();
         for _ in 0..length {
             replies.push(self.reply(depth)?);

@@ -1,5 +1,5 @@
-//! The text of the script without what only its readers need: it is part of the module and of every
-//! call.
+//! The text of the script without comments and indentation, since it is part of the module and of
+//! calls.
 
 use const_sha1::sha1;
 
@@ -24,12 +24,12 @@ pub(super) const TEXT: &[u8] = &{
     text
 };
 
-/// What Redis knows it by, once it has seen the text.
+/// Its digest, which identifies it once Redis has the text.
 pub(super) const DIGEST: &[u8] = &hex(sha1(TEXT).as_bytes());
 
 const LENGTH: usize = squeeze(SOURCE.as_bytes(), &mut [0; SOURCE.len()]);
 
-/// The digits of a digest.
+/// Encodes a digest as hexadecimal digits.
 #[allow(clippy::indexing_slicing, reason = "the compiler would tell")]
 const fn hex(digest: [u8; 20]) -> [u8; 40] {
     let mut digits = [0; 40];
@@ -42,7 +42,8 @@ const fn hex(digest: [u8; 20]) -> [u8; 40] {
     digits
 }
 
-/// Copies `text` without indentation, empty lines and lines of comment. The length of the copy.
+/// Copies `text` without indentation, empty lines and comment lines. Returns the length of the
+/// copy.
 const fn squeeze(mut text: &[u8], mut to: &mut [u8]) -> usize {
     let (mut length, mut begins) = (0, true);
     while let [byte, rest @ ..] = text {

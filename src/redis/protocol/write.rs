@@ -1,4 +1,4 @@
-//! A trip as commands.
+//! Encodes a trip as commands.
 
 use std::fmt::Write;
 
@@ -11,19 +11,19 @@ use crate::part::{Part, Parts};
 use diana_policy::key::Seed;
 use diana_policy::time::Micros;
 
-/// In place of whether a charge is tentative: permits are charged that were used already; a place is held; it is free;
-/// its holder lives; nothing is charged.
+/// Values in place of the flag for tentative charges: a debt, a confirmed slot, a freed slot, a
+/// heartbeat of the holder, a check.
 const DEBT: u64 = 2;
 const HOLDS: u64 = 3;
 const FREES: u64 = 4;
 const LIVES: u64 = 5;
 const CHECKS: u64 = 6;
-/// In the same place: what is used is only told; it is lifted.
+/// In the same place: a read of usage, a reset.
 const LOOKS: u64 = 7;
 const LIFTS: u64 = 8;
 
 impl Login {
-    /// Commands that it takes.
+    /// The number of commands for the login.
     pub(super) fn commands(&self) -> usize {
         usize::from(self.password.is_some()) + usize::from(self.db > 0)
     }
@@ -44,7 +44,7 @@ impl Login {
 }
 
 impl Trip {
-    /// The bytes to be sent. Redis closes the connection after its answer.
+    /// The bytes to send. Redis closes the connection after its reply.
     #[must_use]
     pub fn pipeline(&self, login: &Login) -> Vec<u8> {
         let mut out = Vec::new();
@@ -100,7 +100,8 @@ impl Trip {
         }
     }
 
-    /// Into how many parts this gateway has the keys fall, where others may say another number.
+    /// The gateway's number of shards, if the call reports it: others may be configured
+    /// differently.
     pub(super) fn told_parts(&self, call: &ScriptCall) -> Option<Parts> {
         let parts = self.tags.parts();
         (call.part == Part::FIRST && parts != Parts::ONE).then_some(parts)
@@ -130,7 +131,7 @@ impl Charge {
             Back::Nothing => [tentative, 0, 0, 0, 0],
             Back::Cost { receipt, term, permits } => [tentative, receipt, term, 0, permits],
             Back::Debt { receipt, permits } => [DEBT, receipt, 0, 0, permits],
-            // One more than there are, since with none nothing is written.
+            // Incremented, since zero means that no number is sent.
             Back::Holds { term, places } => [HOLDS, term, 0, 0, places + 1],
             Back::Frees { places } => [FREES, 0, 0, 0, places + 1],
             Back::Lives => [LIVES, 0, 0, 0, 0],
@@ -147,7 +148,7 @@ impl Charge {
 }
 
 impl Refusals {
-    /// To the script they are the cost of one more rule.
+    /// For the script, they are the cost of an additional rule.
     fn pack(&self, wall: Micros, to: &mut Array) {
         let Refusals { caller, numbers, refusals, keys, sets, .. } = *self;
         let kind = if sets.is_some() { LIFTS } else { 0 };

@@ -1,4 +1,4 @@
-//! What Redis answers.
+//! Handles replies of Redis.
 
 use super::RedisStore;
 use crate::protocol::RuleReply;
@@ -8,8 +8,8 @@ use diana_policy::time::Now;
 use diana_store::lease::{Block, Refusal};
 
 impl RedisStore {
-    /// Takes what Redis said about a request of `cost` permits that was asked about at `sent`, of which `permits`
-    /// were charged: the cost, or none. Under what they can be given back.
+    /// Handles the reply to a request of `cost` permits, sent at `sent`, of which `permits` were
+    /// charged: the cost, or none. Returns the receipt for their return.
     pub fn receive(
         &mut self,
         key: Key,
@@ -22,7 +22,7 @@ impl RedisStore {
             let part = handle.parts.of(key);
             return match permits {
                 0 => 0,
-                // It counts for a short time only, since the answer might have got lost.
+                // The slot counts only briefly until it is confirmed, since the reply may be lost.
                 _ => handle.ledgers.hold(part, self.nothing(key), reply.receipt, now.mono),
             };
         }
@@ -30,7 +30,7 @@ impl RedisStore {
         if is_past {
             return self.receive_for_nobody(key, reply, permits, now);
         }
-        // What is settled is noted then.
+        // A reservation is recorded when it is settled.
         if permits + reply.block > 0 && !self.terms.spec.settles {
             self.share.note(key, permits + reply.block, now);
         }
@@ -42,7 +42,8 @@ impl RedisStore {
         reply.receipt
     }
 
-    /// Takes what was asked by a plan that the caller has no more: a block goes back, and nothing else is true.
+    /// Handles the reply to a request under a previous plan: only its block and its charge are
+    /// valid, and the block is returned.
     #[inline(never)]
     fn receive_for_nobody(&mut self, key: Key, reply: &RuleReply, permits: u64, now: Now) -> u64 {
         if permits > 0 && !self.terms.spec.settles {
@@ -53,14 +54,14 @@ impl RedisStore {
         reply.receipt
     }
 
-    /// Permits left to a caller, as far as is known here: those that Redis told of, and those that this
-    /// worker holds.
+    /// Remaining permits of a caller, as far as this worker knows: at Redis by its latest reply,
+    /// and in this worker's lease.
     pub fn left(&mut self, key: Key) -> Option<u64> {
         let lease = self.leases.find(key)?;
         Some(lease.above.saturating_add(lease.block().1))
     }
 
-    /// Takes what became of an operation.
+    /// Handles the end of an operation.
     pub fn complete(&mut self, key: Key, reply: Option<(RuleReply, Now)>, now: Now) {
         match reply {
             Some((reply, sent)) => {
@@ -74,7 +75,8 @@ impl RedisStore {
         }
     }
 
-    /// Takes a block that came with an admission. The rest of the one before goes back.
+    /// Stores a block that was leased with an admission. The rest of the previous block is
+    /// returned.
     fn lend(&mut self, key: Key, reply: &RuleReply, sent: Now) {
         let block = leased(reply);
         if block.permits == 0 {

@@ -1,4 +1,4 @@
-//! What is asked of Redis.
+//! Requests to Redis.
 
 use super::RedisStore;
 use crate::handle::Operation;
@@ -10,8 +10,8 @@ use diana_store::lease::Block;
 use diana_store::leases::Returned;
 
 impl RedisStore {
-    /// What a request asks, with a block for those that come next if the caller is worth one;
-    /// `tentative` if it may be refused elsewhere.
+    /// The charge for a request, with a lease for the next ones if the caller is busy. `tentative`
+    /// if it may be refused elsewhere.
     pub fn question(
         &mut self,
         (key, cost): (Key, u64),
@@ -31,7 +31,7 @@ impl RedisStore {
         charge
     }
 
-    /// Asks for another block before a request has to wait for it.
+    /// Requests the next block before a request must wait for it.
     pub(super) fn renew_early(&mut self, key: Key, now: Now) {
         let unit_cost = self.terms.spec.unit_cost;
         let Some(lease) = self.leases.find(key) else { return };
@@ -50,34 +50,34 @@ impl RedisStore {
         }
     }
 
-    /// Gives back the permits of a request that were charged under `receipt`, in `term` if tentatively.
+    /// Returns the permits of a request that were charged under `receipt`, in `term` if tentative.
     pub fn give_back(&mut self, key: Key, (receipt, term): (u64, u64), permits: u64) {
         if self.is_held {
             self.free(key, receipt);
             return;
         }
-        // What nobody can tell from others' is not given back, nor what was not charged.
+        // Daily quotas cannot undo a charge, and a check made none.
         if self.terms.spec.daily.is_none() && !self.terms.spec.checks {
             let back = Back::Cost { receipt, term, permits };
             self.send_back(key, back);
         }
     }
 
-    /// A caller has another plan from now on: what is known of it by the one before is not true any more.
+    /// Switches a caller to another plan: its lease and refusal are no longer valid.
     #[inline(never)]
     pub(super) fn change_plan(&mut self, key: Key, plan: u32) {
         let before = self.leases.find(key).map_or(plan, |lease| lease.plan);
         let (block, left) = self.leases.take(key);
-        // What is left comes back as it was charged.
+        // The block is returned under the plan that charged it.
         self.judge_by(before);
         self.give_back_block(key, block, left);
         self.judge_by(plan);
         self.leases.begin_anew(key);
     }
 
-    /// Gives back a block of which so many permits are left.
+    /// Returns a block with `left` unspent permits.
     pub(super) fn give_back_block(&self, key: Key, block: Block, left: u64) {
-        // Also one that was used up, since it counts as out until Redis hears of it.
+        // Also a spent block, since it counts as outstanding until Redis gets the return.
         if block.permits == 0 {
             return;
         }
@@ -86,7 +86,7 @@ impl RedisStore {
         self.send_back(key, back);
     }
 
-    /// Gives back the blocks that are over, or all of them, at most some hundreds at a time.
+    /// Returns blocks that have ended, or all of them, some hundreds at a time.
     pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) {
         for Returned { key, plan, block, left } in self.leases.take_over(now, all) {
             self.judge_by(plan);
@@ -94,7 +94,7 @@ impl RedisStore {
         }
     }
 
-    /// Gives back a place in flight.
+    /// Frees an in-flight slot.
     pub(super) fn free(&self, key: Key, receipt: u64) {
         let mut handle = self.handle.borrow_mut();
         let part = handle.parts.of(key);

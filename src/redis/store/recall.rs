@@ -1,4 +1,4 @@
-//! Decisions without asking Redis: by a lease, or by a refusal that lasts.
+//! Decisions without a call to Redis: by a lease, or by a remembered refusal.
 
 use super::RedisStore;
 use diana_policy::decision::Decision;
@@ -9,7 +9,7 @@ pub use diana_store::lease::Known;
 pub use diana_store::reservation::By;
 
 impl RedisStore {
-    /// Decides without asking Redis, if that can be done.
+    /// Decides a request without a call to Redis, if possible.
     pub(super) fn recall(
         &mut self,
         (key, cost): (Key, u64),
@@ -26,7 +26,8 @@ impl RedisStore {
                 Some(Reservation::refused(key, cost, now, refusal))
             }
             Known::Refused(_) | Known::Nothing => {
-                // A block that is spent, or has too little left for this request, is not to be held back from it.
+                // Returns a block that is spent or too small for this request, so that the request
+                // can use its permits.
                 let (block, left) = self.leases.take(key);
                 self.give_back_block(key, block, left);
                 None

@@ -8,12 +8,13 @@ local function ban()
     s[3],r.begins=slice,0
     return true
   end
-  -- In place of a level, that a ban was lifted, at the instant that stands where its end was: no refusal counts for a
-  -- second, since they may be told late, or come of a ban of which somebody still knows.
+  -- In place of a level: the ban was reset, at the instant in place of its end. Refusals do not
+  -- count for a second after a reset, since they may arrive late, or come from a worker that still
+  -- enforces the ban.
   local LIFTED=1000
   local function level(s) return s[2]==LIFTED and 0 or s[2] end
   function B.left(r) return max(0,r.s[1]-now) end
-  -- What costs nothing only looks whether it is banned.
+  -- A cost of zero only checks whether the caller is banned.
   B.look=B.left
   function B.judge() return 0,0 end
   function B.charge(r,refusals)
@@ -29,7 +30,7 @@ local function ban()
     for i=4,11 do s[i]=0 end
     s[1],s[2],r.begins=now+length,length<r.b and times+1 or times,1
   end
-  -- Lifts it, or bans for so long.
+  -- Ends the ban, or bans for the given time.
   function B.lift(r)
     local s=r.s
     for i=1,11 do s[i]=0 end
@@ -39,7 +40,7 @@ local function ban()
   function B.receipt(r) return r.begins end
   function B.lease() return 0 end
   B.spend=B.lease
-  -- So many levels there are at most, and one for what logarithms round off.
+  -- The maximum number of levels, and one for rounding errors of the logarithms.
   function B.life(r)
     local levels=ceil(math.log(r.b/r.a)/math.log(2))+1
     return max(r.b+levels*r.c,8*r.unit)

@@ -1,8 +1,9 @@
--- State: debt in permits, and a rest in permits times ticks below one unit; when it was that much; permits outstanding.
+-- State: the debt in permits, and its rest in permits times ticks below one unit; the instant of
+-- the debt; outstanding permits.
 local function bucket()
   local TB={size=function() return 8 end,terms=function() return 4 end}
-  -- a*b/c: whole and rest. The rest is exact as long as (b+c)*2^10 is, which is so up to 31 days, and the whole as
-  -- long as it is below 2^53: a is taken in digits of ten bits, the upper ones first.
+  -- a*b/c: quotient and remainder. The remainder is exact if (b+c)*2^10 is, up to 31 days, and the
+  -- quotient if it is below 2^53: a is split into digits of ten bits, the upper ones first.
   local function share(a,b,c)
     local product=a*b
     if product<FAR then
@@ -15,7 +16,7 @@ local function bucket()
     local more=floor(rest/c)
     return whole*1024+more,rest-more*c
   end
-  -- What drains.
+  -- Permits that drain in this time.
   local function flow(r,ticks,rate)
     local rpu,unit=rate or r.rpu,r.unit
     if ticks<unit then return share(ticks,rpu,unit) end
@@ -48,18 +49,18 @@ local function bucket()
     if s[3]==at then return s[1],s[2] end
     return less(r,s[1],s[2],flow(r,at-s[3]))
   end
-  -- The end of the debt, in permits; a number that every charge moves and draining does not.
+  -- The end of the debt, in permits: a number that every charge moves, and that draining does not.
   local function turn(r)
     local s=r.s
     local permits,rest=flow(r,s[3]%(4194304*r.unit))
     return (permits+s[1]+floor((rest+s[2])/r.unit))%(4194304*r.rpu)
   end
-  -- Whether whoever came last may not have left yet.
+  -- Returns true if the latest request may not have left yet.
   local function waits(r)
     local permits,rest=drained(r,now)
     return permits>r.a or permits==r.a and rest>0
   end
-  -- What is out on lease counts as still lying in the bucket for as long as it is out.
+  -- Leased permits count as unspent while they are outstanding.
   local function settle(r,s)
     local out,first=s[5]+s[6],long(s[4])
     local term=first
@@ -85,16 +86,16 @@ local function bucket()
       since=now
       local others=(turn(r)-r.receipt)%(4194304*r.rpu)
       if others~=0 then
-        -- Where somebody may still be in line its place stays empty.
+        -- The position stays empty if later requests may still be held.
         if r.a<0 or r.rpu==0 or waits(r) then return end
-        -- What has drained since may have drained of it. It has not if all that came since still lies above it; a
-        -- turn is rounded.
+        -- Drained permits may have included these. They did not if all later charges are still
+        -- undrained; a turn is rounded.
         local kept,part=less(r,permits,0,flow(r,max(0,s[3]-r.term*TERM),r.fastest))
         permits,rest=most(kept,part,max(0,min(permits,s[1]-others-1)),0)
       end
     end
     if since<s[3] then
-      -- By whatever plan others were judged since.
+      -- Other charges may have been made under any plan.
       local gone,part=least(permits,0,flow(r,s[3]-since,r.fastest))
       permits,rest=less(r,permits,0,gone,part)
     end

@@ -10,10 +10,10 @@ if not wall then
   local time=call('TIME')
   wall=time[1]*1000000+time[2]
 end
--- The clock that never goes back; see clock.lua.
+-- The monotonic clock; see clock.lua.
 local now
 local corrupt=0
--- What lies under a key; other types than strings are not ours.
+-- Reads a key. Values of other types than strings are corrupt.
 local function get(...)
   local value=redis.pcall(...)
   if type(value)~='table' then return value end
@@ -33,7 +33,7 @@ local function zeros(size)
   for i=1,size do s[i]=0 end
   return s
 end
--- A state, and whether there was one: neither yes nor no if there was something else.
+-- Returns a state and whether it exists: true, false, or 0 if the value is corrupt.
 local function load(key,size)
   local value=get('GET',key)
   if not value then return zeros(size),false end

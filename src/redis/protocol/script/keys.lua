@@ -1,8 +1,8 @@
--- How many callers of a rule have a value of their own: newcomers beyond its bound share 1,024 buckets.
--- State: the length of a slice, the slice in force, until when a bucket may be there, and a ring that
--- counts the callers by the slice in which their values end. No value means something for longer than eight slices, a
--- second included.
--- It is read and written for newcomers, and for callers whose values end in another slice than before.
+-- Limits the number of callers of a rule with a separate value: new callers beyond it share 1,024
+-- buckets. State: the length of a slice, the current slice, the end of the latest bucket, and a
+-- ring that counts callers by the slice in which their values expire. No value lives longer than
+-- eight slices, including a second. It is read and written for new callers, and for callers whose
+-- expiry moves to another slice.
 local BUCKETS,RING=1024,9
 local counters={}
 local function counter(r)
@@ -12,7 +12,7 @@ local function counter(r)
   local s,newest=load(name..'n',3+RING),floor(now/r.slice)
   if s[1]==r.slice and s[2]>newest then corrupt,s=corrupt+1,zeros(3+RING) end
   if s[1]~=r.slice then
-    -- Under other numbers values end at other times, and are counted anew.
+    -- With other limits, values expire at other times, and are counted from zero.
     local shared=s[3]
     s=zeros(3+RING)
     s[1],s[2],s[3]=r.slice,newest,shared
@@ -23,9 +23,10 @@ local function counter(r)
   counters[name]=c
   return c
 end
--- The slice in which the caller's value ends, a second after it means nothing any more. It is there until the slice ends.
+-- The slice in which the caller's value expires, a second after it has lost its meaning. The value
+-- exists until the end of the slice.
 local function slot(r,ends) return floor(min(now+ends+SECOND,FAR)/r.slice) end
--- What a newcomer begins with: nothing, or where others may have shared it, what they did.
+-- The initial state of a new caller: empty, or the state of the bucket that it may have shared.
 local function newcomer(r,size)
   local c,live=counter(r),0
   local s=c.s
@@ -36,7 +37,7 @@ local function newcomer(r,size)
   if r.overflow==1 then r.key,r.want=bucket,0 end
   return (load(bucket,size))
 end
--- Counts a value that is written and ends in so many ticks, or is deleted.
+-- Counts a value that is written and expires after this time, or is deleted.
 local function count(r,ends)
   local new=ends and slot(r,ends)
   if new==r.was then return end

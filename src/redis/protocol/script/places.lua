@@ -1,10 +1,11 @@
--- Places in flight. State: the term, places that were taken in the term before it and in it and are not said to be held
--- yet; then the number of each holder and what it holds, which counts as long as it says that it lives. It says how much
--- that is in all, so that what gets lost here is known again with the next request that comes or ends.
+-- In-flight slots. State: the term; unconfirmed slots that were taken in the previous term and in
+-- this one; then the number of each holder and of its slots, which count while it sends heartbeats.
+-- Each message contains the number of all slots of the caller in that holder, so that lost data is
+-- restored by the next request that starts or ends.
 local LIVES,KEPT=1500,2678400000
 local alive={}
 local function places()
-  -- Longer than a worker takes to say so of what was taken, however far away it is.
+  -- Longer than a worker takes to confirm a slot, at any distance.
   local current=floor(now/SECOND)
   local P={size=function() return 0 end,spend=function() return 0 end}
   local function name(id) return KEYS[2]..(':h%.0f'):format(id) end

@@ -1,6 +1,6 @@
--- A piece of a filter that counts many accounts by the day: when the day ends, when it does so at the latest and
--- the permits that a count stands for; then counters of b bits each. Those of the account lie at the bits in c, each told in
--- two bytes. A piece that is of another day is replaced as a whole.
+-- A piece of the filter of a daily quota: the end of the day, its latest end, and permits per
+-- count; then counters of b bits each. c lists the bit offsets of the account's counters, two bytes
+-- each. A piece of another day is replaced as a whole.
 local function quota()
   local Q={size=function() return 3 end}
   local byte,HEAD,REST=string.byte,24,3968
@@ -18,7 +18,7 @@ local function quota()
     end
     return s
   end
-  -- A command about each of the account's counters.
+  -- A command with an operation for each of the account's counters.
   local function fields(r,add)
     local command,size={'BITFIELD',r.key},'u'..r.b
     for i=1,#r.c,2 do add(command,#command,size,byte(r.c,i)*256+byte(r.c,i+1),(i+1)/2) end

@@ -1,4 +1,5 @@
--- State: newest slice, then a ring of counters, one for each slice and one more, and permits outstanding.
+-- State: the newest slice, then a ring of counters, one for each slice and one more, and
+-- outstanding permits.
 local function sliding()
   local SW={size=function(r) return r.a+7 end,terms=function(r) return r.a+3 end}
   local function start(r,slice)
@@ -23,7 +24,7 @@ local function sliding()
     r.sum=sum
     return true
   end
-  -- Until so many permits too many have been forgotten, those of the oldest slices first.
+  -- Ticks until enough slices have expired, oldest first, to free this many permits.
   local function until_forgotten(r,over)
     local slice=r.s[1]-r.a-1
     if over<=0 then return 0 end

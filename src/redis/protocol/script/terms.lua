@@ -1,8 +1,8 @@
--- What is out of a caller's permits, by the term in which it went out: the newest term, what was leased in
--- the long term before it and in it, and what was charged tentatively in the term before it and in it. It lies
--- in a state from t on. What went out in a term can come back until the end of the next one. A lease is spent for
--- a much shorter time than a long term, so that what is left of it comes back while it still counts, also from
--- whom something delays; a tentative charge comes back at once or never.
+-- Outstanding permits of a caller by terms: the newest term, leases of the previous long term and
+-- of the current one, and tentative charges of the previous term and of the current one, at offset
+-- t of a state. Permits can be returned until the end of the next term. A lease is spent for a much
+-- shorter time than a long term, so that its rest is returned while it still counts, also by a
+-- delayed worker. A tentative charge is returned at once or never.
 local current=floor(now/TERM)
 local function long(term) return floor(term*TERM/LONG) end
 local function nothing_is_out(s,t)
@@ -17,11 +17,12 @@ local function age(s,t)
   s[t]=max(s[t],current)
 end
 local function all_out(s,t) return s[t+1]+s[t+2]+s[t+3]+s[t+4] end
--- When the last of two terms' charges is over.
+-- The end of the last of two terms with charges.
 local function over(s,i,term,length)
   return s[i+1]>0 and (term+2)*length or s[i]>0 and (term+1)*length or 0
 end
--- Counts a block, or a tentative charge, as out no longer, if it still counts. Whether it did.
+-- Removes a block or a tentative charge from the outstanding permits. Returns true if it still
+-- counted.
 local function comes_in(r,s,t)
   local i,terms,permits=t+2,long(s[t])-long(r.term),r.block
   if permits==0 then i,terms,permits=t+4,s[t]-r.term,r.back end
@@ -29,8 +30,8 @@ local function comes_in(r,s,t)
   s[i-terms]=s[i-terms]-permits
   return true
 end
--- How long a refusal lasts, and whether permits are outstanding that may come back earlier; or that it ends when a
--- reservation turns out not to count, at any time.
+-- The retry delay of a refusal, and whether it may end earlier because of outstanding permits. If
+-- it may end at any time, because a reservation may not count, the retry delay is SOON_AGAIN.
 local function refusal(r)
   if r.retry<=0 then return r.retry,0 end
   if r.t and all_out(r.s,r.t)>0 then return r.retry,1 end

@@ -1,6 +1,6 @@
 local proposed=ARGV[3]
 local is_first=#proposed==32
--- Each gateway proposes the seed that it uses; asks under another are not decided.
+-- Each gateway proposes its seed. Asks under another seed are not decided.
 if is_first then
   local seed=get('GET',KEYS[1])
   if seed~=proposed then
@@ -9,7 +9,7 @@ if is_first then
   end
 end
 call('SET',KEYS[2],pack(clock))
--- It is enough if a gateway says once a second that it lives, and into how many parts the keys fall for it.
+-- A gateway sends a heartbeat at most once a second, and the same for its number of shards.
 local function count_alive(all,own)
   local lived=redis.pcall('ZSCORE',all,own)
   if type(lived)~='string' or now-lived>=ALIVE then
@@ -20,11 +20,11 @@ local function count_alive(all,own)
   end
   return call('ZCOUNT',all,now-5*ALIVE+1,'+inf')
 end
--- Other parts than the first keep neither, and only say which they are.
+-- Other shards than the first do not count gateways, and return only their number.
 local answer={is_first and count_alive(KEYS[3],ARGV[2]) or -proposed,0,now}
 if ARGV[5] and ARGV[5]~='' then answer[4]=count_alive(KEYS[3]..':parts',ARGV[5]) end
 local said=#answer
--- The first asks may settle something. A batch of them that comes again was settled already.
+-- The first asks may be settlements. A repeated batch was already applied.
 local done=0
 if ARGV[6] then
   local ledger=KEYS[#KEYS]
@@ -36,8 +36,8 @@ if ARGV[6] then
 end
 local words,place,keys=unpack(ARGV[4]),0,3
 local made={}
--- A rule's state is that of its kind. A window of a rule with reservations has two of them: reserved and used permits,
--- which decide, then used permits alone.
+-- A rule's state has the format of its kind. A window of a rule with reservations has two states:
+-- one of reserved and used permits, for decisions, and one of used permits only.
 local function open(r,s,size)
   r.s,r.used=s,nil
   if #s>size then
@@ -55,12 +55,13 @@ local function ends_of(r)
   local kind,used=r.kind,r.used
   return used and max(kind.ends(r),kind.ends(used)) or kind.ends(r)
 end
--- What requests under way hold, where that is told apart from what was used.
+-- Reserved permits of requests in progress, if they are stored separately from usage.
 local function reserved(r)
   local kind=r.kind
   return r.used and max(0,kind.charged(r)-kind.charged(r.used)) or 0
 end
--- From now on only what is out or reserved is charged. What is reserved may still come back.
+-- Resets usage: only outstanding and reserved permits stay charged. Reservations may still be
+-- returned.
 local function lift(r)
   local kind=r.kind
   r.changed=true
@@ -80,10 +81,11 @@ local function rule(r,is_over)
   r.what,r.keys=w[p+11],w[p+12]
   r.tentative=r.what==1
   r.receipt,r.term,r.block,r.back=w[p+13],w[p+14],w[p+15],w[p+16]
-  -- A caller may come to be judged by another plan: the lowest rate, how long its value may count, the highest rate.
+  -- For callers that may switch to another plan: the lowest rate, the longest lifetime of a value,
+  -- the highest rate.
   r.lasting,r.longest,r.fastest=r.rpu,0,r.rpu
   if w[p+18]~=0 then r.lasting,r.longest,r.fastest=spread(w[p+18]) end
-  -- One more than the permits that have turned out to be used; none where that is not kept.
+  -- Settled permits plus one; zero if usage is not stored separately.
   local debt,counted=0,w[p+17]
   if is_over then
     r.what,r.block,r.back,counted=0,0,0,min(counted,1)
@@ -105,7 +107,7 @@ local function rule(r,is_over)
     open(r,s,size)
     if is_there==true then r.was=slot(r,ends_of(r)) end
   end
-  -- What was written later than now was not written by this clock.
+  -- A state later than now is corrupt, since it was not written by this clock.
   if not is_open(r) then
     corrupt=corrupt+1
     open(r,zeros(whole_size),size)
@@ -125,7 +127,7 @@ local function rule(r,is_over)
   end
 end
 local rules={}
--- When it leaves, if all agree.
+-- The delay of an ask, if all rules admit it.
 local function judge(count,delay)
   for i=1,count do
     local r=rules[i]
@@ -146,13 +148,14 @@ local function judge(count,delay)
   end
   return agreed
 end
--- A block: no more permits than are wanted and left, nor than can be spent while it lives.
+-- A block: at most the requested and remaining permits, and those that can be spent within its
+-- life.
 local function block_of(r,left,life)
   local want=life<AHEAD and ceil(r.want*life/AHEAD) or r.want
   local most=min(want,left,r.kind.room(r),65536)
   return max(0,most-most%r.unit_cost)
 end
--- What is leased, or may come back, is out from now on.
+-- Counts leased and tentatively charged permits as outstanding.
 local function out_goes(r,block,cost)
   local s,t=r.s,r.t
   r.changed=true
@@ -186,7 +189,7 @@ end
 local function save(r)
   if r.kind.save then return r.kind.save(r) end
   local s,t=r.s,r.t
-  -- Where nothing is out its term takes no room.
+  -- Without outstanding permits, the term needs no memory.
   if t and all_out(s,t)==0 then s[t]=0 end
   local ends=ends_of(r)
   if ends<=0 then
@@ -198,8 +201,8 @@ local function save(r)
     s={spread(s)}
     for i=1,#r.used.s do s[#s+1]=r.used.s[i] end
   end
-  -- Until the slice ends in which it is counted, so that a caller is never counted twice. That is a second more at least,
-  -- so that the value is still there after a small step back.
+  -- Expires at the end of the slice in which it is counted, so that a caller is never counted
+  -- twice. That is at least a second more, so that the value still exists after a small step back.
   call('SET',r.key,pack(s),'PX',ceil(((slot(r,ends)+1)*r.slice-now)/1000))
 end
 local asks=0
@@ -217,7 +220,7 @@ while place<#words do
   for i=1,count do
     local r=rules[i]
     local receipt,block,lease,starts,spend=0,0,0,0,0
-    -- What is only told is told whatever others say.
+    -- Requests for usage succeed whatever the other rules decide.
     if leaves and r.retry==0 or r.what>=LOOKS then receipt,block,lease,starts,spend=charge(r,leaves or 0) end
     answer[said+1],answer[said+2]=refusal(r)
     answer[said+3]=r.kind.left(r)

@@ -1,5 +1,5 @@
--- The end and the length of the window of now. The gateway tells when some windows begin; all before and after
--- them are as long as the unit.
+-- The end and the length of the current window. The gateway sends the bounds of some windows; all
+-- others are one unit long.
 local function planned(r)
   local from=r.a[1]
   if from<=wall then
@@ -10,11 +10,12 @@ local function planned(r)
   end
   return from+(floor((wall-from)/r.unit)+1)*r.unit,r.unit
 end
--- State: when it ends by the wall clock, used, first, when it ends at the latest, and what is out.
+-- State: the end on the wall clock, usage, the first charge, the latest end, and outstanding
+-- permits.
 local function window()
   local W={size=function() return 9 end,terms=function() return 5 end}
   function W.spend(r) return min(r.s[1]-wall,r.s[4]-now) end
-  -- A new window, with so much used.
+  -- Starts a window with this usage.
   local function begin(r,used)
     local ends,length=planned(r)
     r.s[1],r.s[2],r.s[3],r.s[4]=ends,used,now,now+length
@@ -37,9 +38,9 @@ local function window()
     if r.cost>r.rpu then return NEVER end
     return r.s[2]+r.cost>r.rpu and W.spend(r) or 0,0
   end
-  -- No older receipt is one of a window that begins now.
+  -- A window that begins now invalidates older receipts.
   W.lift=begin
-  -- What was used is that of the same window.
+  -- The separate usage belongs to the same window.
   function W.join(r,s,used)
     if s[2]==0 or used[1]~=s[1] or used[4]~=s[4] then used[2]=0 end
     used[1],used[3],used[4]=s[1],s[3],s[4]
@@ -56,7 +57,7 @@ local function window()
   function W.receipt(r) return r.s[3] end
   W.lease=W.receipt
   function W.life(r) return r.unit end
-  -- Not before a window that the wall clock comes back to could still be in force.
+  -- The value must outlive every window that the wall clock may return to.
   function W.ends(r) return (r.s[2]>0 and r.s[4] or 0)-now end
   return W
 end
