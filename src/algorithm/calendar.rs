@@ -1,11 +1,13 @@
-//! Where windows that are aligned to the wall clock begin and end.
+//! Bounds of windows that are aligned to the wall clock.
 //!
-//! Those of one unit are counted from Monday, 5 January 1970, 00:00 in the rule's time zone. Where that has summer
-//! time, windows of whole days begin at midnight by the clocks in force, and shorter ones go by standard time.
+//! Windows of a fixed unit are counted from Monday, 5 January 1970, 00:00 in the rule's time zone.
+//! In zones with summer time, windows of whole days begin at local midnight, and shorter ones
+//! follow standard time.
 //!
-//! A window is known by its end, so only the first request in a window asks the calendar: windows of one length are
-//! found by a division, months and days with a change of the clocks by `local.rs`. Redis has no calendar: each call
-//! contains the beginnings of the windows about the gateway's time.
+//! A window is identified by its end, so only the first request in a window uses the calendar.
+//! Windows of one length are found by a division, months and days with a clock change by
+//! `local.rs`. Redis has no calendar: each call contains the starts of the windows near the
+//! gateway's time.
 
 mod local;
 
@@ -14,18 +16,18 @@ use jiff_core::civil::Date;
 use diana_policy::time::{DAY, Micros, SECOND, Unit};
 use diana_policy::{Quota, Zone};
 
-/// The number of the first Monday, in days since the epoch.
+/// The first Monday, in days since the epoch.
 const MONDAY: i32 = 4;
 
 /// Days of the shortest month.
 const FEBRUARY: Micros = 28;
 
-/// A window as it is planned, by a wall clock that does not step.
+/// A window, as planned on a wall clock without steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The first instant after it, in ticks since the epoch.
     pub ends: Micros,
-    /// Ticks from its beginning to its end.
+    /// Its length in ticks.
     pub length: Micros,
 }
 
@@ -35,9 +37,9 @@ pub struct Windows(Kind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Of one length, with the end of the first of them that ends after the epoch began.
+    /// Windows of one length, with the end of the first window that ends after the epoch.
     Even { first: Micros, length: Micros },
-    /// So many local days.
+    /// This number of local days.
     Days { count: i32, zone: Zone },
     /// Local months.
     Months { zone: Zone },
@@ -64,7 +66,8 @@ impl Windows {
         Windows(kind)
     }
 
-    /// The window that `wall` lies in. A calendar ends with the year 9999: after that, windows begin when they are needed.
+    /// The window at `wall`. The calendar ends with the year 9999: after that, windows begin with
+    /// their first request.
     #[must_use]
     pub fn at(&self, wall: Micros) -> Span {
         self.planned(wall).unwrap_or_else(|| {
@@ -95,7 +98,7 @@ impl Windows {
         }
     }
 
-    /// Ticks of the longest window, by which those that are told to nobody are as long.
+    /// Ticks of the longest window.
     #[must_use]
     pub fn longest(&self) -> Micros {
         match self.0 {
@@ -115,8 +118,8 @@ impl Windows {
         }
     }
 
-    /// What somebody is told at `wall` who has another clock and no calendar: when some windows begin, one after the
-    /// other. To him all before and after them are as long as the longest.
+    /// The starts of consecutive windows near `wall`, for a peer with another clock and no
+    /// calendar. The peer takes all earlier and later windows as long as the longest.
     #[must_use]
     pub fn edges(&self, wall: Micros) -> Vec<i64> {
         let signed = |ticks: Micros| i64::try_from(ticks).unwrap_or(i64::MAX);

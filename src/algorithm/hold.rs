@@ -1,14 +1,14 @@
-//! Requests that come early and are held until their turn, instead of being refused.
+//! Early requests, which are held until their turn instead of being refused.
 
 use super::{Codec, Form, Setting};
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{MAX_PERMITS, Quota};
 
-/// The longest wait that can be configured. What waits as long as the listener's
-/// `stream_idle_timeout`, 30 s in the shipped configurations, is cut off.
+/// The maximum configurable wait. Envoy resets a request whose wait reaches the listener's
+/// `stream_idle_timeout`, 30 s in the shipped configurations.
 pub(super) const LONGEST: Micros = 20 * SECOND;
 
-/// `max_delay`, in ticks, of a rule in which it means something from `min` on.
+/// `max_delay` in ticks, with the smallest effective value `min`.
 pub(super) const fn max_delay(min: Micros) -> Setting {
     Setting {
         name: "max_delay",
@@ -32,12 +32,12 @@ pub(super) const MAX_QUEUE: Setting = Setting {
     by_plan: true,
 };
 
-/// `max_queue` as the script in Redis takes it.
+/// `max_queue` as the parameter of the Redis script.
 pub(super) fn places(quota: &Quota) -> i64 {
     Codec::signed(quota.max_queue.unwrap_or(quota.rpu))
 }
 
-/// How far ahead of a request its turn may lie, in permits times ticks: `max_queue` intervals of
+/// The maximum distance of a request's turn, in permits times ticks: `max_queue` intervals of
 /// `unit / rpu`, and `max_delay` ticks.
 pub(super) fn reach(quota: &Quota, max_delay: Micros) -> u128 {
     let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * u128::from(quota.period());

@@ -1,11 +1,11 @@
-//! How much memory a policy takes at most, by the layouts of all that is built from it.
+//! The maximum memory of a policy, computed from the layouts of its parts.
 
 use crate::bans;
 use diana_policy::{Limit, Memory, Policy};
 use diana_store::hot::spotter::Spotter;
 use diana_store::stores;
 
-/// A line for the log: what was configured and how much memory it can take.
+/// A line for the log: the number of rules and their maximum memory.
 #[must_use]
 pub fn summary(policy: &Policy) -> String {
     let rules: usize = policy.limits.iter().map(|limit| limit.rules.len()).sum();
@@ -23,7 +23,7 @@ pub fn summary(policy: &Policy) -> String {
     line
 }
 
-/// What the callers of these limits take at most.
+/// The maximum memory for the callers of these limits.
 #[must_use]
 pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     let mut sum = Memory::default();

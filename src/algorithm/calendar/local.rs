@@ -1,4 +1,4 @@
-//! Local time: when a day begins.
+//! Local time: the start of a day.
 
 use jiff_core::Timestamp;
 use jiff_core::civil::Date;
@@ -7,12 +7,12 @@ use jiff_core::tz::{Abbreviation, AmbiguousOffset, Offset};
 
 use diana_policy::Zone;
 
-/// The second since the epoch from which on local time has this day, or a later one: its first midnight, or the change of the
-/// clocks that skips it. Returns `None` beyond the year 9999.
+/// The start of a local day, in seconds since the epoch: its first midnight, or the clock change
+/// that skips it. Returns `None` beyond the year 9999.
 pub fn begins(zone: Zone, day: Date) -> Option<i64> {
     let zone = time_zone(zone)?;
     let midnight = zone.to_ambiguous_timestamp(day.at(0, 0, 0, 0));
-    // Of two midnights the first; of none an instant after the change.
+    // The first of two midnights, or an instant after the change if there is none.
     let first = midnight.compatible().ok()?;
     match midnight.offset() {
         AmbiguousOffset::Gap { .. } => {
@@ -23,7 +23,7 @@ pub fn begins(zone: Zone, day: Date) -> Option<i64> {
     }
 }
 
-/// The local day that is in force at a second since the epoch.
+/// The local day at a second since the epoch.
 pub fn day_at(zone: Zone, second: i64) -> Option<Date> {
     let ahead = zone.summer.map_or(zone.standard, |summer| summer.ahead.max(zone.standard));
     let ahead = Offset::from_seconds(ahead).ok()?;
@@ -32,7 +32,7 @@ pub fn day_at(zone: Zone, second: i64) -> Option<Date> {
 }
 
 fn time_zone(zone: Zone) -> Option<TimeZone> {
-    // Only messages for people need names.
+    // The abbreviations of a zone are only for display.
     let unnamed = Abbreviation::statik("");
     let dst = match zone.summer {
         Some(summer) => Some(Dst {

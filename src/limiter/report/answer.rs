@@ -1,5 +1,5 @@
-//! The body of the answer to a refused request: as configured, or a problem of RFC 9457 with the types of
-//! draft-ietf-httpapi-ratelimit-headers-11.
+//! The body of the response to a refused request: as configured, or problem details of RFC 9457
+//! with the types of draft-ietf-httpapi-ratelimit-headers-11.
 
 use std::borrow::Cow;
 
@@ -9,16 +9,16 @@ use super::{Outcome, Record, Refusal};
 use diana_policy::BodyPiece;
 use diana_policy::json;
 
-/// What a problem's body is.
+/// The media type of problem details.
 const PROBLEM: &str = "application/problem+json";
 
-/// Before the names of the types.
+/// The prefix of the problem types.
 const TYPES: &str = "https://iana.org/assignments/http-problem-types#";
 
-/// The body where no limit was exceeded, so that the configured one would be wrong.
+/// The body if no limit was exceeded, so that the configured one would be wrong.
 const UNAVAILABLE: &str = "rate limiter unavailable";
 
-/// Longest id of a request that is told.
+/// The maximum length of a reported request id, in bytes.
 const LONGEST_ID: usize = 128;
 
 #[derive(Serialize)]
@@ -33,14 +33,14 @@ struct Problem<'a> {
 }
 
 impl Refusal {
-    /// Whether the body names the request's id.
+    /// Returns true if the body contains the request's id.
     #[must_use]
     pub fn tells_id(&self) -> bool {
         self.response.body.contains(&BodyPiece::Id)
     }
 
-    /// The body for a request whose id is `id`. Whatever is put into it is a name, a number, or an id that cannot be mistaken
-    /// for anything else.
+    /// The body for a request with this id. It contains only names, numbers, and ids of safe
+    /// characters, so that clients cannot inject text.
     #[must_use]
     pub fn body(&self, id: &[u8]) -> Cow<'_, str> {
         let detail = self.detail(id);
@@ -62,7 +62,7 @@ impl Refusal {
         if self.is_unavailable() {
             return Cow::Borrowed(UNAVAILABLE);
         }
-        // Which most are.
+        // The common case.
         if let [BodyPiece::Text(text)] = self.response.body.as_slice() {
             return Cow::Borrowed(text);
         }

@@ -1,4 +1,4 @@
-//! What an operator is told who asks why: what each rule decided, or why it did not.
+//! Explains a decision to an operator: the result of each rule, or why it was skipped.
 
 use std::rc::Rc;
 
@@ -10,42 +10,42 @@ use super::{Outcome, Record};
 use diana_policy::json;
 use diana_policy::time::{Micros, SECOND};
 
-/// Bytes that an explanation has at most.
+/// The maximum size of an explanation in bytes.
 const MOST: usize = 8 << 10;
 
-/// Bytes of them that are kept for how many rules it leaves out.
+/// Bytes reserved for the number of omitted rules.
 const END: usize = 32;
 
-/// What is told of one rule.
+/// The explanation of one rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Explained {
-    /// What it decided.
+    /// Its decision.
     Decided(Record),
-    /// It was not consulted.
+    /// It was not evaluated.
     Skipped {
         /// The rule's name.
         rule: Rc<str>,
-        /// Why not.
+        /// The reason.
         why: Why,
     },
 }
 
-/// Why a rule was not consulted.
+/// The reason why a rule was not evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// Its entry does not cover the path.
     Path,
-    /// The conditions of its entry do not hold.
+    /// The conditions of its entry are not met.
     Match,
     /// The request is exempt.
     Exempt,
-    /// The request does not say who calls.
+    /// The request has no value for the actor.
     Absent,
     /// Its caller's plan is unlimited.
     Plan,
-    /// Redis was not asked, since another rule refuses.
+    /// Redis was not queried, since another rule refuses.
     NotAsked,
-    /// The caller is banned, by it or another rule.
+    /// The caller is banned, by this rule or another one.
     Banned,
 }
 
@@ -87,8 +87,8 @@ impl Serialize for Explained {
 }
 
 impl Explained {
-    /// The explanation by all rules, as JSON that a header can bear. Where there are too many for that, it says how
-    /// many more there are.
+    /// The explanation of all rules, as JSON of a size that fits in a header, with the number of
+    /// omitted rules if it is too long.
     #[must_use]
     pub fn all(rules: &[Explained]) -> String {
         let mut told = Vec::new();

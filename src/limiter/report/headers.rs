@@ -1,4 +1,4 @@
-//! What clients are told.
+//! Headers of responses that report limits.
 
 use super::{Record, Refusal, Report};
 use diana_policy::LimitFields;
@@ -9,7 +9,7 @@ use diana_policy::time::{Micros, SECOND};
 type Field = (&'static str, String);
 
 impl Report {
-    /// Headers for the upstream's response.
+    /// Headers to add to the upstream's response.
     #[must_use]
     pub fn headers(&self) -> Vec<Field> {
         match self.fields {
@@ -20,9 +20,10 @@ impl Report {
 }
 
 impl Refusal {
-    /// Headers that are added to the configured ones. A calling Envoy does not retry answers with
-    /// `x-envoy-ratelimited`, so the answer has it only if a limit is exceeded, as in Envoy's own filter: another gateway may
-    /// reach Redis. A request that can never be admitted gets no `retry-after`.
+    /// Headers to add to the configured ones. A calling Envoy does not retry responses with
+    /// `x-envoy-ratelimited`. As in Envoy's own filter, the response has it only if a limit is
+    /// exceeded, since another gateway may reach Redis. A request that can never be admitted gets
+    /// no `retry-after`.
     #[must_use]
     pub fn headers(&self) -> Vec<Field> {
         let mut headers = match self.response.fields {
@@ -41,19 +42,19 @@ impl Refusal {
         headers
     }
 
-    /// Seconds until clients are told to come back, if they ever are.
+    /// The `retry-after` in seconds, if a retry can succeed.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         self.retry.ticks().map(|ticks| seconds(ticks.saturating_add(self.jitter)))
     }
 }
 
-/// The rule that shows and has the least left, as far as that is known.
+/// The visible rule with the fewest remaining permits.
 fn scarcest(records: &[Record]) -> Option<&Record> {
     records.iter().filter(|record| record.shown).min_by_key(|record| record.scarcity())
 }
 
-/// `x-ratelimit-limit` and its like, for a single rule.
+/// The `x-ratelimit-*` headers, for a single rule.
 fn one(record: Option<&Record>) -> Vec<Field> {
     let Some(record) = record else { return Vec::new() };
     let mut headers = vec![("x-ratelimit-limit", record.policy.0.to_string())];
@@ -66,8 +67,9 @@ fn one(record: Option<&Record>) -> Vec<Field> {
     headers
 }
 
-/// `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a rule has such an item. Only
-/// this function and those that it calls name the draft's parameters, since its editors are about to rename them.
+/// `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a rule
+/// has such an item. Only this function and its callees contain the names of the draft's
+/// parameters, since its editors are about to rename them.
 fn limits(records: &[Record]) -> Vec<Field> {
     let empty = || String::with_capacity(64);
     let (mut policies, mut limits) = (empty(), empty());
@@ -83,7 +85,7 @@ fn limits(records: &[Record]) -> Vec<Field> {
     headers.into_iter().filter(|(_, items)| !items.is_empty()).collect()
 }
 
-/// Begins an item of a list with the name of a rule.
+/// Starts an item of a list with the name of a rule.
 fn add_item(list: &mut String, rule: &str) {
     list.push_str(if list.is_empty() { "\"" } else { ", \"" });
     list.push_str(rule);

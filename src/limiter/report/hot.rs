@@ -1,18 +1,18 @@
-//! The line in the log about hot callers.
+//! The log line about hot callers.
 
 use diana_policy::Hot;
 use diana_policy::time::spell;
 
-/// The hot callers of one rule, from time to time.
+/// The hot callers of one rule.
 #[derive(Debug)]
 pub struct HotCallers<'a> {
     /// The rule's name.
     pub rule: &'a str,
-    /// Whether each worker counts for itself, and not the gateway.
+    /// Whether each worker counts separately, instead of the gateway.
     pub is_local: bool,
-    /// Who is hot.
+    /// The configuration of hot keys.
     pub hot: &'a Hot,
-    /// How many they are, and the first of them.
+    /// The number of hot callers, and the hottest ones.
     pub list: String,
 }
 

@@ -1,8 +1,8 @@
-//! What is counted, and the names that metrics have.
+//! The metrics and their names.
 //!
-//! Counts are added up in the VM and handed on by the timer. Names are made of the configuration
-//! only, never of what clients send: `diana.<namespace>.rule.<rule>.<what>`, from which Envoy's tag
-//! regex makes `diana_rule_<what>{namespace="…",rule="…"}`.
+//! The VM accumulates counts, and the timer flushes them. Names contain only configured names,
+//! never data of clients: `diana.<namespace>.rule.<rule>.<what>`, which Envoy's tag regex converts
+//! to `diana_rule_<what>{namespace="…",rule="…"}`.
 
 use super::Outcome;
 use diana_policy::Scope;
@@ -15,17 +15,17 @@ use diana_store::slots::traffic::Traffic;
 /// Decisions of one rule since the last flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RuleCounts {
-    /// Admitted requests that it judged and admits.
+    /// Admitted requests that the rule evaluated and admits.
     pub allowed: u64,
     /// Requests that it was the first to refuse.
     pub refused: u64,
     /// Requests that it would have refused.
     pub shadow_refused: u64,
-    /// Requests that it refused because it bans their callers.
+    /// Requests that it refused because the caller is banned.
     pub banned: u64,
     /// Requests that it refused because Redis was unavailable.
     pub unavailable: u64,
-    /// Bans that began.
+    /// Bans that started.
     pub bans: u64,
     /// Requests that it held until their turn.
     pub held: u64,
@@ -37,25 +37,25 @@ pub struct RuleCounts {
     pub lent: u64,
     /// Requests of hot callers.
     pub hot: u64,
-    /// Requests of which the data did not say how much they may use.
+    /// Requests whose data had no limit.
     pub limit_missing: u64,
-    /// Requests judged by an overflow bucket, since the table was full of live callers.
+    /// Requests decided by an overflow bucket, since the table was full of live callers.
     pub overflow: u64,
     /// Requests whose charges were settled at their end.
     pub settled: u64,
-    /// Permits that came back then.
+    /// Permits returned by settlements.
     pub refunded: u64,
-    /// Permits that were charged then beyond what was reserved.
+    /// Permits charged by settlements beyond the reservation.
     pub debt: u64,
-    /// Requests of which nothing is settled, since too many were open.
+    /// Requests without settlement, since too many were open.
     pub unsettled: u64,
-    /// Those of which nobody knew what they used, by the reason.
+    /// Settled requests whose usage is unknown, by reason.
     pub untold: [u64; UNTOLD.len()],
-    /// How many requests more are in flight.
+    /// The change of the number of requests in flight.
     pub in_flight: i64,
 }
 
-/// Why nobody knows what a request used, and what that is called.
+/// The reasons for unknown usage, and their names.
 const UNTOLD: [(Untold, &str); 4] = [
     (Untold::ClientLeft, "client_left"),
     (Untold::Cut, "cut"),
@@ -64,14 +64,15 @@ const UNTOLD: [(Untold, &str); 4] = [
 ];
 
 impl RuleCounts {
-    /// Counts a request that goes on, which the rule holds for so many ticks.
+    /// Counts an admitted request, which the rule holds for this many ticks.
     #[inline]
     pub fn admit(&mut self, wait: Micros) {
         self.allowed += 1;
         self.held += u64::from(wait > 0);
     }
 
-    /// Counts a request that the rule is the first to refuse, or would refuse if it were not in `shadow`.
+    /// Counts a request that the rule is the first to refuse, or would refuse if it were not in
+    /// `shadow`.
     pub fn refuse(&mut self, outcome: Outcome, shadow: bool) {
         match outcome {
             _ if shadow => self.shadow_refused += 1,
@@ -81,7 +82,7 @@ impl RuleCounts {
         }
     }
 
-    /// Counts a charge that was settled: permits that were reserved, and those that were used, which may be a guess.
+    /// Counts a settlement: the reserved permits, and the used ones, which may be an estimate.
     pub fn settle(&mut self, reserved: u64, used: u64, untold: Option<Untold>) {
         self.settled += 1;
         self.refunded += reserved.saturating_sub(used);
@@ -91,7 +92,7 @@ impl RuleCounts {
         }
     }
 
-    /// Hands the counts on and starts again.
+    /// Adds the counts to the metrics and resets them.
     pub fn flush(&mut self, namespace: &str, rule: &str, metrics: &dyn Metrics) {
         let counts = std::mem::take(self);
         for (what, amount) in [
@@ -126,18 +127,18 @@ impl RuleCounts {
     }
 }
 
-/// Hands on how many callers more a rule's table holds: all workers add to one gauge.
+/// Adds the change of the number of callers in a rule's table. All workers share one gauge.
 pub fn flush_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
     move_gauge(namespace, rule, "keys", change, metrics);
 }
 
-/// Hands on how many of a rule's callers more are hot.
+/// Adds the change of the number of a rule's hot callers.
 pub fn flush_hot_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
     move_gauge(namespace, rule, "hot_keys", change, metrics);
 }
 
-/// Tells what a rule lets a caller use, in permits and in how many ticks, in the scope that it holds in, and how many callers
-/// its tables have room for. Every worker tells the same; all zeros once it is no longer in force.
+/// Sets the gauges of a rule's limit in its scope: permits, ticks of the window, and callers in its
+/// tables. Every worker sets the same values; all zeros once the rule is removed.
 pub fn tell_limit(
     namespace: &str,
     rule: &str,
@@ -161,7 +162,7 @@ fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &dy
     }
 }
 
-/// Hands on how many requests lacked metadata that another filter should have left.
+/// Adds the number of requests without the metadata that another filter should have set.
 pub fn flush_metadata(namespace: &str, missing: &mut u64, metrics: &dyn Metrics) {
     let amount = std::mem::take(missing);
     if amount > 0 {
@@ -169,7 +170,7 @@ pub fn flush_metadata(namespace: &str, missing: &mut u64, metrics: &dyn Metrics)
     }
 }
 
-/// Hands on what was done with shared data.
+/// Adds the accesses to shared data.
 pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &dyn Metrics) {
     for (what, count) in [
         ("writes", &traffic.writes),
@@ -184,12 +185,13 @@ pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &dyn Metrics) 
     }
 }
 
-/// Tells of one worker more or less that counts rules for the fleet in a `mode`: `fleet`, or `gateway`.
+/// Adds the change of the number of workers that count global rules in a `mode`: `fleet` or
+/// `gateway`.
 pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &dyn Metrics) {
     metrics.gauge(&format!("diana.{namespace}.mode.{mode}"), change);
 }
 
-/// Hands on what happened between the gateway and Redis.
+/// Adds the statistics of the connection to Redis.
 pub fn flush_fleet(namespace: &str, happened: &mut Stats, metrics: &dyn Metrics) {
     for (what, count) in [
         ("trips", &mut happened.trips),

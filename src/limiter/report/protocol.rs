@@ -1,4 +1,5 @@
-//! Replies to RPC clients, which read an error elsewhere than in an HTTP status and its body: gRPC, [gRPC-Web] and [Connect].
+//! Replies to RPC clients, which do not read errors from an HTTP status and its body: gRPC,
+//! [gRPC-Web] and [Connect].
 //!
 //! [gRPC-Web]: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-WEB.md
 //! [Connect]: https://connectrpc.com/docs/protocol
@@ -31,8 +32,9 @@ pub enum Protocol<'r> {
 }
 
 impl<'r> Protocol<'r> {
-    /// The protocol of a request with this `content-type`. `has_version` returns true if the request has a
-    /// `connect-protocol-version`, which distinguishes Connect from other uses of a media type.
+    /// The protocol of a request with this `content-type`. `has_version` returns true if the
+    /// request has a `connect-protocol-version`, which distinguishes Connect from other uses of a
+    /// media type.
     pub fn of(content_type: &'r [u8], has_version: impl FnOnce() -> bool) -> Protocol<'r> {
         let Some(media_type) = media_type(content_type) else { return Protocol::Http };
         let Some(kind) = after(media_type, "application/") else { return Protocol::Http };
@@ -72,7 +74,7 @@ fn after<'t>(text: &'t str, prefix: &str) -> Option<&'t str> {
 struct Code {
     grpc: u8,
     connect: &'static str,
-    /// The HTTP status that belongs to it in Connect.
+    /// The HTTP status for this code in Connect.
     status: u16,
 }
 
@@ -99,20 +101,20 @@ const TRAILERS: u8 = 0x80;
 /// The reply to a refused request, without the headers that are the same in every protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RefusalReply<'a> {
-    /// Of HTTP.
+    /// The HTTP status.
     pub status: u16,
     /// The body's media type.
     pub content_type: &'a str,
-    /// Of gRPC.
+    /// The gRPC status.
     pub grpc_status: u8,
-    /// Percent-encoded; `None` where no `grpc-status` goes into the headers.
+    /// Percent-encoded; `None` if the headers contain no `grpc-status`.
     pub grpc_message: Option<String>,
     /// Empty in gRPC.
     pub body: Cow<'a, [u8]>,
 }
 
 impl Refusal {
-    /// The reply in the request's protocol, where the request has this id.
+    /// The reply in the request's protocol, for a request with this id.
     #[must_use]
     pub fn reply<'a>(&'a self, protocol: Protocol<'a>, id: &[u8]) -> RefusalReply<'a> {
         let Code { grpc, connect, status } =
@@ -138,8 +140,8 @@ impl Refusal {
                 reply.content_type = "application/grpc";
                 reply.grpc_message = Some(percent_encoded(&self.detail(id)));
             }
-            // Not in headers: Envoy takes `content-type` off a reply without a body, which clients check, and scripts of
-            // other origins read only the headers that CORS exposes.
+            // Not in headers: Envoy removes `content-type` from a reply without a body, which
+            // clients check, and scripts of other origins read only the headers that CORS exposes.
             Protocol::GrpcWeb(media_type) => {
                 reply.content_type = media_type;
                 reply.body = Cow::Owned(self.trailers(grpc, id));
@@ -168,14 +170,14 @@ impl Refusal {
     }
 }
 
-/// A message of a stream: its flags, its length and itself.
+/// A message of a stream: its flags, its length and its content.
 fn envelope(flags: u8, message: &str) -> Vec<u8> {
     // A body has 8 KiB at most.
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX).to_be_bytes();
     [&[flags], length.as_slice(), message.as_bytes()].concat()
 }
 
-/// Text as `grpc-message` has it.
+/// Encodes a `grpc-message`.
 fn percent_encoded(text: &str) -> String {
     const ENCODED: &AsciiSet = &CONTROLS.add(b'%');
     utf8_percent_encode(text, ENCODED).to_string()

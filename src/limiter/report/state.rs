@@ -1,16 +1,16 @@
-//! Filter state `wasm.diana` for the access log, which is also the line in the log: what happened to the
-//! request, and by which rule.
+//! Filter state `wasm.diana` for the access log, also used as the log line: the decision on a
+//! request and the rule that made it.
 
 use super::{Outcome, Record};
 use diana_policy::key::Key;
 use diana_policy::number::{push_decimal, push_hex, push_seconds};
 use diana_policy::time::Micros;
 
-/// Bytes that most states take.
+/// Bytes of most states.
 const LENGTH: usize = 192;
 
 impl Record {
-    /// What happened to a request that is reported under this rule.
+    /// The decision on a request that is reported under this rule.
     #[must_use]
     pub fn state(&self) -> String {
         let outcome = match self.outcome {
@@ -65,7 +65,8 @@ fn add_time(state: &mut String, what: &str, ticks: Micros) {
     state.push('s');
 }
 
-/// A caller's key in 32 hexadecimal digits. All of them are needed: the second half chooses the slot in shared data.
+/// A caller's key in 32 hexadecimal digits. All of them are needed: the second half determines the
+/// slot in shared data.
 #[must_use]
 pub fn spell_key(caller: Key) -> String {
     let mut text = String::with_capacity(32);
@@ -78,7 +79,7 @@ fn add_key(text: &mut String, caller: Key) {
     push_hex(text, caller.second_hash);
 }
 
-/// The key that [`spell_key`] writes so.
+/// Parses a key written by [`spell_key`].
 #[must_use]
 pub fn read_key(text: &[u8]) -> Option<Key> {
     let is_hex = text.len() == 32 && text.iter().all(u8::is_ascii_hexdigit);
