@@ -1,48 +1,68 @@
-"""Local servers: Envoys, and their ports."""
+"""Servers on this machine: Envoys, files over HTTP, their ports, and their end."""
 
+import contextlib
 import functools
 import http.server
+import signal
 import socket
 import subprocess
+import sys
 import threading
+import time
 import urllib.request
 
 from console import ROOT, die
 
-# Otherwise Envoy's timers depend on the kernel's tick, and held requests leave some milliseconds
-# late.
-ENVIRONMENT = {"EVENT_PRECISE_TIMER": "1"}
+
+@contextlib.contextmanager
+def processes():
+    """Yields a list. The processes in it are killed at the end of the block, by Ctrl-C or by a signal."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(0))
+    started = []
+    try:
+        yield started
+    except KeyboardInterrupt:
+        pass
+    finally:
+        kill(started)
+
+
+def kill(started):
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def wait(is_ready, started):
+    """Waits until `is_ready` returns true. Ends the tool if one of the processes ends before."""
+    while not is_ready():
+        if ended := [process.args[0] for process in started if process.poll() is not None]:
+            die(f"{ended[0]} has ended, see above")
+        time.sleep(0.1)
 
 
 def envoy(binary, config, environment, name=""):
-    """Starts Envoy. `name` precedes each line of its log."""
-    return subprocess.Popen(
-        [
-            binary, "-c", config, "--disable-hot-restart",
-            "--file-flush-interval-msec", "100", "--log-format", f"{name}[%l] %v",
-            "-l", "warning", "--component-log-level", "main:error,wasm:info",
-        ],
-        cwd=ROOT,
-        env={**environment, **ENVIRONMENT},
-    )  # fmt: skip
+    """Starts Envoy; `name` begins each line of its log."""
+    command = [binary, "-c", config, "--disable-hot-restart", "--file-flush-interval-msec", "100", "--log-format", f"{name}[%l] %v"]
+    command += ["-l", "warning", "--component-log-level", "main:error,wasm:info"]
+    # Without it, Envoy's timers follow the kernel's tick, and held requests leave some milliseconds late.
+    return subprocess.Popen(command, cwd=ROOT, env={**environment, "EVENT_PRECISE_TIMER": "1"})
 
 
-class Silent(http.server.SimpleHTTPRequestHandler):
-    """A plain file server without a log, since it is polled continuously."""
+class Files(http.server.SimpleHTTPRequestHandler):
+    """A file server without a log, which has browsers show Markdown as text."""
+
+    extensions_map = {**http.server.SimpleHTTPRequestHandler.extensions_map, ".md": "text/plain; charset=utf-8"}
 
     def log_message(self, *_):
         pass
 
 
-def serve(port, handler):
-    """Runs a server on a port of loopback, as long as this program runs."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-
-
 def files(port, folder):
-    """Serves the files of a folder."""
-    serve(port, functools.partial(Silent, directory=folder))
+    """Serves the files of a folder at a port of loopback, as long as this program runs."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Files, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
 
 
 def free(port, config):
@@ -55,21 +75,21 @@ def free(port, config):
             die(f"port {port} of 127.0.0.1 is in use; {config} needs it")
 
 
-def ready(admin):
-    """Returns True if the Envoy with this admin port serves requests."""
+def get(admin, path):
+    """The reply of the Envoy with this admin port; empty if it does not answer with 200."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/ready", timeout=1) as answer:
-            return answer.status == 200
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin}{path}", timeout=1) as answer:
+            return answer.read().decode()
     except OSError:
-        return False
+        return ""
+
+
+def ready(admin):
+    """Returns true if the Envoy with this admin port serves."""
+    return bool(get(admin, "/ready"))
 
 
 def stat(admin, name):
-    """The sum of a metric over all labels, for the Envoy with this admin port. None if the metric does not exist."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{admin}/stats/prometheus", timeout=1) as answer:
-            lines = answer.read().decode().splitlines()
-    except OSError:
-        return None
-    found = [line.split()[-1] for line in lines if line.startswith(f"{name}{{")]
+    """The value of a metric with any labels; `None` if the Envoy with this admin port has none."""
+    found = [line.split()[-1] for line in get(admin, "/stats/prometheus").splitlines() if line.startswith(f"{name}{{")]
     return int(found[0]) if found else None

@@ -37,17 +37,17 @@ def ask(port, path, **parameters):
 @contextlib.contextmanager
 def running():
     """Starts the processes of `make watch` on free ports. Yields the ports."""
-    ports, processes = {name: free_port() for name in watch.PORTS}, {}
+    ports, processes = {name: free_port() for name in watch.PORTS}, []
     try:
         watch.start(processes, os.environ["DIANA_ENVOY"], ports)
         wait_for(lambda: watch.local.ready(ports["admin"]), "Envoy is ready")
-        load = watch.Load(ports["gateway"])
+        ended = watch.load(ports["gateway"])
         try:
             yield ports
         finally:
-            load.end()
+            ended.set()
     finally:
-        watch.stop(processes)
+        watch.local.kill(processes)
 
 
 class Rules(unittest.TestCase):
