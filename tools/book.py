@@ -1,4 +1,4 @@
-"""Builds the book with mdBook, with the playground and a copy of the linked examples."""
+"""Builds the book with mdBook, with the playground and copies of the examples that its pages link to."""
 
 import shutil
 
@@ -6,14 +6,13 @@ import needs
 import playground
 from console import ROOT, TARGET, relative, run, say
 
-VERSION = "0.5.2"
 BOOK = TARGET / "book"
-# Files outside the book that its pages may link to.
+# What pages link to outside of the book.
 BESIDE = ["ARCHITECTURE.md", "CHANGELOG.md", "charts", "envoy", "watch"]
 
 
 def mdbook():
-    return needs.cargo_tool("mdbook", "mdbook", VERSION, features=["search"])
+    return needs.cargo_tool("mdbook", "mdbook", "0.5.2", "--no-default-features", "--features", "search")
 
 
 def main():
@@ -23,7 +22,7 @@ def main():
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, BOOK / name)
     playground.build()
-    shutil.copytree(playground.MADE, BOOK / "playground")
+    shutil.copytree(playground.PAGE.parent, BOOK / "playground")
     say(f"open {relative(BOOK / 'docs/index.html')}")
 
 

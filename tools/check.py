@@ -1,81 +1,72 @@
-"""Runs the stages of `make test`, all stages, or those named on the command line. The last line reads `N passed, N
-failed`."""
+"""Runs the stages of `make test`, all stages, or those named on the command line; the last line is `N passed, N failed`."""
 
 import os
+import re
 import shlex
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import NamedTuple
+from concurrent.futures import ThreadPoolExecutor
 
 from console import ROOT, die, relative, say
-from results import count
 from stages import ALONE, FIRST, GATE, NEED_MODULE, STAGES
 
-# Number of concurrent stages: each command uses one processor, and some of them two.
+# How many stages run side by side: each command uses one processor or two.
 AT_ONCE = 2
 
 
-class Result(NamedTuple):
-    passed: int
-    failed: int
-    seconds: float = 0.0
+def count(text, succeeded, has_tests):
+    """The numbers of tests that passed and failed, by the output of cargo, wasm-bindgen, Python's unittest or Node.js. A command
+    without tests counts as one; a command that ends badly has a failure, as has one that runs no test but should."""
+    if not has_tests:
+        return (1, 0) if succeeded else (0, 1)
+    passed = sum(map(int, re.findall(r"^(?:test result: .*?|# pass )(\d+)(?: passed;|$)", text, re.M)))
+    failed = sum(map(int, re.findall(r"(?:^test result: .* passed; |^# fail |^# cancelled |failures=|errors=)(\d+)", text, re.M)))
+    if ran := re.findall(r"^Ran (\d+) tests? in", text, re.M):
+        passed += sum(map(int, ran)) - failed
+    return (passed, failed) if failed or (succeeded and passed) else (passed, 1)
 
 
-def run(step, tell):
-    """Runs one command and prints its output as it arrives. Returns the numbers of its passed and failed tests."""
+def run(step, write):
+    """Runs one command, and writes its output as it comes."""
     words = [str(word) for word in step.command]
-    tell("\n$ " + shlex.join(relative(word) for word in words) + "\n")
+    write("\n$ " + shlex.join(relative(word) for word in words) + "\n")
     environment = {**os.environ, **{name: str(value) for name, value in step.variables.items()}}
-    process = subprocess.Popen(
-        words, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
-    )
-    lines = []
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
+    process, lines = subprocess.Popen(words, cwd=ROOT, env=environment, **pipes), []
     for line in process.stdout:
-        tell(line)
+        write(line)
         lines.append(line)
-    text = "".join(lines)
-    return count(text, process.wait() == 0, step.has_tests)
+    return count("".join(lines), process.wait() == 0, step.has_tests)
 
 
-def check(stage, steps, tell):
-    """Runs the commands of a stage. A missing stage is one failure."""
-    began = time.monotonic()
-    tell(f"\n=== {stage}\n")
-    passed = failed = 0
-    for step in steps or []:
-        good, bad = run(step, tell)
-        passed, failed = passed + good, failed + bad
-    if steps is None:
-        tell("not run, see above\n")
-        failed = 1
-    return Result(passed, failed, time.monotonic() - began)
+def check(stage, steps, is_alone):
+    """Runs the commands of a stage, and prints their output: as it comes if nothing else runs, else in one piece. Returns the numbers
+    of tests that passed and failed, and the seconds."""
+    began, text = time.monotonic(), []
+    write = (lambda line: print(line, end="", flush=True)) if is_alone else text.append
+    write(f"\n=== {stage}\n")
+    # A stage without commands has failed.
+    results = [run(step, write) for step in steps] if steps else [(0, 1)]
+    say("".join(text))
+    passed, failed = map(sum, zip(*results))
+    return passed, failed, time.monotonic() - began
 
 
-def check_side_by_side(stages):
-    """Runs stages concurrently, and prints the output of each at its end."""
-    results = {}
-
-    def quietly(stage, steps):
-        said = []
-        return stage, check(stage, steps, said.append), "".join(said)
-
-    say(f"\nside by side: {', '.join(stages)}")
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for done in as_completed([pool.submit(quietly, *stage) for stage in stages.items()]):
-            stage, results[stage], said = done.result()
-            say(said)
-    return results
+def check_at_once(stages, at_once=AT_ONCE):
+    """Runs stages side by side, at most `at_once` of them."""
+    at_once = min(at_once, len(stages)) or 1
+    with ThreadPoolExecutor(at_once) as pool:
+        running = {stage: pool.submit(check, stage, steps, at_once == 1) for stage, steps in stages.items()}
+    return {stage: result.result() for stage, result in running.items()}
 
 
 def prepare(stage):
-    """The commands of a stage. None if a required program is not available."""
+    """The steps of a stage; `None` if a program that it needs is missing, which is printed."""
     try:
         return list(STAGES[stage]())
     except SystemExit:
         say(f"the stage {stage} cannot be run")
-        return None
 
 
 def chosen(names):
@@ -90,16 +81,14 @@ def chosen(names):
 
 
 def check_all(names):
-    """First the stages that others need, then concurrent ones, and at last measurements, one at a time."""
+    """Runs first what others need, then what may run side by side, and at the end, one by one, what measures."""
     prepared = {stage: prepare(stage) for stage in names}
-    results = check_side_by_side({stage: prepared.pop(stage) for stage in names if stage in FIRST})
-    if "module" in results and results["module"].failed:
-        # Avoids results of an outdated module.
+    results = check_at_once({stage: prepared.pop(stage) for stage in names if stage in FIRST})
+    if "module" in results and results["module"][1]:
+        # A module of yesterday would prove nothing.
         prepared.update({stage: None for stage in prepared if stage in NEED_MODULE})
-    beside = {stage: prepared.pop(stage) for stage in names if stage in prepared and stage not in ALONE}
-    results |= check_side_by_side(beside) if beside else {}
-    for stage, steps in prepared.items():
-        results[stage] = check(stage, steps, lambda text: print(text, end="", flush=True))
+    results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage not in ALONE})
+    results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage in ALONE}, at_once=1)
     return {stage: results[stage] for stage in names}
 
 

@@ -1,6 +1,7 @@
-"""Runs the fuzz targets under tests/fuzz for a while each, with libFuzzer and stable Rust."""
+"""Runs the fuzz targets under tests/fuzz for some time each, with libFuzzer on stable Rust."""
 
 import argparse
+import contextlib
 import os
 import signal
 import subprocess
@@ -14,21 +15,11 @@ from console import CARGO_TARGET, ROOT, die, output, relative, run, say
 FOLDER = ROOT / "tests/fuzz"
 BUILD = CARGO_TARGET / "fuzz"
 
-# The instrumentation for libFuzzer: branches and comparisons.
-COVERAGE = [
-    "-Cpasses=sancov-module",
-    "-Cllvm-args=-sanitizer-coverage-level=4",
-    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
-    "-Cllvm-args=-sanitizer-coverage-pc-table",
-    "-Cllvm-args=-sanitizer-coverage-trace-compares",
-]
-
-# Limits: the time of an input, and the memory of all together.
+# libFuzzer observes which branches a program takes, and what it compares.
+COVERAGE = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
+COVERAGE += " -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
+# The most time of an input, the most memory of all inputs together, the longest input.
 LIMITS = ["-timeout=10", "-rss_limit_mb=1024", "-max_len=4096"]
-
-
-def targets():
-    return sorted(file.stem for file in (FOLDER / "src/targets").glob("*.rs"))
 
 
 def build():
@@ -36,67 +27,56 @@ def build():
     needs.cargo()
     needs.program("c++")
     needs.program("redis-server")
-    host = [line[6:] for line in output(["rustc", "-vV"]).splitlines() if line.startswith("host: ")]
-    if not host:
-        die("`rustc -vV` does not name the host; install Rust 1.88 or later from https://rustup.rs")
-    # With --target, so that build scripts are not instrumented.
+    host = output(["rustc", "--print", "host-tuple"]) or die("rustc does not name the host; install Rust 1.88 or later from https://rustup.rs")
     command = ["cargo", "build", "--quiet", "--release", "--manifest-path", FOLDER / "Cargo.toml"]
-    command += ["--target", host[0], "--target-dir", BUILD]
-    run(command, env={**os.environ, "RUSTFLAGS": " ".join(COVERAGE)})
-    return BUILD / host[0] / "release/diana-fuzz"
+    # With --target, build scripts are not instrumented.
+    run([*command, "--target", host, "--target-dir", BUILD], env={**os.environ, "RUSTFLAGS": COVERAGE})
+    return BUILD / host / "release/diana-fuzz"
 
 
-def fuzz(program, target, seconds, corpus, replay=None, seed=0):
-    """Runs one target, which stores interesting inputs in `corpus`, or replays an input. Returns True if it passed.
-    With a seed other than 0 it tries the same inputs in the same order each time."""
-    known = [FOLDER / kind / target for kind in ("seeds", "regressions")]
-    corpus.mkdir(parents=True, exist_ok=True)
+def fuzz(program, target, inputs, *options):
+    """Runs one target. Returns true if it found nothing."""
     findings = BUILD / "findings" / target
     findings.mkdir(parents=True, exist_ok=True)
-    words = [program, *LIMITS, f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={findings}/"]
-    words += [replay] if replay else [corpus, *(folder for folder in known if folder.is_dir())]
+    words = [program, *LIMITS, f"-artifact_prefix={findings}/", *options, *inputs]
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+", errors="replace") as log:
         environment = {**os.environ, "DIANA_FUZZ": target, "TMPDIR": folder}
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": log}
-        process = subprocess.Popen(words, env=environment, start_new_session=True, **streams)
+        process = subprocess.Popen(words, env=environment, start_new_session=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log)
         try:
             held = process.wait() == 0
         finally:
-            # Together with the Redis that some targets start, even after a crash.
-            try:
+            # Some targets start a Redis, which would survive a crash.
+            with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         log.seek(0)
         lines = log.read().splitlines()
-    runs = [line for line in lines if line.startswith("Done ")]
-    say(f"test fuzz::{target} ... {'ok' if held else 'FAILED'} ({' '.join(runs)})")
+    say(f"test fuzz::{target} ... {'ok' if held else 'FAILED'} ({' '.join(line for line in lines if line.startswith('Done '))})")
     if not held:
         say("\n".join(lines[-60:]))
-        say(f"What it choked on lies in {relative(findings)}; tools/fuzz.py {target} --replay <file> tries it again.")
-        say(f"Once it holds, keep the file in {relative(FOLDER / 'regressions' / target)}.")
+        say(f"The input is in {relative(findings)}; tools/fuzz.py {target} --replay <file> runs it again.")
+        say(f"Once the target passes, add the file to {relative(FOLDER / 'regressions' / target)}.")
     return held
 
 
 def main():
+    known = sorted(file.stem for file in (FOLDER / "src/targets").glob("*.rs"))
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("targets", nargs="*", help="those to run; by default all")
+    parser.add_argument("targets", nargs="*", help="the targets to run; all by default")
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
-    parser.add_argument("--anew", action="store_true", help="begin with the seeds, not with what was found before")
-    parser.add_argument("--replay", type=Path, help="an input for the one target that is named")
+    parser.add_argument("--anew", action="store_true", help="begin with the seeds, not with earlier findings, and try the same inputs each time")
+    parser.add_argument("--replay", type=Path, help="run this input only")
     arguments = parser.parse_args()
-    known = targets()
     if unknown := set(arguments.targets) - set(known):
         die(f"no target is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")
-    program = build()
-    replay = arguments.replay and arguments.replay.resolve()
-    failed = 0
-    chosen = arguments.targets or known
+    program, failed, chosen = build(), 0, arguments.targets or known
     with tempfile.TemporaryDirectory() as fresh:
         for target in chosen:
             corpus = (Path(fresh) if arguments.anew else BUILD) / "corpus" / target
-            failed += not fuzz(program, target, arguments.seconds, corpus, replay, seed=int(arguments.anew))
-    # In the format of Rust's tests, which `make test` counts.
+            corpus.mkdir(parents=True, exist_ok=True)
+            folders = (FOLDER / kind / target for kind in ("seeds", "regressions"))
+            inputs = [arguments.replay.resolve()] if arguments.replay else [corpus, *(folder for folder in folders if folder.is_dir())]
+            failed += not fuzz(program, target, inputs, f"-max_total_time={arguments.seconds}", f"-seed={int(arguments.anew)}")
+    # In the words of Rust's tests, which `make test` counts.
     say(f"test result: {'FAILED' if failed else 'ok'}. {len(chosen) - failed} passed; {failed} failed")
     sys.exit(1 if failed else 0)
 

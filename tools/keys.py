@@ -1,4 +1,4 @@
-"""Writes docs/reference/keys.md, with every key of a document, from envoy/limits.schema.json."""
+"""Writes docs/reference/keys.md, the page of every key of a document, from envoy/limits.schema.json."""
 
 import json
 
@@ -16,7 +16,7 @@ DEFINITION = "#/definitions/"
 
 
 def kinds(schema):
-    """The possible values: links to mappings, listed values, or types."""
+    """The values of a key: links to mappings, listed values, or types."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(DEFINITION)
         return [f"[`{name}`](#{name})"]
@@ -40,9 +40,9 @@ def kinds(schema):
 
 
 def row(name, schema, required):
-    told = schema.get("description", "")
-    needed = "required" if name in required and "required" not in told else ""
-    cells = [f"`{name}`", ", ".join(kinds(schema)), "; ".join(filter(None, [told, needed]))]
+    about = schema.get("description", "")
+    needed = "required" if name in required and "required" not in about else ""
+    cells = [f"`{name}`", ", ".join(kinds(schema)), "; ".join(filter(None, [about, needed]))]
     # A bar would end the cell, and angle brackets would be HTML.
     return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
 
@@ -50,7 +50,7 @@ def row(name, schema, required):
 def page():
     definitions = json.loads(SCHEMA.read_text())["definitions"]
     parts = [HEAD]
-    # The document itself comes first.
+    # The outermost mappings come first.
     for name in sorted(definitions, key=lambda it: (it != "document", it != "entry", it != "rule", it)):
         properties = definitions[name].get("properties", {})
         if properties:
@@ -59,10 +59,6 @@ def page():
     return "\n".join(parts)
 
 
-def main():
+if __name__ == "__main__":
     PAGE.write_text(page())
     say(f"wrote {relative(PAGE)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,5 +1,4 @@
-"""Writes the parts of a release into target/dist: the module, the image, the chart, the bill of materials, the changes,
-and checksums. They only depend on the module."""
+"""Writes a release to target/dist: module, image, chart, bill of materials, release notes and checksums. The same module gives the same files."""
 
 import hashlib
 import re
@@ -28,20 +27,22 @@ def packed(folder, prefix):
 def main(tag=None):
     version = image.version()
     if tag not in (None, f"v{version}"):
-        die(f"the tag is {tag}, but Cargo.toml says {version}")
+        die(f"the tag is {tag}, but the version in Cargo.toml is {version}")
     notes = changes(version)
-    image.main([])
+    image.main()
+    files = {
+        f"diana-{version}.wasm": image.MODULE.read_bytes(),
+        f"diana-{version}.cdx.json": image.SBOM.read_bytes(),
+        f"diana-image-{version}.tar.gz": packed(image.IMAGE, "image"),
+        f"diana-chart-{version}.tgz": packed(ROOT / "charts/diana", "diana"),
+        "NOTES.md": notes.encode(),
+    }
+    files["SHA256SUMS"] = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())).encode()
     shutil.rmtree(RELEASE, ignore_errors=True)
     RELEASE.mkdir(parents=True)
-    shutil.copy(image.MODULE, RELEASE / f"diana-{version}.wasm")
-    shutil.copy(image.SBOM, RELEASE / f"diana-{version}.cdx.json")
-    (RELEASE / f"diana-image-{version}.tar.gz").write_bytes(packed(image.IMAGE, "image"))
-    (RELEASE / f"diana-chart-{version}.tgz").write_bytes(packed(ROOT / "charts/diana", "diana"))
-    (RELEASE / "NOTES.md").write_text(notes)
-    files = sorted(path for path in RELEASE.iterdir())
-    lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files]
-    (RELEASE / "SHA256SUMS").write_text("".join(lines))
-    say(f"{relative(RELEASE)}: {', '.join(path.name for path in files)}, SHA256SUMS")
+    for name, data in files.items():
+        (RELEASE / name).write_bytes(data)
+    say(f"{relative(RELEASE)}: {', '.join(files)}")
 
 
 if __name__ == "__main__":

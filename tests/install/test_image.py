@@ -1,9 +1,13 @@
 """`make image`: both forms are unchanged after a push to a registry and a pull."""
 
 import contextlib
+import gzip
+import hashlib
+import io
 import json
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 from pathlib import Path
@@ -34,6 +38,24 @@ def copy(source, destination):
     return subprocess.run(["skopeo", *flags[3:], "copy", *flags[:3], source, destination], capture_output=True, text=True)
 
 
+def unpacked(folder, tag):
+    """The module in a layout, as the fetchers extract it from the image or the artifact with this tag."""
+
+    def blob(entry):
+        data = (folder / "blobs" / entry["digest"].replace(":", "/")).read_bytes()
+        if entry["digest"] != "sha256:" + hashlib.sha256(data).hexdigest():
+            raise ValueError(f"{entry['digest']} has other bytes")
+        return data
+
+    index = json.loads((folder / "index.json").read_bytes())
+    [found] = [entry for entry in index["manifests"] if entry["annotations"]["org.opencontainers.image.ref.name"] == tag]
+    layers = json.loads(blob(found))["layers"]
+    if layers[-1]["mediaType"] == image.LAYER:
+        with tarfile.open(fileobj=io.BytesIO(gzip.decompress(blob(layers[-1])))) as tar:
+            return tar.extractfile(image.PLUGIN).read()
+    return blob(next(layer for layer in layers if layer["mediaType"] == image.WASM_LAYER))
+
+
 class Image(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -62,7 +84,7 @@ class Image(unittest.TestCase):
                     # By the printed digest, as in a manifest with `sha256`.
                     pulled = copy(f"{remote}@{digest}", f"oci:{back}:{tag}")
                     self.assertEqual(pulled.returncode, 0, pulled.stderr)
-                    self.assertEqual(image.unpacked(back, tag), MODULE)
+                    self.assertEqual(unpacked(back, tag), MODULE)
 
     def test_the_forms_are_those_that_the_fetchers_take(self):
         kinds = []
@@ -87,9 +109,9 @@ class Image(unittest.TestCase):
     def test_bytes_that_do_not_fit_their_digest_are_refused(self):
         blob = max((self.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
         blob.write_bytes(blob.read_bytes() + b"\0")
-        with self.assertRaises(SystemExit):
+        with self.assertRaises(ValueError):
             for tag in self.tags:
-                image.unpacked(self.layout, tag)
+                unpacked(self.layout, tag)
 
 
 class Module(unittest.TestCase):
@@ -103,11 +125,11 @@ class BillOfMaterials(unittest.TestCase):
     def test_names_what_the_module_is_linked_from(self):
         bill = json.loads(sbom.of(MODULE, "1.2.3"))
         components = {part["name"]: part for part in bill["components"]}
-        self.assertLessEqual({"diana", "diana-core", "proxy-wasm", "hashbrown"}, set(components))
+        self.assertLessEqual({"diana", "diana-limiter", "proxy-wasm", "hashbrown"}, set(components))
         # Only our own crates have no source.
         self.assertTrue(all("hashes" in part or name.startswith("diana") for name, part in components.items()))
         # Excludes dependencies of tests and build tools.
-        self.assertFalse({"wasmi", "insta"} & set(components))
+        self.assertFalse({"wasmi", "insta", "syn"} & set(components))
         self.assertEqual(sbom.of(MODULE, "1.2.3"), sbom.of(MODULE, "1.2.3"))
 
 

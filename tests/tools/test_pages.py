@@ -1,9 +1,14 @@
-import re
-import unittest
+"""The pages of the project: their links, the summary of the book, the page of keys."""
 
-import keys
-from book import BESIDE
-from console import ROOT
+import re
+import sys
+import unittest
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+import keys  # noqa: E402
+from book import BESIDE  # noqa: E402
+from console import ROOT  # noqa: E402
 
 DOCS = ROOT / "docs"
 # A README is limited to the first steps. The rest is in the book.
