@@ -1,9 +1,9 @@
-# Each target runs one tool from tools/, which can also be run directly.
+# Most targets run one tool from tools/, which can also be run directly.
 
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs playground image release cli run fleet watch test test-all soak lint bench cost lines simulate bans quota hot fuzz mutants size clean
+.PHONY: help build docs playground image release cli run fleet watch test test-all soak lint bench cost lines simulate fuzz mutants clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -17,7 +17,7 @@ cli: ## build target/release/diana, the command: `diana check FILE`, `diana --he
 run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version, CONFIG=envoy/hot.yaml another file)
 	@python3 tools/run.py $(or $(CONFIG),envoy/envoy.yaml) $(ENVOY)
 
-fleet: build ## start two gateways that count together, a Redis and a configuration centre, ready for curl (REDIS=cluster, shards, sentinel)
+fleet: build ## start two gateways that share limits through Redis, and a configuration server, ready for curl (REDIS=cluster, shards, sentinel)
 	@python3 tools/fleet.py $(or $(REDIS),one) $(ENVOY)
 
 watch: build ## start a gateway, callers, a Prometheus with our alerts, and a page that shows the dashboard
@@ -29,8 +29,10 @@ test: ## run the gate: deterministic checks, some minutes (STAGES="native envoy"
 test-all: ## run everything, as nightly runs and releases do, an hour
 	@python3 tools/check.py --all
 
-soak: build ## run the laws with fresh seeds, and the fuzz targets, for hours (MINUTES=60)
-	@python3 tools/soak.py $(MINUTES)
+soak: build ## run the laws with fresh seeds, and the fuzz targets, for hours (MINUTES=60); a failure prints its seed
+	@end=$$(($$(date +%s) + 60 * $(or $(MINUTES),60))); failed=0; while [ $$(date +%s) -lt $$end ]; do \
+		DIANA_SEED=fresh cargo test --no-fail-fast --test sim --test it --test redis --test abi || failed=1; \
+		DIANA_SEED=fresh python3 tools/fuzz.py --seconds 10 || failed=1; done; exit $$failed
 
 lint: ## run only the checks that need no test: format, clippy, docs
 	@python3 tools/check.py lint
@@ -38,8 +40,9 @@ lint: ## run only the checks that need no test: format, clippy, docs
 docs: ## build the book and the playground in it, target/book/docs/index.html
 	@python3 tools/book.py
 
-playground: ## build the page that tries rules, target/playground/index.html, and show it on loopback
-	@python3 tools/playground.py serve
+playground: ## build the page that tries rules, target/playground/index.html, and show it at http://127.0.0.1:8089
+	@python3 tools/playground.py
+	@python3 -m http.server --bind 127.0.0.1 --directory target/playground 8089
 
 image: build ## write target/image, the module as an image for Istio and Envoy Gateway, and its SBOM
 	@python3 tools/image.py
@@ -47,35 +50,25 @@ image: build ## write target/image, the module as an image for Istio and Envoy G
 release: build ## lay module, image, chart, bill of materials and checksums into target/dist (TAG=v0.2.0 must fit the version)
 	@python3 tools/release.py $(TAG)
 
-bench: build ## measure Diana in Envoy and its core alone
-	@python3 benches/run.py
+bench: build ## measure Diana in Envoy and its core alone (ARGUMENTS="--quick --workers 4")
+	@python3 benches/run.py $(ARGUMENTS)
+	@cargo bench --quiet --bench core
 
-lines: cli ## measure how many lines of an access log `diana replay` reads in a second (LINES=10000000 for more of them)
-	@python3 benches/replay.py $(if $(LINES),--lines $(LINES))
+lines: cli ## measure how long `diana replay` takes for a million lines of an access log (LINES=10000000, CONFIG=rules.yaml)
+	@python3 tools/access_log.py --lines $(or $(LINES),1000000) > target/access.log
+	@bash -c 'time target/release/diana replay $(or $(CONFIG),envoy/envoy.yaml) target/access.log --set header:x-account-id=14'
 
 cost: build ## count what a request costs in Envoy, in instructions; fails over a budget
 	@python3 benches/cost.py
 
-hot: ## look for hot keys in crowds of all kinds; fails if one is missed or marked in error
-	@cargo test -q --test it hot::law -- --nocapture
-
-simulate: ## simulate fleets of 1 to 100 gateways and a Redis, by the real core (TABLES="size busy" for some)
+simulate: ## simulate fleets of 1 to 100 gateways and a Redis, by the real core (TABLES="size busy shards faults" for some)
 	@cargo bench --quiet --bench fleet -- $(TABLES)
-
-bans: ## let a million new addresses come, and fail unless every earlier ban holds
-	@python3 tools/bans.py $(ENVOY)
-
-quota: ## count ten million accounts by the day; fails if one gets too much or too many are refused too early
-	@cargo bench -q --bench quota
 
 fuzz: ## run each fuzz target for a minute (SECONDS=600 for longer, TARGETS="path resp" for some)
 	@python3 tools/fuzz.py $(if $(SECONDS),--seconds $(SECONDS)) $(TARGETS)
 
-mutants: ## break the core in all ways and see that its tests find out (FILES="src/policy/ring.rs src/store/hot/*.rs", SHARD=1/8)
-	@python3 tools/mutants.py $(if $(SHARD),--shard $(SHARD)) $(FILES)
-
-size: ## print the module's size and fail over the budget
-	@python3 tools/size.py
+mutants: ## break the core in all ways and see that its tests find out, by cargo-mutants (FILES="src/policy/ring.rs src/store/hot/*.rs", SHARD=1/8)
+	@cargo mutants --output target --no-shuffle $(if $(SHARD),--shard $(SHARD)) $(addprefix --file ,$(FILES))
 
 clean: ## remove everything that was built or fetched
 	@rm -rf target

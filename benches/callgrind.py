@@ -1,4 +1,4 @@
-"""Counts the instructions of Envoy's worker with valgrind's callgrind."""
+"""An Envoy whose worker's instructions valgrind's callgrind counts."""
 
 import re
 import socket
@@ -9,14 +9,13 @@ from pathlib import Path
 
 from server import Envoy
 
-# Envoy may be started by a script. Instrumentation is off at the start, so that only the counted
-# part is slow.
+# The binary may be a script that starts Envoy. Nothing is counted, and slowed down, before the first request.
 CALLGRIND = ["valgrind", "--tool=callgrind", "--trace-children=yes", "--separate-threads=yes", "--instr-atstart=no", "--quiet"]
 SLOW_CLOCK = Path(__file__).with_name("slow_clock.c")
 
 
 class Counted:
-    """Counts the instructions of Envoy's only worker for requests."""
+    """Counts the instructions of the only worker of an Envoy."""
 
     def __init__(self, envoy, folder):
         self.envoy, self.folder = envoy, folder
@@ -29,7 +28,7 @@ class Counted:
         self.control("--instr=on")
 
     def instructions(self, listener, requests):
-        """The worker's instructions for these requests, sent in sequence on one connection."""
+        """The worker's instructions for these requests, one after another on one connection."""
         self.control("--zero")
         self.serve(listener, requests)
         self.control("--dump")
@@ -37,17 +36,17 @@ class Counted:
         totals = [int(total) for dump in dumps for total in re.findall(r"^totals: (\d+)", dump.read_text(), re.MULTILINE)]
         for dump in dumps:
             dump.unlink()
-        # There is one dump per thread, and the other threads are idle.
+        # There is one dump for each thread, and the other threads are idle.
         return max(totals)
 
     def control(self, what):
-        """Sends a command to callgrind, and waits until it is done."""
+        """Sends callgrind a command, and waits until it is done."""
         pid = str(self.envoy.process.pid)
         quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         subprocess.run(["callgrind_control", what, pid], check=True, **quiet)
 
     def serve(self, listener, requests):
-        """Sends requests, each after the complete response to the previous one."""
+        """Sends requests, each after the whole response to the one before."""
         with socket.create_connection(("127.0.0.1", self.ports[listener]), timeout=60) as connection:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             answers = connection.makefile("rb")
@@ -68,7 +67,7 @@ def counted(binary, configuration):
 
 
 def read(answers):
-    """Reads one response to its end."""
+    """Reads one response."""
     length = 0
     while line := answers.readline().strip().lower():
         name, _, value = line.partition(b":")

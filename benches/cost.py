@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
-"""The cost of a request in Envoy: a worker's instructions above those of a listener without a filter.
-
-Unlike times, they hardly depend on other processes.
-"""
+"""The cost of a request in Envoy, in instructions of a worker beyond those of a listener without a filter. Unlike times, they hardly
+depend on other work on the machine."""
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from statistics import median
@@ -16,37 +13,35 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 import envoy
 import needs
-import size
-from bootstrap import bootstrap
+from build import MODULE
 from callgrind import counted
-from filters import wasm
-from variant import ACTORS, Variant, entry, rule
+from configuration import bootstrap, diana, entry, rule
 
-# Each row is counted this number of times. The median excludes those with timer ticks.
+# The number of counts of each row, whose median is taken, since a timer fires during some; the requests of each count.
 TIMES, REQUESTS, WARM_UP = 5, 200, 400
 CALLERS = 10_000
 # A row may take 3 % more than before.
 MARGIN = 1.03
-# Number of V8 VMs that fit into the address space under valgrind.
+# As many VMs of V8 as find room in the addresses that valgrind leaves.
 AT_ONCE = 4
 
 
 class Row(NamedTuple):
-    """A kind of request, and its instructions in the last count, which must not increase."""
+    """A kind of request, and its instructions when it was last counted."""
 
-    what: str
+    name: str
     limits: list
-    reached: int
+    before: int
     callers: int = 1
     # Whether `make test-all` counts it.
     guards: bool = False
 
 
 def rows():
-    """The counted rows. Requests only reach the limits of the last one."""
+    """The rows of the table. Only the last limit is reached."""
     header, address, everybody = rule("account"), rule("address"), rule("all")
     shared = rule("account", scope="gateway")
-    # The refill is so slow that no caller expires in between.
+    # So slow a refill that no caller expires.
     rare = rule("account", unit="day", rpu=1000, scope="gateway")
     return [
         Row("`all`", [entry("/", everybody)], 15_600, guards=True),
@@ -63,63 +58,41 @@ def rows():
 
 
 def main():
-    args = arguments()
-    for program in ("cc", "valgrind", "callgrind_control"):
-        needs.program(program)
-    if not size.MODULE.is_file():
-        sys.exit(f"{size.MODULE} is missing: make build")
-    missed = measure([row for row in rows() if row.guards or not args.guard])
-    if missed:
-        sys.exit(f"too many instructions: {', '.join(missed)}")
-
-
-def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--guard", action="store_true", help="count the most important rows only")
-    return parser.parse_args()
-
-
-def measure(chosen):
-    """Counts and prints rows. Returns those that exceed their bound."""
-    costs = count({row.what: (diana(row.what, row.limits), row.callers) for row in chosen})
+    guard = parser.parse_args().guard
+    for program in ("cc", "valgrind"):
+        needs.program(program)
+    chosen = [row for row in rows() if row.guards or not guard]
+    costs = [cost for begin in range(0, len(chosen), AT_ONCE) for cost in count(chosen[begin : begin + AT_ONCE])]
     print("| one rule, unless it says more | instructions | before | |\n| --- | ---: | ---: | --- |")
-    missed = [row.what for row in chosen if costs[row.what] > row.reached * MARGIN]
-    for row in chosen:
-        print(f"| {row.what} | {costs[row.what]:,.0f} | {row.reached:,} | {'OVER' if row.what in missed else ''} |")
-    return missed
+    over = [row.name for row, cost in zip(chosen, costs) if cost > row.before * MARGIN]
+    for row, cost in zip(chosen, costs):
+        print(f"| {row.name} | {cost:,.0f} | {row.before:,} | {'OVER' if row.name in over else ''} |")
+    if over:
+        sys.exit(f"too many instructions: {', '.join(over)}")
 
 
-def diana(name, limits):
-    """The filter with these limits."""
-    return wasm(size.MODULE, name, json.dumps({"limits": limits, "actors": ACTORS}))
-
-
-def count(kinds):
-    """Instructions per request of each kind, above those of a listener without a filter. A kind is a filter and its
-    number of callers, which take turns."""
-    found, names = {}, list(kinds)
-    for begin in range(0, len(names), AT_ONCE):
-        group = names[begin : begin + AT_ONCE]
-        variants = [Variant("bare", "", None), *(Variant(name, "", kinds[name][0]) for name in group)]
-        callers = [1, *(kinds[name][1] for name in group)]
-        with counted(envoy.path(), bootstrap(variants)) as worker:
-            bare, *costs = [a_request(worker, listener, several) for listener, several in enumerate(callers)]
-        print(f"a listener without a filter takes {bare:,.0f} instructions a request", file=sys.stderr, flush=True)
-        found |= {name: cost - bare for name, cost in zip(group, costs)}
-    return found
+def count(group):
+    """The instructions per request of these rows, beyond those of a listener without a filter."""
+    filters = [None, *(diana(MODULE, f"row-{number}", row.limits) for number, row in enumerate(group))]
+    with counted(envoy.path(), bootstrap(filters)) as worker:
+        bare, *costs = [a_request(worker, listener, callers) for listener, callers in enumerate([1, *(row.callers for row in group)])]
+    print(f"a listener without a filter takes {bare:,.0f} instructions a request", file=sys.stderr, flush=True)
+    return [cost - bare for cost in costs]
 
 
 def a_request(worker, listener, callers):
-    """Instructions per request of callers that take turns."""
+    """The instructions per request, of callers in turn."""
     worker.warm_up(listener, requests(0, max(WARM_UP, callers), callers))
     begins = range(0, TIMES * REQUESTS + 1, REQUESTS)
-    # The first run includes callgrind's translation of code.
+    # The first time, code is translated for callgrind.
     _, *times = [worker.instructions(listener, requests(begin, REQUESTS, callers)) for begin in begins]
     return median(times) / REQUESTS
 
 
 def requests(first, count, callers):
-    """Requests of callers that take turns. Envoy adds five headers to these."""
+    """Requests of callers in turn. Envoy adds five headers to these."""
     for number in range(first, first + count):
         account = f"account-{number % callers:06}"
         yield (

@@ -12,24 +12,17 @@ START_SECONDS = 300
 
 
 class Envoy:
-    """Starts Envoy, optionally `under` another program, and stops it at the end of a `with`."""
+    """Starts Envoy, `under` another program if given, and stops it at the end of a `with`."""
 
     def __init__(self, binary, configuration, pin=None, workers=1, under=(), environment={}):
         self.count = workers
         self.folder = tempfile.TemporaryDirectory(prefix="diana-bench-")
-        folder = Path(self.folder.name)
-        config, self.admin, self.log = (folder / n for n in ("envoy.json", "admin", "log"))
+        config, self.admin, self.log = (Path(self.folder.name, name) for name in ("envoy.json", "admin", "log"))
         config.write_text(json.dumps(configuration))
-        self.process = subprocess.Popen(
-            [
-                *under, binary, "-c", config, "--concurrency", str(workers), "--disable-hot-restart",
-                "--log-level", "warn", "--log-path", self.log,
-                "--admin-address-path", self.admin,
-            ],
-            # As documented in the examples. Otherwise timers depend on the kernel's tick.
-            env={**os.environ, "EVENT_PRECISE_TIMER": "1", **environment},
-            preexec_fn=pin,
-        )
+        command = [*under, binary, "-c", config, "--concurrency", str(workers), "--disable-hot-restart", "--log-level", "warn"]
+        command += ["--log-path", self.log, "--admin-address-path", self.admin]
+        # Without EVENT_PRECISE_TIMER, timers follow the kernel's tick.
+        self.process = subprocess.Popen(command, env={**os.environ, "EVENT_PRECISE_TIMER": "1", **environment}, preexec_fn=pin)
 
     def __enter__(self):
         deadline = time.monotonic() + START_SECONDS
@@ -41,9 +34,9 @@ class Envoy:
             except OSError:
                 pass
             time.sleep(0.05)
-        said = self.log.read_text()
+        log = self.log.read_text()
         self.__exit__()
-        raise RuntimeError(f"Envoy does not start:\n{said}")
+        raise RuntimeError(f"Envoy does not start:\n{log}")
 
     def __exit__(self, *_):
         self.process.terminate()
@@ -57,49 +50,26 @@ class Envoy:
     def ports(self):
         """The port of each listener."""
         found = json.loads(self.get("/listeners?format=json"))["listener_statuses"]
-        found = [each for each in found if each["name"].isdigit()]
-        return {int(l["name"]): l["local_address"]["socket_address"]["port_value"] for l in found}
+        return {int(each["name"]): each["local_address"]["socket_address"]["port_value"] for each in found}
+
+    def stats(self, pattern):
+        """The metrics whose names match."""
+        lines = self.get(f"/stats?filter={pattern}").splitlines()
+        return {name: int(value) for name, value in (line.split(": ") for line in lines)}
 
     def served(self):
-        """Completed requests by listener."""
-        text = self.get(r"/stats?filter=^http\.\d%2B\.downstream_rq_completed$")
-        return {int(l.split(".")[1]): int(l.split(": ")[1]) for l in text.splitlines()}
+        """The requests answered so far, by listener."""
+        return {int(name.split(".")[1]): count for name, count in self.stats(r"^http\.\d%2B\.downstream_rq_completed$").items()}
 
     def find_workers(self):
         tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        workers = [t for t in tasks if (t / "comm").read_text().startswith("wrk:worker_")]
+        workers = [task for task in tasks if (task / "comm").read_text().startswith("wrk:worker_")]
         if len(workers) != self.count:
             raise OSError("not all workers run yet")
         return workers
 
-    def shared(self):
-        """Writes to shared data by namespace: all, and those that lost a race."""
-        found = {}
-        for line in self.get(r"/stats?filter=^wasmcustom\.diana\..*\.shared\.").splitlines():
-            name, count = line.split(": ")
-            _, _, namespace, _, what = name.split(".")
-            found.setdefault(namespace, {})[what] = int(count)
-        return found
-
     def spent(self):
-        """Seconds of CPU that the workers have used, once they have nothing left to do.
-
-        The kernel accounts for a thread when it goes to sleep, so only then the figure is exact.
-        """
-        while any(state(worker) != "S" for worker in self.workers):
+        """The seconds of CPU that the workers have used, once they are idle: the kernel accounts for a thread when it sleeps."""
+        while any((worker / "stat").read_text().rsplit(")", 1)[1].split()[0] != "S" for worker in self.workers):
             time.sleep(0.0005)
-        spent = (int((worker / "schedstat").read_text().split()[0]) for worker in self.workers)
-        return sum(spent) / 1e9
-
-
-def state(worker):
-    return (worker / "stat").read_text().rsplit(")", 1)[1].split()[0]
-
-
-def pins():
-    """Functions that pin Envoy to one core, and all other processes to the others."""
-    cores = sorted(os.sched_getaffinity(0))
-    return (
-        lambda: os.sched_setaffinity(0, cores[:1]),
-        lambda: os.sched_setaffinity(0, cores[1:] or cores),
-    )
+        return sum(int((worker / "schedstat").read_text().split()[0]) for worker in self.workers) / 1e9

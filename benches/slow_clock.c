@@ -1,5 +1,5 @@
-// Preloaded into a process that is a hundred times slower than by itself: its clocks are, too, so that it finds as much
-// time between two requests as ever, and its timers fire after as many of them.
+// Preloaded into a process that valgrind slows down a hundred times: slows its clocks down as well, so that as much time passes
+// between two requests as usual.
 
 #define _GNU_SOURCE
 #include <stdint.h>
@@ -16,7 +16,7 @@ int clock_gettime(clockid_t clock, struct timespec *now) {
     int status = syscall(SYS_clock_gettime, clock, now);
     if (status == 0 && (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC)) {
         int64_t real = now->tv_sec * SECOND + now->tv_nsec;
-        // Threads may both be the first, and then find the same but for nothing.
+        // Two threads may both be the first; they then store nearly the same.
         if (began[clock] == 0) began[clock] = real;
         int64_t slow = began[clock] + (real - began[clock]) / SLOWER;
         now->tv_sec = slow / SECOND;

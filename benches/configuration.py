@@ -1,0 +1,80 @@
+"""The Envoys that are measured: a listener for each filter, in front of a route that answers by itself."""
+
+import json
+
+TYPES = "type.googleapis.com/envoy.extensions"
+HTTP = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+REDIS = "diana_redis"
+# A limit that no load reaches, so that every request is admitted.
+NEVER = 1_000_000_000
+ACTORS = {"account": [{"header": "x-account-id"}], "address": [{"client_address": {"v4": 32, "v6": 64}}]}
+
+
+def bootstrap(filters, redis=None):
+    """An Envoy with a listener for each filter, `None` for no filter. The kernel chooses the ports. With the port of a Redis there is
+    a cluster that sends the body of a POST to it, as in envoy/fleet.yaml."""
+    resources = {"listeners": [listener(str(number), each) for number, each in enumerate(filters)]}
+    if redis:
+        tcp = {"@type": f"{TYPES}.upstreams.http.tcp.v3.TcpConnectionPoolProto"}
+        options = {"@type": f"{TYPES}.upstreams.http.v3.HttpProtocolOptions", "explicit_http_config": {"http_protocol_options": {}}}
+        options["common_http_protocol_options"] = {"max_requests_per_connection": 1}
+        resources["clusters"] = [{
+            "name": REDIS,
+            "upstream_config": {"name": "envoy.upstreams.http.tcp", "typed_config": tcp},
+            "typed_extension_protocol_options": {HTTP: options},
+            "load_assignment": {"cluster_name": REDIS, "endpoints": [{"lb_endpoints": [{"endpoint": {"address": address(redis)}}]}]},
+        }]  # fmt: skip
+    return {"admin": {"address": address(0)}, "static_resources": resources}
+
+
+def listener(name, filter_):
+    router = http_filter("router", "router.v3.Router")
+    answer = {"match": {"prefix": "/"}, "direct_response": {"status": 200, "body": {"inline_string": "ok\n"}}}
+    manager = {
+        "@type": f"{TYPES}.filters.network.http_connection_manager.v3.HttpConnectionManager",
+        "stat_prefix": name,
+        "route_config": {"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [answer]}]},
+        "http_filters": [filter_, router] if filter_ else [router],
+    }
+    chain = {"filters": [{"name": "envoy.filters.network.http_connection_manager", "typed_config": manager}]}
+    return {"name": name, "address": address(0), "filter_chains": [chain]}
+
+
+def address(port):
+    return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+
+def http_filter(name, kind, **settings):
+    return {"name": f"envoy.filters.http.{name}", "typed_config": {"@type": f"{TYPES}.filters.http.{kind}", **settings}}
+
+
+def wasm(module, name, configuration):
+    """A wasm filter in a VM of its own, so that filters share no memory."""
+    vm = {"vm_id": name, "runtime": "envoy.wasm.runtime.v8", "code": {"local": {"filename": str(module)}}}
+    value = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": configuration}
+    return http_filter("wasm", "wasm.v3.Wasm", config={"name": name, "root_id": name, "vm_config": vm, "configuration": value})
+
+
+def local_ratelimit():
+    """Envoy's own limiter, with a bucket that is never empty."""
+    always = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
+    bucket = {"max_tokens": NEVER, "tokens_per_fill": NEVER, "fill_interval": "1s"}
+    settings = {"stat_prefix": "local_ratelimit", "token_bucket": bucket, "filter_enabled": always, "filter_enforced": always}
+    return http_filter("local_ratelimit", "local_ratelimit.v3.LocalRateLimit", **settings)
+
+
+def diana(module, name, limits, redis=False):
+    """Diana with these limits, in a namespace of its own."""
+    configuration = {"limits": limits, "actors": ACTORS, "namespace": name}
+    if redis:
+        # Enough for a machine that also runs the load.
+        configuration["redis"] = {"cluster": REDIS, "timeout": "1s"}
+    return wasm(module, name, json.dumps(configuration))
+
+
+def entry(url, *rules):
+    return {"Url": url, "rules": list(rules)}
+
+
+def rule(actor, algo="TB", unit="second", rpu=NEVER, scope="local", **more):
+    return {"actor": actor, "unit": unit, "rpu": rpu, "algo": algo, "scope": scope, **more}

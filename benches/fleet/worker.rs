@@ -1,0 +1,148 @@
+//! A worker of a gateway: the real one, on a simulated host.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use diana_policy::key::{Key, KeyHasher, Seed};
+use diana_policy::port;
+use diana_policy::time::{Micros, Now};
+use diana_worker::{Instance, Root, Stream};
+use kit::fake::{FakeRequest, FakeSharedData};
+use kit::host::{FakeHost, Fate};
+
+use crate::network::Reply;
+use crate::world::Plan;
+
+/// The secret that callers are hashed with.
+const SEED: Seed = Seed { k0: 1, k1: !1 };
+
+/// A request that is decided.
+pub struct Done {
+    pub is_admitted: bool,
+    /// How long it waited for Redis.
+    pub waited: Option<Micros>,
+}
+
+pub struct Worker {
+    /// The time of its next timer.
+    pub wakes: Option<Micros>,
+    /// Its clocks at the beginning.
+    clocks: Now,
+    host: FakeHost,
+    worker: diana_worker::Worker,
+    root: Root,
+    instance: Rc<Instance>,
+    is_one_caller: bool,
+    streams: u32,
+    waiting: HashMap<u32, Stream>,
+}
+
+impl Worker {
+    pub fn new(plan: &Plan, clocks: Now, data: Rc<FakeSharedData>, random: u64) -> Worker {
+        let is_one_caller = plan.callers == 1;
+        let text = format!(
+            "keys: {}\n\
+             redis: {{cluster: redis, timeout: {}ms{}}}\n\
+             limits: [{{Url: /, rules: [{{actor: {}, unit: second, rpu: {}, algo: {}, scope: global}}]}}]\n",
+            // With fewer, callers would share overflow buckets.
+            plan.callers.max(50_000),
+            plan.timeout / 1000,
+            plan.shards.map_or(String::new(), |shards| format!(", proxied: true, parts: {shards}")),
+            if is_one_caller { "all" } else { "account" },
+            plan.rpu,
+            plan.algo
+        );
+        data.set(
+            "diana/1/fleet/seed",
+            &(u128::from(SEED.k1) << 64 | u128::from(SEED.k0)).to_le_bytes(),
+        );
+        let host = FakeHost::new(data, random.into());
+        host.set_clocks(clocks);
+        let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
+        assert!(root.configure(text.as_bytes(), b"fleet", &worker, &host));
+        let instance = root.instance().cloned().expect("it is configured");
+        let waiting = HashMap::new();
+        Worker {
+            wakes: None,
+            clocks,
+            host,
+            worker,
+            root,
+            instance,
+            is_one_caller,
+            streams: 0,
+            waiting,
+        }
+    }
+
+    /// Decides about a request, unless it has to wait.
+    pub fn request(&mut self, caller: u32, now: Micros) -> Vec<Done> {
+        self.host.set_clocks(self.clocks.later(now));
+        self.streams += 1;
+        let request = Rc::new(FakeRequest::get("/").header("x-account-id", &account(caller)));
+        let mut stream = Stream::new(self.instance.clone(), self.streams);
+        stream.request(&*request, &self.worker, &self.host);
+        let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);
+        if matches!(fate, Fate::Asks(_)) {
+            self.host.begin(self.streams, request);
+            self.waiting.insert(self.streams, stream);
+            return Vec::new();
+        }
+        vec![Done { is_admitted: fate != Fate::Refused, waited: None }]
+    }
+
+    pub fn tick(&mut self, now: Micros) -> Vec<Done> {
+        self.host.set_clocks(self.clocks.later(now));
+        self.host.fire();
+        self.root.tick(&self.worker, &self.host);
+        self.resumed()
+    }
+
+    pub fn reply(&mut self, reply: &Reply, now: Micros) -> Vec<Done> {
+        self.host.set_clocks(self.clocks.later(now));
+        let Reply { token, status, body } = reply;
+        let fetch = || Some(body.clone());
+        let answer = port::Answer { status: Some(*status), size: body.len(), body: &fetch };
+        self.root.answer(*token, &answer, &self.worker, &self.host);
+        self.resumed()
+    }
+
+    /// The requests that have waited.
+    fn resumed(&mut self) -> Vec<Done> {
+        let mut done = Vec::new();
+        for decided in self.host.decided() {
+            if matches!(decided.fate, Fate::Asks(_)) {
+                continue;
+            }
+            self.waiting.remove(&decided.stream);
+            self.host.end(decided.stream);
+            let since = decided.resumed.map(|resumed| resumed.since);
+            let waited =
+                since.map(|since| diana_worker::host::Clocks::monotonic(&self.host) - since);
+            done.push(Done { is_admitted: decided.fate != Fate::Refused, waited });
+        }
+        done
+    }
+
+    /// Calls made since this was last called.
+    pub fn calls(&self) -> Vec<(u32, port::Call)> {
+        self.host.calls()
+    }
+
+    /// The time of its timer.
+    pub fn fires(&self) -> Option<Micros> {
+        self.host.fires().map(|at| at - self.clocks.mono)
+    }
+
+    /// Returns true if the gateway counts this caller alone.
+    pub fn is_alone(&self, caller: u32) -> bool {
+        let mut hasher = KeyHasher::new(&SEED);
+        hasher.part(0, account(caller).as_bytes());
+        self.instance.is_alone(if self.is_one_caller { Key::ALL } else { hasher.finish() })
+    }
+}
+
+/// The value of a caller's header.
+fn account(caller: u32) -> String {
+    format!("account-{caller}")
+}

@@ -1,0 +1,236 @@
+//! A fleet on one clock, as a queue of events: gateways of several workers, Redis, the network between them, and callers.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use diana_algorithm::{Algorithm, REGISTRY};
+use diana_policy::Quota;
+use diana_policy::time::{Micros, Now, SECOND, Unit};
+use fastrand::Rng;
+use kit::fake::FakeSharedData;
+
+use crate::network::{Call, Network, Reply};
+use crate::worker::{Done, Worker};
+
+/// The time of Redis's clock at the beginning.
+pub const EPOCH: Micros = 1_700_000_000 * SECOND;
+/// Of each gateway.
+const WORKERS: usize = 4;
+
+/// A fleet, its rule, and its requests.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    pub gateways: usize,
+    pub algo: &'static str,
+    /// Permits per second: for all callers together or, with more than one caller, for each.
+    pub rpu: u64,
+    pub callers: u32,
+    /// The n-th caller sends 1 / n to the power of this as many requests as the first one.
+    pub zipf: f64,
+    /// Requests per second, at random times.
+    pub demand: u64,
+    /// Per cent of them that the first gateway gets; all gateways share the rest.
+    pub skew: u8,
+    pub seconds: u64,
+    /// The time in which gateways join one after another, which until then get no requests.
+    pub joins: Micros,
+    /// The mean time to Redis and back.
+    pub latency: Micros,
+    pub timeout: Micros,
+    /// Of a thousand calls, those that get lost.
+    pub lost: u64,
+    /// Primaries of one processor each behind Envoy's proxy; otherwise a single Redis with as many processors as it needs.
+    pub shards: Option<usize>,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            gateways: 10,
+            algo: "TB",
+            rpu: 10_000,
+            callers: 1,
+            zipf: 0.0,
+            demand: 20_000,
+            skew: 0,
+            seconds: 30,
+            joins: 0,
+            latency: 1000,
+            timeout: 20_000,
+            lost: 0,
+            shards: None,
+        }
+    }
+}
+
+impl Plan {
+    /// A rate, over the time in which the whole fleet gets as many requests.
+    pub fn a_second(&self, count: f64) -> u64 {
+        (count * SECOND as f64 / (self.seconds * SECOND - self.joins / 2) as f64) as u64
+    }
+
+    /// The rule, for one counter without leases.
+    fn algorithm(&self) -> Rc<dyn Algorithm> {
+        let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).unwrap();
+        (entry.build)(&Quota::new(Unit::Second, self.rpu)).unwrap()
+    }
+}
+
+/// What a simulation shows.
+#[derive(Default)]
+pub struct Seen {
+    pub requests: u64,
+    /// Requests that the fleet admitted, and those that one counter without leases would.
+    pub admitted: u64,
+    pub counted: u64,
+    /// The times that requests waited for Redis, sorted.
+    pub waits: Vec<Micros>,
+    /// Requests to gateways that counted alone.
+    pub alone: u64,
+    /// Calls to Redis, those that failed in whole or in part, and the asks in them.
+    pub calls: u64,
+    pub failed: u64,
+    pub asks: u64,
+    /// The time that processors of Redis were busy.
+    pub busy: f64,
+}
+
+enum Event {
+    /// A request of a random caller to a random worker.
+    Request,
+    Tick,
+    Arrival(Call),
+    Reply(Reply),
+}
+
+pub struct World<'a> {
+    plan: &'a Plan,
+    rng: Rng,
+    workers: Vec<Worker>,
+    network: Network<'a>,
+    /// By time, then in the order in which they were added.
+    events: BTreeMap<(Micros, u64), (usize, Event)>,
+    added: u64,
+    /// The cumulated shares of the callers.
+    shares: Vec<f64>,
+    counter: Rc<dyn Algorithm>,
+    states: HashMap<u32, Box<[u64]>>,
+    seen: Seen,
+}
+
+impl<'a> World<'a> {
+    pub fn new(plan: &'a Plan) -> World<'a> {
+        let mut rng = Rng::with_seed(1);
+        let mut workers = Vec::new();
+        for _ in 0..plan.gateways {
+            // Clocks of different machines differ; windows begin at the same times.
+            let wall = EPOCH + 3600 * SECOND * rng.u64(0..3);
+            let clocks = Now { mono: rng.u64(0..1 << 40), wall };
+            let (data, random) = (Rc::new(FakeSharedData::default()), rng.u64(1..));
+            let start = |_| Worker::new(plan, clocks, data.clone(), random);
+            workers.extend((0..WORKERS).map(start));
+        }
+        let mut sum = 0.0;
+        let weights = (1..=plan.callers).map(|n| f64::from(n).powf(-plan.zipf));
+        let shares = weights
+            .map(|weight| {
+                sum += weight;
+                sum
+            })
+            .collect();
+        let (network, counter) = (Network::new(plan), plan.algorithm());
+        let (events, states, seen) = (BTreeMap::new(), HashMap::new(), Seen::default());
+        World { plan, rng, workers, network, events, added: 0, shares, counter, states, seen }
+    }
+
+    pub fn run(mut self) -> Seen {
+        self.add(0, 0, Event::Request);
+        let end = self.plan.seconds * SECOND;
+        // Requests that wait at the end get their replies.
+        while let Some(((now, _), (worker, event))) = self.events.pop_first()
+            && now <= end + SECOND
+        {
+            match event {
+                Event::Request if now >= end => {}
+                Event::Request => {
+                    let gap =
+                        -(1.0 - self.rng.f64()).ln() * SECOND as f64 / self.plan.demand as f64;
+                    // Times are whole ticks; random rounding keeps the mean.
+                    self.add(now + (gap + self.rng.f64()) as Micros, 0, Event::Request);
+                    self.request(now);
+                }
+                Event::Tick if self.workers[worker].wakes == Some(now) => {
+                    self.workers[worker].wakes = None;
+                    let done = self.workers[worker].tick(now);
+                    self.after(worker, done, now);
+                }
+                Event::Tick => {}
+                Event::Arrival(call) => {
+                    let (at, reply) = self.network.arrive(call, now, &mut self.rng);
+                    self.add(at, worker, Event::Reply(reply));
+                }
+                Event::Reply(reply) => {
+                    let done = self.workers[worker].reply(&reply, now);
+                    self.after(worker, done, now);
+                }
+            }
+        }
+        let Network { calls, failed, busy, .. } = self.network;
+        self.seen.waits.sort_unstable();
+        Seen { calls, failed, busy, asks: self.network.proxy.asks(), ..self.seen }
+    }
+
+    fn request(&mut self, now: Micros) {
+        let at = self.rng.f64() * self.shares.last().copied().unwrap_or(1.0);
+        let caller = self.shares.partition_point(|sum| *sum <= at) as u32;
+        let first = self.rng.u8(0..100) < self.plan.skew;
+        let gateway = if first { 0 } else { self.rng.usize(0..self.plan.gateways) };
+        let worker = gateway * WORKERS + self.rng.usize(0..WORKERS);
+        if now * (self.plan.gateways as u64) < gateway as u64 * self.plan.joins {
+            return;
+        }
+        self.seen.requests += 1;
+        self.seen.counted += u64::from(self.count(caller, now));
+        self.seen.alone += u64::from(self.workers[worker].is_alone(caller));
+        let done = self.workers[worker].request(caller, now);
+        self.after(worker, done, now);
+    }
+
+    /// Counts a request without leases. Returns true if it is admitted.
+    fn count(&mut self, caller: u32, now: Micros) -> bool {
+        let new = || vec![0; self.counter.words()].into();
+        let state: &mut Box<[u64]> = self.states.entry(caller).or_insert_with(new);
+        let (mut next, at) = (state.clone(), Now { mono: EPOCH + now, wall: EPOCH + now });
+        let fits = self.counter.step(state, at, 1, &mut next).is_admitted();
+        if fits {
+            *state = next;
+        }
+        fits
+    }
+
+    /// Adds decisions of a worker to what was seen, sends its calls, and sets its timer.
+    fn after(&mut self, number: usize, done: Vec<Done>, now: Micros) {
+        for Done { is_admitted, waited } in done {
+            self.seen.admitted += u64::from(is_admitted);
+            self.seen.waits.extend(waited);
+        }
+        for (token, call) in self.workers[number].calls() {
+            match self.network.send(token, call, now, &mut self.rng) {
+                Ok(call) => self.add(call.arrives, number, Event::Arrival(call)),
+                Err((at, reply)) => self.add(at, number, Event::Reply(reply)),
+            }
+        }
+        let wakes = self.workers[number].fires();
+        if wakes != self.workers[number].wakes {
+            self.workers[number].wakes = wakes;
+            if let Some(at) = wakes {
+                self.add(at, number, Event::Tick);
+            }
+        }
+    }
+
+    fn add(&mut self, at: Micros, worker: usize, event: Event) {
+        self.added += 1;
+        self.events.insert((at, self.added), (worker, event));
+    }
+}
