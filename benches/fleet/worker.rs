@@ -79,7 +79,7 @@ impl Worker {
     pub fn request(&mut self, caller: u32, now: Micros) -> Vec<Done> {
         self.host.set_clocks(self.clocks.later(now));
         self.streams += 1;
-        let request = Rc::new(FakeRequest::get("/").header("x-account-id", &account(caller)));
+        let request = Rc::new(FakeRequest::get("/").header("x-account-id", account(caller)));
         let mut stream = Stream::new(self.instance.clone(), self.streams);
         stream.request(&*request, &self.worker, &self.host);
         let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);

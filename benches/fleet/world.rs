@@ -153,10 +153,10 @@ impl<'a> World<'a> {
             match event {
                 Event::Request if now >= end => {}
                 Event::Request => {
-                    let gap =
-                        -(1.0 - self.rng.f64()).ln() * SECOND as f64 / self.plan.demand as f64;
+                    let mean = SECOND as f64 / self.plan.demand as f64;
                     // Times are whole ticks; random rounding keeps the mean.
-                    self.add(now + (gap + self.rng.f64()) as Micros, 0, Event::Request);
+                    let gap = -mean * (1.0 - self.rng.f64()).ln() + self.rng.f64();
+                    self.add(now + gap as Micros, 0, Event::Request);
                     self.request(now);
                 }
                 Event::Tick if self.workers[worker].wakes == Some(now) => {
