@@ -35,7 +35,7 @@ def filters():
     command = ["cargo", "build", "--release", "--locked", "--target", "wasm32-wasip1", "--target-dir", folder]
     subprocess.run(command, cwd=ROOT / "benches/noop", check=True)
     noop = folder / "wasm32-wasip1/release/noop.wasm"
-    # A cost by the response beside one permit that is reserved.
+    # A cost that the response reports, after a reservation of one permit.
     used = {"response": {"header": "x-tokens-used"}, "reserve": 1, "max": 2}
     # So slow a refill that each account stays alive.
     rare = {"unit": "day", "rpu": 1000}
@@ -74,7 +74,7 @@ def main():
     pin, pin_load = (lambda part=part: os.sched_setaffinity(0, part) for part in parts)
     with local.processes() as processes:
         processes.append(redis.spawn(REDIS, 'save ""'))
-        # So that a `with` ends what it started, also if the bench is interrupted.
+        # Each `with` ends its processes, also if the bench is interrupted.
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         for number in range(count):
             with Envoy(envoy.path(), bootstrap([each for *_, each in compared], REDIS), pin, given.workers) as server:

@@ -85,7 +85,7 @@ def check_all(names):
     prepared = {stage: prepare(stage) for stage in names}
     results = check_at_once({stage: prepared.pop(stage) for stage in names if stage in FIRST})
     if "module" in results and results["module"][1]:
-        # A module of yesterday would prove nothing.
+        # An old module must not pass for the current one.
         prepared.update({stage: None for stage in prepared if stage in NEED_MODULE})
     results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage not in ALONE})
     results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage in ALONE}, at_once=1)

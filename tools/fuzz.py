@@ -15,7 +15,7 @@ from console import CARGO_TARGET, ROOT, die, output, relative, run, say
 FOLDER = ROOT / "tests/fuzz"
 BUILD = CARGO_TARGET / "fuzz"
 
-# libFuzzer observes which branches a program takes, and what it compares.
+# libFuzzer observes the branches and the comparisons of a program.
 COVERAGE = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters"
 COVERAGE += " -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares"
 # The most time of an input, the most memory of all inputs together, the longest input.

@@ -52,7 +52,7 @@ def page():
     places = [f"--alias:presets={WORK / 'presets.js'}", f"--outfile={WORK / 'page.js'}"]
     run(["node", WORK / "node_modules/esbuild/bin/esbuild", WORK / "main.js", *options, *places])
     style = (WORK / "node_modules/uplot/dist/uPlot.min.css").read_text() + (WORK / "style.css").read_text()
-    # Nothing in a script may end it.
+    # The text of a script must not contain its end tag.
     script = (WORK / "page.js").read_text().replace("</script", "<\\/script")
     text = (WORK / "index.html").read_text()
     text = text.replace("<!-- style -->", f"<style>{style}</style>").replace("<!-- script -->", f'<script type="module">{script}</script>')

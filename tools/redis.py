@@ -110,7 +110,7 @@ def sentinels_are_ready(password):
 
 NODES, SENTINELS = [17001, 17002, 17003], [27001, 27002, 27003]
 READY = "diana:{2:fleet}:ready"
-# With a single Redis, each gateway connects by itself.
+# With a single Redis, gateways have no proxy.
 ONE = Setup("envoy/fleet.yaml", [16379], [], start_one, lambda password: cli("-p", 16379, "PING", password=password) == "PONG")
 CLUSTER = Setup("envoy/redis/cluster.yaml", list(range(17001, 17007)), [READY], start_cluster, cluster_is_ready)
 SENTINEL = Setup("envoy/redis/sentinel.yaml", NODES + SENTINELS, [READY], start_sentinels, sentinels_are_ready)

@@ -15,7 +15,7 @@ PYTHON = sys.executable
 # Tests that bring load and print figures: tests/envoy/load/, tests/redis/speed.rs. They run one at a time, for undisturbed figures.
 LOAD, SPEED = "load::", "speed::"
 MEASURED = ["--show-output", "--test-threads=1"]
-# What the oldest Envoy could do differently from the newest: admission and refusal, ends of streams, updates, the way to Redis,
+# Features that may differ between the oldest Envoy and the newest: admission and refusal, ends of streams, updates, the way to Redis,
 # remote rules, metrics, the access log.
 ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "metrics::prometheus"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse"]
@@ -102,7 +102,7 @@ def on_envoy(version, *words):
     programs("openssl", "redis-server")
     binary = envoy.path(version)
     for example in EXAMPLES:
-        # Envoy connects to nothing here, so any password will do.
+        # Envoy does not connect here, so any password will do.
         yield step(binary, "--mode", "validate", "-c", f"envoy/{example}.yaml", "-l", "error", DIANA_REDIS_PASSWORD="any")
     yield tests(*TEST, "--test", "envoy", "--", "--skip", LOAD, *words, DIANA_ENVOY=binary)
 
@@ -160,7 +160,7 @@ def docs():
     yield tests(*command, DIANA_COMMAND=ROOT / "target/release/diana", **places)
 
 
-# The order in which the stages of `make test` begin: the longest first. Nothing in them depends on the speed of the machine.
+# The order in which the stages of `make test` begin: the longest first. Their results do not depend on the speed of the machine.
 GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": lint}
 GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", "--", "--skip", SPEED, needed=["redis-server"])}
 GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "command": suite("cli")}
@@ -171,5 +171,5 @@ STAGES = GATE | REST
 # All other stages wait for these.
 FIRST = {"compile", "module"}
 NEED_MODULE = {"envoy", "sim", "abi", "oldest", "cost", "istio", "install", "load"}
-# These measure, so nothing runs beside them.
+# These measure, so each runs alone.
 ALONE = {"install", "load"}
