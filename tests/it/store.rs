@@ -1,4 +1,4 @@
-//! The stores, held against what they promise.
+//! Tests of the stores.
 
 mod changes;
 mod clocks;

@@ -16,7 +16,7 @@ use kit::store::Take;
 use kit::store::gateway::{Gateway, START, open};
 use kit::store::rule::Rule;
 
-/// The same rule with other numbers.
+/// The same rule with another quota.
 fn changed(rule: &Rule, rng: &mut Rng) -> Rule {
     let scaled = |permits: u64, rng: &mut Rng| (permits * rng.u64(1..5) / 2).max(1);
     loop {
@@ -32,7 +32,7 @@ fn changed(rule: &Rule, rng: &mut Rng) -> Rule {
     }
 }
 
-/// A rule that allows whatever either of them does.
+/// A rule that allows at least as much as both rules.
 fn either(a: &Rule, b: &Rule) -> Rule {
     let burst = |rule: &Rule| rule.quota.burst.unwrap_or(rule.quota.rpu);
     let quota = Quota {
@@ -48,7 +48,7 @@ fn either(a: &Rule, b: &Rule) -> Rule {
 fn both_together_give_no_more_than_one_of_them() {
     rounds(300, |rule, rng| {
         let Quota { rpu, warm_up, .. } = rule.quota;
-        // Where there is a line, turns are further apart under one of them.
+        // With held requests, turns are further apart under one of the rules.
         if rule.queues() || warm_up.is_some() || rpu == 0 || rpu > 1_000_000 {
             return;
         }
@@ -103,7 +103,7 @@ fn more_keys_make_room_for_more_callers() {
     gateway.join(gateway.rule.clone(), 100);
     (0..100).for_each(|caller| _ = gateway.request(1, caller));
     assert_eq!(gateway.overflowed.get(), 8);
-    // The old configuration finds them all.
+    // The old configuration finds all of them.
     (0..100).for_each(|caller| _ = gateway.request(0, caller));
     assert_eq!(gateway.overflowed.get(), 8);
     (100..110).for_each(|caller| _ = gateway.request(0, caller));
@@ -117,14 +117,14 @@ fn a_worker_whose_clock_is_behind_gets_nothing_for_it() {
         let start = gateway.clock.get();
         let mut given = 0;
         for request in 0..400 {
-            // The other worker lives up to half a second ago.
+            // The other worker's clock is up to half a second late.
             let behind = if request % 2 == 0 { 0 } else { SECOND / 2 };
             let now = start.later(SECOND / 2 + request * 100 - behind);
             gateway.clock.set(now);
             let worker = (request % 2) as usize;
             given += u64::from(gateway.request(worker, 1).unwrap().is_admitted());
         }
-        // In all this time a bucket gets four permits more.
+        // In this time a bucket regains four permits.
         assert!((100..=104).contains(&given), "{short}: {given}");
     }
 }
@@ -140,7 +140,8 @@ fn a_rule_for_everybody_that_becomes_one_for_each_has_room_for_them() {
     assert_eq!(gateway.overflowed.get(), 0);
 }
 
-/// A host that goes back to an earlier configuration while that still drains does not say so.
+/// A host that returns to an earlier configuration, while that one still drains, does not report
+/// it.
 #[test]
 fn whoever_judges_again_goes_by_its_own_numbers() {
     let mut tables = Tables::default();
@@ -155,7 +156,7 @@ fn whoever_judges_again_goes_by_its_own_numbers() {
     let caller = |hash| Key { hash, second_hash: hash };
     let take = |store: &mut Box<dyn Store>, hash| store.take(caller(hash), 1, START).is_none();
     assert!((0..5).all(|_| take(&mut earlier, 1)) && (2..5).all(|hash| take(&mut earlier, hash)));
-    // It takes its place, and is left again.
+    // The later one replaces it, and is then closed.
     let mut later = open(many, 100_000);
     assert!(take(&mut later, 1));
     let newcomers = (5..200).filter(|hash| take(&mut earlier, *hash)).count();

@@ -1,4 +1,4 @@
-//! Wall clocks that are set back, where state is dropped or moves.
+//! Wall clocks that are set back while state is dropped or moved.
 
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
@@ -13,7 +13,7 @@ fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
     assert!((0..20).all(|caller| gateway.admits(caller)));
     gateway.set(SECOND, 0);
     assert!(gateway.admits(100), "who made room, since all the others have run out");
-    // Back into the window of which nothing is known any more: it is not opened again.
+    // Back into a window without state: it does not start again.
     gateway.set(SECOND, SECOND / 2);
     assert!(gateway.admits(1), "in the window after it");
     gateway.set(SECOND * 3 / 2, SECOND / 2);
@@ -29,7 +29,7 @@ fn whoever_leaves_a_bucket_takes_what_he_used_there_along() {
     gateway.set(50 * SECOND, 0);
     assert!(gateway.admits(100), "in a bucket");
     assert_eq!(gateway.overflowed.get(), 1);
-    // Set back, the clock makes its window last longer than it seemed; the others' are over.
+    // Setting the clock back extends its window; the windows of the others have ended.
     gateway.set(61 * SECOND, 60 * SECOND);
     assert!(!gateway.admits(100));
     assert_eq!(gateway.overflowed.get(), 1, "there is room for him");

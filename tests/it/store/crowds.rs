@@ -1,4 +1,4 @@
-//! More callers than there is room for.
+//! More callers than the tables have room for.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ fn nobody_gets_more_by_moving_between_a_bucket_and_a_place_of_his_own() {
         let gateway = Rc::new(Gateway::new(rule, keys, rng.usize(1..5)));
         let (few, many) = (rng.u64(1..6), rng.u64(30..200));
         let often = rng.u8(1..9);
-        // Some callers come again and again, and many come once.
+        // Some callers return often, and many come once.
         let caller = move |rng: &mut fastrand::Rng| {
             if rng.bool() { rng.u64(0..few) } else { rng.u64(0..many) }
         };
@@ -59,11 +59,11 @@ fn whoever_has_run_out_makes_room_first() {
     for caller in 0..32 {
         assert_eq!(request(caller), (true, false));
     }
-    // No room: the newcomer shares a bucket, and has no more there than it would have alone.
+    // No room: the new caller shares a bucket, with at most its own limit there.
     assert_eq!(request(100), (true, true));
     assert_eq!(request(100), (true, true));
     assert_eq!(request(100), (false, true));
-    // Whoever is known keeps its place.
+    // A known caller keeps its row.
     assert_eq!(request(31), (true, false));
     assert_eq!(request(31), (false, false));
     gateway.clock.set(gateway.clock.get().later(SECOND));
@@ -75,8 +75,7 @@ fn whoever_has_run_out_makes_room_first() {
 
 #[test]
 fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
-    // Among these are some whose permits are back after half a second, of whom a worker notices only
-    // some at a time.
+    // Some of these callers expire after half a second. A worker drops only a few at a time.
     for (scope, callers, later) in [(Scope::Local, 1000, SECOND / 2), (Scope::Gateway, 2000, 0)] {
         let rule = Rule::new("TB", Quota::new(Unit::Second, 10));
         let mut tables = Tables::default();
@@ -120,7 +119,7 @@ fn a_caller_who_dies_with_a_lease_makes_room_like_any_other() {
     let rule = Rule::new("TB", Quota { burst: Some(100), ..Quota::new(Unit::Second, 100) });
     let gateway = Gateway::new(rule, 16, 1);
     for caller in 0..32 {
-        // Twice at once: that is worth a lease.
+        // Twice at once: enough for a lease.
         assert!((0..5).all(|_| gateway.request(0, caller).unwrap().is_admitted()));
     }
     gateway.crash(0);
@@ -131,7 +130,7 @@ fn a_caller_who_dies_with_a_lease_makes_room_like_any_other() {
     assert_eq!(gateway.overflowed.get(), 0);
 }
 
-/// Once what was charged to buckets has run out, a newcomer's slot is all that is looked at.
+/// After all charges of buckets have expired, only a new caller's slot is read.
 #[test]
 fn a_bucket_is_asked_for_no_longer_than_something_in_it_can_count() {
     for (at, reads) in [(60 * SECOND - 1, 2), (60 * SECOND, 1)] {

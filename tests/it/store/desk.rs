@@ -1,4 +1,4 @@
-//! One rule of a worker that Redis counts, whose answers are made up.
+//! One rule of a worker that Redis counts, with invented replies.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -18,14 +18,14 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
 
-/// One rule of a worker, whose only caller is she.
+/// One rule of a worker, with a single caller.
 pub struct Desk {
     pub store: RedisStore,
     pub handle: Rc<RefCell<Handle>>,
     pub data: Rc<Asked>,
 }
 
-/// Redis admits, and lends so many permits beside.
+/// Redis admits, and leases a block.
 pub fn lends(block: u64) -> RuleReply {
     RuleReply {
         retry: None,
@@ -63,7 +63,7 @@ impl Desk {
         self.store.check(key(1), 1, START.later(after))
     }
 
-    /// So many requests, none of which could be decided here.
+    /// Requests that this worker cannot decide.
     pub fn ask(&mut self, requests: u64, after: u64) -> Charge {
         let charge = self.store.question((key(1), 1), START.later(after), false, false);
         assert!((0..requests).all(|_| self.check(after).asks()));
@@ -75,7 +75,7 @@ impl Desk {
         self.store.receive(key(1), reply, (1, 0), instants);
     }
 
-    /// What is asked for without anybody waiting.
+    /// Pending renewals that no request waits for.
     pub fn renewals(&mut self) -> usize {
         let renews =
             |it: &Operation| matches!(it, Operation::Renew(0, _, charge) if charge.want > 0);

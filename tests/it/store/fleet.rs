@@ -1,4 +1,5 @@
-//! What Redis counts, as far as a worker knows it, or counts it while Redis is away.
+//! Rules that Redis counts: their state in a worker, and the gateway's share while Redis is
+//! unavailable.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -40,20 +41,20 @@ fn open_in(
     RedisStore::new(spec.clone(), 0, Parts::ONE, handle.clone(), &mut stores).ok()
 }
 
-/// One whose Redis cannot be relied upon.
+/// A handle whose Redis is unavailable.
 pub fn away() -> Handle {
     let mut worker = Worker::of(&Rc::default());
     worker.fail(0);
     worker.handle
 }
 
-/// A gateway that is alone beside one that has no Redis, of which all is asked that is asked of the other.
+/// A gateway in degraded mode and one without Redis, which get the same requests.
 struct Twins<'r> {
     rule: &'r Rule,
     fleet: RedisStore,
     handle: Rc<RefCell<Handle>>,
     gateway: Box<dyn Store>,
-    /// The charges that were not taken back, and what they took.
+    /// The charges that were not cancelled, and their permits.
     held: Vec<(u64, u64, u64)>,
 }
 
@@ -103,7 +104,7 @@ impl Twins<'_> {
     }
 }
 
-/// What is said of a request.
+/// The result of a check.
 fn said(of: Option<&Reservation>) -> Option<(Decision, bool, bool, bool)> {
     of.map(|it| (it.decision(), it.is_outstanding(), it.is_overflow(), it.is_charged()))
 }
@@ -149,7 +150,7 @@ fn a_gateway_that_is_alone_counts_like_one_without_redis() {
     }
 }
 
-/// Where everything is admitted nobody counts, and where everything is denied it is for a second.
+/// With `allow` no store counts; with `deny` the retry delay is a second.
 #[test]
 fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
     let spec = Rule::new("W", Quota::new(Unit::Second, 1)).spec(100);
@@ -174,7 +175,7 @@ fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
     }
 }
 
-/// What a worker holds by the part that was the gateway's before is there for all of them at once.
+/// Leases under the previous share are returned all at once.
 #[test]
 fn what_is_lent_comes_back_when_the_part_changes() {
     const LIMIT: u64 = 1000;

@@ -1,4 +1,4 @@
-//! What a worker does with what Redis said of a caller, and with what comes back.
+//! A worker's handling of Redis's replies and of returned permits.
 
 use diana_policy::Quota;
 use diana_policy::bloom::Shape;
@@ -21,7 +21,7 @@ fn daily() -> CounterSpec {
     CounterSpec { daily, ..Rule::new("W", Quota::new(Unit::Day, 10)).spec(100) }
 }
 
-/// What is given back: of whom, and what.
+/// Returns by caller.
 fn back(desk: &mut Desk) -> Vec<(u64, Back)> {
     let all = desk.handle.borrow_mut().take(usize::MAX);
     let gives = |it: &Operation| match it {
@@ -35,7 +35,7 @@ fn block(block: u64, left: u64) -> Back {
     Back::Block { receipt: 5, term: 4, block, left }
 }
 
-/// The caller asked again while its answer was on its way.
+/// The caller sent another request while the reply was pending.
 #[test]
 fn an_answer_that_lends_nothing_takes_no_block_away() {
     for lent in [1, 2, 10] {
@@ -49,7 +49,7 @@ fn an_answer_that_lends_nothing_takes_no_block_away() {
     }
 }
 
-/// Where there is one line two callers may want it at once.
+/// Two callers may need the same line at once.
 #[test]
 fn a_block_for_which_there_is_no_line_any_more_goes_back() {
     let mut desk = Desk::of(Rule::new("SW", Quota::new(Unit::Second, 1000)).spec(1));
@@ -97,7 +97,7 @@ fn what_leaves_before_its_turn_is_given_back_to_redis() {
     assert_eq!(charges[0].back, Back::Cost { receipt: 9, term: 0, permits: 3 });
 }
 
-/// Whatever was let through without being counted.
+/// Permits that were granted without being counted.
 #[test]
 fn what_nobody_counted_adds_nothing_to_a_block_when_it_is_undone() {
     let mut desk = Desk::new("W", 1000);
@@ -114,7 +114,7 @@ fn what_nobody_counted_adds_nothing_to_a_block_when_it_is_undone() {
     assert_eq!(back(&mut desk), [(key(1).hash, block(10, 9))]);
 }
 
-/// Of an account that shares counters with one that was charged meanwhile.
+/// The account shares counters with one that was charged in the meantime.
 #[test]
 fn an_account_that_was_judged_anew_is_still_the_gateways_own() {
     let mut desk = Desk::of(daily());
@@ -136,7 +136,7 @@ fn what_redis_decides_has_no_renewal_of_its_own() {
     assert_eq!(asked.map(|it| it.decision()), Some(Decision::NOW), "nobody has decided yet");
 }
 
-/// Each account by itself, on the day on which that was.
+/// Each account separately, on the day of its charges.
 #[test]
 fn what_redis_let_through_of_a_quota_counts_on_its_day_once_redis_is_away() {
     let mut desk = Desk::of(daily());
@@ -160,7 +160,7 @@ fn what_was_lent_is_spent_once() {
     desk.ask(1, 0);
     desk.hear(&lends(10), 0, 0);
     assert_eq!(desk.store.left(key(1)), Some(510));
-    // A dropped check gives no permits back.
+    // A dropped check returns no permits.
     let mut untaken = desk.check(0);
     desk.store.undo(&mut untaken);
     assert_eq!(desk.store.left(key(1)), Some(510));
@@ -188,7 +188,7 @@ fn a_question_charges_nothing_and_says_who_asks() {
     }
 }
 
-/// Only admissions count towards the gateway's part of the limit.
+/// Only admissions count towards the gateway's share of the limit.
 #[test]
 fn a_refusal_is_noted_nowhere_but_here() {
     let mut desk = Desk::new("W", 1000);
@@ -211,7 +211,7 @@ fn an_account_of_a_daily_quota_takes_no_line() {
     assert_eq!(desk.store.left(key(1)), Some(0));
 }
 
-/// Leases of Redis, and of the gateway's part.
+/// Leases of Redis, and of the gateway's share.
 #[test]
 fn there_is_more_to_do_as_long_as_anything_is_lent() {
     let is_busy = |of_redis: bool, of_gateway: bool| {
@@ -231,7 +231,7 @@ fn there_is_more_to_do_as_long_as_anything_is_lent() {
     }
 }
 
-/// As long as there are as many gateways, the same part is gone by.
+/// The share is unchanged while the number of gateways is.
 #[test]
 fn a_gateway_that_is_alone_leases_from_its_part() {
     let mut desk = Desk::new("TB", 10_000);

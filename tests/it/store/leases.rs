@@ -1,4 +1,4 @@
-//! Permits that a worker holds: when they end, and what becomes of them.
+//! Permits leased by a worker: their end and their return.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use kit::store::rule::Rule;
 
 const MS: u64 = 1000;
 
-/// A block goes back after this time.
+/// A block is returned after this time.
 const IDLE: u64 = 50 * MS;
 
 fn gateway(short: &str, quota: Quota, workers: usize) -> Gateway {
@@ -34,8 +34,8 @@ fn what_was_charged_early_is_not_spent_late_in_a_sliding_window() {
     gateway.judge();
 }
 
-/// In the tick in which a window ends, by either clock, the next one has begun: what is held of the one
-/// before would be one limit and a block.
+/// In the tick in which a window ends, by either clock, the next one has begun. Permits of the
+/// previous one would exceed the limit by a block.
 #[test]
 fn a_block_is_not_spent_in_the_tick_in_which_its_window_ends() {
     let late = START.later(950 * MS);
@@ -56,7 +56,7 @@ fn a_block_is_not_spent_in_the_tick_in_which_its_window_ends() {
 fn a_spike_after_idleness_does_not_pass_twice() {
     let gateway = gateway("TB", second(1000), 2);
     gateway.take(0, 100);
-    // The bucket would be full again, and yet the worker may still come with its permits.
+    // The bucket would be full again, but the worker may still spend its permits.
     gateway.at(90 * MS);
     let spike = gateway.flood(1);
     assert!(gateway.flood(0) >= 50);
@@ -67,7 +67,7 @@ fn a_spike_after_idleness_does_not_pass_twice() {
 #[test]
 fn no_more_than_half_of_a_bucket_is_out() {
     let gateway = gateway("TB", Quota { burst: Some(1000), ..second(100_000) }, 21);
-    // The bucket is never empty, and each of twenty workers would like to hold a hundred.
+    // The bucket is never empty, and each of twenty workers requests a hundred permits.
     for request in 0..4000 {
         gateway.pass(50);
         assert!(gateway.request(request % 20, 1).unwrap().is_admitted());
@@ -108,7 +108,7 @@ fn idle_blocks_go_back() {
 #[test]
 fn a_block_goes_back_when_it_ends_even_if_the_caller_comes_on() {
     let minute = Quota::new(Unit::Minute, 1000);
-    // Wherever in a term it was taken: what comes back is still counted as out.
+    // At any point of a lease term, returned permits still count as outstanding.
     for (short, begins) in ["W", "SW"].into_iter().flat_map(|it| [0, 250, 499].map(|ms| (it, ms))) {
         let gateway = gateway(short, minute, 1);
         gateway.at(begins * MS);
@@ -124,7 +124,7 @@ fn a_block_goes_back_when_it_ends_even_if_the_caller_comes_on() {
 
 #[test]
 fn a_block_is_spent_for_fifty_milliseconds() {
-    // Wherever in a term it was taken.
+    // At any point of a lease term.
     for begins in [0, 499 * MS] {
         let gateway = gateway("W", Quota::new(Unit::Minute, 1000), 1);
         gateway.at(begins);
@@ -147,7 +147,7 @@ fn a_worker_that_dies_takes_only_what_it_held() {
         let held = 1000 - given - gateway.left(1);
         let others = gateway.flood(1);
         assert_eq!(given + held + others, 1000, "{short}");
-        // The other worker goes on all the time, with leases of its own.
+        // The other worker continues throughout, with its own leases.
         for _ in 0..100 {
             gateway.wait(10 * MS);
             gateway.request(1, 1);
@@ -167,7 +167,7 @@ fn what_the_dead_held_is_free_after_a_second_although_others_renew_theirs() {
         gateway.wait(20 * MS);
         assert!(gateway.request(1, 1).unwrap().is_admitted());
     }
-    // Refilled, but for what the other worker uses.
+    // Refilled, except for the usage of the other worker.
     let spike = gateway.flood(1);
     assert!(spike >= 950, "{spike}");
 }
@@ -190,7 +190,7 @@ fn a_slow_worker_does_not_forget_what_others_took_in_the_meantime() {
     gateway.judge();
 }
 
-/// Nobody could tell whose they were, or when their turn in the line had been.
+/// Their callers, or their turns, would be unknown.
 #[test]
 fn nothing_is_held_of_a_bucket_that_is_shared_or_of_a_line() {
     let lined = Quota { max_delay: Some(SECOND), burst: Some(1000), ..second(1000) };

@@ -1,4 +1,4 @@
-//! Decisions of a worker about one caller of Redis, against a record of all answers.
+//! Decisions of a worker about one caller of Redis, compared with a record of all replies.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,17 +22,17 @@ use kit::store::together;
 use super::desk::{lends, refuses};
 use super::office::MS;
 
-/// The longest life of a lease, and the time whose demand it covers.
+/// The longest life of a lease, and the time of demand that it covers.
 const LIFE: Micros = 50 * MS;
 const AHEAD: Micros = 20 * MS;
 
-/// How long a busy caller that was refused is refused while a question is under way.
+/// How long a busy caller is refused after a refusal, while a call to Redis is pending.
 const SHORT: Micros = 100 * MS;
 
-/// Requests are counted in spans of this length, which follow each other as long as a request comes in each.
+/// Demand is counted in consecutive spans of this length, each with at least one request.
 const SPAN: Micros = SECOND / 10;
 
-/// All spans in which requests came: when each began, and how many they were.
+/// All spans with requests: the start of each, and the number of requests.
 #[derive(Default)]
 struct Demand(Vec<(Micros, u64)>);
 
@@ -45,7 +45,7 @@ impl Demand {
         }
     }
 
-    /// Requests in the last two spans, and how long these have lasted.
+    /// Requests in the last two spans, and the length of these.
     fn lately(&self, at: Micros) -> (u64, Micros) {
         let Some(&(begins, during)) = self.0.last() else { return (0, at) };
         match self.0.iter().rev().nth(1).filter(|(earlier, _)| earlier + SPAN == begins) {
@@ -58,7 +58,7 @@ impl Demand {
         self.lately(at).0 >= 20
     }
 
-    /// Permits that are worth a lease.
+    /// Permits to lease.
     fn wants(&self, cost: u64, at: Micros) -> u64 {
         let (seen, lasted) = self.lately(at);
         if seen < 20 { 0 } else { (seen * AHEAD / lasted.max(SPAN / 8)).max(1) * cost }
@@ -91,11 +91,13 @@ struct Desk {
     demand: Demand,
     hand: Held,
     asking: bool,
-    /// The latest refusal: its cost, its arrival, the end of the memory of it, and when the request fits.
+    /// The latest refusal: its cost, its arrival, the end of the memory of it, and when the request
+    /// fits.
     refused: Option<(u64, Micros, Micros, Micros)>,
-    /// Blocks that are to go back.
+    /// Blocks to return.
     back: Vec<Back>,
-    /// Requests by lease, refused by memory, refused while a question was under way, asked; renewals.
+    /// Requests by lease, refused by memory, refused while a call is pending, sent to Redis;
+    /// renewals.
     seen: [u64; 5],
 }
 
@@ -135,7 +137,7 @@ impl Desk {
         }
     }
 
-    /// Some time passes, often until something changes or a tick less or more.
+    /// Advances the clock, often to a change or a tick before or after it.
     fn pass(&mut self) {
         let (_, since, until, fits) = self.refused.unwrap_or_default();
         let turns = [self.hand.ends.mono, since + SHORT, until, fits];
@@ -193,7 +195,7 @@ impl Desk {
         }
     }
 
-    /// Operations of Redis: blocks go back, and another is asked for if that is due.
+    /// Handles operations of Redis: returns of blocks, and a renewal if it is due.
     fn done(&mut self, is_due: bool) {
         let mut back = Vec::new();
         let mut asked = 0;
@@ -232,7 +234,7 @@ impl Desk {
                 self.give_back();
                 let ends = sent.later(spend.min(LIFE));
                 self.hand = Held { receipt: self.receipts, permits, left: permits, ends };
-                // It is no longer remembered, but was not long ago.
+                // The refusal is forgotten, but is still recent.
                 self.refused = self.refused.map(|(cost, since, _, fits)| (cost, since, 0, fits));
             }
             let (lease, term) = (self.receipts, self.receipts + 1);
@@ -265,8 +267,8 @@ impl Desk {
     }
 }
 
-/// Each block is spent in its time, renewed before it is used up, and goes back once with its rest; a refusal is
-/// remembered for its time.
+/// Each block is spent in its time, renewed before it is spent, and its rest is returned once. A
+/// refusal is remembered for its time.
 #[test]
 fn a_worker_decides_by_what_redis_told_it() {
     let mut rng = Rng::with_seed(kit::seed::next());

@@ -32,7 +32,7 @@ impl Office {
         Office { store: stores.open(Scope::Gateway, spec), data }
     }
 
-    /// A caller reserves a permit. Under what.
+    /// Reserves a permit for a caller. Returns the receipt.
     fn reserve(&mut self, caller: u64, now: Now) -> u64 {
         let mut found = self.store.check(key(caller), 1, now);
         assert!(self.store.charge(&mut found, 0).is_admitted());
@@ -48,12 +48,12 @@ fn at(seconds: u64) -> Now {
     START.later(seconds * SECOND)
 }
 
-/// Whoever is forgotten has nothing to get back, and still owes what it used beyond what it reserved.
+/// A forgotten caller has no permits to return, but still owes its usage beyond the reservation.
 #[test]
 fn who_is_forgotten_is_charged_what_it_owes_and_else_stays_forgotten() {
     for (used, more) in [(0, 0), (1, 0), (2, -1), (5, -4)] {
         let mut office = Office::new(false);
-        // Callers lie in numbered slots.
+        // The names of slots with callers contain a number.
         let is_slot = |key: &String| key.rsplit('/').next().is_some_and(|name| name.contains('.'));
         let settlement = Settlement { receipt: 0, since: START.mono, reserved: 1, used };
         assert!(office.store.settle(&ended(key(1), &settlement), START));
@@ -62,10 +62,10 @@ fn who_is_forgotten_is_charged_what_it_owes_and_else_stays_forgotten() {
     }
 }
 
-/// For want of room it was counted with others. Once it has room of its own, that is all that is known of it.
+/// The caller shared a bucket for lack of room. After it gets a slot, only the slot is read.
 #[test]
 fn what_was_shared_is_lifted_from_whoever_has_room_by_now() {
-    // One permit comes back in a second.
+    // One permit is regained per second.
     let quota = Quota::new(Unit::of(LIMIT * SECOND), LIMIT);
     let data = Rc::<FakeSharedData>::default();
     let mut tables = Tables::default();
@@ -80,7 +80,7 @@ fn what_was_shared_is_lifted_from_whoever_has_room_by_now() {
     }
     (0..LIMIT - 2).for_each(|_| _ = office.reserve(1, START));
     assert_eq!(office.store.lift(key(1), START), Err(Unliftable::Shared));
-    // By then the others have nothing that is still counted.
+    // By then, the charges of the other callers have expired.
     let later = at(2);
     let known = usage(&mut office, later);
     assert!(!known.is_shared && known.remaining < LIMIT, "{known:?}");

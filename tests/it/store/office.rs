@@ -1,4 +1,4 @@
-//! Workers of a gateway that come to decisions one by one.
+//! Workers of a gateway whose requests run one by one.
 
 use std::rc::Rc;
 
@@ -18,7 +18,7 @@ pub(super) const MS: u64 = 1000;
 /// Requests after which a caller has a lease: the first is not counted.
 pub(super) const OFTEN: u64 = 21;
 
-/// Workers of a gateway that come to decisions one by one.
+/// Workers of a gateway whose requests run one by one.
 pub(super) struct Office {
     pub(super) workers: Vec<Box<dyn Store>>,
     pub(super) data: Rc<Asked>,
@@ -28,12 +28,12 @@ pub(super) struct Office {
 }
 
 impl Office {
-    /// Two workers with a rule; `beside` if a request has others, too.
+    /// Two workers with a rule; `beside` if a request has more rules.
     pub(super) fn new(short: &str, quota: Quota, beside: bool) -> Office {
         Office::of(4096, short, quota, beside)
     }
 
-    /// The same, with room for so many callers.
+    /// The same, with room for this many callers.
     pub(super) fn of(keys: usize, short: &str, quota: Quota, beside: bool) -> Office {
         let data = Rc::<Asked>::default();
         let open = || {
@@ -55,19 +55,19 @@ impl Office {
         self.workers[worker].check(self.ann, self.cost, self.start.later(ticks))
     }
 
-    /// Takes a permit. Whether there was one.
+    /// Takes a permit. Returns false if there is none.
     pub(super) fn take(&mut self, worker: usize, ticks: u64) -> bool {
         let mut reservation = self.check(worker, ticks);
         reservation.decision().is_admitted()
             && self.workers[worker].charge(&mut reservation, 0) == Decision::NOW
     }
 
-    /// Takes a permit so often that the worker leases more of them.
+    /// Takes permits until the worker has a lease.
     pub(super) fn take_block(&mut self, worker: usize, ticks: u64) {
         assert!((0..OFTEN).all(|_| self.take(worker, ticks)));
     }
 
-    /// Takes all permits that are to be had; how many.
+    /// Takes all available permits. Returns their number.
     pub(super) fn flood(&mut self, worker: usize, ticks: u64) -> u64 {
         (0..10_000).take_while(|_| self.take(worker, ticks)).count() as u64
     }

@@ -1,4 +1,4 @@
-//! What Redis is asked when an operator wants to know what a caller used, or to lift it.
+//! Calls to Redis when an operator reads or resets a caller's usage.
 
 use diana_policy::Quota;
 use diana_policy::bloom::Shape;

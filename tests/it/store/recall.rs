@@ -1,4 +1,4 @@
-//! What a worker knows of a caller without asking the gateway, and for how long.
+//! A worker's knowledge of a caller without the gateway, and its lifetime.
 
 use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Quota, Scope};
@@ -7,7 +7,7 @@ use kit::store::gateway::{START, key};
 
 use super::office::{MS, OFTEN, Office, day};
 
-/// It may have come of a charge that another rule had taken back.
+/// The cause may be a charge that another rule cancelled.
 #[test]
 fn a_refusal_beside_other_rules_is_asked_about_anew_soon() {
     for (beside, again) in [(true, 20 * MS), (false, SECOND)] {
@@ -32,8 +32,8 @@ fn a_closed_store_knows_nobody() {
     assert!(office.take(0, 1), "the refusal was forgotten");
 }
 
-/// Twenty requests in one to two tenths of a second make a caller who comes often, wherever a tenth begins. The
-/// first of all is not counted: nothing is known of its caller yet.
+/// A caller is busy from twenty requests in one to two spans on, wherever a span begins. The first
+/// request is not counted, since its caller is unknown.
 #[test]
 fn a_block_is_for_whoever_comes_often() {
     for (first, then, at, lends) in [
@@ -52,18 +52,18 @@ fn a_block_is_for_whoever_comes_often() {
     }
 }
 
-/// Whoever comes all at once will go on like that, as far as can be told.
+/// A sudden flood is expected to continue.
 #[test]
 fn the_first_block_is_sized_by_the_pace_so_far() {
     let mut office = Office::new("W", day(100_000), false);
     assert!((0..21).all(|_| office.take(0, 0)));
     let reservation = office.check(1, 0);
     let out = 100_000 - 21 - office.workers[1].remaining(&reservation).unwrap();
-    // Of the next fiftieth of a second, as in an eightieth, the shortest time that a pace is measured over.
+    // Demand is measured over an eightieth of a second, the minimum, for a fiftieth of a second.
     assert_eq!(out, 20 * 80 / 50);
 }
 
-/// No call of the host takes long, however many are idle.
+/// No call of the host takes long, however many leases are idle.
 #[test]
 fn blocks_go_back_in_portions() {
     let mut office = Office::new("W", day(1000), false);
@@ -86,20 +86,20 @@ fn blocks_go_back_in_portions() {
     assert_eq!(portions.iter().sum::<u64>(), out as u64);
 }
 
-/// As far as a worker remembers callers at all.
+/// Only up to the maximum number of remembered callers.
 #[test]
 fn the_memory_for_leases_is_in_proportion_to_the_callers() {
     let of = |keys| stores::memory(Scope::Gateway, 1, Some(keys), 1).worker;
     assert!((100..=1000).contains(&of(1)), "{}", of(1));
     assert_eq!(of(4096), 4096 * of(1));
     assert_eq!(of(100_000), of(4096));
-    // Nobody shares a bucket of a rule for everybody.
+    // A rule that counts all callers together needs no overflow buckets.
     let shared = |callers| stores::memory(Scope::Gateway, 1, callers, 1).shared;
     assert!(10 * shared(None) < shared(Some(1)));
 }
 
-/// What was lent of a window that is over still counts as out until it is back, beside what is lent of the next one
-/// in the same term.
+/// A lease of a window that has ended counts as outstanding until its return, together with leases
+/// of the next window in the same lease term.
 #[test]
 fn a_lease_of_the_last_window_is_not_taken_for_one_of_this_window() {
     let mut office = Office::new("W", Quota::new(Unit::Second, 1000), false);
@@ -112,7 +112,7 @@ fn a_lease_of_the_last_window_is_not_taken_for_one_of_this_window() {
     assert!(office.check(0, 1030 * MS).is_outstanding(), "the other worker holds what is left");
 }
 
-/// A caller who is known costs one question, and a newcomer one more: how many slots there are.
+/// A known caller costs one read, and a new caller another one: the number of slots.
 #[test]
 fn how_many_slots_there_are_is_asked_about_newcomers_only() {
     let mut office = Office::new("W", day(1000), false);
@@ -140,13 +140,13 @@ fn what_is_left_is_told_as_it_is_by_a_lease_too() {
     }
 }
 
-/// A lease counts in the term in which it is taken and in the next one, also if others are charged meanwhile.
+/// A lease counts in its lease term and in the next one, even if other charges follow.
 #[test]
 fn a_lease_is_out_until_the_end_of_the_next_term() {
     for again in [0, 2500 * MS] {
         let mut office = Office::new("W", day(1000), false);
         if again > 0 {
-            // One that came back leaves nothing behind.
+            // A returned lease leaves no state behind.
             office.take_block(1, 0);
             office.workers[1].close(START);
         }
@@ -160,7 +160,7 @@ fn a_lease_is_out_until_the_end_of_the_next_term() {
     }
 }
 
-/// It spends nothing of what it held before, which is out for all others until it gives that back.
+/// The worker does not spend its earlier leases. They count as outstanding until it returns them.
 #[test]
 fn what_a_worker_holds_that_stands_still_for_less_than_a_term_was_not_used() {
     for (short, begins) in
@@ -178,7 +178,7 @@ fn what_a_worker_holds_that_stands_still_for_less_than_a_term_was_not_used() {
     }
 }
 
-/// A worker with a slow clock finds leases that are younger than its clock.
+/// A worker with a slow clock finds leases later than its clock.
 #[test]
 fn a_worker_may_be_a_minute_late() {
     let mut office = Office::new("W", day(1000), false);
@@ -187,7 +187,7 @@ fn a_worker_may_be_a_minute_late() {
     assert!(office.check(1, 20 * SECOND).is_outstanding());
 }
 
-/// What takes as much as what was refused is refused without a look; what takes less may fit.
+/// A request of the same cost is refused without a read; a cheaper one may fit.
 #[test]
 fn a_refusal_is_remembered_for_what_takes_as_much() {
     let mut office = Office::new("W", Quota::new(Unit::Day, 10), false);
@@ -206,8 +206,8 @@ fn a_refusal_is_remembered_for_what_takes_as_much() {
     assert_eq!(check(&mut office, 10, 2 * SECOND), (false, 1), "not for ever");
 }
 
-/// Shared data was lost, and others have taken the caller's place: what it holds is not what was taken out of the
-/// bucket that it shares now.
+/// Shared data was lost, and other callers use the slot. The leased permits were not taken from the
+/// bucket that the caller now shares.
 #[test]
 fn a_lease_does_not_count_as_given_back_to_a_bucket() {
     let mut office = Office::of(16, "W", day(1000), false);

@@ -1,4 +1,4 @@
-//! What a check found out is worth something until it is charged, whoever was charged in between.
+//! The result of a check stays valid until its charge, whatever is charged in between.
 
 use std::rc::Rc;
 
@@ -32,7 +32,7 @@ fn charge(store: &mut dyn Store, reservation: &mut Reservation) -> Decision {
     }
 }
 
-/// Several requests are under way at a time, and are charged or dropped in any order.
+/// Several requests are in progress at a time, and are charged or dropped in any order.
 #[test]
 fn no_order_of_charges_gives_anybody_too_much() {
     for scope in [Scope::Local, Scope::Gateway] {
@@ -81,7 +81,7 @@ fn what_is_charged_twice_is_charged_once() {
     }
 }
 
-/// Whoever watches the sum of all changes sees how many callers there are, whatever configurations come and go.
+/// The sum of all changes is the number of callers, whatever configurations come and go.
 #[test]
 fn callers_are_told_of_once_by_rules_that_share_a_table() {
     let rule = Rule::new("W", Quota::new(Unit::Day, 1000));
@@ -97,7 +97,7 @@ fn callers_are_told_of_once_by_rules_that_share_a_table() {
     assert_eq!(new.close(START), -2);
 }
 
-/// A charge that is taken back leaves what others were charged meanwhile.
+/// A cancelled charge leaves later charges of other requests in place.
 #[test]
 fn who_is_undone_takes_nobody_along() {
     let mut rng = Rng::with_seed(kit::seed::next());
@@ -125,7 +125,7 @@ fn who_is_undone_takes_nobody_along() {
     }
 }
 
-/// Another rule may refuse again and again what this one has charged.
+/// Another rule may refuse repeatedly after this one was charged.
 #[test]
 fn what_is_undone_can_be_used() {
     for short in ["W", "SW", "TB"] {

@@ -1,4 +1,4 @@
-//! How widely a rule is counted.
+//! The scope of a rule.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use kit::fake::FakeSharedData;
 use kit::store::rule::Rule;
 use kit::store::together;
 
-/// An algorithm that the script in Redis does not know.
+/// An algorithm that the Redis script does not support.
 static UNKNOWN: Entry = Entry { codec: None, ..token_bucket::ENTRY };
 
 #[test]

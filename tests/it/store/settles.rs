@@ -1,4 +1,4 @@
-//! What a rule whose charges are settled does with what Redis said of a caller, and what it tells of what was used.
+//! A rule with settlements: its handling of Redis's replies, and its reports of usage.
 
 use diana_policy::Quota;
 use diana_policy::decision::Retry;
@@ -14,20 +14,20 @@ use super::desk::{Desk, lends, refuses};
 use super::fleet::away;
 use super::office::MS;
 
-/// Others may have been refused by another rule, and what they reserved may be back.
+/// Another rule may have refused the earlier requests, so that their reservations were returned.
 #[test]
 fn a_rule_that_settles_asks_again_soon_and_makes_nobody_wait_for_a_block() {
     let rule = Rule::new("W", Quota::new(Unit::Second, 1000));
     let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
     desk.ask(40, 0);
     desk.hear(&refuses(SECOND, false), 0, 0);
-    // Now it is known how often its caller comes, and that it was refused.
+    // Now the caller is known as busy and refused.
     assert!((0..40).all(|_| !desk.check(20 * MS - 1).asks()));
     assert!(desk.check(20 * MS).asks());
     assert_eq!(desk.renewals(), 0);
 }
 
-/// What was reserved and what of it was used: only what differs is told, but where what is used is kept beside it.
+/// Reservation and usage: only a difference is sent, unless usage is stored separately.
 #[test]
 fn what_was_used_is_settled_where_it_makes_a_difference_and_noted_always() {
     for (keeps_used, reserved, used, wanted) in [
@@ -57,7 +57,7 @@ fn what_was_used_is_settled_where_it_makes_a_difference_and_noted_always() {
     }
 }
 
-/// What is reserved may come back; only what was used counts once Redis is away.
+/// Reservations may be returned; only usage counts while Redis is unavailable.
 #[test]
 fn what_redis_let_through_counts_when_it_is_settled_and_not_before() {
     let rule = Rule::new("W", Quota::new(Unit::Second, 100));
@@ -72,7 +72,7 @@ fn what_redis_let_through_counts_when_it_is_settled_and_not_before() {
     assert_eq!(admitted.count(), 100);
 }
 
-/// Nothing that one request asks is known to have been used.
+/// The usage of a request is unknown when its charge is sent.
 #[test]
 fn a_rule_that_keeps_what_is_used_says_so_when_it_asks() {
     for keeps_used in [false, true] {

@@ -1,4 +1,5 @@
-//! The ways in which a request is charged: checked first, or at once. By each a caller gets all of its limit, and no more.
+//! The ways to charge a request: after a check, or directly. In each of them a caller gets exactly
+//! its limit.
 
 use std::rc::Rc;
 
@@ -24,7 +25,7 @@ fn spec() -> CounterSpec {
     Rule::new("W", Quota::new(Unit::Day, LIMIT)).spec(100)
 }
 
-/// All that count: a worker, a gateway, a filter of many accounts, and places in flight.
+/// All stores: a worker, a gateway, a filter of many accounts, and in-flight slots.
 fn stores() -> [(&'static str, Box<dyn Store>); 4] {
     let in_flight = || {
         let quota = Quota::new(Unit::Second, LIMIT);
@@ -62,7 +63,7 @@ fn by_each_way_a_caller_gets_all_of_its_limit_and_no_more() {
     }
 }
 
-/// Most of them come out of blocks, and are known by those.
+/// Most charges come from blocks, and have their receipts.
 #[test]
 fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
     const MOST: u64 = 1000;
