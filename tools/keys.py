@@ -1,4 +1,4 @@
-"""Writes docs/reference/keys.md, the page of every key of a document, from envoy/limits.schema.json."""
+"""Writes docs/reference/keys.md, the page of all keys of a document, from envoy/limits.schema.json."""
 
 import json
 
@@ -8,15 +8,25 @@ SCHEMA = ROOT / "envoy/limits.schema.json"
 PAGE = ROOT / "docs/reference/keys.md"
 HEAD = """# Every key
 
-Made of [`envoy/limits.schema.json`](../../envoy/limits.schema.json), which is made of what the readers of documents know: `python3 tools/keys.py`
-writes this page. [`envoy/limits.yaml`](../../envoy/limits.yaml) shows every key in its place; editors that read JSON schemas complete and check
-them.
+**For** authors of rules. **Result:** you find every key of a document, with its values and its default. Start with [rules](rules.md).
+
+A document has `limits`, a list of entries; an entry has rules:
+
+```yaml
+limits:                     # document
+- Url: /share               # entry
+  rules:
+  - {actor: account, unit: day, rpu: 2, algo: W}     # rule
+```
+
+[`envoy/limits.yaml`](../../envoy/limits.yaml) shows every key in its place. Editors that read JSON schemas complete and check keys with
+[`envoy/limits.schema.json`](../../envoy/limits.schema.json). `python3 tools/keys.py` writes this page from that schema.
 """
 DEFINITION = "#/definitions/"
 
 
 def kinds(schema):
-    """The values of a key: links to mappings, listed values, or types."""
+    """The allowed values: links to mappings, listed values, or types."""
     if "$ref" in schema:
         name = schema["$ref"].removeprefix(DEFINITION)
         return [f"[`{name}`](#{name})"]
@@ -40,10 +50,10 @@ def kinds(schema):
 
 
 def row(name, schema, required):
-    about = schema.get("description", "")
-    needed = "required" if name in required and "required" not in about else ""
-    cells = [f"`{name}`", ", ".join(kinds(schema)), "; ".join(filter(None, [about, needed]))]
-    # A bar would end the cell, and angle brackets would be HTML.
+    meaning = schema.get("description", "")
+    needed = "required" if name in required and "required" not in meaning else ""
+    cells = [f"`{name}`", ", ".join(kinds(schema)), "; ".join(filter(None, [meaning, needed]))]
+    # Escaped, since a bar would end the cell, and text in angles would be HTML.
     return "| " + " | ".join(cell.replace("|", "\\|").replace("<", "&lt;") for cell in cells) + " |"
 
 
@@ -55,10 +65,14 @@ def page():
         properties = definitions[name].get("properties", {})
         if properties:
             rows = [row(key, value, definitions[name].get("required", [])) for key, value in properties.items()]
-            parts.append("\n".join([f"## {name}", "", "| key | value | |", "| --- | --- | --- |", *rows, ""]))
+            parts.append("\n".join([f"## {name}", "", "| key | value | meaning |", "| --- | --- | --- |", *rows, ""]))
     return "\n".join(parts)
 
 
-if __name__ == "__main__":
+def main():
     PAGE.write_text(page())
     say(f"wrote {relative(PAGE)}")
+
+
+if __name__ == "__main__":
+    main()
