@@ -9,7 +9,8 @@ from pathlib import Path
 
 from server import Envoy
 
-# The binary may be a script that starts Envoy. Nothing is counted, and slowed down, before the first request.
+# The binary may be a script that starts Envoy. Counting, which slows it down, starts with the first
+# request.
 CALLGRIND = ["valgrind", "--tool=callgrind", "--trace-children=yes", "--separate-threads=yes", "--instr-atstart=no", "--quiet"]
 SLOW_CLOCK = Path(__file__).with_name("slow_clock.c")
 

@@ -19,7 +19,7 @@ use world::{Plan, Seen, World};
 type Column = (&'static str, fn(&Plan, &Seen) -> String);
 
 fn main() {
-    // Cargo adds an option of its own.
+    // Cargo adds an option.
     let names: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
     let tables: [(&str, fn()); 4] =
         [("size", size), ("busy", busy), ("shards", shards), ("faults", faults)];

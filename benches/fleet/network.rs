@@ -24,7 +24,7 @@ pub struct Network<'a> {
     pub busy: f64,
 }
 
-/// A call on its way to Redis.
+/// A pending call to Redis.
 pub struct Call {
     token: u32,
     body: Vec<u8>,

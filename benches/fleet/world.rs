@@ -76,7 +76,7 @@ impl Plan {
     }
 }
 
-/// What a simulation shows.
+/// The results of a simulation.
 #[derive(Default)]
 pub struct Seen {
     pub requests: u64,
@@ -208,7 +208,7 @@ impl<'a> World<'a> {
         fits
     }
 
-    /// Adds decisions of a worker to what was seen, sends its calls, and sets its timer.
+    /// Records decisions of a worker, sends its calls, and sets its timer.
     fn after(&mut self, number: usize, done: Vec<Done>, now: Micros) {
         for Done { is_admitted, waited } in done {
             self.seen.admitted += u64::from(is_admitted);

@@ -1,5 +1,5 @@
 "use strict";
-// All that comes from a log is put in as text, never as HTML.
+// Data of a log is inserted as text, never as HTML.
 (() => {
   const report = JSON.parse(document.getElementById("data").textContent);
   const main = document.getElementById("main");
@@ -30,7 +30,7 @@
 
   const table = (parent, name, head, rows, wide) => {
     const box = add(parent, "div", undefined, "table");
-    // Where it is wider than the page, it is moved by the keyboard, too.
+    // If it is wider than the page, the keyboard can scroll it, too.
     box.tabIndex = 0;
     box.setAttribute("role", "group");
     box.setAttribute("aria-label", name);
@@ -44,7 +44,7 @@
     });
   };
 
-  // Steps in which nothing was counted are zero, not missing, as far as that is not too many.
+  // Adds missing steps with zero counts, unless there are too many.
   const filled = (time, counts) => {
     const { step, begins } = time;
     const last = begins[begins.length - 1];
@@ -56,7 +56,7 @@
     return [all, ...counts.map(line)];
   };
 
-  // In UTC, as exact as the steps between the ticks of the axis.
+  // In UTC, with the precision of the axis.
   const times = (_, instants, __, ___, step) => instants.map((at) => {
     const text = new Date(at * 1000).toISOString();
     if (step >= 86400) return text.slice(0, 10);
