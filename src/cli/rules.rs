@@ -15,7 +15,8 @@ use crate::zones;
 
 /// The policy of the only rules in a file.
 ///
-/// # Errors As [`source`].
+/// # Errors
+/// As [`source`].
 pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
     let source = source(path)?;
     // `source` has already excluded problems.
@@ -25,7 +26,8 @@ pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
 
 /// The only rules in a file, without problems.
 ///
-/// # Errors The exit code and the reason.
+/// # Errors
+/// The exit code and the reason.
 pub fn source(path: &Path) -> Result<Source, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
     let mut found: Vec<Found> = Vec::new();

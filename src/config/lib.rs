@@ -50,7 +50,8 @@ use diana_policy::remote::Own;
 /// Reads a configuration: YAML or JSON in any form of the reference, or the bytes of a
 /// `google.protobuf.Struct`.
 ///
-/// # Errors Every problem of the document.
+/// # Errors
+/// Every problem of the document.
 pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
     if let Some(tree) = protobuf::read(bytes) {
         return policy(&Source { documents: vec![tree], positions: Vec::new() }, None);
@@ -60,14 +61,16 @@ pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
 
 /// Reads a document from a configuration server. It cannot contain the keys of `own`.
 ///
-/// # Errors Every problem of the document.
+/// # Errors
+/// Every problem of the document.
 pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
     parse_text(bytes, Some(own))
 }
 
 /// Reads the configuration in a source, which may be a part of a larger text.
 ///
-/// # Errors Every problem of the source.
+/// # Errors
+/// Every problem of the source.
 pub fn check(source: &Source) -> Result<(Policy, Vec<Advice>), Problems> {
     advised(source, None)
 }

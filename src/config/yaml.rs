@@ -25,7 +25,8 @@ const MAX_DEPTH: usize = 32;
 impl Source {
     /// Parses YAML or JSON without interpreting it.
     ///
-    /// # Errors The syntax error.
+    /// # Errors
+    /// The syntax error.
     pub fn read(bytes: &[u8]) -> Result<Source, Problems> {
         let text = characters::check(bytes)?;
         let mut reader =

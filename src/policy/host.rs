@@ -8,7 +8,8 @@ use crate::spelling::decoded;
 impl Host {
     /// Parses a pattern of the configuration: `example.com` or `*.example.com`.
     ///
-    /// # Errors The allowed form, if the pattern has another one.
+    /// # Errors
+    /// The allowed form, if the pattern has another one.
     pub fn parse(written: &str) -> Result<Host, String> {
         let lower = written.to_ascii_lowercase();
         let name = lower.strip_prefix('*').unwrap_or(&lower);

@@ -8,7 +8,8 @@ use crate::spelling::{decoded, is_unreserved, only_reading};
 impl Prefix {
     /// Parses a path of the configuration.
     ///
-    /// # Errors The mistake, if the path does not begin with `/`, or is not in the normal form that
+    /// # Errors
+    /// The mistake, if the path does not begin with `/`, or is not in the normal form that
     /// requests are compared in.
     pub fn parse(written: &str, ignore_case: bool) -> Result<Prefix, String> {
         if !written.starts_with('/') {

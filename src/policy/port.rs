@@ -145,7 +145,8 @@ pub struct Call {
 pub trait Callout {
     /// Sends a call. Returns the number of its reply.
     ///
-    /// # Errors The problem with the cluster.
+    /// # Errors
+    /// The problem with the cluster.
     fn send(&self, call: &Call) -> Result<u32, &'static str>;
 
     /// The context that makes the calls. The host drops replies to a context that has ended.

@@ -2,7 +2,7 @@
 //! data, or Redis), and its latest refusal. Forgetting it costs only one more request to the
 //! authority.
 //!
-//! A lease is small and short: the expected demand of the next [`AHEAD`], for at most [`LIFE`].
+//! A lease is small and short: the expected demand of the next `AHEAD`, for at most `LIFE`.
 //! Unspent permits then return to the authority.
 
 use diana_policy::key::Key;
@@ -255,7 +255,7 @@ impl Demand {
         self.before + self.during >= Demand::BUSY
     }
 
-    /// Permits that a busy caller takes in the next [`AHEAD`], if each request takes `cost`.
+    /// Permits that a busy caller takes in the next `AHEAD`, if each request takes `cost`.
     fn expected(&self, cost: u64, now: Now) -> u64 {
         if !self.is_busy() {
             return 0;

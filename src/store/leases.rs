@@ -148,7 +148,7 @@ impl Leases {
         }
     }
 
-    /// Removes blocks that have ended, or all of them, at most [`BATCH`].
+    /// Removes blocks that have ended, or all of them, at most `BATCH`.
     pub fn take_over(&mut self, now: Now, all: bool) -> Vec<Returned> {
         let mut returned = Vec::new();
         self.list.retain(|&line| {

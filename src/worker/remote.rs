@@ -78,7 +78,8 @@ pub struct Outcome {
 impl Poller {
     /// A new poller. `id` identifies it in the gateway.
     ///
-    /// # Errors A header whose variable is not in the environment.
+    /// # Errors
+    /// A header whose variable is not in the environment.
     pub fn new(
         remote: Remote,
         own: Own,

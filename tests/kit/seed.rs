@@ -11,7 +11,8 @@ thread_local! {
 /// The next seed of this test. `DIANA_SEED=<number>` replays one failure. `DIANA_SEED=fresh` draws
 /// new seeds, as `make soak` does. Prints the seed.
 ///
-/// # Panics `DIANA_SEED` has another value.
+/// # Panics
+/// `DIANA_SEED` has another value.
 pub fn next() -> u64 {
     let seed = match std::env::var("DIANA_SEED").as_deref() {
         Ok("fresh") => RandomState::new().hash_one(0),

@@ -20,7 +20,8 @@ pub struct Asked {
 impl Asked {
     /// The request of these arguments.
     ///
-    /// # Errors The invalid argument.
+    /// # Errors
+    /// The invalid argument.
     pub fn new(explain: &Explain) -> Result<Asked, String> {
         let (mut authority, path) = split(&explain.url)?;
         let mut headers = Vec::new();

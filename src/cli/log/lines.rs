@@ -39,7 +39,8 @@ pub struct Lines {
 impl Lines {
     /// The lines of a file. Its first bytes determine the compression.
     ///
-    /// # Errors The file is unreadable.
+    /// # Errors
+    /// The file is unreadable.
     pub fn new(mut from: impl Read + 'static) -> io::Result<Lines> {
         let mut first = Vec::new();
         from.by_ref().take(4).read_to_end(&mut first)?;
@@ -59,7 +60,8 @@ impl Lines {
 
     /// The next line.
     ///
-    /// # Errors The file ends unexpectedly, or is unreadable.
+    /// # Errors
+    /// The file ends unexpectedly, or is unreadable.
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         let mut searched = 0;
         let (mut is_too_long, mut is_over) = (false, false);

@@ -44,7 +44,8 @@ pub struct Log {
 impl Log {
     /// The requests of these files.
     ///
-    /// # Errors The file that is unreadable.
+    /// # Errors
+    /// The file that is unreadable.
     pub fn open(paths: &[PathBuf], mapping: Mapping) -> Result<Log, String> {
         let mut reader = Reader::new(mapping);
         let several = paths.len() > 1;
@@ -67,7 +68,8 @@ impl Log {
 
     /// The next request.
     ///
-    /// # Errors The file that is unreadable.
+    /// # Errors
+    /// The file that is unreadable.
     pub fn next(&mut self) -> Result<Option<Rc<Entry>>, String> {
         while !self.is_ready() {
             let Some(first) = self.first() else { break };

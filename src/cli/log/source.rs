@@ -108,7 +108,8 @@ pub struct Source {
 impl Source {
     /// A file. If it is one of `several`, its first instant is read.
     ///
-    /// # Errors The file is unreadable.
+    /// # Errors
+    /// The file is unreadable.
     pub fn new(path: &Path, several: bool, reader: &mut Reader) -> Result<Source, String> {
         let mut source = Source { path: path.into(), lines: None, clock: 0 };
         // A pipe cannot be read twice.
@@ -134,7 +135,8 @@ impl Source {
 
     /// Opens the file.
     ///
-    /// # Errors The file is unreadable.
+    /// # Errors
+    /// The file is unreadable.
     pub fn open(&mut self, progress: &Progress) -> io::Result<()> {
         self.lines = Some(match self.is_standard_input() {
             true => Lines::new(progress.counted(io::stdin()))?,

@@ -10,7 +10,8 @@ pub struct Share(u128);
 impl Share {
     /// Parses `0.1%` or `0.001`.
     ///
-    /// # Errors The text is not a share.
+    /// # Errors
+    /// The text is not a share.
     pub fn parse(text: &str) -> Result<Share, String> {
         let wrong = || {
             let found = crate::text::plain(text);

@@ -27,7 +27,8 @@ pub struct Sources {
 impl Sources {
     /// Builds the sources of an actor.
     ///
-    /// # Errors Every mistake in them.
+    /// # Errors
+    /// Every mistake in them.
     pub fn new(actor: &Actor) -> Result<Sources, Vec<Mistake>> {
         let sources: Vec<_> = actor.sources.iter().map(super::build).collect::<Result<_, _>>()?;
         let kinds = actor.sources.iter().map(|source| source.kind).collect();
