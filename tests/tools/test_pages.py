@@ -16,7 +16,7 @@ README_LINES = 200
 
 
 def pages():
-    return [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [*sorted(ROOT.glob("*.md")), *sorted(DOCS.rglob("*.md"))]
 
 
 def prose(page):
@@ -60,6 +60,13 @@ class Pages(unittest.TestCase):
 
     def test_the_page_of_keys_is_what_the_schema_says(self):
         self.assertEqual(keys.PAGE.read_text(), keys.page(), "`python3 tools/keys.py` writes it")
+
+    def test_pages_begin_with_their_readers_and_the_result(self):
+        introduction = [DOCS / "SUMMARY.md", DOCS / "introduction.md"]
+        for page in set(DOCS.rglob("*.md")) - set(introduction):
+            with self.subTest(page=page.name):
+                head = "\n".join(page.read_text().splitlines()[:4])
+                self.assertRegex(head, r"\A# .+\n\n\*\*For\*\* [^*]+\. \*\*Result:\*\* ")
 
     def test_the_readme_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
