@@ -198,10 +198,10 @@ impl<'a> World<'a> {
 
     /// Counts a request without leases. Returns true if it is admitted.
     fn count(&mut self, caller: u32, now: Micros) -> bool {
-        let new = || vec![0; self.counter.words()].into();
+        let new = || vec![0; self.counter.properties().words].into();
         let state: &mut Box<[u64]> = self.states.entry(caller).or_insert_with(new);
         let (mut next, at) = (state.clone(), Now { mono: EPOCH + now, wall: EPOCH + now });
-        let fits = self.counter.step(state, at, 1, &mut next).is_admitted();
+        let fits = self.counter.step(state, at, 0, 1, &mut next).is_admitted();
         if fits {
             *state = next;
         }

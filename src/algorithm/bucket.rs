@@ -7,13 +7,15 @@ use std::rc::Rc;
 
 use super::debt::{self, Debt, product};
 use super::warm_up::WarmUp;
-use super::{Algorithm, copy, only};
+use super::{Algorithm, Balance, Properties, only};
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
+use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
 
 #[derive(Debug)]
 struct Bucket {
+    properties: Properties,
     rpu: u64,
     lasting: u64,
     /// The highest rate at which a charge may have drained.
@@ -33,16 +35,29 @@ struct Bucket {
 
 /// Builds a bucket of `burst` permits, or of a single request, in which the turn of a request lies at most `reach` ahead.
 pub(super) fn build(quota: &Quota, burst: Option<u64>, reach: Option<u128>) -> Rc<dyn Algorithm> {
-    let unit = quota.period();
+    let (rpu, unit, warm_up) = (quota.rpu, quota.period(), WarmUp::of(quota));
+    let capacity = product(burst.unwrap_or(0), unit);
+    let (limit, window) = match burst {
+        Some(burst) if rpu > 0 => (burst, debt::ticks(capacity, rpu)),
+        _ => (rpu, unit),
+    };
+    let most_at_once = burst.unwrap_or(u64::MAX);
+    let plain = Properties::new(debt::WORDS + warm_up.words(), limit, window);
     Rc::new(Bucket {
-        rpu: quota.rpu,
+        properties: Properties {
+            most_at_once,
+            most_out: most_at_once / 2,
+            longest_delay: reach.map_or(Micros::MAX, |reach| debt::whole_ticks(reach, rpu)),
+            ..plain
+        },
+        rpu,
         lasting: quota.lasting(),
         fastest: quota.fastest(),
         unit,
         burst,
-        capacity: product(burst.unwrap_or(0), unit),
+        capacity,
         reach,
-        warm_up: WarmUp::of(quota),
+        warm_up,
         leases: reach.is_none() && quota.warm_up.is_none(),
     })
 }
@@ -73,36 +88,12 @@ impl Bucket {
     fn debt(&self, state: &[u64], now: Micros) -> Debt {
         State::load(state).debt.drained(now, self.rpu)
     }
-}
 
-impl Algorithm for Bucket {
-    fn words(&self) -> usize {
-        debt::WORDS + self.warm_up.words()
-    }
-
-    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
-        // Most requests of a token bucket find their permits, and need no look at the queue. Without `burst` none does:
-        // the capacity is 0, and every request costs something.
-        let debt = Debt::load(old).drained(now.mono, self.rpu).charged(cost, self.unit);
-        if debt.amount() <= self.capacity {
-            debt.save(new);
-            return Decision::NOW;
-        }
-        self.reserve(old, now, 0, cost, new)
-    }
-
-    fn reserve(
-        &self,
-        old: &[u64],
-        now: Now,
-        delay: Micros,
-        cost: u64,
-        new: &mut [u64],
-    ) -> Decision {
-        if cost > self.most_at_once() {
+    /// Decides about a request that may have to wait for its turn.
+    fn queue(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
+        if cost > self.properties.most_at_once {
             return Decision::NEVER;
         }
-        let delay = if self.reach.is_some() { delay } else { 0 };
         let leaves = now.mono.saturating_add(delay);
         let amount = product(cost, self.unit);
         let capacity = if self.burst.is_some() { self.capacity } else { amount };
@@ -120,32 +111,46 @@ impl Algorithm for Bucket {
             wait => Decision::retry(wait),
         }
     }
+}
+
+impl Algorithm for Bucket {
+    fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    fn step(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
+        let delay = if self.reach.is_some() { delay } else { 0 };
+        // Most requests of a token bucket find their permits, and need no look at the queue. Without `burst` none does:
+        // the capacity is 0, and every request costs something.
+        if delay == 0 {
+            let debt = Debt::load(old).drained(now.mono, self.rpu).charged(cost, self.unit);
+            if debt.amount() <= self.capacity {
+                debt.save(new);
+                return Decision::NOW;
+            }
+        }
+        self.queue(old, now, delay, cost, new)
+    }
 
     fn receipt(&self, charged: &[u64]) -> u64 {
         if self.leases { 0 } else { State::load(charged).debt.end(self.rpu) }
     }
 
-    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
-        // Where requests wait, the slots of those behind are given away: a slot before theirs passes unused.
-        let back = if self.receipt(old) == receipt { permits } else { 0 };
+    fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
         let State { debt, missing } = State::load(old);
+        if self.leases {
+            let settled = match settlement.debt() {
+                0 => debt.returned(settlement.back(), self.unit, settlement.since, self.fastest),
+                permits => debt.drained(now.mono, self.rpu).charged(permits, self.unit),
+            };
+            return State { debt: settled, missing }.save(new);
+        }
+        // Later requests have their turns already, so only the last turn comes back: an earlier one passes unused.
+        let is_last = self.receipt(old) == settlement.receipt;
+        let back = if is_last { settlement.back() } else { 0 };
         let amount = product(back, self.unit);
         let (extra, missing) = self.warm_up.put_back(amount, missing);
         State { debt: debt.without(amount + extra), missing }.save(new);
-    }
-
-    fn take_back(&self, old: &[u64], receipt: u64, permits: u64, since: Micros, new: &mut [u64]) {
-        if !self.leases {
-            return self.refund(old, receipt, permits, new);
-        }
-        Debt::load(old).returned(permits, self.unit, since, self.fastest).save(new);
-    }
-
-    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
-        if !self.leases {
-            return copy(old, new);
-        }
-        Debt::load(old).drained(now.mono, self.rpu).charged(permits, self.unit).save(new);
     }
 
     fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
@@ -157,43 +162,33 @@ impl Algorithm for Bucket {
         State { debt, ..State::load(old) }.save(new);
     }
 
-    fn most_out(&self) -> u64 {
-        self.most_at_once() / 2
-    }
-
-    fn charged(&self, state: &[u64], now: Now) -> u64 {
-        match self.burst {
-            Some(_) => self.debt(state, now.mono).in_permits(self.unit),
-            None => u64::from(self.remaining(state, now) == 0),
+    fn balance(&self, state: &[u64], now: Now) -> Balance {
+        let debt = self.debt(state, now.mono);
+        let owed = debt.amount();
+        if self.burst.is_none() {
+            let is_free = owed == 0;
+            let renewal = (!is_free).then(|| debt.wait(0, now.mono, self.rpu));
+            let (remaining, charged) = (u64::from(is_free), u64::from(!is_free));
+            return Balance { remaining, charged, reserved: 0, renewal };
+        }
+        let remaining = debt::permits(self.capacity.saturating_sub(owed), self.unit);
+        // The debt with which one more permit remains.
+        let more = self.capacity.checked_sub(product(remaining + 1, self.unit));
+        Balance {
+            remaining,
+            charged: debt.in_permits(self.unit),
+            reserved: 0,
+            renewal: more.map(|allowed| debt.wait(allowed, now.mono, self.rpu)),
         }
     }
 
-    fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+    fn reset(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
         only(self, now, out, new);
         self.leases
-    }
-
-    fn most_at_once(&self) -> u64 {
-        self.burst.unwrap_or(u64::MAX)
-    }
-
-    fn remaining(&self, state: &[u64], now: Now) -> u64 {
-        let owed = self.debt(state, now.mono).amount();
-        match self.burst {
-            Some(_) => debt::permits(self.capacity.saturating_sub(owed), self.unit),
-            None => u64::from(owed == 0),
-        }
     }
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {
         let State { debt, missing } = State::load(state);
         debt.with(u128::from(missing)).cleared(self.lasting)
-    }
-
-    fn policy(&self) -> (u64, Micros) {
-        match self.burst {
-            Some(burst) if self.rpu > 0 => (burst, debt::ticks(self.capacity, self.rpu)),
-            _ => (self.rpu, self.unit),
-        }
     }
 }

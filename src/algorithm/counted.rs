@@ -1,48 +1,67 @@
-//! Any algorithm, for requests of which only some count in the end: what is reserved for those under way is told apart
-//! from what was used.
+//! Windows for requests of which only a part counts in the end: used permits are counted separately from reserved ones.
 //!
-//! State is that of the algorithm twice: charged when a request comes, and charged when it has counted. Only the first
-//! decides; a refusal that the second would not confirm is one for what is reserved only, and ends when that is settled.
+//! The state is that of the window twice: charged when a request comes, and charged when its use is known. Only the first
+//! decides. If the second would admit the request, the refusal is due to reserved permits, and ends when they are settled.
 
 use std::rc::Rc;
 
-use super::{Algorithm, copy};
+use super::{Algorithm, Balance, Properties, copy};
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
 
-#[derive(Debug)]
-struct Counted {
-    inner: Rc<dyn Algorithm>,
+/// An algorithm that holds a charge until its window ends, so that two states of it can be compared.
+pub trait CountsUsed: Algorithm {
+    /// Adds what a request used to the state `used`, and writes the state after it into `new`: as of its charge while that
+    /// counts in the state `charged`, and at `now` beyond its reservation.
+    fn add_used(
+        &self,
+        used: &[u64],
+        charged: &[u64],
+        now: Now,
+        settlement: &Settlement,
+        new: &mut [u64],
+    );
+
+    /// Writes the reserved part of the state `charged` into `new`: its charges without those of the state `used`, under the
+    /// same receipts.
+    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]);
 }
 
-/// The same limit, for requests of which only some count.
+#[derive(Debug)]
+struct Counted {
+    inner: Rc<dyn CountsUsed>,
+    properties: Properties,
+}
+
+/// The same limit, which counts used permits separately from reserved ones.
 #[must_use]
-pub fn counted(inner: Rc<dyn Algorithm>) -> Rc<dyn Algorithm> {
-    Rc::new(Counted { inner })
+pub fn counted(inner: Rc<dyn CountsUsed>) -> Rc<dyn Algorithm> {
+    let plain = *inner.properties();
+    Rc::new(Counted { properties: Properties { words: 2 * plain.words, ..plain }, inner })
 }
 
 impl Counted {
-    /// What is reserved or used, and what is used.
+    /// The charged state, and the used state.
     fn parts<'s>(&self, state: &'s [u64]) -> (&'s [u64], &'s [u64]) {
-        state.split_at_checked(self.inner.words()).unwrap_or_default()
+        state.split_at_checked(state.len() / 2).unwrap_or_default()
     }
 
     fn parts_mut<'s>(&self, state: &'s mut [u64]) -> (&'s mut [u64], &'s mut [u64]) {
-        state.split_at_mut_checked(self.inner.words()).unwrap_or_default()
+        state.split_at_mut_checked(state.len() / 2).unwrap_or_default()
     }
 }
 
 impl Algorithm for Counted {
-    fn words(&self) -> usize {
-        2 * self.inner.words()
+    fn properties(&self) -> &Properties {
+        &self.properties
     }
 
-    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
-        let ((reserved, used), (new_reserved, new_used)) = (self.parts(old), self.parts_mut(new));
-        match self.inner.step(reserved, now, cost, new_reserved) {
+    fn step(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
+        let ((charged, used), (new_charged, new_used)) = (self.parts(old), self.parts_mut(new));
+        match self.inner.step(charged, now, delay, cost, new_charged) {
             Decision::Refuse { retry: Retry::After(_) }
-                if self.inner.remaining(used, now) >= cost =>
+                if self.inner.balance(used, now).remaining >= cost =>
             {
                 Decision::Refuse { retry: Retry::Soon }
             }
@@ -58,57 +77,32 @@ impl Algorithm for Counted {
         self.inner.receipt(self.parts(charged).0)
     }
 
-    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
-        let ((reserved, used), (new_reserved, new_used)) = (self.parts(old), self.parts_mut(new));
-        self.inner.refund(reserved, receipt, permits, new_reserved);
-        copy(used, new_used);
-    }
-
-    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
-        let ((reserved, used), (new_reserved, new_used)) = (self.parts(old), self.parts_mut(new));
-        self.inner.debit(reserved, now, permits, new_reserved);
-        self.inner.debit(used, now, permits, new_used);
-    }
-
     fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
-        let ((reserved, used), (new_reserved, new_used)) = (self.parts(old), self.parts_mut(new));
-        self.inner.settle(reserved, now, settlement, new_reserved);
-        self.inner.note_used(used, reserved, now, settlement, new_used);
+        let ((charged, used), (new_charged, new_used)) = (self.parts(old), self.parts_mut(new));
+        self.inner.settle(charged, now, settlement, new_charged);
+        self.inner.add_used(used, charged, now, settlement, new_used);
     }
 
     fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
         None
     }
 
-    fn charged(&self, state: &[u64], now: Now) -> u64 {
-        self.inner.charged(self.parts(state).0, now)
+    fn balance(&self, state: &[u64], now: Now) -> Balance {
+        let (charged, used) = self.parts(state);
+        let all = self.inner.balance(charged, now);
+        let used = self.inner.balance(used, now).charged;
+        Balance { reserved: all.charged.saturating_sub(used), ..all }
     }
 
-    fn reserved(&self, state: &[u64], now: Now) -> u64 {
-        let (reserved, used) = self.parts(state);
-        self.inner.charged(reserved, now).saturating_sub(self.inner.charged(used, now))
-    }
-
-    fn lift(&self, old: &[u64], _now: Now, _out: u64, new: &mut [u64]) -> bool {
-        let ((reserved, used), (new_reserved, new_used)) = (self.parts(old), self.parts_mut(new));
+    fn reset(&self, old: &[u64], _now: Now, _out: u64, new: &mut [u64]) -> bool {
+        let ((charged, used), (new_charged, new_used)) = (self.parts(old), self.parts_mut(new));
         new_used.fill(0);
-        self.inner.without_used(reserved, used, new_reserved)
-    }
-
-    fn most_at_once(&self) -> u64 {
-        self.inner.most_at_once()
-    }
-
-    fn remaining(&self, state: &[u64], now: Now) -> u64 {
-        self.inner.remaining(self.parts(state).0, now)
+        self.inner.without_used(charged, used, new_charged);
+        true
     }
 
     fn expires(&self, state: &[u64], now: Now) -> Micros {
-        let (reserved, used) = self.parts(state);
-        self.inner.expires(reserved, now).max(self.inner.expires(used, now))
-    }
-
-    fn policy(&self) -> (u64, Micros) {
-        self.inner.policy()
+        let (charged, used) = self.parts(state);
+        self.inner.expires(charged, now).max(self.inner.expires(used, now))
     }
 }

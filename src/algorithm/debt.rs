@@ -134,6 +134,11 @@ pub(super) fn permits(amount: u128, unit: Micros) -> u64 {
     u64::try_from(amount / u128::from(unit.max(1))).unwrap_or(u64::MAX)
 }
 
+/// Ticks in which at most `amount` drains.
+pub(super) fn whole_ticks(amount: u128, rpu: u64) -> Micros {
+    Micros::try_from(amount / u128::from(rpu.max(1))).unwrap_or(Micros::MAX)
+}
+
 /// Ticks that draining `amount` takes, rounded up.
 pub(super) fn ticks(amount: u128, rpu: u64) -> Micros {
     if rpu == 0 {

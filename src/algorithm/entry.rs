@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::Algorithm;
+use super::{Algorithm, CountsUsed, counted};
 use diana_policy::{Quota, Settling};
 
 /// How the value of a key is written.
@@ -61,8 +61,11 @@ impl Conflict {
     }
 }
 
-/// An algorithm, or every combination of its numbers that means nothing.
-pub type BuiltAlgorithm = Result<Rc<dyn Algorithm>, Vec<Conflict>>;
+/// An algorithm, or every invalid combination of the quota's numbers.
+pub type Built<A> = Result<Rc<A>, Vec<Conflict>>;
+
+/// Any algorithm, likewise.
+pub type BuiltAlgorithm = Built<dyn Algorithm>;
 
 /// How permits may be charged before they are needed, and kept to be spent without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,6 +128,8 @@ pub struct Entry {
     pub keys: &'static [Setting],
     /// Builds the algorithm, or names every combination that means nothing.
     pub build: fn(&Quota) -> BuiltAlgorithm,
+    /// Builds it for rules that count used permits separately from reserved ones. `None` if it cannot.
+    pub counts_used: Option<fn(&Quota) -> Built<dyn CountsUsed>>,
     /// What it can do with a quota that it can be built from.
     pub can: fn(&Quota) -> Can,
     /// How Redis counts by it, if it does. Without one no rule is `global`.
@@ -149,6 +154,17 @@ impl Entry {
         let mut quota = *quota;
         let mut knows = |key: &Setting| key.global || (key.field)(&mut quota).is_none();
         self.codec.as_ref().filter(|_| self.keys.iter().all(&mut knows))
+    }
+
+    /// Builds the algorithm of a rule. With `keeps_used` it counts used permits separately from reserved ones.
+    ///
+    /// # Errors
+    /// Every invalid combination of the quota's numbers.
+    pub fn algorithm(&self, quota: &Quota, keeps_used: bool) -> BuiltAlgorithm {
+        match self.counts_used.filter(|_| keeps_used) {
+            Some(build) => build(quota).map(counted),
+            None => (self.build)(quota),
+        }
     }
 
     /// Whether a rule that settles so has what was used kept beside what is reserved, which stays when an operator lifts

@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry};
+use super::{Algorithm, Balance, Built, Can, Codec, Conflict, CountsUsed, Entry, Properties, only};
 use crate::calendar::Windows;
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
@@ -18,7 +18,8 @@ pub const ENTRY: Entry = Entry {
     short: "W",
     long: "window",
     keys: &[],
-    build,
+    build: |quota| Ok(build(quota)?),
+    counts_used: Some(|quota| Ok(build(quota)?)),
     can: |_| Can::WINDOW,
     codec: Some(Codec { kind: "W", numbers: |_| [0; 3] }),
     part: Quota::part,
@@ -27,10 +28,13 @@ pub const ENTRY: Entry = Entry {
     layout: |_| Entry::PLAIN + 1,
 };
 
+/// Words of a state.
+const WORDS: usize = 3;
+
 #[derive(Debug)]
 struct FixedWindow {
+    properties: Properties,
     rpu: u64,
-    unit: Micros,
     windows: Windows,
 }
 
@@ -44,11 +48,12 @@ struct Window {
     latest: Micros,
 }
 
-fn build(quota: &Quota) -> BuiltAlgorithm {
+fn build(quota: &Quota) -> Built<FixedWindow> {
     if quota.cost > quota.rpu && quota.rpu > 0 {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }
-    Ok(Rc::new(FixedWindow { rpu: quota.rpu, unit: quota.period(), windows: Windows::of(quota) }))
+    let properties = Properties::new(WORDS, quota.rpu, quota.period());
+    Ok(Rc::new(FixedWindow { properties, rpu: quota.rpu, windows: Windows::of(quota) }))
 }
 
 impl Window {
@@ -99,11 +104,11 @@ impl FixedWindow {
 }
 
 impl Algorithm for FixedWindow {
-    fn words(&self) -> usize {
-        3
+    fn properties(&self) -> &Properties {
+        &self.properties
     }
 
-    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
+    fn step(&self, old: &[u64], now: Now, _delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
         if cost > self.rpu {
             return Decision::NEVER;
         }
@@ -120,21 +125,42 @@ impl Algorithm for FixedWindow {
         self.first(Window::load(charged))
     }
 
-    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+    fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
+        let debt = settlement.debt();
+        if debt > 0 {
+            return self.current(old, now).plus(debt).save(new);
+        }
         let window = Window::load(old);
-        let back = if self.first(window) == receipt { permits } else { 0 };
+        let is_it = self.first(window) == settlement.receipt;
+        let back = if is_it { settlement.back() } else { 0 };
         Window { used: window.used.saturating_sub(back), ..window }.save(new);
     }
 
-    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
-        self.current(old, now).plus(permits).save(new);
+    fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
+        Some(now.mono.saturating_add(Window::load(charged).left(now)))
     }
 
-    fn charged(&self, state: &[u64], now: Now) -> u64 {
-        self.current(state, now).used
+    fn balance(&self, state: &[u64], now: Now) -> Balance {
+        let window = self.current(state, now);
+        let remaining = self.rpu.saturating_sub(window.used);
+        let renewal = (remaining < self.rpu).then(|| window.left(now));
+        Balance { remaining, charged: window.used, reserved: 0, renewal }
     }
 
-    fn note_used(
+    fn reset(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        // It begins anew, so that no older receipt is one of its own.
+        only(self, now, out, new);
+        true
+    }
+
+    fn expires(&self, state: &[u64], now: Now) -> Micros {
+        let window = Window::load(state);
+        if window.used == 0 { 0 } else { now.mono.saturating_add(window.left(now)) }
+    }
+}
+
+impl CountsUsed for FixedWindow {
+    fn add_used(
         &self,
         used: &[u64],
         charged: &[u64],
@@ -142,7 +168,7 @@ impl Algorithm for FixedWindow {
         settlement: &Settlement,
         new: &mut [u64],
     ) {
-        // Both are of the same window.
+        // Both states are of the same window.
         let known = Window::load(used);
         let old = match Window::load(charged) {
             window if self.first(window) == settlement.receipt => {
@@ -157,37 +183,9 @@ impl Algorithm for FixedWindow {
         }
     }
 
-    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) -> bool {
+    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) {
         let (window, known) = (Window::load(charged), Window::load(used));
         let used = window.used.saturating_sub(known.beside(window).used);
         Window { used, ..window }.save(new);
-        true
-    }
-
-    fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
-        Some(now.mono.saturating_add(Window::load(charged).left(now)))
-    }
-
-    fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
-        // It begins anew, so that no older receipt is one of its own.
-        super::only(self, now, out, new);
-        true
-    }
-
-    fn most_at_once(&self) -> u64 {
-        self.rpu
-    }
-
-    fn remaining(&self, state: &[u64], now: Now) -> u64 {
-        self.rpu.saturating_sub(self.charged(state, now))
-    }
-
-    fn expires(&self, state: &[u64], now: Now) -> Micros {
-        let window = Window::load(state);
-        if window.used == 0 { 0 } else { now.mono.saturating_add(window.left(now)) }
-    }
-
-    fn policy(&self) -> (u64, Micros) {
-        (self.rpu, self.unit)
     }
 }

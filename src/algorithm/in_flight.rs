@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, BuiltAlgorithm, Can, Codec, Entry, Leasing};
+use super::{Algorithm, Balance, BuiltAlgorithm, Can, Codec, Entry, Leasing, Properties};
 use diana_policy::Quota;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::settlement::Settlement;
@@ -15,6 +15,7 @@ pub const ENTRY: Entry = Entry {
     long: "requests in flight",
     keys: &[],
     build,
+    counts_used: None,
     can: |_| Can { queues: false, holds: false, leasing: Leasing::Never, settles: true },
     codec: Some(Codec { kind: "P", numbers: |_| [0; 3] }),
     part: Quota::part,
@@ -27,11 +28,12 @@ const LOOK: Micros = SECOND / 10;
 
 #[derive(Debug)]
 struct InFlight {
-    limit: u64,
+    properties: Properties,
 }
 
 fn build(quota: &Quota) -> BuiltAlgorithm {
-    Ok(Rc::new(InFlight { limit: quota.rpu }))
+    let properties = Properties { is_held: true, ..Properties::new(1, quota.rpu, 0) };
+    Ok(Rc::new(InFlight { properties }))
 }
 
 fn load(state: &[u64]) -> u64 {
@@ -43,13 +45,13 @@ fn save(state: &mut [u64], places: u64) {
 }
 
 impl Algorithm for InFlight {
-    fn words(&self) -> usize {
-        1
+    fn properties(&self) -> &Properties {
+        &self.properties
     }
 
-    fn step(&self, old: &[u64], _now: Now, cost: u64, new: &mut [u64]) -> Decision {
+    fn step(&self, old: &[u64], _now: Now, _delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
         let places = load(old).saturating_add(cost);
-        if places > self.limit {
+        if places > self.properties.limit {
             return Decision::Refuse { retry: Retry::Soon };
         }
         save(new, places);
@@ -60,35 +62,26 @@ impl Algorithm for InFlight {
         0
     }
 
-    fn refund(&self, old: &[u64], _receipt: u64, permits: u64, new: &mut [u64]) {
-        save(new, load(old).saturating_sub(permits));
-    }
-
     fn settle(&self, old: &[u64], _now: Now, settlement: &Settlement, new: &mut [u64]) {
-        self.refund(old, settlement.receipt, settlement.reserved, new);
+        save(new, load(old).saturating_sub(settlement.reserved));
     }
 
     fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
         None
     }
 
-    fn is_held(&self) -> bool {
-        true
+    fn balance(&self, state: &[u64], _now: Now) -> Balance {
+        let places = load(state);
+        let remaining = self.properties.limit.saturating_sub(places);
+        let renewal = (places > 0).then_some(1);
+        Balance { remaining, charged: u64::from(remaining == 0), reserved: 0, renewal }
     }
 
-    fn most_at_once(&self) -> u64 {
-        self.limit
-    }
-
-    fn remaining(&self, state: &[u64], _now: Now) -> u64 {
-        self.limit.saturating_sub(load(state))
+    fn reset(&self, _old: &[u64], _now: Now, _out: u64, _new: &mut [u64]) -> bool {
+        false
     }
 
     fn expires(&self, state: &[u64], now: Now) -> Micros {
         if load(state) == 0 { now.mono } else { now.mono.saturating_add(LOOK) }
-    }
-
-    fn policy(&self) -> (u64, Micros) {
-        (self.limit, 0)
     }
 }

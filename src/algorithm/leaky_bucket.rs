@@ -15,6 +15,7 @@ pub const ENTRY: Entry = Entry {
     // Without any wait it would be a token bucket of one permit.
     keys: &[warm_up::KEY, hold::max_delay(1_000), hold::MAX_QUEUE],
     build,
+    counts_used: None,
     can: |_| Can { queues: true, holds: true, leasing: Leasing::Never, settles: false },
     codec: Some(Codec {
         kind: "LB",

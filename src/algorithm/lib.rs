@@ -2,10 +2,10 @@
 //! [`REGISTRY`]; the configuration, its messages and the laws cover it from there.
 //!
 //! An algorithm is a pure step over a few machine words: `(old state, now, cost) → (new state or nothing, decision)`.
-//! Three more steps exist: `reserve` charges a request that another rule holds, `refund` takes a charge back, and
-//! `hold_back` keeps a bucket from refilling while its permits are leased. All zero is the state of a caller that was
-//! never seen, so expired state is forgotten without loss. A state contains the usage and not the rest, so limits can
-//! change under it.
+//! `settle` replaces a charge by the true cost of its request: that is a refund, a debt, or the end of a reservation.
+//! `hold_back` keeps a bucket from refilling while its permits are leased. All zero is the state of a new caller, so
+//! expired state is dropped without loss. A state contains the usage and not the remaining permits, so limits can change
+//! under it.
 //!
 //! The registry has an entry for each algorithm, for the rest of the program: whether it queues and holds requests, how
 //! its permits may be leased, which part of the script in Redis counts by it, and the share of its quota for one gateway.
@@ -24,160 +24,133 @@ pub mod fixed_window;
 mod hold;
 mod in_flight;
 pub mod leaky_bucket;
-mod renewal;
 pub mod sliding_window;
 pub mod token_bucket;
 mod warm_up;
 
-pub use counted::counted;
+pub use counted::{CountsUsed, counted};
 use diana_policy::decision::Decision;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
-pub use entry::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting};
-pub use renewal::{latest_renewal, renewal};
+pub use entry::{Built, BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting};
 use std::fmt::Debug;
 
 /// A pure step over a few machine words.
 ///
-/// State is a slice of [`Algorithm::words`] 64-bit words; all zero is "no state", the state of a
-/// caller who was never seen. No method reads a clock, panics, or depends on anything but its
-/// arguments, so a store may run a step as often as its own atomicity needs.
+/// A state is a slice of [`Properties::words`] 64-bit words. All zero is the state of a new caller. No method reads a clock,
+/// panics, or depends on anything but its arguments, so a store may repeat a step until its write succeeds. `new` has the
+/// length of the old state, and is written only where the documentation says so.
 pub trait Algorithm: Debug {
-    /// How many words the state takes.
-    fn words(&self) -> usize;
+    /// Properties that do not depend on a state.
+    fn properties(&self) -> &Properties;
 
-    /// Decides about a request of `cost` permits at `now`, given the state `old`.
+    /// Decides about a request of `cost` permits at `now`. Writes the charged state into `new` if the request is admitted.
     ///
-    /// When it admits, it writes the charged state into `new`; when it refuses, `new` is untouched.
-    /// Both slices have [`Algorithm::words`] words.
-    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision;
+    /// `delay` is how many ticks after `now` the request leaves at the earliest, because another rule holds it. Its turn
+    /// here comes no earlier, and the request is refused if this rule does not hold requests for so long. Rules that hold
+    /// no requests ignore `delay`: they charge at `now`, and admit with a wait of 0.
+    fn step(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision;
 
-    /// Decides about a request like [`Algorithm::step`], and charges one that leaves only `delay`
-    /// ticks after `now`, since another rule holds it that long; its own turn here comes no later.
-    ///
-    /// Refuses if this rule would not hold a request for so long. Rules that hold nothing count at the
-    /// decision: they charge as at `now`, and the wait that they admit with is 0.
-    fn reserve(
-        &self,
-        old: &[u64],
-        now: Now,
-        _delay: Micros,
-        cost: u64,
-        new: &mut [u64],
-    ) -> Decision {
-        self.step(old, now, cost, new)
-    }
-
-    /// Tells one charge from others when it is taken back: a number that `charged`, the state which
-    /// the charge was written into, keeps for as long as [`Algorithm::refund`] can do so.
+    /// The receipt of the charge that produced the state `charged`: a number by which [`Algorithm::settle`] finds the
+    /// charge again.
     fn receipt(&self, charged: &[u64]) -> u64;
 
-    /// Takes `permits` back that were charged under `receipt` and let nobody through, as far as that
-    /// breaks no bound, and writes the state that remains into `new`, or a copy of `old`.
+    /// Replaces a charge by the true cost of its request, and writes the state after it into `new`.
     ///
-    /// A charge with others after it comes back whole only if its permits were held back
-    /// ([`Algorithm::hold_back`]) whenever one of those was charged.
-    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]);
+    /// Permits that were not used come back as of the instant of their charge, as far as that breaks no bound. Permits
+    /// beyond the charge count from `now`, whether they fit or not: a debt, which ends like all usage.
+    fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]);
 
-    /// Takes `permits` back like [`Algorithm::refund`], that were charged at `since` on the monotonic
-    /// clock and were not held back: without what may have come back to others in the meantime.
-    fn take_back(&self, old: &[u64], receipt: u64, permits: u64, _since: Micros, new: &mut [u64]) {
-        self.refund(old, receipt, permits, new);
-    }
-
-    /// Charges `permits` at `now` that were used already, whether they fit or not, and writes the state after
-    /// it into `new`. What they are too many is a debt, which ends as all usage does.
-    ///
-    /// Algorithms with leases or [`Can::settles`] implement it; the default copies `old`.
-    fn debit(&self, old: &[u64], _now: Now, _permits: u64, new: &mut [u64]) {
-        copy(old, new);
-    }
-
-    /// Settles a charge at `now`, and writes the state after it into `new`: what was reserved too much comes
-    /// back like any charge ([`Algorithm::take_back`]), what was reserved too little is a debt.
-    fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
-        let Settlement { receipt, since, .. } = *settlement;
-        match settlement.debt() {
-            0 => self.take_back(old, receipt, settlement.back(), since, new),
-            debt => self.debit(old, now, debt, new),
-        }
-    }
-
-    /// The monotonic instant before which permits that were charged at `now` have to be spent if
-    /// somebody keeps them for later; `None` if they must not be kept.
+    /// The monotonic instant before which permits that were charged at `now` have to be spent, if a worker keeps them for
+    /// later requests. `None` if they must not be kept.
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros>;
 
-    /// Counts `out` permits, charged and kept by somebody until `at` on the monotonic clock, as still
-    /// lying in the bucket, and writes the state at `at` into `new`. To be done before anything else
-    /// that is done at `at`; `out` includes those that were spent or given back since the last time.
+    /// Advances the state to `at` on the monotonic clock while `out` charged permits are outstanding, and writes it into
+    /// `new`. `out` includes the permits that were spent or returned since the previous call. It comes before any other
+    /// step at `at`.
     ///
-    /// Otherwise a bucket refills while they are out, and a spike after idleness passes twice.
+    /// A bucket must not refill while its permits are outstanding, or a spike after an idle time would pass twice.
     fn hold_back(&self, old: &[u64], _out: u64, _at: Micros, new: &mut [u64]) {
         copy(old, new);
     }
 
-    /// Whether what is charged is held by requests and comes back with them, never by time. Where callers share a
-    /// bucket, whoever has none of its own stays in it until all of it has come back.
-    fn is_held(&self) -> bool {
-        false
-    }
+    /// The usage of a caller at `now`.
+    fn balance(&self, state: &[u64], now: Now) -> Balance;
 
-    /// Most permits that may be kept for later at once, by everybody together.
-    fn most_out(&self) -> u64 {
-        u64::MAX
-    }
+    /// Clears the usage of a caller at `now`, except reserved permits and `out` outstanding ones, and writes the state
+    /// after it into `new`. Returns false if the state consists of requests in a queue or in flight, which cannot be
+    /// cleared.
+    fn reset(&self, old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool;
 
-    /// Most permits that a single request can ever take; one that takes more is refused for good.
-    fn most_at_once(&self) -> u64;
-
-    /// Permits left at `now`; never more than could be admitted at once.
-    fn remaining(&self, state: &[u64], now: Now) -> u64;
-
-    /// Permits charged at `now`, which are more than the limit where debts are, or a larger plan was in force; of what
-    /// holds requests only whether there are any.
-    fn charged(&self, state: &[u64], now: Now) -> u64 {
-        u64::from(self.remaining(state, now) == 0)
-    }
-
-    /// Charges what a request has turned out to use to `used`, which tells apart what was used of `charged`, and writes it
-    /// into `new`: where the request was charged, as long as that counts, and at `now` what it is in debt for.
-    fn note_used(
-        &self,
-        used: &[u64],
-        _charged: &[u64],
-        _now: Now,
-        _settlement: &Settlement,
-        new: &mut [u64],
-    ) {
-        copy(used, new);
-    }
-
-    /// Takes what was used back from what is `charged`, and writes what is left into `new`: what is reserved, and still
-    /// known by the same receipts. Whether that can be done.
-    fn without_used(&self, charged: &[u64], _used: &[u64], new: &mut [u64]) -> bool {
-        copy(charged, new);
-        false
-    }
-
-    /// Permits of what was charged at `now` that requests hold which are under way, where that is told apart from what was
-    /// used.
-    fn reserved(&self, _state: &[u64], _now: Now) -> u64 {
-        0
-    }
-
-    /// Lifts what was used at `now`: writes the state into `new` in which only what is reserved and `out` permits beside
-    /// are charged. Whether that can be done; otherwise all that
-    /// there is are requests that wait for their turn, or hold what they were given.
-    fn lift(&self, _old: &[u64], _now: Now, _out: u64, _new: &mut [u64]) -> bool {
-        false
-    }
-
-    /// The monotonic instant from which `state` decides like no state at all, as seen at `now`;
-    /// at or before `now` if it has run out already.
+    /// The monotonic instant from which on `state` decides like the state of a new caller, as seen at `now`. At or before
+    /// `now` if it has expired already.
     fn expires(&self, state: &[u64], now: Now) -> Micros;
+}
 
-    /// What `ratelimit-policy` tells clients: quota in permits and window in ticks; requests at a time if that is zero.
-    fn policy(&self) -> (u64, Micros);
+/// Properties of an algorithm that do not depend on a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Properties {
+    /// Words of a state.
+    pub words: usize,
+    /// The quota in permits, as `ratelimit-policy` reports it.
+    pub limit: u64,
+    /// The window of that quota in ticks. Zero if the quota is a number of requests at a time.
+    pub window: Micros,
+    /// Most permits of a single request. A request that takes more is always refused.
+    pub most_at_once: u64,
+    /// Most permits that all workers together may keep for later requests.
+    pub most_out: u64,
+    /// Most ticks for which another rule may hold a request that this rule admits. `Micros::MAX` if this rule does not
+    /// count requests at the instant at which they leave.
+    pub longest_delay: Micros,
+    /// True if charged permits come back only with their requests, never by time. Where callers share a bucket, a caller
+    /// without a state of its own stays in it until all permits have come back.
+    pub is_held: bool,
+}
+
+impl Properties {
+    /// Properties of a quota of `limit` permits in a window, all of which a single request may take.
+    fn new(words: usize, limit: u64, window: Micros) -> Properties {
+        Properties {
+            words,
+            limit,
+            window,
+            most_at_once: limit,
+            most_out: u64::MAX,
+            longest_delay: Micros::MAX,
+            is_held: false,
+        }
+    }
+
+    /// The quota in permits and its window.
+    #[must_use]
+    pub fn quota(&self) -> (u64, Micros) {
+        (self.limit, self.window)
+    }
+}
+
+/// The usage of a caller at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Balance {
+    /// Remaining permits; never more than a request could take at once.
+    pub remaining: u64,
+    /// Charged permits. They exceed the limit after debts, or when the plan got smaller. Where charges are turns in a queue
+    /// or requests in flight: 1 if there are any, otherwise 0.
+    pub charged: u64,
+    /// The part of `charged` that requests under way hold, where it is counted separately from what was used.
+    pub reserved: u64,
+    /// Ticks until more permits remain if no other request comes. A permit of a request in flight may come back in the next
+    /// tick. `None` if no permits are used, or if there will never be more.
+    pub renewal: Option<Micros>,
+}
+
+/// The renewal after an admitted request of `cost` permits, at the latest: as if it were the only request. For states that
+/// are not known here.
+pub fn latest_renewal(algorithm: &dyn Algorithm, cost: u64, now: Now) -> Option<Micros> {
+    let unused = vec![0; algorithm.properties().words];
+    let mut charged = unused.clone();
+    algorithm.step(&unused, now, 0, cost, &mut charged);
+    algorithm.balance(&charged, now).renewal
 }
 
 /// Copies a state.
@@ -185,12 +158,12 @@ fn copy(old: &[u64], new: &mut [u64]) {
     new.iter_mut().zip(old).for_each(|(new, old)| *new = *old);
 }
 
-/// Writes the state in which nothing is charged but so many permits.
+/// Writes the state in which only `permits` are charged.
 fn only(algorithm: &dyn Algorithm, now: Now, permits: u64, new: &mut [u64]) {
     new.fill(0);
     if permits > 0 {
-        let nobody = vec![0; algorithm.words()];
-        algorithm.debit(&nobody, now, permits, new);
+        let unused = vec![0; new.len()];
+        algorithm.settle(&unused, now, &Settlement::debit(permits), new);
     }
 }
 

@@ -6,7 +6,10 @@
 
 use std::rc::Rc;
 
-use super::{Algorithm, BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Setting, copy};
+use super::{
+    Algorithm, Balance, Built, Can, Codec, Conflict, CountsUsed, Entry, Form, Properties, Setting,
+    copy, only,
+};
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
 use diana_policy::ring::Ring;
@@ -26,7 +29,8 @@ pub const ENTRY: Entry = Entry {
         global: true,
         by_plan: false,
     }],
-    build,
+    build: |quota| Ok(build(quota)?),
+    counts_used: Some(|quota| Ok(build(quota)?)),
     can: |_| Can::WINDOW,
     codec: Some(Codec {
         kind: "SW",
@@ -45,6 +49,7 @@ fn slices(quota: &Quota) -> u64 {
 
 #[derive(Debug)]
 struct SlidingWindow {
+    properties: Properties,
     rpu: u64,
     unit: Micros,
     slices: u64,
@@ -53,15 +58,18 @@ struct SlidingWindow {
     ring: Ring,
 }
 
-fn build(quota: &Quota) -> BuiltAlgorithm {
+fn build(quota: &Quota) -> Built<SlidingWindow> {
     if quota.cost > quota.rpu && quota.rpu > 0 {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }
     let slices = slices(quota);
     let ring = Ring::new(slices as usize + 1);
-    let unit = quota.period();
+    let (rpu, unit) = (quota.rpu, quota.period());
     let even = unit.is_multiple_of(slices).then_some(unit / slices);
-    Ok(Rc::new(SlidingWindow { rpu: quota.rpu, unit, slices, even, ring }))
+    // All slices that are counted together: a client that spreads `rpu` permits over a unit alone is refused.
+    let window = unit.saturating_add(unit.div_ceil(slices));
+    let properties = Properties::new(ring.words(), rpu, window);
+    Ok(Rc::new(SlidingWindow { properties, rpu, unit, slices, even, ring }))
 }
 
 impl SlidingWindow {
@@ -80,6 +88,17 @@ impl SlidingWindow {
         units.saturating_add((slice % self.slices * self.unit).div_ceil(self.slices))
     }
 
+    /// Ticks until `permits` that were charged before `slice` ended are no longer counted.
+    fn time_until_free(&self, state: &[u64], slice: u64, mut permits: u64, now: Now) -> Micros {
+        let last = self.ring.slices(slice).find(|&old| {
+            permits = permits.saturating_sub(self.ring.count(state, old));
+            permits == 0
+        });
+        // A slice is forgotten when the one `slices + 1` after it begins.
+        let free = last.unwrap_or(slice).saturating_add(self.slices + 1);
+        self.start(free).saturating_sub(now.mono)
+    }
+
     /// The slice in force; a clock that stepped back stays in the newest slice.
     fn current(&self, state: &[u64], now: Now) -> u64 {
         self.slice(now.mono).max(self.ring.newest(state))
@@ -87,49 +106,68 @@ impl SlidingWindow {
 }
 
 impl Algorithm for SlidingWindow {
-    fn words(&self) -> usize {
-        self.ring.words()
+    fn properties(&self) -> &Properties {
+        &self.properties
     }
 
-    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
+    fn step(&self, old: &[u64], now: Now, _delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
         if cost > self.rpu {
             return Decision::NEVER;
         }
         let slice = self.current(old, now);
-        let mut over = self.ring.sum(old, slice).saturating_add(cost).saturating_sub(self.rpu);
+        let over = self.ring.sum(old, slice).saturating_add(cost).saturating_sub(self.rpu);
         if over == 0 {
             copy(old, new);
             self.ring.add(new, slice, cost);
             return Decision::NOW;
         }
-        let enough = self.ring.slices(slice).find(|&old_slice| {
-            over = over.saturating_sub(self.ring.count(old, old_slice));
-            over == 0
-        });
-        // A slice is forgotten when the one `slices + 1` after it begins.
-        let free = enough.unwrap_or(slice).saturating_add(self.slices + 1);
-        Decision::retry(self.start(free).saturating_sub(now.mono))
+        Decision::retry(self.time_until_free(old, slice, over, now))
     }
 
     fn receipt(&self, charged: &[u64]) -> u64 {
         self.ring.newest(charged)
     }
 
-    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
+    fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
         copy(old, new);
-        self.ring.take(new, receipt, permits);
+        match settlement.debt() {
+            0 => self.ring.take(new, settlement.receipt, settlement.back()),
+            debt => self.ring.add(new, self.current(old, now), debt),
+        }
     }
 
-    fn debit(&self, old: &[u64], now: Now, permits: u64, new: &mut [u64]) {
-        copy(old, new);
-        self.ring.add(new, self.current(old, now), permits);
+    fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
+        // Spent in a later slice they would be forgotten too early.
+        Some(self.start(self.ring.newest(charged).saturating_add(1)))
     }
 
-    fn charged(&self, state: &[u64], now: Now) -> u64 {
-        self.ring.sum(state, self.current(state, now))
+    fn balance(&self, state: &[u64], now: Now) -> Balance {
+        let slice = self.current(state, now);
+        let charged = self.ring.sum(state, slice);
+        let remaining = self.rpu.saturating_sub(charged);
+        let renewal = (remaining < self.rpu).then(|| {
+            let over = charged.saturating_add(remaining + 1).saturating_sub(self.rpu);
+            self.time_until_free(state, slice, over, now)
+        });
+        Balance { remaining, charged, reserved: 0, renewal }
     }
 
-    fn note_used(
+    fn reset(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        only(self, now, out, new);
+        true
+    }
+
+    fn expires(&self, state: &[u64], _now: Now) -> Micros {
+        // Every slice is forgotten by then; after a refund that may be later than need be.
+        match self.ring.newest(state) {
+            0 if self.ring.count(state, 0) == 0 => 0,
+            newest => self.start(newest.saturating_add(self.slices + 1)),
+        }
+    }
+}
+
+impl CountsUsed for SlidingWindow {
+    fn add_used(
         &self,
         used: &[u64],
         charged: &[u64],
@@ -143,42 +181,10 @@ impl Algorithm for SlidingWindow {
         self.ring.add(new, self.current(charged, now), settlement.debt());
     }
 
-    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) -> bool {
+    fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) {
         copy(charged, new);
         for slice in self.ring.slices(self.ring.newest(charged)) {
             self.ring.take(new, slice, self.ring.count(used, slice));
         }
-        true
-    }
-
-    fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
-        // Spent in a later slice they would be forgotten too early.
-        Some(self.start(self.ring.newest(charged).saturating_add(1)))
-    }
-
-    fn lift(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
-        super::only(self, now, out, new);
-        true
-    }
-
-    fn most_at_once(&self) -> u64 {
-        self.rpu
-    }
-
-    fn remaining(&self, state: &[u64], now: Now) -> u64 {
-        self.rpu.saturating_sub(self.charged(state, now))
-    }
-
-    fn expires(&self, state: &[u64], _now: Now) -> Micros {
-        // Every slice is forgotten by then; after a refund that may be later than need be.
-        match self.ring.newest(state) {
-            0 if self.ring.count(state, 0) == 0 => 0,
-            newest => self.start(newest.saturating_add(self.slices + 1)),
-        }
-    }
-
-    fn policy(&self) -> (u64, Micros) {
-        // All slices that are counted together: a client that spreads `rpu` permits over a unit alone is refused.
-        (self.rpu, self.unit.saturating_add(self.unit.div_ceil(self.slices)))
     }
 }

@@ -29,6 +29,7 @@ pub const ENTRY: Entry = Entry {
         hold::MAX_QUEUE,
     ],
     build,
+    counts_used: None,
     can,
     codec: Some(Codec {
         kind: "TB",

@@ -80,7 +80,7 @@ pub fn read(
         told: limiter.told.map(Box::new),
         settling: limiter.settling.map(Box::new),
         algo: limiter.entry.short,
-        words: limiter.algorithm.words(),
+        words: limiter.algorithm.properties().words,
         scope,
         daily,
         absent,
@@ -175,8 +175,8 @@ fn near(fields: &Fields<'_>, algorithm: Option<&dyn Algorithm>) -> Option<u8> {
     let node = fields.get("near")?;
     let near = fields.number("near")?;
     let tells = |algorithm: &dyn Algorithm| {
-        let nobody = vec![0; algorithm.words()];
-        algorithm.remaining(&nobody, Now::default()) == algorithm.policy().0
+        let nobody = vec![0; algorithm.properties().words];
+        algorithm.balance(&nobody, Now::default()).remaining == algorithm.properties().limit
     };
     if !algorithm.is_none_or(tells) {
         node.key_problem(

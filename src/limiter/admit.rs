@@ -201,7 +201,7 @@ impl CompiledRule {
             outcome: check.outcome(),
             policy: match &mut self.plans {
                 Some(plans) => plans.policy(check.plan),
-                None => self.algorithm.policy(),
+                None => self.algorithm.properties().quota(),
             },
             plan: self.plans.as_ref().and_then(|plans| plans.name(check.plan)),
             remaining: check.remaining(self),
@@ -216,7 +216,7 @@ impl CompiledRule {
 #[inline(never)]
 fn is_near(check: &Check, judge: &mut CompiledRule) -> bool {
     let near = judge.rule.near.map_or(100, u128::from);
-    let limit = judge.algorithm.policy().0;
+    let limit = judge.algorithm.properties().limit;
     let used = check.remaining(judge).map(|left| limit.saturating_sub(left));
     used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * near)
 }

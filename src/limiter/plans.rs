@@ -92,8 +92,8 @@ impl RulePlans {
     /// What clients are told of a plan.
     pub(crate) fn policy(&mut self, plan: u32) -> (u64, Micros) {
         match (plan, &self.kind) {
-            (0, Kind::Told { .. }) => (0, self.algorithm(1).policy().1),
-            _ => self.algorithm(plan).policy(),
+            (0, Kind::Told { .. }) => (0, self.algorithm(1).properties().window),
+            _ => self.algorithm(plan).properties().quota(),
         }
     }
 

@@ -94,7 +94,7 @@ impl Limiter {
     /// Tells the limits of its rules, or that they are no longer in force.
     pub fn tell_limits(&self, namespace: &str, in_force: bool, metrics: &dyn Metrics) {
         for judge in &self.rules {
-            let (limit, window) = judge.algorithm.policy();
+            let (limit, window) = judge.algorithm.properties().quota();
             let told = if in_force { [limit, window, judge.keys] } else { [0; 3] };
             let scope = judge.rule.scope_with(self.fleet.client.is_some());
             metrics::tell_limit(namespace, &judge.name, scope, told, metrics);

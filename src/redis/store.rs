@@ -76,7 +76,7 @@ impl RedisStore {
             leases: Leases::of(&spec),
             parts,
             keys: parts.share(spec.keys as u64),
-            is_held: spec.algorithm.is_held(),
+            is_held: spec.algorithm.properties().is_held,
             share: Share::new(spec, stores),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_algorithm::{Algorithm, Can, Entry, Leasing, counted};
+use diana_algorithm::{Algorithm, Can, Entry, Leasing};
 use diana_policy::bloom::Shape;
 use diana_policy::redis::OnFailure;
 use diana_policy::{Plans, Quota};
@@ -63,12 +63,8 @@ impl CounterSpec {
     }
 
     fn with(&self, quota: Quota) -> CounterSpec {
-        let built = (self.entry.build)(&quota).ok();
-        let algorithm = match built {
-            Some(algorithm) if self.keeps_used => counted(algorithm),
-            Some(algorithm) => algorithm,
-            None => Rc::clone(&self.algorithm),
-        };
+        let built = self.entry.algorithm(&quota, self.keeps_used);
+        let algorithm = built.unwrap_or_else(|_| Rc::clone(&self.algorithm));
         CounterSpec { algorithm, quota, ..self.clone() }
     }
 

@@ -12,9 +12,10 @@ use super::state::State;
 use super::table::{Place, Table};
 use super::{CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
-use diana_algorithm::{Algorithm, renewal};
+use diana_algorithm::Algorithm;
 use diana_policy::decision::Decision;
 use diana_policy::key::Key;
+use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
 
 /// A rule's table.
@@ -32,7 +33,7 @@ impl Local {
     /// A rule that counts in `table`.
     pub fn new(spec: &CounterSpec, table: Rc<RefCell<Table>>) -> Local {
         let algorithm = spec.algorithm.clone();
-        let words = algorithm.words();
+        let words = algorithm.properties().words;
         let terms = (algorithm.clone(), spec.keys);
         Local { words, algorithm, terms, plans: ByPlan::new(spec), table }
     }
@@ -59,7 +60,7 @@ impl Local {
         delay: Micros,
     ) -> Decision {
         let (algorithm, state) = (&self.algorithm, table.state(key, row.place));
-        let decision = algorithm.reserve(state, row.at, delay, cost, &mut row.other);
+        let decision = algorithm.step(state, row.at, delay, cost, &mut row.other);
         if decision.is_admitted() {
             row.delay = delay;
         }
@@ -77,7 +78,7 @@ impl Store for Local {
         let mut after = State::nobody(self.words);
         let place = table.find(key, now);
         let state = table.state(key, place);
-        let decision = self.algorithm.step(state, table.judging(now), cost, &mut after);
+        let decision = self.algorithm.step(state, table.judging(now), 0, cost, &mut after);
         reservation(&table, key, cost, now, place, after, decision)
     }
 
@@ -130,9 +131,8 @@ impl Store for Local {
         } else {
             drop(table);
             let algorithm = &self.algorithm;
-            self.change(*key, *now, |state, _, after| {
-                algorithm.refund(state, *receipt, *cost, after)
-            });
+            let refund = Settlement::refund(*receipt, *cost);
+            self.change(*key, *now, |state, at, after| algorithm.settle(state, at, &refund, after));
         }
     }
 
@@ -140,14 +140,14 @@ impl Store for Local {
         let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
         let mut table = self.table.borrow_mut();
         let place = table.find(*key, *now);
-        Some(self.algorithm.remaining(table.state(*key, place), row.at))
+        Some(self.algorithm.balance(table.state(*key, place), row.at).remaining)
     }
 
     fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
         let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
         let mut table = self.table.borrow_mut();
         let place = table.find(*key, *now);
-        Some(renewal(&*self.algorithm, table.state(*key, place), row.at))
+        Some(self.algorithm.balance(table.state(*key, place), row.at).renewal)
     }
 
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {

@@ -67,13 +67,14 @@ impl Places {
     ) -> Places {
         let slots = Slots::new(data.clone(), traffic.clone(), 0);
         let names = Names::new(namespace, spec.fingerprint, spec.keys);
-        let (limit, plans) = (spec.algorithm.most_at_once(), ByPlan::new(spec));
+        let (limit, plans) = (spec.algorithm.properties().most_at_once, ByPlan::new(spec));
         Places { data, slots, names, holders, traffic, limit, plans }
     }
 
     /// As [`Store::judge_by`](super::Store::judge_by).
     pub(super) fn judge_by(&mut self, plan: u32) {
-        self.plans.take(plan, &mut self.limit, |spec| Some(spec.algorithm.most_at_once()));
+        self.plans
+            .take(plan, &mut self.limit, |spec| Some(spec.algorithm.properties().most_at_once));
     }
 
     /// Looks at a caller's slot.

@@ -57,7 +57,8 @@ impl Remains {
         algorithm: Rc<dyn Algorithm>,
         now: Micros,
     ) -> Remains {
-        let kind = if algorithm.is_held() { Kind::Places } else { Kind::Callers(algorithm) };
+        let kind =
+            if algorithm.properties().is_held { Kind::Places } else { Kind::Callers(algorithm) };
         Remains::new(namespace, data, fingerprint, kind, now)
     }
 
@@ -154,7 +155,7 @@ impl Kind {
     /// Ticks in which everything runs out that counts now, unless clocks are set.
     fn lasts(&self) -> Micros {
         let longest = match self {
-            Kind::Callers(algorithm) => algorithm.policy().1,
+            Kind::Callers(algorithm) => algorithm.properties().window,
             Kind::Places => 0,
             Kind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
                 .into_iter()

@@ -23,7 +23,6 @@ use super::slots::transactions::Transactions;
 use super::usage::{Unliftable, Usage};
 use super::{CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
-use diana_algorithm::renewal;
 use diana_policy::Memory;
 use diana_policy::decision::Decision;
 use diana_policy::key::Key;
@@ -149,7 +148,7 @@ impl Store for Shared {
         let By::Gateway(transaction) = &reservation.by else { return None };
         let is_charged = reservation.is_charged;
         let state = if is_charged { &transaction.after } else { &transaction.state };
-        Some(renewal(&*self.spec.algorithm, state, transaction.now))
+        Some(self.spec.algorithm.balance(state, transaction.now).renewal)
     }
 
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {

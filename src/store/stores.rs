@@ -102,7 +102,7 @@ impl<'s> Stores<'s> {
     pub fn opener(&mut self, spec: &CounterSpec) -> impl Fn(CounterSpec) -> Box<dyn Store> + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
         let traffic = self.traffic.clone();
-        let is_held = spec.algorithm.is_held();
+        let is_held = spec.algorithm.properties().is_held;
         let holders = is_held.then(|| self.tables.open_holders(&self.namespace));
         move |spec| match &holders {
             Some(holders) => {

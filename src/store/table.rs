@@ -13,7 +13,7 @@ use hashbrown::HashTable;
 
 use super::slab::Slab;
 use super::watermark::Watermark;
-use diana_algorithm::Algorithm;
+use diana_algorithm::{Algorithm, Properties};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
@@ -62,8 +62,7 @@ impl Table {
     /// An empty table for at most `capacity` live callers.
     #[must_use]
     pub fn new(algorithm: Rc<dyn Algorithm>, capacity: usize) -> Table {
-        let words = algorithm.words();
-        let (_, window) = algorithm.policy();
+        let Properties { words, window, .. } = *algorithm.properties();
         Table {
             algorithm,
             window,

@@ -21,10 +21,10 @@ fn a_rule_tells_its_quota_and_its_unit() {
                 .algorithm;
         // Of the default of ten slices one more is counted than the unit has.
         let window = if entry.short == "SW" { 3_960 } else { 3_600 };
-        assert_eq!(algorithm.policy(), (7, window * SECOND), "{}", entry.short);
+        assert_eq!(algorithm.properties().quota(), (7, window * SECOND), "{}", entry.short);
     }
     let warm = Rule::new("TB", Quota { warm_up: Some(SECOND), ..quota }).algorithm;
-    assert_eq!(warm.policy(), (7, 3600 * SECOND));
+    assert_eq!(warm.properties().quota(), (7, 3600 * SECOND));
 }
 
 /// For how long a line of seven an hour has to hold requests so that anybody can wait for the next slot.
@@ -46,14 +46,14 @@ fn no_rule_is_built_whose_requests_all_cost_more_than_there_is() {
 #[test]
 fn a_line_has_one_permit_left_or_none() {
     let Rule { algorithm, .. } = Rule::new("LB", Quota::new(Unit::Second, 10));
-    let mut state = vec![0; algorithm.words()];
-    assert_eq!(algorithm.remaining(&state, START), 1);
-    assert!(algorithm.step(&state.clone(), START, 1, &mut state).is_admitted());
+    let mut state = vec![0; algorithm.properties().words];
+    assert_eq!(algorithm.balance(&state, START).remaining, 1);
+    assert!(algorithm.step(&state.clone(), START, 0, 1, &mut state).is_admitted());
     for (ticks, left) in [(0, 0), (SECOND / 10 - 1, 0), (SECOND / 10, 1)] {
-        assert_eq!(algorithm.remaining(&state, START.later(ticks)), left, "after {ticks}");
+        assert_eq!(algorithm.balance(&state, START.later(ticks)).remaining, left, "after {ticks}");
     }
     let none = Rule::new("LB", Quota::new(Unit::Second, 0)).algorithm;
-    assert_eq!(none.remaining(&vec![0; none.words()], START), 0);
+    assert_eq!(none.balance(&vec![0; none.properties().words], START).remaining, 0);
 }
 
 /// Whatever can be counted by can be counted by a gateway alone.
@@ -126,23 +126,24 @@ fn what_is_charged_and_what_is_left_are_the_limit() {
     let mut rng = Rng::with_seed(seed::next());
     for short in ["W", "SW", "TB"] {
         let Rule { algorithm, .. } = Rule::new(short, Quota::new(Unit::Day, LIMIT));
-        let (mut state, mut charged, mut now) = (vec![0; algorithm.words()], 0, START);
+        let (mut state, mut charged, mut now) = (vec![0; algorithm.properties().words], 0, START);
         for _ in 0..60 {
             let cost = rng.u64(1..40);
             let old = state.clone();
-            charged += match algorithm.step(&old, now, cost, &mut state).is_admitted() {
+            charged += match algorithm.step(&old, now, 0, cost, &mut state).is_admitted() {
                 true => cost,
                 false => 0,
             };
-            assert_eq!(algorithm.charged(&state, now), charged, "{short}");
-            assert_eq!(algorithm.remaining(&state, now), LIMIT - charged, "{short}");
+            assert_eq!(algorithm.balance(&state, now).charged, charged, "{short}");
+            assert_eq!(algorithm.balance(&state, now).remaining, LIMIT - charged, "{short}");
         }
         for _ in 0..100 {
             now = now.later(rng.u64(..3600 * SECOND));
-            let sum = algorithm.charged(&state, now) + algorithm.remaining(&state, now);
+            let sum =
+                algorithm.balance(&state, now).charged + algorithm.balance(&state, now).remaining;
             assert_eq!(sum, LIMIT, "{short} at {now:?}");
         }
-        assert_eq!(algorithm.charged(&state, now.later(100_000 * SECOND)), 0, "{short}");
+        assert_eq!(algorithm.balance(&state, now.later(100_000 * SECOND)).charged, 0, "{short}");
     }
 }
 
@@ -156,16 +157,16 @@ fn a_bucket_drains_by_its_rate_however_much_it_owes_and_however_long_that_takes(
         for owed in [1, 2_000, MOST / 5, MOST] {
             let times = (0..60).map(|power| 1 << power);
             for gone in times.chain([period / 9, period - 1, period, period + 1]) {
-                let mut state = vec![0; algorithm.words()];
+                let mut state = vec![0; algorithm.properties().words];
                 let mut new = state.clone();
-                assert!(algorithm.step(&new, START, owed, &mut state).is_admitted());
+                assert!(algorithm.step(&new, START, 0, owed, &mut state).is_admitted());
                 let drained = u128::from(gone) * u128::from(MOST);
                 let owed = (u128::from(owed) * u128::from(period)).saturating_sub(drained);
                 let left = MOST - u64::try_from(owed.div_ceil(period.into())).unwrap();
                 let now = START.later(gone);
-                assert_eq!(algorithm.remaining(&state, now), left, "{owed} after {gone}");
+                assert_eq!(algorithm.balance(&state, now).remaining, left, "{owed} after {gone}");
                 for cost in [1, left, left + 1].into_iter().filter(|cost| *cost > 0) {
-                    let admits = algorithm.step(&state, now, cost, &mut new).is_admitted();
+                    let admits = algorithm.step(&state, now, 0, cost, &mut new).is_admitted();
                     assert_eq!(admits, cost <= left, "{cost} of {left} after {gone}");
                 }
             }
@@ -178,12 +179,12 @@ fn a_bucket_drains_by_its_rate_however_much_it_owes_and_however_long_that_takes(
 fn what_an_admission_writes_depends_on_nothing_that_lay_there() {
     for entry in REGISTRY.iter() {
         let Rule { algorithm, .. } = Rule::new(entry.short, Quota::new(Unit::Second, 9));
-        let (mut state, mut now) = (vec![0; algorithm.words()], START);
+        let (mut state, mut now) = (vec![0; algorithm.properties().words], START);
         for number in 0..200_u64 {
             let mut clean = vec![0; state.len()];
             let mut used = vec![u64::MAX / (number + 1); state.len()];
-            let decision = algorithm.step(&state, now, 1, &mut clean);
-            assert_eq!(algorithm.step(&state, now, 1, &mut used), decision, "{}", entry.short);
+            let decision = algorithm.step(&state, now, 0, 1, &mut clean);
+            assert_eq!(algorithm.step(&state, now, 0, 1, &mut used), decision, "{}", entry.short);
             if decision.is_admitted() {
                 assert_eq!(clean, used, "{}", entry.short);
                 state = clean;

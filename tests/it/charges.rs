@@ -5,6 +5,7 @@ use std::rc::Rc;
 use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
+use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 
 const MS: Micros = 1000;
@@ -23,20 +24,21 @@ impl Caller {
     fn new(short: &str, quota: Quota) -> Caller {
         let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
         let algorithm = (entry.build)(&quota).unwrap();
-        Caller { state: vec![0; algorithm.words()], algorithm }
+        Caller { state: vec![0; algorithm.properties().words], algorithm }
     }
 
     /// A request of `cost` that leaves `delay` after `now` or later.
     fn reserve(&mut self, now: Micros, delay: Micros, cost: u64) -> Decision {
         let mut new = self.state.clone();
-        let decision = self.algorithm.reserve(&self.state, at(now), delay, cost, &mut new);
+        let decision = self.algorithm.step(&self.state, at(now), delay, cost, &mut new);
         self.state = new;
         decision
     }
 
     fn refund(&mut self, receipt: u64, permits: u64) {
         let old = self.state.clone();
-        self.algorithm.refund(&old, receipt, permits, &mut self.state);
+        let refund = Settlement::refund(receipt, permits);
+        self.algorithm.settle(&old, at(0), &refund, &mut self.state);
     }
 
     fn hold_back(&mut self, out: u64, now: Micros) {
@@ -49,7 +51,7 @@ impl Caller {
     }
 
     fn remaining(&self, now: Micros) -> u64 {
-        self.algorithm.remaining(&self.state, at(now))
+        self.algorithm.balance(&self.state, at(now)).remaining
     }
 
     fn spend_by(&self, now: Micros) -> Option<Micros> {
@@ -82,7 +84,7 @@ fn a_lease_of_a_window_ends_with_it_and_comes_back_only_to_it() {
 #[test]
 fn a_bucket_does_not_refill_while_its_tokens_are_out() {
     let mut caller = Caller::new("TB", Quota::new(Unit::Second, 10));
-    assert_eq!(caller.algorithm.most_out(), 5);
+    assert_eq!(caller.algorithm.properties().most_out, 5);
     assert!(caller.reserve(0, 0, 5).is_admitted());
     // After an idle minute five are still outstanding: a burst gets five here, and those five
     // elsewhere.

@@ -14,12 +14,12 @@ impl Caller {
     fn new(quota: Quota) -> Caller {
         let entry = REGISTRY.iter().find(|entry| entry.short == "W").unwrap();
         let algorithm = (entry.build)(&quota).unwrap();
-        Caller { state: vec![0; algorithm.words()], algorithm }
+        Caller { state: vec![0; algorithm.properties().words], algorithm }
     }
 
     fn admits(&mut self, now: Now) -> bool {
         let mut new = self.state.clone();
-        let admitted = self.algorithm.step(&self.state, now, 1, &mut new).is_admitted();
+        let admitted = self.algorithm.step(&self.state, now, 0, 1, &mut new).is_admitted();
         if admitted {
             self.state = new;
         }

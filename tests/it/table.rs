@@ -37,7 +37,7 @@ fn request_of(table: &mut Table, algorithm: &dyn Algorithm, key: Key, now: Now) 
     let place = table.find(key, now);
     let old = table.state(key, place).to_vec();
     let mut new = old.clone();
-    let admitted = algorithm.step(&old, table.judging(now), 1, &mut new).is_admitted();
+    let admitted = algorithm.step(&old, table.judging(now), 0, 1, &mut new).is_admitted();
     if admitted {
         table.swap(key, place, &mut new);
     }
@@ -55,9 +55,9 @@ fn a_large_table_decides_like_a_map_that_never_forgets() {
         for _ in 0..30_000 {
             now += rng.u64(0..20_000);
             let caller = rng.u64(0..2000);
-            let old = map.entry(caller).or_insert_with(|| vec![0; algorithm.words()]);
+            let old = map.entry(caller).or_insert_with(|| vec![0; algorithm.properties().words]);
             let mut new = old.clone();
-            let expected = algorithm.step(old, at(now), 1, &mut new).is_admitted();
+            let expected = algorithm.step(old, at(now), 0, 1, &mut new).is_admitted();
             *old = if expected { new } else { old.clone() };
             let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
             assert_ne!(place, Place::Overflow, "400 rows hold the callers of four seconds");
@@ -81,9 +81,9 @@ fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
             let caller = if rng.bool() { rng.u64(0..40) } else { rng.u64(0..100_000) };
             let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
             overflowed += u64::from(place == Place::Overflow);
-            let old = alone.entry(caller).or_insert_with(|| vec![0; algorithm.words()]);
+            let old = alone.entry(caller).or_insert_with(|| vec![0; algorithm.properties().words]);
             let mut new = old.clone();
-            let allowed = algorithm.step(old, at(now), 1, &mut new).is_admitted();
+            let allowed = algorithm.step(old, at(now), 0, 1, &mut new).is_admitted();
             assert!(allowed || !admitted, "{} gave caller {caller} too much", entry.short);
             if admitted {
                 *old = new;

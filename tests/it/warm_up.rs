@@ -5,6 +5,7 @@ use std::rc::Rc;
 use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::Quota;
 use diana_policy::decision::{Decision, Retry};
+use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 
 const MS: Micros = 1000;
@@ -88,12 +89,12 @@ fn a_saturating_caller_waits_as_guava_says() {
     };
     for short in ["TB", "LB"] {
         let algorithm = build(short, quota);
-        let mut state = vec![0; algorithm.words()];
+        let mut state = vec![0; algorithm.properties().words];
         let mut now = 0;
         // Seconds, as in the table of the source document but without the noise of its clock.
         for wait in [0.0, 0.546_667, 0.44, 0.333_334, 0.23, 0.2, 0.2, 0.2] {
             let mut new = state.clone();
-            let decision = algorithm.step(&state, at(now), 1, &mut new);
+            let decision = algorithm.step(&state, at(now), 0, 1, &mut new);
             let Decision::Admit { wait: held } = decision else { panic!("{decision:?}") };
             assert!((held as f64 / 1e6 - wait).abs() < 2e-6, "{short}: {held} for {wait}");
             now += held;
@@ -102,19 +103,19 @@ fn a_saturating_caller_waits_as_guava_says() {
         // Cold again, after two seconds and the taken slot: one request at once, and then the ramp.
         now += 1700 * MS;
         assert_eq!(algorithm.expires(&state, at(now)), now);
-        assert_eq!(algorithm.remaining(&state, at(now)), 1);
+        assert_eq!(algorithm.balance(&state, at(now)).remaining, 1);
     }
 }
 
 #[test]
 fn a_token_bucket_names_the_slot_and_refuses() {
     let algorithm = build("TB", Quota { warm_up: Some(1500 * MS), ..Quota::new(Unit::Second, 5) });
-    let mut state = vec![0; algorithm.words()];
+    let mut state = vec![0; algorithm.properties().words];
     let mut new = state.clone();
-    assert_eq!(algorithm.step(&state, at(0), 1, &mut new), Decision::NOW);
+    assert_eq!(algorithm.step(&state, at(0), 0, 1, &mut new), Decision::NOW);
     state.copy_from_slice(&new);
-    assert_eq!(algorithm.step(&state, at(0), 1, &mut new), Decision::retry(546_667));
-    assert_eq!(algorithm.step(&state, at(546_667), 1, &mut new), Decision::NOW);
+    assert_eq!(algorithm.step(&state, at(0), 0, 1, &mut new), Decision::retry(546_667));
+    assert_eq!(algorithm.step(&state, at(546_667), 0, 1, &mut new), Decision::NOW);
 }
 
 #[test]
@@ -127,16 +128,17 @@ fn a_charge_on_a_store_comes_back_whole() {
     };
     let algorithm = build("LB", quota);
     let now = at(5 * SECOND);
-    let mut state = vec![0; algorithm.words()];
+    let mut state = vec![0; algorithm.properties().words];
     for cost in [1, 2, 1, 3] {
         let (mut charged, mut back) = (state.clone(), state.clone());
-        assert!(algorithm.step(&state, now, cost, &mut charged).is_admitted());
-        algorithm.refund(&charged, algorithm.receipt(&charged), cost, &mut back);
+        assert!(algorithm.step(&state, now, 0, cost, &mut charged).is_admitted());
+        let refund = Settlement::refund(algorithm.receipt(&charged), cost);
+        algorithm.settle(&charged, now, &refund, &mut back);
         let waits = |from: &[u64]| {
             let mut new = from.to_vec();
             [0, 2 * SECOND, 20 * SECOND].map(|later| {
                 let old = new.clone();
-                algorithm.step(&old, now.later(later), 1, &mut new)
+                algorithm.step(&old, now.later(later), 0, 1, &mut new)
             })
         };
         assert_eq!(waits(&back), waits(&state));
@@ -155,7 +157,7 @@ fn random_arrivals_wait_as_long_as_with_guava() {
         let algorithm = build("TB", quota);
         println!("{quota:?}");
         let mut guava = Guava::new(rpu, quota.period(), warm_up);
-        let mut state = vec![0; algorithm.words()];
+        let mut state = vec![0; algorithm.properties().words];
         let interval = quota.period() / rpu;
         let mut now = 0;
         for _ in 0..100 {
@@ -167,13 +169,13 @@ fn random_arrivals_wait_as_long_as_with_guava() {
             };
             let cost = if rng.bool() { 1 } else { rng.u64(1..=rpu.min(9)) };
             let mut new = state.clone();
-            let mut decision = algorithm.step(&state, at(now), cost, &mut new);
+            let mut decision = algorithm.step(&state, at(now), 0, cost, &mut new);
             if let Decision::Refuse { retry: Retry::After(wait) } = decision {
                 let expected = guava.next_free - now as f64;
                 let near = 2.0 + expected * 1e-6;
                 assert!((wait as f64 - expected).abs() <= near, "{wait} for {expected} at {now}");
                 now += wait;
-                decision = algorithm.step(&state, at(now), cost, &mut new);
+                decision = algorithm.step(&state, at(now), 0, cost, &mut new);
             }
             assert_eq!(decision, Decision::NOW);
             guava.reserve(cost as f64, now as f64);

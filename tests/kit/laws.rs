@@ -43,16 +43,16 @@ pub fn hold(seed: u64, cases: u64) {
 fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mut Rng) {
     let Can { holds, leasing, .. } = (entry.can)(quota);
     assert_eq!(holds, bound::max_delay(entry.short, quota) > 0);
-    let nobody = vec![0; algorithm.words()];
+    let nobody = vec![0; algorithm.properties().words];
     assert_eq!(algorithm.expires(&nobody, Now::default()), 0, "nobody's state is to be kept");
     let is_leased = algorithm.spend_by(&nobody, Now::default()).is_some();
     assert_eq!(is_leased, leasing != Leasing::Never);
-    let is_bucket = is_leased && algorithm.most_out() < u64::MAX;
+    let is_bucket = is_leased && algorithm.properties().most_out < u64::MAX;
     assert_eq!(is_bucket, leasing == Leasing::Bucket);
-    let most = algorithm.most_at_once();
+    let most = algorithm.properties().most_at_once;
     for cost in [most, most.saturating_add(1), rng.u64(1..=1_000_000_000)] {
         if (1..=1_000_000_000).contains(&cost) {
-            let first = algorithm.step(&nobody, Now::default(), cost, &mut nobody.clone());
+            let first = algorithm.step(&nobody, Now::default(), 0, cost, &mut nobody.clone());
             assert_eq!(first == Decision::NEVER, cost > most, "{cost} of {most}");
         }
     }
@@ -61,13 +61,13 @@ fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mu
 /// Checks every decision about a random sequence of requests of one caller.
 fn along_a_stream(entry: &Entry, case: &Case, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
-    let mut state = vec![0; algorithm.words()];
+    let mut state = vec![0; algorithm.properties().words];
     for (now, cost) in stream::random(case, rng, 200) {
         remaining_is_true(entry, algorithm, &state, now, case);
         forgetting_loses_nothing(algorithm, &state, now, case, rng);
         time_stepping_back_refunds_nothing(algorithm, &state, now, rng);
         let mut new = vec![u64::MAX; state.len()];
-        match algorithm.step(&state, now, cost, &mut new) {
+        match algorithm.step(&state, now, 0, cost, &mut new) {
             Decision::Admit { .. } => {
                 refund::restores(case, &state, &new, now, cost, rng);
                 state = new;
@@ -81,7 +81,7 @@ fn along_a_stream(entry: &Entry, case: &Case, rng: &mut Rng) {
 }
 
 fn step(algorithm: &dyn Algorithm, state: &[u64], now: Now, cost: u64) -> Decision {
-    algorithm.step(state, now, cost, &mut vec![0; state.len()])
+    algorithm.step(state, now, 0, cost, &mut vec![0; state.len()])
 }
 
 fn wait_is_honest(algorithm: &dyn Algorithm, state: &[u64], now: Now, cost: u64, retry: Retry) {
@@ -113,7 +113,7 @@ fn remaining_is_true(
     now: Now,
     case: &Case,
 ) {
-    let left = algorithm.remaining(state, now);
+    let left = algorithm.balance(state, now).remaining;
     if left > 0 {
         assert_eq!(step(algorithm, state, now, left), Decision::NOW, "{left} were promised");
     }
@@ -146,13 +146,16 @@ fn time_stepping_back_refunds_nothing(
     now: Now,
     rng: &mut Rng,
 ) {
-    let left = algorithm.remaining(state, now);
+    let left = algorithm.balance(state, now).remaining;
     let back = rng.u64(0..7_200_000_000);
     let early = Now { mono: now.mono.saturating_sub(back), wall: now.wall.saturating_sub(back) };
     let by_wall = Now { mono: now.mono, ..early };
     let by_mono = Now { wall: now.wall, ..early };
     for then in [early, by_wall, by_mono, Now::default()] {
-        assert!(algorithm.remaining(state, then) <= left, "a clock that stepped back refunded");
+        assert!(
+            algorithm.balance(state, then).remaining <= left,
+            "a clock that stepped back refunded"
+        );
         step(algorithm, state, then, 1);
     }
 }

@@ -64,10 +64,10 @@ impl Play<'_> {
 
     /// The state of a single counter with the spent permits. Panics if they exceed the limit.
     fn truth(&self) -> Vec<u64> {
-        let mut state = vec![0; self.rule.case.algorithm.words()];
+        let mut state = vec![0; self.rule.case.algorithm.properties().words];
         for (when, cost) in &self.spent {
             let old = state.clone();
-            let step = self.rule.case.algorithm.step(&old, at(*when), *cost, &mut state);
+            let step = self.rule.case.algorithm.step(&old, at(*when), 0, *cost, &mut state);
             assert!(step.is_admitted(), "too much is let through at {when}: {:?}", self.spent);
         }
         state
@@ -76,7 +76,7 @@ impl Play<'_> {
     /// Ticks for which the spent permits refuse a request.
     fn keeps_out(&self) -> u64 {
         let (old, algorithm) = (self.truth(), &self.rule.case.algorithm);
-        match algorithm.step(&old, at(self.now), 1, &mut old.clone()) {
+        match algorithm.step(&old, at(self.now), 0, 1, &mut old.clone()) {
             Decision::Refuse { retry: Retry::After(ticks) } => ticks,
             Decision::Refuse { .. } => panic!("it costs one permit"),
             Decision::Admit { .. } => 0,
@@ -209,10 +209,10 @@ impl Play<'_> {
     fn is_true(&mut self) {
         let charge = self.rule.charge(1, 0, 0);
         let left = self.say(charge).remaining;
-        let truth = self.rule.case.algorithm.remaining(&self.truth(), at(self.now));
+        let truth = self.rule.case.algorithm.balance(&self.truth(), at(self.now)).remaining;
         match self.rule.entry.short {
             "TB" => {
-                let most_out = self.rule.case.algorithm.most_out();
+                let most_out = self.rule.case.algorithm.properties().most_out;
                 assert!(left <= truth && truth <= left + most_out + 1, "{left} of {truth}");
             }
             _ => assert_eq!(left, truth),

@@ -23,7 +23,7 @@ struct Caller<'s> {
 impl Caller<'_> {
     fn new(server: &Server, rule: Rule) -> Caller<'_> {
         server.command(&["FLUSHALL"]);
-        Caller { server, state: vec![0; rule.case.algorithm.words()], rule }
+        Caller { server, state: vec![0; rule.case.algorithm.properties().words], rule }
     }
 
     /// Sends a request at `now` from a gateway with the wall clock `wall`.
@@ -33,7 +33,7 @@ impl Caller<'_> {
         assert_eq!(decided.corrupt, 0);
         let algorithm = &self.rule.case.algorithm;
         let old = self.state.clone();
-        let retry = match algorithm.step(&old, at(now), cost, &mut self.state) {
+        let retry = match algorithm.step(&old, at(now), 0, cost, &mut self.state) {
             Decision::Admit { .. } => None,
             Decision::Refuse { retry } => Some(retry),
         };
@@ -45,7 +45,7 @@ impl Caller<'_> {
             other => other,
         };
         assert_eq!(near(said), near(retry), "{quota:?} at {now}, by a gateway at {wall}");
-        let left = algorithm.remaining(&self.state, at(now));
+        let left = algorithm.balance(&self.state, at(now)).remaining;
         assert_eq!(remaining, left, "{quota:?} at {now}, by a gateway at {wall}");
     }
 }

@@ -55,11 +55,12 @@ fn play(plan: &Plan) -> Vec<Entry> {
 /// How many of these requests one counter would admit.
 fn admitted_by_one_counter(rule: &Rule, entries: &[Entry]) -> usize {
     let counter = rule.counter();
-    let (mut state, mut new) = (vec![0; counter.words()], vec![0; counter.words()]);
+    let mut state = vec![0; counter.properties().words];
+    let mut new = state.clone();
     let admits = |entry: &&Entry| {
         let mono = if rule.scope == Scope::Global { EPOCH } else { entry.clocks.mono };
         let now = Now { mono: mono + entry.arrived, wall: EPOCH + entry.arrived };
-        let is_admitted = counter.step(&state, now, 1, &mut new).is_admitted();
+        let is_admitted = counter.step(&state, now, 0, 1, &mut new).is_admitted();
         if is_admitted {
             state.copy_from_slice(&new);
         }

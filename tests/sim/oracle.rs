@@ -620,17 +620,18 @@ impl Oracle<'_> {
             Scope::Local | Scope::Gateway => refusal.clocks.mono,
         };
         let when = |at: Micros| Now { mono: mono + at, wall: EPOCH + at };
-        let (mut state, mut new) = (vec![0; counter.words()], vec![0; counter.words()]);
+        let mut state = vec![0; counter.properties().words];
+        let mut new = state.clone();
         for (at, amount) in charged {
             for _ in 0..amount {
-                if !counter.step(&state, when(at), 1, &mut new).is_admitted() {
+                if !counter.step(&state, when(at), 0, 1, &mut new).is_admitted() {
                     return false;
                 }
                 state.copy_from_slice(&new);
             }
         }
         let needs = rule.cost.reserved().max(1);
-        counter.step(&state, when(at), needs, &mut new).is_admitted()
+        counter.step(&state, when(at), 0, needs, &mut new).is_admitted()
     }
 }
 

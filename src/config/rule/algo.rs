@@ -8,7 +8,7 @@ use crate::fields::Fields;
 use crate::node::Node;
 use crate::table::rule::allowed_by;
 use crate::values;
-use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting, counted};
+use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting};
 use diana_policy::time::Unit;
 use diana_policy::{Quota, Scope, Settling, Told, Zone};
 
@@ -63,12 +63,8 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<Limiter> {
     if settling.is_some() {
         settling::blame(fields, &quota, entry);
     }
-    match (entry.build)(&quota) {
+    match entry.algorithm(&quota, entry.keeps_used(settling.as_ref())) {
         Ok(algorithm) if wrong.is_empty() => {
-            let algorithm = match entry.keeps_used(settling.as_ref()) {
-                true => counted(algorithm),
-                false => algorithm,
-            };
             let told_rpu = limit.and_then(|limit| limit.told);
             return Some(Limiter { quota, told_rpu, told, settling, entry, algorithm });
         }

@@ -1,7 +1,7 @@
 //! What the store of a rule is told of it.
 
 use super::Unbuildable;
-use diana_algorithm::{self as algorithm, Leasing, counted};
+use diana_algorithm::{self as algorithm, Leasing};
 use diana_policy::Rule;
 use diana_store::{CounterSpec, stores};
 
@@ -13,17 +13,17 @@ pub(super) fn counter_spec(
 ) -> Result<CounterSpec, Unbuildable> {
     let entry = algorithm::entry(rule.algo);
     let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
-    let algorithm = (entry.build)(&rule.quota);
+    let keeps_used = entry.keeps_used(rule.settling.as_deref());
+    let algorithm = entry.algorithm(&rule.quota, keeps_used);
     let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
     let is_even = rule.told.is_none() || !lends;
     let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?;
-    let keeps_used = entry.keeps_used(rule.settling.as_deref());
     Ok(CounterSpec {
         entry,
         quota: rule.quota,
         plans: rule.plans.clone(),
         gateways: 1,
-        algorithm: if keeps_used { counted(algorithm) } else { algorithm },
+        algorithm,
         keeps_used,
         unit_cost: if is_even { rule.quota.cost } else { 1 },
         fingerprint: rule.fingerprint,

@@ -24,11 +24,11 @@ impl RedisStore {
     /// # Errors
     /// Why not.
     pub fn can_lift(&self) -> Result<(), Unliftable> {
-        let nobody = vec![0; self.terms.spec.algorithm.words()];
+        let nobody = vec![0; self.terms.spec.algorithm.properties().words];
         let mut new = nobody.clone();
         match self.terms.spec.daily {
             Some(_) => Err(Unliftable::Quota),
-            None if self.terms.spec.algorithm.lift(&nobody, Now::default(), 0, &mut new) => Ok(()),
+            None if self.terms.spec.algorithm.reset(&nobody, Now::default(), 0, &mut new) => Ok(()),
             None => Err(Unliftable::Line),
         }
     }

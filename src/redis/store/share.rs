@@ -26,7 +26,8 @@ pub(super) struct Share {
 
 impl Share {
     pub(super) fn new(spec: CounterSpec, stores: &mut Stores<'_>) -> Share {
-        let whole = (!spec.algorithm.is_held()).then(|| stores.open_shared(spec.clone()));
+        let whole =
+            (!spec.algorithm.properties().is_held).then(|| stores.open_shared(spec.clone()));
         let open = stores.opener(&spec);
         let part = open(spec.clone());
         let daily = stores.open_daily(&spec);

@@ -30,7 +30,7 @@ impl Terms {
             holds,
             // What is settled comes back under the receipt of its own charge, while a block would still count as out.
             lends: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
-            most: spec.algorithm.most_at_once(),
+            most: spec.algorithm.properties().most_at_once,
             spec: spec.clone(),
         })
     }

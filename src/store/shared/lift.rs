@@ -2,6 +2,7 @@
 
 use super::Shared;
 use crate::usage::{Unliftable, Usage};
+use diana_algorithm::Balance;
 use diana_policy::key::Key;
 use diana_policy::time::Now;
 
@@ -10,13 +11,14 @@ impl Shared {
         let mut transaction = self.begin(key, now);
         self.transactions.read(&mut transaction);
         let (algorithm, now) = (&self.spec.algorithm, transaction.now);
-        let state = &transaction.state;
-        let (lent, reserved) = (transaction.outstanding.out(), algorithm.reserved(state, now));
+        let Balance { remaining, charged, reserved, .. } =
+            algorithm.balance(&transaction.state, now);
+        let lent = transaction.outstanding.out();
         Usage {
-            used: algorithm.charged(state, now).saturating_sub(lent).saturating_sub(reserved),
+            used: charged.saturating_sub(lent).saturating_sub(reserved),
             reserved,
             lent,
-            remaining: self.transactions.left(&transaction),
+            remaining,
             ends: algorithm.expires(&transaction.state, now).saturating_sub(now.mono),
             in_flight: None,
             is_shared: transaction.is_overflow(),
@@ -33,7 +35,7 @@ impl Shared {
                 return Err(Unliftable::Shared);
             }
             let (algorithm, kept) = (&self.spec.algorithm, transaction.outstanding.out());
-            if !algorithm.lift(&transaction.state, transaction.now, kept, &mut transaction.after) {
+            if !algorithm.reset(&transaction.state, transaction.now, kept, &mut transaction.after) {
                 return Err(Unliftable::Line);
             }
             if self.transactions.is_nobody(&transaction) {

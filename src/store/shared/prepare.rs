@@ -14,6 +14,7 @@ impl Shared {
         self.spec.algorithm.step(
             &transaction.state,
             transaction.now,
+            0,
             permits,
             &mut transaction.after,
         )
@@ -36,7 +37,7 @@ impl Shared {
             // Its own turn is not rounded to a tick, so that nothing adds up.
             Decision::Admit { wait } if wait < delay => {
                 let Transaction { state, now, after, .. } = transaction;
-                match self.spec.algorithm.reserve(state, *now, delay, cost, after) {
+                match self.spec.algorithm.step(state, *now, delay, cost, after) {
                     Decision::Admit { .. } => Ok(0),
                     refusal @ Decision::Refuse { .. } => Err(refusal),
                 }
@@ -56,9 +57,10 @@ impl Shared {
         }
         let Some(lease) = self.leases.claim(transaction.key) else { return 0 };
         let want = lease.wanted(cost, at);
-        let left = algorithm.remaining(&transaction.after, transaction.now);
+        let left = algorithm.balance(&transaction.after, transaction.now).remaining;
         let room = algorithm
-            .most_out()
+            .properties()
+            .most_out
             .saturating_sub(transaction.outstanding.out())
             .min(transaction.outstanding.room());
         let block = want.min(left / SHARE).min(room) / unit_cost * unit_cost;

@@ -12,7 +12,7 @@ use diana_policy::time::{Micros, Now};
 impl Shared {
     /// A caller before it is read.
     pub(super) fn begin(&self, key: Key, now: Now) -> Transaction {
-        Transaction::new(key, now, self.spec.algorithm.words())
+        Transaction::new(key, now, self.spec.algorithm.properties().words)
     }
 
     /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
@@ -29,7 +29,7 @@ impl Shared {
 
     /// Permits beyond which a request is never admitted.
     fn most(&self) -> u64 {
-        self.spec.algorithm.most_at_once()
+        self.spec.algorithm.properties().most_at_once
     }
 
     /// What is known of a request without asking the gateway.

@@ -146,14 +146,16 @@ impl Slot {
 
 /// What a slot is found to be once its rule has ended.
 pub(crate) fn look(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> Found {
-    let mut state: Box<[u64]> = vec![0; algorithm.words()].into();
+    let mut state: Box<[u64]> = vec![0; algorithm.properties().words].into();
     let mut scratch = state.clone();
     // What is no slot was not written by the rule.
-    let Some(mut slot) = Slot::read(bytes, algorithm.words()) else { return Found::Empty };
+    let Some(mut slot) = Slot::read(bytes, algorithm.properties().words) else {
+        return Found::Empty;
+    };
     if slot.len() == 0 {
         return Found::Empty;
     }
-    let now = slot.watermark().judging(now, algorithm.policy().1);
+    let now = slot.watermark().judging(now, algorithm.properties().window);
     slot.sweep(algorithm, now, &mut state, &mut scratch);
     let ends = (0..slot.len()).map(|place| {
         slot.load(place, &mut state);

@@ -34,10 +34,10 @@ impl Transactions {
         let algorithm = spec.algorithm.clone();
         let names = Names::new(namespace, spec.fingerprint, spec.keys);
         Transactions {
-            slots: Slots::new(data, traffic, algorithm.words()),
-            window: algorithm.policy().1,
+            slots: Slots::new(data, traffic, algorithm.properties().words),
+            window: algorithm.properties().window,
             names,
-            scratch: vec![0; algorithm.words()].into(),
+            scratch: vec![0; algorithm.properties().words].into(),
             algorithm,
         }
     }
@@ -49,7 +49,7 @@ impl Transactions {
 
     /// Permits left.
     pub(crate) fn left(&self, transaction: &Transaction) -> u64 {
-        self.algorithm.remaining(&transaction.state, transaction.now)
+        self.algorithm.balance(&transaction.state, transaction.now).remaining
     }
 
     /// Permits left after the charge, those included that a lease has left.
@@ -59,8 +59,10 @@ impl Transactions {
         lease: Option<&mut Lease>,
     ) -> u64 {
         let (block, left) = lease.map(|lease| lease.block()).unwrap_or_default();
-        self.algorithm.refund(&transaction.after, block.receipt, left, &mut self.scratch);
-        self.algorithm.remaining(&self.scratch, transaction.now)
+        let refund = Settlement::refund(block.receipt, left);
+        let Transaction { now, after, .. } = transaction;
+        self.algorithm.settle(after, *now, &refund, &mut self.scratch);
+        self.algorithm.balance(&self.scratch, transaction.now).remaining
     }
 
     /// Asks about the caller.
@@ -117,8 +119,7 @@ impl Transactions {
         }
         if let Some(outstanding) = transaction.outstanding.without(block.permits, block.term) {
             transaction.outstanding = outstanding;
-            self.algorithm.refund(&transaction.state, block.receipt, left, &mut self.scratch);
-            transaction.state.swap_with_slice(&mut self.scratch);
+            self.settle(transaction, &Settlement::refund(block.receipt, left));
         } else {
             // It comes late, and was not held back since it was over.
             let (receipt, since) = (block.receipt, outstanding::over(block.term));

@@ -12,7 +12,7 @@ impl Table {
     #[inline(never)]
     pub(super) fn find_room(&mut self, key: Key, now: Now) -> Place {
         let is_bucket_in_use = || self.state(key, Place::Overflow) != &*self.nobody;
-        if self.algorithm.is_held() && is_bucket_in_use() {
+        if self.algorithm.properties().is_held && is_bucket_in_use() {
             return Place::Overflow;
         }
         if self.index.len() < self.capacity || self.make_room(self.judging(now)) {

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use diana_algorithm::{Algorithm, counted};
+use diana_algorithm::{Algorithm, Balance, CountsUsed, counted, entry};
 use diana_policy::Quota;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::settlement::Settlement;
@@ -17,7 +17,7 @@ const LIMIT: u64 = 9;
 
 /// Both halves, and the whole that has to be them.
 struct Twice {
-    inner: Rc<dyn Algorithm>,
+    inner: Rc<dyn CountsUsed>,
     whole: Rc<dyn Algorithm>,
     reserved: Vec<u64>,
     used: Vec<u64>,
@@ -26,9 +26,10 @@ struct Twice {
 
 impl Twice {
     fn new(short: &str) -> Twice {
-        let inner = Rule::new(short, Quota::new(Unit::Second, LIMIT)).algorithm;
-        let (whole, zeros) = (counted(inner.clone()), vec![0; inner.words()]);
-        let state = vec![0; whole.words()];
+        let build = entry(short).unwrap().counts_used.unwrap();
+        let inner = build(&Quota::new(Unit::Second, LIMIT)).unwrap();
+        let (whole, zeros) = (counted(inner.clone()), vec![0; inner.properties().words]);
+        let state = vec![0; whole.properties().words];
         Twice { inner, whole, reserved: zeros.clone(), used: zeros, state }
     }
 
@@ -36,7 +37,7 @@ impl Twice {
     fn change(
         &mut self,
         reserved: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
-        used: impl Fn(&dyn Algorithm, &[u64], &[u64], &mut [u64]),
+        used: impl Fn(&dyn CountsUsed, &[u64], &[u64], &mut [u64]),
         whole: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
     ) {
         let old = [self.reserved.clone(), self.used.clone(), self.state.clone()];
@@ -48,12 +49,12 @@ impl Twice {
 
     fn step(&mut self, now: Now, cost: u64) -> Decision {
         let mut half = self.reserved.clone();
-        let expected = self.inner.step(&self.reserved, now, cost, &mut half);
+        let expected = self.inner.step(&self.reserved, now, 0, cost, &mut half);
         let mut new = self.state.clone();
-        let decision = self.whole.step(&self.state, now, cost, &mut new);
+        let decision = self.whole.step(&self.state, now, 0, cost, &mut new);
         match expected {
             Decision::Refuse { retry: Retry::After(_) }
-                if self.inner.remaining(&self.used, now) >= cost =>
+                if self.inner.balance(&self.used, now).remaining >= cost =>
             {
                 assert_eq!(decision, Decision::Refuse { retry: Retry::Soon });
             }
@@ -67,10 +68,6 @@ impl Twice {
     }
 }
 
-fn same(_: &dyn Algorithm, old: &[u64], _: &[u64], new: &mut [u64]) {
-    new.copy_from_slice(old);
-}
-
 #[test]
 fn it_is_the_same_twice() {
     let mut rng = Rng::with_seed(seed::next());
@@ -78,8 +75,8 @@ fn it_is_the_same_twice() {
     for round in 0..120 {
         let mut twice = Twice::new(["W", "SW"][round % 2]);
         let (mut now, mut open): (Now, Vec<(u64, u64, u64)>) = (START, Vec::new());
-        assert_eq!(twice.whole.most_at_once(), twice.inner.most_at_once());
-        assert_eq!(twice.whole.policy(), twice.inner.policy());
+        assert_eq!(twice.whole.properties().most_at_once, twice.inner.properties().most_at_once);
+        assert_eq!(twice.whole.properties().quota(), twice.inner.properties().quota());
         for _ in 0..60 {
             now = now.later(rng.u64(..SECOND / 8));
             let permits = rng.u64(1..5);
@@ -87,30 +84,18 @@ fn it_is_the_same_twice() {
                 0 if !open.is_empty() => {
                     let (receipt, since, reserved) = open.swap_remove(rng.usize(..open.len()));
                     let used = if rng.bool() { 0 } else { rng.u64(0..2 * reserved) };
-                    let settlement = Settlement { receipt, since, reserved, used };
+                    let settlement = match rng.u8(..3) {
+                        0 => Settlement::refund(receipt, reserved),
+                        1 => Settlement::debit(permits),
+                        _ => Settlement { receipt, since, reserved, used },
+                    };
                     let settle = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| {
                         it.settle(old, now, &settlement, new);
                     };
-                    let note = |it: &dyn Algorithm, old: &[u64], all: &[u64], new: &mut [u64]| {
-                        it.note_used(old, all, now, &settlement, new);
+                    let add = |it: &dyn CountsUsed, old: &[u64], all: &[u64], new: &mut [u64]| {
+                        it.add_used(old, all, now, &settlement, new);
                     };
-                    twice.change(settle, note, settle);
-                }
-                1 if !open.is_empty() => {
-                    let (receipt, _, reserved) = open.swap_remove(rng.usize(..open.len()));
-                    let refund = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| {
-                        it.refund(old, receipt, reserved, new);
-                    };
-                    twice.change(refund, same, refund);
-                }
-                2 => {
-                    let debit = |it: &dyn Algorithm, old: &[u64], new: &mut [u64]| {
-                        it.debit(old, now, permits, new);
-                    };
-                    let beside = |it: &dyn Algorithm, old: &[u64], _: &[u64], new: &mut [u64]| {
-                        it.debit(old, now, permits, new);
-                    };
-                    twice.change(debit, beside, debit);
+                    twice.change(settle, add, settle);
                 }
                 _ => match twice.step(now, permits) {
                     Decision::Admit { .. } => {
@@ -122,7 +107,9 @@ fn it_is_the_same_twice() {
                 },
             }
             let Twice { inner, whole, reserved, used, state } = &twice;
-            assert_eq!(whole.remaining(state, now), inner.remaining(reserved, now));
+            let (all, used_up) = (inner.balance(reserved, now), inner.balance(used, now));
+            let reserved_only = all.charged.saturating_sub(used_up.charged);
+            assert_eq!(whole.balance(state, now), Balance { reserved: reserved_only, ..all });
             let last = inner.expires(reserved, now).max(inner.expires(used, now));
             assert_eq!(whole.expires(state, now), last);
         }
@@ -139,10 +126,10 @@ fn where_nothing_is_settled_nothing_is_owed() {
         ("TB", Quota { warm_up: Some(SECOND), ..quota }),
     ] {
         let algorithm = Rule::new(short, quota).algorithm;
-        let mut charged = vec![0; algorithm.words()];
-        assert!(algorithm.step(&vec![0; algorithm.words()], START, 1, &mut charged).is_admitted());
-        let mut owes = vec![0; algorithm.words()];
-        algorithm.debit(&charged, START, 5, &mut owes);
+        let mut charged = vec![0; algorithm.properties().words];
+        let mut owes = charged.clone();
+        assert!(algorithm.step(&owes, START, 0, 1, &mut charged).is_admitted());
+        algorithm.settle(&charged, START, &Settlement::debit(5), &mut owes);
         assert_eq!(owes, charged, "{short}");
     }
 }

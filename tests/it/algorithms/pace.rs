@@ -28,15 +28,15 @@ fn a_client_paced_by_the_policy_is_never_refused() {
         let rules = quotas().into_iter().filter_map(|quota| Rule::try_new(entry.short, quota));
         let mut tried = 0;
         for Rule { algorithm, .. } in rules {
-            let (permits, window) = algorithm.policy();
+            let (permits, window) = algorithm.properties().quota();
             let gap = window.div_ceil(permits);
             for gap in [gap, gap + 1] {
                 for phase in [0, 1, gap - 1, window / 3, window - 1] {
-                    let mut state = vec![0; algorithm.words()];
+                    let mut state = vec![0; algorithm.properties().words];
                     let mut now = START.later(phase);
                     for request in 0..3 * permits.min(1_000) + 70 {
                         let old = state.clone();
-                        let decision = algorithm.step(&old, now, 1, &mut state);
+                        let decision = algorithm.step(&old, now, 0, 1, &mut state);
                         let what = (entry.short, permits, window, gap, phase);
                         assert!(decision.is_admitted(), "request {request} of {what:?}");
                         now = now.later(gap);
@@ -61,6 +61,6 @@ fn sliding_window_reports_its_unit_and_one_slice() {
         (Unit::Hour, None, 3_960 * SECOND),
     ] {
         let rule = Rule::new("SW", Quota { slices, ..Quota::new(unit, 6) });
-        assert_eq!(rule.algorithm.policy(), (6, window), "{slices:?} of {unit:?}");
+        assert_eq!(rule.algorithm.properties().quota(), (6, window), "{slices:?} of {unit:?}");
     }
 }

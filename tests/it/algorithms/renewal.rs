@@ -1,6 +1,6 @@
 //! When there is more again, as clients are told.
 
-use diana_algorithm::{REGISTRY, latest_renewal, renewal};
+use diana_algorithm::{Balance, REGISTRY, latest_renewal};
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
 use fastrand::Rng;
@@ -19,21 +19,21 @@ fn there_is_more_when_it_is_told_and_not_before() {
         for _ in 0..400 {
             let case = Case::random(entry, &mut rng);
             let algorithm = &*case.algorithm;
-            let mut state = vec![0; algorithm.words()];
+            let mut state = vec![0; algorithm.properties().words];
             for (now, cost) in stream::random(&case, &mut rng, 40) {
                 let mut new = state.clone();
-                let decision = algorithm.step(&state, now, cost, &mut new);
+                let decision = algorithm.step(&state, now, 0, cost, &mut new);
                 if decision.is_admitted() {
                     state = new;
                 }
-                let left = algorithm.remaining(&state, now);
-                let Some(told) = renewal(algorithm, &state, now) else {
-                    assert_eq!(left, algorithm.remaining(&vec![0; state.len()], now));
+                let Balance { remaining: left, renewal, .. } = algorithm.balance(&state, now);
+                let Some(told) = renewal else {
+                    assert_eq!(left, algorithm.balance(&vec![0; state.len()], now).remaining);
                     continue;
                 };
                 seen += 1;
-                assert!(algorithm.remaining(&state, now.later(told)) > left);
-                assert_eq!(algorithm.remaining(&state, now.later(told - 1)), left);
+                assert!(algorithm.balance(&state, now.later(told)).remaining > left);
+                assert_eq!(algorithm.balance(&state, now.later(told - 1)).remaining, left);
                 if decision.is_admitted() {
                     let latest = latest_renewal(algorithm, cost, now).unwrap() + decision.wait();
                     assert!(latest >= told, "{latest} < {told}: {cost} of {:?}", case.quota);
@@ -55,8 +55,8 @@ fn it_is_told_of_each_algorithm() {
     ] {
         let algorithm = Rule::new(short, quota).algorithm;
         let begin = START.later(SECOND - START.wall % SECOND);
-        let nobody = vec![0; algorithm.words()];
-        assert_eq!(renewal(&*algorithm, &nobody, begin), None, "{short}");
+        let nobody = vec![0; algorithm.properties().words];
+        assert_eq!(algorithm.balance(&nobody, begin).renewal, None, "{short}");
         let told_at_most = latest_renewal(&*algorithm, 1, begin).unwrap();
         assert!(told_at_most.abs_diff(told) <= SECOND / 10, "{short}: {told_at_most}");
     }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use diana_algorithm::Leasing;
 use diana_policy::Scope;
 use diana_policy::decision::{Decision, Retry};
+use diana_policy::settlement::Settlement;
 use diana_policy::time::{Now, SECOND};
 use diana_store::Store;
 use diana_store::stores::Stores;
@@ -48,7 +49,7 @@ impl Twin {
     }
 
     fn state(&self, caller: u64) -> Vec<u64> {
-        let nobody = || vec![0; self.rule.algorithm.words()];
+        let nobody = || vec![0; self.rule.algorithm.properties().words];
         self.states.get(&caller).cloned().unwrap_or_else(nobody)
     }
 
@@ -60,7 +61,7 @@ impl Twin {
         let old = self.state(caller);
         let mut new = old.clone();
         let algorithm = self.rule.algorithm.clone();
-        let expected = algorithm.step(&old, now, cost, &mut new);
+        let expected = algorithm.step(&old, now, 0, cost, &mut new);
         let stingy = self.leases || self.remembers && now.mono < self.set + SECOND;
         if stingy && !decision.is_admitted() {
             return;
@@ -72,17 +73,16 @@ impl Twin {
         }
         assert_eq!(told(decision), told(expected), "at {now:?}");
         let Decision::Admit { wait } = decision else {
-            assert!(self.store.remaining(&reservation) <= Some(algorithm.remaining(&old, now)));
+            assert!(
+                self.store.remaining(&reservation) <= Some(algorithm.balance(&old, now).remaining)
+            );
             return;
         };
         let longest = bound::max_delay(self.rule.short, &self.rule.quota);
         let held_elsewhere = longest > 0 && rng.bool();
         let delay = if held_elsewhere { wait + rng.u64(0..longest) } else { wait };
-        let expected = if delay > wait {
-            algorithm.reserve(&old, now, delay, cost, &mut new)
-        } else {
-            expected
-        };
+        let expected =
+            if delay > wait { algorithm.step(&old, now, delay, cost, &mut new) } else { expected };
         let charged = self.store.charge(&mut reservation, delay);
         assert_eq!(charged, expected, "held for {delay} at {now:?}");
         if !expected.is_admitted() {
@@ -95,7 +95,7 @@ impl Twin {
         let receipt = reservation.receipt();
         assert!(self.leases || receipt == algorithm.receipt(&new), "held for {delay} at {now:?}");
         self.waiting.push((caller, receipt, cost));
-        let left = algorithm.remaining(&new, now);
+        let left = algorithm.balance(&new, now).remaining;
         let told = self.store.remaining(&reservation).unwrap();
         assert!(told == left || self.leases && told < left, "{told} told, {left} left");
         self.states.insert(caller, new);
@@ -107,7 +107,8 @@ impl Twin {
         }
         let (caller, place, cost) = self.waiting.swap_remove(rng.usize(0..self.waiting.len()));
         let mut new = self.state(caller);
-        self.rule.algorithm.refund(&self.state(caller), place, cost, &mut new);
+        let refund = Settlement::refund(place, cost);
+        self.rule.algorithm.settle(&self.state(caller), now, &refund, &mut new);
         assert!(self.store.settle(&left(key(caller), place, cost), now));
         self.states.insert(caller, new);
     }

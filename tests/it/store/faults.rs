@@ -103,7 +103,7 @@ fn bytes_of_another_layout_count_as_nothing_and_are_counted() {
 #[test]
 fn callers_whose_states_have_another_length_count_as_nothing() {
     let gateway = Gateway::new(lasting("W"), 1, 1);
-    let width = |rule: &Rule| 2 + rule.algorithm.words();
+    let width = |rule: &Rule| 2 + rule.algorithm.properties().words;
     let sliding = |slices| Quota { slices: Some(slices), ..Quota::new(Unit::Day, 1000) };
     let longer = (1..60).map(|slices| Rule::new("SW", sliding(slices)));
     let longer = longer

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use diana_algorithm::{REGISTRY, counted};
+use diana_algorithm::REGISTRY;
 use diana_policy::decision::Decision;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Now, SECOND, Unit};
@@ -37,10 +37,7 @@ fn open(spec: CounterSpec, data: &Rc<FakeSharedData>) -> Box<dyn Store> {
 fn spec(rule: &Rule, settling: Settling) -> CounterSpec {
     let plain = rule.spec(100);
     let keeps_used = settling == Settling::Kept;
-    let algorithm = match keeps_used {
-        true => counted(plain.algorithm.clone()),
-        false => plain.algorithm.clone(),
-    };
+    let algorithm = plain.entry.algorithm(&plain.quota, keeps_used).unwrap();
     let settles = settling != Settling::Never;
     CounterSpec { settles, keeps_used, algorithm, beside: settles, ..plain }
 }
@@ -108,7 +105,7 @@ impl Play {
     fn lift(&mut self, worker: usize) {
         self.stores[worker].lift(key(1), self.now).unwrap();
         let seen = self.stores[worker].look_at(key(1), self.now).unwrap();
-        let (limit, _) = self.rule.algorithm.policy();
+        let limit = self.rule.algorithm.properties().limit;
         if self.settling == Settling::Never {
             assert_eq!(seen.used, 0, "{seen:?}");
             assert_eq!(seen.remaining, limit.saturating_sub(seen.lent), "{seen:?}");

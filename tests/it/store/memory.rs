@@ -37,7 +37,7 @@ fn a_live_caller_takes_no_more_than_he_may() {
         let most = 64 + 4 * slices;
         let memory = diana_store::stores::memory(
             Scope::Gateway,
-            rule.algorithm.words(),
+            rule.algorithm.properties().words,
             Some(KEYS as usize),
             1,
         );
@@ -63,7 +63,7 @@ fn a_live_caller_takes_no_more_than_he_may() {
 fn a_flood_takes_the_memory_that_was_said_and_no_more() {
     const FEW: usize = 320;
     for rule in rules() {
-        let words = rule.algorithm.words();
+        let words = rule.algorithm.properties().words;
         let memory = diana_store::stores::memory(Scope::Gateway, words, Some(FEW), 1);
         let gateway = Gateway::new(rule, FEW, 1);
         (0..20_000).for_each(|caller| _ = gateway.request(0, caller));

@@ -105,7 +105,7 @@ fn who_still_has_the_rule_loses_and_gains_nothing() {
     for _ in 0..60 {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
         // A bucket may take longer to fill than clocks can tell.
-        let unit = rule.algorithm.policy().1.min(3_600 * 24 * 400 * SECOND);
+        let unit = rule.algorithm.properties().window.min(3_600 * 24 * 400 * SECOND);
         let (cleared, left_alone) = (Rc::default(), Rc::default());
         let mut one = stores(&cleared, &rule);
         let mut other = stores(&left_alone, &rule);

@@ -3,9 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_algorithm::Algorithm;
+use diana_algorithm::{Algorithm, Balance, Properties};
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
+use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 use diana_store::table::{Place, Table};
 use fastrand::Rng;
@@ -23,41 +24,37 @@ struct Looked {
 }
 
 impl Algorithm for Looked {
-    fn words(&self) -> usize {
-        self.algorithm.words()
+    fn properties(&self) -> &Properties {
+        self.algorithm.properties()
     }
 
-    fn step(&self, old: &[u64], now: Now, cost: u64, new: &mut [u64]) -> Decision {
-        self.algorithm.step(old, now, cost, new)
+    fn step(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
+        self.algorithm.step(old, now, delay, cost, new)
     }
 
     fn receipt(&self, charged: &[u64]) -> u64 {
         self.algorithm.receipt(charged)
     }
 
-    fn refund(&self, old: &[u64], receipt: u64, permits: u64, new: &mut [u64]) {
-        self.algorithm.refund(old, receipt, permits, new);
+    fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
+        self.algorithm.settle(old, now, settlement, new);
     }
 
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
         self.algorithm.spend_by(charged, now)
     }
 
-    fn most_at_once(&self) -> u64 {
-        self.algorithm.most_at_once()
+    fn balance(&self, state: &[u64], now: Now) -> Balance {
+        self.algorithm.balance(state, now)
     }
 
-    fn remaining(&self, state: &[u64], now: Now) -> u64 {
-        self.algorithm.remaining(state, now)
+    fn reset(&self, old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
+        self.algorithm.reset(old, now, out, new)
     }
 
     fn expires(&self, state: &[u64], now: Now) -> Micros {
         self.looks.set(self.looks.get() + 1);
         self.algorithm.expires(state, now)
-    }
-
-    fn policy(&self) -> (u64, Micros) {
-        self.algorithm.policy()
     }
 }
 

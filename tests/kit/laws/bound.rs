@@ -32,11 +32,11 @@ pub enum Promise {
 
 /// Checks every decision about random requests of one caller.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
-    let mut state = vec![0; case.algorithm.words()];
+    let mut state = vec![0; case.algorithm.properties().words];
     let mut past: Vec<Admission> = Vec::new();
     for (now, cost) in stream::random(case, rng, 200) {
         let mut new = state.clone();
-        let decision = case.algorithm.step(&state, now, cost, &mut new);
+        let decision = case.algorithm.step(&state, now, 0, cost, &mut new);
         let promise = promise(entry.short, &case.quota, &past, now, cost);
         let seen = match decision {
             Decision::Admit { wait } => {

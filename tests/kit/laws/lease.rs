@@ -1,6 +1,7 @@
 //! Leases: permits that are charged first, and spent later or returned.
 
 use diana_algorithm::Entry;
+use diana_policy::settlement::Settlement;
 use diana_policy::time::{Now, SECOND};
 use fastrand::Rng;
 
@@ -22,7 +23,7 @@ struct Lease {
 /// requests are charged at once. The admitted requests keep the bound of the rule.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
-    let mut state = vec![0; algorithm.words()];
+    let mut state = vec![0; algorithm.properties().words];
     let mut new = state.clone();
     let mut leases: Vec<Lease> = Vec::new();
     let mut past: Vec<Admission> = Vec::new();
@@ -52,7 +53,8 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
             let over = now.mono >= lease.until;
             // A dead worker returns nothing.
             if rng.u8(0..4) == 0 || over && rng.bool() {
-                algorithm.refund(&state, lease.receipt, lease.left, &mut new);
+                let refund = Settlement::refund(lease.receipt, lease.left);
+                algorithm.settle(&state, now, &refund, &mut new);
                 std::mem::swap(&mut state, &mut new);
                 return false;
             }
@@ -61,8 +63,8 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         });
         let out: u64 = leases.iter().map(|lease| lease.out).sum();
         let is_lease = rng.bool();
-        if is_lease && out.saturating_add(cost) > algorithm.most_out()
-            || !algorithm.step(&state, now, cost, &mut new).is_admitted()
+        if is_lease && out.saturating_add(cost) > algorithm.properties().most_out
+            || !algorithm.step(&state, now, 0, cost, &mut new).is_admitted()
         {
             continue;
         }

@@ -14,11 +14,11 @@ use super::{same, stream};
 /// while the turn of the other rule approaches.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let algorithm = &*case.algorithm;
-    let mut state = vec![0; algorithm.words()];
+    let mut state = vec![0; algorithm.properties().words];
     let mut past: Vec<Admission> = Vec::new();
     for (now, cost) in stream::random(case, rng, 100) {
         let mut new = state.clone();
-        let own = algorithm.step(&state, now, cost, &mut new);
+        let own = algorithm.step(&state, now, 0, cost, &mut new);
         let far = 25 << rng.u8(0..20);
         let interval = case.quota.period() / case.quota.rpu.max(1);
         let mut delay = match rng.u8(0..4) {
@@ -31,12 +31,16 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         }
         let mut reserve = |later: u64| {
             let delay = delay.saturating_sub(later);
-            algorithm.reserve(&state, now.later(later), delay, cost, &mut new)
+            algorithm.step(&state, now.later(later), delay, cost, &mut new)
         };
         let longest = max_delay(entry.short, &case.quota);
         let decision = reserve(0);
         if longest == 0 {
             assert_eq!(decision, own, "a rule that holds nothing counts at the decision");
+        }
+        if own.is_admitted() {
+            let holds = delay <= algorithm.properties().longest_delay;
+            assert_eq!(decision.is_admitted(), holds, "{delay} of {own:?}");
         }
         match decision {
             Decision::Admit { wait } => {
@@ -45,7 +49,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
                 assert!(wait <= longest, "held for {wait}");
                 let leaves = now.later(wait);
                 let mut then = state.clone();
-                assert_eq!(algorithm.step(&state, leaves, cost, &mut then), Decision::NOW);
+                assert_eq!(algorithm.step(&state, leaves, 0, cost, &mut then), Decision::NOW);
                 same::decide(algorithm, &then, &new, stream::from(leaves, case, rng, 4));
                 past.push(Admission { at: now, leaves: leaves.mono, cost });
                 state = new;
@@ -95,14 +99,14 @@ struct Rule<'c> {
 
 impl<'c> Rule<'c> {
     fn new(entry: &'c Entry, case: &'c Case) -> Rule<'c> {
-        let state = vec![0; case.algorithm.words()];
+        let state = vec![0; case.algorithm.properties().words];
         Rule { entry, case, new: state.clone(), state, past: Vec::new() }
     }
 
     /// The wait of a request that another rule holds for `delay`, charged to `new`.
     fn charge(&mut self, now: Now, delay: u64) -> Option<u64> {
         let Case { algorithm, quota } = self.case;
-        match algorithm.reserve(&self.state, now, delay, quota.cost, &mut self.new) {
+        match algorithm.step(&self.state, now, delay, quota.cost, &mut self.new) {
             Decision::Admit { wait } => Some(wait),
             Decision::Refuse { .. } => None,
         }

@@ -1,7 +1,7 @@
 //! Settlements of charges.
 
+use diana_algorithm::Entry;
 use diana_algorithm::calendar::{Span, Windows};
-use diana_algorithm::{Entry, counted};
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use diana_policy::{Quota, Settling};
@@ -117,14 +117,11 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         return;
     }
     let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: false };
-    let algorithm = match entry.keeps_used(Some(&settling)) {
-        true => counted(case.algorithm.clone()),
-        false => case.algorithm.clone(),
-    };
+    let algorithm = entry.algorithm(quota, entry.keeps_used(Some(&settling))).unwrap();
     let algorithm = &*algorithm;
     // Half of the callers use no permits.
     let uses = rng.bool();
-    let mut state = vec![0; algorithm.words()];
+    let mut state = vec![0; algorithm.properties().words];
     let mut new = state.clone();
     let (mut book, mut open) = (Book::default(), Vec::new());
     let mut settle =
@@ -143,7 +140,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
             state.copy_from_slice(&new);
             book.settle(&open, used, now);
             let (left, truth) =
-                (algorithm.remaining(state, now), book.left(entry.short, quota, now));
+                (algorithm.balance(state, now).remaining, book.left(entry.short, quota, now));
             assert_eq!(left, truth, "{settlement:?}");
         };
     let mut last = Now::default();
@@ -155,7 +152,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         }
         forgetting_loses_nothing(algorithm, &state, now, case, rng);
         let mut after = state.clone();
-        if algorithm.step(&state, now, cost, &mut after).is_admitted() {
+        if algorithm.step(&state, now, 0, cost, &mut after).is_admitted() {
             state = after;
             let (event, receipt) = (book.admit(now, cost), algorithm.receipt(&state));
             open.push(Open { event, receipt, since: now.mono, reserved: cost });

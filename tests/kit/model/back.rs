@@ -1,5 +1,8 @@
 //! Returns of charges.
 
+use diana_policy::settlement::Settlement;
+use diana_policy::time::Now;
+
 use super::look::Look;
 use super::{Asked, LONG, TERM};
 
@@ -25,7 +28,8 @@ impl Look {
         } else if self.slices.is_some_and(|slices| receipt > slices.at(now)) {
             return;
         } else {
-            self.algorithm.refund(words, receipt, left, &mut self.new);
+            let refund = Settlement::refund(receipt, left);
+            self.algorithm.settle(words, Now::default(), &refund, &mut self.new);
         }
         self.keep();
     }

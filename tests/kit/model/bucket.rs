@@ -4,6 +4,8 @@
 use std::rc::Rc;
 
 use diana_algorithm::Algorithm;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::Now;
 
 use super::{LONG, State};
 
@@ -40,6 +42,7 @@ impl Bucket {
     /// Returns a charge made at `since`.
     pub fn take_back(&self, state: &mut State, left: u64, since: u64) {
         let old = state.words.clone();
-        self.algorithm.take_back(&old, 0, left, since, &mut state.words);
+        let unused = Settlement { receipt: 0, since, reserved: left, used: 0 };
+        self.algorithm.settle(&old, Now::default(), &unused, &mut state.words);
     }
 }

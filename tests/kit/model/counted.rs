@@ -34,7 +34,7 @@ impl Look {
 
     /// The retry delay of a refusal. [`Retry::Soon`] if the usage alone would admit the request.
     pub(super) fn unless_reserved(&self, now: Now, cost: u64, retry: Retry) -> Retry {
-        let fits = |words: &Vec<u64>| self.algorithm.remaining(words, now) >= cost;
+        let fits = |words: &Vec<u64>| self.algorithm.balance(words, now).remaining >= cost;
         match retry {
             Retry::After(_) if self.state.used.as_ref().is_some_and(fits) => Retry::Soon,
             other => other,

@@ -29,7 +29,7 @@ impl Look {
     fn block_of(&self, left: u64, life: u64) -> u64 {
         let Asked { want, unit_cost, .. } = self.asked;
         let want = if life < AHEAD { (want * life).div_ceil(AHEAD) } else { want };
-        let room = self.algorithm.most_out().saturating_sub(self.state.terms.leased());
+        let room = self.algorithm.properties().most_out.saturating_sub(self.state.terms.leased());
         want.min(left).min(room).min(1 << 16) / unit_cost * unit_cost
     }
 }

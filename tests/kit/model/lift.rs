@@ -1,5 +1,6 @@
 //! Usage for operators, and resets.
 
+use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use diana_redis::protocol::RuleReply;
 
@@ -73,7 +74,9 @@ impl Look {
         let mut words = nobody.clone();
         match self.slices {
             Some(slices) => slices.charge(&mut words, permits, now.mono),
-            None if permits > 0 => self.algorithm.debit(&nobody, now, permits, &mut words),
+            None if permits > 0 => {
+                self.algorithm.settle(&nobody, now, &Settlement::debit(permits), &mut words);
+            }
             None => {}
         }
         words

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use diana_algorithm::Algorithm;
 use diana_policy::Quota;
 use diana_policy::decision::{Decision, Retry};
+use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use diana_redis::protocol::RuleReply;
 
@@ -54,7 +55,7 @@ impl Look {
         let holds = entry.short == "LB" || quota.max_delay.is_some_and(|delay| delay > 0);
         let burst = (entry.short == "TB").then(|| quota.burst.unwrap_or(quota.rpu));
         let slices = (entry.short == "SW").then(|| Slices::new(&quota));
-        let zeros = vec![0; algorithm.words()];
+        let zeros = vec![0; algorithm.properties().words];
         let used = asked.counted.map(|_| zeros.clone());
         let nobody = || State { words: zeros, used, ..State::default() };
         let state = state.cloned().unwrap_or_else(nobody);
@@ -216,7 +217,8 @@ impl Look {
                 slices.charge(&mut self.state.words, self.asked.debt, now.mono);
             }
             _ if self.asked.debt > 0 => {
-                self.algorithm.debit(&self.state.words, now, self.asked.debt, &mut self.new);
+                let debit = Settlement::debit(self.asked.debt);
+                self.algorithm.settle(&self.state.words, now, &debit, &mut self.new);
                 self.keep();
             }
             _ => {}
@@ -225,7 +227,7 @@ impl Look {
 
     /// The remaining permits.
     pub(super) fn left(&self, now: Now) -> u64 {
-        self.algorithm.remaining(&self.state.words, now)
+        self.algorithm.balance(&self.state.words, now).remaining
     }
 
     fn reserve(&mut self, now: Now, delay: u64) -> Decision {
@@ -234,7 +236,7 @@ impl Look {
 
     /// The decision about `cost` permits.
     pub(super) fn fits(&mut self, now: Now, delay: u64, cost: u64) -> Decision {
-        self.algorithm.reserve(&self.state.words, now, delay, cost, &mut self.new)
+        self.algorithm.step(&self.state.words, now, delay, cost, &mut self.new)
     }
 
     pub(super) fn keep(&mut self) {

@@ -115,12 +115,12 @@ impl Rule {
 
     /// The remaining permits at `now` after these admissions, without any expiry.
     pub fn left(&self, past: &[Admission], now: Now) -> u64 {
-        let mut state = vec![0; self.algorithm.words()];
+        let mut state = vec![0; self.algorithm.properties().words];
         let mut new = state.clone();
         for Admission { at, cost, .. } in past {
-            assert!(self.algorithm.step(&state, *at, *cost, &mut new).is_admitted());
+            assert!(self.algorithm.step(&state, *at, 0, *cost, &mut new).is_admitted());
             std::mem::swap(&mut state, &mut new);
         }
-        self.algorithm.remaining(&state, now)
+        self.algorithm.balance(&state, now).remaining
     }
 }
