@@ -1,4 +1,4 @@
-//! What a store counts, and by what: all that it is told of its rule.
+//! The specification of a store: all data about its rule.
 
 use std::rc::Rc;
 
@@ -7,51 +7,50 @@ use diana_policy::bloom::Shape;
 use diana_policy::redis::OnFailure;
 use diana_policy::{Plans, Quota};
 
-/// What a store counts, and by what.
+/// The specification of a store.
 #[derive(Debug, Clone)]
 pub struct CounterSpec {
-    /// What its algorithm is known by.
+    /// The registry's entry of its algorithm.
     pub entry: &'static Entry,
-    /// How much it allows.
+    /// Its quota.
     pub quota: Quota,
-    /// By what else it may judge a request, if there is anything.
+    /// Its plans, if it has any.
     pub plans: Option<Rc<Plans>>,
-    /// Of how many gateways it counts the part of one.
+    /// The number of gateways that share the quota; the store counts one equal share.
     pub gateways: u64,
     /// The algorithm, built from both.
     pub algorithm: Rc<dyn Algorithm>,
-    /// Permits of which what a request takes is a multiple; where nothing is leased, the most that it takes.
+    /// The cost of a request is a multiple of this. Without leases: the maximum cost.
     pub unit_cost: u64,
-    /// Tells the rule apart from all others of its namespace; equal across configurations as long
-    /// as it is the same rule.
+    /// Identifies the rule in its namespace, across configurations.
     pub fingerprint: u64,
-    /// How many live callers room is made for.
+    /// The number of live callers to make room for.
     pub keys: usize,
-    /// How many of them a worker remembers at most, if they are counted wider than in it.
+    /// The maximum number of callers that a worker remembers, if they are not counted locally.
     pub lines: usize,
-    /// The filter in which accounts are counted by the day, if they are.
+    /// The filter of a daily quota of many accounts.
     pub daily: Option<Shape>,
-    /// Whether requests may be under other rules, too, so that a charge may be taken back.
+    /// Whether requests may also be under other rules, so that a charge may be cancelled.
     pub beside: bool,
-    /// Whether what is charged is settled when a request ends.
+    /// Whether charges are settled at the end of the request.
     pub settles: bool,
-    /// Whether requests are only checked when they come, and charged when it is known what they used.
+    /// Whether requests are only checked on arrival, and charged when their usage is known.
     pub checks: bool,
-    /// Whether what was used is kept beside what is reserved.
+    /// Whether usage is stored separately from reservations.
     pub keeps_used: bool,
     /// Overrides that of `redis`.
     pub on_failure: Option<OnFailure>,
 }
 
 impl CounterSpec {
-    /// Counts by the part of one of so many gateways.
+    /// The specification of one of `gateways` equal shares.
     #[must_use]
     pub fn part(&self, gateways: u64) -> CounterSpec {
         let part = self.with((self.entry.part)(&self.quota, gateways));
         CounterSpec { gateways, ..part }
     }
 
-    /// Counts by the numbers of a plan.
+    /// The specification under a plan.
     #[must_use]
     pub fn under(&self, plan: u32) -> CounterSpec {
         let Some(plans) = &self.plans else { return self.clone() };
@@ -68,7 +67,7 @@ impl CounterSpec {
         CounterSpec { algorithm, quota, ..self.clone() }
     }
 
-    /// Whether permits can be kept for later under all plans.
+    /// The kind of leasing, if permits can be leased under all plans.
     #[must_use]
     pub fn leasing(&self) -> Leasing {
         match self.is_any_leased(Leasing::Never) {
@@ -77,20 +76,20 @@ impl CounterSpec {
         }
     }
 
-    /// Whether they are under any plan.
+    /// Returns true if permits can be leased under any plan.
     #[must_use]
     pub fn lends_by_any_plan(&self) -> bool {
         [Leasing::Window, Leasing::Bucket].into_iter().any(|leasing| self.is_any_leased(leasing))
     }
 
-    /// Whether permits are kept for later like this under any plan.
+    /// Returns true if any plan has this kind of leasing.
     fn is_any_leased(&self, leasing: Leasing) -> bool {
         let is_it = |quota: &Quota| (self.entry.can)(quota).leasing == leasing;
         let listed = self.plans.as_ref().map_or(&[][..], |plans| plans.listed());
         is_it(&self.quota) || listed.iter().filter_map(|plan| plan.quota.as_ref()).any(is_it)
     }
 
-    /// What the algorithm can do.
+    /// The capabilities of the algorithm.
     #[must_use]
     pub fn can(&self) -> Can {
         (self.entry.can)(&self.quota)

@@ -1,6 +1,6 @@
-//! Usage counted in this worker. The table outlives a change of the configuration: the rule that
-//! takes its place shares it while requests of both are under way. Whichever of them judges has it go by its own numbers,
-//! since the host may go back to the earlier one, and does not say so.
+//! Usage counted in this worker. The table outlives a change of the configuration: the next rule
+//! shares it while requests of both are in flight. Each of them sets its own limits before it uses
+//! the table, since the host may return to the earlier configuration without notice.
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use diana_policy::time::{Micros, Now};
 pub struct Local {
     algorithm: Rc<dyn Algorithm>,
     plans: ByPlan<Rc<dyn Algorithm>>,
-    /// The rule's algorithm and how many callers it asks room for, whatever the plan.
+    /// The rule's algorithm and its number of callers, independent of the plan.
     terms: (Rc<dyn Algorithm>, usize),
     /// Words of a caller's state.
     words: usize,
@@ -30,7 +30,7 @@ pub struct Local {
 }
 
 impl Local {
-    /// A rule that counts in `table`.
+    /// A store that counts in `table`.
     pub fn new(spec: &CounterSpec, table: Rc<RefCell<Table>>) -> Local {
         let algorithm = spec.algorithm.clone();
         let words = algorithm.properties().words;
@@ -38,7 +38,7 @@ impl Local {
         Local { words, algorithm, terms, plans: ByPlan::new(spec), table }
     }
 
-    /// Changes a caller's state, unless it has none and there is nothing to be written.
+    /// Changes a caller's state, unless both the old and the new state are empty.
     fn change(&self, key: Key, now: Now, change: impl FnOnce(&[u64], Now, &mut [u64])) {
         let mut table = own(&self.table, &self.terms);
         let place = table.find(key, now);
@@ -50,7 +50,8 @@ impl Local {
         }
     }
 
-    /// Works out what a charge writes of a request that leaves `delay` later, if that is possible.
+    /// Computes the state after the charge of a request that leaves `delay` later, if that is
+    /// possible.
     fn reserve(
         &self,
         table: &Table,
@@ -92,7 +93,7 @@ impl Store for Local {
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         let mut table = self.table.borrow_mut();
         if !matches!(&reservation.by, By::Row(row) if row.version == table.version()) {
-            // Somebody else was charged, or dropped, since the request was checked.
+            // Another request was charged, or a caller was dropped, since the check.
             drop(table);
             *reservation = self.check(reservation.key, reservation.cost, reservation.now);
             table = self.table.borrow_mut();
@@ -166,12 +167,12 @@ impl Store for Local {
     }
 
     fn close(&mut self, _now: Now) -> i64 {
-        // A table that another configuration goes on with keeps its callers.
+        // A table that the next configuration uses keeps its callers.
         if Rc::strong_count(&self.table) > 1 { 0 } else { self.table.borrow_mut().withdraw() }
     }
 }
 
-/// The table, which goes by these terms from now on.
+/// The table, set to these parameters.
 #[inline(always)]
 fn own<'t>(
     table: &'t RefCell<Table>,
@@ -182,7 +183,7 @@ fn own<'t>(
     table
 }
 
-/// What was found out about a request.
+/// The result of a check.
 #[inline(never)]
 fn reservation(
     table: &Table,
@@ -199,7 +200,7 @@ fn reservation(
     Reservation { is_overflow, ..Reservation::new(key, cost, now, decision, By::Row(row)) }
 }
 
-/// Writes what was worked out for a request that is admitted.
+/// Writes the state computed for an admitted request.
 #[inline]
 fn write(table: &mut Table, reservation: &mut Reservation) {
     let By::Row(row) = &mut reservation.by else { return };

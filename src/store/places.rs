@@ -1,12 +1,12 @@
-//! The places that requests in flight take, of one rule and all workers together.
+//! In-flight slots of one rule, counted by all workers together.
 //!
-//! They are in a fixed number of slots of shared data, changed by compare-and-swap. Each worker has a count of its own
-//! for each caller, so that what it holds can be told apart once it has died; it counts as long as the worker says that it
-//! lives.
+//! They are stored in a fixed number of values of shared data, changed by compare-and-swap. Each
+//! worker has a separate count for each caller, so that the slots of a dead worker can be
+//! identified. A count is valid while its worker sends heartbeats.
 //!
-//! A caller without a row, or without room in a slot, shares places. As long as any of those are taken, no caller moves
-//! from them to a row. A worker that may have been forgotten takes another number; places under the old number are not
-//! counted any more.
+//! A caller without a row, or without room in a value, shares slots. While any of the shared slots
+//! are in use, no caller moves to a row of its own. A worker that others may have dropped takes a
+//! new number; slots under the old number no longer count.
 
 mod holders;
 mod slot;
@@ -28,18 +28,18 @@ use diana_policy::words;
 pub(super) use holders::Holders;
 use slot::Slot;
 
-/// Workers that hold places of one caller at a time, as far as memory is foreseen.
+/// Workers with slots of the same caller, as assumed for the memory.
 const WORKERS: u64 = 8;
 
-/// The memory of a rule: nothing in the workers.
+/// The memory of a rule. The workers need none.
 pub(super) fn memory(callers: Option<usize>) -> Memory {
     let [(slots, room), _] = Names::most(callers);
-    // Those that found no room are one more.
+    // One more for callers that share.
     let callers = if callers.is_some() { room + 1 } else { 1 };
     Memory { worker: 0, shared: slots * (HOST + slot::bytes(callers, WORKERS)) }
 }
 
-/// The places of one rule.
+/// The in-flight slots of one rule.
 pub(super) struct Places {
     data: Rc<dyn SharedData>,
     slots: Slots,
@@ -50,14 +50,14 @@ pub(super) struct Places {
     plans: ByPlan<u64>,
 }
 
-/// A slot as it was found, without what is held by workers that died.
+/// A copy of a value, without the slots of dead workers.
 pub struct Draft {
     slot: Slot,
     number: Option<u32>,
 }
 
 impl Places {
-    /// Those of a rule of a namespace, for a worker that is one of `holders`.
+    /// The slots of a rule, for a worker among `holders`.
     pub(super) fn new(
         spec: &CounterSpec,
         namespace: &str,
@@ -77,7 +77,7 @@ impl Places {
             .take(plan, &mut self.limit, |spec| Some(spec.algorithm.properties().most_at_once));
     }
 
-    /// Looks at a caller's slot.
+    /// Reads a caller's value.
     pub(super) fn look(&mut self, key: Key, now: Micros) -> Draft {
         let mut found = words::read_all(&*self.data, self.names.slot(key));
         if found.1.is_none() && key != Key::ALL && self.slots.agree_on(&mut self.names, &mut 0) {
@@ -90,7 +90,7 @@ impl Places {
         });
         let mut holders = self.holders.borrow_mut();
         if !slot.is_held_by(|worker| holders.lives(worker, now)) {
-            // Whoever holds something here has said that it lives before it was written.
+            // Workers send a heartbeat before they write a slot.
             holders.look(&self.data);
             slot.keep(|worker| holders.lives(worker, now));
         }
@@ -106,18 +106,18 @@ impl Places {
         slot.home(key.hash, 2 * self.names.callers())
     }
 
-    /// How many there are.
+    /// The limit.
     pub(super) fn limit(&self) -> u64 {
         self.limit
     }
 
-    /// How many places a caller has left, and whether they are shared.
+    /// The number of free slots of a caller, and whether they are shared.
     pub(super) fn left(&self, key: Key, draft: &Draft) -> (u64, bool) {
         let home = self.home(key, &draft.slot);
         (self.limit.saturating_sub(draft.slot.taken(home)), Slot::is_shared(home))
     }
 
-    /// Takes a place of a caller, whose slot was found so. How many are left; nothing if there was none.
+    /// Takes a slot of a caller. Returns the number of free slots, or `None` if there was none.
     pub(super) fn take(&mut self, key: Key, mut draft: Draft, now: Micros) -> Option<u64> {
         let is_told = self.holders.borrow_mut().beat(&self.data, now);
         for _ in 0..ATTEMPTS {
@@ -137,16 +137,16 @@ impl Places {
         None
     }
 
-    /// The number under which this worker takes places now.
+    /// The number under which this worker takes slots now.
     pub(super) fn holder(&self) -> u64 {
         self.holders.borrow().own()
     }
 
-    /// Gives a place of a caller back that was taken under a number. Whether that is done; otherwise others were faster.
+    /// Frees a slot that was taken under `holder`. Returns false if other workers won every race.
     pub(super) fn give_back(&mut self, key: Key, holder: u64, now: Micros) -> bool {
         let own = self.holder();
         if holder != own {
-            // It was forgotten, and is not counted any more.
+            // Its slots were dropped, and no longer count.
             return true;
         }
         for _ in 0..ATTEMPTS {
@@ -160,7 +160,7 @@ impl Places {
         false
     }
 
-    /// Says that this worker lives, if it holds anything. Whether it does.
+    /// Sends a heartbeat of this worker if it holds slots. Returns true if it does.
     pub(super) fn tell(&mut self, now: Micros) -> bool {
         let mut holders = self.holders.borrow_mut();
         let holds = holders.held > 0;
@@ -171,11 +171,11 @@ impl Places {
     }
 }
 
-/// What a slot is found to be once its rule has ended.
+/// Classifies a value of a removed rule.
 pub(super) fn look(bytes: Vec<u8>, namespace: &str, data: &dyn SharedData, now: Micros) -> Found {
     let words: Vec<u64> =
         bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-    // What is no slot was not written by the rule.
+    // Otherwise the rule has not written it.
     let Some(mut slot) = Slot::read(&words).filter(|slot| !slot.is_empty()) else {
         return Found::Empty;
     };
@@ -183,6 +183,6 @@ pub(super) fn look(bytes: Vec<u8>, namespace: &str, data: &dyn SharedData, now: 
     if slot.is_empty() {
         return Found::Over(slot.words().iter().flat_map(|word| word.to_le_bytes()).collect());
     }
-    // Nobody knows when requests end.
+    // The end of requests is unknown.
     Found::InUse(now.saturating_add(10 * SECOND))
 }

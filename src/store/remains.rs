@@ -1,8 +1,9 @@
-//! What a rule that ended leaves in shared data, where a value can be written empty but never deleted.
+//! Clears the values of a removed rule from shared data, where a value can be emptied but not
+//! deleted.
 //!
-//! Nothing that counts is taken from anybody: another worker may not know of the change yet, another root
-//! may have the same rule, and the rule may come back. So it is looked at when everything must have run
-//! out, and only what has run out is written empty, if nobody else writes meanwhile.
+//! Live state must survive: another worker may not have the new configuration yet, another root may
+//! have the same rule, and the rule may return. The values are therefore checked when all state
+//! should have expired. Only expired ones are emptied, by compare-and-swap.
 
 use std::rc::Rc;
 
@@ -17,27 +18,27 @@ use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, Now, SECOND};
 
-/// Values looked at in one go, and how long after that the next ones are.
+/// Values checked at once, and the pause before the next ones.
 const PIECE: usize = 64;
 const PACE: Micros = SECOND / 100;
 
-/// How often somebody may be found who still uses what is left; then it is its to empty.
+/// Gives up after this many passes that find live state: its user clears it later.
 const TIMES: u8 = 3;
 
-/// One rule's remains.
+/// The values of one rule.
 pub struct Remains {
     data: Rc<dyn SharedData>,
     namespace: Rc<str>,
     fingerprint: u64,
     kind: Kind,
     names: Names,
-    /// When there is something to do the next time.
+    /// When to continue.
     due: Micros,
-    /// The value to look at next.
+    /// The next value to check.
     place: u64,
-    /// Whether anything still counts, as far as was looked, and how often it did.
+    /// Whether this pass has found live state.
     in_use: bool,
-    /// When all of that has run out that was found so far.
+    /// When all state found so far has expired.
     over: Micros,
     times: u8,
 }
@@ -49,7 +50,7 @@ enum Kind {
 }
 
 impl Remains {
-    /// What is left of a rule's callers.
+    /// The values of a rule's callers.
     pub fn of_callers(
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
@@ -62,7 +63,7 @@ impl Remains {
         Remains::new(namespace, data, fingerprint, kind, now)
     }
 
-    /// What is left of the bans of a rule.
+    /// The values of a rule's bans.
     pub fn of_bans(
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
@@ -86,7 +87,7 @@ impl Remains {
         Remains { data, namespace, fingerprint, kind, names, due, place, in_use, over, times }
     }
 
-    /// The same, if there is anything.
+    /// The same, or `None` if there are no values.
     #[must_use]
     pub fn if_there(mut self) -> Option<Remains> {
         let is_there = self.data.get(self.names.count()).is_some()
@@ -94,25 +95,25 @@ impl Remains {
         is_there.then_some(self)
     }
 
-    /// Whether it is what the same rule left.
+    /// Returns true if both are of the same rule.
     #[must_use]
     pub fn is_of(&self, other: &Remains) -> bool {
         self.fingerprint == other.fingerprint && self.namespace == other.namespace
     }
 
-    /// When there is something to do the next time.
+    /// When to continue.
     #[must_use]
     pub fn due(&self) -> Micros {
         self.due
     }
 
-    /// Looks at some values, if that is due. Whether there is more to do, at once or later.
+    /// Checks some values, if due. Returns false when it is finished.
     pub fn work(&mut self, now: Now) -> bool {
         if now.mono < self.due {
             return true;
         }
         if self.place == 0 {
-            // Whoever came first has counted them.
+            // The rule's first worker has set the number of slots.
             let known = self.data.get(self.names.count()).map(|(bytes, _)| bytes);
             let number = known.as_deref().and_then(|bytes| bytes.first_chunk());
             self.names.recount(number.map_or(1, |bytes| u64::from_le_bytes(*bytes)));
@@ -124,7 +125,7 @@ impl Remains {
             let found = match &self.kind {
                 Kind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
                 Kind::Places => places::look(bytes, &self.namespace, &*self.data, now.mono),
-                // Another length was not written by the rule, or the value has been emptied.
+                // Otherwise it is empty, or the rule has not written it.
                 Kind::Bans(_) if bytes.len() != set::SIZE => Found::Empty,
                 Kind::Bans(ban) if set::counts(&bytes, ban, now.mono) => Found::InUse(0),
                 Kind::Bans(_) => Found::Over(Vec::new()),
@@ -142,7 +143,7 @@ impl Remains {
         true
     }
 
-    /// All values were looked at. Whether they have to be again, since some still counted.
+    /// Ends a pass. Returns true if another one is necessary, since it has found live state.
     fn begin_again(&mut self, now: Micros) -> bool {
         self.times += 1;
         self.place = 0;
@@ -152,7 +153,7 @@ impl Remains {
 }
 
 impl Kind {
-    /// Ticks in which everything runs out that counts now, unless clocks are set.
+    /// Ticks in which all present state expires, unless clocks are set.
     fn lasts(&self) -> Micros {
         let longest = match self {
             Kind::Callers(algorithm) => algorithm.properties().window,
@@ -161,7 +162,7 @@ impl Kind {
                 .into_iter()
                 .fold(0, Micros::saturating_add),
         };
-        // Blocks on lease are over in a second.
+        // Leases expire within a second.
         longest.saturating_add(2 * SECOND)
     }
 }

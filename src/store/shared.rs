@@ -1,9 +1,9 @@
 //! Usage counted for the whole gateway: callers in a fixed number of slots of shared data, updated
-//! by compare-and-swap, so that never one permit too many is given whatever the number of workers.
+//! by compare-and-swap, so that the workers together never exceed a limit.
 //!
-//! A busy caller's permits are leased in blocks and spent without asking. A block is charged when it is leased, so
-//! it can only make the gateway admit less. A request that is refused while other workers hold leases is refused
-//! at once, with `retry-after: 1`.
+//! A busy caller's permits are leased in blocks and spent without reading shared data. A block is
+//! charged when it is leased, so leases can only make the gateway admit less. A request that is
+//! refused while other workers hold leases is refused at once, with `retry-after: 1`.
 
 mod back;
 mod charge;
@@ -45,7 +45,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// A rule of a namespace.
+    /// The store of a rule in a namespace.
     pub fn new(
         spec: CounterSpec,
         namespace: &str,
@@ -61,7 +61,7 @@ impl Shared {
         }
     }
 
-    /// Charges what somebody else let through, unless that would never be let through here.
+    /// Records permits granted by Redis. Ignored if they exceed this gateway's share.
     pub fn note(&mut self, key: Key, permits: u64, now: Now) {
         let mut transaction = self.begin(key, now);
         while transaction.may_try() {
@@ -108,7 +108,7 @@ impl Store for Shared {
                 reservation.is_charged = true;
                 return Decision::NOW;
             }
-            // Somebody else has spent it meanwhile.
+            // Another request has spent the lease since the check.
             let mut transaction = self.begin(key, now);
             self.read(&mut transaction);
             reservation.by = By::Gateway(transaction);

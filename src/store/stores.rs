@@ -1,4 +1,4 @@
-//! What opens the stores of a configuration, and how much memory they take.
+//! Opens the stores of a configuration, and computes their memory.
 
 use std::rc::Rc;
 
@@ -16,14 +16,14 @@ use diana_algorithm::calendar::Windows;
 use diana_policy::port::SharedData;
 use diana_policy::{Memory, Scope};
 
-/// Callers that a worker remembers of each of so many rules.
+/// The number of callers per rule that a worker remembers, for this number of rules.
 #[must_use]
 pub fn lines(rules: usize) -> usize {
     Leases::lines(rules)
 }
 
-/// The memory of one of `rules` rules for so many callers, or for all as one, with `words` words of state each, counted in
-/// `scope`.
+/// The memory of one of `rules` rules for `callers`, or for one counter if `None`, with `words`
+/// words of state each, counted in `scope`.
 #[must_use]
 #[inline(never)]
 pub fn memory(scope: Scope, words: usize, callers: Option<usize>, rules: usize) -> Memory {
@@ -33,21 +33,22 @@ pub fn memory(scope: Scope, words: usize, callers: Option<usize>, rules: usize) 
     }
 }
 
-/// The memory for the places in flight of so many callers, or of everybody as one, counted in the gateway.
+/// The memory for the in-flight slots of `callers`, or for one counter if `None`, counted in the
+/// gateway.
 #[must_use]
 pub fn memory_of_places(callers: Option<usize>) -> Memory {
     places::memory(callers)
 }
 
-/// What all stores of a configuration have in common.
+/// The common data of all stores of a configuration.
 pub struct Stores<'s> {
     /// Prefix of shared keys.
     pub namespace: Rc<str>,
-    /// What all workers share.
+    /// Shared data.
     pub data: Rc<dyn SharedData>,
-    /// What was done with it.
+    /// Counts of accesses to it.
     pub traffic: Rc<Traffic>,
-    /// Whether an operator may lift bans.
+    /// Whether operators may end bans.
     pub lifts: bool,
     tables: &'s mut Tables,
 }
@@ -58,7 +59,7 @@ impl<'s> Stores<'s> {
         Stores { namespace, data, traffic: Rc::default(), lifts: false, tables }
     }
 
-    /// The store of a rule. What is to be counted wider than in a gateway is counted in the gateway.
+    /// Opens the store of a rule. Global rules get the store of this gateway.
     pub fn open(&mut self, scope: Scope, spec: CounterSpec) -> Box<dyn Store> {
         if let Some(daily) = self.open_daily(&spec) {
             return Box::new(daily);
@@ -72,20 +73,20 @@ impl<'s> Stores<'s> {
         }
     }
 
-    /// Where the bans with this fingerprint lie: in shared data, or for `local` in this worker.
+    /// The data with the bans of this fingerprint: shared data, or for `local` this worker.
     pub fn data_of_bans(
         &mut self,
         scope: Scope,
         fingerprint: u64,
     ) -> (Rc<dyn SharedData>, Rc<Traffic>) {
         match scope {
-            // These writes are no traffic of shared data, which is reported.
+            // These writes are not reported as traffic of shared data.
             Scope::Local => (self.tables.open_bans(&self.namespace, fingerprint), Rc::default()),
             Scope::Gateway | Scope::Global => (self.data.clone(), self.traffic.clone()),
         }
     }
 
-    /// What counts many accounts by the day in this worker, if that is what is to be counted.
+    /// Opens the store of a daily quota of many accounts. `None` for other rules.
     pub fn open_daily(&mut self, spec: &CounterSpec) -> Option<Daily> {
         let terms =
             Terms { shape: spec.daily?, cost: spec.unit_cost, days: Windows::of(&spec.quota) };
@@ -93,12 +94,12 @@ impl<'s> Stores<'s> {
         Some(Daily::new(spec, filter))
     }
 
-    /// A store of this gateway for what is leased.
+    /// A store of this gateway that leases permits.
     pub fn open_shared(&self, spec: CounterSpec) -> Shared {
         Shared::new(spec, &self.namespace, self.data.clone(), self.traffic.clone())
     }
 
-    /// Opens stores of this gateway for rules that count by the same algorithm as this one.
+    /// A function that opens stores of this gateway, for rules with this algorithm.
     pub fn opener(&mut self, spec: &CounterSpec) -> impl Fn(CounterSpec) -> Box<dyn Store> + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
         let traffic = self.traffic.clone();

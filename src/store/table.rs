@@ -1,9 +1,9 @@
 //! A bounded table of callers in this worker's memory.
 //!
-//! State that has run out is dropped first, which loses nothing. When the table is full of live
-//! callers, newcomers share overflow buckets, chosen by the keyed hash: no caller ever gets a
-//! fresh bucket because others came. A newcomer who gets a row of its own later starts with the
-//! usage of the bucket that it shared, which is at least its own.
+//! Expired state is dropped first, which loses no usage. When the table is full of live callers,
+//! new callers share overflow buckets, chosen by the keyed hash: callers never get a fresh bucket
+//! because others came. A new caller that gets a row later starts with the usage of the bucket that
+//! it shared, which is at least the caller's.
 
 mod room;
 
@@ -17,15 +17,15 @@ use diana_algorithm::{Algorithm, Properties};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
-/// Buckets shared by newcomers while the table is full.
+/// Buckets shared by new callers while the table is full.
 pub const OVERFLOW_BUCKETS: u64 = 1024;
 
-/// Where a caller's state lies, as long as the table has the same [`Table::version`].
+/// The location of a caller's state, valid while [`Table::version`] is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// A row of its own.
+    /// A row.
     Row(u32),
-    /// A row is free for it; until it is charged it has none.
+    /// A row is free for it; the caller gets it when it is charged.
     New,
     /// An overflow bucket.
     Overflow,
@@ -35,26 +35,26 @@ pub enum Place {
 #[derive(Debug)]
 pub struct Table {
     algorithm: Rc<dyn Algorithm>,
-    /// Ticks after which a window that was dropped has ended by any clock.
+    /// Ticks after which a dropped window has ended by any clock.
     window: Micros,
     capacity: usize,
     index: HashTable<u32>,
     /// Hash and state of each caller.
     rows: Slab,
-    /// State of each overflow bucket, once there was one.
+    /// States of the overflow buckets, once they were needed.
     overflow: Option<Slab>,
-    /// A row of zeros, the state of nobody.
+    /// A row of zeros, the state of an unknown caller.
     nobody: Box<[u64]>,
-    /// The latest instant at which state was dropped; nothing is judged at an earlier one.
+    /// The latest instant at which state was dropped. No decision is made at an earlier one.
     watermark: Watermark,
-    /// The next row to look at for state that has run out.
+    /// The next row to check for expired state.
     cursor: u32,
-    /// Rows looked at since one was last dropped, and when the first of them runs out.
+    /// Rows checked since the latest drop, and the earliest expiry among them.
     barren: u32,
     earliest: Micros,
-    /// Callers with a row when last asked for the change.
+    /// The number of callers at the latest call of [`Table::change`].
     reported: usize,
-    /// How often anything changed.
+    /// The number of changes.
     version: u64,
 }
 
@@ -80,8 +80,8 @@ impl Table {
         }
     }
 
-    /// Goes on under a changed configuration. What was used stays, under the new limits; where there
-    /// are more callers than the new `capacity`, newcomers share buckets until some have run out.
+    /// Continues under a changed configuration. Usage stays, under the new limits. If there are
+    /// more callers than the new `capacity`, new callers share buckets until some have expired.
     pub fn adopt(&mut self, algorithm: Rc<dyn Algorithm>, capacity: usize) {
         self.algorithm = algorithm;
         self.capacity = capacity;
@@ -89,7 +89,7 @@ impl Table {
         self.barren = 0;
     }
 
-    /// The same, unless it goes on so already.
+    /// The same, unless the table has these parameters already.
     #[inline(always)]
     pub fn go_by(&mut self, algorithm: &Rc<dyn Algorithm>, capacity: usize) {
         if !Rc::ptr_eq(&self.algorithm, algorithm) || self.capacity != capacity {
@@ -97,7 +97,7 @@ impl Table {
         }
     }
 
-    /// Bytes that a table of `capacity` callers grows to, for the log.
+    /// The maximum size of a table of `capacity` callers in bytes, for the log.
     #[must_use]
     pub fn bytes(words: usize, capacity: usize) -> u64 {
         // hashbrown keeps seven eighths of a power of two of slots, five bytes each.
@@ -105,31 +105,31 @@ impl Table {
         Slab::bytes(words + 1, capacity) + index + Slab::bytes(words, OVERFLOW_BUCKETS as usize)
     }
 
-    /// Callers with a row of their own.
+    /// The number of callers with a row.
     #[must_use]
     pub fn callers(&self) -> usize {
         self.index.len()
     }
 
-    /// How many callers more have a row than when this was last asked.
+    /// The change of the number of callers since the last call.
     pub fn change(&mut self) -> i64 {
         let change = self.callers() as i64 - self.reported as i64;
         self.reported = self.callers();
         change
     }
 
-    /// As [`Table::change`], when the table is given up.
+    /// As [`Table::change`], when the table is dropped.
     pub fn withdraw(&mut self) -> i64 {
         -(std::mem::take(&mut self.reported) as i64)
     }
 
-    /// A number that is another one after anything changed, places of callers included.
+    /// A number that changes with every change, including moves of callers.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// The instant to judge at: `now`, or later if state was dropped later.
+    /// The instant of a decision: `now`, or later if state was dropped later.
     #[must_use]
     #[inline(always)]
     pub fn judging(&self, now: Now) -> Now {
@@ -140,20 +140,20 @@ impl Table {
     #[inline(always)]
     fn likely_row(&self, key: Key) -> Option<u32> {
         let rows = &self.rows;
-        // The only row of a rule for everybody.
+        // The only row of a rule that counts all callers together.
         if rows.rows() == 1 && !self.index.is_empty() {
             return Some(0);
         }
         self.index.find(key.hash, |&row| hash(rows, row) == key.hash).copied()
     }
 
-    /// Finds the place of a caller, making room if it is new and the table is full.
+    /// Finds the location of a caller, making room if it is new and the table is full.
     pub fn find(&mut self, key: Key, now: Now) -> Place {
         let row = self.likely_row(key).filter(|&row| hash(&self.rows, row) == key.hash);
         row.map_or_else(|| self.find_room(key, now), Place::Row)
     }
 
-    /// The state of the caller that [`Table::find`] placed.
+    /// The state at a location returned by [`Table::find`].
     #[must_use]
     #[inline]
     pub fn state(&self, key: Key, place: Place) -> &[u64] {
@@ -166,7 +166,8 @@ impl Table {
         state.unwrap_or(&self.nobody)
     }
 
-    /// Exchanges the state of the caller that [`Table::find`] placed for `state`. Where it lies then.
+    /// Exchanges the state at a location returned by [`Table::find`] for `state`. Returns its new
+    /// location.
     #[inline]
     pub fn swap(&mut self, key: Key, place: Place, state: &mut [u64]) -> Place {
         self.version = self.version.wrapping_add(1);

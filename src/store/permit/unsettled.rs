@@ -1,5 +1,5 @@
-//! A charge that is settled when the stream of its request ends. Very many streams may be open, so that it takes no more
-//! memory than it must: in the module 64 bytes, with those by which the allocator knows it.
+//! A charge that is settled when the stream of its request ends. As a worker may have very many
+//! open streams, it is small: 64 bytes in the module, including the allocator's overhead.
 
 use std::rc::Rc;
 
@@ -10,40 +10,40 @@ use diana_policy::time::Micros;
 use diana_request::settling::Heard;
 
 /// A charge that is settled when the stream of its request ends.
-// Aligned to eight bytes it would take eight more with its place in a list.
+// With an alignment of eight bytes, an entry of the list would need eight bytes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
 pub struct Unsettled {
     /// The caller.
     pub key: Key,
-    /// Under which the permits were charged that were reserved.
+    /// The receipt of the reservation.
     pub receipt: u64,
-    /// When they were, on the monotonic clock.
+    /// When it was charged, on the monotonic clock.
     pub since: Micros,
-    /// How many they were, at most 10⁹.
+    /// Reserved permits, at most 10⁹.
     pub reserved: u32,
-    /// How many the request used, as far as that is known.
+    /// Used permits, as far as they are known.
     pub used: u32,
     /// The rule's number in its limiter.
     pub rule: u32,
-    /// The plan of the rule by which they were charged.
+    /// The plan of the rule under which it was charged.
     pub plan: u32,
-    /// What is known of the response so far.
+    /// The known parts of the response.
     pub heard: Heard,
-    /// Whether the caller has a name, so that it is its own doing how the request ends.
+    /// Whether the caller is identified, so that the end of the request is attributed to it.
     pub is_own: bool,
-    /// Whether the gateway's part of a limit was charged in place of the fleet's.
+    /// Whether the gateway's share of a limit was charged instead of Redis.
     pub is_alone: bool,
 }
 
 impl Unsettled {
-    /// The same of a request that used so many permits.
+    /// The same with this usage.
     #[must_use]
     pub fn with_used(self, used: u64) -> Unsettled {
         Unsettled { used: permits(used), ..self }
     }
 
-    /// What is to be settled.
+    /// The settlement.
     #[must_use]
     pub fn settlement(&self) -> Settlement {
         let Unsettled { receipt, since, .. } = *self;
@@ -51,15 +51,15 @@ impl Unsettled {
     }
 }
 
-/// A number of permits, of which there are never more than fit.
+/// Converts a number of permits, which always fits.
 #[must_use]
 pub fn permits(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// One that is open, and the next one of its request.
+/// An open charge, linked to the next one of its request.
 pub(super) struct Open {
-    /// Nothing as soon as it is closed.
+    /// `None` once it is closed.
     pub charge: Option<Unsettled>,
     pub freed: Rc<Freed>,
     pub next: Option<Box<Open>>,
@@ -71,7 +71,7 @@ impl Open {
         Box::new(Open { charge: Some(charge), freed: freed.clone(), next })
     }
 
-    /// Nothing of it comes back by itself any more.
+    /// Closes it, so that a drop does not cancel it.
     pub fn close(&mut self) -> Option<Unsettled> {
         let charge = self.charge.take();
         charge.iter().for_each(|_| self.freed.close());
@@ -84,7 +84,7 @@ impl Drop for Open {
         if let Some(charge) = self.close() {
             self.freed.add([charge.with_used(0)]);
         }
-        // One after the other, since there may be very many.
+        // Iterative, since there may be very many.
         let mut next = self.next.take();
         while let Some(mut open) = next {
             next = open.next.take();

@@ -1,4 +1,4 @@
-//! Looking at what a caller used, and lifting it.
+//! Reads and resets a caller's usage.
 
 use super::Shared;
 use crate::usage::{Unliftable, Usage};
@@ -25,8 +25,8 @@ impl Shared {
         }
     }
 
-    /// What is lent stays charged, so that it may still be spent; whoever holds it has given it up, and forgotten what it was
-    /// refused, within a second.
+    /// Leases stay charged, so that they may still be spent. Their workers return them, and forget
+    /// refusals of the caller, within a second.
     pub(super) fn lift_used(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
         let mut transaction = self.begin(key, now);
         while transaction.may_try() {

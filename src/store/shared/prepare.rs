@@ -1,4 +1,4 @@
-//! What a charge writes: the state after the request, and a block for those that come next.
+//! Prepares a charge: the state after the request, and a block for the next ones.
 
 use super::{CounterSpec, Shared};
 use crate::lease::Block;
@@ -6,7 +6,8 @@ use crate::slots::transaction::Transaction;
 use diana_policy::decision::Decision;
 use diana_policy::time::Micros;
 
-/// A block is at most this part of the permits left, so that blocks shrink to zero as the limit nears.
+/// A block is at most this fraction of the remaining permits, so that blocks shrink to zero near
+/// the limit.
 const SHARE: u64 = 8;
 
 impl Shared {
@@ -20,8 +21,8 @@ impl Shared {
         )
     }
 
-    /// The state after the charge of one request that leaves `delay` later, and of a new block if
-    /// the caller is worth one.
+    /// Prepares the state after a charge of one request that leaves `delay` later, and of a new
+    /// block if the caller is busy. Returns the permits of the block.
     pub(super) fn prepare(
         &mut self,
         transaction: &mut Transaction,
@@ -34,7 +35,7 @@ impl Shared {
         };
         match decision {
             Decision::Admit { wait } if wait > delay => Err(Decision::Admit { wait }),
-            // Its own turn is not rounded to a tick, so that nothing adds up.
+            // Its own turn is not rounded to a tick, so that errors do not accumulate.
             Decision::Admit { wait } if wait < delay => {
                 let Transaction { state, now, after, .. } = transaction;
                 match self.spec.algorithm.step(state, *now, delay, cost, after) {
@@ -47,7 +48,7 @@ impl Shared {
         }
     }
 
-    /// Charges a block beside the request, if there is one to be had.
+    /// Adds a block to the charge, if possible. Returns its permits.
     fn prepare_block(&mut self, transaction: &mut Transaction, cost: u64) -> u64 {
         let (CounterSpec { algorithm, unit_cost, .. }, at) = (&self.spec, transaction.at);
         if transaction.is_overflow()
@@ -67,7 +68,7 @@ impl Shared {
         if block > 0 && self.step(transaction, cost + block) == Decision::NOW { block } else { 0 }
     }
 
-    /// What the caller may spend later and what was charged for it.
+    /// Stores the block that the charge leased.
     pub(super) fn remember(&mut self, transaction: &Transaction, permits: u64) {
         let (algorithm, Transaction { key, at, now, after, outstanding, .. }) =
             (&self.spec.algorithm, transaction);

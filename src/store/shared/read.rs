@@ -1,4 +1,4 @@
-//! What is known of a caller: here, by what this worker holds or has written last, or in the gateway.
+//! Reads a caller: from this worker's lease and refusal, or from the gateway.
 
 use super::Shared;
 use crate::Reservation;
@@ -10,12 +10,12 @@ use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
 impl Shared {
-    /// A caller before it is read.
+    /// A transaction before its first read.
     pub(super) fn begin(&self, key: Key, now: Now) -> Transaction {
         Transaction::new(key, now, self.spec.algorithm.properties().words)
     }
 
-    /// Asks the gateway about the caller, as if this worker had given back what it holds for it.
+    /// Reads the caller from the gateway, as if this worker had returned its lease.
     pub(super) fn read(&mut self, transaction: &mut Transaction) {
         self.transactions.read(transaction);
         self.take_back_lease(transaction);
@@ -27,15 +27,16 @@ impl Shared {
         }
     }
 
-    /// Permits beyond which a request is never admitted.
+    /// The maximum cost of an admitted request.
     fn most(&self) -> u64 {
         self.spec.algorithm.properties().most_at_once
     }
 
-    /// What is known of a request without asking the gateway.
+    /// The result of a check without a read from the gateway, if possible.
     pub(super) fn known(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         if cost > self.most() {
-            // The answer reports the remaining permits, so they are read. A limit of zero has none.
+            // The response reports the remaining permits, so they are read. A limit of zero has
+            // none.
             let is_nothing = self.most() == 0;
             return is_nothing
                 .then(|| Reservation::new(key, cost, now, Decision::NEVER, By::Known));
@@ -43,7 +44,7 @@ impl Shared {
         self.recall(key, cost, now)
     }
 
-    /// What the gateway says of a request.
+    /// The result of a check by the gateway.
     pub(super) fn ask(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
         let mut transaction = self.begin(key, now);
         self.read(&mut transaction);
@@ -61,7 +62,7 @@ impl Shared {
         Reservation { refusal, is_overflow, ..Reservation::new(key, cost, now, decision, by) }
     }
 
-    /// Decides without asking the gateway, if that can be done.
+    /// Decides without a read from the gateway, if possible.
     pub(super) fn recall(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         let plan = self.plans.in_hand();
         if self.leases.find(key)?.plan != plan {

@@ -1,9 +1,9 @@
-//! A slot of shared data: some callers of one rule in one value, so that the host's overhead for a
-//! key is paid once for all of them.
+//! A slot of shared data: some callers of one rule in one value, so that they share the host's
+//! overhead per key.
 //!
-//! Words of 64 bits, little endian: a mark with the number of words of a state, the watermark on both
-//! clocks, until when newcomers may have usage in an overflow bucket; then for each caller the hash,
-//! what is out on lease, and the state.
+//! Words of 64 bits, little endian: a mark with the number of words of a state, the watermark on
+//! both clocks, the instant until which new callers may have usage in an overflow bucket; then for
+//! each caller the hash, the outstanding leases, and the state.
 
 use super::HOST;
 use super::outstanding::Outstanding;
@@ -19,7 +19,7 @@ const CALLER: usize = 2;
 const WORD: usize = 8;
 const MARK: u64 = u64::from_le_bytes(*b"diana\0\0\0");
 
-/// Bytes that the host needs for a slot with `callers` callers with `words` words of state.
+/// Bytes of a slot with `callers` callers of `words` words of state, including the host's overhead.
 pub(crate) fn bytes(words: usize, callers: u64) -> u64 {
     HOST + (HEAD * WORD) as u64 + callers * ((CALLER + words) * WORD) as u64
 }
@@ -33,14 +33,14 @@ pub(crate) struct Slot {
 }
 
 impl Slot {
-    /// A slot of callers with `words` words of state, with nobody in it.
+    /// An empty slot for callers with `words` words of state.
     pub(crate) fn empty(words: usize) -> Slot {
         let mut slot = Slot { bytes: vec![0; HEAD * WORD], words };
         slot.set(0, mark(words));
         slot
     }
 
-    /// A slot as it was written; nothing if these bytes were not written as one.
+    /// Parses a slot. `None` if the bytes are corrupt.
     pub(crate) fn read(bytes: Vec<u8>, words: usize) -> Option<Slot> {
         let slot = Slot { bytes, words };
         let callers = slot.bytes.len().checked_sub(HEAD * WORD)?;
@@ -52,7 +52,7 @@ impl Slot {
         &self.bytes
     }
 
-    /// The latest instant at which somebody's state was dropped.
+    /// The latest instant at which state was dropped.
     pub(crate) fn watermark(&self) -> Watermark {
         Watermark(Now { mono: self.get(1), wall: self.get(2) })
     }
@@ -66,24 +66,24 @@ impl Slot {
         self.set(3, self.spilled().max(until));
     }
 
-    /// Callers in it.
+    /// The number of callers.
     pub(crate) fn len(&self) -> usize {
         (self.bytes.len() / WORD).saturating_sub(HEAD) / self.width()
     }
 
-    /// The place of a caller.
+    /// The index of a caller.
     pub(crate) fn find(&self, hash: u64) -> Option<usize> {
         (0..self.len()).find(|&place| self.get(self.start(place)) == hash)
     }
 
-    /// Copies the state at `place`; what is out on lease, as [`Outstanding`] packs it.
+    /// Copies the state at `place`. Returns the outstanding leases, as packed by [`Outstanding`].
     pub(crate) fn load(&self, place: usize, state: &mut [u64]) -> u64 {
         let start = self.start(place) + CALLER;
         state.iter_mut().enumerate().for_each(|(n, word)| *word = self.get(start + n));
         self.get(start - 1)
     }
 
-    /// Writes a caller's state, into a place of its own.
+    /// Writes a caller's state, in an existing or new entry.
     pub(crate) fn put(&mut self, hash: u64, outstanding: u64, state: &[u64]) {
         let place = self.find(hash).unwrap_or(self.len());
         let start = self.start(place);
@@ -94,7 +94,7 @@ impl Slot {
         state.iter().enumerate().for_each(|(n, word)| self.set(start + CALLER + n, *word));
     }
 
-    /// Drops everybody whose state has run out; `state` is used to look at them.
+    /// Drops callers with expired state; `state` and `scratch` are buffers.
     pub(crate) fn sweep(
         &mut self,
         algorithm: &dyn Algorithm,
@@ -144,11 +144,11 @@ impl Slot {
     }
 }
 
-/// What a slot is found to be once its rule has ended.
+/// Classifies a slot of a removed rule.
 pub(crate) fn look(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> Found {
     let mut state: Box<[u64]> = vec![0; algorithm.properties().words].into();
     let mut scratch = state.clone();
-    // What is no slot was not written by the rule.
+    // Otherwise the rule has not written it.
     let Some(mut slot) = Slot::read(bytes, algorithm.properties().words) else {
         return Found::Empty;
     };

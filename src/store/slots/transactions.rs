@@ -1,4 +1,4 @@
-//! How callers of slots are read, and changed by compare-and-swap.
+//! Reads callers from slots, and changes them by compare-and-swap.
 
 use std::rc::Rc;
 
@@ -15,7 +15,8 @@ use diana_policy::port::SharedData;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Micros;
 
-/// The transactions of one rule. To read costs one question, or two where buckets are in use.
+/// The transactions of one rule. A read of a caller costs one access to shared data, or two if
+/// buckets are in use.
 pub(crate) struct Transactions {
     slots: Slots,
     pub(super) algorithm: Rc<dyn Algorithm>,
@@ -42,17 +43,17 @@ impl Transactions {
         }
     }
 
-    /// Judges by another algorithm, to which states mean the same.
+    /// Switches to another algorithm with the same format of states.
     pub(crate) fn judge_by(&mut self, algorithm: &Rc<dyn Algorithm>) {
         self.algorithm = algorithm.clone();
     }
 
-    /// Permits left.
+    /// Remaining permits.
     pub(crate) fn left(&self, transaction: &Transaction) -> u64 {
         self.algorithm.balance(&transaction.state, transaction.now).remaining
     }
 
-    /// Permits left after the charge, those included that a lease has left.
+    /// Remaining permits after the charge, including the rest of a lease.
     pub(crate) fn left_after(
         &mut self,
         transaction: &Transaction,
@@ -65,7 +66,7 @@ impl Transactions {
         self.algorithm.balance(&self.scratch, transaction.now).remaining
     }
 
-    /// Asks about the caller.
+    /// Reads the caller.
     pub(crate) fn read(&mut self, transaction: &mut Transaction) {
         transaction.slot = self.get_slot(transaction);
         if self.load(transaction) {
@@ -86,7 +87,7 @@ impl Transactions {
         }
     }
 
-    /// Takes a caller from its slot. Whether it is there.
+    /// Loads a caller from its slot. Returns false if it is not there.
     fn load(&mut self, transaction: &mut Transaction) -> bool {
         transaction.decided = None;
         let Transaction { key, at, slot: Draft { slot, .. }, state, .. } = transaction;
@@ -100,7 +101,7 @@ impl Transactions {
         true
     }
 
-    /// Takes the usage of the caller's bucket, which is at least its own.
+    /// Loads the usage of the caller's bucket, which is at least the caller's.
     fn look_into_bucket(&mut self, transaction: &mut Transaction) {
         transaction.bucket = self.slots.get(self.names.bucket(transaction.key));
         if let Some(place) = transaction.bucket.slot.find(bucket(transaction.key)) {
@@ -108,7 +109,7 @@ impl Transactions {
         }
     }
 
-    /// Takes back what a lease has left. Whether there was anything to take back.
+    /// Returns the rest of a lease. Returns false if there was none.
     pub(crate) fn give_back(
         &mut self,
         transaction: &mut Transaction,
@@ -121,14 +122,14 @@ impl Transactions {
             transaction.outstanding = outstanding;
             self.settle(transaction, &Settlement::refund(block.receipt, left));
         } else {
-            // It comes late, and was not held back since it was over.
+            // The return is late: the permits no longer count as outstanding.
             let (receipt, since) = (block.receipt, outstanding::over(block.term));
             self.settle(transaction, &Settlement { receipt, since, reserved: left, used: 0 });
         }
         true
     }
 
-    /// Whether nothing is known of the caller.
+    /// Returns true if the caller is unknown.
     pub(crate) fn is_nobody(&self, transaction: &Transaction) -> bool {
         transaction.home == Home::New && transaction.state.iter().all(|word| *word == 0)
     }
@@ -140,7 +141,8 @@ impl Transactions {
         state.swap_with_slice(&mut self.scratch);
     }
 
-    /// Writes the state after the charge, with a block that goes out on lease. Whether nobody was faster.
+    /// Writes the state after the charge, with a leased block. Returns false if another worker was
+    /// faster.
     pub(crate) fn write(&mut self, transaction: &mut Transaction, block: u64) -> bool {
         if transaction.is_overflow() {
             return self.write_bucket(transaction);
@@ -153,7 +155,7 @@ impl Transactions {
         self.swap_slot(transaction)
     }
 
-    /// Writes the state as it was found, with what was given back.
+    /// Writes the current state, with returned permits. Returns false if another worker was faster.
     pub(crate) fn keep(&mut self, transaction: &mut Transaction) -> bool {
         std::mem::swap(&mut transaction.state, &mut transaction.after);
         let written = self.write(transaction, 0);
@@ -161,8 +163,8 @@ impl Transactions {
         written
     }
 
-    /// Whether the caller's state is still the one after the charge. The next write is on top of what is
-    /// there now.
+    /// Returns true if the caller's state is still the one after the charge. The next write
+    /// replaces the state read here.
     pub(crate) fn is_untouched(&mut self, transaction: &mut Transaction) -> bool {
         transaction.slot = self.get_slot(transaction);
         let (draft, hash) = if transaction.is_overflow() {
@@ -176,16 +178,16 @@ impl Transactions {
         *self.scratch == *transaction.after
     }
 
-    /// Charges the bucket, and then sees to it that whoever finds room for the caller in the
-    /// meantime looks into the bucket after the charge: its write would fail.
+    /// After charging an overflow bucket, also writes the caller's slot, so that a concurrent
+    /// insert of the caller fails its compare-and-swap and reads the bucket again.
     fn write_bucket(&mut self, transaction: &mut Transaction) -> bool {
         transaction.bucket.slot.put(bucket(transaction.key), 0, &transaction.after);
         if !self.slots.swap(self.names.bucket(transaction.key), &transaction.bucket) {
             transaction.lost += 1;
             return false;
         }
-        // Should the wall clock be set back, a window lasts longer than it seems now, though no longer
-        // than one more.
+        // If the wall clock is set back, a window lasts longer than it seems now, but at most one
+        // length longer.
         let longest = transaction.now.mono.saturating_add(self.window);
         let until = self.algorithm.expires(&transaction.after, transaction.now).max(longest);
         while transaction.may_try() {
@@ -195,7 +197,7 @@ impl Transactions {
             }
             transaction.slot = self.get_slot(transaction);
             if transaction.slot.slot.find(transaction.key.hash).is_some() {
-                // It has room of its own by now, without this charge.
+                // By now the caller has an entry, without this charge.
                 return false;
             }
         }

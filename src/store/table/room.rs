@@ -1,14 +1,15 @@
-//! Room for a newcomer: a row of its own, that of a caller whose state has run out, or an overflow bucket.
+//! Room for a new caller: a free row, the row of a caller with expired state, or an overflow
+//! bucket.
 
 use super::{Place, Table};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
-/// Rows looked at for one newcomer when the table is full.
+/// Rows checked for one new caller when the table is full.
 const SCAN: u32 = 512;
 
 impl Table {
-    /// The place of a caller who has no row.
+    /// The location of a caller without a row.
     #[inline(never)]
     pub(super) fn find_room(&mut self, key: Key, now: Now) -> Place {
         let is_bucket_in_use = || self.state(key, Place::Overflow) != &*self.nobody;
@@ -22,7 +23,8 @@ impl Table {
         }
     }
 
-    /// Drops one caller whose state has run out, if one is found among the next rows.
+    /// Drops one caller with expired state, if there is one among the next rows. Returns false if
+    /// there is none.
     #[inline(never)]
     fn make_room(&mut self, now: Now) -> bool {
         if self.barren >= self.rows.rows() {
