@@ -1,4 +1,4 @@
-//! What an algorithm says of itself beside its decisions.
+//! Properties of algorithms other than their decisions.
 
 mod counted;
 mod pace;
@@ -19,7 +19,7 @@ fn a_rule_tells_its_quota_and_its_unit() {
         let algorithm =
             Rule::new(entry.short, Quota { max_delay: entry_delay(entry.short), ..quota })
                 .algorithm;
-        // Of the default of ten slices one more is counted than the unit has.
+        // With the default of ten slices, eleven are counted.
         let window = if entry.short == "SW" { 3_960 } else { 3_600 };
         assert_eq!(algorithm.properties().quota(), (7, window * SECOND), "{}", entry.short);
     }
@@ -27,7 +27,8 @@ fn a_rule_tells_its_quota_and_its_unit() {
     assert_eq!(warm.properties().quota(), (7, 3600 * SECOND));
 }
 
-/// For how long a line of seven an hour has to hold requests so that anybody can wait for the next slot.
+/// The smallest `max_delay` with which LB holds requests for the next slot, at seven permits an
+/// hour.
 fn entry_delay(short: &str) -> Option<u64> {
     (short == "LB").then_some(3600 * SECOND)
 }
@@ -37,12 +38,12 @@ fn no_rule_is_built_whose_requests_all_cost_more_than_there_is() {
     for entry in REGISTRY.iter() {
         let quota = Quota { cost: 6, ..Quota::new(Unit::Second, 5) };
         assert!(Rule::try_new(entry.short, quota).is_none(), "{}", entry.short);
-        // But one that refuses everybody is one.
+        // A rule that refuses all requests is accepted.
         assert!(Rule::try_new(entry.short, Quota { rpu: 0, ..quota }).is_some(), "{}", entry.short);
     }
 }
 
-/// Whether the next slot of a line is there.
+/// Whether the next slot is free.
 #[test]
 fn a_line_has_one_permit_left_or_none() {
     let Rule { algorithm, .. } = Rule::new("LB", Quota::new(Unit::Second, 10));
@@ -56,7 +57,7 @@ fn a_line_has_one_permit_left_or_none() {
     assert_eq!(none.balance(&vec![0; none.properties().words], START).remaining, 0);
 }
 
-/// Whatever can be counted by can be counted by a gateway alone.
+/// If a rule can be counted by a fleet, each gateway can count its share.
 #[test]
 fn the_part_of_a_gateway_means_something_wherever_the_whole_does() {
     for entry in REGISTRY.iter() {
@@ -75,7 +76,7 @@ fn the_part_of_a_gateway_means_something_wherever_the_whole_does() {
     }
 }
 
-/// A gateway that goes by itself has its part of everything that is counted out, rounded up.
+/// A gateway in degraded mode has an equal share of all counts, rounded up.
 #[test]
 fn a_part_is_one_of_so_many_rounded_up() {
     let quota = Quota {
@@ -92,7 +93,7 @@ fn a_part_is_one_of_so_many_rounded_up() {
     assert_eq!(quota.part(0), quota.part(1));
 }
 
-/// What the script in Redis is told of a quota besides `rpu` and the unit.
+/// The parameters of a quota for the Redis script, besides `rpu` and the unit.
 #[test]
 fn redis_is_told_the_numbers_of_an_algorithm() {
     let numbers = |short, quota: Quota| {
@@ -119,7 +120,7 @@ fn redis_is_told_the_numbers_of_an_algorithm() {
     }
 }
 
-/// What an operator is told to be used is what is not left, as long as nobody owes anything.
+/// The reported usage is the limit minus the remaining permits, if there is no debt.
 #[test]
 fn what_is_charged_and_what_is_left_are_the_limit() {
     const LIMIT: u64 = 1000;
@@ -147,7 +148,7 @@ fn what_is_charged_and_what_is_left_are_the_limit() {
     }
 }
 
-/// Most numbers fit into 64 bits, and are reckoned with as such: it makes no difference.
+/// Most numbers fit 64 bits and use a faster division, with the same results.
 #[test]
 fn a_bucket_drains_by_its_rate_however_much_it_owes_and_however_long_that_takes() {
     const MOST: u64 = 1_000_000_000;
@@ -174,7 +175,7 @@ fn a_bucket_drains_by_its_rate_however_much_it_owes_and_however_long_that_takes(
     }
 }
 
-/// Stores keep room for what a step writes, in which the state of another caller may lie.
+/// Stores reuse buffers for new states, which may contain the state of another caller.
 #[test]
 fn what_an_admission_writes_depends_on_nothing_that_lay_there() {
     for entry in REGISTRY.iter() {

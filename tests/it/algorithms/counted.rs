@@ -1,5 +1,5 @@
-//! The law of algorithms for requests of which only some count: they are the same algorithm twice, of what is reserved
-//! or used, which decides, and of what is used.
+//! Algorithms for rules that count only some requests: two states of the same algorithm, one of
+//! reserved and used permits, which decides, and one of used permits.
 
 use std::rc::Rc;
 
@@ -15,7 +15,7 @@ use kit::store::rule::Rule;
 
 const LIMIT: u64 = 9;
 
-/// Both halves, and the whole that has to be them.
+/// Both halves, and the algorithm that must agree with them.
 struct Twice {
     inner: Rc<dyn CountsUsed>,
     whole: Rc<dyn Algorithm>,
@@ -33,7 +33,7 @@ impl Twice {
         Twice { inner, whole, reserved: zeros.clone(), used: zeros, state }
     }
 
-    /// What the halves became, and the whole.
+    /// Applies a change to the halves and to the whole.
     fn change(
         &mut self,
         reserved: impl Fn(&dyn Algorithm, &[u64], &mut [u64]),
@@ -117,7 +117,7 @@ fn it_is_the_same_twice() {
     assert!(refused.iter().all(|count| *count > 100), "too tame: {refused:?}");
 }
 
-/// What cannot be settled charges nothing for it.
+/// An algorithm without settlement charges no debt.
 #[test]
 fn where_nothing_is_settled_nothing_is_owed() {
     let quota = Quota::new(Unit::Second, LIMIT);

@@ -6,7 +6,7 @@ use diana_policy::time::{SECOND, Unit};
 use kit::store::gateway::START;
 use kit::store::rule::Rule;
 
-/// Quotas of every shape that changes what is counted together. A bucket that warms up is slower on purpose.
+/// Quotas with every parameter that affects the window. A bucket with warm-up is slower on purpose.
 fn quotas() -> Vec<Quota> {
     let mut quotas = Vec::new();
     for unit in [Unit::Second, Unit::Minute, Unit::Hour, Unit::Day, Unit::Month] {
@@ -49,7 +49,7 @@ fn a_client_paced_by_the_policy_is_never_refused() {
     }
 }
 
-/// The window spans all slices that count together, whole microseconds up.
+/// The window covers all slices that are counted together, rounded up to a microsecond.
 #[test]
 fn sliding_window_reports_its_unit_and_one_slice() {
     for (unit, slices, window) in [

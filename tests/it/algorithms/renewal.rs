@@ -1,4 +1,4 @@
-//! When there is more again, as clients are told.
+//! The time until more permits are available, as reported to clients.
 
 use diana_algorithm::{Balance, REGISTRY, latest_renewal};
 use diana_policy::Quota;
@@ -10,7 +10,8 @@ use kit::seed;
 use kit::store::gateway::START;
 use kit::store::rule::Rule;
 
-/// One tick earlier there is not; and where nobody knows the state it is told no earlier.
+/// One tick earlier there are no more permits. If the state is unknown, the reported time is no
+/// earlier.
 #[test]
 fn there_is_more_when_it_is_told_and_not_before() {
     let mut rng = Rng::with_seed(seed::next());

@@ -1,4 +1,4 @@
-//! Each store against a plain map that runs the same steps and never forgets.
+//! Each store compared with a plain map that runs the same steps and never drops state.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -22,18 +22,18 @@ use kit::store::rule::Rule;
 
 const HOUR: u64 = 3600 * SECOND;
 
-/// A store beside the map.
+/// A store and the map.
 struct Twin {
     store: Box<dyn Store>,
     rule: Rule,
-    /// Whether permits are kept where the map cannot see them.
+    /// Whether the store has leases, which the map has not.
     leases: bool,
     /// Whether refusals are remembered.
     remembers: bool,
     /// When the wall clock was set.
     set: u64,
     states: HashMap<u64, Vec<u64>>,
-    /// Caller and place of everybody who may still be waiting.
+    /// Callers and positions of possibly held requests.
     waiting: Vec<(u64, u64, u64)>,
 }
 
@@ -42,7 +42,7 @@ impl Twin {
         let data = Rc::new(FakeSharedData::default());
         let mut tables = Tables::default();
         let store = Stores::new("test".into(), data, &mut tables).open(scope, rule.spec(1000));
-        // A bucket is not refilled while a lease is out, so it admits less for a while.
+        // A bucket does not refill while permits are leased, so it admits less for a while.
         let remembers = scope == Scope::Gateway;
         let leases = remembers && rule.spec(1).can().leasing == Leasing::Bucket;
         Twin { store, rule, leases, remembers, set: 0, states: HashMap::new(), waiting: Vec::new() }
@@ -67,7 +67,7 @@ impl Twin {
             return;
         }
         if self.remembers && !self.rule.is_even && !expected.is_admitted() {
-            // One that took less was refused a moment ago, and comes back first.
+            // A cheaper request was refused recently, and its retry delay is shorter.
             assert!(retry(decision) <= retry(expected), "{decision:?} at {now:?}");
             return;
         }
@@ -113,7 +113,7 @@ impl Twin {
         self.states.insert(caller, new);
     }
 
-    /// A refusal that is remembered does not notice.
+    /// A remembered refusal ignores the change.
     fn set_wall_clock(&mut self, now: Now, wall: u64) -> Now {
         self.set = now.mono;
         Now { wall, ..now }
@@ -131,7 +131,7 @@ impl Twin {
     }
 }
 
-/// A decision, in which all waits of ages are the same.
+/// The retry delay of a decision, with all very long delays equal.
 fn retry(decision: Decision) -> Option<Retry> {
     match decision {
         Decision::Admit { .. } => None,

@@ -1,4 +1,4 @@
-//! Shared data that vanishes, that others write to, or that is never there first.
+//! Shared data that is lost, corrupted, or changed by another worker before each write.
 
 use std::rc::Rc;
 
@@ -12,7 +12,7 @@ use super::races::{gap, rounds};
 use kit::store::gateway::{Gateway, START, key, open};
 use kit::store::rule::Rule;
 
-/// Rules whose permits are gone once used, for so long that nothing else comes back.
+/// Rules whose permits do not return during a test.
 fn lasting(short: &str) -> Rule {
     let quota = Quota::new(Unit::Day, 1000);
     Rule::new(short, Quota { burst: (short == "TB").then_some(1000), ..quota })
@@ -32,14 +32,14 @@ fn each_loss_of_all_data_gives_one_fresh_limit_at_most() {
                 losses += 1;
             }
         }
-        // A minute's worth comes back in a bucket.
+        // A bucket regains the permits of a minute.
         let given = gateway.past(1).len() as u64;
         assert!(given <= 1001 * (losses + 1), "{short}: {given} after {losses} losses");
         assert!(given >= 1000);
     }
 }
 
-/// Something that was not written as what lies there.
+/// Corrupts a value.
 fn garbage(old: &[u8], rng: &mut Rng) -> Vec<u8> {
     let mut bytes = old.to_vec();
     match rng.u8(0..6) {
@@ -99,7 +99,8 @@ fn bytes_of_another_layout_count_as_nothing_and_are_counted() {
     }
 }
 
-/// As after a change of the rule that keeps its fingerprint; some rows of one are as long as one of the other.
+/// As after a change of the rule that keeps its fingerprint. Some rows of one have the length of
+/// the other.
 #[test]
 fn callers_whose_states_have_another_length_count_as_nothing() {
     let gateway = Gateway::new(lasting("W"), 1, 1);
@@ -157,7 +158,7 @@ fn a_number_of_slots_that_is_not_ours_does_not_fill_the_memory() {
         let names = gateway.data.keys();
         let slot = names.iter().find(|name| *name != count).unwrap();
         let slots = slot.rsplit(['/', '.']).nth(1).unwrap();
-        // As many as there may be, or what a worker counts by itself.
+        // The maximum, or the number that a worker computes.
         let agreed = if corrupt == [0xff; 8] { 1 << 20 } else { 1000_u64.div_ceil(16) };
         assert_eq!(u64::from_str_radix(slots, 16).unwrap(), agreed, "{slot}");
     }
@@ -167,7 +168,7 @@ fn a_number_of_slots_that_is_not_ours_does_not_fill_the_memory() {
 fn whoever_always_comes_second_is_refused_and_counted() {
     for keys in [1000, 1] {
         let gateway = Rc::new(Gateway::new(lasting("W"), keys, 1));
-        // So many that a newcomer shares a bucket where there is only one slot.
+        // Enough for new callers to share a bucket if there is only one slot.
         (10..42).for_each(|caller| _ = gateway.request(0, caller));
         let traffic = gateway.traffic(0);
         let (conflicts, writes) = (traffic.conflicts.get(), traffic.writes.get());

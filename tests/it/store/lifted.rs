@@ -1,5 +1,5 @@
-//! What was used is lifted while several workers spend, hold, settle and give back: from then on nobody gets more than the
-//! limit, and within a second everybody gets it.
+//! Usage is reset while several workers spend, hold, settle and return permits. From then on no
+//! caller gets more than the limit, and within a second each gets all of it.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
-/// How a rule settles what it reserved, if it does.
+/// How a rule settles reservations, if it does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Settling {
     Never,
@@ -42,7 +42,8 @@ fn spec(rule: &Rule, settling: Settling) -> CounterSpec {
     CounterSpec { settles, keeps_used, algorithm, beside: settles, ..plain }
 }
 
-/// A request under way: which of those since the last time it is, if it is, and how it was charged.
+/// A request in progress: its index among those since the reset, if it is one of them, and its
+/// charge.
 struct Open {
     place: Option<usize>,
     receipt: u64,
@@ -54,7 +55,7 @@ struct Play {
     settling: Settling,
     stores: Vec<Box<dyn Store>>,
     now: Now,
-    /// What was admitted since it was lifted, and what is under way.
+    /// Admissions since the reset, and requests in progress.
     past: Vec<Admission>,
     open: Vec<Open>,
     lifted: usize,
@@ -153,7 +154,7 @@ fn nobody_gets_more_than_the_limit_after_what_was_used_was_lifted() {
     assert!(lifted > 1000 && refused > 1000 && late > 300, "too tame");
 }
 
-/// Whoever was refused is told so for a second at most.
+/// A remembered refusal lasts at most a second.
 #[test]
 fn all_workers_know_within_a_second() {
     for short in ["W", "SW", "TB"] {
@@ -201,7 +202,7 @@ fn lines_are_not_lifted_nor_what_others_share() {
     assert!(matches!(nobody, Ok(()) | Err(Unliftable::Shared)));
 }
 
-/// What a worker was lent since comes back, however long ago it was lifted, and however late the worker is.
+/// A lease taken after a reset is returned, however late the reset or the worker.
 #[test]
 fn what_is_lent_after_it_was_lifted_comes_back_late_too() {
     let rule = Rule::new("W", Quota::new(Unit::Minute, 1000));

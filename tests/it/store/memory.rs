@@ -1,4 +1,4 @@
-//! What callers take in shared data.
+//! The memory of callers in shared data.
 
 use diana_algorithm::REGISTRY;
 use diana_limiter::bans;
@@ -9,7 +9,7 @@ use diana_policy::{Quota, Scope};
 use kit::store::gateway::Gateway;
 use kit::store::rule::Rule;
 
-/// What the host needs for a value beside the value itself.
+/// The host's overhead per value.
 const HOST: usize = 192;
 
 const KEYS: u64 = 20_000;
@@ -19,7 +19,7 @@ fn bytes(gateway: &Gateway) -> usize {
     gateway.data.keys().iter().map(|name| HOST + value(name)).sum()
 }
 
-/// Every algorithm, and each of its optional keys that changes what a state takes.
+/// Every algorithm, with each of its optional keys that affects the size of a state.
 fn rules() -> Vec<Rule> {
     let quota = Quota::new(Unit::Second, 10);
     let slices = [1, 7, 60].map(|slices| Quota { slices: Some(slices), ..quota });
@@ -43,7 +43,7 @@ fn a_live_caller_takes_no_more_than_he_may() {
         );
         let gateway = Gateway::new(rule, KEYS as usize, 1);
         let mut last = 0;
-        // Others come in the place of those who have run out, and still there is no more.
+        // New callers replace expired ones, and the memory does not grow.
         for generation in 0..5 {
             for caller in 0..KEYS {
                 assert!(gateway.request(0, generation * KEYS + caller).unwrap().is_admitted());
@@ -58,7 +58,7 @@ fn a_live_caller_takes_no_more_than_he_may() {
     }
 }
 
-/// However many come, they take what the operator was told; and that is no idle threat.
+/// A flood uses the memory reported in the log, and nearly all of it.
 #[test]
 fn a_flood_takes_the_memory_that_was_said_and_no_more() {
     const FEW: usize = 320;
@@ -72,7 +72,7 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
     }
 }
 
-/// A worker knows something about so many callers who were refused, and no more.
+/// A worker remembers this many refused callers at most.
 #[test]
 fn what_a_worker_knows_of_bans_is_bounded() {
     let bans = |callers| bans::memory(Scope::Gateway, callers).worker;

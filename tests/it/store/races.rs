@@ -37,7 +37,7 @@ pub fn gap(rule: &Rule, rng: &mut Rng) -> u64 {
     }
 }
 
-/// At each write, perhaps, another worker comes first, and does what `act` makes of a number.
+/// Before each write, another worker may run `act` with a number.
 pub fn interrupted(
     gateway: &Rc<Gateway>,
     rng: &mut Rng,
@@ -54,7 +54,7 @@ pub fn interrupted(
 #[test]
 fn nobody_is_given_too_much_and_nothing_is_lost() {
     rounds(300, |rule, rng| {
-        // With few keys callers are in each other's way where a worker remembers their leases.
+        // With few keys, callers share the lines in which a worker remembers leases.
         let keys = if rng.bool() { 2 } else { 1000 };
         let gateway = Rc::new(Gateway::new(rule, keys, rng.usize(1..5)));
         let callers = rng.u64(1..4);

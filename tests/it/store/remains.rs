@@ -1,4 +1,4 @@
-//! What rules leave in shared data when they end: it goes, and nobody gets anything by that.
+//! Removed rules are cleared from shared data, and no caller gains permits by that.
 
 use std::rc::Rc;
 
@@ -48,7 +48,7 @@ fn later(now: Now, ticks: u64) -> Now {
     Now { mono: now.mono.saturating_add(ticks), wall: now.wall.saturating_add(ticks) }
 }
 
-/// Works until there is nothing more to do, or no end of it is seen. When it was over.
+/// Works until it is finished, or fails if it does not end. Returns the time.
 fn work_off(mut remains: Remains, mut now: Now) -> Now {
     for _ in 0..1_000 {
         now = later(now, remains.due().saturating_sub(now.mono));
@@ -78,13 +78,13 @@ fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
         let data = Rc::new(FakeSharedData::default());
         let mut store = stores(&data, &rule);
-        // So many that some share buckets.
+        // Enough callers to share buckets.
         for caller in 0..2_000 {
             send(&mut *store, caller, START);
         }
         store.close(START);
         let (full, keys) = (bytes(&data), data.keys());
-        // Some rules admit nobody.
+        // Some rules admit no request.
         let Some(mut left) = remains(&data, &rule, START).if_there() else {
             assert!(keys.is_empty(), "{keys:?}");
             continue;
@@ -93,24 +93,24 @@ fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
         assert!(left.work(early) && bytes(&data) == full);
         work_off(left, START);
         assert_eq!(data.keys(), keys, "none comes, and none goes");
-        // A slot's head, the record of how many there are.
+        // The head of each slot, and the number of slots.
         assert!(bytes(&data) <= keys.len() * 32 + 8, "{} of {full} {:?}", bytes(&data), rule.quota);
     }
 }
 
-/// Decisions are the same whether or not somebody believes, in error, that the rule has ended.
+/// Decisions do not change if another worker takes the rule as removed by mistake.
 #[test]
 fn who_still_has_the_rule_loses_and_gains_nothing() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..60 {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
-        // A bucket may take longer to fill than clocks can tell.
+        // A bucket may take longer to fill than clocks can represent.
         let unit = rule.algorithm.properties().window.min(3_600 * 24 * 400 * SECOND);
         let (cleared, left_alone) = (Rc::default(), Rc::default());
         let mut one = stores(&cleared, &rule);
         let mut other = stores(&left_alone, &rule);
         let mut now = START;
-        // As if it had ended long ago.
+        // As if it had been removed long ago.
         let ended = Now { mono: 0, wall: 0 };
         let mut left = remains(&cleared, &rule, ended);
         for step in 0..600 {
@@ -146,7 +146,7 @@ fn bans_go_when_they_are_over_and_forgotten() {
     assert!(banned(later(START, SECOND)) > 50);
     let full = bytes(&data);
     let of_bans = |now: u64| Remains::of_bans("shop".into(), data.clone(), 7, BAN, now);
-    // Somebody takes them for those of a rule that ended long ago.
+    // A worker takes them for those of a rule that was removed long ago.
     let mut early = of_bans(0);
     (0..20).for_each(|n| assert!(early.work(later(START, SECOND * n)) || n > 0));
     assert_eq!(bytes(&data), full);
@@ -155,8 +155,8 @@ fn bans_go_when_they_are_over_and_forgotten() {
     assert_eq!(banned(over), 0);
 }
 
-/// A rule of one permit in a minute, of which everything has run out 62 seconds later: those of a window,
-/// and two for blocks on lease.
+/// A rule of one permit a minute. All of its state expires within 62 seconds: a window, and two
+/// seconds for leases.
 fn minutely() -> Rule {
     Rule::new("W", Quota::new(Unit::Minute, 1))
 }
@@ -169,7 +169,7 @@ fn every_value_is_looked_at_once_a_few_at_a_time_and_none_before_it_is_due() {
     let shared = Rc::new(Asked::default());
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), shared.clone(), &mut tables);
-    // 200 slots, 64 of buckets, and the one of everybody together.
+    // 200 slots, 64 of buckets, and one of the counter of all callers.
     let mut store = stores.open(Scope::Gateway, rule.spec(3_200));
     (0..500).for_each(|caller| _ = send(&mut *store, caller, START));
     let (namespace, algorithm) = ("shop".into(), rule.algorithm.clone());
@@ -192,11 +192,11 @@ fn every_value_is_looked_at_once_a_few_at_a_time_and_none_before_it_is_due() {
         assert_eq!(left.due(), now.mono + SECOND / 100);
         now = later(now, SECOND / 100);
     }
-    // With the first ones, how many slots there are.
+    // The first pass also reads the number of slots.
     assert_eq!(reads, [65, 64, 64, 64, 9]);
 }
 
-/// Looks at all values once. Whether that is to be done again.
+/// Checks all values once. Returns true if another pass is necessary.
 fn pass(left: &mut Remains, now: &mut Now) -> bool {
     loop {
         let more = left.work(*now);
@@ -208,7 +208,7 @@ fn pass(left: &mut Remains, now: &mut Now) -> bool {
     }
 }
 
-/// A worker that does not know of the change, and one that takes what is left for its own.
+/// A worker without the new configuration, and one that takes over the values.
 #[test]
 fn what_still_counts_is_looked_at_again_twice_at_most() {
     for (passes, caller) in (1..=5).flat_map(|passes| [(passes, key(1)), (passes, Key::ALL)]) {
@@ -270,7 +270,7 @@ fn they_are_those_of_one_rule_of_one_namespace_if_there_are_any() {
     assert!(mine.is_of(&of("shop", 7)));
     assert!(!mine.is_of(&of("shop", 8)) && !mine.is_of(&of("bank", 7)));
     assert!(mine.if_there().is_none());
-    // Callers one by one, and everybody together, who have no number of slots.
+    // Single callers, and the counter of all callers, which has no number of slots.
     for caller in [key(1), Key::ALL] {
         data.clear();
         let mut store = stores(&data, &rule);
@@ -281,7 +281,7 @@ fn they_are_those_of_one_rule_of_one_namespace_if_there_are_any() {
     }
 }
 
-/// A single refusal may still lead to a ban; what is no set is somebody else's.
+/// A single refusal may still lead to a ban. Values that are not sets of bans belong to others.
 #[test]
 fn what_still_counts_of_bans_stays_and_so_does_what_is_no_set() {
     let data = Rc::new(FakeSharedData::default());
