@@ -1,7 +1,7 @@
-//! The bucket behind TB, LB and `warm_up`.
+//! The bucket of TB, LB and `warm_up`.
 //!
-//! A leaky bucket is a token bucket with room for a single request, however many permits that takes. In either of them
-//! a request may wait for its turn, and `warm_up` makes charges larger after idleness.
+//! A leaky bucket is a token bucket with room for a single request of any cost. In both, a request
+//! may wait for its turn, and `warm_up` increases charges after idle time.
 
 use std::rc::Rc;
 
@@ -21,19 +21,20 @@ struct Bucket {
     /// The highest rate at which a charge may have drained.
     fastest: u64,
     unit: Micros,
-    /// Permits in a full bucket. None if a request takes all of it, whatever its cost.
+    /// Permits in a full bucket. `None` if a request takes all of it, whatever its cost.
     burst: Option<u64>,
-    /// The largest debt after a charge at once: `burst` permits. 0 without `burst`.
+    /// The largest debt after a charge without a wait: `burst` permits. 0 without `burst`.
     capacity: u128,
-    /// How far ahead the turn of a request may lie, in permits times ticks. None if no request waits: then requests
-    /// count when they are decided.
+    /// The maximum distance of a request's turn, in permits times ticks. `None` if no request
+    /// waits: then requests count when they are decided.
     reach: Option<u128>,
     warm_up: WarmUp,
-    /// True if permits may be leased: no request waits, and no charge depends on the one before it.
+    /// True if permits may be leased: no request waits, and no charge depends on the previous one.
     leases: bool,
 }
 
-/// Builds a bucket of `burst` permits, or of a single request, in which the turn of a request lies at most `reach` ahead.
+/// Builds a bucket of `burst` permits, or of a single request, in which the turn of a request is at
+/// most `reach` ahead.
 pub(super) fn build(quota: &Quota, burst: Option<u64>, reach: Option<u128>) -> Rc<dyn Algorithm> {
     let (rpu, unit, warm_up) = (quota.rpu, quota.period(), WarmUp::of(quota));
     let capacity = product(burst.unwrap_or(0), unit);
@@ -62,11 +63,12 @@ pub(super) fn build(quota: &Quota, burst: Option<u64>, reach: Option<u128>) -> R
     })
 }
 
-/// The state of a caller. The debt lasts until the bucket is full again or, without `burst`, until the next free slot.
+/// The state of a caller. The debt lasts until the bucket is full again or, without `burst`, until
+/// the next free slot.
 #[derive(Debug, Clone, Copy)]
 struct State {
     debt: Debt,
-    /// With `warm_up`: the permits that are missing in the store.
+    /// With `warm_up`: the permits missing in the store.
     missing: u64,
 }
 
@@ -120,8 +122,8 @@ impl Algorithm for Bucket {
 
     fn step(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
         let delay = if self.reach.is_some() { delay } else { 0 };
-        // Most requests of a token bucket find their permits, and need no look at the queue. Without `burst` none does:
-        // the capacity is 0, and every request costs something.
+        // Most requests of a token bucket find their permits, and do not need the queue. Without
+        // `burst` all do: the capacity is 0, and every request has a cost.
         if delay == 0 {
             let debt = Debt::load(old).drained(now.mono, self.rpu).charged(cost, self.unit);
             if debt.amount() <= self.capacity {
@@ -172,7 +174,7 @@ impl Algorithm for Bucket {
             return Balance { remaining, charged, reserved: 0, renewal };
         }
         let remaining = debt::permits(self.capacity.saturating_sub(owed), self.unit);
-        // The debt with which one more permit remains.
+        // The debt at which one more permit remains.
         let more = self.capacity.checked_sub(product(remaining + 1, self.unit));
         Balance {
             remaining,

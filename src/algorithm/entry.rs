@@ -1,57 +1,57 @@
-//! What the rest of the program knows of an algorithm without knowing which one it is.
+//! Properties of an algorithm for the rest of the program.
 
 use std::rc::Rc;
 
 use super::{Algorithm, CountsUsed, counted};
 use diana_policy::{Quota, Settling};
 
-/// How the value of a key is written.
+/// The format of a key's value.
 #[derive(Debug)]
 pub enum Form {
     /// A whole number.
     Number,
-    /// A duration such as `1500ms`, which is a number of ticks.
+    /// A duration such as `1500ms`, stored in ticks.
     Duration,
 }
 
-/// An optional key of a rule that an algorithm understands.
+/// An optional key of a rule that an algorithm supports.
 #[derive(Debug)]
 pub struct Setting {
-    /// Its name in the configuration; the same in every algorithm that takes it.
+    /// The name in the configuration, equal in all algorithms with this key.
     pub name: &'static str,
-    /// Its place in a quota.
+    /// Its field in a quota.
     pub field: fn(&mut Quota) -> &mut Option<u64>,
-    /// How its value is written.
+    /// The format of its value.
     pub form: Form,
-    /// Smallest value allowed.
+    /// The smallest allowed value.
     pub min: u64,
-    /// Largest value allowed.
+    /// The largest allowed value.
     pub max: u64,
-    /// Whether Redis can count by it, so that it may stand beside `scope: global`.
+    /// Whether the Redis script supports it, so that it is allowed with `scope: global`.
     pub global: bool,
-    /// Whether plans of a rule may have a value of their own.
+    /// Whether plans of a rule may set it.
     pub by_plan: bool,
 }
 
-/// A combination of values that means nothing.
+/// An invalid combination of values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// The key to blame.
+    /// The key to report.
     pub key: &'static str,
-    /// The other keys that it follows from, given or left out.
+    /// The other keys involved, set or absent.
     pub with: &'static [&'static str],
-    /// What is wrong and what is allowed, as the rest of a sentence.
+    /// The problem and the allowed values, as the rest of a sentence.
     pub message: String,
 }
 
 impl Conflict {
-    /// A key of a rule that refuses everything.
+    /// A key that has no effect because the rule refuses all requests.
     pub(super) fn beside_nothing(key: &'static str) -> Conflict {
         let message = "means nothing beside `rpu: 0`, which refuses everything".into();
         Conflict { key, with: &["rpu"], message }
     }
 
-    /// A request that costs more than a unit allows.
+    /// A request whose cost exceeds the permits of a unit.
     pub(super) fn cost_above_rpu(quota: &Quota) -> Conflict {
         let message = format!(
             "found `{}`, which never fits; allowed: at most `rpu`, {}",
@@ -64,91 +64,92 @@ impl Conflict {
 /// An algorithm, or every invalid combination of the quota's numbers.
 pub type Built<A> = Result<Rc<A>, Vec<Conflict>>;
 
-/// Any algorithm, likewise.
+/// Any algorithm, or every invalid combination.
 pub type BuiltAlgorithm = Built<dyn Algorithm>;
 
-/// How permits may be charged before they are needed, and kept to be spent without asking.
+/// How permits may be leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leasing {
-    /// Not at all: every request has a turn of its own.
+    /// Not at all: every request has a separate turn.
     Never,
-    /// Until the window or the slice ends that they were charged in. Then all of them come back.
+    /// Until the end of the window or slice in which they were charged. Then all usage expires.
     Window,
-    /// For as long as they are held back ([`Algorithm::hold_back`]). They come back one by one.
+    /// While they are held back ([`Algorithm::hold_back`]). Permits are regained one by one.
     Bucket,
 }
 
-/// What an algorithm can do with a quota.
+/// The capabilities of an algorithm with a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Can {
-    /// Whether a request that is held has a place in a line, which is given back if its client leaves.
+    /// Whether a held request has a position in a queue, which is freed if its client leaves.
     pub queues: bool,
     /// Whether a request may have to wait for its turn.
     pub holds: bool,
-    /// How its permits may be kept for later.
+    /// How permits may be leased.
     pub leasing: Leasing,
-    /// Whether what a request takes may be known at its end only.
+    /// Whether the cost of a request may be settled at its end.
     pub settles: bool,
 }
 
 impl Can {
-    /// What windows can do.
+    /// The capabilities of windows.
     pub(super) const WINDOW: Can =
         Can { queues: false, holds: false, leasing: Leasing::Window, settles: true };
 }
 
-/// How Redis counts by an algorithm: the part of the script in `redis/protocol/script` that does.
+/// The part of the Redis script in `redis/protocol/script` for an algorithm.
 #[derive(Debug)]
 pub struct Codec {
-    /// What the script calls it.
+    /// Its name in the script.
     pub kind: &'static str,
-    /// What the script has to know of a quota besides `rpu` and the unit.
+    /// The parameters of a quota for the script, besides `rpu` and the unit.
     pub numbers: fn(&Quota) -> [i64; 3],
 }
 
 impl Codec {
-    /// In the numbers of a quota: what was left out.
+    /// Stands for an absent value.
     pub(super) const NONE: i64 = -1;
 
-    /// In the numbers of a quota: `number`, or the largest that there is.
+    /// `number`, capped at the largest value.
     #[must_use]
     pub fn signed(number: u64) -> i64 {
         i64::try_from(number).unwrap_or(i64::MAX)
     }
 }
 
-/// One algorithm as the rest of the program knows it.
+/// The registry's entry of an algorithm.
 #[derive(Debug)]
 pub struct Entry {
-    /// Short name, shown in generated rule names, headers and logs.
+    /// Short name, used in generated rule names, headers and logs.
     pub short: &'static str,
-    /// Long name, as the source documents write it.
+    /// Long name, as in the source documents.
     pub long: &'static str,
-    /// Optional keys beyond those that every rule has.
+    /// Optional keys besides those of every rule.
     pub keys: &'static [Setting],
-    /// Builds the algorithm, or names every combination that means nothing.
+    /// Builds the algorithm, or returns every invalid combination.
     pub build: fn(&Quota) -> BuiltAlgorithm,
-    /// Builds it for rules that count used permits separately from reserved ones. `None` if it cannot.
+    /// Builds it for rules that count used permits separately from reserved ones. `None` if it
+    /// cannot.
     pub counts_used: Option<fn(&Quota) -> Built<dyn CountsUsed>>,
-    /// What it can do with a quota that it can be built from.
+    /// Its capabilities with a valid quota.
     pub can: fn(&Quota) -> Can,
-    /// How Redis counts by it, if it does. Without one no rule is `global`.
+    /// Its part of the Redis script. Without one, rules cannot be `global`.
     pub codec: Option<Codec>,
-    /// The quota of one of so many gateways that have to go by themselves.
+    /// The quota of one of several gateways in degraded mode: an equal share.
     pub part: fn(&Quota, u64) -> Quota,
-    /// Whether it counts by windows of the calendar, so that many accounts can be counted by the day in
-    /// fixed memory.
+    /// Whether it counts by calendar windows, so that it supports daily quotas in fixed memory.
     pub by_calendar: bool,
-    /// What a state means beyond unit, time zone and number of words: rules go on with what was used
-    /// only where it is the same. [`Entry::PLAIN`] if there is nothing more to it.
+    /// The format of a state, besides unit, time zone and number of words: usage survives a change
+    /// of the configuration only if it is equal. [`Entry::PLAIN`] by default.
     pub layout: fn(&Quota) -> u64,
 }
 
 impl Entry {
-    /// The layout of most states. Another number would have all rules of all fleets start anew.
+    /// The format of most states. Another number would discard the usage of all rules.
     pub const PLAIN: u64 = 10;
 
-    /// How Redis counts by it under a quota; nothing if it does not know a key of the rule.
+    /// Its part of the Redis script for a quota. `None` if the script does not support a key of the
+    /// rule.
     #[must_use]
     pub fn codec(&self, quota: &Quota) -> Option<&Codec> {
         let mut quota = *quota;
@@ -167,8 +168,9 @@ impl Entry {
         }
     }
 
-    /// Whether a rule that settles so has what was used kept beside what is reserved, which stays when an operator lifts
-    /// what was used, and refuses in another way.
+    /// Returns true if a rule with this settlement stores usage separately from reservations.
+    /// Reservations then survive a reset, and refusals that only they cause have another retry
+    /// delay.
     #[must_use]
     pub fn keeps_used(&self, settling: Option<&Settling>) -> bool {
         settling.is_some_and(|it| !it.is_place && (it.count.is_some() || it.reserve > 0))

@@ -1,8 +1,8 @@
-//! Fixed window: at most `rpu` in each window; windows are those of the calendar.
+//! Fixed window: at most `rpu` in each calendar window.
 //!
-//! A window is known by its end on the wall clock. That clock may step back: then the window in
-//! force stays in force, and ends at the latest when its own length of monotonic time has passed
-//! since its first request.
+//! A window is identified by its end on the wall clock. If that clock steps back, the current
+//! window continues, and ends at the latest when its length has passed on the monotonic clock since
+//! its first request.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
     codec: Some(Codec { kind: "W", numbers: |_| [0; 3] }),
     part: Quota::part,
     by_calendar: true,
-    // What a window was known by before was its number.
+    // Earlier versions identified a window by its number.
     layout: |_| Entry::PLAIN + 1,
 };
 
@@ -38,13 +38,13 @@ struct FixedWindow {
     windows: Windows,
 }
 
-/// A window with at least one permit used; `used` is zero in the state of nobody.
+/// A window with at least one used permit; `used` is zero in the state of a new caller.
 #[derive(Debug, Clone, Copy, Default)]
 struct Window {
-    /// When it ends by the wall clock.
+    /// The end on the wall clock.
     ends: Micros,
     used: u64,
-    /// When it ends at the latest, by the monotonic clock.
+    /// The latest end, on the monotonic clock.
     latest: Micros,
 }
 
@@ -74,7 +74,7 @@ impl Window {
         Window { used: self.used.saturating_add(permits), ..self }
     }
 
-    /// What was used, if it was in the same window as another one is.
+    /// The usage, or zero if it belongs to another window than `other`, in that window.
     fn beside(self, other: Window) -> Window {
         let is_it = (self.ends, self.latest) == (other.ends, other.latest);
         Window { used: if is_it { self.used } else { 0 }, ..other }
@@ -87,7 +87,7 @@ impl Window {
 }
 
 impl FixedWindow {
-    /// The window in force at `now`: the one in `state`, or a new one.
+    /// The current window at `now`: that of `state`, or a new one.
     fn current(&self, state: &[u64], now: Now) -> Window {
         let window = Window::load(state);
         if window.used > 0 && window.left(now) > 0 {
@@ -148,7 +148,7 @@ impl Algorithm for FixedWindow {
     }
 
     fn reset(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
-        // It begins anew, so that no older receipt is one of its own.
+        // Starts a new window, so that older receipts are not valid in it.
         only(self, now, out, new);
         true
     }

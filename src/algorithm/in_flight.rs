@@ -1,5 +1,5 @@
-//! Requests in flight: at most so many of a caller's at a time. Each takes a place when it comes, which it gives
-//! back when it ends, like a charge of which nothing was used.
+//! In-flight limit: a maximum of concurrent requests of a caller. Each takes a slot when it arrives
+//! and frees it when it ends, like a charge without usage.
 
 use std::rc::Rc;
 
@@ -9,7 +9,8 @@ use diana_policy::decision::{Decision, Retry};
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND};
 
-/// It is no `algo` that a rule chooses, since nothing of it runs out by time: a rule with `in_flight` has it.
+/// Not selectable as `algo`, since its usage does not expire by time: rules with `in_flight` use
+/// it.
 pub const ENTRY: Entry = Entry {
     short: "in_flight",
     long: "requests in flight",
@@ -23,7 +24,7 @@ pub const ENTRY: Entry = Entry {
     layout: |_| Entry::PLAIN,
 };
 
-/// When it makes sense to look again whether a caller has places, since nobody knows when requests end.
+/// How long a state with used slots is assumed to stay live, since the end of requests is unknown.
 const LOOK: Micros = SECOND / 10;
 
 #[derive(Debug)]

@@ -1,8 +1,8 @@
-//! Leaky bucket: slots exactly `unit / rpu` apart; a request that comes early waits for its slot.
+//! Leaky bucket: slots exactly `unit / rpu` apart; an early request waits for its slot.
 //!
-//! A request whose slot lies more than `max_queue` intervals or `max_delay` ahead is refused at
-//! once. The wait that the source document derives from a count of blocked threads follows here
-//! from the debt alone, so nothing leaks when a waiting request disappears.
+//! A request with a slot more than `max_queue` intervals or `max_delay` ahead is refused at once.
+//! The source document derives the wait from a count of blocked threads. Here it follows from the
+//! debt alone, so that a lost request leaks no slot.
 
 use super::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Leasing, bucket, hold, warm_up};
 use diana_policy::Quota;
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
     can: |_| Can { queues: true, holds: true, leasing: Leasing::Never, settles: false },
     codec: Some(Codec {
         kind: "LB",
-        // It is a token bucket as large as what it is asked for.
+        // In the script, a token bucket of the size of the request.
         numbers: |quota| [Codec::NONE, Codec::signed(max_delay(quota)), hold::places(quota)],
     }),
     part,
@@ -27,13 +27,13 @@ pub const ENTRY: Entry = Entry {
     layout: |_| Entry::PLAIN + 2,
 };
 
-/// Ticks that a request is held at most.
+/// The maximum hold of a request in ticks.
 fn max_delay(quota: &Quota) -> Micros {
     quota.max_delay.unwrap_or(SECOND)
 }
 
-/// Slots are further apart where a gateway has only a part of them: who could wait for the next one
-/// still can.
+/// The slots of a gateway's share are further apart, so the maximum delay grows with them: a
+/// request can still wait for the next slot.
 fn part(quota: &Quota, gateways: u64) -> Quota {
     let part = quota.part(gateways);
     let apart = part.period().div_ceil(part.rpu.max(1));
@@ -56,7 +56,7 @@ fn build(quota: &Quota) -> BuiltAlgorithm {
     if !conflicts.is_empty() {
         return Err(conflicts);
     }
-    // It has room for a single request or, if it refuses everything, for none.
+    // Room for a single request or, with `rpu: 0`, for none.
     let burst = (quota.rpu == 0).then_some(0);
     Ok(bucket::build(quota, burst, Some(hold::reach(quota, max_delay))))
 }

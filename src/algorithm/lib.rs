@@ -1,19 +1,22 @@
 //! The rate-limiting algorithms. A new one is one file in `algorithm/` and one line in
 //! [`REGISTRY`]; the configuration, its messages and the laws cover it from there.
 //!
-//! An algorithm is a pure step over a few machine words: `(old state, now, cost) → (new state or nothing, decision)`.
-//! `settle` replaces a charge by the true cost of its request: that is a refund, a debt, or the end of a reservation.
-//! `hold_back` keeps a bucket from refilling while its permits are leased. All zero is the state of a new caller, so
-//! expired state is dropped without loss. A state contains the usage and not the remaining permits, so limits can change
-//! under it.
+//! An algorithm is a pure step over a few machine words:
+//! `(old state, now, cost) → (new state or nothing, decision)`. `settle` replaces a charge by the
+//! true cost of its request: that is a refund, a debt, or the end of a reservation. `hold_back`
+//! keeps a bucket from refilling while its permits are leased. All zero is the state of a new
+//! caller, so expired state is dropped without loss. A state contains the usage and not the
+//! remaining permits, so limits can change under it.
 //!
-//! The registry has an entry for each algorithm, for the rest of the program: whether it queues and holds requests, how
-//! its permits may be leased, which part of the script in Redis counts by it, and the share of its quota for one gateway.
-//! No other code asks which algorithm a rule has. TB, LB and warm-up are one bucket with parameters (`bucket.rs`). Its
-//! usage is in `debt.rs`: permits times ticks in 128 bits, exact and without divisions for an admitted request.
+//! The registry has an entry for each algorithm, for the rest of the program: whether it queues and
+//! holds requests, how its permits may be leased, the kind of its part of the Redis script, and the
+//! share of its quota for one gateway. No other code depends on a rule's algorithm. TB, LB and
+//! warm-up are one bucket with parameters (`bucket.rs`). Its usage is in `debt.rs`: permits times
+//! ticks in 128 bits, exact and without divisions for an admitted request.
 //!
-//! A rule with reservations keeps the settled usage in a second state, for refusals and resets (`counted.rs`). Only
-//! windows settle: a window holds a charge until the window ends, but a bucket drains a charge while its stream is open.
+//! A rule with reservations keeps the settled usage in a second state, for refusals and resets
+//! (`counted.rs`). Only windows settle: a window holds a charge until the window ends, but a bucket
+//! drains a charge while its stream is open.
 
 mod bucket;
 pub mod calendar;
@@ -103,8 +106,8 @@ pub struct Properties {
     /// Most ticks for which another rule may hold a request that this rule admits. `Micros::MAX` if this rule does not
     /// count requests at the instant at which they leave.
     pub longest_delay: Micros,
-    /// True if charged permits come back only with their requests, never by time. Where callers share a bucket, a caller
-    /// without a state of its own stays in it until all permits have come back.
+    /// True if charged permits return only with their requests, never by time. Where callers share
+    /// a bucket, a caller without a separate state stays in it until all permits have returned.
     pub is_held: bool,
 }
 
@@ -137,7 +140,8 @@ pub struct Balance {
     /// Charged permits. They exceed the limit after debts, or when the plan got smaller. Where charges are turns in a queue
     /// or requests in flight: 1 if there are any, otherwise 0.
     pub charged: u64,
-    /// The part of `charged` that requests under way hold, where it is counted separately from what was used.
+    /// The part of `charged` that is reserved for requests in progress, if it is counted separately
+    /// from used permits.
     pub reserved: u64,
     /// Ticks until more permits remain if no other request comes. A permit of a request in flight may come back in the next
     /// tick. `None` if no permits are used, or if there will never be more.
@@ -171,10 +175,10 @@ fn only(algorithm: &dyn Algorithm, now: Now, permits: u64, new: &mut [u64]) {
 pub const REGISTRY: &[Entry] =
     &[token_bucket::ENTRY, fixed_window::ENTRY, sliding_window::ENTRY, leaky_bucket::ENTRY];
 
-/// What rules with `in_flight` count by.
+/// The algorithm of rules with `in_flight`.
 pub const IN_FLIGHT: &Entry = &in_flight::ENTRY;
 
-/// The algorithm that a rule names by a short name.
+/// The algorithm with this short name.
 #[must_use]
 pub fn entry(short: &str) -> Option<&'static Entry> {
     REGISTRY.iter().chain([IN_FLIGHT]).find(|entry| entry.short == short)

@@ -1,7 +1,7 @@
-//! Sliding window: at most `rpu` in every interval of one unit, wherever it starts.
+//! Sliding window: at most `rpu` in every interval of one unit.
 //!
-//! The unit is cut into `slices`. An interval touches one slice more than it is long, so the sum
-//! over `slices + 1` slices bounds every interval; under saturation that admits on average
+//! The unit is divided into `slices`. An interval overlaps at most `slices + 1` slices, so the sum
+//! over these bounds every interval. Under saturation that admits on average
 //! `rpu · slices / (slices + 1)` per unit.
 
 use std::rc::Rc;
@@ -32,11 +32,7 @@ pub const ENTRY: Entry = Entry {
     build: |quota| Ok(build(quota)?),
     counts_used: Some(|quota| Ok(build(quota)?)),
     can: |_| Can::WINDOW,
-    codec: Some(Codec {
-        kind: "SW",
-        numbers: |quota| [Codec::signed(slices(quota)), 0, 0],
-        // Most of the time in which the script lends for the next slice.
-    }),
+    codec: Some(Codec { kind: "SW", numbers: |quota| [Codec::signed(slices(quota)), 0, 0] }),
     part: Quota::part,
     by_calendar: false,
     layout: |quota| Entry::PLAIN + 100 + slices(quota),
@@ -53,7 +49,7 @@ struct SlidingWindow {
     rpu: u64,
     unit: Micros,
     slices: u64,
-    /// Ticks of a slice, where the unit is a multiple of it: one division instead of three.
+    /// Ticks of a slice, if the unit is a multiple of it: one division instead of three.
     even: Option<Micros>,
     ring: Ring,
 }
@@ -66,15 +62,16 @@ fn build(quota: &Quota) -> Built<SlidingWindow> {
     let ring = Ring::new(slices as usize + 1);
     let (rpu, unit) = (quota.rpu, quota.period());
     let even = unit.is_multiple_of(slices).then_some(unit / slices);
-    // All slices that are counted together: a client that spreads `rpu` permits over a unit alone is refused.
+    // All slices that are counted together: a client that spreads `rpu` permits over a unit alone
+    // is refused.
     let window = unit.saturating_add(unit.div_ceil(slices));
     let properties = Properties::new(ring.words(), rpu, window);
     Ok(Rc::new(SlidingWindow { properties, rpu, unit, slices, even, ring }))
 }
 
 impl SlidingWindow {
-    /// The slice that `time` lies in. A unit need not be a multiple of `slices` ticks, so whole
-    /// units and the rest are counted apart: nothing drifts and nothing overflows.
+    /// The slice of `time`. A unit need not be a multiple of `slices` ticks, so whole units and the
+    /// rest are counted separately, without drift or overflow.
     fn slice(&self, time: Micros) -> u64 {
         if let Some(length) = self.even {
             return time / length;
@@ -88,18 +85,18 @@ impl SlidingWindow {
         units.saturating_add((slice % self.slices * self.unit).div_ceil(self.slices))
     }
 
-    /// Ticks until `permits` that were charged before `slice` ended are no longer counted.
+    /// Ticks until `permits` that were charged before `slice` ended no longer count.
     fn time_until_free(&self, state: &[u64], slice: u64, mut permits: u64, now: Now) -> Micros {
         let last = self.ring.slices(slice).find(|&old| {
             permits = permits.saturating_sub(self.ring.count(state, old));
             permits == 0
         });
-        // A slice is forgotten when the one `slices + 1` after it begins.
+        // A slice expires when the slice `slices + 1` later begins.
         let free = last.unwrap_or(slice).saturating_add(self.slices + 1);
         self.start(free).saturating_sub(now.mono)
     }
 
-    /// The slice in force; a clock that stepped back stays in the newest slice.
+    /// The current slice; a clock that stepped back stays in the newest slice.
     fn current(&self, state: &[u64], now: Now) -> u64 {
         self.slice(now.mono).max(self.ring.newest(state))
     }
@@ -137,7 +134,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
-        // Spent in a later slice they would be forgotten too early.
+        // Spent in a later slice, they would expire too early.
         Some(self.start(self.ring.newest(charged).saturating_add(1)))
     }
 
@@ -158,7 +155,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {
-        // Every slice is forgotten by then; after a refund that may be later than need be.
+        // All slices have expired by then; after a refund, possibly earlier.
         match self.ring.newest(state) {
             0 if self.ring.count(state, 0) == 0 => 0,
             newest => self.start(newest.saturating_add(self.slices + 1)),

@@ -2,7 +2,7 @@
 //!
 //! In any `t` it admits at most `burst + rpu · t / unit`, and a request that fits is never refused.
 //! With `max_delay` a request without a token waits for it, as with Guava's `SmoothBursty`, except
-//! that the request itself waits and not the one after it; then all this holds for departures.
+//! that the request itself waits and not the next one. The bounds then apply to departures.
 
 use super::{
     BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting, bucket, hold, warm_up,
@@ -55,7 +55,7 @@ fn burst(quota: &Quota) -> u64 {
     if quota.rpu == 0 { 0 } else { quota.burst.unwrap_or(quota.rpu) }
 }
 
-/// Ticks that a request is held at most, if it is held at all.
+/// The maximum hold of a request in ticks, if requests are held.
 fn max_delay(quota: &Quota) -> Option<Micros> {
     quota.max_delay.filter(|delay| *delay > 0)
 }
