@@ -21,6 +21,10 @@ limits:                     # document
 
 [`envoy/limits.yaml`](../../envoy/limits.yaml) shows every key in its place. Editors that read JSON schemas complete and check keys with
 [`envoy/limits.schema.json`](../../envoy/limits.schema.json). `python3 tools/keys.py` writes this page from that schema.
+
+Where a meaning is empty, these pages explain the key: [actors](rules.md#actors) a `source`, [which requests](matching.md) a `match` and a `test`,
+[plans](../guides/plans.md) a `plan`, [settled costs](../guides/settling.md) `told`. `except` and `response` of an entry or a rule have the keys of those at the top.
+`url` is the same as `Url`.
 """
 DEFINITION = "#/definitions/"
 
