@@ -1,4 +1,5 @@
-//! What rules that are counted in Redis go by, and what they want done there.
+//! The interface between the client and the stores and bans of a limiter: the state of Redis, and
+//! operations to send.
 
 use super::ledger::Ledgers;
 use super::part::{Part, Parts};
@@ -7,23 +8,23 @@ use super::target::Target;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 
-/// Most operations that wait. There is no more than one for each lease that wants something.
+/// The maximum number of waiting operations, except renewals. Each lease has at most one of those.
 const MOST: usize = 8192;
 
-/// Something to be done with the next batch, for which no request waits.
+/// An operation for the next batch, which no request waits for.
 #[derive(Debug, Clone)]
 pub enum Operation {
-    /// The rule with this number wants permits for a caller by this plan, and takes the reply.
+    /// The rule with this number leases permits for a caller under this plan, and gets the reply.
     Renew(usize, u32, Charge),
-    /// Permits come back, and nobody is told.
+    /// Returns permits, without a reply.
     GiveBack(Charge),
-    /// Refusals count towards a ban by the rule with this number, whose bans take the reply; with none it
-    /// only looks.
+    /// Counts refusals towards a ban by the rule with this number, whose bans get the reply. With
+    /// zero refusals, only reads the ban.
     Ban(usize, Refusals),
 }
 
 impl Operation {
-    /// Who takes the reply, if anybody does.
+    /// The receiver of the reply.
     #[must_use]
     pub fn target(&self) -> Option<Target> {
         match self {
@@ -33,13 +34,13 @@ impl Operation {
         }
     }
 
-    /// By which plan of its rule permits are wanted.
+    /// The plan under which permits are leased.
     #[must_use]
     pub fn plan(&self) -> u32 {
         if let Operation::Renew(_, plan, _) = self { *plan } else { 0 }
     }
 
-    /// Whom it is about.
+    /// The caller.
     #[must_use]
     pub fn caller(&self) -> Key {
         match self {
@@ -48,7 +49,7 @@ impl Operation {
         }
     }
 
-    /// What Redis is asked.
+    /// The question to send.
     #[must_use]
     pub fn question(self) -> Question {
         match self {
@@ -58,27 +59,27 @@ impl Operation {
     }
 }
 
-/// What the client knows of Redis, and what the stores and the bans of a limiter want done there. They add
-/// to the list, and whoever calls them has the client send it.
+/// The state of Redis, and the operations of a limiter's stores and bans. They add operations, and
+/// their caller has the client send these.
 pub struct Handle {
-    /// What becomes of the rules while the gateway is alone.
+    /// The configured behaviour while Redis is unavailable.
     pub on_failure: OnFailure,
-    /// Active gateways as last known, at least one.
+    /// The number of active gateways by the latest reply, at least one.
     pub gateways: u64,
-    /// Whether Redis was ever wanted here. The host also runs the filter where no request comes, and
-    /// from where Redis cannot be reached.
+    /// Whether Redis was ever needed here. The host also runs the filter in places without
+    /// requests, where Redis may be unreachable.
     pub in_use: bool,
-    /// Into how many parts its keys fall.
+    /// The number of shards.
     pub parts: Parts,
-    /// Those that cannot be relied upon, in order.
+    /// The unavailable shards, in order.
     pub(super) away: Vec<Part>,
     operations: Vec<Operation>,
-    /// What is to be settled.
+    /// The settlements.
     pub ledgers: Ledgers,
 }
 
 impl Handle {
-    /// With a Redis of so many parts that can be relied upon.
+    /// A handle with all shards available.
     #[must_use]
     pub fn new(on_failure: OnFailure, parts: Parts) -> Handle {
         let (away, operations) = (Vec::new(), Vec::new());
@@ -86,45 +87,46 @@ impl Handle {
         Handle { on_failure, gateways: 1, in_use: false, parts, away, operations, ledgers }
     }
 
-    /// Whether a part cannot be relied upon.
+    /// Returns true if a shard is unavailable.
     #[must_use]
     pub fn is_away(&self, part: Part) -> bool {
         self.away.binary_search(&part).is_ok()
     }
 
-    /// How many parts cannot be relied upon.
+    /// The number of unavailable shards.
     #[must_use]
     pub fn away(&self) -> usize {
         self.away.len()
     }
 
-    /// Whether the part cannot be relied upon where the values of a caller lie, so that the gateway counts it alone.
+    /// Returns true if a caller's shard is unavailable, so that the gateway enforces its share of
+    /// the limit.
     #[must_use]
     pub fn is_alone(&self, caller: Key) -> bool {
         !self.away.is_empty() && self.is_away(self.parts.of(caller))
     }
 
-    /// Has something done with the next batch. Where too much waits, only what asks for permits still goes.
+    /// Adds an operation for the next batch. Above the maximum, only renewals are added.
     pub fn add(&mut self, operation: Operation) {
         if self.operations.len() < MOST || matches!(operation, Operation::Renew(..)) {
             self.operations.push(operation);
         }
     }
 
-    /// At most `most` operations, the oldest first.
+    /// Removes at most `most` operations, oldest first.
     pub fn take(&mut self, most: usize) -> Vec<Operation> {
         let rest = self.operations.split_off(most.min(self.operations.len()));
         std::mem::replace(&mut self.operations, rest)
     }
 
-    /// All operations that concern parts which cannot be relied upon.
+    /// Removes all operations for unavailable shards.
     pub(super) fn take_away(&mut self) -> Vec<Operation> {
         let (away, parts) = (&self.away, self.parts);
         let is_away = |it: &mut Operation| away.binary_search(&parts.of(it.caller())).is_ok();
         self.operations.extract_if(.., is_away).collect()
     }
 
-    /// Whether something is to be done with the next batch.
+    /// Returns true if there are operations or settlements to send.
     #[must_use]
     pub fn has_operations(&self) -> bool {
         !self.operations.is_empty() || self.ledgers.is_ready(&self.away)

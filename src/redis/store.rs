@@ -1,8 +1,9 @@
-//! Usage counted for the whole fleet, in Redis, which answers later.
+//! Usage counted for the whole fleet, in Redis, which replies asynchronously.
 //!
-//! A request that cannot be decided here waits for the answer of Redis, which the limiter hands in. A busy caller's
-//! permits are leased in blocks and spent at once, and more are asked for before they are used up; what Redis refused
-//! is remembered for a moment. While Redis cannot be relied upon the gateway goes by its part of the limit.
+//! A request that this worker cannot decide waits for the reply of Redis, which the limiter passes
+//! on. A busy caller's permits are leased in blocks, spent at once, and renewed before they are
+//! spent. A refusal is remembered briefly. While Redis is unavailable, the gateway enforces its
+//! share of the limit.
 
 mod answer;
 mod lift;
@@ -31,36 +32,36 @@ use diana_store::{CounterSpec, Reservation, Store};
 use share::Share;
 use terms::Terms;
 
-/// How long a caller is told to wait where requests are refused because Redis is away.
+/// The retry delay if requests are refused because Redis is unavailable.
 const AWAY: Micros = SECOND;
 
 /// A rule that all gateways count together.
 pub struct RedisStore {
     /// The state of Redis, and the operations for it.
     handle: Rc<RefCell<Handle>>,
-    /// The number of the rule among those of its limiter.
+    /// The number of the rule in its limiter.
     number: usize,
     terms: Terms,
     plans: ByPlan<Terms>,
     leases: Leases,
     share: Share,
-    /// Into how many parts of Redis its callers fall.
+    /// The number of shards.
     parts: Parts,
-    /// How many callers may have a value of their own in one part of Redis.
+    /// The maximum number of callers with a separate value in one shard.
     keys: u64,
-    /// Whether permits are places in flight.
+    /// Whether permits are in-flight slots.
     is_held: bool,
 }
 
-/// A rule is to be counted in Redis, which cannot count by its algorithm.
+/// The error if the Redis script does not support a rule's algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NoCodec;
 
 impl RedisStore {
-    /// A rule with this number, whose callers fall evenly into so many parts of Redis.
+    /// A rule with this number, whose callers are distributed over the shards.
     ///
     /// # Errors
-    /// If Redis cannot count by its algorithm.
+    /// If the Redis script does not support its algorithm.
     pub fn new(
         spec: CounterSpec,
         number: usize,
@@ -81,7 +82,7 @@ impl RedisStore {
         })
     }
 
-    /// Whether a request may have to wait for its turn.
+    /// Returns true if a request may have to wait for its turn.
     #[must_use]
     pub fn holds(&self) -> bool {
         self.terms.holds
@@ -149,7 +150,7 @@ impl Store for RedisStore {
                 reservation.is_charged = true;
                 Decision::Admit { wait: delay }
             }
-            // It is charged by its answer.
+            // The reply will charge it.
             By::Redis => Decision::retry(1),
             _ => decision,
         }
@@ -176,7 +177,8 @@ impl Store for RedisStore {
             _ if reservation.is_alone => self.share.last().remaining(reservation),
             By::Lease => self.left(reservation.key),
             By::Nobody | By::Redis => None,
-            // A request that never fits is refused without asking Redis. A limit of zero has no permits left.
+            // A request that never fits is refused without a call to Redis. A limit of zero has no
+            // permits left.
             _ if reservation.decision == Decision::NEVER => (self.terms.most == 0).then_some(0),
             _ => Some(reservation.refusal.left),
         }

@@ -1,10 +1,10 @@
-//! What a question is about, as the limiter knows it.
+//! The limiter's identifier of a question.
 
-/// Who is to take a reply.
+/// The receiver of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
-    /// The rule with this number, about one of its callers.
+    /// The rule with this number, for one of its callers.
     Rule(usize),
-    /// The bans of the rule with this number, about one of its callers.
+    /// The bans of the rule with this number, for one of its callers.
     Ban(usize),
 }

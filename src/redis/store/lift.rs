@@ -1,4 +1,4 @@
-//! Looking at what a caller used in the fleet, and lifting it.
+//! Reads and resets a caller's usage in the fleet.
 
 use super::RedisStore;
 use crate::protocol::{Back, Charge, RuleReply};
@@ -7,22 +7,22 @@ use diana_policy::time::Now;
 use diana_store::usage::{Unliftable, Usage};
 
 impl RedisStore {
-    /// What Redis is asked to tell what a caller used.
+    /// The question for a caller's usage.
     #[must_use]
     pub fn looks_at(&self, key: Key) -> Charge {
         Charge { back: Back::Looks, ..self.nothing(key) }
     }
 
-    /// What it is asked to lift that.
+    /// The question that resets a caller's usage.
     #[must_use]
     pub fn lifts(&self, key: Key) -> Charge {
         Charge { back: Back::Lifts, ..self.nothing(key) }
     }
 
-    /// Whether what was used can be lifted.
+    /// Checks whether usage can be reset.
     ///
     /// # Errors
-    /// Why not.
+    /// Why it cannot.
     pub fn can_lift(&self) -> Result<(), Unliftable> {
         let nobody = vec![0; self.terms.spec.algorithm.properties().words];
         let mut new = nobody.clone();
@@ -33,10 +33,10 @@ impl RedisStore {
         }
     }
 
-    /// What a caller has used, as Redis told.
+    /// A caller's usage, by the reply of Redis.
     #[must_use]
     pub fn usage(&self, reply: &RuleReply) -> Usage {
-        // In such a reply they stand in the place of what a charge is known by.
+        // Such a reply has these values in place of receipts.
         let RuleReply { remaining, receipt: lent, block: reserved, lease: ends, .. } = *reply;
         let charged = reply.charged;
         Usage {
@@ -50,7 +50,7 @@ impl RedisStore {
         }
     }
 
-    /// What this worker was refused for a caller is lifted.
+    /// Forgets the remembered refusal of a caller whose usage was reset.
     pub fn forget_refusal(&mut self, key: Key) {
         if let Some(lease) = self.leases.find(key) {
             lease.forget_refusal();

@@ -1,7 +1,7 @@
-//! The gateway's part of a limit, by which it goes while Redis cannot be relied upon.
+//! The gateway's share of a limit, which it enforces while Redis is unavailable.
 //!
-//! What the fleet's limit let through here is noted where the part is counted, so that a gateway that
-//! is cut off admits its part less what it admitted before.
+//! Permits granted by Redis are also charged to the share, so that a gateway without Redis admits
+//! its share minus the permits granted before.
 
 use diana_policy::key::Key;
 use diana_policy::time::Now;
@@ -10,17 +10,18 @@ use diana_store::shared::Shared;
 use diana_store::stores::Stores;
 use diana_store::{CounterSpec, Store};
 
-/// The gateway's part of one rule.
+/// The gateway's share of one rule.
 pub(super) struct Share {
     spec: CounterSpec,
     plan: u32,
     open: Box<dyn Fn(CounterSpec) -> Box<dyn Store>>,
-    /// Counts by the whole limit, unless what Redis let through says nothing about the part.
+    /// Counts against the whole limit. `None` for in-flight slots, where past grants do not affect
+    /// the share.
     whole: Option<Shared>,
-    /// Counts by the part, and for how many gateways that was worked out.
+    /// Counts against the share, for this number of gateways.
     part: Box<dyn Store>,
     gateways: u64,
-    /// Counts in place of both, by the part of each worker, where there are many accounts by the day.
+    /// For daily quotas of many accounts, replaces both, and enforces the share in each worker.
     daily: Option<Daily>,
 }
 
@@ -43,7 +44,7 @@ impl Share {
         self.daily.iter_mut().for_each(|daily| daily.judge_by(plan));
     }
 
-    /// The part of one of so many gateways.
+    /// The store of one of `gateways` equal shares.
     pub(super) fn part(&mut self, gateways: u64, now: Now) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily.share(gateways),
@@ -58,7 +59,7 @@ impl Share {
         self.last()
     }
 
-    /// The part that was asked for last.
+    /// The store that [`Share::part`] returned last.
     pub(super) fn last(&mut self) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily,
@@ -66,7 +67,7 @@ impl Share {
         }
     }
 
-    /// Notes what the fleet's limit let through.
+    /// Charges permits granted by Redis.
     pub(super) fn note(&mut self, key: Key, permits: u64, now: Now) {
         match &mut self.daily {
             Some(daily) => daily.note(key, permits, now),

@@ -1,11 +1,11 @@
-//! What a rule that is counted in Redis is judged by: its numbers or those of one of its plans, and what follows from them.
+//! The parameters of a rule that Redis counts, for the rule or one of its plans.
 
 use crate::part::Parts;
 use crate::protocol::Numbers;
 use diana_algorithm::{Can, Leasing};
 use diana_store::CounterSpec;
 
-/// What it judges by.
+/// The parameters.
 pub(super) struct Terms {
     pub(super) spec: CounterSpec,
     pub(super) numbers: Numbers,
@@ -13,12 +13,13 @@ pub(super) struct Terms {
     pub(super) holds: bool,
     /// Whether permits are leased.
     pub(super) lends: bool,
-    /// Permits beyond which a request is never admitted.
+    /// The maximum cost of an admitted request.
     pub(super) most: u64,
 }
 
 impl Terms {
-    /// Those of a rule, or of one of its plans; nothing if Redis cannot count by its algorithm.
+    /// The parameters of a rule, or of one of its plans. `None` if the Redis script does not
+    /// support its algorithm.
     pub(super) fn of(spec: &CounterSpec, parts: Parts) -> Option<Terms> {
         let numbers = match spec.daily {
             Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(parts.number().into())),
@@ -28,7 +29,8 @@ impl Terms {
         Some(Terms {
             numbers,
             holds,
-            // What is settled comes back under the receipt of its own charge, while a block would still count as out.
+            // A settlement returns permits under the receipt of its charge, but a block would still
+            // count as outstanding.
             lends: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
             most: spec.algorithm.properties().most_at_once,
             spec: spec.clone(),
