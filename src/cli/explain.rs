@@ -1,45 +1,33 @@
 //! `diana explain`: explains the decision about one request.
 
-mod asked;
 mod instant;
+mod request;
 mod show;
 
 use std::io::{self, Write};
 use std::rc::Rc;
 
-use diana_limiter::{Explained, Limiter, Verdict};
-use diana_player::host::{Data, Still};
-use diana_policy::Policy;
-use diana_policy::key::Seed;
-use diana_policy::time::Now;
-use diana_store::permit::{End, Permit};
+use diana_limiter::Explained;
+use diana_policy::time::Micros;
+use diana_replay::{Fleet, PlainRequest, ReplayDecision};
 
 use crate::arguments::Explain;
 use crate::callers::{self, Caller};
 use crate::exit::Exit;
 use crate::rules;
-use asked::Asked;
 
-/// A new gateway with one worker.
-const SEED: Seed = Seed { k0: 0, k1: 0 };
-
-/// The explanation of a request.
-struct Told {
-    verdict: Verdict,
+/// An explained request.
+struct Explanation {
+    decision: ReplayDecision,
     rules: Vec<Explained>,
     callers: Vec<Caller>,
 }
 
 /// Explains a request.
 pub fn run(explain: &Explain, out: &mut dyn Write) -> io::Result<Exit> {
-    let read = rules::only(&explain.file).and_then(|policy| {
-        let asked = Asked::new(explain).map_err(|why| (Exit::Unusable, why))?;
-        let now = instant::now(explain.at.as_deref()).map_err(|why| (Exit::Unusable, why))?;
-        judge(policy, &asked, now, explain.times).map_err(|why| (Exit::Unusable, why))
-    });
-    match read {
-        Ok(told) if explain.json => show::json(&told, out).map(|()| Exit::Fine),
-        Ok(told) => show::text(&told, out).map(|()| Exit::Fine),
+    match explained(explain) {
+        Ok(explanation) if explain.json => show::json(&explanation, out).map(|()| Exit::Fine),
+        Ok(explanation) => show::text(&explanation, out).map(|()| Exit::Fine),
         Err((exit, why)) => {
             writeln!(io::stderr(), "diana: {why}")?;
             Ok(exit)
@@ -47,33 +35,20 @@ pub fn run(explain: &Explain, out: &mut dyn Write) -> io::Result<Exit> {
     }
 }
 
-/// The decision about the last of `times` equal requests at one instant.
-fn judge(policy: Policy, asked: &Asked, now: Now, times: u32) -> Result<Told, String> {
-    let callers = callers::of(&policy, asked);
-    let data = Rc::<Data>::default();
-    let mut limiter = Limiter::alone(policy, SEED, data).map_err(|rule| rule.to_string())?;
-    // Earlier requests keep their permits until the last decision.
-    let mut open: Vec<Permit> = Vec::new();
-    for _ in 1..times {
-        match limiter.decide(asked, &Still(now)) {
-            Verdict::Admit(permit, _) => open.push(permit),
-            Verdict::Hold(held) => {
-                open.push(held.permit);
-                held.place.finish(End::Served);
-            }
-            Verdict::Refuse(_) | Verdict::Ask { .. } => {}
-        }
+/// Explains the last of several equal requests, which arrive at the same instant at a gateway of one worker.
+fn explained(explain: &Explain) -> Result<Explanation, (Exit, String)> {
+    let unusable = |why: String| (Exit::Unusable, why);
+    let source = rules::source(&explain.file)?;
+    let (policy, _) =
+        diana_config::check(&source).map_err(|problems| (Exit::Problems, problems.to_string()))?;
+    let described = request::described(explain).map_err(unusable)?;
+    let at = instant::parse(explain.at.as_deref()).map_err(unusable)?;
+    // All earlier requests are still in flight when the last one arrives.
+    let request = Rc::new(PlainRequest { at, took: Micros::MAX, ..described });
+    let mut fleet = Fleet::new(&source, 1, 1).map_err(unusable)?;
+    for _ in 1..explain.times {
+        fleet.request(&request);
     }
-    limiter.explain(true);
-    let (mut verdict, skipped) = limiter.decide_explained(asked, &Still(now));
-    let mut rules = match &mut verdict {
-        Verdict::Admit(_, report) => {
-            report.as_mut().map(|it| std::mem::take(&mut it.explained)).unwrap_or_default()
-        }
-        Verdict::Hold(held) => std::mem::take(&mut held.report.explained),
-        Verdict::Refuse(refusal) => std::mem::take(&mut refusal.explained),
-        Verdict::Ask { .. } => Vec::new(),
-    };
-    rules.extend(skipped);
-    Ok(Told { verdict, rules, callers })
+    let (decision, rules) = fleet.explain(&request);
+    Ok(Explanation { decision, rules, callers: callers::of(&policy, &*request) })
 }

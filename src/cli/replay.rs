@@ -9,12 +9,10 @@ mod show;
 mod side;
 
 use std::io::{self, Write};
-use std::mem::take;
 use std::path::Path;
 use std::rc::Rc;
 
-use diana_player::Judged;
-use hashbrown::HashMap;
+use diana_replay::{FieldMapping, LogEntry};
 
 use crate::arguments::{Replay, ReportFormat};
 use crate::exit::Exit;
@@ -23,7 +21,6 @@ use crate::log::Log;
 use crate::rules;
 use crate::text::plain;
 use decisions::Decisions;
-use diana_log::{Entry, Mapping};
 use report::{Differences, Report};
 use side::Side;
 
@@ -42,20 +39,11 @@ pub fn run(replay: &Replay, out: &mut dyn Write) -> io::Result<Exit> {
 struct Replaying {
     log: Log,
     side: Side,
-    other: Option<Other>,
+    /// The rules that are compared with these, and the differences.
+    other: Option<(Side, Differences)>,
     decisions: Option<Decisions>,
-    /// Requests that were decided, none between two requests.
-    judged: Vec<Judged<Entry>>,
     /// When the first request came, and the last one.
     between: Option<(u64, u64)>,
-}
-
-/// The rules that others are compared with.
-struct Other {
-    side: Side,
-    /// Whether each request was refused that only one side has decided about: whether it was this one, and what it decided.
-    open: HashMap<u64, (bool, bool)>,
-    differences: Differences,
 }
 
 impl Replaying {
@@ -68,17 +56,12 @@ impl Replaying {
         let own = side(&replay.file)?;
         let other = replay.against.as_deref().map(side).transpose()?;
         let decisions = replay.decisions.as_deref().map(Decisions::create).transpose();
-        let mapping = Mapping::new(&replay.set).map_err(|why| unusable(plain(&why)))?;
+        let mapping = FieldMapping::new(&replay.set).map_err(|why| unusable(plain(&why)))?;
         Ok(Replaying {
             log: Log::open(&replay.logs, mapping).map_err(unusable)?,
             side: own,
-            other: other.map(|side| Other {
-                side,
-                open: HashMap::new(),
-                differences: Differences::default(),
-            }),
+            other: other.map(|side| (side, Differences::default())),
             decisions: decisions.map_err(unusable)?,
-            judged: Vec::new(),
             between: None,
         })
     }
@@ -110,7 +93,7 @@ impl Replaying {
             writeln!(io::stderr(), "diana: no line of the log tells of a request")?;
             return Ok(Exit::Unusable);
         };
-        let other = other.as_ref().map(|other| (&other.side, &other.differences));
+        let other = other.as_ref().map(|(side, differences)| (side, differences));
         let names = (&*replay.file, replay.against.as_deref());
         let file = |path: &Path| plain(&path.to_string_lossy());
         let report = Report {
@@ -139,54 +122,25 @@ impl Replaying {
         })
     }
 
-    fn request(&mut self, entry: Rc<Entry>) -> io::Result<()> {
+    fn request(&mut self, entry: Rc<LogEntry>) -> io::Result<()> {
         self.between = Some((self.between.map_or(entry.at, |(first, _)| first), entry.at));
-        self.each_side(|side, judged| side.request(&entry, judged))?;
+        let decision = self.side.request(&entry);
+        if let Some(decisions) = &mut self.decisions {
+            decisions.write(&entry, &decision)?;
+        }
+        if let Some((other, differences)) = &mut self.other {
+            differences.add(decision.is_refused(), other.request(&entry).is_refused());
+        }
         self.log.give_back(entry);
         Ok(())
     }
 
     /// The log has ended.
     fn finish(&mut self) -> io::Result<()> {
-        self.each_side(Side::finish)?;
-        self.decisions.iter_mut().try_for_each(Decisions::flush)
-    }
-
-    /// Has each side decide about requests.
-    fn each_side(&mut self, decide: impl Fn(&mut Side, &mut Vec<Judged<Entry>>)) -> io::Result<()> {
-        let mut judged = take(&mut self.judged);
-        decide(&mut self.side, &mut judged);
-        self.decided(&judged, true)?;
-        if let Some(other) = &mut self.other {
-            judged.clear();
-            decide(&mut other.side, &mut judged);
-            self.decided(&judged, false)?;
+        self.side.flush();
+        if let Some((other, _)) = &mut self.other {
+            other.flush();
         }
-        // Nothing is kept but the room for the next ones.
-        judged.clear();
-        self.judged = judged;
-        Ok(())
-    }
-
-    /// Requests that one of both sides has decided about.
-    fn decided(&mut self, judged: &[Judged<Entry>], is_own: bool) -> io::Result<()> {
-        if let Some(decisions) = self.decisions.as_mut().filter(|_| is_own) {
-            judged.iter().try_for_each(|judged| decisions.write(judged))?;
-        }
-        if let Some(other) = &mut self.other {
-            judged.iter().for_each(|judged| other.compare(judged, is_own));
-        }
-        Ok(())
-    }
-}
-
-impl Other {
-    fn compare(&mut self, judged: &Judged<Entry>, is_own: bool) {
-        let (number, is_refused) = (judged.arrival.number, judged.fate.is_refused());
-        match self.open.remove(&number) {
-            Some((_, before)) if is_own => self.differences.add(is_refused, before),
-            Some((_, before)) => self.differences.add(before, is_refused),
-            None => _ = self.open.insert(number, (is_own, is_refused)),
-        }
+        self.decisions.as_mut().map_or(Ok(()), Decisions::flush)
     }
 }

@@ -4,25 +4,12 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use diana_config::Source;
-use diana_config::problem::Problems;
-use diana_policy::Policy;
 
 use crate::exit::Exit;
 use crate::input;
 use crate::manifest::{self, Found};
 use crate::view::Part;
 use crate::zones;
-
-/// The policy of the only rules in a file.
-///
-/// # Errors
-/// As [`source`].
-pub fn only(path: &Path) -> Result<Policy, (Exit, String)> {
-    let source = source(path)?;
-    // `source` has already excluded problems.
-    let problems = |problems: Problems| (Exit::Problems, problems.to_string());
-    diana_config::check(&source).map(|(policy, _)| policy).map_err(problems)
-}
 
 /// The only rules in a file, without problems.
 ///

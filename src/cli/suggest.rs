@@ -19,7 +19,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::log::{Log, Seen};
 use crate::text::plain;
-use diana_log::{Entry, Mapping};
+use diana_replay::{FieldMapping, LogEntry};
 use peaks::{Peaks, SPANS};
 use share::Share;
 
@@ -69,7 +69,8 @@ fn read(suggest: &Suggest) -> Result<Told<'_>, String> {
     let rule = Rule { suggest, header: suggest.actor.strip_prefix("header:") };
     let share = Share::parse(&suggest.refuse)?;
     let policy = rule.policy(1)?;
-    let mut log = Log::open(&suggest.logs, Mapping::new(&suggest.set).map_err(|why| plain(&why))?)?;
+    let mut log =
+        Log::open(&suggest.logs, FieldMapping::new(&suggest.set).map_err(|why| plain(&why))?)?;
     let mut counter = Counter::new(&policy)?;
     let is_interrupted = interrupt::watch();
     while !is_interrupted()
@@ -166,7 +167,7 @@ impl Counter {
         })
     }
 
-    fn count(&mut self, entry: &Entry) {
+    fn count(&mut self, entry: &LogEntry) {
         let path = entry.pseudo(Pseudo::Path);
         self.paths.covering(Path::of(path.as_deref().unwrap_or(b"/")), &mut self.hits);
         if self.hits.is_empty() {

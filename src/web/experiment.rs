@@ -3,12 +3,13 @@
 use std::rc::Rc;
 
 use diana_policy::time::{Micros, SECOND};
+use diana_replay::PlainRequest;
 use fastrand::Rng;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::pasted::Pasted;
-use crate::visit::{Contents, MOST, START, Visit, address};
+use crate::traffic::{Contents, MOST, START, address};
 
 /// Most workers over all gateways.
 const MOST_WORKERS: usize = 64;
@@ -95,7 +96,7 @@ impl Experiment {
     ///
     /// # Errors
     /// If there are too many requests, or none.
-    pub fn visits(&self) -> Result<(Vec<Rc<Visit>>, Value), String> {
+    pub fn visits(&self) -> Result<(Vec<Rc<PlainRequest>>, Value), String> {
         let pasted = Pasted::read(&self.log)?;
         let log = pasted.report();
         let end = START + (self.seconds * SECOND as f64) as Micros;
@@ -114,7 +115,12 @@ impl Experiment {
 }
 
 impl Stream {
-    fn add_to(&self, all: &mut Vec<Visit>, seconds: f64, rng: &mut Rng) -> Result<(), String> {
+    fn add_to(
+        &self,
+        all: &mut Vec<PlainRequest>,
+        seconds: f64,
+        rng: &mut Rng,
+    ) -> Result<(), String> {
         let is_positive = |number: f64| number.is_finite() && number > 0.0;
         if !is_positive(self.rate) || self.kind == Kind::Bursts && !is_positive(self.every) {
             return Err(
@@ -168,15 +174,18 @@ impl Stream {
         -(1.0 - rng.f64()).ln() / self.rate
     }
 
-    fn visit(&self, at: f64, caller: u32) -> Visit {
+    fn visit(&self, at: f64, caller: u32) -> PlainRequest {
         let ticks = |seconds: f64| (seconds * SECOND as f64) as Micros;
-        Visit {
+        let Contents { method, path, headers } = self.contents.by(caller);
+        PlainRequest {
             at: START + ticks(at),
             took: ticks(self.takes.max(0.0) / 1_000.0),
             status: self.status,
             address: Some(address(caller)),
-            host: "example.com".into(),
-            contents: self.contents.by(caller),
+            host: Some("example.com".into()),
+            method,
+            path,
+            headers,
         }
     }
 }

@@ -14,13 +14,16 @@ pub fn of(experiment: &Experiment, algorithm: &str, number: usize) -> Result<Val
     let (visits, _) = experiment.visits()?;
     let visit = visits.get(number).ok_or("the experiment has no such request")?;
     let mut fleet = variant::fleet(experiment, algorithm)?;
-    visits.iter().take(number).for_each(|earlier| fleet.request(earlier));
+    for earlier in visits.iter().take(number) {
+        fleet.request(earlier);
+    }
+    let (_, rules) = fleet.explain(visit);
     Ok(json!({
         "time": since_start(visit.at),
-        "method": visit.contents.method,
-        "path": visit.contents.path,
-        "headers": visit.contents.headers,
+        "method": visit.method,
+        "path": visit.path,
+        "headers": visit.headers,
         "address": visit.address.map(|address| address.to_string()),
-        "rules": fleet.explain(visit),
+        "rules": rules,
     }))
 }

@@ -6,8 +6,11 @@ mod explained;
 mod outcome;
 mod pasted;
 mod problems;
+mod traffic;
 mod variant;
-mod visit;
+
+#[cfg(test)]
+mod tests;
 
 use experiment::Experiment;
 use serde_json::{Value, json};

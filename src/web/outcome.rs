@@ -2,14 +2,14 @@
 
 use std::rc::Rc;
 
-use diana_player::{Arrival, Fate, Judged};
 use diana_policy::time::{Micros, SECOND};
+use diana_replay::{PlainRequest, ReplayDecision};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::experiment::Experiment;
+use crate::traffic::START;
 use crate::variant;
-use crate::visit::{START, Visit};
 
 /// Most bars of a plot.
 const STEPS: f64 = 75.0;
@@ -31,12 +31,12 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, fate: &Fate) {
-        *match fate {
-            Fate::Goes => &mut self.admitted,
-            Fate::Held(..) => &mut self.held,
-            Fate::Refused(_) if fate.is_ban() => &mut self.banned,
-            Fate::Refused(_) => &mut self.refused,
+    fn add(&mut self, decision: &ReplayDecision) {
+        *match decision {
+            ReplayDecision::Admitted => &mut self.admitted,
+            ReplayDecision::Held { .. } => &mut self.held,
+            ReplayDecision::Refused(_) if decision.is_ban() => &mut self.banned,
+            ReplayDecision::Refused(_) => &mut self.refused,
         } += 1;
     }
 }
@@ -52,7 +52,7 @@ pub fn of(experiment: &Experiment) -> Result<Value, String> {
     let steps = (experiment.seconds / length).ceil() as usize;
     let variants = experiment.algorithms.iter().map(|algorithm| {
         match played(experiment, algorithm, &visits) {
-            Ok(judged) => shown(algorithm, &judged, length, steps),
+            Ok(decisions) => shown(algorithm, &visits, &decisions, length, steps),
             Err(error) => json!({"algorithm": algorithm, "error": error}),
         }
     });
@@ -74,25 +74,18 @@ pub fn requests(
     to: f64,
 ) -> Result<Value, String> {
     let (visits, _) = experiment.visits()?;
-    let judged = played(experiment, algorithm, &visits)?;
-    // Requests are not decided in the order of their arrival: a delayed one is decided after later ones.
-    let mut own: Vec<(usize, &Judged<Visit>)> = Vec::new();
-    for (number, visit) in visits.iter().enumerate() {
-        let at = since_start(visit.at);
-        if at >= from && at < to && own.len() < LISTED {
-            let is_it = |judged: &&Judged<Visit>| Rc::ptr_eq(&judged.arrival, visit);
-            own.extend(judged.iter().find(is_it).map(|judged| (number, judged)));
-        }
-    }
-    let list = own.into_iter().map(|(number, Judged { arrival, fate, .. })| {
-        let (decision, rule, more) = decision(fate);
+    let decisions = played(experiment, algorithm, &visits)?;
+    let all = visits.iter().zip(&decisions).enumerate();
+    let own = all.filter(|(_, (visit, _))| (from..to).contains(&since_start(visit.at)));
+    let list = own.take(LISTED).map(|(number, (visit, decision))| {
+        let (name, more) = described(decision);
         json!({
             "number": number,
-            "time": since_start(arrival.at),
-            "request": format!("{} {}", arrival.contents.method, arrival.contents.path),
-            "address": arrival.address.map(|address| address.to_string()),
-            "decision": decision,
-            "rule": rule,
+            "time": since_start(visit.at),
+            "request": format!("{} {}", visit.method, visit.path),
+            "address": visit.address.map(|address| address.to_string()),
+            "decision": name,
+            "rule": decision.rule(),
             "more": more,
         })
     });
@@ -107,32 +100,38 @@ pub fn since_start(at: Micros) -> f64 {
 fn played(
     experiment: &Experiment,
     algorithm: &str,
-    visits: &[Rc<Visit>],
-) -> Result<Vec<Judged<Visit>>, String> {
+    visits: &[Rc<PlainRequest>],
+) -> Result<Vec<ReplayDecision>, String> {
     let mut fleet = variant::fleet(experiment, algorithm)?;
-    visits.iter().for_each(|visit| fleet.request(visit));
-    fleet.finish();
-    Ok(fleet.judged)
+    Ok(visits.iter().map(|visit| fleet.request(visit)).collect())
 }
 
-fn shown(algorithm: &str, judged: &[Judged<Visit>], length: f64, steps: usize) -> Value {
+fn shown(
+    algorithm: &str,
+    visits: &[Rc<PlainRequest>],
+    decisions: &[ReplayDecision],
+    length: f64,
+    steps: usize,
+) -> Value {
     let mut series = vec![Counts::default(); steps];
     let mut total = Counts::default();
     let mut rules: Vec<(&str, Counts)> = Vec::new();
     let mut longest: Micros = 0;
-    for Judged { arrival, fate, .. } in judged {
-        let step = (since_start(arrival.at()) / length) as usize;
-        series.get_mut(step).into_iter().for_each(|counts| counts.add(fate));
-        total.add(fate);
-        if let Fate::Held(_, wait) = fate {
+    for (visit, decision) in visits.iter().zip(decisions) {
+        let step = (since_start(visit.at) / length) as usize;
+        if let Some(counts) = series.get_mut(step) {
+            counts.add(decision);
+        }
+        total.add(decision);
+        if let ReplayDecision::Held { wait, .. } = decision {
             longest = longest.max(*wait);
         }
-        let Some(rule) = fate.rule() else { continue };
+        let Some(rule) = decision.rule() else { continue };
         match rules.iter_mut().find(|(own, _)| *own == rule) {
-            Some((_, counts)) => counts.add(fate),
+            Some((_, counts)) => counts.add(decision),
             None => {
                 let mut counts = Counts::default();
-                counts.add(fate);
+                counts.add(decision);
                 rules.push((rule, counts));
             }
         }
@@ -152,18 +151,18 @@ fn shown(algorithm: &str, judged: &[Judged<Visit>], length: f64, steps: usize) -
     })
 }
 
-/// The decision about a request, the rule that made it, and details.
-fn decision(fate: &Fate) -> (&'static str, Option<&str>, String) {
+/// The name of a decision, and details.
+fn described(decision: &ReplayDecision) -> (&'static str, String) {
     let seconds = |ticks: Micros| format!("{} s", ticks.div_ceil(1_000) as f64 / 1_000.0);
-    match fate {
-        Fate::Goes => ("admitted", None, String::new()),
-        Fate::Held(rule, wait) => ("held", rule.as_deref(), format!("for {}", seconds(*wait))),
-        Fate::Refused(refusal) => {
-            let decision = if fate.is_ban() { "banned" } else { "refused" };
+    match decision {
+        ReplayDecision::Admitted => ("admitted", String::new()),
+        ReplayDecision::Held { wait, .. } => ("held", format!("for {}", seconds(*wait))),
+        ReplayDecision::Refused(refusal) => {
+            let name = if decision.is_ban() { "banned" } else { "refused" };
             let again = refusal.retry.ticks().map(seconds);
             let again = again
                 .map_or("its cost is above the limit".into(), |wait| format!("retry after {wait}"));
-            (decision, fate.rule(), again)
+            (name, again)
         }
     }
 }

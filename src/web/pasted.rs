@@ -1,11 +1,11 @@
 //! Requests of a pasted access log.
 
-use diana_log::{Entry, Mapping, Reader};
 use diana_policy::port::{Ending, Pseudo, Request};
 use diana_policy::time::{Micros, SECOND};
+use diana_replay::{FieldMapping, LogEntry, LogReader, PlainRequest};
 use serde_json::{Value, json};
 
-use crate::visit::{Contents, MOST, START, Visit};
+use crate::traffic::{MOST, START};
 
 const MINUTE: Micros = 60 * SECOND;
 
@@ -13,7 +13,7 @@ const MINUTE: Micros = 60 * SECOND;
 #[derive(Debug, Default)]
 pub struct Pasted {
     /// The requests with their original distances, moved by whole minutes to the start of the experiment.
-    pub visits: Vec<Visit>,
+    pub visits: Vec<PlainRequest>,
     lines: usize,
     bad: usize,
     why: Option<String>,
@@ -26,12 +26,12 @@ impl Pasted {
     /// If there are more than [`MOST`].
     pub fn read(text: &str) -> Result<Pasted, String> {
         let mut pasted = Pasted::default();
-        let mut reader = Reader::new(Mapping::default());
+        let mut reader = LogReader::new(FieldMapping::default());
         for (number, line) in (1_u64..).zip(text.lines()) {
             if line.trim().is_empty() {
                 continue;
             }
-            let mut entry = Entry::default();
+            let mut entry = LogEntry::default();
             pasted.lines += 1;
             match reader.read(line.as_bytes(), number, &mut entry) {
                 Ok(()) => pasted.visits.push(visit(&entry)),
@@ -56,20 +56,18 @@ impl Pasted {
     }
 }
 
-fn visit(entry: &Entry) -> Visit {
+fn visit(entry: &LogEntry) -> PlainRequest {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let pseudo = |which| entry.pseudo(which).map(|bytes| text(&bytes)).unwrap_or_default();
+    let pseudo = |which| entry.pseudo(which).map(|bytes| text(&bytes));
     let headers = entry.headers().map(|(name, value)| (text(name), text(value)));
-    Visit {
+    PlainRequest {
         at: entry.at,
         took: entry.took.unwrap_or(0),
         status: Ending::status(entry).unwrap_or(0),
         address: entry.client(),
         host: pseudo(Pseudo::Authority),
-        contents: Contents {
-            method: pseudo(Pseudo::Method),
-            path: pseudo(Pseudo::Path),
-            headers: headers.collect(),
-        },
+        method: pseudo(Pseudo::Method).unwrap_or_default(),
+        path: pseudo(Pseudo::Path).unwrap_or_default(),
+        headers: headers.collect(),
     }
 }

@@ -3,17 +3,16 @@
 use diana_algorithm::{Entry, REGISTRY, entry};
 use diana_config::Source;
 use diana_config::problem::Problems;
-use diana_player::Fleet;
+use diana_replay::{Fleet, PlainRequest};
 use serde_json::{Map, Value};
 
 use crate::experiment::Experiment;
-use crate::visit::Visit;
 
 /// Creates gateways with the rules of an experiment. Each rule uses the given algorithm, or its own if the name is unknown.
 ///
 /// # Errors
 /// The first problem of the rules, or of the rules with this algorithm.
-pub fn fleet(experiment: &Experiment, algorithm: &str) -> Result<Fleet<Visit>, String> {
+pub fn fleet(experiment: &Experiment, algorithm: &str) -> Result<Fleet<PlainRequest>, String> {
     let source = Source::read(experiment.rules.as_bytes()).map_err(|problems| first(&problems))?;
     let source = match entry(algorithm) {
         None => source,

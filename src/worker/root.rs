@@ -93,8 +93,11 @@ impl Root {
         worker.end(host);
     }
 
-    /// Applies a configuration, or the rules that the configuration server last returned for it.
-    fn apply(
+    /// Applies a policy that was read from `text`, or the rules that the configuration server last returned for it.
+    ///
+    /// # Errors
+    /// If a rule cannot be built, or a variable of the environment is missing.
+    pub fn apply(
         &mut self,
         root_id: &str,
         text: &[u8],

@@ -1,6 +1,5 @@
 //! `diana replay`.
 
-mod fleets;
 mod formats;
 mod hostile;
 mod reports;

@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 13] = [
+const CRATES: [&str; 12] = [
     "algorithm",
     "cli",
     "config",
     "limiter",
-    "log",
-    "player",
     "policy",
     "redis",
+    "replay",
     "request",
     "store",
     "wasm",

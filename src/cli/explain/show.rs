@@ -2,19 +2,20 @@
 
 use std::io::{self, Write};
 
-use diana_limiter::{Explained, Outcome, Record, Verdict, Why, seconds};
+use diana_limiter::{Explained, Outcome, Record, Why, seconds};
 use diana_policy::Scope;
 use diana_policy::decision::Retry;
+use diana_replay::ReplayDecision;
 use serde_json::json;
 
-use super::Told;
+use super::Explanation;
 
 /// Writes text for people.
-pub fn text(told: &Told, out: &mut dyn Write) -> io::Result<()> {
-    match &told.verdict {
-        Verdict::Admit(..) => writeln!(out, "The request goes on.")?,
-        Verdict::Hold(_) => writeln!(out, "The request goes on when its turn comes.")?,
-        Verdict::Refuse(refusal) => {
+pub fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    match &explanation.decision {
+        ReplayDecision::Admitted => writeln!(out, "The request goes on.")?,
+        ReplayDecision::Held { .. } => writeln!(out, "The request goes on when its turn comes.")?,
+        ReplayDecision::Refused(refusal) => {
             let (status, rule) = (refusal.status(), &refusal.by.rule);
             writeln!(
                 out,
@@ -22,20 +23,22 @@ pub fn text(told: &Told, out: &mut dyn Write) -> io::Result<()> {
                 again(refusal.retry)
             )?;
         }
-        Verdict::Ask { .. } => writeln!(out, "The request waits for what others hold.")?,
     }
     writeln!(out)?;
     let decided = |rule: &&Explained| matches!(rule, Explained::Decided(_));
-    let width = told.rules.iter().map(|rule| name(rule).chars().count()).max().unwrap_or(0);
-    for rule in
-        told.rules.iter().filter(decided).chain(told.rules.iter().filter(|rule| !decided(rule)))
+    let width = explanation.rules.iter().map(|rule| name(rule).chars().count()).max().unwrap_or(0);
+    for rule in explanation
+        .rules
+        .iter()
+        .filter(decided)
+        .chain(explanation.rules.iter().filter(|rule| !decided(rule)))
     {
         writeln!(out, "{:width$}  {}", name(rule), line(rule))?;
     }
-    if !told.callers.is_empty() {
+    if !explanation.callers.is_empty() {
         writeln!(out, "\nThe caller:")?;
     }
-    for caller in &told.callers {
+    for caller in &explanation.callers {
         match &caller.found {
             Some((kind, value)) => writeln!(out, "{}: {value} (by {kind})", caller.actor)?,
             None => writeln!(out, "{}: not told by this request", caller.actor)?,
@@ -45,18 +48,17 @@ pub fn text(told: &Told, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes JSON for programs.
-pub fn json(told: &Told, out: &mut dyn Write) -> io::Result<()> {
-    let (verdict, status) = match &told.verdict {
-        Verdict::Admit(..) => ("admitted", None),
-        Verdict::Hold(_) => ("held", None),
-        Verdict::Refuse(refusal) => ("refused", Some(refusal.status())),
-        Verdict::Ask { .. } => ("waits", None),
+pub fn json(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    let (decision, status) = match &explanation.decision {
+        ReplayDecision::Admitted => ("admitted", None),
+        ReplayDecision::Held { .. } => ("held", None),
+        ReplayDecision::Refused(refusal) => ("refused", Some(refusal.status())),
     };
-    let callers = told.callers.iter().map(|caller| {
+    let callers = explanation.callers.iter().map(|caller| {
         let (source, value) = caller.found.as_ref().map(|(kind, value)| (kind, value)).unzip();
         json!({"actor": caller.actor, "source": source, "value": value})
     });
-    let object = json!({"decision": verdict, "status": status, "rules": told.rules, "callers": callers.collect::<Vec<_>>()});
+    let object = json!({"decision": decision, "status": status, "rules": explanation.rules, "callers": callers.collect::<Vec<_>>()});
     writeln!(out, "{object:#}")
 }
 

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use diana_log::{Entry, Mapping, Reader};
 use diana_policy::time::{Micros, SECOND};
+use diana_replay::{FieldMapping, LogEntry, LogReader};
 
 use super::progress::Progress;
 use super::source::{Seen, Source};
@@ -26,15 +26,15 @@ const SHOWN: u64 = 1 << 14;
 
 /// The requests of all files.
 pub struct Log {
-    reader: Reader,
+    reader: LogReader,
     progress: Progress,
     /// Unopened files, in the order of their first requests.
     later: VecDeque<Source>,
     open: Vec<Source>,
     /// By arrival and sequence number.
-    waiting: BTreeMap<(Micros, u64), Rc<Entry>>,
+    waiting: BTreeMap<(Micros, u64), Rc<LogEntry>>,
     /// Unused entries for reuse.
-    spare: Vec<Rc<Entry>>,
+    spare: Vec<Rc<LogEntry>>,
     /// The latest arrival of the requests so far.
     now: Micros,
     /// Statistics of the requests so far.
@@ -46,8 +46,8 @@ impl Log {
     ///
     /// # Errors
     /// The file that is unreadable.
-    pub fn open(paths: &[PathBuf], mapping: Mapping) -> Result<Log, String> {
-        let mut reader = Reader::new(mapping);
+    pub fn open(paths: &[PathBuf], mapping: FieldMapping) -> Result<Log, String> {
+        let mut reader = LogReader::new(mapping);
         let several = paths.len() > 1;
         let sources = paths.iter().map(|path| Source::new(path, several, &mut reader));
         let mut later = sources.collect::<Result<Vec<_>, _>>()?;
@@ -70,7 +70,7 @@ impl Log {
     ///
     /// # Errors
     /// The file that is unreadable.
-    pub fn next(&mut self) -> Result<Option<Rc<Entry>>, String> {
+    pub fn next(&mut self) -> Result<Option<Rc<LogEntry>>, String> {
         while !self.is_ready() {
             let Some(first) = self.first() else { break };
             self.read(first);
@@ -94,7 +94,7 @@ impl Log {
     }
 
     /// Takes an unused entry for reuse.
-    pub fn give_back(&mut self, entry: Rc<Entry>) {
+    pub fn give_back(&mut self, entry: Rc<LogEntry>) {
         self.spare.push(entry);
     }
 

@@ -5,8 +5,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use diana_log::{Entry, Reader};
 use diana_policy::time::{Micros, SECOND};
+use diana_replay::{LogEntry, LogReader};
 
 use super::lines::{Line, Lines};
 use super::progress::Progress;
@@ -110,7 +110,7 @@ impl Source {
     ///
     /// # Errors
     /// The file is unreadable.
-    pub fn new(path: &Path, several: bool, reader: &mut Reader) -> Result<Source, String> {
+    pub fn new(path: &Path, several: bool, reader: &mut LogReader) -> Result<Source, String> {
         let mut source = Source { path: path.into(), lines: None, clock: 0 };
         // A pipe cannot be read twice.
         if several && path.is_file() {
@@ -146,7 +146,7 @@ impl Source {
     }
 
     /// Reads the next line with a request. Returns false if there is none.
-    pub fn next(&mut self, reader: &mut Reader, entry: &mut Entry, seen: &mut Seen) -> bool {
+    pub fn next(&mut self, reader: &mut LogReader, entry: &mut LogEntry, seen: &mut Seen) -> bool {
         loop {
             let Some(lines) = &mut self.lines else { return false };
             let number = lines.number + 1;
@@ -185,8 +185,8 @@ impl Source {
 }
 
 /// The arrival of the first request in the first lines. Zero if they have none.
-fn first_instant(lines: &mut Lines, reader: &mut Reader) -> Micros {
-    let mut entry = Entry::default();
+fn first_instant(lines: &mut Lines, reader: &mut LogReader) -> Micros {
+    let mut entry = LogEntry::default();
     for _ in 0..PEEKED {
         // Errors are reported when the file is read.
         let Ok(Some(line)) = lines.next() else { break };

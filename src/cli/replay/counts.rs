@@ -1,10 +1,6 @@
 //! What is counted, by the filter's own metrics.
 
-use std::cell::RefCell;
 use std::ops::AddAssign;
-
-use diana_player::worker::NAMESPACE;
-use diana_policy::port::Metrics;
 
 /// What became of requests under one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -35,7 +31,8 @@ impl Counts {
         self.admitted + self.refused + self.banned + self.beside + self.shadow_refused
     }
 
-    fn metric(&mut self, name: &str) -> Option<&mut u64> {
+    /// The count that a metric of a rule goes to, if it is reported.
+    pub fn metric(&mut self, name: &str) -> Option<&mut u64> {
         match name {
             "allowed" => Some(&mut self.admitted),
             "refused" => Some(&mut self.refused),
@@ -62,33 +59,4 @@ impl AddAssign for Counts {
         self.bans += other.bans;
         self.hot += other.hot;
     }
-}
-
-/// Takes the metrics of some rules.
-pub struct Taken<'r> {
-    /// The rules' names, in their order.
-    pub rules: &'r [String],
-    /// What each of them counted.
-    pub counts: RefCell<Vec<Counts>>,
-}
-
-impl Metrics for Taken<'_> {
-    fn count(&self, name: &str, amount: u64) {
-        let of_rule = name.strip_prefix("diana.").and_then(|it| it.strip_prefix(NAMESPACE));
-        let of_rule = of_rule.and_then(|it| it.strip_prefix(".rule."));
-        let Some((rule, what)) = of_rule.and_then(|it| it.split_once('.')) else { return };
-        let number = self.rules.iter().position(|own| own == rule);
-        let mut counts = self.counts.borrow_mut();
-        if let Some(counts) = number.and_then(|number| counts.get_mut(number))
-            && let Some(count) = counts.metric(what)
-        {
-            *count += amount;
-        }
-    }
-
-    fn gauge(&self, _: &str, _: i64) {}
-
-    fn set(&self, _: &str, _: u64) {}
-
-    fn record(&self, _: &str, _: u64) {}
 }

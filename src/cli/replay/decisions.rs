@@ -5,12 +5,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use diana_limiter::seconds;
-use diana_player::{Fate, Judged};
 use diana_policy::port::{Pseudo, Request};
+use diana_replay::{LogEntry, ReplayDecision};
 use serde_json::json;
 
 use crate::text::plain;
-use diana_log::Entry;
 
 /// The file that they are written to.
 pub struct Decisions(BufWriter<Box<dyn Write>>);
@@ -31,22 +30,22 @@ impl Decisions {
         Ok(Decisions(BufWriter::new(file)))
     }
 
-    /// Writes what became of a request.
-    pub fn write(&mut self, Judged { arrival, fate, .. }: &Judged<Entry>) -> io::Result<()> {
-        let (decision, wait) = match fate {
-            Fate::Goes => ("admitted", 0),
-            Fate::Held(_, wait) => ("held", *wait),
-            Fate::Refused(_) if fate.is_ban() => ("banned", 0),
-            Fate::Refused(_) => ("refused", 0),
+    /// Writes the decision about a request.
+    pub fn write(&mut self, entry: &LogEntry, decision: &ReplayDecision) -> io::Result<()> {
+        let (name, wait) = match decision {
+            ReplayDecision::Admitted => ("admitted", 0),
+            ReplayDecision::Held { wait, .. } => ("held", *wait),
+            ReplayDecision::Refused(_) if decision.is_ban() => ("banned", 0),
+            ReplayDecision::Refused(_) => ("refused", 0),
         };
         let text =
-            |which| arrival.pseudo(which).map(|text| String::from_utf8_lossy(&text).into_owned());
+            |which| entry.pseudo(which).map(|text| String::from_utf8_lossy(&text).into_owned());
         let line = json!({
-            "time": seconds(arrival.at),
+            "time": seconds(entry.at),
             "method": text(Pseudo::Method),
             "path": text(Pseudo::Path),
-            "decision": decision,
-            "rule": fate.rule(),
+            "decision": name,
+            "rule": decision.rule(),
             "wait": seconds(wait),
         });
         writeln!(self.0, "{line}")

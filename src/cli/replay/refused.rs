@@ -8,7 +8,7 @@ use diana_policy::{Actor, Policy};
 use hashbrown::HashMap;
 
 use crate::callers;
-use diana_log::Entry;
+use diana_replay::LogEntry;
 
 /// Callers that are remembered at most. Beyond that those with the fewest refusals are forgotten, so a caller may have
 /// some more than are counted, and never less.
@@ -46,7 +46,7 @@ impl RefusedCallers {
     }
 
     /// Counts a refusal.
-    pub fn add(&mut self, refusal: &Refusal, entry: &Entry) {
+    pub fn add(&mut self, refusal: &Refusal, entry: &LogEntry) {
         let rule = &refusal.by.rule;
         let key = (rule.clone(), refusal.by.caller.hash);
         let refused = self.all.entry(key).or_insert_with(|| Refused {
@@ -85,7 +85,7 @@ impl RefusedCallers {
     }
 }
 
-fn name(actors: &[Actor], entry: &Entry) -> String {
+fn name(actors: &[Actor], entry: &LogEntry) -> String {
     if actors.is_empty() {
         return "all".into();
     }

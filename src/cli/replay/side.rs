@@ -1,17 +1,15 @@
 //! One file of rules, what it makes of a log, and what was counted meanwhile.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana_config::Source;
-use diana_player::{Fate, Fleet, Judged};
 use diana_policy::Rule;
+use diana_replay::{Fleet, LogEntry, ReplayDecision};
 use hdrhistogram::Histogram;
 
-use super::counts::{Counts, Taken};
+use super::counts::Counts;
 use super::refused::RefusedCallers;
 use super::series::Series;
-use diana_log::Entry;
 
 /// Longest wait that is told apart from longer ones, in ticks: rules hold for 20 s at most.
 const LONGEST: u64 = 60_000_000;
@@ -24,7 +22,7 @@ pub type Waits = Histogram<u32>;
 
 /// One file of rules.
 pub struct Side {
-    fleet: Fleet<Entry>,
+    fleet: Fleet<LogEntry>,
     /// Its rules' names, in their order.
     pub rules: Vec<String>,
     /// What was counted of all requests, and then of each rule's.
@@ -70,21 +68,15 @@ impl Side {
         })
     }
 
-    /// Lets a request come. Adds those that are decided by then to `judged`.
-    pub fn request(&mut self, entry: &Rc<Entry>, judged: &mut Vec<Judged<Entry>>) {
+    /// Decides about a request that arrives.
+    pub fn request(&mut self, entry: &Rc<LogEntry>) -> ReplayDecision {
         if self.series.step(entry.at) != self.step {
             self.flush();
             self.step = self.series.step(entry.at);
         }
-        self.fleet.request(entry);
-        self.take_judged(judged);
-    }
-
-    /// The log has ended. Adds the requests that are decided now to `judged`.
-    pub fn finish(&mut self, judged: &mut Vec<Judged<Entry>>) {
-        self.fleet.finish();
-        self.take_judged(judged);
-        self.flush();
+        let decision = self.fleet.request(entry);
+        self.count(entry, &decision);
+        decision
     }
 
     /// What was counted of all requests.
@@ -102,29 +94,23 @@ impl Side {
             .map(|((name, it), waits)| (&**name, it, waits))
     }
 
-    fn take_judged(&mut self, judged: &mut Vec<Judged<Entry>>) {
-        let known = judged.len();
-        judged.append(&mut self.fleet.judged);
-        judged.iter().skip(known).for_each(|judged| self.count(judged));
-    }
-
-    fn count(&mut self, Judged { arrival, fate, .. }: &Judged<Entry>) {
+    fn count(&mut self, entry: &LogEntry, decision: &ReplayDecision) {
         let Some(all) = self.own.first_mut() else { return };
-        match fate {
-            Fate::Goes => all.admitted += 1,
-            Fate::Held(rule, wait) => {
+        match decision {
+            ReplayDecision::Admitted => all.admitted += 1,
+            ReplayDecision::Held { rule, wait } => {
                 all.admitted += 1;
                 all.held += 1;
                 let number = rule.as_deref().and_then(|rule| self.number(rule));
                 let waits = number.and_then(|number| self.waits.get_mut(number));
                 waits.into_iter().for_each(|waits| waits.saturating_record(*wait));
             }
-            Fate::Refused(refusal) => {
-                match fate.is_ban() {
+            ReplayDecision::Refused(refusal) => {
+                match decision.is_ban() {
                     true => all.banned += 1,
                     false => all.refused += 1,
                 }
-                self.refused.add(refusal, arrival);
+                self.refused.add(refusal, entry);
                 for record in refusal.records() {
                     let is_counted = record.rule == refusal.by.rule
                         || record.shadow && record.outcome.retry().is_some();
@@ -140,14 +126,16 @@ impl Side {
         self.rules.iter().position(|own| own == rule)
     }
 
-    /// Adds what was counted in the step in hand.
-    fn flush(&mut self) {
-        let none = vec![Counts::default(); self.rules.len()];
-        let taken = Taken { rules: &self.rules, counts: RefCell::new(none) };
-        self.fleet.flush(&taken);
-        for (own, counted) in self.own.iter_mut().skip(1).zip(taken.counts.into_inner()) {
-            *own += counted;
-        }
+    /// Adds the counts of the current step to the totals.
+    pub fn flush(&mut self) {
+        let (rules, own) = (&self.rules, &mut self.own);
+        self.fleet.take_counts(|rule, metric, count| {
+            let number = rules.iter().position(|own| own == rule);
+            let counts = number.and_then(|number| own.get_mut(number + 1));
+            if let Some(sum) = counts.and_then(|counts| counts.metric(metric)) {
+                *sum += count;
+            }
+        });
         if self.own.iter().any(|counts| *counts != Counts::default()) {
             self.totals.iter_mut().zip(&self.own).for_each(|(sum, counts)| *sum += *counts);
             self.series.add(self.step, &self.own);

@@ -1,5 +1,8 @@
 //! A share of callers.
 
+#[cfg(test)]
+mod tests;
+
 /// The unit of a share: a hundred-millionth.
 const WHOLE: u128 = 100_000_000;
 

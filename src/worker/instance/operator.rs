@@ -18,9 +18,9 @@ impl Instance {
         self.operator.as_deref()
     }
 
-    /// As [`Instance::decide`], with an explanation for an operator. Also returns the rules that do
-    /// not apply.
-    pub(crate) fn decide_explained(
+    /// Decides about a request, and explains the decision. The report of the verdict has the rules that decided, and the
+    /// rules that do not apply are in the list.
+    pub fn decide_explained(
         &self,
         request: &dyn Request,
         host: &dyn Host,

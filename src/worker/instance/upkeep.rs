@@ -53,6 +53,11 @@ impl Instance {
         self.upkeep.set(goes_on.then(|| now.mono.saturating_add(self.interval)));
     }
 
+    /// Passes on what its rules counted since they were last kept up.
+    pub fn flush(&self, host: &dyn Host) {
+        self.with_limiter(host, |limiter| limiter.flush(&self.namespace, host));
+    }
+
     /// A later instance of its namespace exists, and may receive all further requests.
     pub(crate) fn age(&self, host: &dyn Host) {
         self.is_old.set(true);

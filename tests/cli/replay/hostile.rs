@@ -105,13 +105,6 @@ fn a_clock_that_jumps_back_is_told() {
 }
 
 #[test]
-fn deep_json_is_no_line() {
-    let deep = format!("{{\"start_time\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    let ran = replay(format!("{deep}\n{}", envoy(&asked(BEGIN, "/", 1))).as_bytes(), &[]);
-    assert!(ran.code == Some(0) && ran.out.contains("1 of 2 lines tell of no request"), "{ran:?}");
-}
-
-#[test]
 fn whoever_interrupts_it_is_told_what_is_known() {
     let folder = folder(&[("rules.yaml", RULES)]);
     let rules = folder.join("rules.yaml");

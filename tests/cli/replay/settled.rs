@@ -16,18 +16,6 @@ fn outcomes_are_those_of_the_log() {
 }
 
 #[test]
-fn requests_are_in_flight_as_long_as_they_took() {
-    let rules = "limits: [{Url: /, rules: [{name: flight, actor: account, in_flight: 2}]}]";
-    // At 0, 100, 200, … with a duration of 250, every third request arrives during two others.
-    let log: Vec<Asked> =
-        (0..9).map(|number| Asked { took: 250, ..asked(BEGIN + number * 100, "/", 1) }).collect();
-    // Lines are in the order in which requests ended.
-    let decided: Vec<String> = decisions(rules, &log).into_iter().map(|(it, _)| it).collect();
-    let expected = ["admitted", "admitted", "refused"].repeat(3);
-    assert_eq!(decided, expected);
-}
-
-#[test]
 fn the_response_tells_what_was_used() {
     let rules = "limits: [{Url: /, rules: [{name: tokens, actor: account, unit: hour, rpu: 100, algo: W, \
                  cost: {response: {header: x-tokens}, reserve: 10, max: 60}}]}]";

@@ -1,58 +1,34 @@
-//! A host that only judges: a clock that stands where it is put, and the memory of a gateway.
+//! Shared data in memory.
 
 use std::cell::RefCell;
 use std::hash::BuildHasher;
 
-use diana_policy::port::{Call, Callout, Clock, SharedData};
-use diana_policy::time::Now;
+use diana_policy::port::SharedData;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// A clock that stands.
-#[derive(Debug, Clone, Copy)]
-pub struct Still(pub Now);
-
-impl Clock for Still {
-    fn now(&self) -> Now {
-        self.0
-    }
-}
-
-/// Nobody is called.
-pub struct Nobody;
-
-impl Callout for Nobody {
-    fn send(&self, _: &Call) -> Result<u32, &'static str> {
-        Err("nobody is called")
-    }
-
-    fn caller(&self) -> u32 {
-        0
-    }
-}
-
-/// Shared data, where nobody else writes meanwhile.
+/// Shared data that only the replay writes.
 #[derive(Default)]
-pub struct Data {
+pub(crate) struct MemoryData {
     hasher: DefaultHashBuilder,
-    values: RefCell<HashTable<Value>>,
+    values: RefCell<HashTable<SharedValue>>,
 }
 
-/// Bytes by which a value may grow without being moved: one more caller.
+/// A value grows by this number of bytes, which one more caller takes, without being moved.
 const ROOM: usize = 80;
 
-/// A value behind its name, so that whoever compares the name has fetched the value from memory, too: every request
-/// asks for values of other callers than the one before, and waits for memory more than for anything else.
-struct Value {
+/// A name and its value in one block. Each request reads values of other callers than the request before, so most reads
+/// miss the processor's cache, and with one block a read misses once.
+struct SharedValue {
     text: Vec<u8>,
-    /// Bytes of the name.
+    /// Length of the name in bytes.
     name: u32,
-    /// How often it was written.
+    /// How often the value was written.
     number: u32,
 }
 
-impl Value {
-    fn new(name: &str, bytes: &[u8]) -> Value {
-        Value { text: [name.as_bytes(), bytes].concat(), name: name.len() as u32, number: 1 }
+impl SharedValue {
+    fn new(name: &str, bytes: &[u8]) -> SharedValue {
+        SharedValue { text: [name.as_bytes(), bytes].concat(), name: name.len() as u32, number: 1 }
     }
 
     fn parts(&self) -> (&[u8], &[u8]) {
@@ -66,13 +42,13 @@ impl Value {
     }
 }
 
-impl Data {
+impl MemoryData {
     fn hash(&self, name: &[u8]) -> u64 {
         self.hasher.hash_one(name)
     }
 }
 
-impl SharedData for Data {
+impl SharedData for MemoryData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
         let key = key.as_bytes();
         let values = self.values.borrow();
@@ -88,8 +64,8 @@ impl SharedData for Data {
         let hash = self.hash(name);
         let mut values = self.values.borrow_mut();
         let Some(known) = values.find_mut(hash, |value| value.parts().0 == name) else {
-            let rehash = |value: &Value| self.hash(value.parts().0);
-            values.insert_unique(hash, Value::new(key, bytes), rehash);
+            let rehash = |value: &SharedValue| self.hash(value.parts().0);
+            values.insert_unique(hash, SharedValue::new(key, bytes), rehash);
             return true;
         };
         let fits = number == Some(known.number);

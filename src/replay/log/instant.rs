@@ -1,7 +1,10 @@
-//! Instants as logs write them, read as fast as the lines come.
+//! Instants as logs write them.
 
 use diana_policy::time::{DAY, Micros, SECOND};
 use jiff_core::civil::Date;
+
+#[cfg(test)]
+mod tests;
 
 const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
@@ -41,12 +44,12 @@ fn common(text: &[u8]) -> Option<Micros> {
 fn epoch(text: &[u8]) -> Option<Micros> {
     let dot = text.iter().position(|byte| *byte == b'.');
     let (whole, fraction) = text.split_at(dot.unwrap_or(text.len()));
-    // Later than the year 5000 it is no number of seconds.
+    // A larger number, in the year 5000 or later, is no number of seconds.
     let seconds = number(whole).filter(|_| (1..=11).contains(&whole.len()))?;
     Some(seconds * SECOND + micros(fraction.get(1..).unwrap_or_default())?)
 }
 
-/// Ticks that an offset from UTC is ahead.
+/// Microseconds that an offset is ahead of UTC.
 fn offset(text: &[u8]) -> Option<i64> {
     let (sign, digits) = match text.split_first() {
         None | Some((b'Z', [])) => return Some(0),

@@ -1,53 +1,53 @@
-//! One request, as a log tells of it.
+//! One line of a log: a request, and how its stream ended.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use diana_player::Arrival;
 use diana_policy::address;
 use diana_policy::port::{Ending, Property, Pseudo, Request, Values};
 use diana_policy::time::Micros;
 
-use crate::fields::{FIELDS, Field, Mapping, STANDARD, Target, standard};
+use super::fields::{FIELDS, FieldMapping, LogField, STANDARD, Target, standard};
+use crate::Arrival;
 
-/// Flags by which Envoy says that the upstream could not be reached, or did not answer.
+/// Envoy's response flags for an upstream that was not reached, or that did not answer.
 const UPSTREAM_FAILED: [&[u8]; 6] = [b"UH", b"UT", b"UF", b"UC", b"NC", b"UPE"];
 
-/// Flags by which Envoy says that the client has left.
+/// Envoy's response flags for a client that disconnected.
 const CLIENT_LEFT: [&[u8]; 2] = [b"DC", b"DR"];
 
-/// A part of a text.
+/// A part of the text of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Span {
     start: u32,
     end: u32,
 }
 
-/// A request.
+/// A request, and how its stream ended.
 #[derive(Debug, Default)]
-pub struct Entry {
-    /// Its place among all lines that were read.
+pub struct LogEntry {
+    /// The number of its line among all lines that were read.
     pub number: u64,
-    /// When it came, by the log's clock.
+    /// When it arrived, by the clock of the log.
     pub at: Micros,
-    /// How long it took, if the log tells.
+    /// How long it took, if the log has durations.
     pub took: Option<Micros>,
     /// Status of the response; zero if there was none.
     pub status: u16,
-    /// All that was read, one after the other.
+    /// The text of all fields, one after the other.
     text: Vec<u8>,
     fields: [Option<Span>; FIELDS],
-    /// What `--set` names, by its number.
+    /// Values of the fields that `--set` names, by the number of the `--set`.
     set: Vec<(usize, Span)>,
-    /// Fields of an object that bear the name of a header: the name, and the value.
+    /// Fields of an object with the name of a header: the name and the value.
     headers: Vec<(Span, Span)>,
-    mapping: Rc<Mapping>,
+    mapping: Rc<FieldMapping>,
 }
 
-impl Entry {
-    /// Forgets everything, to be used again.
-    pub fn begin(&mut self, number: u64, mapping: &Rc<Mapping>) {
+impl LogEntry {
+    /// Removes everything, so that the entry can be used again.
+    pub fn begin(&mut self, number: u64, mapping: &Rc<FieldMapping>) {
         (self.number, self.at, self.took, self.status) = (number, 0, None, 0);
         self.text.clear();
         self.fields = [None; FIELDS];
@@ -58,53 +58,53 @@ impl Entry {
         }
     }
 
-    /// Keeps a text.
+    /// Stores a text.
     pub fn keep(&mut self, text: &[u8]) -> Span {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(text);
         Span { start, end: self.text.len() as u32 }
     }
 
-    /// Keeps a whole line, before anything else: that is faster than each part of it by itself.
+    /// Stores a whole line, before anything else. That is faster than to store each part of it.
     pub fn keep_line(&mut self, line: &[u8]) {
         self.keep(line);
     }
 
-    /// As [`Entry::put`], of a part of the line that was kept.
-    pub fn put_part(&mut self, field: Field, (start, end): (u32, u32)) {
+    /// As [`LogEntry::put`], with a part of the line that was stored.
+    pub fn put_part(&mut self, field: LogField, (start, end): (u32, u32)) {
         let span = Span { start, end };
-        if self.span(span).and_then(said).is_some()
+        if self.span(span).and_then(value).is_some()
             && let Some(place @ None) = self.fields.get_mut(field as usize)
         {
             *place = Some(span);
         }
     }
 
-    /// Keeps what a field says, unless it says nothing.
-    pub fn put(&mut self, field: Field, text: &[u8]) {
-        if let (Some(text), Some(None)) = (said(text), self.fields.get(field as usize)) {
+    /// Stores the value of a field, unless it is empty.
+    pub fn put(&mut self, field: LogField, text: &[u8]) {
+        if let (Some(text), Some(None)) = (value(text), self.fields.get(field as usize)) {
             let span = self.keep(text);
             self.fields.iter_mut().skip(field as usize).take(1).for_each(|it| *it = Some(span));
         }
     }
 
-    /// Keeps what `--set` names under a number.
+    /// Stores the value of a field that a `--set` names, by the number of the `--set`.
     pub fn put_set(&mut self, number: usize, text: &[u8]) {
-        if let Some(text) = said(text) {
+        if let Some(text) = value(text) {
             let span = self.keep(text);
             self.set.push((number, span));
         }
     }
 
-    /// Keeps a header.
+    /// Stores a header.
     pub fn put_header(&mut self, name: &[u8], text: &[u8]) {
-        if let Some(text) = said(text) {
+        if let Some(text) = value(text) {
             let spans = (self.keep(name), self.keep(text));
             self.headers.push(spans);
         }
     }
 
-    /// The names and values of the headers that the line bears, apart from those that every request has.
+    /// The names and values of the headers in the line, without pseudo headers.
     pub fn headers(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let standard = STANDARD
             .iter()
@@ -114,8 +114,8 @@ impl Entry {
             .chain(own.filter_map(|(name, value)| Some((self.span(*name)?, self.span(*value)?))))
     }
 
-    /// What a field says.
-    pub fn field(&self, field: Field) -> Option<&[u8]> {
+    /// The value of a field.
+    pub fn field(&self, field: LogField) -> Option<&[u8]> {
         let span = *self.fields.get(field as usize)?;
         self.span(span?)
     }
@@ -124,7 +124,7 @@ impl Entry {
         self.text.get(start as usize..end as usize)
     }
 
-    /// What `--set` names, by what it is.
+    /// The value of the first field that a `--set` names and that `is_it` accepts.
     fn set(&self, is_it: impl Fn(&Target) -> bool) -> Option<&[u8]> {
         let named = |number: usize| self.mapping.set.get(number);
         let found =
@@ -133,22 +133,22 @@ impl Entry {
     }
 
     fn has_flag(&self, flags: &[&[u8]]) -> bool {
-        let own = self.field(Field::Flags).unwrap_or_default();
+        let own = self.field(LogField::Flags).unwrap_or_default();
         !own.is_empty() && own.split(|byte| *byte == b',').any(|flag| flags.contains(&flag))
     }
 }
 
-/// What a log says, which writes a hyphen in the place of nothing.
-fn said(text: &[u8]) -> Option<&[u8]> {
+/// The value of a field, unless it is empty. Logs write a hyphen for an empty field.
+fn value(text: &[u8]) -> Option<&[u8]> {
     (!matches!(text, b"-" | b"")).then_some(text)
 }
 
-impl Request for Entry {
+impl Request for LogEntry {
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
         let field = match which {
-            Pseudo::Path => Field::Path,
-            Pseudo::Method => Field::Method,
-            Pseudo::Authority => Field::Host,
+            Pseudo::Path => LogField::Path,
+            Pseudo::Method => LogField::Method,
+            Pseudo::Authority => LogField::Host,
         };
         self.field(field).map(Cow::Borrowed)
     }
@@ -167,10 +167,10 @@ impl Request for Entry {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        if let Some(text) = self.field(Field::Address) {
+        if let Some(text) = self.field(LogField::Address) {
             return address::parse(text);
         }
-        let list = self.field(Field::ForwardedFor)?;
+        let list = self.field(LogField::ForwardedFor)?;
         address::parse(list.rsplit(|byte| *byte == b',').next()?.trim_ascii())
     }
 
@@ -180,7 +180,7 @@ impl Request for Entry {
     }
 }
 
-impl Ending for Entry {
+impl Ending for LogEntry {
     fn header(&self, name: &str) -> Values<'_> {
         let value = self.set(|target| matches!(target, Target::Response(own) if **own == *name));
         value.map_or(Values::None, Values::One)
@@ -191,19 +191,19 @@ impl Ending for Entry {
     }
 
     fn is_from_upstream(&self) -> bool {
-        match self.field(Field::Details) {
+        match self.field(LogField::Details) {
             Some(details) => details == b"via_upstream",
-            // Whatever else cut it off has a flag.
-            None => self.status > 0 && self.field(Field::Flags).is_none(),
+            // All other ends of a stream have a flag.
+            None => self.status > 0 && self.field(LogField::Flags).is_none(),
         }
     }
 
     fn is_followed(&self) -> bool {
-        self.field(Field::Details) == Some(b"internal_redirect")
+        self.field(LogField::Details) == Some(b"internal_redirect")
     }
 
     fn details(&self) -> Option<Cow<'_, [u8]>> {
-        self.field(Field::Details).map(Cow::Borrowed)
+        self.field(LogField::Details).map(Cow::Borrowed)
     }
 
     fn upstream_failed(&self) -> bool {
@@ -219,7 +219,7 @@ impl Ending for Entry {
     }
 }
 
-impl Arrival for Entry {
+impl Arrival for LogEntry {
     fn at(&self) -> Micros {
         self.at
     }

@@ -1,4 +1,4 @@
-//! Lines that are objects of JSON, of which only what is needed is looked at.
+//! Lines that are objects of JSON. Only the fields that are needed are read.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,33 +6,33 @@ use std::fmt;
 use diana_policy::json::Name;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::entry::Entry;
-use crate::fields::{Field, Mapping, Target, usual};
-use crate::{instant, text};
+use super::entry::LogEntry;
+use super::fields::{FieldMapping, LogField, Target, usual};
+use super::{instant, text};
 
-/// What was read of an object beside the entry.
-struct Reader<'a> {
-    entry: &'a mut Entry,
-    mapping: &'a Mapping,
+/// Reads one object into an entry.
+struct ObjectReader<'a> {
+    entry: &'a mut LogEntry,
+    mapping: &'a FieldMapping,
     has_time: bool,
 }
 
-/// What a field is.
-enum Wanted {
-    /// What `--set` says.
+/// Where the meaning of a field comes from.
+enum Meaning {
+    /// A `--set`.
     Set,
-    /// What fields of that name usually are.
+    /// The usual meaning of its name.
     Usual(Target),
-    /// A header of the request.
+    /// Its name is that of a header of the request.
     Header,
 }
 
 /// Reads a line.
 ///
 /// # Errors
-/// Why it tells of no request.
-pub fn read(line: &[u8], mapping: &Mapping, entry: &mut Entry) -> Result<(), &'static str> {
-    let mut reader = Reader { entry, mapping, has_time: false };
+/// Why the line has no request.
+pub fn read(line: &[u8], mapping: &FieldMapping, entry: &mut LogEntry) -> Result<(), &'static str> {
+    let mut reader = ObjectReader { entry, mapping, has_time: false };
     let mut json = serde_json::Deserializer::from_slice(line);
     let object = Object { reader: &mut reader, within: "" };
     object.deserialize(&mut json).map_err(|_| "it is no object of JSON")?;
@@ -40,32 +40,32 @@ pub fn read(line: &[u8], mapping: &Mapping, entry: &mut Entry) -> Result<(), &'s
     if !reader.has_time {
         return Err("it has no time");
     }
-    entry.field(Field::Path).map(|_| ()).ok_or("it has no path")
+    entry.field(LogField::Path).map(|_| ()).ok_or("it has no path")
 }
 
-impl Reader<'_> {
-    /// What a field of this name is, if anybody needs it.
-    fn wanted(&self, name: &str) -> Option<Wanted> {
+impl ObjectReader<'_> {
+    /// The meaning of a field, by its name; none if the field is not needed.
+    fn meaning(&self, name: &str) -> Option<Meaning> {
         let set = &self.mapping.set;
         if set.iter().any(|(_, field)| field == name) {
-            return Some(Wanted::Set);
+            return Some(Meaning::Set);
         }
         match usual(name) {
             Some(target) if set.iter().any(|(own, _)| *own == target) => None,
-            Some(target) => Some(Wanted::Usual(target)),
-            // As headers are called, and nothing that Envoy itself tells of.
-            None => name.contains('-').then_some(Wanted::Header),
+            Some(target) => Some(Meaning::Usual(target)),
+            // The names of headers have hyphens. The names of Envoy's own fields have none.
+            None => name.contains('-').then_some(Meaning::Header),
         }
     }
 
     /// Takes the value of a field.
-    fn take(&mut self, wanted: &Wanted, name: &str, value: &[u8]) {
-        match wanted {
-            Wanted::Usual(target) => self.put(target, None, value),
-            Wanted::Header => {
+    fn take(&mut self, meaning: &Meaning, name: &str, value: &[u8]) {
+        match meaning {
+            Meaning::Usual(target) => self.put(target, None, value),
+            Meaning::Header => {
                 self.entry.put_header(name.to_ascii_lowercase().as_bytes(), value);
             }
-            Wanted::Set => {
+            Meaning::Set => {
                 for (number, (target, field)) in self.mapping.set.iter().enumerate() {
                     if field == name {
                         self.put(target, Some(number), value);
@@ -92,9 +92,9 @@ impl Reader<'_> {
     }
 }
 
-/// An object, whose fields stand within another one of that name.
+/// An object. `within` is the name of the field that it is the value of.
 struct Object<'r, 'a> {
-    reader: &'r mut Reader<'a>,
+    reader: &'r mut ObjectReader<'a>,
     within: &'r str,
 }
 
@@ -119,78 +119,78 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
                 "" => name,
                 within => format!("{within}.{name}").into(),
             };
-            let wanted = self.reader.wanted(&name);
-            if wanted.is_none() && !self.reader.mapping.is_deep {
+            let meaning = self.reader.meaning(&name);
+            if meaning.is_none() && !self.reader.mapping.is_deep {
                 fields.next_value::<IgnoredAny>()?;
                 continue;
             }
-            let said = fields.next_value_seed(Value { reader: self.reader, name: &name })?;
-            if let (Some(wanted), Some(said)) = (wanted, said) {
-                self.reader.take(&wanted, &name, said.as_bytes());
+            let text = fields.next_value_seed(FieldValue { reader: self.reader, name: &name })?;
+            if let (Some(meaning), Some(text)) = (meaning, text) {
+                self.reader.take(&meaning, &name, text.as_bytes());
             }
         }
         Ok(())
     }
 }
 
-/// The value of a field as text, if it is any: what lies deeper has been taken by then.
-struct Value<'r, 'a> {
-    reader: &'r mut Reader<'a>,
+/// Reads the value of a field as text. The fields of an object are read, and the object has no text.
+struct FieldValue<'r, 'a> {
+    reader: &'r mut ObjectReader<'a>,
     name: &'r str,
 }
 
-/// What a value says.
-type Said<'de> = Option<Cow<'de, str>>;
+/// The text of a value, if it has one.
+type Text<'de> = Option<Cow<'de, str>>;
 
-impl<'de> DeserializeSeed<'de> for Value<'_, '_> {
-    type Value = Said<'de>;
+impl<'de> DeserializeSeed<'de> for FieldValue<'_, '_> {
+    type Value = Text<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Said<'de>, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, from: D) -> Result<Text<'de>, D::Error> {
         from.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Value<'_, '_> {
-    type Value = Said<'de>;
+impl<'de> Visitor<'de> for FieldValue<'_, '_> {
+    type Value = Text<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a value")
     }
 
-    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Said<'de>, E> {
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Text<'de>, E> {
         Ok(Some(text.into()))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Said<'de>, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Text<'de>, E> {
         Ok(Some(text.to_owned().into()))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Said<'de>, E> {
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Text<'de>, E> {
         Ok(Some(number.to_string().into()))
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Said<'de>, E> {
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Text<'de>, E> {
         Ok(Some(number.to_string().into()))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Said<'de>, E> {
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Text<'de>, E> {
         Ok(Some(number.to_string().into()))
     }
 
-    fn visit_bool<E: Error>(self, flag: bool) -> Result<Said<'de>, E> {
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Text<'de>, E> {
         Ok(Some(flag.to_string().into()))
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Said<'de>, E> {
+    fn visit_unit<E: Error>(self) -> Result<Text<'de>, E> {
         Ok(None)
     }
 
-    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Said<'de>, S::Error> {
+    fn visit_seq<S: SeqAccess<'de>>(self, mut items: S) -> Result<Text<'de>, S::Error> {
         while items.next_element::<IgnoredAny>()?.is_some() {}
         Ok(None)
     }
 
-    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<Said<'de>, M::Error> {
+    fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<Text<'de>, M::Error> {
         if self.reader.mapping.is_deep {
             Object { reader: self.reader, within: self.name }.visit_map(fields)?;
         } else {

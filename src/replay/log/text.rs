@@ -1,7 +1,7 @@
 //! Lines of text: Envoy's own format, Istio's, the common log format, and combined.
 //!
-//! Which of them a line has shows in itself: it begins with the time, or with an address, and the fifth column is a
-//! number of bytes or a reason.
+//! The line shows its format: it begins with the time or with an address, and its fifth column is a number of bytes or
+//! a reason.
 //!
 //! Sources: <https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage>,
 //! <https://istio.io/latest/docs/tasks/observability/logs/access-log/>,
@@ -10,18 +10,18 @@
 use diana_policy::time::Micros;
 use memchr::{memchr, memrchr};
 
-use crate::columns::Columns;
-use crate::entry::Entry;
-use crate::fields::{Field, Mapping, Target};
-use crate::instant::{self, number};
+use super::columns::Columns;
+use super::entry::LogEntry;
+use super::fields::{FieldMapping, LogField, Target};
+use super::instant::{self, number};
 
-/// Where a format has what.
+/// The columns of a format.
 struct Layout {
     time: usize,
     request: usize,
     status: usize,
     duration: Option<usize>,
-    fields: &'static [(Field, usize)],
+    fields: &'static [(LogField, usize)],
 }
 
 const ENVOY: Layout = Layout {
@@ -30,11 +30,11 @@ const ENVOY: Layout = Layout {
     status: 2,
     duration: Some(6),
     fields: &[
-        (Field::Flags, 3),
-        (Field::ForwardedFor, 8),
-        (Field::UserAgent, 9),
-        (Field::RequestId, 10),
-        (Field::Host, 11),
+        (LogField::Flags, 3),
+        (LogField::ForwardedFor, 8),
+        (LogField::UserAgent, 9),
+        (LogField::RequestId, 10),
+        (LogField::Host, 11),
     ],
 };
 
@@ -44,13 +44,13 @@ const ISTIO: Layout = Layout {
     status: 2,
     duration: Some(9),
     fields: &[
-        (Field::Flags, 3),
-        (Field::Details, 4),
-        (Field::ForwardedFor, 11),
-        (Field::UserAgent, 12),
-        (Field::RequestId, 13),
-        (Field::Host, 14),
-        (Field::Address, 19),
+        (LogField::Flags, 3),
+        (LogField::Details, 4),
+        (LogField::ForwardedFor, 11),
+        (LogField::UserAgent, 12),
+        (LogField::RequestId, 13),
+        (LogField::Host, 14),
+        (LogField::Address, 19),
     ],
 };
 
@@ -59,18 +59,18 @@ const COMMON: Layout = Layout {
     request: 4,
     status: 5,
     duration: None,
-    fields: &[(Field::Address, 0), (Field::Referer, 7), (Field::UserAgent, 8)],
+    fields: &[(LogField::Address, 0), (LogField::Referer, 7), (LogField::UserAgent, 8)],
 };
 
 /// Reads a line.
 ///
 /// # Errors
-/// Why it tells of no request.
+/// Why the line has no request.
 pub fn read(
     line: &[u8],
     columns: &mut Columns,
-    mapping: &Mapping,
-    entry: &mut Entry,
+    mapping: &FieldMapping,
+    entry: &mut LogEntry,
 ) -> Result<(), &'static str> {
     columns.split(line);
     entry.keep_line(line);
@@ -95,8 +95,8 @@ pub fn read(
     entry.took = took.and_then(milliseconds);
     entry.status = status.and_then(self::status).ok_or("it has no status")?;
     let (method, path) = column(layout.request).and_then(request).ok_or("it has no request")?;
-    entry.put(Field::Method, method);
-    entry.put(Field::Path, path);
+    entry.put(LogField::Method, method);
+    entry.put(LogField::Path, path);
     for (field, place) in layout.fields {
         columns.place(*place).into_iter().for_each(|place| entry.put_part(*field, place));
     }

@@ -1,10 +1,13 @@
-//! What a log may say of a request, and under which names it says that.
+//! The fields of a request in a log, and their names.
 
 use diana_policy::port::Property;
 
-/// What is read of every request.
+#[cfg(test)]
+mod tests;
+
+/// The fields that are read of every request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum LogField {
     /// Its method.
     Method,
     /// Its path, with its query.
@@ -13,7 +16,7 @@ pub enum Field {
     Host,
     /// The address of its client.
     Address,
-    /// The `x-forwarded-for` header, to which Envoy has added the address of its client.
+    /// The `x-forwarded-for` header, at the end of which Envoy has added the address of the client.
     ForwardedFor,
     /// The `user-agent` header.
     UserAgent,
@@ -23,62 +26,62 @@ pub enum Field {
     Referer,
     /// Envoy's flags of the response.
     Flags,
-    /// What Envoy calls the reason for the response.
+    /// Envoy's reason for the response, `%RESPONSE_CODE_DETAILS%`.
     Details,
 }
 
-/// How many of those there are.
-pub const FIELDS: usize = Field::Details as usize + 1;
+/// The number of those fields.
+pub const FIELDS: usize = LogField::Details as usize + 1;
 
-/// What a column of a line, or a field of an object, is.
+/// The meaning of a column of a line, or of a field of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// When the request came.
+    /// When the request arrived.
     Time,
     /// The status of the response.
     Status,
     /// Milliseconds from the first byte of the request to the last one of the response.
     Duration,
     /// One of the fields that every request may have.
-    Field(Field),
+    Field(LogField),
     /// A header of the request, in lower case.
     Header(Box<str>),
     /// A header of the response, in lower case.
     Response(Box<str>),
-    /// Metadata that another filter has left.
+    /// Metadata of another filter.
     Property(Property),
 }
 
-/// The names that are understood after `--set`, but for those with a name of their own behind a colon.
+/// The names that `--set` takes, without those with a colon and a further name.
 const NAMES: [(&str, Target); 8] = [
     ("time", Target::Time),
     ("status", Target::Status),
     ("duration", Target::Duration),
-    ("method", Target::Field(Field::Method)),
-    ("path", Target::Field(Field::Path)),
-    ("host", Target::Field(Field::Host)),
-    ("address", Target::Field(Field::Address)),
-    ("details", Target::Field(Field::Details)),
+    ("method", Target::Field(LogField::Method)),
+    ("path", Target::Field(LogField::Path)),
+    ("host", Target::Field(LogField::Host)),
+    ("address", Target::Field(LogField::Address)),
+    ("details", Target::Field(LogField::Details)),
 ];
 
-/// Where a log has what it says elsewhere than usual.
+/// Fields that a log has under other names than usual.
 #[derive(Debug, Default)]
-pub struct Mapping {
-    /// What stands there, and the name of its field; in lines of text the number of its column.
+pub struct FieldMapping {
+    /// The meaning of each field and its name; in lines of text the number of its column.
     pub set: Vec<(Target, String)>,
-    /// Whether any name is one of a field within another one.
+    /// Whether any name is that of a field within another one.
     pub is_deep: bool,
 }
 
-impl Mapping {
-    /// Reads what was given as `--set`.
+impl FieldMapping {
+    /// Reads the values of `--set`.
     ///
     /// # Errors
-    /// What of it cannot be understood.
-    pub fn new(given: &[String]) -> Result<Mapping, String> {
+    /// If a value is wrong.
+    pub fn new(given: &[String]) -> Result<FieldMapping, String> {
         let set = given.iter().map(|one| pair(one)).collect::<Result<Vec<_>, _>>()?;
         let is_deep = set.iter().any(|(_, name)| name.contains('.'));
-        Ok(Mapping { set, is_deep })
+        Ok(FieldMapping { set, is_deep })
     }
 
     /// The columns that are named, counted from zero.
@@ -129,33 +132,33 @@ fn header(name: &str) -> Target {
 }
 
 /// The headers that every request may have.
-pub const STANDARD: [(&str, Field); 4] = [
-    ("x-forwarded-for", Field::ForwardedFor),
-    ("user-agent", Field::UserAgent),
-    ("x-request-id", Field::RequestId),
-    ("referer", Field::Referer),
+pub const STANDARD: [(&str, LogField); 4] = [
+    ("x-forwarded-for", LogField::ForwardedFor),
+    ("user-agent", LogField::UserAgent),
+    ("x-request-id", LogField::RequestId),
+    ("referer", LogField::Referer),
 ];
 
 /// The header that every request may have under this name.
-pub fn standard(name: &str) -> Option<Field> {
+pub fn standard(name: &str) -> Option<LogField> {
     STANDARD.iter().find(|(own, _)| *own == name).map(|(_, field)| *field)
 }
 
-/// What a field of an object usually is: in Istio's format, in that of Envoy Gateway, and as many call it themselves.
+/// The usual meaning of a field of an object: in the format of Istio, in that of Envoy Gateway, and by common names.
 pub fn usual(name: &str) -> Option<Target> {
     let field = match name {
         "start_time" | "time" | "timestamp" | "@timestamp" => return Some(Target::Time),
         "response_code" | "status" => return Some(Target::Status),
         "duration" => return Some(Target::Duration),
-        "method" | ":method" => Field::Method,
-        "path" | ":path" | "x-envoy-original-path" | "x-envoy-origin-path" => Field::Path,
-        "authority" | ":authority" | "host" => Field::Host,
-        "downstream_remote_address" | "remote_addr" | "client_ip" => Field::Address,
-        "response_flags" => Field::Flags,
-        "response_code_details" => Field::Details,
-        "x_forwarded_for" => Field::ForwardedFor,
-        "user_agent" => Field::UserAgent,
-        "request_id" => Field::RequestId,
+        "method" | ":method" => LogField::Method,
+        "path" | ":path" | "x-envoy-original-path" | "x-envoy-origin-path" => LogField::Path,
+        "authority" | ":authority" | "host" => LogField::Host,
+        "downstream_remote_address" | "remote_addr" | "client_ip" => LogField::Address,
+        "response_flags" => LogField::Flags,
+        "response_code_details" => LogField::Details,
+        "x_forwarded_for" => LogField::ForwardedFor,
+        "user_agent" => LogField::UserAgent,
+        "request_id" => LogField::RequestId,
         _ => return standard(name).map(Target::Field),
     };
     Some(Target::Field(field))

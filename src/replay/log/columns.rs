@@ -2,10 +2,10 @@
 
 use memchr::{memchr, memchr_iter};
 
-/// Columns that are looked at.
+/// Columns that are read at most.
 const MOST: usize = 64;
 
-/// Where each column begins and ends, without what is around it.
+/// Where each column begins and ends, without its quotes or brackets.
 #[derive(Debug, Default)]
 pub struct Columns(Vec<(u32, u32)>);
 

@@ -1,0 +1,174 @@
+//! The host of a replayed worker: the clock of the replay, one timer, metrics, and shared data in memory.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use diana_limiter::{Refusal, Resumed, Verdict};
+use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
+use diana_policy::time::{Micros, SECOND};
+use diana_worker::AdminReply;
+use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
+use hashbrown::HashMap;
+
+use crate::decision::ReplayDecision;
+
+const MILLISECOND: Micros = SECOND / 1000;
+
+/// The only root of a worker. Streams have other numbers.
+pub(crate) const ROOT: u32 = 0;
+
+/// Counters of all workers of a fleet, by their names.
+pub(crate) type Counters = RefCell<HashMap<String, u64>>;
+
+/// The host of one worker.
+pub(crate) struct ReplayHost {
+    now: Cell<Micros>,
+    data: Rc<dyn SharedData>,
+    counters: Rc<Counters>,
+    /// The period of the timer in milliseconds; zero is off.
+    period: Cell<u32>,
+    next_tick: Cell<Option<Micros>>,
+    /// The decision about the request that arrives. The worker reports no decision for most admitted requests.
+    decision: Cell<Option<ReplayDecision>>,
+    /// Streams with a request that was held and is admitted now.
+    resumed: RefCell<Vec<u32>>,
+}
+
+impl ReplayHost {
+    pub(crate) fn new(data: Rc<dyn SharedData>, counters: Rc<Counters>) -> ReplayHost {
+        ReplayHost {
+            now: Cell::new(0),
+            data,
+            counters,
+            period: Cell::new(0),
+            next_tick: Cell::new(None),
+            decision: Cell::new(None),
+            resumed: RefCell::default(),
+        }
+    }
+
+    /// Sets both clocks.
+    pub(crate) fn set_time(&self, now: Micros) {
+        self.now.set(now);
+    }
+
+    /// The time at which the timer of the root fires.
+    pub(crate) fn next_tick(&self) -> Option<Micros> {
+        self.next_tick.get()
+    }
+
+    /// The timer fires now, and again after its period.
+    pub(crate) fn fire(&self) {
+        self.set_period(self.period.get());
+    }
+
+    /// Takes the decision about the request that arrived.
+    pub(crate) fn take_decision(&self) -> ReplayDecision {
+        self.decision.take().unwrap_or(ReplayDecision::Admitted)
+    }
+
+    /// Takes the streams with a request that was held and is admitted now.
+    pub(crate) fn take_resumed(&self) -> Vec<u32> {
+        self.resumed.take()
+    }
+}
+
+impl Callout for ReplayHost {
+    fn send(&self, _: &Call) -> Result<u32, &'static str> {
+        Err("a replay calls no other service")
+    }
+
+    fn caller(&self) -> u32 {
+        ROOT
+    }
+}
+
+impl Clocks for ReplayHost {
+    fn monotonic(&self) -> Micros {
+        self.now.get()
+    }
+
+    fn wall(&self) -> Micros {
+        self.now.get()
+    }
+}
+
+impl Contexts for ReplayHost {
+    fn enter(&self, _: u32) -> bool {
+        true
+    }
+
+    fn set_period(&self, milliseconds: u32) {
+        self.period.set(milliseconds);
+        let period = Micros::from(milliseconds) * MILLISECOND;
+        self.next_tick.set((milliseconds > 0).then(|| self.now.get().saturating_add(period)));
+    }
+}
+
+impl Log for ReplayHost {
+    fn log(&self, _: Level, _: &str) {}
+}
+
+impl Metrics for ReplayHost {
+    fn count(&self, name: &str, amount: u64) {
+        let mut counters = self.counters.borrow_mut();
+        match counters.get_mut(name) {
+            Some(count) => *count += amount,
+            None => _ = counters.insert(name.into(), amount),
+        }
+    }
+
+    fn gauge(&self, _: &str, _: i64) {}
+
+    fn set(&self, _: &str, _: u64) {}
+
+    fn record(&self, _: &str, _: u64) {}
+}
+
+impl Streams for ReplayHost {
+    /// Only a request that waited for Redis is read again.
+    fn read(&self, _: bool, _: &mut dyn FnMut(&dyn Request)) {}
+
+    fn mark(&self, _: &str, _: &str) {}
+
+    fn take_off(&self, _: &str) {}
+
+    fn tell(&self, _: &[u8]) {}
+
+    fn refuse(&self, _: &Refusal) {}
+
+    fn reply(&self, _: &AdminReply) {}
+
+    fn resume(&self, stream: u32) {
+        self.resumed.borrow_mut().push(stream);
+    }
+
+    fn decided(&self, _: u32, _: Option<&Resumed>, verdict: &Verdict) {
+        self.decision.set(Some(ReplayDecision::new(verdict, self.now.get())));
+    }
+}
+
+impl Environment for ReplayHost {
+    fn variable(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+
+impl Host for ReplayHost {
+    fn data(&self) -> Rc<dyn SharedData> {
+        self.data.clone()
+    }
+
+    fn environment(&self) -> &dyn Environment {
+        self
+    }
+
+    fn counted(&self, name: &str) -> u64 {
+        self.counters.borrow().get(name).copied().unwrap_or(0)
+    }
+
+    /// The same log is decided about in the same way each time, so no bit is random.
+    fn random(&self) -> u128 {
+        0
+    }
+}

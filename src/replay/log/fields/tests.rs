@@ -1,0 +1,21 @@
+use super::{FieldMapping, LogField, Target};
+
+#[test]
+fn mapping_has_targets_and_columns() {
+    let given = ["header:X-Account-Id=14", "header:referer=req.from", "status=2"].map(String::from);
+    let mapping = FieldMapping::new(&given).unwrap();
+    assert!(mapping.is_deep);
+    let columns: Vec<_> = mapping.columns().collect();
+    let account = Target::Header("x-account-id".into());
+    assert_eq!(columns, [(0, &account, 13), (2, &Target::Status, 1)]);
+    assert_eq!(mapping.set[1].0, Target::Field(LogField::Referer));
+}
+
+#[test]
+fn mapping_refuses_other_names() {
+    for wrong in ["time", "time=", "colour=5", "header:=x", "metadata:a=x"] {
+        let error = FieldMapping::new(&[wrong.into()]).unwrap_err();
+        assert!(error.contains(&format!("found `--set {wrong}`")), "{error}");
+        assert!(error.contains("header:NAME"), "{error}");
+    }
+}

@@ -1,0 +1,80 @@
+//! The same request in every format.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use diana_policy::port::{Pseudo, Request, Values};
+use diana_policy::time::SECOND;
+
+use super::LogReader;
+use crate::{FieldMapping, LogEntry};
+
+/// Lines of one request.
+const LINES: [(&str, &str); 6] = [
+    (
+        "envoy",
+        r#"[2026-11-24T06:00:00.250Z] "GET /a/b?c=d HTTP/2" 404 - 0 12 7 3 "203.0.113.9, 10.0.0.1" "curl/8.5.0 (x "y")" "cc21" "example.com" "10.0.2.1:80""#,
+    ),
+    (
+        "istio",
+        r#"[2026-11-24T06:00:00.250Z] "GET /a/b?c=d HTTP/1.1" 404 - via_upstream - "-" 0 12 7 3 "-" "curl/8.5.0 (x "y")" "cc21" "example.com" "10.0.2.1:80" outbound|80||x [fd00::1]:5555 [fd00::1]:443 10.0.0.1:4242 - default"#,
+    ),
+    (
+        "istio as JSON",
+        r#"{"start_time": "2026-11-24T06:00:00.250Z", "method": "GET", "path": "/a/b?c=d", "response_code": 404, "duration": 7, "response_flags": "-", "downstream_remote_address": "10.0.0.1:42", "user_agent": "curl/8.5.0 (x \"y\")", "authority": "example.com", "upstream_transport_failure_reason": null}"#,
+    ),
+    (
+        "envoy gateway",
+        r#"{"start_time": "2026-11-24T06:00:00.250Z", "method": "GET", "x-envoy-origin-path": "/a/b?c=d", "response_code": 404, "duration": 7, "user-agent": "curl/8.5.0 (x \"y\")", "x-forwarded-for": "192.0.2.1,10.0.0.1", ":authority": "example.com"}"#,
+    ),
+    ("common", r#"10.0.0.1 - - [24/Nov/2026:00:30:00 -0530] "GET /a/b?c=d HTTP/1.0" 404 12"#),
+    (
+        "combined",
+        r#"10.0.0.1 - - [24/Nov/2026:00:30:00 -0530] "GET /a/b?c=d HTTP/1.0" 404 12 "https://example.com/" "curl/8.5.0 (x "y")""#,
+    ),
+];
+
+#[test]
+fn every_format_has_the_same_request() {
+    let mut reader = LogReader::new(FieldMapping::default());
+    for (format, line) in LINES {
+        let mut entry = LogEntry::default();
+        reader.read(line.as_bytes(), 1, &mut entry).unwrap();
+        assert_eq!(entry.pseudo(Pseudo::Path).unwrap(), &b"/a/b?c=d"[..], "{format}");
+        assert_eq!(entry.pseudo(Pseudo::Method).unwrap(), &b"GET"[..], "{format}");
+        assert_eq!(entry.status, 404, "{format}");
+        let address = IpAddr::from(Ipv4Addr::new(10, 0, 0, 1));
+        assert_eq!(entry.client(), Some(address), "{format}");
+        // The formats of web servers have whole seconds, and neither durations nor hosts.
+        let is_short = ["common", "combined"].contains(&format);
+        let host = entry.pseudo(Pseudo::Authority);
+        assert_eq!(host.as_deref(), (!is_short).then_some(&b"example.com"[..]), "{format}");
+        assert_eq!(entry.took, (!is_short).then_some(SECOND / 1000 * 7), "{format}");
+        let fraction = if is_short { 0 } else { SECOND / 4 };
+        assert_eq!(entry.at, 1_795_500_000 * SECOND + fraction, "{format}");
+        let agent = match format {
+            "common" => Values::None,
+            _ => Values::One(br#"curl/8.5.0 (x "y")"#),
+        };
+        assert_eq!(Request::header(&entry, "user-agent"), agent, "{format}");
+    }
+}
+
+#[test]
+fn line_without_a_request_has_a_reason() {
+    let deep = format!("{{\"start_time\": {}1{}}}", "[".repeat(100_000), "]".repeat(100_000));
+    let mut reader = LogReader::new(FieldMapping::default());
+    let mut read = |line: &str| reader.read(line.as_bytes(), 1, &mut LogEntry::default());
+    for (line, why) in [
+        ("nonsense", "it has no time"),
+        ("[2026-13-01T00:00:00Z] \"GET / H\" 200", "it has no time"),
+        ("[2026-11-24T06:00:00Z] \"GET / H\"", "it has no status"),
+        ("[2026-11-24T06:00:00Z] \"GET\" 200", "it has no request"),
+        ("{\"a\": 1}", "it has no time"),
+        ("{\"time\": \"2026-11-24T06:00:00Z\"}", "it has no path"),
+        ("{", "it is no object of JSON"),
+        // Of a value that is not needed the depth does not matter.
+        (&deep, "it has no time"),
+    ] {
+        assert_eq!(read(line), Err(why), "{:.60}", line);
+    }
+}
