@@ -19,6 +19,9 @@ MEASURED = ["--show-output", "--test-threads=1"]
 # remote rules, metrics, the access log.
 ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "metrics::prometheus"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse"]
+# The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
+# all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once.
+CRATES = ["--workspace", "--exclude", "diana-tests*", "--exclude", "diana-host", "--exclude", "diana-benches"]
 
 
 class Step(NamedTuple):
@@ -56,7 +59,8 @@ def suite(name, *words, needed=()):
 def compiled():
     """Compiles all tests at once, since stages that run side by side would wait for each other's compiler."""
     needs.cargo()
-    yield step(*TEST, "--no-run", *(f"--test={name}" for name in ("it", "sim", "redis", "abi", "envoy", "cli")))
+    yield step(*TEST, "--no-run", *(f"--test={name}" for name in ("it", "sim", "redis", "abi", "envoy")))
+    yield step(*TEST, "--no-run", *CRATES)
 
 
 def lint():
@@ -81,6 +85,11 @@ def rustdoc():
 def native():
     yield tests(*TEST, "--no-fail-fast", "--test", "it")
     yield tests(PYTHON, "-m", "unittest", "discover", "-s", "tests/tools", "-v")
+
+
+def crates():
+    """The unit tests of the crates in `src`, and the tests that run the command `diana`."""
+    yield tests(*TEST, "--no-fail-fast", *CRATES)
 
 
 def wasm():
@@ -163,7 +172,7 @@ def docs():
 # The order in which the stages of `make test` begin: the longest first. Their results do not depend on the speed of the machine.
 GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": lint}
 GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", "--", "--skip", SPEED, needed=["redis-server"])}
-GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "command": suite("cli")}
+GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "crates": crates}
 # What `make test-all` runs besides.
 REST = {"rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost}
 REST |= {"istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
