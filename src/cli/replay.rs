@@ -35,14 +35,14 @@ pub fn run(replay: &Replay, out: &mut dyn Write) -> io::Result<Exit> {
     }
 }
 
-/// A log that is replayed.
+/// A log in replay.
 struct Replaying {
     log: Log,
     side: Side,
     /// The rules that are compared with these, and the differences.
     other: Option<(Side, Differences)>,
     decisions: Option<Decisions>,
-    /// When the first request came, and the last one.
+    /// The times of the first and the latest request.
     between: Option<(u64, u64)>,
 }
 
@@ -135,7 +135,7 @@ impl Replaying {
         Ok(())
     }
 
-    /// The log has ended.
+    /// Handles the end of the log.
     fn finish(&mut self) -> io::Result<()> {
         self.side.flush();
         if let Some((other, _)) = &mut self.other {

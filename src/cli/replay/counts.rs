@@ -1,32 +1,32 @@
-//! What is counted, by the filter's own metrics.
+//! Counts of decisions, from the filter's own metrics.
 
 use std::ops::AddAssign;
 
-/// What became of requests under one rule.
+/// Decisions of one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
-    /// Requests that went on and that it admits.
+    /// Admitted requests that the rule evaluated and admits.
     pub admitted: u64,
     /// Requests that it was the first to refuse.
     pub refused: u64,
-    /// Requests that it refused since it bans their callers.
+    /// Requests that it refused because the caller is banned.
     pub banned: u64,
-    /// Requests that another rule refused while it was asked, too.
+    /// Requests that another rule refused while it was evaluated, too.
     pub beside: u64,
-    /// Of those that it admitted, requests that it held.
+    /// Requests among `admitted` that it held.
     pub held: u64,
     /// Requests that it would have refused if it were not in shadow.
     pub shadow_refused: u64,
     /// Requests that it would have held if it were not in shadow.
     pub shadow_held: u64,
-    /// Bans that began.
+    /// Bans that started.
     pub bans: u64,
     /// Requests of hot callers.
     pub hot: u64,
 }
 
 impl Counts {
-    /// Requests in which it had a say.
+    /// Requests that it evaluated.
     pub fn consulted(&self) -> u64 {
         self.admitted + self.refused + self.banned + self.beside + self.shadow_refused
     }

@@ -1,4 +1,4 @@
-//! What became of each request, a line of JSON each.
+//! The decision on each request, one line of JSON each.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -11,11 +11,11 @@ use serde_json::json;
 
 use crate::text::plain;
 
-/// The file that they are written to.
+/// The output file.
 pub struct Decisions(BufWriter<Box<dyn Write>>);
 
 impl Decisions {
-    /// A new file, or standard output.
+    /// Creates a file, or uses standard output.
     ///
     /// # Errors
     /// Why it cannot be written.
@@ -51,7 +51,7 @@ impl Decisions {
         writeln!(self.0, "{line}")
     }
 
-    /// Writes what is left.
+    /// Writes buffered lines.
     pub fn flush(&mut self) -> io::Result<()> {
         self.0.flush()
     }

@@ -1,4 +1,4 @@
-//! The callers that were refused most, in bounded memory.
+//! The callers with the most refusals, in bounded memory.
 
 use std::rc::Rc;
 
@@ -10,8 +10,8 @@ use hashbrown::HashMap;
 use crate::callers;
 use diana_replay::LogEntry;
 
-/// Callers that are remembered at most. Beyond that those with the fewest refusals are forgotten, so a caller may have
-/// some more than are counted, and never less.
+/// The maximum number of remembered callers. Beyond it, those with the fewest refusals are
+/// forgotten, so a caller may have more refusals than counted, and never fewer.
 const MOST: usize = 1 << 17;
 
 /// A caller that a rule refused.
@@ -19,15 +19,15 @@ const MOST: usize = 1 << 17;
 pub struct Refused {
     /// The rule.
     pub rule: Rc<str>,
-    /// How it is called, by all actors of the rule.
+    /// Its values for all actors of the rule.
     pub caller: String,
-    /// How often it was refused.
+    /// The number of refusals.
     pub times: u64,
-    /// When first, and when last.
+    /// The times of the first and the latest refusal.
     pub between: (Micros, Micros),
 }
 
-/// All of them.
+/// All refused callers.
 pub struct RefusedCallers {
     /// The actors of each rule, by its name.
     actors: HashMap<String, Vec<Actor>>,
@@ -35,7 +35,7 @@ pub struct RefusedCallers {
 }
 
 impl RefusedCallers {
-    /// Nobody yet, of all who may come under these rules.
+    /// An empty set for the callers of these rules.
     pub fn new(policy: &Policy) -> RefusedCallers {
         let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
         let actors = |numbers: &[usize]| {
@@ -62,12 +62,12 @@ impl RefusedCallers {
         }
     }
 
-    /// How many there are, as far as they are remembered.
+    /// The number of remembered callers.
     pub fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// Those that were refused most, first.
+    /// The callers with the most refusals, in descending order.
     pub fn most(&self, count: usize) -> Vec<&Refused> {
         let mut all: Vec<&Refused> = self.all.values().collect();
         all.sort_by(|one, other| {

@@ -1,4 +1,4 @@
-//! All that there is to tell of a replay.
+//! The result of a replay.
 
 use diana_policy::time::{Micros, SECOND};
 use jiff::Timestamp;
@@ -6,25 +6,25 @@ use jiff::Timestamp;
 use super::side::Side;
 use crate::log::Seen;
 
-/// What there is to tell.
+/// The result of a replay.
 pub struct Report<'r> {
-    /// The files of the rules, and of those that they are compared with.
+    /// The files of the rules, and of the rules of the comparison.
     pub files: (String, Option<String>),
-    /// What the rules made of the log.
+    /// The result of the rules.
     pub side: &'r Side,
-    /// What others made of it, and where they differ.
+    /// The result of the other rules, and the differences.
     pub other: Option<(&'r Side, &'r Differences)>,
-    /// What was seen of the log.
+    /// Statistics of the log.
     pub seen: &'r Seen,
-    /// When the first request came, and the last one.
+    /// The times of the first and the last request.
     pub between: (Micros, Micros),
-    /// How many gateways of how many workers.
+    /// The numbers of gateways and of workers in each.
     pub fleet: (u16, u16),
-    /// Whether nobody interrupted it.
+    /// False if it was interrupted.
     pub is_whole: bool,
 }
 
-/// How many requests were decided about by the rules and by those that they are compared with.
+/// The decisions of both sides, in numbers of requests.
 #[derive(Debug, Default)]
 pub struct Differences {
     /// Refused by neither.
@@ -33,12 +33,12 @@ pub struct Differences {
     pub both: u64,
     /// Refused by the rules only.
     pub own: u64,
-    /// Refused by the others only.
+    /// Refused by the other rules only.
     pub other: u64,
 }
 
 impl Differences {
-    /// A request that each of both refused or not.
+    /// Counts a request: whether each side refused it.
     pub fn add(&mut self, own: bool, other: bool) {
         match (own, other) {
             (false, false) => self.neither += 1,
@@ -50,7 +50,7 @@ impl Differences {
 }
 
 impl Report<'_> {
-    /// What of the log or of the replay needs to be known, a line each.
+    /// Notes on the log and the replay, one line each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let Report { seen, side, .. } = self;

@@ -1,17 +1,18 @@
-//! Counts over time, in steps that become longer as the log does, so that there are never many.
+//! Counts over time, in steps that grow with the length of the log, so that their number is
+//! bounded.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use diana_policy::time::{DAY, Micros, SECOND};
 
-/// Steps of a series at most.
+/// The maximum number of steps.
 const MOST: usize = 1000;
 
 const MINUTE: Micros = 60 * SECOND;
 const HOUR: Micros = 60 * MINUTE;
 
-/// How long steps may be: each length is some times the one before.
+/// The possible lengths of a step: each is a multiple of the previous one.
 const LENGTHS: [Micros; 13] = [
     SECOND,
     5 * SECOND,
@@ -25,11 +26,11 @@ const LENGTHS: [Micros; 13] = [
     10 * DAY,
     100 * DAY,
     1_000 * DAY,
-    // Of which no calendar of logs has many.
+    // No log covers many of these.
     10_000 * DAY,
 ];
 
-/// What was counted in each step in which there was anything.
+/// The counts of each step with any.
 #[derive(Debug)]
 pub struct Series<T> {
     length: usize,
@@ -37,7 +38,7 @@ pub struct Series<T> {
 }
 
 impl<T: AddAssign + Copy + Default> Series<T> {
-    /// Nothing yet.
+    /// An empty series.
     pub fn new() -> Series<T> {
         Series { length: 0, steps: BTreeMap::new() }
     }
@@ -47,12 +48,12 @@ impl<T: AddAssign + Copy + Default> Series<T> {
         LENGTHS.get(self.length).copied().unwrap_or(DAY)
     }
 
-    /// The number of the step that an instant is in, since the epoch.
+    /// The number of the step of an instant, since the epoch.
     pub fn step(&self, at: Micros) -> u64 {
         at / self.length()
     }
 
-    /// Adds what was counted in a step.
+    /// Adds counts of a step.
     pub fn add(&mut self, step: u64, counts: &[T]) {
         let known = self.steps.entry(step).or_insert_with(|| vec![T::default(); counts.len()]);
         known.iter_mut().zip(counts).for_each(|(sum, count)| *sum += *count);
@@ -61,7 +62,7 @@ impl<T: AddAssign + Copy + Default> Series<T> {
         }
     }
 
-    /// The steps: when each begins, and what was counted in it.
+    /// The steps: the start of each, and its counts.
     pub fn steps(&self) -> impl Iterator<Item = (Micros, &[T])> {
         self.steps.iter().map(|(step, counts)| (step * self.length(), counts.as_slice()))
     }

@@ -1,4 +1,4 @@
-//! How a replay is told.
+//! Formats of a replay's result.
 
 pub mod html;
 pub mod json;

@@ -1,4 +1,4 @@
-//! One file of rules, what it makes of a log, and what was counted meanwhile.
+//! One file of rules, its decisions on a log, and their counts.
 
 use std::rc::Rc;
 
@@ -11,42 +11,43 @@ use super::counts::Counts;
 use super::refused::RefusedCallers;
 use super::series::Series;
 
-/// Longest wait that is told apart from longer ones, in ticks: rules hold for 20 s at most.
+/// The longest wait in the histogram, in ticks; longer ones count as this. Rules hold for 20 s at
+/// most.
 const LONGEST: u64 = 60_000_000;
 
-/// Digits of a wait that are right.
+/// Significant digits of a wait.
 const DIGITS: u8 = 2;
 
-/// How long requests were held by a rule, in ticks.
+/// The waits of requests held by a rule, in ticks.
 pub type Waits = Histogram<u32>;
 
 /// One file of rules.
 pub struct Side {
     fleet: Fleet<LogEntry>,
-    /// Its rules' names, in their order.
+    /// The rules' names, in their order.
     pub rules: Vec<String>,
-    /// What was counted of all requests, and then of each rule's.
+    /// The counts of all requests, and then of each rule.
     pub totals: Vec<Counts>,
     /// The same over time.
     pub series: Series<Counts>,
-    /// How long each rule held requests.
+    /// The waits of each rule.
     pub waits: Vec<Waits>,
-    /// Who was refused.
+    /// The refused callers.
     pub refused: RefusedCallers,
-    /// Whether any rule limits how many requests there are at a time.
+    /// Whether any rule limits concurrent requests.
     pub has_places: bool,
-    /// Whether any rule counts by the day in fixed memory.
+    /// Whether any rule has a daily quota in fixed memory.
     pub has_quotas: bool,
-    /// The step in hand, and what was counted in it beside the metrics.
+    /// The current step, and its counts besides the metrics.
     step: u64,
     own: Vec<Counts>,
 }
 
 impl Side {
-    /// Rules by which nobody has been judged yet.
+    /// A side without decisions.
     ///
     /// # Errors
-    /// What is wrong with the rules.
+    /// The problems of the rules.
     pub fn new(source: &Source, gateways: usize, workers: usize) -> Result<Side, String> {
         let fleet = Fleet::new(source, gateways, workers)?;
         let (policy, _) = diana_config::check(source).map_err(|problems| problems.to_string())?;
@@ -79,12 +80,12 @@ impl Side {
         decision
     }
 
-    /// What was counted of all requests.
+    /// The counts of all requests.
     pub fn all(&self) -> Counts {
         self.totals.first().copied().unwrap_or_default()
     }
 
-    /// What was counted of each rule's, with its name and its waits.
+    /// The counts of each rule, with its name and its waits.
     pub fn by_rule(&self) -> impl Iterator<Item = (&str, &Counts, &Waits)> {
         let counts = self.totals.iter().skip(1);
         self.rules

@@ -1,4 +1,4 @@
-//! A page that needs nothing else: tables and plots, by uPlot.
+//! A self-contained page with tables, and plots by uPlot.
 
 use std::io;
 
@@ -15,9 +15,9 @@ const PLOT_LICENSE: &str = include_str!("../../assets/uplot/LICENSE");
 /// The page.
 ///
 /// # Errors
-/// None, as long as the report can be written as JSON.
+/// None, if the report can be written as JSON.
 pub fn page(report: &Report<'_>) -> io::Result<String> {
-    // Within a script nothing may end it, whatever a log says.
+    // Data of a log must not end the script element.
     let data = serde_json::to_string(&json::object(report))?.replace('<', "\\u003c");
     let parts = [
         ("{{style}}", STYLE),
@@ -25,7 +25,7 @@ pub fn page(report: &Report<'_>) -> io::Result<String> {
         ("{{plot-license}}", PLOT_LICENSE),
         ("{{plot}}", PLOT),
         ("{{script}}", SCRIPT),
-        // Last, since nothing in it is looked at.
+        // Last, so that placeholders in the data are not replaced.
         ("{{data}}", data.as_str()),
     ];
     Ok(parts.iter().fold(PAGE.to_owned(), |page, (name, text)| page.replacen(name, text, 1)))

@@ -1,4 +1,4 @@
-//! For programs: one object with all that there is to tell.
+//! The format for programs: one object with the whole result.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::replay::counts::Counts;
 use crate::replay::report::{Report, instant};
 use crate::replay::side::{Side, Waits};
 
-/// Callers that are listed.
+/// The maximum number of listed callers.
 const CALLERS: usize = 100;
 
 /// Writes the object.
@@ -87,7 +87,7 @@ fn side(file: &str, side: &Side) -> Map<String, Value> {
     told
 }
 
-/// What is counted, and its name.
+/// A count, with its name.
 type Count = (&'static str, fn(&Counts) -> u64);
 
 const COUNTS: [Count; 9] = [
@@ -114,7 +114,7 @@ fn waits(waits: &Waits) -> Value {
     json!({"p50": at(0.5), "p95": at(0.95), "p99": at(0.99), "max": seconds(waits.max())})
 }
 
-/// What was counted in each step: of all requests, and of each rule what there was of it.
+/// The counts of each step: of all requests, and the non-zero ones of each rule.
 fn over_time(side: &Side) -> Value {
     let steps: Vec<(Micros, &[Counts])> = side.series.steps().collect();
     let line = |number: usize, count: fn(&Counts) -> u64| -> Vec<u64> {

@@ -1,4 +1,4 @@
-//! For people: tables.
+//! The format for people: tables.
 
 use std::io::{self, Write};
 
@@ -9,13 +9,13 @@ use crate::replay::report::{Differences, Report, instant};
 use crate::replay::side::Side;
 use crate::table::{self, number, share};
 
-/// Callers that are listed.
+/// The maximum number of listed callers.
 const CALLERS: usize = 10;
 
 /// Columns of a plot.
 const COLUMNS: u64 = 60;
 
-/// From few to many.
+/// From low to high.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Writes the report.
@@ -67,10 +67,10 @@ fn requests(all: Counts) -> u64 {
     all.admitted + all.refused + all.banned
 }
 
-/// A column: its head, and what it counts.
+/// A column: its head, and its count.
 type Column = (&'static str, fn(&Counts) -> u64);
 
-/// Columns that are always there, and those that are where there is anything in them.
+/// Columns that are always present, and optional ones for counts that are not all zero.
 const ALWAYS: [Column; 3] = [
     ("consulted", Counts::consulted),
     ("admitted", |it| it.admitted),
@@ -136,11 +136,11 @@ fn callers(side: &Side, out: &mut dyn Write) -> io::Result<()> {
     table::write(&["caller", "by", "times", "first", "last"], &rows, out)
 }
 
-/// When how many were refused.
+/// Plots refusals over time.
 fn plot(report: &Report<'_>, side: &Side, out: &mut dyn Write) -> io::Result<()> {
     let (first, last) = report.between;
     let begin = first - first % side.series.length();
-    // Whole steps each, as few as fill the line.
+    // Each column consists of whole steps, as few as necessary to fit the line.
     let steps = (last - begin) / side.series.length() / COLUMNS + 1;
     let width = steps * side.series.length();
     let mut columns = vec![0; ((last - begin) / width + 1) as usize];
