@@ -1,4 +1,4 @@
-//! A batch: what goes out at once, and who waits for it.
+//! A batch: the calls of one host call, and the receivers of their results.
 
 use super::GRACE;
 use crate::handle::Operation;
@@ -39,24 +39,24 @@ pub(super) enum Who {
     Nobody,
 }
 
-/// Calls that are made at once, in one call of the host.
+/// Calls that are sent together, in one call of the host.
 pub(super) struct Batch {
     pub(super) token: u32,
     pub(super) trip: Trip,
-    /// Whether it only finds out if Redis is back.
+    /// Whether it is a probe.
     pub(super) probing: bool,
-    /// Who is told of its answer.
+    /// The root that made the call and receives the reply.
     pub(super) caller: u32,
     pub(super) sent: Now,
     pub(super) timeout: Micros,
-    /// For whom the asks of each call are.
+    /// The receivers of the asks of each call.
     who: Vec<Vec<Who>>,
-    /// Questions of all calls.
+    /// The number of questions of all calls.
     pub(super) questions: usize,
 }
 
 impl Batch {
-    /// One that asks nothing yet, and has this much time.
+    /// A batch without calls.
     pub(super) fn new(trip: Trip, timeout: Micros) -> Batch {
         Batch {
             token: 0,
@@ -70,25 +70,26 @@ impl Batch {
         }
     }
 
-    /// When its answer is not waited for any more.
+    /// The instant at which it fails without a reply.
     pub(super) fn given_up(&self) -> Micros {
         self.sent.mono.saturating_add(self.timeout + GRACE)
     }
 
-    /// Asks in all calls.
+    /// The number of asks of all calls.
     pub(super) fn asks(&self) -> u64 {
         self.who.iter().map(|who| who.len() as u64).sum()
     }
 
-    /// What the host's answer says to each call.
+    /// The result of each call.
     pub(super) fn read(
         &self,
         login: &Login,
         answer: &port::Answer<'_>,
         now: Micros,
     ) -> Vec<Result<ScriptAnswer, Failure>> {
-        // The host counts the timeout from when it last looked at its clock, which on a busy worker is long before
-        // the call: 20 ms were over after 7. And it says of that no more than of a connection that broke off.
+        // The host's timeout starts at its latest read of the clock, which on a busy worker is long
+        // before the call: 20 ms have ended after 7 ms. The host reports a timeout and a reset
+        // connection alike.
         let early = now.saturating_sub(self.sent.mono) < self.timeout / 4;
         let failure = match answer.status {
             None if early => Failure::Reset,
@@ -100,7 +101,7 @@ impl Batch {
         self.trip.all(&failure)
     }
 
-    /// Its calls, and for whom the asks of each are.
+    /// Removes its calls, with the receivers of the asks of each.
     pub(super) fn take(&mut self) -> Vec<(ScriptCall, Vec<Who>)> {
         let calls = std::mem::take(&mut self.trip.calls);
         calls.into_iter().zip(std::mem::take(&mut self.who)).collect()
@@ -113,12 +114,12 @@ impl Batch {
         self.who.push(who);
     }
 
-    /// Whether it has a call about a part.
+    /// Returns true if it has a call to a shard.
     pub(super) fn asks_of(&self, part: Part) -> bool {
         self.trip.calls.iter().any(|call| call.part == part)
     }
 
-    /// Adds a call that only says that the gateway lives.
+    /// Adds a call that is only a heartbeat.
     pub(super) fn add_empty(&mut self, part: Part) {
         self.add(call(part, Vec::new()), Vec::new());
     }
@@ -139,7 +140,7 @@ impl Batch {
         }
     }
 
-    /// Adds what is to be settled, before anything else is asked about its part.
+    /// Adds a call with settlements. They come first in the call to their shard.
     pub(super) fn add_settlements(&mut self, part: Part, settles: Settles, charges: Vec<Charge>) {
         let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
         let asks: Vec<Ask> = charges.into_iter().map(ask).collect();
@@ -147,7 +148,7 @@ impl Batch {
         self.add(ScriptCall { settles: Some(settles), ..call(part, asks) }, who);
     }
 
-    /// Adds an ask to the call about its part.
+    /// Adds an ask to the call to its shard.
     fn add_ask(&mut self, part: Part, ask: Ask, who: Who) {
         let calls = self.trip.calls.iter_mut().zip(&mut self.who);
         match calls.into_iter().find(|(call, _)| call.part == part) {
@@ -161,7 +162,7 @@ impl Batch {
     }
 }
 
-/// A call that settles nothing.
+/// A call without settlements.
 fn call(part: Part, asks: Vec<Ask>) -> ScriptCall {
     ScriptCall { part, script: Script::Digest, asks, settles: None }
 }

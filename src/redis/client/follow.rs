@@ -1,4 +1,4 @@
-//! What the client learns of Redis, which all workers of the gateway go by.
+//! The state of Redis that all workers of the gateway share, and its log lines.
 
 use std::fmt::Write;
 
@@ -11,12 +11,12 @@ use crate::protocol::Failure;
 use diana_policy::key::Seed;
 use diana_policy::time::{Micros, SECOND};
 
-/// Most parts that one line of the log names beside the first.
+/// The maximum number of shards in a log line, besides the first.
 const NAMED: usize = 15;
 
 impl Client {
-    /// Notes what became of calls about parts, by now: what gateways there are, or why it came to nothing.
-    /// They were sent at an instant, as probes or not.
+    /// Records the results of calls to shards, which were sent at `sent`: the gateways at Redis, or
+    /// the failure.
     pub(super) fn note(
         &mut self,
         calls: &[(Part, Result<Fleet, Failure>)],
@@ -63,7 +63,7 @@ impl Client {
         self.tell_changes(opened, &closed, now, handle);
     }
 
-    /// Tells which parts cannot be relied upon any more, and why, and which can again.
+    /// Logs newly unavailable shards with the reason, and shards that are available again.
     fn tell_changes(
         &mut self,
         mut opened: Vec<(Part, &Failure)>,
@@ -83,7 +83,8 @@ impl Client {
         }
     }
 
-    /// Whether a line may be logged about parts: each of many would have its own, and then another one.
+    /// Returns true if a line about shards may be logged: with several shards, at most one of a
+    /// kind per second.
     fn may_tell(&mut self, what: &'static str, now: Micros) -> bool {
         if self.endpoint.parts == Parts::ONE {
             return true;
@@ -96,7 +97,7 @@ impl Client {
         true
     }
 
-    /// Tells that gateways have begun to go by different numbers of parts, or go by the same one again.
+    /// Logs that gateways have different numbers of shards, or the same number again.
     fn tell_apart(&mut self, is_apart: bool) {
         let parts = self.endpoint.parts.number();
         self.stats.news.push(match is_apart {
@@ -129,7 +130,7 @@ impl Client {
         }
     }
 
-    /// How parts are called in the log; nothing if there are none.
+    /// The names of shards in the log. `None` for no shards.
     fn names(&self, parts: &[Part]) -> Option<String> {
         let (all, cluster) = (self.endpoint.parts.number(), &self.endpoint.cluster);
         let which = match parts {
@@ -149,7 +150,7 @@ impl Client {
         Some(format!("{which}Redis (cluster `{cluster}`)"))
     }
 
-    /// The fleet's secret is this one. What goes by another is of no use any more.
+    /// Adopts the fleet's seed. Waiting asks with hashes of another seed are dropped.
     pub(super) fn reseed(&mut self, seed: Seed, handle: &mut Handle) {
         if self.seed != seed {
             self.seed = seed;
@@ -157,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Tells what is known of Redis.
+    /// Copies the known state of Redis to the handle.
     pub fn tell(&self, handle: &mut Handle) {
         handle.ledgers.begin(self.sender);
         handle.gateways = self.health.fleet.gateways.max(1);
@@ -167,21 +168,21 @@ impl Client {
         }
     }
 
-    /// Whether it is known what callers are hashed with, as far as that matters. A gateway whose secret is not that
-    /// of the others would count on its own in all parts but the first.
+    /// Returns true if the fleet's seed is known, or there is only one shard. Only the first shard
+    /// checks the seed: in the others, a gateway with another seed would count separately.
     pub(super) fn is_agreed(&self) -> bool {
         self.endpoint.parts == Parts::ONE || self.health.seed().is_some()
     }
 
-    /// Reads what all workers know.
+    /// Reads the record of all workers.
     pub fn refresh(&mut self, handle: &mut Handle) {
         self.follow(Health::read(&*self.data, &self.key), handle);
     }
 
-    /// Goes by what all workers know.
+    /// Adopts the record of all workers.
     pub(super) fn follow(&mut self, health: Health, handle: &mut Handle) {
         self.health = health;
-        // Only the first part would say so, and only where it is asked.
+        // A reply contains the seed only if it comes from the first shard.
         if let Some(seed) = self.health.seed() {
             self.reseed(seed, handle);
         }

@@ -1,4 +1,4 @@
-//! What goes out, and what becomes of those who wait for it.
+//! Sends batches and probes, and passes their results on.
 
 use super::batch::{Batch, Wait, Who};
 use super::{Client, Completion};
@@ -12,27 +12,28 @@ use crate::target::Target;
 use diana_policy::port::Callout;
 use diana_policy::time::{Micros, Now, SECOND};
 
-/// Most questions in a batch: Redis does nothing else meanwhile.
+/// The maximum number of questions in a batch. Redis is blocked while it evaluates them.
 const MOST: usize = 256;
 
-/// How many of them are for operations, however many requests wait.
+/// Questions of a batch reserved for operations, so that many requests do not delay them.
 const OPERATIONS: usize = MOST / 4;
 
-/// Batches that may be out at once: if Redis is far away, asks wait no longer than a part of the timeout
-/// before they leave.
+/// The maximum number of pending batches. A further batch is sent when it is full, or when its
+/// oldest ask has waited for `1 / BATCHES` of the timeout.
 const BATCHES: usize = 4;
 
-/// How often the first part hears of this gateway, whatever the others are asked.
+/// The maximum interval between calls to the first shard, which counts the gateways.
 const ALIVE: Micros = SECOND;
 
-/// Most probes that are out at once: each asks about one part, since one that hangs would keep the others waiting.
+/// The maximum number of pending probes. Each probes one shard, so that a shard without a reply
+/// does not delay the others.
 const PROBES: usize = 16;
 
-/// The shortest timeout that a host can tell.
+/// The shortest timeout that the host supports.
 const SHORTEST: Micros = SECOND / 1000;
 
 impl Client {
-    /// Sends as much as may be on its way at once.
+    /// Sends all batches that may be pending at the same time.
     pub(super) fn send_all(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         if !self.is_agreed() {
             return self.send_first(now, callout, handle);
@@ -59,10 +60,10 @@ impl Client {
         }
     }
 
-    /// Whether there is something to be sent that should not wait for the batches that are out.
+    /// Returns true if another batch should be sent now, although others may be pending.
     fn may_send(&self, now: Micros, handle: &Handle) -> bool {
         let long = self.waited(now) >= self.endpoint.timeout / BATCHES as u64;
-        // A probe asks for nothing, and keeps nobody waiting.
+        // Probes do not count: no request waits for them.
         match self.batches.iter().filter(|batch| !batch.probing).count() {
             0 => !self.waiting.is_empty() || handle.has_operations(),
             BATCHES.. => false,
@@ -70,43 +71,44 @@ impl Client {
         }
     }
 
-    /// How long the oldest ask has waited.
+    /// Ticks for which the oldest ask has waited.
     pub(super) fn waited(&self, now: Micros) -> Micros {
         self.waiting.front().map_or(0, |wait| now.saturating_sub(wait.since))
     }
 
-    /// Finds out by what callers are hashed before any other part is asked.
+    /// Gets the seed of the callers' hashes from the first shard, before any call to another one.
     fn send_first(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         let wanted = !self.waiting.is_empty() || handle.has_operations();
         if wanted && self.batches.is_empty() && !handle.is_away(Part::FIRST) {
             let mut batch = Batch::new(self.trip(), self.endpoint.timeout);
-            // Requests wait for this trip and for their own, so it should be no more than one.
+            // With the script's text, since requests also wait for their own call: an unknown digest
+            // would cost them a third one.
             let (part, script, asks) = (Part::FIRST, Script::Text, Vec::new());
             batch.add(ScriptCall { part, script, asks, settles: None }, Vec::new());
             self.send(batch, now, callout, handle);
         }
     }
 
-    /// When the next part is to be probed.
+    /// The instant of the next probe.
     pub(super) fn probe(&self, now: Micros, handle: &Handle) -> Option<Micros> {
-        // What is to be settled waits for Redis even if no request does.
+        // Settlements wait for Redis even if no request does.
         let wanted = handle.in_use || handle.ledgers.is_any();
         let can = wanted && self.probes() < PROBES;
         self.open().filter_map(|(_, breaker)| breaker.probe(now)).min().filter(|_| can)
     }
 
-    /// The parts that cannot be relied upon, and their breakers.
+    /// The unavailable shards and their breakers.
     pub(super) fn open(&self) -> impl Iterator<Item = (Part, Breaker)> + use<'_> {
         let parts = self.endpoint.parts.number();
         self.health.open().filter(move |(part, _)| part.number() < parts).copied()
     }
 
-    /// Probes that are out.
+    /// The number of pending probes.
     fn probes(&self) -> usize {
         self.batches.iter().filter(|batch| batch.probing).count()
     }
 
-    /// Finds out whether parts are back, unless another worker does.
+    /// Probes unavailable shards, unless another worker has reserved the probe.
     pub(super) fn send_probes(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         while let Some(part) = self.probed(now.mono, handle) {
             let mut takes = false;
@@ -127,14 +129,14 @@ impl Client {
         }
     }
 
-    /// The part that is to be probed now.
+    /// The shard to probe now.
     fn probed(&self, now: Micros, handle: &Handle) -> Option<Part> {
         self.probe(now, handle).filter(|probe| *probe <= now)?;
         let is_due = |breaker: &Breaker| breaker.probe(now).is_some_and(|probe| probe <= now);
         self.open().find(|(_, breaker)| is_due(breaker)).map(|(part, _)| part)
     }
 
-    /// A trip that asks nothing yet.
+    /// A trip without calls.
     fn trip(&self) -> Trip {
         let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
         Trip { tags, seed, gateway, wall: 0, now: None, calls: Vec::new() }
@@ -166,7 +168,7 @@ impl Client {
         }
     }
 
-    /// Sends a batch again, as long as its requests may wait.
+    /// Sends a batch again, with the rest of its timeout.
     pub(super) fn send_again(
         &mut self,
         mut batch: Batch,
@@ -179,7 +181,8 @@ impl Client {
         self.send(batch, now, callout, handle);
     }
 
-    /// Whoever made calls has ended, and nobody will be told of their answers: that says nothing about Redis.
+    /// Drops the calls of a root that has ended: the host will not deliver their replies. This is
+    /// no failure of Redis.
     pub fn lose(&mut self, caller: u32, handle: &mut Handle) -> Vec<Completion> {
         let lost: Vec<Batch> =
             self.batches.extract_if(.., |batch| batch.caller == caller).collect();
@@ -191,14 +194,14 @@ impl Client {
         std::mem::take(&mut self.completed)
     }
 
-    /// Asks for nothing of all that waits.
+    /// Drops all waiting asks, operations and settlements. The asks have this result.
     pub(super) fn give_up_all(&mut self, settled: Settled, handle: &mut Handle) {
         handle.ledgers.clear();
         let waiting = std::mem::take(&mut self.waiting);
         self.give_up(waiting, handle.take(usize::MAX), settled);
     }
 
-    /// Asks for nothing of what waits for parts that cannot be relied upon.
+    /// Drops the asks and operations for unavailable shards.
     pub(super) fn give_up_away(&mut self, handle: &mut Handle) {
         let mut away = Vec::new();
         for wait in std::mem::take(&mut self.waiting) {
@@ -227,7 +230,7 @@ impl Client {
         }
     }
 
-    /// Hands out what Redis decided at this instant.
+    /// Passes on the decisions that Redis made at `at`.
     pub(super) fn hand_out(
         &mut self,
         who: Vec<Who>,
@@ -251,7 +254,7 @@ impl Client {
         }
     }
 
-    /// Tells all for whom a call was that it came to nothing.
+    /// Passes on that a call has no decisions.
     pub(super) fn settle_all(&mut self, who: Vec<Who>, settled: Settled) {
         for who in who {
             match who {
@@ -278,7 +281,7 @@ impl Client {
     }
 }
 
-/// What a call settles is known to have been taken, or has to be sent again.
+/// Passes on whether the settlements of a call were applied.
 pub(super) fn come_back(call: &ScriptCall, taken: bool, handle: &mut Handle) {
     if let Some(settles) = call.settles {
         handle.ledgers.come_back(call.part, settles, taken);
