@@ -1,8 +1,10 @@
-//! Where questions of requests and operations of stores become calls to Redis, and replies are handed out.
+//! Sends the questions of requests and the operations of stores to Redis, and passes the replies
+//! on.
 //!
-//! While a batch is out the next questions gather, so that the busier a worker is, the more of them share a
-//! batch. Nobody waits longer than the timeout: then the gateway counts alone, and only probes go out,
-//! which no request waits for.
+//! While a batch is pending, further questions collect for the next one, so the batches of a busy
+//! worker are large. A full batch, or one that has waited for a quarter of the timeout, is sent
+//! while others are pending, at most four. No request waits longer than the timeout: then the
+//! gateway enforces its share of the limit, and the client sends only probes to that shard.
 
 mod batch;
 mod follow;
@@ -29,24 +31,24 @@ use diana_policy::time::{Micros, Now, SECOND};
 use offset::Offset;
 pub use stats::Stats;
 
-/// How long after its timeout an answer is given up; the host makes one up before, unless it was busy
-/// or has forgotten who asked.
+/// Ticks after its timeout until a batch fails without a reply. The host usually reports the
+/// timeout earlier, unless it was busy or the root of the call has ended.
 const GRACE: Micros = SECOND / 250;
 
-/// How Redis is reached.
+/// The address of Redis, and the credentials.
 #[derive(Clone)]
 pub struct Endpoint {
     /// The host's name for Redis.
     pub cluster: String,
-    /// Ticks that an answer may take.
+    /// The timeout of a call in ticks.
     pub timeout: Micros,
-    /// How to get in.
+    /// The credentials.
     pub login: Login,
-    /// Into how many parts its keys fall.
+    /// The number of shards.
     pub parts: Parts,
 }
 
-/// What there is to hand out.
+/// A result to pass on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completion {
     /// To the request with this ticket: all that it was asked about.
@@ -56,17 +58,17 @@ pub enum Completion {
     Operation(Target, (Key, u32), Option<(Reply, Now)>),
 }
 
-/// The one place of a limiter from which Redis is asked.
+/// The connection of a limiter to Redis. Only the client makes calls.
 pub struct Client {
     endpoint: Endpoint,
     tags: Tags,
     data: Rc<dyn SharedData>,
-    /// Where [`Health`] is kept.
+    /// The key of [`Health`] in shared data.
     key: String,
-    /// The secret that callers are hashed with, as far as is known.
+    /// The seed of the callers' hashes: the fleet's, once it is known.
     seed: Seed,
     gateway: u64,
-    /// The number under which this client sends what is to be settled.
+    /// The number that identifies this client as the sender of settlements.
     sender: u64,
     tickets: u64,
     /// The requests that wait for replies.
@@ -74,25 +76,25 @@ pub struct Client {
     /// Their asks that have not left yet.
     waiting: VecDeque<Wait>,
     batches: Vec<Batch>,
-    /// Those that are to be sent again, now with their script.
+    /// Batches to send again with the text of the script, which Redis did not have.
     again: Vec<Batch>,
-    /// What there is to hand out.
+    /// Results to pass on.
     completed: Vec<Completion>,
-    /// What all workers knew when this one last looked.
+    /// The record of all workers, as last read.
     health: Health,
-    /// How far the clock of each part is off.
+    /// The offset of the clock of each shard.
     offsets: Vec<Offset>,
-    /// When the first part was last asked.
+    /// The instant of the latest call to the first shard.
     asked_first: Option<Micros>,
-    /// What the log was told of parts, and when the last time.
+    /// The kinds of logged lines about shards, and when each was last logged.
     told: Vec<(&'static str, Micros)>,
     /// See [`Stats`].
     pub stats: Stats,
 }
 
 impl Client {
-    /// A client of one limiter. `own` is the secret that is proposed to the fleet, and `random` the number
-    /// that this gateway gets if it has none.
+    /// A client of one limiter. `own` is the seed to propose to the fleet. `random` identifies the
+    /// client, and the gateway if it has no number yet.
     pub fn new(
         endpoint: Endpoint,
         namespace: &str,
@@ -100,7 +102,7 @@ impl Client {
         own: Seed,
         random: u64,
     ) -> Client {
-        // Parts with the same number are others where there are more of them.
+        // A shard of another number of shards is another shard.
         let key = match endpoint.parts {
             Parts::ONE => format!("diana/1/{namespace}/fleet"),
             parts => format!("diana/1/{namespace}/fleet/{}", parts.number()),
@@ -134,13 +136,13 @@ impl Client {
         }
     }
 
-    /// The secret that callers of rules for the fleet are hashed with.
+    /// The seed of the hashes of callers that Redis counts.
     #[must_use]
     pub fn seed(&self) -> Seed {
         self.seed
     }
 
-    /// Into how many parts its keys fall.
+    /// The number of shards.
     #[must_use]
     pub fn parts(&self) -> Parts {
         self.endpoint.parts
@@ -175,7 +177,7 @@ impl Client {
         ticket
     }
 
-    /// When there is something to do the next time.
+    /// The time of the next work.
     #[must_use]
     pub fn next(&self, now: Micros, handle: &Handle) -> Option<Micros> {
         let batches = self.batches.iter().map(Batch::given_up);
@@ -184,7 +186,7 @@ impl Client {
         batches.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
     }
 
-    /// Does what is due: sends what waits, gives up what does not come back.
+    /// Sends waiting asks, operations and probes, and fails calls and asks after their timeout.
     pub fn work(
         &mut self,
         now: Now,
@@ -196,7 +198,8 @@ impl Client {
             self.fail_all(batch, &Failure::Timeout, now.mono, handle);
         }
         self.refresh(handle);
-        // Whatever the batches that are out bring, for those it comes too late.
+        // These asks have reached the timeout before they were sent. That is a failure of their
+        // shard, even if the pending batches succeed.
         let is_late = |wait: &&Wait| now.mono.saturating_sub(wait.since) >= self.timeout();
         let late = self.waiting.iter().take_while(is_late);
         let late: Vec<_> = late.map(|wait| (wait.part, Err(Failure::Timeout))).collect();
@@ -212,12 +215,13 @@ impl Client {
         std::mem::take(&mut self.completed)
     }
 
-    /// How long an ask waits at most until it has left.
+    /// The maximum time from the arrival of an ask until it is sent.
     fn timeout(&self) -> Micros {
         self.endpoint.timeout + GRACE
     }
 
-    /// Takes the answer to a batch; nothing if that was sent by somebody else. More may have to be sent then.
+    /// Processes the reply to a batch. Returns `None` if another client sent it. Call
+    /// [`Client::work`] afterwards, since further batches may be due.
     pub fn answer(
         &mut self,
         token: u32,
@@ -246,7 +250,7 @@ impl Client {
         Some(std::mem::take(&mut self.completed))
     }
 
-    /// Takes what calls of a batch came to.
+    /// Processes the results of a batch's calls.
     fn take(
         &mut self,
         batch: &Batch,
@@ -286,7 +290,7 @@ impl Client {
         }
     }
 
-    /// All calls of a batch came to nothing.
+    /// Fails all calls of a batch.
     fn fail_all(&mut self, mut batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
         let calls = batch.take();
         calls.iter().for_each(|(call, _)| send::come_back(call, false, handle));

@@ -81,7 +81,7 @@ impl Client {
         let wanted = !self.waiting.is_empty() || handle.has_operations();
         if wanted && self.batches.is_empty() && !handle.is_away(Part::FIRST) {
             let mut batch = Batch::new(self.trip(), self.endpoint.timeout);
-            // With the script's text, since requests also wait for their own call: an unknown digest
+            // With the script's text, since requests also wait for their own call: a missing script
             // would cost them a third one.
             let (part, script, asks) = (Part::FIRST, Script::Text, Vec::new());
             batch.add(ScriptCall { part, script, asks, settles: None }, Vec::new());
