@@ -24,8 +24,8 @@ const LARGE: usize = 256 << 10;
 /// Advice about the size in bytes of a file with rules.
 pub fn of_size(bytes: usize) -> Option<Advice> {
     let message = format!(
-        "these are {} KiB: `kubectl apply` takes more than 256 KiB of one object only with `--server-side`, and the filter and a \
-         ConfigMap no more than 1 MiB",
+        "the rules have {} KiB: above 256 KiB `kubectl apply` needs `--server-side`, and the filter and a ConfigMap accept at \
+         most 1 MiB",
         bytes >> 10
     );
     (bytes > LARGE).then(|| Advice::from(message))
@@ -38,29 +38,29 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
     advice.extend(presence::advice(policy));
     advice.extend(about(
         policy,
-        "each worker counts these rules for itself, so a gateway of N workers admits up to N times as much; `scope: gateway` \
-         counts all of them together",
+        "each worker counts these rules for itself, so a gateway with N workers admits up to N times the limit; `scope: \
+         gateway` counts all workers together",
         |rule| rule.is_local() && rule.daily.is_none() && !rule.shadow,
     ));
     advice.extend(about(
         policy,
-        "requests that these rules hold go on when Envoy's timer fires, up to 4 ms late; with EVENT_PRECISE_TIMER=1 in its \
-         environment it is 2 ms at most",
+        "requests that these rules hold continue when Envoy's timer fires, up to 4 ms late; with EVENT_PRECISE_TIMER=1 in \
+         Envoy's environment, at most 2 ms late",
         |rule| rule.quota.max_delay.map_or(rule.algo == "LB", |delay| delay > 0),
     ));
     let rules: usize = policy.limits.iter().map(|limit| limit.rules.len()).sum();
     if rules * SERIES >= MANY_SERIES {
         advice.push(Advice::from(format!(
-            "the metrics of {rules} rules are {} series or more, and Envoy keeps those of removed and renamed rules until it \
-             restarts; keep the names of generated rules stable",
+            "the metrics of {rules} rules have at least {} series, and Envoy keeps the series of removed and renamed rules \
+             until it restarts; keep the names of generated rules stable",
             rules * SERIES
         )));
     }
     let memory = sizing::memory(&policy.limits, policy.keys);
     if memory.worker.max(memory.shared) >= MUCH {
         advice.push(Advice::from(format!(
-            "callers take at most {} MiB in each worker and {} MiB of shared data, with room for {} of them in each of {rules} \
-             rules; fewer rules or slices take less, and so do fewer `keys` where rules have fewer callers",
+            "callers use up to {} MiB in each worker and {} MiB of shared data, with room for {} callers in each of {rules} \
+             rules; reduce `keys`, rules or slices to use less",
             memory.worker >> 20,
             memory.shared >> 20,
             policy.keys

@@ -34,7 +34,10 @@ pub fn find(actor: &Actor, asked: &dyn Request) -> Option<(&'static str, String)
             Found::Absent | Found::NoMetadata => {}
             Found::Value(value) => return Some((wanted.kind, spelled(&value))),
             Found::Repeated => {
-                return Some((wanted.kind, "more than one value, so it shares".into()));
+                return Some((
+                    wanted.kind,
+                    "more than one value, so it uses the shared bucket".into(),
+                ));
             }
         }
     }

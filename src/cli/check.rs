@@ -24,7 +24,7 @@ pub fn run(check: &Check, out: &mut dyn Write) -> io::Result<Exit> {
         input::read(path).into_iter().for_each(|input| look(input, &mut findings));
         if before == (findings.places, findings.unusable.len()) {
             let name = crate::text::plain(&path.to_string_lossy());
-            let why = "no rules were found: neither `limits`, nor `Url` and `rules`, nor a manifest that has them";
+            let why = "no rules found; expected `limits`, or `Url` and `rules`, or a manifest that contains them";
             findings.unusable.push((name, why.into()));
         }
     }

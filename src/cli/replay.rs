@@ -90,7 +90,7 @@ impl Replaying {
             log.seen.examples.iter().try_for_each(|bad| writeln!(io::stderr(), "diana: {bad}"))?;
             let mut broken = log.seen.broken.iter();
             broken.try_for_each(|(file, why)| writeln!(io::stderr(), "diana: {file}: {why}"))?;
-            writeln!(io::stderr(), "diana: no line of the log tells of a request")?;
+            writeln!(io::stderr(), "diana: no line of the log is a request")?;
             return Ok(Exit::Unusable);
         };
         let other = other.as_ref().map(|(side, differences)| (side, differences));

@@ -34,7 +34,7 @@ pub fn source(path: &Path) -> Result<Source, (Exit, String)> {
         return Err(unusable(why));
     }
     let Some(rules) = found.pop() else {
-        return Err(unusable(format!("{name}: no rules were found")));
+        return Err(unusable(format!("{name}: no rules found")));
     };
     let fine = rules.source.ok().map(in_plain_zones);
     let fine = fine.filter(|source| diana_config::check(source).is_ok());
@@ -49,7 +49,7 @@ fn in_plain_zones(mut source: Source) -> Source {
         // An error from a closed standard error is ignored.
         _ = writeln!(
             io::stderr(),
-            "diana: `{name}` is taken for `{rule}`, which a gateway's rules have to say"
+            "diana: `{name}` is replaced by `{rule}`; gateways need that form"
         );
     }
     source

@@ -92,16 +92,13 @@ fn nothing(suggest: &Suggest, seen: &Seen, requests: u64) -> String {
     if seen.lines == seen.bad {
         let first = seen.examples.first().map(|bad| format!("; {bad}")).unwrap_or_default();
         let broken = seen.broken.first().map(|(file, why)| format!("; {file}: {why}"));
-        return format!(
-            "no line of the log tells of a request{first}{}",
-            broken.unwrap_or_default()
-        );
+        return format!("no line of the log is a request{first}{}", broken.unwrap_or_default());
     }
     let actor = crate::text::plain(&suggest.actor);
     match requests {
-        0 => format!("no request of the log lies under {}", crate::text::plain(&suggest.url)),
+        0 => format!("the log has no request to {}", crate::text::plain(&suggest.url)),
         _ => format!(
-            "no request of the log tells of its `{actor}`; `--set header:NAME=FIELD` says which field does"
+            "no request of the log has a value for `{actor}`; name its field with `--set header:NAME=FIELD`"
         ),
     }
 }

@@ -73,9 +73,9 @@ fn describe(name: &str, built: Vec<Built>) -> Known {
 
 fn check_name(name: &str, node: &Node<'_>) -> bool {
     if name == "actor" || name == "all" {
-        node.key_problem(format!("`{name}` has a meaning of its own; choose another name"));
+        node.key_problem(format!("`{name}` is reserved; choose another name"));
     } else if !is_name(name) {
-        node.key_problem(format!("not a name, allowed: {}", values::NAME));
+        node.key_problem(format!("not a valid name, allowed: {}", values::NAME));
     } else {
         return true;
     }
@@ -88,7 +88,7 @@ pub fn keep_apart(actors: &[Known], header: &str, node: &Node<'_>) {
     let is_read = |known: &&Known| known.sources.iter().any(|it| it.header() == Some(header));
     if let Some(Known { actor, .. }) = actors.iter().find(is_read) {
         let name = &actor.name;
-        node.problem(format!("actor `{name}` is told by this header; allowed: another one"));
+        node.problem(format!("actor `{name}` is read from this header; choose another header"));
     }
 }
 

@@ -43,18 +43,18 @@ impl<S: Into<String>> From<S> for Advice {
 pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -> Vec<Advice> {
     let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
-        lines.push("`except.paths` holds `/`, so no request is judged".into());
+        lines.push("`except.paths` contains `/`, so no request is limited".into());
     }
     let guards: Vec<&Limit> = limits.iter().filter(|limit| is_guard(limit, actors)).collect();
     lines.extend(line(
-        "callers choose the key of these rules themselves, so one caller can pose as many; put a rule \
-         with a `client_address` actor beside them, for the same requests",
+        "clients choose the key of these rules, so one client can use any number of keys; add a rule with a `client_address` \
+         actor for the same requests",
         limits.iter().flat_map(|limit| unguarded(limit, &guards, actors)),
     ));
     lines.extend(line(
         &format!(
-            "callers choose the key of these rules themselves and are remembered for hours; when \
-             `keys`, {keys}, of them are live, newcomers share buckets, so see that `keys` is enough"
+            "clients choose the key of these rules, and each key is stored for hours; beyond `keys: {keys}` live callers, new \
+             callers share buckets, so check that `keys` is large enough"
         ),
         those(limits, &|rule| {
             is_caller_chosen(rule, actors)
@@ -63,32 +63,33 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
         }),
     ));
     lines.extend(line(
-        "callers choose what their requests take by these rules, unless a proxy in front sets the header of `cost`",
+        "clients choose the cost of their requests under these rules, unless a proxy in front of Diana sets the header of \
+         `cost`",
         those(limits, &|rule| {
             rule.told.as_ref().is_some_and(|told| told.source.kind == header::KIND.name)
         }),
     ));
     lines.extend(line(
-        "`reserve: 0` only checks that a permit is left, so all requests that come at once are let in, whatever they use; \
-         reserve what most of them use, and put a rule with `in_flight` beside them",
+        "`reserve: 0` only checks that a permit is left, so all simultaneous requests are admitted, whatever they use; reserve \
+         a typical cost, and add a rule with `in_flight`",
         those(limits, &|rule| rule.settling.as_ref().is_some_and(|it| it.reserve == 0)),
     ));
     lines.extend(line(
-        "callers choose the key of these rules themselves, so a stranger can fill the places of somebody else with slow \
-         requests; count by an address or a verified token",
+        "clients choose the key of these rules, so a stranger can occupy the `in_flight` slots of another caller with slow \
+         requests; use an address or a verified token as the actor",
         those(limits, &|rule| rule.is_in_flight() && is_caller_chosen(rule, actors)),
     ));
     lines.extend(line(
-        "these rules allow more in their unit than another rule of the same entry and actor allows in a larger one, so they \
-         may never refuse anybody",
+        "these rules allow more per unit than another rule of the same entry and actor allows per larger unit, so they may \
+         never refuse a request",
         limits.iter().flat_map(idle),
     ));
     lines.extend(line(
-        "callers choose the plan of these rules themselves, so each may have the largest",
+        "clients choose the plan of these rules, so every client can choose the largest",
         those(limits, &|rule| has_chosen_plans(rule, actors)),
     ));
     lines.extend(line(
-        "everybody is one caller to these rules, so a ban shuts everybody out",
+        "all requests count as one caller under these rules, so a ban refuses all of them",
         those(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
     ));
     lines
@@ -99,8 +100,8 @@ pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -
 pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Advice> {
     let mut global = those(limits, &|rule| rule.scope == Scope::Global).peekable();
     if !has_redis {
-        let message = "`global` is counted per gateway without `redis`, so every gateway admits the \
-                       whole limit, and with `quota` every worker";
+        let message = "without `redis`, each gateway counts `global` rules by itself and admits the whole limit; with `quota`, \
+                       each worker does";
         return line(message, global);
     }
     let is_idle = are_final && global.peek().is_none();

@@ -22,11 +22,10 @@ pub fn of_headers(pairs: Pairs<'_>) -> Vec<Condition> {
     for (key, value) in pairs {
         let name = key.to_ascii_lowercase();
         if name == "host" || name.starts_with(':') {
-            let instead =
-                "no header but a part of the request: see `Url`, `paths`, `methods`, `hosts`";
+            let instead = "not a header; use `Url`, `paths`, `methods` or `hosts`";
             value.key_problem(instead.into());
         } else if !header::is_name(&name) {
-            value.key_problem("not a header's name".into());
+            value.key_problem("not a valid header name".into());
         } else if names.insert(Cow::Owned(name.clone()), 0).is_some() && name != key {
             value.key_problem(format!("duplicate key: the same header as `{name}`"));
         }
@@ -37,20 +36,24 @@ pub fn of_headers(pairs: Pairs<'_>) -> Vec<Condition> {
 
 /// Reads a mapping from names of query parameters to tests.
 pub fn of_query(pairs: Pairs<'_>) -> Vec<Condition> {
-    named(pairs, |name| (!name.is_empty()).then(|| Field::Query(name.into())), "a parameter's name")
+    named(
+        pairs,
+        |name| (!name.is_empty()).then(|| Field::Query(name.into())),
+        "the name of a query parameter",
+    )
 }
 
 /// Reads a mapping from names of cookies to tests.
 pub fn of_cookies(pairs: Pairs<'_>) -> Vec<Condition> {
     let field = |name: &str| cookie::is_name(name).then(|| Field::Cookie(name.into()));
-    named(pairs, field, "a cookie's name, without `=`, `;` or spaces")
+    named(pairs, field, "a cookie name without `=`, `;` or spaces")
 }
 
 /// Reads a mapping from namespaces of metadata.
 pub fn of_metadata(namespaces: Pairs<'_>) -> Vec<Condition> {
     let of_one = |(namespace, keys): (&str, Node<'_>)| {
         if !is_key(namespace) {
-            keys.key_problem("found no name, allowed: a namespace".into());
+            keys.key_problem("found an empty name, allowed: a namespace".into());
         }
         let pairs = keys.pairs(&CONDITIONS).unwrap_or_default();
         named(pairs, |key| property(&[namespace, key]), "a key of metadata")
@@ -62,7 +65,7 @@ pub fn of_metadata(namespaces: Pairs<'_>) -> Vec<Condition> {
 pub fn of_claims(claims: &Fields<'_>) -> Vec<Condition> {
     let payload = claims.text("payload").unwrap_or("?");
     let path = |claim: &str| property(&["envoy.filters.http.jwt_authn", payload, claim]);
-    named(claims.named("values"), path, "a claim's name")
+    named(claims.named("values"), path, "the name of a claim")
 }
 
 fn is_key(name: &str) -> bool {
@@ -81,7 +84,7 @@ fn named(pairs: Pairs<'_>, field: impl Fn(&str) -> Option<Field>, kind: &str) ->
     for (name, value) in pairs {
         match field(name) {
             Some(field) => conditions.extend(condition(field, &value)),
-            None => value.key_problem(format!("not a name, allowed: {kind}")),
+            None => value.key_problem(format!("not a valid name, allowed: {kind}")),
         }
     }
     conditions
@@ -117,13 +120,13 @@ fn test(node: &Node<'_>) -> Option<Test> {
 fn texts(node: &Node<'_>, allowed: &Allowed) -> Option<Vec<String>> {
     let items = node.list(allowed)?;
     if items.is_empty() {
-        node.problem(format!("found an empty list, which nothing is in; allowed: {allowed}"));
+        node.problem(format!("found an empty list, which no value matches; allowed: {allowed}"));
     }
     let mut texts: Vec<String> = Vec::new();
     for item in &items {
         let text = item.fitting(&LINE)?;
         match texts.binary_search_by(|known| known.as_str().cmp(text)) {
-            Ok(_) => item.problem(format!("{} is in the list already", item.tree().found())),
+            Ok(_) => item.problem(format!("{} is already in the list", item.tree().found())),
             Err(place) => texts.insert(place, text.into()),
         }
     }

@@ -60,8 +60,8 @@ fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
         Tree::List(_) => root.children(),
         _ if is_full(root.tree()) => {
             root.reject(
-                "`{Url, rules}` blocks only, since there are several documents; write settings and \
-                 `limits` as a single document",
+                "only `{Url, rules}` blocks, since there are several documents; write settings and `limits` in a single \
+                 document",
             );
             Vec::new()
         }
@@ -78,7 +78,7 @@ fn refuse_own(top: &Fields<'_>) {
     let allowed: Vec<_> = DOCUMENT.keys.iter().map(|key| key.name).collect();
     for node in top.more().iter().filter_map(|key| top.get(key.name)) {
         node.key_problem(format!(
-            "belongs to the gateway's own configuration, allowed in a remote one: {}",
+            "only allowed in the gateway's own configuration; allowed in a remote document: {}",
             allowed.join(", ")
         ));
     }

@@ -64,8 +64,6 @@ fn below_another(place: usize, node: &Node<'_>, urls: &[Prefix]) {
     };
     if let Some((_, other)) = urls.iter().enumerate().find(covers) {
         let other = String::from_utf8_lossy(other.path());
-        node.problem(format!(
-            "is covered by `{other}` already, which is in the list; leave it out"
-        ));
+        node.problem(format!("already covered by `{other}` in this list; remove it"));
     }
 }

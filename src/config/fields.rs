@@ -149,7 +149,7 @@ impl<'a> Fields<'a> {
             return Some(*place);
         }
         let (count, keys) = (found.len(), keys.join(", "));
-        self.node.problem(format!("found {count} places, allowed: exactly one of {keys}"));
+        self.node.problem(format!("found {count} sources, allowed: exactly one of {keys}"));
         None
     }
 

@@ -14,7 +14,7 @@ pub const VALUE: Allowed =
 pub const NAME: Allowed = Allowed::Text("the name of a header", is_name);
 /// The name of a header that marks requests.
 pub const MARKER: Allowed =
-    Allowed::Text("the name of a header that nothing else uses, such as `x-hot-key`", |name| {
+    Allowed::Text("the name of a header that is not used elsewhere, such as `x-hot-key`", |name| {
         let reserved = |(reserved, _): &(&str, &str)| name.eq_ignore_ascii_case(reserved);
         is_name(name) && !CONNECTION.iter().chain(REQUEST).any(reserved)
     });
@@ -64,9 +64,11 @@ pub fn read<'a>(fields: &Fields<'a>, reserved: Reserved) -> Vec<(String, Node<'a
         let name = key.to_ascii_lowercase();
         let reserved = reserved.iter().chain(CONNECTION).find(|(reserved, _)| *reserved == name);
         if !is_name(&name) {
-            node.key_problem("not a header's name".into());
+            node.key_problem("not a valid header name".into());
         } else if let Some((_, hint)) = reserved {
-            node.key_problem(format!("set by the proxy or the filter itself{hint}"));
+            node.key_problem(format!(
+                "not allowed: the proxy or the filter sets this header{hint}"
+            ));
         } else if name != key && headers.iter().any(|(earlier, _)| *earlier == name) {
             node.key_problem(format!("duplicate key: the same header as `{name}`"));
         }

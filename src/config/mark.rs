@@ -22,14 +22,13 @@ pub fn blame(top: &Fields<'_>, own: &Own, limits: &[Limit], actors: &[Known], ex
     }
     match top.get("mark") {
         Some(node) => {
-            node.problem(format!(
-                "`{mark}` is read or set elsewhere; allowed: a header of its own"
-            ));
+            node.problem(format!("`{mark}` is read or set elsewhere; choose another header"));
         }
         // The `mark` belongs to the gateway, and this is a remote document.
-        None => {
-            top.blame("limits", format!("the header `{mark}` is the gateway's `mark`; use another"))
-        }
+        None => top.blame(
+            "limits",
+            format!("`{mark}` is the header of the gateway's `mark`; choose another header"),
+        ),
     }
 }
 

@@ -19,7 +19,7 @@ pub fn read(entry: &Fields<'_>) -> Match {
     if let Some(node) = entry.get("unless")
         && node.tree() == &Tree::Map(Vec::new())
     {
-        node.problem("found an empty mapping, which takes all requests out; leave it out".into());
+        node.problem("found an empty mapping, which would exclude all requests; remove it".into());
     }
     Match { any, unless }
 }
@@ -33,7 +33,7 @@ fn blocks(entry: &Fields<'_>, key: &'static str) -> Vec<Block> {
     }
     let children = node.children();
     for child in children.iter().filter(|child| *child.tree() == Tree::Map(Vec::new())) {
-        child.problem("found an empty mapping, which all requests meet; leave it out".into());
+        child.problem("found an empty mapping, which matches all requests; remove it".into());
     }
     children.iter().filter_map(block).collect()
 }
@@ -63,7 +63,7 @@ fn items<'a>(fields: &Fields<'a>, key: &'static str) -> Vec<Node<'a>> {
     let items = fields.list(key).unwrap_or_default();
     if fields.get(key).is_some_and(|node| *node.tree() == Tree::List(Vec::new())) {
         let allowed = fields.allowed(key);
-        let message = format!("found an empty list, allowed: {allowed}; without `{key}` all match");
+        let message = format!("found an empty list, allowed: {allowed}; omit `{key}` to match all");
         fields.blame(key, message);
     }
     items

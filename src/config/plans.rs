@@ -8,7 +8,7 @@ use crate::values;
 use diana_policy::IdentitySource;
 use diana_policy::tree::Tree;
 
-const NAME: &str = "1 … 64 visible ASCII characters, but not `own`, which has a meaning of its own";
+const NAME: &str = "1 … 64 visible ASCII characters, except `own`, which is reserved";
 const VALUE: &str = "1 … 255 bytes";
 
 /// Maximum number of plans of a rule.
@@ -40,7 +40,7 @@ pub fn named<'a>(top: &Fields<'a>) -> Vec<(&'a str, Option<Draft<'a>>)> {
     let mut all = Vec::new();
     for (name, node) in top.named("plans") {
         if !values::is_name(name) {
-            node.key_problem(format!("not a name, allowed: {}", values::NAME));
+            node.key_problem(format!("not a valid name, allowed: {}", values::NAME));
         }
         all.push((name, draft(&node)));
     }
@@ -58,7 +58,7 @@ pub fn with<T>(
     let Some((_, named)) = all.iter().find(|(known, _)| known == name) else {
         let names: Vec<&str> = all.iter().map(|(name, _)| *name).collect();
         let allowed = match names.as_slice() {
-            [] => "a mapping, since there are no `plans` at the top".into(),
+            [] => "a mapping, since there are no top-level `plans`".into(),
             names => format!("a mapping, {}", names.join(", ")),
         };
         node.unknown_name(name, &names, &allowed);
@@ -92,7 +92,7 @@ fn plan<'a>(name: &'a str, node: Node<'a>, is_named: bool) -> Option<Written<'a>
     let fits = if is_named { is_visible && name != "own" } else { name.len() <= 255 };
     if name.is_empty() || !fits {
         let allowed = if is_named { NAME } else { VALUE };
-        node.key_problem(format!("not the name of a plan, allowed: {allowed}"));
+        node.key_problem(format!("not a valid plan name, allowed: {allowed}"));
         return None;
     }
     if node.tree().text() == Some("unlimited") {

@@ -15,18 +15,18 @@ const TIMEOUT: Micros = 20 * SECOND / 1000;
 pub fn read(top: &Fields<'_>) -> Option<Redis> {
     let fields = top.mapping("redis")?;
     if let (Some(node), None) = (fields.get("username_env"), fields.get("password_env")) {
-        node.key_problem("means nothing without `password_env`".into());
+        node.key_problem("requires `password_env`".into());
     }
     let is_proxied = fields.get("proxied").map_or(Some(false), Node::boolean);
     for node in DIRECT.iter().filter(|_| is_proxied == Some(true)).filter_map(|key| fields.get(key))
     {
         node.key_problem(
-            "means nothing with `proxied: true`: the proxy logs in, to database 0".into(),
+            "not allowed with `proxied: true`: the proxy logs in and uses database 0".into(),
         );
     }
     let parts = fields.number("parts").unwrap_or(1);
     if let (Some(node), true) = (fields.get("parts"), parts > 1 && is_proxied == Some(false)) {
-        node.key_problem("means nothing without `proxied: true`: Redis itself is one part".into());
+        node.key_problem("requires `proxied: true`: without a proxy, Redis is one part".into());
     }
     Some(Redis {
         parts,

@@ -12,15 +12,13 @@ use diana_policy::tree::Tree;
 
 /// The allowed values of `path`.
 pub const PATH: Allowed = Allowed::Text(
-    "a path such as `/diana.yaml`, which begins with `/`, with its query, up to 2048 visible ASCII \
-     characters",
+    "a path that begins with `/`, such as `/diana.yaml`, with an optional query, up to 2048 visible ASCII characters",
     |text| text.starts_with('/') && is_visible(text, 2048),
 );
 
 /// The allowed values of `value`.
 pub const POINTER: Allowed = Allowed::Text(
-    "a JSON pointer such as `/kvs/0/value`, which begins with `/`, with `~0` for `~` and `~1` for `/` in \
-     a name",
+    "a JSON pointer that begins with `/`, such as `/kvs/0/value`; in names write `~0` for `~` and `~1` for `/`",
     |text| {
         let is_escape = |rest: &str| rest.starts_with(['0', '1']);
         text.starts_with('/') && text.split('~').skip(1).all(is_escape)
@@ -72,7 +70,7 @@ fn body(fields: &Fields<'_>, method: &str) -> Option<String> {
     if text.len() > MAX_BODY {
         node.problem(format!("found {} bytes, allowed: at most {MAX_BODY}", text.len()));
     } else if method == "GET" {
-        node.problem("means nothing to `method: GET`; write `method: POST`".into());
+        node.problem("not allowed with `method: GET`; write `method: POST`".into());
     }
     Some(text.into())
 }

@@ -65,9 +65,7 @@ pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
     }
     response.is_problem = fields.flag("problem", response.is_problem);
     if let Some(node) = fields.get("content_type").filter(|_| response.is_problem) {
-        node.key_problem(
-            "means nothing beside `problem`, which is application/problem+json".into(),
-        );
+        node.key_problem("not allowed with `problem`, which sets application/problem+json".into());
     }
     response.jitter = fields.number("jitter").unwrap_or(response.jitter);
     response.fields = fields.choice("fields", FIELDS).unwrap_or(response.fields);
@@ -112,10 +110,11 @@ fn body<'a>(fields: &Fields<'a>) -> Option<&'a str> {
     if text.len() > MAX_BODY {
         node.problem(format!("found {} bytes, allowed: at most {MAX_BODY}", text.len()));
     } else if text.chars().any(is_control) {
-        node.problem("found a control character, allowed: lines of text".into());
+        node.problem("found a control character, allowed: text and newlines".into());
     } else if text.ends_with(['\n', '\r']) {
         node.problem(
-            "ends in a newline, which gRPC cannot carry; in YAML write `|-`, not `|`".into(),
+            "ends with a newline, which gRPC does not allow; in YAML write `|-` instead of `|`"
+                .into(),
         );
     } else {
         return Some(text);

@@ -62,7 +62,7 @@ pub fn read(
     let near = near(&fields, limiter.as_ref().map(|limiter| &*limiter.algorithm));
     let on_failure = fields.choice("on_failure", ON_FAILURES);
     if scope != Scope::Global && fields.get("on_failure").is_some() {
-        let message = "means nothing without `scope: global`: no other rule depends on Redis";
+        let message = "requires `scope: global`: other rules do not use Redis";
         fields.blame("on_failure", message.into());
     }
     let limiter = limiter?;
@@ -115,12 +115,12 @@ fn actor(fields: &Fields<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
     for part in &parts {
         let name = part.text(&allowed)?;
         if name == "all" {
-            part.problem("`all` is no part of a key; leave it out".into());
+            part.problem("`all` cannot be combined with other actors; remove it".into());
             return None;
         }
         let index = index(name, part, context, &allowed)?;
         if indices.contains(&index) {
-            part.problem(format!("{} is in the list already", part.tree().found()));
+            part.problem(format!("{} is already in the list", part.tree().found()));
         }
         indices.push(index);
     }
@@ -153,10 +153,11 @@ fn allowed_actors(context: &Context<'_>) -> String {
 
 fn all_is_one_caller(fields: &Fields<'_>, enforce: u8) {
     if fields.get("absent").is_some() {
-        fields.blame("absent", "means nothing beside `actor: all`, which is never absent".into());
+        fields.blame("absent", "not allowed with `actor: all`, which is never absent".into());
     }
     if (1..100).contains(&enforce) {
-        let message = "chooses among callers, and `actor: all` is a single one; allowed: 0, 100";
+        let message =
+            "selects a share of the callers, but `actor: all` is a single one; allowed: 0, 100";
         fields.blame("enforce", message.into());
     }
 }
@@ -165,7 +166,7 @@ fn all_is_one_caller(fields: &Fields<'_>, enforce: u8) {
 fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
     let Some(text) = fields.text("name") else { return String::new() };
     if context.names.borrow_mut().insert(Cow::Owned(text.into()), 2).is_some() {
-        fields.blame("name", format!("duplicate name: an earlier rule is called `{text}`"));
+        fields.blame("name", format!("duplicate name: an earlier rule has the name `{text}`"));
     }
     text.into()
 }
@@ -180,7 +181,7 @@ fn near(fields: &Fields<'_>, algorithm: Option<&dyn Algorithm>) -> Option<u8> {
     };
     if !algorithm.is_none_or(tells) {
         node.key_problem(
-            "means nothing where permits come one by one, as with `LB` and `warm_up`".into(),
+            "not allowed with `LB` or `warm_up`, which issue permits one by one".into(),
         );
     }
     Some(near)

@@ -47,17 +47,15 @@ pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
     let fits = successors(Some(keys), fewer).find(|&keys| bytes(keys) <= MAX_BYTES);
     let could = |keys| {
         format!(
-            "with `{keys}` callers in each rule the tables of a worker could take {} MiB, \
-             allowed: at most {} MiB",
+            "with `keys: {keys}` the tables of a worker use up to {} MiB, allowed: at most {} MiB",
             bytes(keys) >> 20,
             MAX_BYTES >> 20
         )
     };
     match (fits, top.get("keys")) {
-        (None, _) => top.blame("limits", format!("{}; write fewer rules or slices", could(1))),
+        (None, _) => top.blame("limits", format!("{}; use fewer rules or slices", could(1))),
         (Some(fits), Some(node)) if fits < keys => {
-            let message =
-                format!("{}, as with `keys: {fits}`, or fewer rules or slices", could(keys));
+            let message = format!("{}; use `keys: {fits}`, or fewer rules or slices", could(keys));
             node.problem(message);
         }
         _ => {}
@@ -71,9 +69,9 @@ pub fn advice(limits: &[Limit], wanted: usize, keys: usize) -> Option<Advice> {
     let rules: usize = limits.iter().map(|limit| limit.rules.len()).sum();
     (keys < wanted).then(|| {
         let message = format!(
-            "each of these {rules} rules has room for `keys: {keys}` live callers, not for {wanted}, since the tables of a worker \
-             hold no more than {} MiB; beyond that, newcomers share buckets and may be refused for each other; write \
-             `scope: gateway`, which keeps callers outside the workers, or fewer rules or slices",
+            "each of these {rules} rules has room for `keys: {keys}` live callers instead of {wanted}, since the tables of a \
+             worker are limited to {} MiB; beyond that, new callers share buckets and may be refused because of each other; \
+             use `scope: gateway`, which stores callers outside the workers, or fewer rules or slices",
             MAX_BYTES >> 20
         );
         message.into()

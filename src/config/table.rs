@@ -23,7 +23,7 @@ const TEXT: Allowed = Text("text", |_| true);
 const TEXTS: Allowed = List("a list of texts", &TEXT);
 
 /// The entries of a document.
-pub const LIMITS: Allowed = List("a list of `{Url, rules}`; `[]` limits nothing", &Map(&ENTRY));
+pub const LIMITS: Allowed = List("a list of `{Url, rules}`; `[]` for no limits", &Map(&ENTRY));
 
 /// A document. Remote documents have no keys of [`own`].
 pub static DOCUMENT: Mapping = Mapping {

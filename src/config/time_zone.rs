@@ -6,8 +6,8 @@ use jiff_core::tz::posix::{self, Rule};
 
 const ALLOWED: &str = "an offset such as \"+08:00\", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as \
                        \"CET-1CEST,M3.5.0,M10.5.0/3\"";
-const NAMES: &str = "names of time zones are not available in this release: write the rule, which is the last line of \
-                     the zone's file in `zoneinfo`";
+const NAMES: &str = "names of time zones are not supported; write the POSIX rule, which is the last line of the zone's file in \
+                     `zoneinfo`";
 
 /// Maximum offset from UTC in seconds: 14 hours.
 const FARTHEST: i32 = 14 * HOUR;
@@ -15,11 +15,11 @@ const FARTHEST: i32 = 14 * HOUR;
 const LARGEST: u32 = 12 * HOUR.unsigned_abs();
 const HOUR: i32 = 3_600;
 
-const SIGN: &str = "the sign of an offset from UTC is the other way round than is usual: write \"+08:00\" for one to the \
-                    east, as POSIX has it `UTC-8`";
-const FAR: &str = "it is more than 14 hours away from UTC";
+const SIGN: &str =
+    "POSIX rules invert the sign of offsets: write \"+08:00\" for a zone east of UTC, or `UTC-8`";
+const FAR: &str = "it is more than 14 hours from UTC";
 const SHIFT: &str = "it changes clocks by more than 12 hours";
-const NEVER: &str = "it begins and ends summer time at the same instant";
+const NEVER: &str = "it starts and ends summer time at the same instant";
 
 /// A parsed time zone.
 #[derive(Debug, Default)]

@@ -29,7 +29,7 @@ pub const CLUSTER: Allowed =
 
 /// The name of an environment variable.
 pub const VARIABLE: Allowed =
-    Allowed::Text("the name of a variable: A-Z, a-z, 0-9 and `_`", |text| {
+    Allowed::Text("the name of an environment variable: A-Z, a-z, 0-9 and `_`", |text| {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
         is_visible(text, 255) && text.bytes().all(is_plain)
     });

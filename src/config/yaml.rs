@@ -92,13 +92,12 @@ impl<'t> Reader<'t> {
         let Event { position, tag, kind, .. } = event;
         let refused = |message| Failure::Refused(position, message);
         if tag.as_ref().is_some_and(|tag| tag.starts_with('!')) {
-            return Err(refused("tags such as `!name` mean nothing here; leave them out"));
+            return Err(refused("tags such as `!name` are not supported; remove them"));
         }
         if let Kind::Scalar { text, plain } = kind {
             self.count(position, &text)?;
-            return scalar::read(text.into_owned(), plain, tag.as_deref()).ok_or_else(|| {
-                refused("found another value than its tag says; leave the tag out")
-            });
+            return scalar::read(text.into_owned(), plain, tag.as_deref())
+                .ok_or_else(|| refused("the value does not match its tag; remove the tag"));
         }
         if depth == MAX_DEPTH {
             return Err(refused("nested too deeply: more than 32 levels"));
@@ -146,7 +145,7 @@ impl<'t> Reader<'t> {
             return Err(Failure::Refused(position, message));
         };
         if self.events.kept() > MAX_KEPT {
-            let message = "too large: more than 100000 pieces lie within anchors; leave them out";
+            let message = "too large: anchors contain more than 100000 nodes; remove anchors";
             return Err(Failure::Refused(position, message));
         }
         self.left = left;

@@ -18,10 +18,10 @@ impl Prefix {
         let mut path = normal(written.as_bytes());
         let bare = if written.len() > 1 { written.trim_end_matches('/') } else { written };
         if path != bare.as_bytes() {
-            let what = "is never what a request's path is compared with";
+            let what = "never matches, since paths are normalized first";
             return Err(match std::str::from_utf8(&path) {
                 Ok(plain) if normal(&path) == path => format!("{what}; write `{plain}`"),
-                _ => format!("{what}, and no configured path means the same"),
+                _ => format!("{what}; no configured path has this meaning"),
             });
         }
         if ignore_case {

@@ -187,12 +187,12 @@ fn text(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
 fn header_name(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
     let name = text(key, value)?.to_ascii_lowercase();
     if name == "host" {
-        let message = "`host` says which service is called, not who calls".into();
+        let message = "`host` names the service, not the caller".into();
         return Err(vec![Mistake { key: key.into(), message }]);
     }
     if crate::matching::header::is_name(&name) {
         return Ok(name);
     }
-    let message = format!("found `{name}`, allowed: a header's name");
+    let message = format!("found `{name}`, allowed: a header name");
     Err(vec![Mistake { key: key.into(), message }])
 }

@@ -37,8 +37,8 @@ impl Callout for HostCall {
             timeout,
         )
         .map_err(|status| match status {
-            Status::BadArgument => "Envoy knows no such cluster",
-            _ => "the cluster has no endpoint that could be asked",
+            Status::BadArgument => "Envoy has no such cluster",
+            _ => "the cluster has no available endpoint",
         })
     }
 

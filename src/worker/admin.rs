@@ -97,7 +97,7 @@ impl Instance {
             Some(limiter.inquire(rule, callers, order, now))
         });
         match done.flatten() {
-            None => Err(AdminReply::problem(400, "the rule counts no such caller")),
+            None => Err(AdminReply::problem(400, "the query names no caller of this rule")),
             Some(Ok(Inquired::Done(seen))) => {
                 Ok(Answered::Now(self.done(rule, order, &Ok(seen), host)))
             }
@@ -137,7 +137,7 @@ impl Instance {
             let rule = limiter.rules().position(|rule| rule.name.as_bytes() == name)?;
             Some((rule, limiter.actors(rule).map(String::from).collect()))
         });
-        found.flatten().ok_or_else(|| AdminReply::problem(404, "there is no rule of that name"))
+        found.flatten().ok_or_else(|| AdminReply::problem(404, "no rule has this name"))
     }
 
     /// The length of a ban in a query.
@@ -151,7 +151,7 @@ impl Instance {
         fits.ok_or_else(|| {
             let most = diana_policy::time::spell(most);
             let why =
-                format!("`for` has to be a duration such as 5m, at most the rule's `max`, {most}");
+                format!("`for` must be a duration such as 5m, at most the rule's `max`, {most}");
             AdminReply::problem(400, &why)
         })
     }
@@ -161,7 +161,7 @@ impl Instance {
         let now = self.now(host);
         let top = self.with_limiter(host, |limiter| limiter.top(rule, now.mono)).flatten();
         let top = top.ok_or_else(|| {
-            AdminReply::problem(409, "the rule has no `hot`, or each worker looks for its own")
+            AdminReply::problem(409, "the rule has no `hot`, or each worker has its own list")
         })?;
         Ok(AdminReply::ok(self.told_top(rule, &top, host)))
     }
@@ -170,29 +170,26 @@ impl Instance {
 fn refusal(cannot: Cannot) -> AdminReply {
     let (status, why) = match cannot {
         Cannot::BansNobody => (409, "the rule has no `ban`"),
-        Cannot::NoRoom => (503, "there is no room for one more ban"),
+        Cannot::NoRoom => (503, "the table of bans is full"),
         Cannot::Away => {
-            (503, "Redis does not answer, so it was not asked: the gateway counts alone")
+            (503, "Redis is unavailable and the gateway counts alone, so the command was not sent")
         }
-        Cannot::Unheard => {
-            (503, "Redis did not answer in time: it may have been done all the same")
+        Cannot::Unheard => (503, "Redis did not reply in time; the command may have been executed"),
+        Cannot::Lift(Unliftable::Local) => {
+            (409, "scope `local`: each worker counts for itself and cannot read the other workers")
         }
-        Cannot::Lift(Unliftable::Local) => (
-            409,
-            "scope `local`: each worker counts for itself, and this one knows nothing of the others",
-        ),
-        Cannot::Lift(Unliftable::Shared) => (
-            409,
-            "the caller shares what it used with others, since there was no room for one more",
-        ),
-        Cannot::Lift(Unliftable::Line) => (
-            409,
-            "there is nothing to lift: all there is are requests that wait for their turn, or are in flight",
-        ),
+        Cannot::Lift(Unliftable::Shared) => {
+            (409, "the caller shares a bucket with others, since the table was full")
+        }
+        Cannot::Lift(Unliftable::Line) => {
+            (409, "nothing to reset: the caller only has requests that are held or in flight")
+        }
         Cannot::Lift(Unliftable::Quota) => {
-            (409, "the counts of a quota belong to nobody alone, and cannot be lifted")
+            (409, "a quota stores no separate callers, so it cannot reset one")
         }
-        Cannot::Lift(Unliftable::Busy) => (503, "others were faster again and again"),
+        Cannot::Lift(Unliftable::Busy) => {
+            (503, "other workers changed the state during every attempt; try again")
+        }
     };
     AdminReply::problem(status, why)
 }

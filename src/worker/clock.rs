@@ -62,8 +62,7 @@ impl Clocks<'_> {
     fn stepped_back(&self, by: Micros) {
         self.host.count(&format!("diana.{}.clock_stepped_back", self.namespace), 1);
         let line = format!(
-            "the wall clock stepped back by {} s; a window in force ends at most one unit after its \
-             first request",
+            "the wall clock stepped back by {} s; an open window ends at most one unit after its first request",
             by / SECOND
         );
         self.host.log(Level::Warn, &line);

@@ -211,7 +211,10 @@ impl Instance {
     fn judge(&self, host: &dyn Host, judge: impl FnOnce(&mut Limiter) -> Verdict) -> Verdict {
         // The host never calls about one stream during a call about another.
         let Ok(mut limiter) = self.limiter.try_borrow_mut() else {
-            host.log(Level::Error, "a request was not judged: another one still is");
+            host.log(
+                Level::Error,
+                "a request was admitted without a check: the host called during another call",
+            );
             return Verdict::pass();
         };
         judge(&mut limiter)

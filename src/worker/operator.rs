@@ -149,7 +149,10 @@ pub(crate) fn complain(policy: &Policy, host: &dyn Host) {
             Some(token) if token.len() < SHORTEST => "is shorter than 16 bytes",
             Some(_) => continue,
         };
-        host.log(Level::Error, &format!("{key}.token_env: `{variable}` {why}: nobody is answered"));
+        host.log(
+            Level::Error,
+            &format!("{key}.token_env: `{variable}` {why}, so operators are refused"),
+        );
     }
 }
 

@@ -179,8 +179,8 @@ impl Poller {
             }
             Some(Err(_)) => {
                 self.not_understood = version;
-                let what = format!("another worker took version {version:016x}");
-                outcome.troubles.push(self.line(&what, "this one does not understand it"));
+                let what = format!("another worker applied version {version:016x}");
+                outcome.troubles.push(self.line(&what, "this worker cannot parse it"));
             }
             // Forces the next valid reply to be written again. If a leader is about to write the
             // version, its write fails, and it polls again.

@@ -34,7 +34,7 @@ impl AdminReply {
 
     /// The reply to a request with a wrong method.
     pub(crate) fn method(allow: &'static str) -> AdminReply {
-        let why = format!("the method has to be {allow}");
+        let why = format!("the method must be {allow}");
         AdminReply { allow, ..AdminReply::problem(405, &why) }
     }
 

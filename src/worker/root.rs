@@ -186,7 +186,7 @@ fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint
         let Some(name) = name else { return Ok(None) };
         environment.variable(name).map(Some).ok_or_else(|| {
             format!(
-                "redis.{key}: no variable `{name}` in the environment of the VM; see \
+                "redis.{key}: `{name}` is not in the environment of the VM; see \
                  `environment_variables` of `vm_config`"
             )
         })
@@ -221,7 +221,7 @@ fn tell_anew(names: &[String], host: &dyn Host) {
     }
     let (named, more) = (names.get(..NAMED).unwrap_or(names), names.len().saturating_sub(NAMED));
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let line = format!("these rules start anew, with nothing used: {}{more}", named.join(", "));
+    let line = format!("these rules start with no usage: {}{more}", named.join(", "));
     host.log(Level::Info, &line);
 }
 

@@ -154,12 +154,12 @@ fn people_are_told_in_tables() {
     let Ran { out, code, .. } = diana(&["replay", &rules, &log, "--set", "header:x-account-id=14"]);
     assert_eq!(code, Some(0));
     for part in [
-        "3 requests from 2026-11-24T06:00:00Z to 2026-11-24T06:01:00Z, by 1 gateway of 1 worker\n",
-        "2 went on, 0 of them after a wait; 1 were refused (33.3 %)",
-        "rule     consulted  admitted  refused  beside others\n",
-        "account          3         2        1              0\n",
-        "account-1  account      1  2026-11-24T06:00:00Z",
-        "never consulted: later;",
+        "3 requests from 2026-11-24T06:00:00Z to 2026-11-24T06:01:00Z, on 1 gateway with 1 worker\n",
+        "2 admitted, 0 of them after a delay; 1 refused (33.3 %)",
+        "rule     checked  admitted  refused  refused by others\n",
+        "account        3         2        1                  0\n",
+        "account-1  account         1  2026-11-24T06:00:00Z",
+        "never checked: later;",
     ] {
         assert!(out.contains(part), "{part} is missing in {out}");
     }

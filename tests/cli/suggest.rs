@@ -78,9 +78,9 @@ fn all_of_the_output_is_rules() {
     let out: Vec<String> = ran.out.lines().map(|line| squeezed(line) + "\n").collect();
     let out = out.concat();
     for part in [
-        "# 420 requests under /a came from 20 callers by `header:x-account-id`\n",
+        "# 420 requests to /a from 20 callers, identified by `header:x-account-id`\n",
         "# minute 10 18 20 20 20 18\n",
-        "# 18 a minute would have refused 2 of them (10.0 %).",
+        "# 18 per minute would have refused requests of 2 callers (10.0 %).",
         "actors: {caller: [{header: \"x-account-id\"}]}\n",
         "- {actor: \"caller\", unit: minute, rpu: 18, algo: W}\n",
     ] {
@@ -110,10 +110,10 @@ fn bursts_are_told_apart_from_what_takes_its_time() {
 #[test]
 fn nothing_is_suggested_without_callers() {
     for (more, why) in [
-        (&["--url", "/b"][..], "no request of the log lies under /b"),
+        (&["--url", "/b"][..], "the log has no request to /b"),
         (
             &["--actor", "header:x-tenant"],
-            "no request of the log tells of its `header:x-tenant`; `--set header:NAME=FIELD`",
+            "no request of the log has a value for `header:x-tenant`; name its field with `--set header:NAME=FIELD`",
         ),
         (&["--actor", "nobody"], "limits[0].rules[0].actor"),
         (&["--refuse", "101%"], "allowed: a share such as 0.1%"),

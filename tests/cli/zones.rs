@@ -52,12 +52,13 @@ fn check_says_what_to_write_and_others_go_on() {
         checked.out.contains("; `Europe/Berlin` is `CET-1CEST,M3.5.0,M10.5.0/3`"),
         "{checked:?}"
     );
-    let told = "`Europe/Berlin` is taken for `CET-1CEST,M3.5.0,M10.5.0/3`, which a gateway's rules have to say";
+    let told =
+        "`Europe/Berlin` is replaced by `CET-1CEST,M3.5.0,M10.5.0/3`; gateways need that form";
     // An hour before midnight in Berlin, and at midnight.
     for (at, wait) in [("2026-11-24T22:00:00Z", 3600), ("2026-11-24T23:00:00Z", 86_400)] {
         let ran = diana(&["explain", name(&rules), "--url", "/", "--at", at, "--times", "2"]);
         assert!(ran.code == Some(0) && ran.error.contains(told), "{ran:?}");
-        assert!(ran.out.contains(&format!("again in {wait} s")), "{ran:?}");
+        assert!(ran.out.contains(&format!("retry after {wait} s")), "{ran:?}");
     }
     let ran = diana(&["replay", name(&rules), name(&log)]);
     assert!(ran.code == Some(0) && ran.error.contains(told), "{ran:?}");

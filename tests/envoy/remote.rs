@@ -66,11 +66,11 @@ fn a_centre_that_is_down_at_the_start_and_comes_up() {
     drop(centre);
     let envoy = gateway(port).workers(2).start();
     assert_eq!(in_force(&envoy).as_deref(), Some("own"));
-    told(&envoy, "status 503, which is also what Envoy says if it cannot connect");
+    told(&envoy, "status 503, which Envoy also returns if it cannot connect");
     let failed = metric(&envoy, "failed");
     eventually("some more polls", || (metric(&envoy, "failed") >= failed + 2).then_some(()));
     assert_eq!(lines(&envoy).len(), 1, "{:?}", lines(&envoy));
-    assert!(lines(&envoy)[0].contains("the gateway's own rules stay in force"));
+    assert!(lines(&envoy)[0].contains("the gateway's own rules stay active"));
     let centre = Centre::on(port, Says::Text(document("up", 10)));
     settles_on(&envoy, "up");
     let asked = centre.asked();
@@ -87,17 +87,17 @@ fn whatever_the_centre_does_the_last_good_rules_stay() {
     let centre = Centre::start(good.clone());
     let envoy = gateway(centre.port).workers(2).start();
     settles_on(&envoy, "good");
-    told(&envoy, "goes into force");
+    told(&envoy, "is now active");
     let mut told_so_far = lines(&envoy).len();
     for (says, words) in [
         (Says::Status(404), "status 404"),
         (Says::Late(Duration::from_secs(2), document("late", 1)), "status 504"),
         (Says::Text(String::new()), "the document is empty"),
-        (Says::Text("#".repeat(2 << 20)), "the answer is larger than `max_size`"),
-        (Says::Text("#".repeat(40 << 20)), "the answer is far too large"),
-        (Says::Half(document("half", 1)), "the connection broke off"),
+        (Says::Text("#".repeat(2 << 20)), "the response is larger than `max_size`"),
+        (Says::Text("#".repeat(40 << 20)), "the response is far too large"),
+        (Says::Half(document("half", 1)), "the connection was closed early"),
         (Says::Garbage, "status 502"),
-        (Says::Text("limits: [{Url: /, rules: [{actor: all, unit: dya}]}]".into()), "has problems"),
+        (Says::Text("limits: [{Url: /, rules: [{actor: all, unit: dya}]}]".into()), "is invalid"),
     ] {
         centre.say(says);
         told(&envoy, words);
@@ -109,7 +109,7 @@ fn whatever_the_centre_does_the_last_good_rules_stay() {
         let told_of = lines(&envoy).len() - told_so_far;
         assert!(told_of == 1 || words.contains("far too large"), "{words}: {:#?}", lines(&envoy));
         centre.say(good.clone());
-        told(&envoy, "all is well again");
+        told(&envoy, "the last problem is solved");
         told_so_far = lines(&envoy).len();
     }
     assert!(envoy.log().contains("limits[0].rules[0].unit: found `dya`"), "{}", envoy.log());
@@ -141,7 +141,7 @@ fn a_header_from_the_environment_reaches_the_centre() {
 fn an_unknown_cluster_is_told_and_envoy_ends_well() {
     let own = document("own", 10);
     let envoy = Gateway::with(&format!("{own}remote: {{cluster: nobody, path: /r}}")).start();
-    told(&envoy, "Envoy knows no such cluster; the gateway's own rules stay in force");
+    told(&envoy, "Envoy has no such cluster; the gateway's own rules stay active");
     assert_eq!(in_force(&envoy).as_deref(), Some("own"));
     let (status, log) = envoy.quit();
     assert!(status.success(), "Envoy ended with {status}:\n{log}");

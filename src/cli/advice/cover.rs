@@ -10,8 +10,7 @@ pub fn advice(policy: &Policy) -> Vec<Advice> {
     let covered = rules().filter_map(|idle| {
         let strict = rules().find(|strict| is_covered(idle, *strict))?;
         Some(Advice {
-            message: "the first of these rules never refuses: whatever it would refuse, the second one refuses \
-                      before"
+            message: "the first of these rules never refuses a request, since the second one refuses it earlier"
                 .into(),
             rules: vec![idle.1.name.clone(), strict.1.name.clone()],
         })

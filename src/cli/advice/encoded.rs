@@ -10,8 +10,8 @@ pub fn advice(policy: &Policy) -> Option<Advice> {
     let limits = policy.limits.iter().filter(|limit| has_encoded(limit));
     let rules: Vec<String> =
         limits.flat_map(|limit| &limit.rules).map(|rule| rule.name.clone()).collect();
-    let message = "`unless` of these rules compares query parameters or cookies with percent-encoded text, but it compares them \
-                   decoded; write the text decoded, `@` for `%40`";
+    let message = "`unless` of these rules contains percent-encoded text, but query parameters and cookies are decoded before \
+                   they are compared; write `@` instead of `%40`";
     (!rules.is_empty()).then(|| Advice { message: message.into(), rules })
 }
 

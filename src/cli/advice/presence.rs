@@ -10,11 +10,11 @@ const AUTHORIZATION: &str = "authorization";
 
 /// Advice about rules that count no requests, and rules that leave requests unlimited.
 pub fn advice(policy: &Policy) -> Vec<Advice> {
-    let idle = "these rules count no request: their entry is for requests without a value, their actor recognises callers \
-                by that value only, and `absent: skip` skips requests without a caller";
-    let leaky = "these rules skip requests without a caller (`absent: skip`), and `unless` or `match` takes the same requests out \
-                 of another entry because a value is present, so no rule limits them; write `absent: share` or `deny`, or put \
-                 the condition on the value that the actor reads";
+    let idle = "these rules count no request: their entry matches only requests without a value, their actor reads only that \
+                value, and `absent: skip` skips requests without a caller";
+    let leaky = "these rules skip requests without a caller (`absent: skip`), and `unless` or `match` excludes the same \
+                 requests from another entry because a value is present, so no rule limits them; write `absent: share` or \
+                 `deny`, or test the value that the actor reads";
     // Few entries have such conditions, and there may be thousands of rules.
     let conditional: Vec<&Limit> =
         policy.limits.iter().filter(|limit| excluded(&limit.matcher).next().is_some()).collect();

@@ -5,7 +5,7 @@
   const main = document.getElementById("main");
   const whole = new Intl.NumberFormat("en");
   const KINDS = [
-    ["admitted", "went on", "admitted"],
+    ["admitted", "admitted", "admitted"],
     ["held", "held", "held"],
     ["refused", "refused", "refused"],
     ["banned", "banned", "banned"],
@@ -13,8 +13,8 @@
     ["shadow_held", "would hold", "shadow"],
   ];
   const COLUMNS = [
-    ["consulted", "consulted"], ["admitted", "admitted"], ["refused", "refused"], ["held", "held"], ["banned", "banned"],
-    ["bans", "bans"], ["beside", "beside others"], ["shadow_refused", "would refuse"], ["shadow_held", "would hold"],
+    ["consulted", "checked"], ["admitted", "admitted"], ["refused", "refused"], ["held", "held"], ["banned", "banned"],
+    ["bans", "bans"], ["beside", "refused by others"], ["shadow_refused", "would refuse"], ["shadow_held", "would hold"],
     ["hot", "hot"],
   ];
 
@@ -103,8 +103,8 @@
     add(part, "h2", told.file);
     const { admitted, held, refused, banned } = told.all;
     const all = admitted + refused + banned;
-    add(part, "p", `${whole.format(admitted)} went on, ${whole.format(held)} of them after a wait; ` +
-      `${whole.format(refused + banned)} were refused (${share(refused + banned, all)}).`);
+    add(part, "p", `${whole.format(admitted)} admitted, ${whole.format(held)} of them after a delay; ` +
+      `${whole.format(refused + banned)} refused (${share(refused + banned, all)}).`);
     plot(part, told.over_time, told.over_time.all, told.file);
     const columns = COLUMNS.filter(([key], at) => at < 3 || told.by_rule.some((rule) => rule[key] > 0));
     table(part, `Rules of ${told.file}`, ["rule", ...columns.map(([, text]) => text)],
@@ -113,12 +113,12 @@
     if (held_by.length > 0) {
       const second = (time) => `${time.toFixed(3)} s`;
       add(part, "h3", "Held");
-      table(part, `Waits by ${told.file}`, ["rule", "half in", "95 % in", "99 % in", "longest"],
+      table(part, `Delays by ${told.file}`, ["rule", "50 % within", "95 % within", "99 % within", "longest"],
         held_by.map(({ rule, waits }) => [rule, ...["p50", "p95", "p99", "max"].map((key) => second(waits[key]))]));
     }
     if (told.refused_most.length > 0) {
-      add(part, "h3", `Refused most, of ${plural(told.refused_callers, "caller")}`);
-      table(part, `Refused most by ${told.file}`, ["caller", "by", "times", "first", "last"], told.refused_most.slice(0, 20)
+      add(part, "h3", `Most refused, of ${plural(told.refused_callers, "caller")}`);
+      table(part, `Most refused by ${told.file}`, ["caller", "rule", "refusals", "first", "last"], told.refused_most.slice(0, 20)
         .map((it) => [it.caller, it.rule, whole.format(it.times), it.first, it.last]), 0);
     }
     told.by_rule.filter((rule) => rule.consulted > 0).forEach(({ rule }) => {
@@ -130,8 +130,8 @@
   const total = report.rules.all;
   const requests = total.admitted + total.refused + total.banned;
   document.getElementById("summary").textContent = `${plural(requests, "request")} from ${report.from} to ${report.to}, ` +
-    `by ${plural(report.gateways, "gateway")} of ${plural(report.workers, "worker")}, in steps of ` +
-    `${plural(report.rules.over_time.step, "second")}. Drag across a plot to look closer, double-click to see all of it.`;
+    `on ${plural(report.gateways, "gateway")} with ${plural(report.workers, "worker")}, in steps of ` +
+    `${plural(report.rules.over_time.step, "second")}. Drag across a plot to zoom in, double-click to zoom out.`;
   report.notes.forEach((note) => add(document.getElementById("notes"), "li", note));
   side(report.rules);
   if (report.against) {

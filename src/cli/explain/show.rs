@@ -13,13 +13,13 @@ use super::Explanation;
 /// Writes text for people.
 pub fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
     match &explanation.decision {
-        ReplayDecision::Admitted => writeln!(out, "The request goes on.")?,
-        ReplayDecision::Held { .. } => writeln!(out, "The request goes on when its turn comes.")?,
+        ReplayDecision::Admitted => writeln!(out, "The request is admitted.")?,
+        ReplayDecision::Held { .. } => writeln!(out, "The request is held, then admitted.")?,
         ReplayDecision::Refused(refusal) => {
             let (status, rule) = (refusal.status(), &refusal.by.rule);
             writeln!(
                 out,
-                "The request is refused with {status}, by the rule `{rule}`; {}.",
+                "The request is refused with {status} by the rule `{rule}`; {}.",
                 again(refusal.retry)
             )?;
         }
@@ -36,12 +36,12 @@ pub fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{:width$}  {}", name(rule), line(rule))?;
     }
     if !explanation.callers.is_empty() {
-        writeln!(out, "\nThe caller:")?;
+        writeln!(out, "\nCallers:")?;
     }
     for caller in &explanation.callers {
         match &caller.found {
             Some((kind, value)) => writeln!(out, "{}: {value} (by {kind})", caller.actor)?,
-            None => writeln!(out, "{}: not told by this request", caller.actor)?,
+            None => writeln!(out, "{}: not in this request", caller.actor)?,
         }
     }
     Ok(())
@@ -74,14 +74,12 @@ fn line(rule: &Explained) -> String {
         Explained::Decided(record) => decided(record),
         Explained::Skipped { why, .. } => match why {
             Why::Path => "does not apply: its entry does not cover the path",
-            Why::Match => {
-                "does not apply: its entry covers the path, but its `match` does not hold"
-            }
-            Why::Exempt => "does not apply: an `except` holds",
-            Why::Absent => "does not apply: the request tells nothing of its actor",
+            Why::Match => "does not apply: its entry covers the path, but its `match` fails",
+            Why::Exempt => "does not apply: an `except` matches",
+            Why::Absent => "does not apply: the request has no value for its actor",
             Why::Plan => "does not apply: the caller's plan is unlimited",
-            Why::Banned => "not consulted: another rule bans the caller",
-            Why::NotAsked => "not asked: another rule refuses",
+            Why::Banned => "not checked: another rule bans the caller",
+            Why::NotAsked => "not checked: another rule refuses",
         }
         .into(),
     }
@@ -97,23 +95,23 @@ fn decided(record: &Record) -> String {
         Outcome::Refused(retry) => format!("refuses, {}", again(retry)),
         Outcome::Banned(left) => format!("bans the caller for {} s more", seconds(left)),
         Outcome::Unavailable(ticks) => {
-            format!("refuses while Redis is unavailable, again in {} s", seconds(ticks))
+            format!("refuses because Redis is unavailable, retry after {} s", seconds(ticks))
         }
     };
-    format!("{decided}: {left} of {limit} left, {}{shadow}", counted(record.scope))
+    format!("{decided}: {left} of {limit} remaining, {}{shadow}", counted(record.scope))
 }
 
 fn counted(scope: Scope) -> &'static str {
     match scope {
-        Scope::Local => "counted in each worker",
-        Scope::Gateway => "counted in the gateway",
+        Scope::Local => "counted per worker",
+        Scope::Gateway => "counted per gateway",
         Scope::Global => "counted for the fleet",
     }
 }
 
 fn again(retry: Retry) -> String {
     match retry.ticks() {
-        Some(ticks) => format!("again in {} s", seconds(ticks)),
-        None => "whenever it comes".into(),
+        Some(ticks) => format!("retry after {} s", seconds(ticks)),
+        None => "it can never be admitted".into(),
     }
 }

@@ -47,12 +47,12 @@ impl Seen {
             self.broken.iter().map(|(file, why)| format!("{file}: {why}")).collect();
         if self.bad > 0 {
             let (bad, lines) = (self.bad, self.lines);
-            notes.push(format!("{bad} of {lines} lines tell of no request; the first:"));
+            notes.push(format!("{bad} of {lines} lines are not requests; the first:"));
             notes.extend(self.examples.iter().map(|bad| format!("  {bad}")));
         }
         if self.late > 0 {
             notes.push(format!(
-                "{} requests stand in the log so long after later ones that they are judged up to {} s late",
+                "{} requests are too far out of order in the log and are replayed up to {} s late",
                 self.late,
                 self.latest.div_ceil(SECOND)
             ));
@@ -153,11 +153,11 @@ impl Source {
             let (why, shown) = match lines.next() {
                 Ok(None) => return false,
                 Err(error) => {
-                    let why = format!("it breaks off in line {number}: {error}");
+                    let why = format!("cannot be read beyond line {number}: {error}");
                     seen.broken.push((self.name(), why));
                     return false;
                 }
-                Ok(Some(Line::TooLong)) => ("it is longer than 1 MiB", String::new()),
+                Ok(Some(Line::TooLong)) => ("longer than 1 MiB", String::new()),
                 // Logs may have empty lines at their end.
                 Ok(Some(Line::Text(line))) if line.trim_ascii().is_empty() => continue,
                 Ok(Some(Line::Text(line))) => match reader.read(line, seen.lines, entry) {

@@ -55,30 +55,28 @@ impl Report<'_> {
         let mut notes = Vec::new();
         let Report { seen, side, .. } = self;
         if !self.is_whole {
-            notes.push("interrupted: this is what is known of the lines that were read".into());
+            notes.push("interrupted: the report covers the lines that were read".into());
         }
         notes.extend(seen.notes());
         if seen.whole_seconds {
             notes.push(
-                "the log tells whole seconds only: requests of one second are judged at its beginning".into(),
+                "the log has whole seconds only: the requests of a second are replayed at its beginning".into(),
             );
         }
         if side.has_places && !seen.tells_durations {
-            notes.push(
-                "the log does not tell how long requests took, so none is in flight beside another one".into(),
-            );
+            notes.push("the log has no durations, so no two requests are in flight at once".into());
         }
         let idle = side.by_rule().filter(|(_, counts, _)| counts.consulted() == 0);
         let idle: Vec<&str> = idle.map(|(name, ..)| name).collect();
         if !idle.is_empty() {
             notes.push(format!(
-                "never consulted: {}; no request lies under them, or the log lacks what their actors read, which \
-                 `--set header:NAME=FIELD` may name",
+                "never checked: {}; no request matches these rules, or the log lacks the values of their actors; name a field \
+                 with `--set header:NAME=FIELD`",
                 idle.join(", ")
             ));
         }
         if side.has_quotas && self.fleet != (1, 1) {
-            notes.push("rules with `quota` are counted here by each worker for itself".into());
+            notes.push("the replay counts rules with `quota` per worker".into());
         }
         notes
     }

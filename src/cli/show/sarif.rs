@@ -14,8 +14,8 @@ const SCHEMA: &str =
 /// Writes the log of one run.
 pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     let kinds = [
-        (Level::Problem, "The filter refuses the configuration"),
-        (Level::Advice, "It is allowed, and probably not meant"),
+        (Level::Problem, "The filter rejects the configuration"),
+        (Level::Advice, "Allowed, but probably unintended"),
     ];
     let kinds =
         kinds.map(|(level, text)| json!({"id": level.name(), "shortDescription": {"text": text}}));

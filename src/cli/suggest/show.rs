@@ -44,17 +44,17 @@ pub fn text(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     let mut comment = Vec::new();
     writeln!(
         comment,
-        "{} requests under {url} came from {} callers by `{}`",
+        "{} requests to {url} from {} callers, identified by `{}`",
         number(told.requests - told.absent),
         number(callers as u64),
         crate::text::plain(actor)
     )?;
     if told.absent > 0 {
-        writeln!(comment, "{} more do not tell who called", number(told.absent))?;
+        writeln!(comment, "{} more requests have no caller", number(told.absent))?;
     }
     writeln!(
         comment,
-        "\nRequests of a caller in its busiest …, of so many of the callers at most:"
+        "\nMost requests of a caller in its busiest …, for this share of the callers:"
     )?;
     let rows: Vec<Vec<String>> = SPANS
         .iter()
@@ -75,8 +75,8 @@ pub fn text(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
     table::write(&head, &rows, &mut comment)?;
     writeln!(
         comment,
-        "\n{} a {} would have refused {} of them ({}). Callers take at most {} KiB in each worker\nand {} KiB of shared data, \
-         as long as {} come at a time (`keys`).",
+        "\n{} per {} would have refused requests of {} callers ({}). Callers use up to {} KiB in each worker\nand {} KiB of \
+         shared data, with room for {} callers (`keys`).",
         number(limit),
         told.rule.unit(),
         number(refused as u64),
@@ -127,7 +127,7 @@ pub fn json(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
 fn notes(told: &Told<'_>) -> Vec<String> {
     let mut notes = told.seen.notes();
     if !told.is_whole {
-        notes.insert(0, "interrupted: this is what is known of the lines that were read".into());
+        notes.insert(0, "interrupted: the report covers the lines that were read".into());
     }
     notes
 }

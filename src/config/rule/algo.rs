@@ -92,7 +92,8 @@ fn entry(fields: &Fields<'_>) -> Option<&'static Entry> {
 /// Reports features that Redis does not support: the algorithm, except for daily quotas, or a key.
 fn refuse_local(fields: &Fields<'_>, entry: Option<&'static Entry>) {
     let refuse = |what: &str| {
-        let message = format!("`{what}` is not available across gateways; allowed: local, gateway");
+        let message =
+            format!("`{what}` is not available with `scope: global`; allowed: local, gateway");
         fields.blame("scope", message);
     };
     if let Some(Entry { short, codec: None, .. }) = entry
@@ -114,8 +115,8 @@ fn refuse_months(fields: &Fields<'_>, entry: &Entry) {
     let able = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
     let able = able.collect::<Vec<_>>().join(", ");
     let message = format!(
-        "`month` is as long as the calendar says, which `algo: {}` cannot count by; allowed: \
-         a duration such as `30d`, or with `month` algo {able}",
+        "months differ in length, which `algo: {}` does not support; allowed: a duration such as `30d`, or `month` with algo \
+         {able}",
         entry.short
     );
     fields.blame("unit", message);
@@ -162,5 +163,5 @@ fn misplaced(node: &Node<'_>, name: &str, entry: &Entry) {
     let takes = |entry: &&Entry| entry.keys.iter().any(|key| key.name == name);
     let takers: Vec<&str> = REGISTRY.iter().filter(takes).map(|entry| entry.short).collect();
     let (short, takers) = (entry.short, takers.join(", "));
-    node.key_problem(format!("means nothing to `algo: {short}`; it is a key of {takers}"));
+    node.key_problem(format!("not allowed with `algo: {short}`; it is a key of {takers}"));
 }

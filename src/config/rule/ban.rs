@@ -16,9 +16,9 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     fields.choice("on", ON);
     let (period, max) = (period?, max?);
     if max < period {
-        fields.blame("max", "shorter than `for`; allowed: at least as long".into());
+        fields.blame("max", "shorter than `for`; must be at least as long".into());
     } else if let (Some(node), true) = (fields.get("halve_after"), max == period) {
-        node.key_problem("means nothing without a `max` above `for`".into());
+        node.key_problem("requires a `max` longer than `for`".into());
     }
     Some(Ban { after: after?, within: within?, period, max, halve_after: halve_after? })
 }
@@ -36,14 +36,14 @@ pub fn blame(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Sett
     let Some(on) = rule.get("ban").map(|ban| ban.descend("on")) else { return };
     let Quota { rpu, burst, .. } = *quota;
     if settling.is_none_or(|settling| settling.count.is_none()) {
-        on.key_problem("`counted` means nothing without `count`".into());
+        on.key_problem("`counted` requires `count`".into());
     }
     // A period of `within` overlaps at most this number of units.
     let units = ban.within.div_ceil(Windows::of(quota).shortest()).saturating_add(1);
     let most = rpu.saturating_mul(units).saturating_add(burst.unwrap_or(0));
     if ban.after > most {
         let message = format!(
-            "found `{}`, which never happens: `rpu` lets at most {most} through `within` that time",
+            "found `{}`, which is never reached: `rpu` admits at most {most} in the time of `within`",
             ban.after
         );
         on.problem(message);

@@ -42,7 +42,7 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     };
     let is_text = fields.choice("type", TYPES).unwrap_or(false);
     if let (Some(node), None) = (fields.get("type"), fields.get("metadata")) {
-        node.key_problem("means nothing without `metadata`".into());
+        node.key_problem("requires `metadata`".into());
     }
     let source = source(&fields);
     let told = Told { source: source?, is_text, default: default? };

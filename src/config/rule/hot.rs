@@ -10,7 +10,7 @@ use diana_policy::Hot;
 pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Hot> {
     if let (Some(node), true) = (rule.get("hot"), is_all) {
         node.key_problem(
-            "means nothing beside `actor: all`, which is a single caller; leave it out".into(),
+            "not allowed with `actor: all`, which is a single caller; remove it".into(),
         );
         return None;
     }

@@ -15,7 +15,7 @@ pub fn read(fields: &Fields<'_>) -> Option<Limiter> {
     let others = OTHERS.iter().copied().chain(more.iter().map(|key| key.name));
     let others: Vec<_> = others.filter_map(|key| fields.get(key)).collect();
     for node in &others {
-        node.key_problem("means nothing beside `in_flight`".into());
+        node.key_problem("not allowed with `in_flight`".into());
     }
     let limit = fields.number("in_flight")?;
     if !others.is_empty() {

@@ -37,7 +37,7 @@ fn source(node: &Node<'_>, fields: &Fields<'_>) -> Option<IdentitySource> {
         false => fields.get("payload"),
     };
     if let (Some(node), false) = (payload, kind == jwt_claim::KIND.name) {
-        node.key_problem("means nothing without `jwt_claim`".into());
+        node.key_problem("requires `jwt_claim`".into());
         return None;
     }
     let options = payload.map(|node| ("payload".into(), node.tree().clone()));

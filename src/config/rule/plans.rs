@@ -39,7 +39,7 @@ pub fn read(
     };
     if matches!(rule.get("rpu").map(Node::tree), Some(Tree::Map(_))) {
         node.key_problem(
-            "means nothing beside an `rpu` that data says: allowed is one of both".into(),
+            "not allowed with an `rpu` that is read from data; use one of the two".into(),
         );
         return None;
     }
@@ -66,7 +66,7 @@ fn blame_default(rule: &Fields<'_>, quota: Quota, limiter: &Limiter) {
     let Some(node) = rule.get("rpu") else { return };
     let Err(conflicts) = (limiter.entry.build)(&quota) else { return };
     for Conflict { key, message, .. } in conflicts {
-        let message = format!("by this the rule's `{key}` has a problem: {message}");
+        let message = format!("conflicts with the rule's `{key}`: {message}");
         node.descend("default").problem(message);
     }
 }
@@ -82,8 +82,8 @@ fn chosen(
         return Some(is_chosen);
     }
     let [actor] = actor else {
-        let message = "`by` is required here, since the callers of this rule have no single value that could choose; \
-                       allowed: a list of sources such as `[{jwt_claim: plan, payload: p}]`";
+        let message = "requires `by`, since the callers of this rule have no single value that could select a plan; allowed: a \
+                       list of sources such as `[{jwt_claim: plan, payload: p}]`";
         node.problem(message.into());
         return None;
     };
@@ -117,8 +117,8 @@ fn of(plan: &Written<'_>, limiter: &Limiter, is_chosen: bool) -> Option<Plan> {
     let name = plan.name.into();
     let Some(fields) = &plan.fields else {
         if is_chosen {
-            let message = "found `unlimited`, but callers choose the plan themselves; allowed: numbers, or a plan by a \
-                           source that they cannot choose: a jwt_claim with `payload`, metadata, peer, client_address";
+            let message = "found `unlimited`, but clients choose the plan themselves; allowed: numbers, or a `by` that clients \
+                           cannot choose: a jwt_claim with `payload`, metadata, peer, client_address";
             plan.node.problem(message.into());
             return None;
         }
@@ -135,14 +135,14 @@ fn in_flight(fields: &Fields<'_>, own: Quota) -> Option<Quota> {
     let others = PLAN.mapping().map(|plan| plan.names()).unwrap_or_default();
     let others = others.into_iter().filter(|key| *key != "in_flight");
     let others: Vec<_> = others.filter_map(|key| fields.get(key)).collect();
-    others.iter().for_each(|node| node.key_problem("means nothing beside `in_flight`".into()));
+    others.iter().for_each(|node| node.key_problem("not allowed with `in_flight`".into()));
     let limit = fields.number("in_flight")?;
     others.is_empty().then_some(Quota { rpu: limit, ..own })
 }
 
 fn numbers(fields: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
     if let Some(node) = fields.get("in_flight") {
-        node.key_problem("means nothing without `in_flight` of the rule".into());
+        node.key_problem("requires `in_flight` in the rule".into());
         return None;
     }
     let own = limiter.quota;
@@ -180,12 +180,11 @@ fn reserve(fields: &Fields<'_>, limiter: &Limiter) -> Option<u64> {
     let node = fields.node("reserve")?;
     let settling = limiter.settling.as_ref();
     let Some(answered) = settling.and_then(|settling| settling.told.as_ref()) else {
-        node.key_problem("means nothing without `cost.response` of the rule".into());
+        node.key_problem("requires `cost.response` in the rule".into());
         return None;
     };
     if settling.is_some_and(|settling| settling.reserve == 0) {
-        let message =
-            "means nothing where `reserve` of the rule is 0, so that requests are only checked";
+        let message = "not allowed where `reserve` of the rule is 0, which only checks requests";
         node.key_problem(message.into());
         return None;
     }
@@ -197,9 +196,7 @@ fn blame(fields: &Fields<'_>, Conflict { key, with, message }: Conflict) {
     let said = [key].into_iter().chain(with.iter().copied()).find(|key| fields.has(key));
     match said {
         Some(said) if said == key => fields.blame(said, message),
-        Some(said) => {
-            fields.blame(said, format!("by this the plan's `{key}` has a problem: {message}"))
-        }
+        Some(said) => fields.blame(said, format!("conflicts with the plan's `{key}`: {message}")),
         None => fields.blame("rpu", message),
     }
 }

@@ -38,7 +38,7 @@ pub fn read(
         && bytes > memory
     {
         node.problem(format!(
-            "{} KiB are too little, allowed: at least `{}KiB`; or `accounts: {}`, or a larger `error`",
+            "{} KiB is too little, allowed: at least `{}KiB`, or `accounts: {}`, or a larger `error`",
             memory >> 10,
             bytes.div_ceil(1 << 10),
             (accounts * memory / bytes).max(1)
@@ -48,8 +48,8 @@ pub fn read(
     context.quotas.set(all);
     if all > MAX_BYTES {
         node.problem(format!(
-            "the quotas up to this one could take {} MiB in each worker, allowed: at most {} MiB; \
-             choose fewer `accounts` or a larger `error`",
+            "the quotas up to this one use up to {} MiB in each worker, allowed: at most {} MiB; reduce `accounts` or increase \
+             `error`",
             all >> 20,
             MAX_BYTES >> 20
         ));
@@ -67,17 +67,13 @@ fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &Limiter, scope: Scope, i
         ("unit", quota.unit != Unit::Day, "day"),
         ("algo", !entry.by_calendar, &*by_calendar.collect::<Vec<_>>().join(", ")),
         ("rpu", quota.rpu == 0, "1 or more"),
-        ("cost", told.is_some() || answered, "a number, the same for all requests"),
+        ("cost", told.is_some() || answered, "a fixed number"),
         ("scope", scope == Scope::Gateway, "local, global"),
-        (
-            "count",
-            settling.is_some() && !answered,
-            "nothing, since what was counted cannot be taken back",
-        ),
-        ("actor", is_all, "one that tells callers apart"),
+        ("count", settling.is_some() && !answered, "no `count`, since a charge cannot be undone"),
+        ("actor", is_all, "one that distinguishes callers"),
     ] {
         if is_wrong {
-            rule.blame(key, format!("allowed beside `quota`: {allowed}"));
+            rule.blame(key, format!("allowed with `quota`: {allowed}"));
         }
     }
 }

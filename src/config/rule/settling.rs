@@ -41,7 +41,7 @@ fn place(cost: &Fields<'_>) -> Option<ResponseSource> {
     let (kind, node) = fields.place(&["header", "metadata"])?;
     if kind == "header" {
         for node in ["typed", "type"].iter().filter_map(|key| fields.get(key)) {
-            node.key_problem("means nothing without `metadata`".into());
+            node.key_problem("requires `metadata`".into());
         }
         return fields.text("header").map(|name| ResponseSource::Header(name.to_ascii_lowercase()));
     }
@@ -81,7 +81,7 @@ pub fn blame(rule: &Fields<'_>, quota: &Quota, entry: &Entry) {
         let able: Vec<_> =
             able.map(|entry| format!("`algo: {}` ({})", entry.short, entry.long)).collect();
         let message = format!(
-            "is settled when a request ends, which `algo: {}`{} cannot do; allowed: {}",
+            "is settled when the request ends, which `algo: {}`{} does not support; allowed: {}",
             entry.short,
             if rule.get("algo").is_some() { "" } else { ", the default," },
             able.join(", ")
@@ -104,7 +104,7 @@ fn count(rule: &Fields<'_>) -> Option<Outcomes> {
     };
     if outcomes == Outcomes::default() {
         let allowed = rule.allowed("count");
-        rule.blame("count", format!("lists no outcome; allowed: {allowed}"));
+        rule.blame("count", format!("found no outcome, allowed: {allowed}"));
         return None;
     }
     Some(outcomes)

@@ -92,7 +92,7 @@ static TESTS: Mapping = mapping(
 /// Text that can be in a header.
 pub const LINE: Allowed = Text("text on one line", is_line);
 const SOME: Allowed =
-    Text("some text on one line; `{present: true}` holds for any value", |text| {
+    Text("non-empty text on one line; write `{present: true}` to match any value", |text| {
         !text.is_empty() && is_line(text)
     });
 

@@ -79,7 +79,7 @@ pub fn allowed_by(setting: &Setting) -> Allowed {
 /// Whether a number is written as text.
 pub const TYPES: Choices<bool> = &[("number", false), ("text", true)];
 const TYPE: Allowed = Choice(|| words(TYPES));
-const METADATA: Allowed = List("a list of a namespace and keys", &TEXT);
+const METADATA: Allowed = List("a list of a namespace and at least one key", &TEXT);
 
 static LIMIT: Mapping = mapping(
     "limit",
@@ -170,7 +170,7 @@ static QUOTA: Mapping = mapping(
         optional(
             "error",
             Fraction(
-                "the chance that an account is refused too early, 0.0001 … 0.1, such as `0.01`",
+                "the probability that an account is refused too early, 0.0001 … 0.1, such as `0.01`",
                 100,
                 100_000,
             ),
@@ -194,7 +194,7 @@ static HOT: Mapping = mapping(
 
 /// `plans` of a rule.
 pub const PLANS: Allowed =
-    Either(&[Map(&NAMED_PLANS), Text("a name under `plans` at the top", |_| true)]);
+    Either(&[Map(&NAMED_PLANS), Text("a name of the top-level `plans`", |_| true)]);
 /// `plans` with a name at the top.
 pub static NAMED_PLANS: Mapping = mapping(
     "plans",

@@ -37,7 +37,7 @@ fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
             "v4" => (32, &mut network.v4),
             "v6" => (128, &mut network.v6),
             _ => {
-                let message = "is not a key; allowed: `v4`, `v6`".into();
+                let message = "unknown key, allowed: v4, v6".into();
                 mistakes.push(Mistake { key: format!("client_address.{key}"), message });
                 continue;
             }

@@ -16,8 +16,7 @@ struct Cookie(String);
 fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     let name = text("cookie", name)?;
     if !cookie::is_name(&name) {
-        let message =
-            format!("found `{name}`, allowed: a cookie's name without `=`, `;` or spaces");
+        let message = format!("found `{name}`, allowed: a cookie name without `=`, `;` or spaces");
         return Err(vec![Mistake { key: "cookie".into(), message }]);
     }
     Ok(Rc::new(Cookie(name)))

@@ -41,9 +41,10 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
         }
         (None, Some(Tree::Bool(true))) => Ok(Rc::new(Unverified(claim))),
         _ => {
-            let message = "needs exactly one of `payload: <payload_in_metadata of jwt_authn>` and \
-                           `unverified: true` beside it"
-                .into();
+            let message =
+                "requires exactly one of `payload: <payload_in_metadata of jwt_authn>` and \
+                           `unverified: true`"
+                    .into();
             Err(vec![Mistake { key: "jwt_claim".into(), message }])
         }
     }
@@ -69,7 +70,7 @@ impl Source for Unverified {
     }
 
     fn warning(&self) -> Option<String> {
-        Some(format!("claim `{}` is read from tokens that nobody has verified", self.0))
+        Some(format!("claim `{}` is read from unverified tokens", self.0))
     }
 }
 

@@ -16,7 +16,8 @@ pub(super) struct Metadata(Property);
 
 fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
     let Some(path) = names(value) else {
-        let message = format!("found {}, allowed: a list of a namespace and keys", value.found());
+        let message =
+            format!("found {}, allowed: a list of a namespace and at least one key", value.found());
         return Err(vec![Mistake { key: "metadata".into(), message }]);
     };
     Ok(Rc::new(Metadata::new(&path)))

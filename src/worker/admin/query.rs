@@ -25,10 +25,7 @@ impl Query {
             let name = plain(halves.next().unwrap_or_default());
             let value = plain(halves.next().unwrap_or_default());
             if read.len() == Query::MOST || read.iter().any(|(other, _)| *other == name) {
-                return Err(AdminReply::problem(
-                    400,
-                    "too many parameters, or one that comes twice",
-                ));
+                return Err(AdminReply::problem(400, "too many parameters, or a duplicate one"));
             }
             read.push((name, value));
         }
@@ -47,8 +44,7 @@ impl Query {
         let Some((_, value)) = self.0.iter().find(|(name, _)| name == b"key") else {
             return Ok(None);
         };
-        let why =
-            "`key` has to be 32 hexadecimal digits, as the access log and explanations show them";
+        let why = "`key` must be 32 hexadecimal digits, as in the access log and in explanations";
         read_key(value).map(Some).ok_or_else(|| AdminReply::problem(400, why))
     }
 

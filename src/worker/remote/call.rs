@@ -21,8 +21,8 @@ pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String
         };
         let value = value.ok_or_else(|| {
             format!(
-                "remote.headers.{name}.env: no such variable in the environment of the VM, or not \
-                 with a value that a header can have; see `environment_variables` of `vm_config`"
+                "remote.headers.{name}.env: this variable is not in the environment of the VM, or its value is not valid in a \
+                 header; see `environment_variables` of `vm_config`"
             )
         })?;
         headers.push((name.clone(), value));

@@ -54,11 +54,12 @@ impl Poller {
     fn judge(&self, text: &[u8], head: &Head, next: &mut Head) -> Outcome {
         let version = version_of(text);
         if version == head.version {
-            let news = (head.trouble != 0).then(|| self.line("all is well again", &stays(head)));
+            let news =
+                (head.trouble != 0).then(|| self.line("the last problem is solved", &stays(head)));
             let news = news.into_iter().collect();
             return Outcome { count: Some("fetched"), news, ..Outcome::default() };
         }
-        let bad = format!("version {version:016x} has problems");
+        let bad = format!("version {version:016x} is invalid");
         if version == head.rejected {
             next.trouble = version;
             return self.trouble("rejected", &bad, head, next);
@@ -66,7 +67,7 @@ impl Poller {
         match diana_config::parse_remote(text, &self.own) {
             Ok(mut policy) => {
                 next.version = version;
-                let what = format!("version {version:016x} goes into force");
+                let what = format!("version {version:016x} is now active");
                 Outcome {
                     count: Some("fetched"),
                     news: vec![self.line(&what, &sizing::summary(&policy))],
@@ -95,7 +96,7 @@ impl Poller {
 
 fn stays(head: &Head) -> String {
     match head.version {
-        0 => "the gateway's own rules stay in force".into(),
-        version => format!("version {version:016x} stays in force"),
+        0 => "the gateway's own rules stay active".into(),
+        version => format!("version {version:016x} stays active"),
     }
 }

@@ -42,7 +42,11 @@ impl Poller {
             Some(Waiting { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
                 self.waiting = None;
                 let due = sent + self.remote.every;
-                return self.conclude(Err(Unusable::Failed("no answer came".into())), due, access);
+                return self.conclude(
+                    Err(Unusable::Failed("no response arrived".into())),
+                    due,
+                    access,
+                );
             }
             Some(_) => {}
             None if !waits => match access.callout.send(&self.call) {

@@ -28,7 +28,7 @@ fn bad_lines_are_counted_and_shown() {
     assert_eq!((ran.code, ran.error.as_str()), (Some(0), ""));
     for part in [
         "2 requests from",
-        "4 of 6 lines tell of no request; the first:",
+        "4 of 6 lines are not requests; the first:",
         "standard input:2: it has no time: nonsense \\u{1b}[31m",
         "standard input:3: it has no time: {\"a\": 1}",
         "standard input:4: it is no object of JSON: {",
@@ -42,7 +42,7 @@ fn bad_lines_are_counted_and_shown() {
 fn what_is_no_log_cannot_be_used() {
     for bytes in [&b""[..], b"\n\n", b"hello\n", &[0xff; 100], b"\x1f\x8b", b"\x28\xb5\x2f\xfd\0"] {
         let ran = replay(bytes, &[]);
-        let is_said = ran.error.contains("no line of the log tells of a request")
+        let is_said = ran.error.contains("no line of the log is a request")
             || ran.error.contains("standard input: ");
         assert!(ran.code == Some(2) && ran.out.is_empty() && is_said, "{ran:?}");
     }
@@ -66,7 +66,7 @@ fn a_file_that_breaks_off_is_told_as_far_as_it_goes() {
     let told: Value = serde_json::from_str(&ran.out).unwrap();
     let count = told["log"]["lines"].as_u64().unwrap();
     assert!((1000..19_000).contains(&count) && told["log"]["is_whole"] == false, "{told:#}");
-    let note = format!("standard input: it breaks off in line {}: ", count + 1);
+    let note = format!("standard input: cannot be read beyond line {}: ", count + 1);
     assert!(told["notes"][0].as_str().unwrap().starts_with(&note), "{:#}", told["notes"]);
 }
 
@@ -78,7 +78,7 @@ fn a_line_without_an_end_is_left_out() {
     let ran = replay(format!("{good}\n{long}\n{good}\n{long}").as_bytes(), &["--format", "json"]);
     let told: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&told["log"]["lines"], &told["log"]["bad"]), (&4.into(), &2.into()), "{told:#}");
-    assert_eq!(told["log"]["bad_examples"][0]["why"], "it is longer than 1 MiB");
+    assert_eq!(told["log"]["bad_examples"][0]["why"], "longer than 1 MiB");
     // A long line below the maximum is valid.
     let path = format!("/{}", "y".repeat(100_000));
     let ran = replay(envoy(&asked(BEGIN, &path, 1)).as_bytes(), &[]);
@@ -130,7 +130,7 @@ fn whoever_interrupts_it_is_told_what_is_known() {
     let out = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(130), "{out}");
     assert!(
-        out.contains("requests from") && out.contains("interrupted: this is what is known"),
+        out.contains("requests from") && out.contains("interrupted: the report covers"),
         "{out}"
     );
     assert!(feed.join().unwrap() > 0);

@@ -79,17 +79,20 @@ fn rules_are_put_changed_and_deleted() {
     let example = fs::read_to_string(example).unwrap();
     let config = example.replace("remote:\n", "remote:\n  every: 1s\n");
     let envoy = Gateway::with(&config).cluster("config_centre", etcd.port).workers(2).start();
-    told(&envoy, "the answer has nothing at `/kvs/0/value`; the gateway's own rules stay in force");
+    told(
+        &envoy,
+        "the response has no value at `/kvs/0/value`; the gateway's own rules stay active",
+    );
     let key = BASE64_STANDARD.encode("diana/rules");
     for name in ["first", "second"] {
         etcd.put(&key, &document(name, 10));
         settles_on(&envoy, name);
     }
     etcd.delete(&key);
-    told(&envoy, "the answer has nothing at `/kvs/0/value`");
+    told(&envoy, "the response has no value at `/kvs/0/value`");
     assert_eq!(in_force(&envoy).as_deref(), Some("second"));
     etcd.put(&key, "limits: {}");
-    told(&envoy, "has problems");
+    told(&envoy, "is invalid");
     etcd.put(&key, &document("third", 10));
     settles_on(&envoy, "third");
     drop(etcd);

@@ -54,10 +54,14 @@ fn bounds() -> [Bound; 9] {
             document: |count| format!("{}---\nlimits: []", "%FOO x\n".repeat(count as usize)),
         },
         // The list counts, and each item that is not a list.
-        Bound { what: "within anchors", most: 99_999, document: |count| anchored("", "1,", count) },
+        Bound {
+            what: "anchors contain more than",
+            most: 99_999,
+            document: |count| anchored("", "1,", count),
+        },
         // A list within it counts twice, so the count steps over the bound.
         Bound {
-            what: "within anchors",
+            what: "anchors contain more than",
             most: 49_999,
             document: |count| anchored("1,", "[],", count),
         },
@@ -85,7 +89,7 @@ fn bounds() -> [Bound; 9] {
             document: |count| remote(&format!("every: 2s, timeout: {count}ms")),
         },
         Bound {
-            what: "are too little",
+            what: "is too little",
             most: accounts(1 << 20),
             document: |accounts| quota(&format!("accounts: {accounts}, memory: 1MiB")),
         },

@@ -145,8 +145,8 @@ fn tables_fit_into_a_vm() {
     // fits.
     assert!(policy(&with("")).keys < 100_000);
     let problems = diana_config::parse(with(", keys: 100000").as_bytes()).unwrap_err().to_string();
-    assert!(problems.contains("keys: with `100000` callers"), "{problems}");
-    let fits = problems.split("as with `keys: ").nth(1).and_then(|rest| rest.split('`').next());
+    assert!(problems.contains("keys: with `keys: 100000`"), "{problems}");
+    let fits = problems.split("use `keys: ").nth(1).and_then(|rest| rest.split('`').next());
     let fits: usize = fits.unwrap().parse().unwrap();
     let policy = policy(&with(&format!(", keys: {fits}")));
     let megabytes = |keys| diana_limiter::sizing::memory(&policy.limits, keys).worker >> 20;

@@ -58,7 +58,7 @@ fn tags_say_what_stands_there() {
                 let said = problems(&format!("limits: !!{tag} {text}"));
                 // A whole number is also a float.
                 let fits = tag == kind || (tag, kind) == ("float", "int");
-                let refused = "1:9 found another value than its tag says; leave the tag out";
+                let refused = "1:9 the value does not match its tag; remove the tag";
                 assert_eq!(said == refused, !fits, "!!{tag} {text}: {said}");
             }
         }
@@ -109,8 +109,8 @@ fn rules_for_which_no_number_of_keys_would_do() {
         let found = problems(&format!("{{limits: [{{Url: /, rules: [{rules}]}}]{keys}}}"));
         assert_eq!(
             found,
-            "1:10 limits: with `1` callers in each rule the tables of a worker could take 628 MiB, \
-             allowed: at most 512 MiB; write fewer rules or slices"
+            "1:10 limits: with `keys: 1` the tables of a worker use up to 628 MiB, \
+             allowed: at most 512 MiB; use fewer rules or slices"
         );
     }
 }

@@ -106,7 +106,7 @@ fn global_rules_of_a_centre_are_warned_of_without_redis() {
         let text = format!("limits: [{{Url: /, rules: [{rule}]}}]");
         let found = parse_remote(text.as_bytes(), &policy(local).own()).unwrap().warnings;
         assert_eq!(found.len(), warnings, "{found:?}");
-        assert!(found.iter().all(|line| line.starts_with("`global` is counted per gateway")));
+        assert!(found.iter().all(|line| line.starts_with("without `redis`, each gateway counts")));
     }
 }
 

@@ -17,7 +17,7 @@ fn worker() -> Worker {
 #[test]
 fn a_cluster_that_cannot_be_called_is_a_failure_like_any_other() {
     let mut worker = worker();
-    worker.calls.fake.refusal.set(Some("Envoy knows no such cluster"));
+    worker.calls.fake.refusal.set(Some("Envoy has no such cluster"));
     let tickets: Vec<u64> = (0..1000).map(|caller| worker.ask(caller, 0)).collect();
     let mut told = Vec::new();
     for now in 0..3 {

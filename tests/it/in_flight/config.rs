@@ -21,7 +21,7 @@ fn keys_that_count_by_the_time_are_problems() {
         "warm_up: 1s",
     ] {
         let found = problems(&format!("{{actor: account, in_flight: 20, {key}}}"));
-        assert!(found.contains("means nothing beside `in_flight`"), "{key}: {found}");
+        assert!(found.contains("not allowed with `in_flight`"), "{key}: {found}");
         assert_eq!(found.lines().count(), 1, "{key}: {found}");
     }
     for limit in ["0", "1000001", "-1", "ten", "1.5", "[]"] {
@@ -41,7 +41,7 @@ fn it_is_named_for_what_it_limits() {
     let names: Vec<_> = policy.limits[0].rules.iter().map(|rule| &*rule.name).collect();
     assert_eq!(names, ["a-account-in_flight", "a-account-in_flight-2"]);
     assert!(
-        policy.warnings.iter().any(|line| line.contains("fill the places")),
+        policy.warnings.iter().any(|line| line.contains("occupy the `in_flight` slots")),
         "{:?}",
         policy.warnings
     );

@@ -94,10 +94,10 @@ fn what_is_no_document_leaves_the_rules_and_is_told() {
         ("", " \n", "the document is empty"),
         ("value: /a", "{\"a\": \"\"}", "the document is empty"),
         ("max_size: 1KiB", &long[..1025], "larger than `max_size`, 1024 bytes"),
-        ("value: /kvs/0/value", "{\"header\": {}}", "the answer has nothing at `/kvs/0/value`"),
-        ("value: /kvs/0/value", "{\"kvs\": []}", "the answer has nothing at `/kvs/0/value`"),
-        ("value: /a", "limits: []", "the answer has nothing at `/a`"),
-        ("base64: true", "limits: []", "not base64"),
+        ("value: /kvs/0/value", "{\"header\": {}}", "the response has no value at `/kvs/0/value`"),
+        ("value: /kvs/0/value", "{\"kvs\": []}", "the response has no value at `/kvs/0/value`"),
+        ("value: /a", "limits: []", "the response has no value at `/a`"),
+        ("base64: true", "limits: []", "not valid base64"),
         ("base64: true", &no_text, "not UTF-8 at offset 13"),
         ("", "limits: [", "not valid YAML"),
         ("", "<html>oops</html>", "allowed: a mapping such as"),
@@ -106,12 +106,12 @@ fn what_is_no_document_leaves_the_rules_and_is_told() {
             "limits: [{Url: /, rules: [{actor: all, unit: dya, rpu: 5}]}]",
             "limits[0].rules[0].unit",
         ),
-        ("", "limits: []\nkeys: 5", "2:1 keys: belongs to the gateway's own"),
+        ("", "limits: []\nkeys: 5", "2:1 keys: only allowed in the gateway's own"),
     ] {
         let (rule, lines) = after(settings, answer);
         assert_eq!(rule, "own");
         assert!(lines.contains(told), "{told} is not in {lines}");
-        assert!(lines.contains("; the gateway's own rules stay in force"), "{lines}");
+        assert!(lines.contains("; the gateway's own rules stay active"), "{lines}");
     }
 }
 
@@ -124,11 +124,11 @@ fn whatever_the_centre_does_the_last_good_rules_stay_and_it_is_told_once() {
         (Centre::Says(204), "status 204"),
         (Centre::Says(503), "if it cannot connect"),
         (Centre::IsSilent, "after `timeout`"),
-        (Centre::IsLost, "no answer came"),
-        (Centre::BreaksOff, "the connection broke off"),
+        (Centre::IsLost, "no response arrived"),
+        (Centre::BreaksOff, "the connection was closed early"),
         (Centre::CannotBeCalled, "no cluster"),
         (Centre::Serves(String::new()), "empty"),
-        (Centre::Serves("limits: {}".into()), "has problems"),
+        (Centre::Serves("limits: {}".into()), "is invalid"),
     ] {
         let mut gateway = Gateway::serving("a");
         gateway.run(2 * SECOND);
@@ -137,14 +137,14 @@ fn whatever_the_centre_does_the_last_good_rules_stay_and_it_is_told_once() {
         gateway.run(5 * EVERY);
         assert_eq!(gateway.rules(), ["a"; 4], "{centre:?}");
         let lines = gateway.lines();
-        assert!(lines[0].contains(told) && lines[0].ends_with(" stays in force"), "{lines:?}");
+        assert!(lines[0].contains(told) && lines[0].ends_with(" stays active"), "{lines:?}");
         let told = lines.iter().filter(|line| line.contains("remote configuration of")).count();
         assert_eq!(told, 1, "{lines:?}");
         assert!(gateway.count("failed") + gateway.count("rejected") >= 4, "{centre:?}");
         gateway.serve("a");
         gateway.run(EVERY + 2 * SECOND);
         let lines = gateway.lines();
-        assert!(lines.len() == 1 && lines[0].contains("all is well again"), "{lines:?}");
+        assert!(lines.len() == 1 && lines[0].contains("the last problem is solved"), "{lines:?}");
         gateway.serve("b");
         gateway.run(EVERY + SECOND);
         assert_eq!(gateway.rules(), ["b"; 4], "{centre:?}");

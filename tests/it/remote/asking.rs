@@ -17,7 +17,7 @@ fn one_worker_asks_and_all_apply() {
     assert_eq!((gateway.calls(), gateway.count("fetched"), gateway.count("applied")), (1, 1, 4));
     let lines = gateway.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains("`centre`") && lines[0].contains("goes into force"), "{lines:?}");
+    assert!(lines[0].contains("`centre`") && lines[0].contains("is now active"), "{lines:?}");
     gateway.run(10 * EVERY);
     assert_eq!((gateway.calls(), gateway.count("fetched"), gateway.count("applied")), (11, 11, 4));
     assert_eq!(gateway.workers.iter().filter(|worker| !worker.sent.is_empty()).count(), 1);
@@ -102,7 +102,7 @@ fn a_call_that_cannot_be_made_is_tried_again_soon() {
     assert!((9..=11).contains(&gateway.count("failed")), "{}", gateway.count("failed"));
     let lines = gateway.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].ends_with("no cluster; the gateway's own rules stay in force"), "{lines:?}");
+    assert!(lines[0].ends_with("no cluster; the gateway's own rules stay active"), "{lines:?}");
     gateway.serve("a");
     gateway.run(2 * SECOND);
     assert_eq!(gateway.rules(), ["a"; 3]);

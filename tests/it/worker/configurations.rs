@@ -47,7 +47,7 @@ fn a_configuration_is_news_once() {
         let now = thread.host.now.get();
         thread.host.set(now.mono + later);
         assert!(thread.configure(1, text), "{:?}", thread.host.lines());
-        let anew = "these rules start anew, with nothing used: ";
+        let anew = "these rules start with no usage: ";
         let lines = thread.host.lines();
         let anew = lines.iter().find_map(|line| line.strip_prefix(anew)).map(str::to_owned);
         (thread.host.count_of("diana.ns.config.accepted") - before, anew)

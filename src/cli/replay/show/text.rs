@@ -24,7 +24,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (first, last) = report.between;
     writeln!(
         out,
-        "{} from {} to {}, by {} of {}",
+        "{} from {} to {}, on {} with {}",
         plural(requests(report.side.all()), "request"),
         instant(first),
         instant(last),
@@ -48,7 +48,7 @@ fn side(report: &Report<'_>, side: &Side, file: &str, out: &mut dyn Write) -> io
     let refused = all.refused + all.banned;
     writeln!(
         out,
-        "\n{file}: {} went on, {} of them after a wait; {} were refused ({})",
+        "\n{file}: {} admitted, {} of them after a delay; {} refused ({})",
         number(all.admitted),
         number(all.held),
         number(refused),
@@ -71,16 +71,13 @@ fn requests(all: Counts) -> u64 {
 type Column = (&'static str, fn(&Counts) -> u64);
 
 /// Columns that are always present, and optional ones for counts that are not all zero.
-const ALWAYS: [Column; 3] = [
-    ("consulted", Counts::consulted),
-    ("admitted", |it| it.admitted),
-    ("refused", |it| it.refused),
-];
+const ALWAYS: [Column; 3] =
+    [("checked", Counts::consulted), ("admitted", |it| it.admitted), ("refused", |it| it.refused)];
 const SOMETIMES: [Column; 7] = [
     ("held", |it| it.held),
     ("banned", |it| it.banned),
     ("bans", |it| it.bans),
-    ("beside others", |it| it.beside),
+    ("refused by others", |it| it.beside),
     ("would refuse", |it| it.shadow_refused),
     ("would hold", |it| it.shadow_held),
     ("hot", |it| it.hot),
@@ -112,7 +109,11 @@ fn waits(side: &Side, out: &mut dyn Write) -> io::Result<()> {
         return Ok(());
     }
     writeln!(out)?;
-    table::write(&["held by", "requests", "half in", "95 % in", "99 % in", "longest"], &rows, out)
+    table::write(
+        &["held by", "requests", "50 % within", "95 % within", "99 % within", "longest"],
+        &rows,
+        out,
+    )
 }
 
 /// A wait to the millisecond.
@@ -132,8 +133,8 @@ fn callers(side: &Side, out: &mut dyn Write) -> io::Result<()> {
         })
         .collect();
     let count = side.refused.count() as u64;
-    writeln!(out, "\nRefused most, of {}:", plural(count, "caller"))?;
-    table::write(&["caller", "by", "times", "first", "last"], &rows, out)
+    writeln!(out, "\nMost refused, of {}:", plural(count, "caller"))?;
+    table::write(&["caller", "rule", "refusals", "first", "last"], &rows, out)
 }
 
 /// Plots refusals over time.
@@ -157,7 +158,7 @@ fn plot(report: &Report<'_>, side: &Side, out: &mut dyn Write) -> io::Result<()>
         }
     };
     let line: String = columns.iter().map(bar).collect();
-    writeln!(out, "\nRefused in {} each, at most {}:", spell(width), number(most))?;
+    writeln!(out, "\nRefused per {}, at most {}:", spell(width), number(most))?;
     writeln!(out, "{}", line.trim_end())
 }
 
