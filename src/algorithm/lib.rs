@@ -10,13 +10,13 @@
 //!
 //! The registry has an entry for each algorithm, for the rest of the program: whether it queues and
 //! holds requests, how its permits may be leased, the kind of its part of the Redis script, and the
-//! share of its quota for one gateway. No other code depends on a rule's algorithm. TB, LB and
-//! warm-up are one bucket with parameters (`bucket.rs`). Its usage is in `debt.rs`: permits times
-//! ticks in 128 bits, exact and without divisions for an admitted request.
+//! share of its quota for one gateway. No other code depends on a rule's algorithm. Token bucket,
+//! leaky bucket and warm-up are one bucket with parameters (`bucket.rs`). Its usage is in `debt.rs`:
+//! permits times ticks in 128 bits, exact and without divisions for an admitted request.
 //!
 //! A rule with reservations keeps the settled usage in a second state, for refusals and resets
-//! (`counted.rs`). Only windows settle: a window holds a charge until the window ends, but a bucket
-//! drains a charge while its stream is open.
+//! (`counted.rs`). Windows support that, but buckets do not: a window holds a charge until the window
+//! ends, but a bucket drains a charge while its stream is open.
 
 mod bucket;
 pub mod calendar;
@@ -42,7 +42,7 @@ use std::fmt::Debug;
 ///
 /// A state is a slice of [`Properties::words`] 64-bit words. All zero is the state of a new caller. No method reads a clock,
 /// panics, or depends on anything but its arguments, so a store may repeat a step until its write succeeds. `new` has the
-/// length of the old state, and is written only where the documentation says so.
+/// length of the old state. A method writes it only if its documentation states that.
 pub trait Algorithm: Debug {
     /// Properties that do not depend on a state.
     fn properties(&self) -> &Properties;
@@ -50,8 +50,8 @@ pub trait Algorithm: Debug {
     /// Decides about a request of `cost` permits at `now`. Writes the charged state into `new` if the request is admitted.
     ///
     /// `delay` is how many ticks after `now` the request leaves at the earliest, because another rule holds it. Its turn
-    /// here comes no earlier, and the request is refused if this rule does not hold requests for so long. Rules that hold
-    /// no requests ignore `delay`: they charge at `now`, and admit with a wait of 0.
+    /// under this rule comes no earlier. The request is refused if this rule cannot hold it until then. Rules that hold no
+    /// requests ignore `delay`: they charge at `now`, and admit with a wait of 0.
     fn step(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision;
 
     /// The receipt of the charge that produced the state `charged`: a number by which [`Algorithm::settle`] finds the
@@ -64,8 +64,8 @@ pub trait Algorithm: Debug {
     /// beyond the charge count from `now`, whether they fit or not: a debt, which ends like all usage.
     fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]);
 
-    /// The monotonic instant before which permits that were charged at `now` have to be spent, if a worker keeps them for
-    /// later requests. `None` if they must not be kept.
+    /// The monotonic instant at which a lease that was charged at `now` ends. `None` if
+    /// these permits must not be leased.
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros>;
 
     /// Advances the state to `at` on the monotonic clock while `out` charged permits are outstanding, and writes it into

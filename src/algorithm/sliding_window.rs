@@ -62,8 +62,8 @@ fn build(quota: &Quota) -> Built<SlidingWindow> {
     let ring = Ring::new(slices as usize + 1);
     let (rpu, unit) = (quota.rpu, quota.period());
     let even = unit.is_multiple_of(slices).then_some(unit / slices);
-    // All slices that are counted together: a client that spreads `rpu` permits over a unit alone
-    // is refused.
+    // The time that a sum covers. It is reported as the window, since a client that spreads `rpu`
+    // permits over one unit only is refused.
     let window = unit.saturating_add(unit.div_ceil(slices));
     let properties = Properties::new(ring.words(), rpu, window);
     Ok(Rc::new(SlidingWindow { properties, rpu, unit, slices, even, ring }))
@@ -134,7 +134,7 @@ impl Algorithm for SlidingWindow {
     }
 
     fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
-        // Spent in a later slice, they would expire too early.
+        // They expire with the slice of their charge: spent in a later one, too early.
         Some(self.start(self.ring.newest(charged).saturating_add(1)))
     }
 

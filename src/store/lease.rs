@@ -21,9 +21,9 @@ const FINAL: Micros = SECOND;
 /// leases.
 const PROVISIONAL: Micros = SECOND / 50;
 
-/// For this time after a refusal, a busy caller is refused while a request to the authority is
-/// pending, even if permits were leased since. Otherwise every request of a flood would be sent to
-/// Redis.
+/// A busy caller that was refused within this time is refused again while a request to the
+/// authority is pending, even if it got a lease since. Otherwise each request of a flood would be
+/// sent to Redis.
 const SHORT: Micros = SECOND / 10;
 
 /// A worker's knowledge of one caller.
@@ -48,7 +48,7 @@ pub struct Lease {
     pub(crate) listed: bool,
 }
 
-/// Leased permits as the authority counts them.
+/// A lease as the authority counts it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Block {
     /// Zero if there is no block.

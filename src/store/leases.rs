@@ -1,4 +1,4 @@
-//! The callers whose lease or refusal this worker remembers.
+//! The callers that this worker remembers, with their leases and refusals.
 
 use super::counter_spec::CounterSpec;
 use super::lease::{Block, Known, Lease};

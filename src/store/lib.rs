@@ -2,17 +2,19 @@
 //! algorithm and stores the result.
 //!
 //! A check writes nothing; the charge comes later. The store keeps no requests: a reservation
-//! contains the result and the version of the state, so a reservation that is charged after others
-//! is checked again.
+//! contains the result and the version of the state, so it is checked again if the state has
+//! changed when it is charged.
 //!
 //! `local.rs` counts in a bounded table of the worker. When the table is full of live callers, new
 //! callers share 1,024 overflow buckets; a caller that gets a separate row later starts with the
 //! usage of the bucket it shared. `shared.rs` does the same for the gateway in a fixed number of
-//! slots of shared data, with several callers in each (`slots/slot.rs`); `slots/transaction.rs` is
-//! one caller as read from there, to be changed by compare-and-swap. Each charge of a bucket is
-//! followed by a write of the caller's slot, and a worker that lost that race checks again.
+//! slots of shared data, with several callers in each (`slots/slot.rs`). `slots/transaction.rs` is
+//! one caller as read from a slot, to be changed by compare-and-swap. After a charge of a bucket
+//! the worker also writes the caller's slot. A worker that inserts the caller there at the same
+//! time loses its compare-and-swap, and checks again.
 //!
-//! `lease.rs` is a worker's knowledge of a caller: its lease, its demand, and its latest refusal.
+//! A lease is a block of permits that a worker takes in advance and spends alone. `lease.rs` is a
+//! worker's knowledge of a caller: its block, its demand, and its latest refusal.
 //! `slots/outstanding.rs` counts the leases of a caller over all workers, by terms of 500 ms, so
 //! that the leases of a dead worker expire. A lease is spent for a shorter time than it counts as
 //! outstanding.

@@ -1,4 +1,4 @@
-//! The reservation of an admitted request, until it is used, settled or cancelled.
+//! The charges of an admitted request, until they are used, settled or cancelled.
 
 mod freed;
 mod unsettled;
@@ -11,8 +11,8 @@ pub use unsettled::{Unsettled, permits};
 
 use unsettled::Open;
 
-/// The reservation of one request. [`Permit::finish`] or [`Permit::settle`] closes it once; a drop
-/// without either means that the client left. Empty if nothing is to do at the end of the request.
+/// The charges of one request. [`Permit::finish`] or [`Permit::settle`] closes it once; a drop
+/// without either means that the client left. Empty if the request needs no work at its end.
 #[derive(Default)]
 #[must_use = "a permit that is dropped is given back"]
 pub struct Permit {
@@ -46,7 +46,7 @@ impl Permit {
         self.open.is_none()
     }
 
-    /// Calls `see` with each charge that is to be settled.
+    /// Calls `see` with each open charge.
     pub fn each(&mut self, mut see: impl FnMut(&mut Unsettled)) {
         let mut next = &mut self.open;
         while let Some(open) = next {

@@ -2,8 +2,8 @@
 //! by compare-and-swap, so that the workers together never exceed a limit.
 //!
 //! A busy caller's permits are leased in blocks and spent without reading shared data. A block is
-//! charged when it is leased, so leases can only make the gateway admit less. A request that is
-//! refused while other workers hold leases is refused at once, with `retry-after: 1`.
+//! charged when it is leased, so leases can only make the gateway admit less. A request that lacks
+//! permits while other workers hold leases is refused at once, with `retry-after: 1`.
 
 mod back;
 mod charge;

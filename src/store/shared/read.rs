@@ -35,8 +35,8 @@ impl Shared {
     /// The result of a check without a read from the gateway, if possible.
     pub(super) fn known(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
         if cost > self.most() {
-            // The response reports the remaining permits, so they are read. A limit of zero has
-            // none.
+            // The gateway is read only for the remaining permits, which the response reports. A
+            // limit of zero has none.
             let is_nothing = self.most() == 0;
             return is_nothing
                 .then(|| Reservation::new(key, cost, now, Decision::NEVER, By::Known));
