@@ -68,6 +68,10 @@ local function lift(r)
   if r.used then return kind.lift_used(r,r.s,r.used.s) end
   kind.lift(r,r.t and all_out(r.s,r.t) or 0)
 end
+-- Reads the next question into r, and opens its state. r.a, r.b and r.c are the numbers of the
+-- kind (numbers.rs), r.want the permits to lease, r.back and r.block returned permits. r.s is
+-- the state, r.t the offset of its outstanding permits. r.own is the caller's key, r.key the key to
+-- write: r.own or that of a shared bucket. is_over: the batch of settlements was already applied.
 local function rule(r,is_over)
   local w,p=words,place
   place,keys=p+18,keys+1
@@ -155,7 +159,7 @@ local function block_of(r,left,life)
   local most=min(want,left,r.kind.room(r),65536)
   return max(0,most-most%r.unit_cost)
 end
--- Counts leased and tentatively charged permits as outstanding.
+-- Counts leased and tentatively charged permits as outstanding. r.term becomes their term.
 local function out_goes(r,block,cost)
   local s,t=r.s,r.t
   r.changed=true
