@@ -73,7 +73,7 @@ impl Limiter {
             if is_checked_only {
                 // Redis has only been asked whether it fits.
                 if let CheckOutcome::Admits { by: Basis::Store(found), .. } = &mut check.says {
-                    judge.by_plan(check.plan).undo(found);
+                    judge.store.cancel(found);
                 }
                 charge.reserved = 0;
             }
@@ -194,6 +194,7 @@ impl CompiledRule {
 
     /// What it decided at `now` about a request that is counted as widely as `scope`.
     pub(crate) fn record(&mut self, check: &Check, scope: Scope, now: Now) -> Record {
+        let known = check.known(self);
         Record {
             scope,
             shadow: check.shadow,
@@ -204,8 +205,8 @@ impl CompiledRule {
                 None => self.algorithm.properties().quota(),
             },
             plan: self.plans.as_ref().and_then(|plans| plans.name(check.plan)),
-            remaining: check.remaining(self),
-            reset: check.reset(self, now),
+            remaining: check.remaining(known),
+            reset: check.reset(self, known, now),
             caller: check.key,
             rule: self.name.clone(),
         }
@@ -217,7 +218,7 @@ impl CompiledRule {
 fn is_near(check: &Check, judge: &mut CompiledRule) -> bool {
     let near = judge.rule.near.map_or(100, u128::from);
     let limit = judge.algorithm.properties().limit;
-    let used = check.remaining(judge).map(|left| limit.saturating_sub(left));
+    let used = check.remaining(check.known(judge)).map(|left| limit.saturating_sub(left));
     used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * near)
 }
 

@@ -6,7 +6,8 @@ use diana_algorithm::latest_renewal;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_store::Reservation;
+use diana_store::usage::Remaining;
+use diana_store::{Account, Reservation};
 
 /// Whom a rule counts a request under, and how.
 pub(crate) struct RuleCaller {
@@ -97,11 +98,16 @@ impl Check {
         Check { rule, key, plan, cost, shadow, is_own, alone: false, says }
     }
 
+    /// The caller and its plan.
+    pub(crate) fn account(&self) -> Account {
+        Account { key: self.key, plan: self.plan }
+    }
+
     /// Checks the request at `now`.
     pub(crate) fn check(&mut self, judge: &mut CompiledRule, now: Now) {
         let reservation = match judge.in_redis(self.plan) {
-            Some(store) if self.alone => store.check_alone(self.key, self.cost, now),
-            _ => judge.by_plan(self.plan).check(self.key, self.cost, now),
+            Some(store) if self.alone => store.check_alone(self.account(), self.cost, now),
+            _ => judge.store.check(self.account(), self.cost, now),
         };
         self.take(judge, reservation);
     }
@@ -115,8 +121,7 @@ impl Check {
                 self.says = CheckOutcome::Admits { wait, by: Basis::Store(found) }
             }
             Decision::Refuse { retry } if found.is_counted() => {
-                self.says =
-                    CheckOutcome::Refuses(Refused::by(judge, self.plan, &found, retry, self.is_own))
+                self.says = CheckOutcome::Refuses(Refused::by(judge, &found, retry, self.is_own))
             }
             Decision::Refuse { retry } => {
                 self.says = CheckOutcome::Unavailable(retry.ticks().unwrap_or(0));
@@ -129,7 +134,7 @@ impl Check {
         self.give_back(judge);
         self.says = match &self.says {
             CheckOutcome::Admits { by: Basis::Store(found), .. } => {
-                CheckOutcome::Refuses(Refused::by(judge, self.plan, found, retry, counts))
+                CheckOutcome::Refuses(Refused::by(judge, found, retry, counts))
             }
             CheckOutcome::Admits { by: Basis::Agreed(left), .. } => {
                 CheckOutcome::Refuses(Refused::finally(retry, counts, Some(*left)))
@@ -169,14 +174,20 @@ impl Check {
         }
     }
 
-    /// Permits left after the decision, if known. Where Redis was not asked they are unknown.
-    pub(crate) fn remaining(&self, judge: &mut CompiledRule) -> Option<u64> {
+    /// The remaining permits of an admitted request, from the store.
+    pub(crate) fn known(&self, judge: &mut CompiledRule) -> Option<Remaining> {
+        match &self.says {
+            CheckOutcome::Admits { by: Basis::Store(found), .. } => judge.store.remaining(found),
+            _ => None,
+        }
+    }
+
+    /// The remaining permits after the decision. `known` is [`Check::known`]. `None` before Redis replied.
+    pub(crate) fn remaining(&self, known: Option<Remaining>) -> Option<u64> {
         match &self.says {
             CheckOutcome::Nothing | CheckOutcome::Pending | CheckOutcome::Unavailable(_) => None,
             CheckOutcome::Bans(_) => Some(0),
-            CheckOutcome::Admits { by: Basis::Store(found), .. } => {
-                judge.by_plan(self.plan).remaining(found)
-            }
+            CheckOutcome::Admits { by: Basis::Store(_), .. } => known.map(|it| it.permits),
             CheckOutcome::Admits { by: Basis::Redis(grant), .. } => Some(grant.left),
             CheckOutcome::Admits { by: Basis::Agreed(left), .. } => Some(*left),
             CheckOutcome::Refuses(refused) => refused.left,
@@ -184,21 +195,23 @@ impl Check {
     }
 
     /// Ticks until such a request may go on, if it is refused, or until more permits are left, if that ever is.
-    pub(crate) fn reset(&self, judge: &mut CompiledRule, now: Now) -> Option<Micros> {
+    pub(crate) fn reset(
+        &self,
+        judge: &mut CompiledRule,
+        known: Option<Remaining>,
+        now: Now,
+    ) -> Option<Micros> {
         if let Some(retry) = self.outcome().retry() {
             return retry.ticks();
         }
-        let CheckOutcome::Admits { wait, by } = &self.says else { return None };
-        let known = match by {
-            Basis::Store(found) => judge.by_plan(self.plan).renewal(found),
-            Basis::Redis(_) | Basis::Agreed(_) => None,
-        };
-        known.unwrap_or_else(|| {
-            let CompiledRule { algorithm, plans, .. } = judge;
-            let plans = plans.as_deref_mut();
-            let algorithm = plans.map_or(&*algorithm, |plans| plans.algorithm(self.plan));
-            Some(latest_renewal(&**algorithm, self.cost, now)?.saturating_add(*wait))
-        })
+        let CheckOutcome::Admits { wait, .. } = &self.says else { return None };
+        if let Some(known) = known {
+            return known.renewal;
+        }
+        let CompiledRule { algorithm, plans, .. } = judge;
+        let plans = plans.as_deref_mut();
+        let algorithm = plans.map_or(&*algorithm, |plans| plans.algorithm(self.plan));
+        Some(latest_renewal(&**algorithm, self.cost, now)?.saturating_add(*wait))
     }
 
     /// Whether anybody counts the request.
@@ -246,12 +259,11 @@ impl Refused {
     /// By what a store found.
     pub(crate) fn by(
         judge: &mut CompiledRule,
-        plan: u32,
         found: &Reservation,
         retry: Retry,
         counts: bool,
     ) -> Refused {
-        let left = judge.by_plan(plan).remaining(found);
+        let left = judge.store.remaining(found).map(|it| it.permits);
         Refused::new(retry, found.is_outstanding(), counts, left)
     }
 }

@@ -102,17 +102,15 @@ impl Limiter {
         let shorter = |check: &&mut Check| !check.shadow && check.wait() < delay;
         for check in self.scratch.checks.iter_mut().filter(shorter) {
             let Some(judge) = self.rules.get_mut(check.rule) else { continue };
-            let CheckOutcome::Admits { by, .. } = &mut check.says else { continue };
-            let decision = match by {
-                Basis::Store(found) => judge.by_plan(check.plan).can_hold(found, delay),
+            let CheckOutcome::Admits { by, .. } = &check.says else { continue };
+            let late = match by {
+                Basis::Store(found) => delay.saturating_sub(found.longest_delay),
                 // It was charged for the instant at which it would have left.
-                Basis::Redis(_) if judge.in_redis(check.plan).is_some_and(|it| it.holds()) => {
-                    Decision::retry(1)
-                }
-                Basis::Redis(_) | Basis::Agreed(_) => Decision::NOW,
+                Basis::Redis(_) if judge.in_redis(check.plan).is_some_and(|it| it.holds()) => 1,
+                Basis::Redis(_) | Basis::Agreed(_) => 0,
             };
-            if let Decision::Refuse { retry } = decision {
-                check.refuse(judge, retry, check.is_own);
+            if late > 0 {
+                check.refuse(judge, Retry::After(late), check.is_own);
                 return false;
             }
         }
@@ -132,7 +130,7 @@ impl Limiter {
                 };
                 // Nobody waits for a rule in shadow.
                 let delay = if check.shadow { *wait } else { delay };
-                let decision = judge.by_plan(check.plan).charge(found, delay);
+                let decision = judge.store.charge(found, delay);
                 if found.is_charged() {
                     continue;
                 }
@@ -158,7 +156,7 @@ impl Limiter {
                 (judge, &mut check.says)
                 && found.is_charged()
             {
-                judge.by_plan(check.plan).undo(found);
+                judge.store.cancel(found);
             }
         }
     }

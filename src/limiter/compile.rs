@@ -226,6 +226,7 @@ impl<'s> Builder<'s> {
             turn: Turn::of(&rule, leasing),
             queues: can.queues,
             counts: RuleCounts::default(),
+            change_in_keys: 0,
             logged: None,
             name: rule.name.as_str().into(),
             keys: rule.daily.map_or(keys as u64, |shape| shape.callers),

@@ -131,6 +131,8 @@ pub(crate) struct CompiledRule {
     pub(crate) queues: bool,
     pub(crate) turn: Turn,
     pub(crate) counts: RuleCounts,
+    /// By how many the callers in this worker's memory changed since the last flush.
+    pub(crate) change_in_keys: i64,
     /// When its last line was logged.
     pub(crate) logged: Option<Micros>,
 }
@@ -238,18 +240,11 @@ impl Limiter {
 }
 
 impl CompiledRule {
-    /// The store of its callers, which judges by this plan from now on, if the rule has plans.
-    #[inline(always)]
-    pub(crate) fn by_plan(&mut self, plan: u32) -> &mut dyn Store {
-        if self.plans.is_some() {
-            self.store.judge_by(plan);
-        }
-        &mut *self.store
-    }
-
-    /// The same if Redis counts them.
+    /// Its store if Redis counts the callers, with the numbers of a plan at hand.
     pub(crate) fn in_redis(&mut self, plan: u32) -> Option<&mut RedisStore> {
-        let store: &mut dyn Any = self.by_plan(plan);
-        store.downcast_mut()
+        let store: &mut dyn Any = &mut *self.store;
+        let store: &mut RedisStore = store.downcast_mut()?;
+        store.judge_by(plan);
+        Some(store)
     }
 }

@@ -116,7 +116,7 @@ impl Limiter {
                 check.says = CheckOutcome::Refuses(Refused::finally(Retry::Soon, false, Some(0)));
                 continue;
             }
-            let found = judge.by_plan(check.plan).check(check.key, check.cost, now);
+            let found = judge.store.check(check.account(), check.cost, now);
             judge.counts.overflow += u64::from(found.is_overflow());
             check.take(judge, found);
         }

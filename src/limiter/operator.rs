@@ -8,6 +8,7 @@ use diana_redis::pending::{Pending, Settled};
 use diana_redis::protocol::{Question, Reply};
 use diana_redis::target::Target;
 use diana_request::identity::named::Named;
+use diana_store::Account;
 use diana_store::usage::{Unliftable, Usage};
 
 /// What is to be done about callers.
@@ -215,12 +216,9 @@ impl CompiledRule {
 
     /// Carries out an order about a caller who is counted here.
     fn carry_out(&mut self, caller: Named, order: Order, now: Now) -> Result<Seen, Cannot> {
-        let (key, local) = (caller.key, Cannot::Lift(Unliftable::Local));
-        let store = self.by_plan(self.own_plan());
-        if order == Order::Reset {
-            store.lift(key, now).map_err(Cannot::Lift)?;
-        }
-        let usage = store.look_at(key, now).ok_or(local)?;
+        let key = caller.key;
+        let account = Account { key, plan: self.own_plan() };
+        let usage = self.store.usage(account, order == Order::Reset, now).map_err(Cannot::Lift)?;
         let Some(bans) = &mut self.bans else {
             return Ok(Seen { caller, usage, ban: None });
         };

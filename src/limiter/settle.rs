@@ -53,7 +53,7 @@ impl Limiter {
     /// Settles a charge. Whether that is done.
     fn settle_one(&mut self, charge: &Unsettled, now: Now) -> bool {
         let Some(judge) = self.rules.get_mut(charge.rule as usize) else { return true };
-        let is_done = judge.by_plan(charge.plan).settle(charge, now);
+        let is_done = judge.store.settle(charge, now);
         if is_done && judge.settler.as_ref().is_some_and(|settler| settler.is_place()) {
             judge.counts.in_flight -= 1;
         }

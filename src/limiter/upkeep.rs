@@ -46,7 +46,9 @@ impl Limiter {
         self.take_back(now);
         let mut more = false;
         for judge in &mut self.rules {
-            more |= judge.store.tidy(now);
+            let done = judge.store.maintain(now);
+            more |= done.is_busy;
+            judge.change_in_keys += done.keys;
         }
         if !self.upkeep.is_due(now.mono) {
             // What was counted since it last was is not left lying where no other request comes.
@@ -82,7 +84,7 @@ impl Limiter {
             judge.counts.bans =
                 judge.bans.as_mut().map_or(0, |bans| std::mem::take(&mut bans.begun));
             judge.counts.flush(namespace, &judge.rule.name, metrics);
-            let change = judge.store.change_in_keys();
+            let change = std::mem::take(&mut judge.change_in_keys);
             metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
             if let Some(spotter) = &mut judge.hot {
                 let change = std::mem::take(&mut spotter.change);

@@ -18,6 +18,7 @@ use std::rc::Rc;
 use super::handle::Handle;
 use super::part::Parts;
 use super::protocol::{Back, Charge};
+use diana_algorithm::latest_renewal;
 use diana_policy::decision::Decision;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
@@ -28,7 +29,8 @@ use diana_store::permit::Unsettled;
 use diana_store::plans::ByPlan;
 pub use diana_store::reservation::By;
 use diana_store::stores::Stores;
-use diana_store::{CounterSpec, Reservation, Store};
+use diana_store::usage::{Maintained, Remaining, Unliftable, Usage};
+use diana_store::{Account, CounterSpec, Reservation, Store};
 use share::Share;
 use terms::Terms;
 
@@ -88,45 +90,54 @@ impl RedisStore {
         self.terms.holds
     }
 
+    /// Switches to the quota of this plan.
+    #[inline]
+    pub fn judge_by(&mut self, plan: u32) {
+        let parts = self.parts;
+        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, parts)) {
+            self.leases.plan = plan;
+        }
+    }
+
+    /// A caller under the plan at hand.
+    fn account(&self, key: Key) -> Account {
+        Account { key, plan: self.plans.in_hand() }
+    }
+
     /// Decides without Redis.
-    pub fn check_alone(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+    pub fn check_alone(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+        self.judge_by(account.plan);
         let (on_failure, gateways) = {
             let mut handle = self.handle.borrow_mut();
             handle.in_use = true;
             (self.terms.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
         };
-        match on_failure {
+        let decision = match on_failure {
             OnFailure::Gateway => {
-                let reservation = self.share.part(gateways, now).check(key, cost, now);
-                Reservation { is_alone: true, ..reservation }
+                let reservation = self.share.part(gateways, now).check(account, cost, now);
+                return Reservation { is_alone: true, ..reservation };
             }
-            OnFailure::Allow => Reservation::new(key, cost, now, Decision::NOW, By::Nobody),
-            OnFailure::Deny => Reservation::new(key, cost, now, Decision::retry(AWAY), By::Nobody),
-        }
+            OnFailure::Allow => Decision::NOW,
+            OnFailure::Deny => Decision::retry(AWAY),
+        };
+        Reservation::new(account, cost, now, decision, By::Nobody)
     }
 }
 
 impl Store for RedisStore {
-    fn judge_by(&mut self, plan: u32) {
-        let parts = self.parts;
-        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, parts)) {
-            self.leases.plan = plan;
-            self.share.judge_by(plan);
-        }
-    }
-
-    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+        self.judge_by(account.plan);
         if cost > self.terms.most {
-            return Reservation::new(key, cost, now, Decision::NEVER, By::Known);
+            return Reservation::new(account, cost, now, Decision::NEVER, By::Known);
         }
-        let is_alone = self.handle.borrow().is_alone(key);
-        if let Some(known) = self.recall((key, cost), now, is_alone) {
+        let is_alone = self.handle.borrow().is_alone(account.key);
+        if let Some(known) = self.recall((account, cost), now, is_alone) {
             return known;
         }
         if is_alone {
-            return self.check_alone(key, cost, now);
+            return self.check_alone(account, cost, now);
         }
-        Reservation::new(key, cost, now, Decision::NOW, By::Redis)
+        Reservation::new(account, cost, now, Decision::NOW, By::Redis)
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -135,15 +146,16 @@ impl Store for RedisStore {
             reservation.is_alone = true;
             return decision;
         }
-        let Reservation { key, cost, now, decision, .. } = *reservation;
+        let Reservation { account, cost, now, decision, .. } = *reservation;
+        self.judge_by(account.plan);
         match reservation.by {
             By::Lease => {
-                if self.leases.spend(key, cost, now).is_none() {
+                if self.leases.spend(account.key, cost, now).is_none() {
                     // Another request has spent it since the check.
                     return Decision::retry(1);
                 }
                 reservation.is_charged = true;
-                self.renew_early(key, now);
+                self.renew_early(account.key, now);
                 Decision::Admit { wait: delay }
             }
             By::Nobody if decision.is_admitted() => {
@@ -156,58 +168,27 @@ impl Store for RedisStore {
         }
     }
 
-    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        match reservation.is_alone {
-            true => self.share.last().can_hold(reservation, delay),
-            false => Decision::NOW,
-        }
-    }
-
-    fn undo(&mut self, reservation: &mut Reservation) {
+    fn cancel(&mut self, reservation: &mut Reservation) {
         if reservation.is_alone {
-            return self.share.last().undo(reservation);
+            return self.share.last().cancel(reservation);
         }
         if std::mem::take(&mut reservation.is_charged) && matches!(reservation.by, By::Lease) {
-            self.leases.unspend(reservation.key, reservation.cost);
+            self.leases.unspend(reservation.account.key, reservation.cost);
         }
-    }
-
-    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
-        match reservation.by {
-            _ if reservation.is_alone => self.share.last().remaining(reservation),
-            By::Lease => self.left(reservation.key),
-            By::Nobody | By::Redis => None,
-            // A request that never fits is refused without a call to Redis. A limit of zero has no
-            // permits left.
-            _ if reservation.decision == Decision::NEVER => (self.terms.most == 0).then_some(0),
-            _ => Some(reservation.refusal.left),
-        }
-    }
-
-    fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
-        if reservation.is_alone { self.share.last().renewal(reservation) } else { None }
-    }
-
-    fn tidy(&mut self, now: Now) -> bool {
-        self.hand_in_blocks(now, false);
-        let mut more = self.leases.is_any_out() | self.share.last().tidy(now);
-        if self.is_held {
-            more |= self.handle.borrow_mut().ledgers.beat(&self.nothing(Key::ALL), now.mono);
-        }
-        more
     }
 
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
-        let (key, settlement) = (charge.key, charge.settlement());
         if charge.is_alone {
             return self.share.last().settle(charge, now);
         }
+        self.judge_by(charge.plan);
+        let (key, settlement) = (charge.key, charge.settlement());
         let Settlement { receipt, used, .. } = settlement;
         if self.is_held {
             self.free(key, receipt);
             return true;
         }
-        self.share.note(key, used, now);
+        self.share.note(charge.account(), used, now);
         let counted = self.terms.spec.keeps_used.then_some(used);
         if settlement.is_even() && counted.unwrap_or(0) == 0 {
             return true;
@@ -223,8 +204,40 @@ impl Store for RedisStore {
         true
     }
 
-    fn change_in_keys(&mut self) -> i64 {
-        self.share.last().change_in_keys()
+    fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
+        if reservation.is_alone {
+            return self.share.last().remaining(reservation);
+        }
+        let Reservation { account, cost, now, decision, .. } = *reservation;
+        self.judge_by(account.plan);
+        let permits = match reservation.by {
+            By::Lease => self.left(account.key),
+            By::Nobody | By::Redis => None,
+            // A request that never fits is refused without a call to Redis. A limit of zero has no
+            // permits left.
+            _ if decision == Decision::NEVER => (self.terms.most == 0).then_some(0),
+            _ => Some(reservation.refusal.left),
+        }?;
+        let renewal = match decision {
+            Decision::Admit { .. } => latest_renewal(&*self.terms.spec.algorithm, cost, now),
+            Decision::Refuse { .. } => None,
+        };
+        Some(Remaining { permits, renewal })
+    }
+
+    fn usage(&mut self, _account: Account, _resets: bool, _now: Now) -> Result<Usage, Unliftable> {
+        Err(Unliftable::Local)
+    }
+
+    fn maintain(&mut self, now: Now) -> Maintained {
+        self.hand_in_blocks(now, false);
+        let mut done = self.share.last().maintain(now);
+        done.is_busy |= self.leases.is_any_out();
+        if self.is_held {
+            let mut handle = self.handle.borrow_mut();
+            done.is_busy |= handle.ledgers.beat(&self.nothing(Key::ALL), now.mono);
+        }
+        done
     }
 
     fn close(&mut self, now: Now) -> i64 {

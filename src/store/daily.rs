@@ -15,7 +15,8 @@ use std::rc::Rc;
 
 use super::plans::ByPlan;
 use super::reservation::By;
-use super::{CounterSpec, Reservation, Store};
+use super::usage::{Maintained, Remaining, Unliftable, Usage};
+use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
 use diana_algorithm::calendar::Windows;
 use diana_policy::bloom::Shape;
@@ -55,6 +56,11 @@ impl Daily {
         self.count = count.max(1);
     }
 
+    /// Switches to the quota of this plan.
+    fn judge_by(&mut self, plan: u32) {
+        self.plans.take(plan, &mut self.rpu, |spec| Some(spec.quota.rpu));
+    }
+
     /// Permits of this gateway's share.
     fn part(&self) -> u64 {
         if self.count == 1 { self.rpu } else { self.rpu.div_ceil(self.count) }
@@ -69,11 +75,9 @@ impl Daily {
 }
 
 impl Store for Daily {
-    fn judge_by(&mut self, plan: u32) {
-        self.plans.take(plan, &mut self.rpu, |spec| Some(spec.quota.rpu));
-    }
-
-    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+        self.judge_by(account.plan);
+        let key = account.key;
         let mut filter = self.filter.borrow_mut();
         filter.begin(now);
         let most = filter.most(self.part());
@@ -84,7 +88,7 @@ impl Store for Daily {
         };
         let is_overflow = filter.is_crowded();
         let by = By::Account(filter.charges());
-        Reservation { is_overflow, ..Reservation::new(key, cost, now, decision, by) }
+        Reservation { is_overflow, ..Reservation::new(account, cost, now, decision, by) }
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -92,40 +96,42 @@ impl Store for Daily {
         // Other accounts may have been charged since the check, and they share counters with this
         // one.
         if !matches!(reservation.by, By::Account(before) if before == charges) {
-            *reservation = self.check(reservation.key, reservation.cost, reservation.now);
+            *reservation = self.check(reservation.account, reservation.cost, reservation.now);
         }
-        let Reservation { key, cost, decision, .. } = *reservation;
+        let Reservation { account, cost, decision, .. } = *reservation;
         if !decision.is_admitted() {
             return decision;
         }
-        self.filter.borrow_mut().charge(key, cost);
+        self.filter.borrow_mut().charge(account.key, cost);
         reservation.is_charged = true;
         Decision::Admit { wait: delay }
     }
 
-    fn can_hold(&mut self, _reservation: &mut Reservation, _delay: Micros) -> Decision {
-        Decision::NOW
-    }
-
-    fn undo(&mut self, _reservation: &mut Reservation) {}
-
-    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
-        let filter = self.filter.borrow();
-        Some(filter.most(self.part()).saturating_sub(filter.used(reservation.key)))
-    }
+    fn cancel(&mut self, _reservation: &mut Reservation) {}
 
     fn settle(&mut self, _charge: &Unsettled, _now: Now) -> bool {
         true
     }
 
-    fn tidy(&mut self, now: Now) -> bool {
-        // Drops yesterday's accounts from the gauge, even without requests.
-        self.filter.borrow_mut().begin(now);
-        false
+    fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
+        self.judge_by(reservation.account.plan);
+        let filter = self.filter.borrow();
+        let used = filter.used(reservation.account.key);
+        Some(Remaining {
+            permits: filter.most(self.part()).saturating_sub(used),
+            renewal: Some(filter.left(reservation.now)),
+        })
     }
 
-    fn change_in_keys(&mut self) -> i64 {
-        self.filter.borrow_mut().change()
+    fn usage(&mut self, _account: Account, _resets: bool, _now: Now) -> Result<Usage, Unliftable> {
+        Err(Unliftable::Local)
+    }
+
+    fn maintain(&mut self, now: Now) -> Maintained {
+        let mut filter = self.filter.borrow_mut();
+        // Drops yesterday's accounts from the gauge, even without requests.
+        filter.begin(now);
+        Maintained { is_busy: false, keys: filter.change() }
     }
 
     fn close(&mut self, _now: Now) -> i64 {

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use super::Store;
 use super::places::Places;
 use super::reservation::{By, Reservation};
 use super::slots::traffic::{Traffic, one_more};
-use super::usage::{Unliftable, Usage};
+use super::usage::{Maintained, Remaining, Unliftable, Usage};
+use super::{Account, Store};
 use crate::permit::Unsettled;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
@@ -32,75 +32,66 @@ impl InFlight {
 }
 
 impl Store for InFlight {
-    fn judge_by(&mut self, plan: u32) {
-        self.places.judge_by(plan);
-    }
-
-    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
-        let draft = self.places.look(key, now.mono);
-        let (left, is_shared) = self.places.left(key, &draft);
+    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+        self.places.judge_by(account.plan);
+        let draft = self.places.look(account.key, now.mono);
+        let (left, is_shared) = self.places.left(account.key, &draft);
         let decision = if left > 0 { Decision::NOW } else { FULL };
-        let mut found = Reservation::new(key, cost, now, decision, By::Places(draft));
+        let mut found = Reservation::new(account, cost, now, decision, By::Places(draft));
         found.refusal.left = left;
         found.is_overflow = is_shared;
         found
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { key, now, is_charged: false, .. } = *reservation else {
+        let Reservation { account, now, is_charged: false, .. } = *reservation else {
             return reservation.decision;
         };
+        self.places.judge_by(account.plan);
         let draft = match std::mem::replace(&mut reservation.by, By::Known) {
             By::Places(draft) => draft,
-            _ => self.places.look(key, now.mono),
+            _ => self.places.look(account.key, now.mono),
         };
-        let taken = self.places.take(key, draft, now.mono);
+        let taken = self.places.take(account.key, draft, now.mono);
         (reservation.is_charged, reservation.refusal.left) = (taken.is_some(), taken.unwrap_or(0));
         reservation.receipt = self.places.holder();
         if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
     }
 
-    fn look_at(&mut self, key: Key, now: Now) -> Option<Usage> {
-        let draft = self.places.look(key, now.mono);
-        let (remaining, is_shared) = self.places.left(key, &draft);
-        let in_flight = Some(self.places.limit().saturating_sub(remaining));
-        Some(Usage { remaining, in_flight, is_shared, ..Usage::default() })
-    }
-
-    fn lift(&mut self, _key: Key, _now: Now) -> Result<(), Unliftable> {
-        Err(Unliftable::Line)
-    }
-
-    fn can_hold(&mut self, reservation: &mut Reservation, _delay: Micros) -> Decision {
-        reservation.decision
-    }
-
-    fn undo(&mut self, reservation: &mut Reservation) {
+    fn cancel(&mut self, reservation: &mut Reservation) {
         if std::mem::take(&mut reservation.is_charged) {
             let holder = self.places.holder();
-            let Reservation { key, now, .. } = *reservation;
-            if !self.places.give_back(key, holder, now.mono) {
+            let Reservation { account, now, .. } = *reservation;
+            if !self.places.give_back(account.key, holder, now.mono) {
                 one_more(&self.traffic.exhausted);
-                self.owed.push((key, holder));
+                self.owed.push((account.key, holder));
             }
         }
-    }
-
-    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
-        Some(reservation.refusal.left)
     }
 
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
         self.places.give_back(charge.key, charge.receipt, now.mono)
     }
 
-    fn tidy(&mut self, now: Now) -> bool {
-        self.owed.retain(|(key, holder)| !self.places.give_back(*key, *holder, now.mono));
-        self.places.tell(now.mono)
+    fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
+        // Any request may end in the next tick.
+        Some(Remaining { permits: reservation.refusal.left, renewal: Some(1) })
     }
 
-    fn change_in_keys(&mut self) -> i64 {
-        0
+    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Unliftable> {
+        if resets {
+            return Err(Unliftable::Line);
+        }
+        self.places.judge_by(account.plan);
+        let draft = self.places.look(account.key, now.mono);
+        let (remaining, is_shared) = self.places.left(account.key, &draft);
+        let in_flight = Some(self.places.limit().saturating_sub(remaining));
+        Ok(Usage { remaining, in_flight, is_shared, ..Usage::default() })
+    }
+
+    fn maintain(&mut self, now: Now) -> Maintained {
+        self.owed.retain(|(key, holder)| !self.places.give_back(*key, *holder, now.mono));
+        Maintained { is_busy: self.places.tell(now.mono), keys: 0 }
     }
 
     fn close(&mut self, _now: Now) -> i64 {

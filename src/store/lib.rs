@@ -24,10 +24,12 @@
 //! one are in flight. Shared data cannot be deleted: expired state of a removed rule is overwritten
 //! by an empty value (`remains.rs`).
 //!
-//! A store uses one plan at a time (`plans.rs`). States mean the same under all plans of a rule and
-//! expire by the slowest. A lease and a remembered refusal end when the caller changes its plan; a
-//! charge is settled by the plan that charged it.
+//! A caller is counted under a plan (`account.rs`). States mean the same under all plans of a rule
+//! and expire by the slowest. A lease and a remembered refusal end when the caller changes its plan;
+//! a charge is settled by the plan that charged it. A store holds the quota of one plan
+//! (`plans.rs`), and switches when a call is about another.
 
+mod account;
 mod counter_spec;
 pub mod daily;
 mod found;
@@ -56,67 +58,45 @@ mod weak_registry;
 use std::any::Any;
 
 use crate::permit::Unsettled;
+pub use account::Account;
 pub use counter_spec::CounterSpec;
 use diana_policy::decision::Decision;
-use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 pub use reservation::Reservation;
-use usage::{Unliftable, Usage};
+use usage::{Maintained, Remaining, Unliftable, Usage};
 
 /// The callers of one rule.
 pub trait Store: Any {
-    /// Switches to the quota of this plan, if the rule has plans. Usage stays.
-    fn judge_by(&mut self, plan: u32);
-
     /// Checks a request of `cost` permits and charges nothing.
-    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation;
+    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation;
 
     /// Charges a request that proceeds `delay` ticks after its check, which is at least this rule's
     /// own wait. Returns an admission with a wait of at most `delay`. Otherwise nothing was
     /// charged: another worker was faster, or the rule cannot hold a request that long.
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
 
-    /// Checks whether a request can be held for `delay` ticks on behalf of another rule. Returns an
-    /// admission, or the retry delay. Charges nothing.
-    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
-
     /// Cancels a charge because another rule refused the request.
-    fn undo(&mut self, reservation: &mut Reservation);
-
-    /// Remaining permits after the charge, or at the check if there was none; never more than the
-    /// truth. `None` if unknown here.
-    fn remaining(&mut self, reservation: &Reservation) -> Option<u64>;
-
-    /// Ticks until the caller gets permits back, if it has used any. `None` if its state is unknown
-    /// here.
-    fn renewal(&mut self, _reservation: &Reservation) -> Option<Option<Micros>> {
-        None
-    }
+    fn cancel(&mut self, reservation: &mut Reservation);
 
     /// Settles a charge at `now`. Returns false if other workers won every race; the caller then
     /// retries.
     #[must_use]
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool;
 
-    /// A caller's usage. `None` if each worker counts separately.
-    fn look_at(&mut self, _key: Key, _now: Now) -> Option<Usage> {
-        None
-    }
+    /// Remaining permits after the charge, or at the check if there was none; never more than the
+    /// truth. `None` if unknown here.
+    fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining>;
 
-    /// Resets a caller's usage: only leases and reservations still count.
+    /// A caller's usage, for an operator. With `resets` it is reset first: only leases and
+    /// reservations still count.
     ///
     /// # Errors
-    /// Why the usage cannot be reset.
-    fn lift(&mut self, _key: Key, _now: Now) -> Result<(), Unliftable> {
-        Err(Unliftable::Local)
-    }
+    /// Why the usage cannot be read or reset.
+    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Unliftable>;
 
-    /// Periodic maintenance. Returns true if it should be called again soon, even without requests.
-    fn tidy(&mut self, now: Now) -> bool;
+    /// Periodic maintenance: returns unused leases, and drops expired state.
+    fn maintain(&mut self, now: Now) -> Maintained;
 
-    /// The change of the number of callers in this worker's memory since the last call.
-    fn change_in_keys(&mut self) -> i64;
-
-    /// Closes this store, unless it is used again. Returns the last [`Store::change_in_keys`].
+    /// Closes this store, unless it is used again. Returns the last [`Maintained::keys`].
     fn close(&mut self, now: Now) -> i64;
 }

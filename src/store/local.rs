@@ -10,7 +10,8 @@ use super::reservation::By;
 use super::row::Row;
 use super::state::State;
 use super::table::{Place, Table};
-use super::{CounterSpec, Reservation, Store};
+use super::usage::{Maintained, Remaining, Unliftable, Usage};
+use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Decision;
@@ -38,6 +39,12 @@ impl Local {
         Local { words, algorithm, terms, plans: ByPlan::new(spec), table }
     }
 
+    /// Switches to the quota of this plan.
+    #[inline]
+    fn judge_by(&mut self, plan: u32) {
+        self.plans.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
+    }
+
     /// Changes a caller's state, unless both the old and the new state are empty.
     fn change(&self, key: Key, now: Now, change: impl FnOnce(&[u64], Now, &mut [u64])) {
         let mut table = own(&self.table, &self.terms);
@@ -49,64 +56,41 @@ impl Local {
             table.swap(key, place, &mut after);
         }
     }
-
-    /// Computes the state after the charge of a request that leaves `delay` later, if that is
-    /// possible.
-    fn reserve(
-        &self,
-        table: &Table,
-        key: Key,
-        cost: u64,
-        row: &mut Row,
-        delay: Micros,
-    ) -> Decision {
-        let (algorithm, state) = (&self.algorithm, table.state(key, row.place));
-        let decision = algorithm.step(state, row.at, delay, cost, &mut row.other);
-        if decision.is_admitted() {
-            row.delay = delay;
-        }
-        decision
-    }
 }
 
 impl Store for Local {
-    fn judge_by(&mut self, plan: u32) {
-        self.plans.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
-    }
-
-    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+        self.judge_by(account.plan);
+        let key = account.key;
         let mut table = own(&self.table, &self.terms);
         let mut after = State::nobody(self.words);
         let place = table.find(key, now);
         let state = table.state(key, place);
         let decision = self.algorithm.step(state, table.judging(now), 0, cost, &mut after);
-        reservation(&table, key, cost, now, place, after, decision)
-    }
-
-    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { key, cost, by: By::Row(row), .. } = reservation else {
-            return reservation.decision;
-        };
-        self.reserve(&self.table.borrow(), *key, *cost, row, delay)
+        let mut found = reservation(&table, account, cost, now, place, after, decision);
+        found.longest_delay = self.algorithm.properties().longest_delay;
+        found
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        self.judge_by(reservation.account.plan);
         let mut table = self.table.borrow_mut();
         if !matches!(&reservation.by, By::Row(row) if row.version == table.version()) {
             // Another request was charged, or a caller was dropped, since the check.
             drop(table);
-            *reservation = self.check(reservation.key, reservation.cost, reservation.now);
+            *reservation = self.check(reservation.account, reservation.cost, reservation.now);
             table = self.table.borrow_mut();
         }
-        let Reservation { key, cost, decision, is_charged, by: By::Row(row), .. } = reservation
+        let Reservation { account, cost, decision, is_charged, by: By::Row(row), .. } = reservation
         else {
             return reservation.decision;
         };
         if *is_charged || !matches!(decision, Decision::Admit { wait } if *wait <= delay) {
             return *decision;
         }
-        if row.delay != delay {
-            let decision = self.reserve(&table, *key, *cost, row, delay);
+        if decision.wait() != delay {
+            let state = table.state(account.key, row.place);
+            let decision = self.algorithm.step(state, row.at, delay, *cost, &mut row.other);
             if !decision.is_admitted() {
                 return decision;
             }
@@ -116,54 +100,52 @@ impl Store for Local {
         Decision::Admit { wait: delay }
     }
 
-    fn undo(&mut self, reservation: &mut Reservation) {
+    fn cancel(&mut self, reservation: &mut Reservation) {
         if !reservation.is_charged {
             return;
         }
-        let Reservation { key, cost, now, receipt, is_charged, by: By::Row(row), .. } = reservation
+        self.judge_by(reservation.account.plan);
+        let Reservation { account, cost, now, receipt, is_charged, by: By::Row(row), .. } =
+            reservation
         else {
             return;
         };
+        let key = account.key;
         *is_charged = false;
         let mut table = self.table.borrow_mut();
         if row.version == table.version() {
-            table.swap(*key, row.place, &mut row.other);
+            table.swap(key, row.place, &mut row.other);
             row.version = table.version();
         } else {
             drop(table);
             let algorithm = &self.algorithm;
             let refund = Settlement::refund(*receipt, *cost);
-            self.change(*key, *now, |state, at, after| algorithm.settle(state, at, &refund, after));
+            self.change(key, *now, |state, at, after| algorithm.settle(state, at, &refund, after));
         }
     }
 
-    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
-        let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
-        let mut table = self.table.borrow_mut();
-        let place = table.find(*key, *now);
-        Some(self.algorithm.balance(table.state(*key, place), row.at).remaining)
-    }
-
-    fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
-        let Reservation { key, now, by: By::Row(row), .. } = reservation else { return None };
-        let mut table = self.table.borrow_mut();
-        let place = table.find(*key, *now);
-        Some(self.algorithm.balance(table.state(*key, place), row.at).renewal)
-    }
-
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+        self.judge_by(charge.plan);
         let (key, settlement) = (charge.key, charge.settlement());
         let algorithm = &self.algorithm;
         self.change(key, now, |state, at, after| algorithm.settle(state, at, &settlement, after));
         true
     }
 
-    fn tidy(&mut self, _now: Now) -> bool {
-        false
+    fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
+        self.judge_by(reservation.account.plan);
+        let Reservation { account, now, by: By::Row(row), .. } = reservation else { return None };
+        let mut table = self.table.borrow_mut();
+        let place = table.find(account.key, *now);
+        Some(self.algorithm.balance(table.state(account.key, place), row.at).into())
     }
 
-    fn change_in_keys(&mut self) -> i64 {
-        self.table.borrow_mut().change()
+    fn usage(&mut self, _account: Account, _resets: bool, _now: Now) -> Result<Usage, Unliftable> {
+        Err(Unliftable::Local)
+    }
+
+    fn maintain(&mut self, _now: Now) -> Maintained {
+        Maintained { is_busy: false, keys: self.table.borrow_mut().change() }
     }
 
     fn close(&mut self, _now: Now) -> i64 {
@@ -187,7 +169,7 @@ fn own<'t>(
 #[inline(never)]
 fn reservation(
     table: &Table,
-    key: Key,
+    account: Account,
     cost: u64,
     now: Now,
     place: Place,
@@ -195,16 +177,16 @@ fn reservation(
     decision: Decision,
 ) -> Reservation {
     let (version, at) = (table.version(), table.judging(now));
-    let row = Row { place, version, at, other: after, delay: decision.wait() };
+    let row = Row { place, version, at, other: after };
     let is_overflow = place == Place::Overflow;
-    Reservation { is_overflow, ..Reservation::new(key, cost, now, decision, By::Row(row)) }
+    Reservation { is_overflow, ..Reservation::new(account, cost, now, decision, By::Row(row)) }
 }
 
 /// Writes the state computed for an admitted request.
 #[inline]
 fn write(table: &mut Table, reservation: &mut Reservation) {
     let By::Row(row) = &mut reservation.by else { return };
-    row.place = table.swap(reservation.key, row.place, &mut row.other);
+    row.place = table.swap(reservation.account.key, row.place, &mut row.other);
     row.version = table.version();
     reservation.is_charged = true;
 }

@@ -71,7 +71,7 @@ impl Places {
         Places { data, slots, names, holders, traffic, limit, plans }
     }
 
-    /// As [`Store::judge_by`](super::Store::judge_by).
+    /// Switches to the limit of this plan.
     pub(super) fn judge_by(&mut self, plan: u32) {
         self.plans
             .take(plan, &mut self.limit, |spec| Some(spec.algorithm.properties().most_at_once));

@@ -26,21 +26,32 @@ impl<T> ByPlan<T> {
     }
 
     /// The current plan; zero without plans.
+    #[inline]
     pub fn in_hand(&self) -> u32 {
         self.0.as_ref().map_or(0, |others| others.in_hand)
     }
 
     /// Switches to a plan: exchanges its data with that of the current plan. Returns false if it is
     /// already current, or cannot be built.
+    #[inline]
     pub fn take(
         &mut self,
         plan: u32,
         in_hand: &mut T,
         build: impl FnOnce(&CounterSpec) -> Option<T>,
     ) -> bool {
-        let Some(others) = self.0.as_mut().filter(|others| others.in_hand != plan) else {
-            return false;
-        };
+        // Every call of a store asks, and few change the plan.
+        self.in_hand() != plan && self.switch(plan, in_hand, build)
+    }
+
+    #[inline(never)]
+    fn switch(
+        &mut self,
+        plan: u32,
+        in_hand: &mut T,
+        build: impl FnOnce(&CounterSpec) -> Option<T>,
+    ) -> bool {
+        let Some(others) = &mut self.0 else { return false };
         let kept = others.place(plan).and_then(Option::take).filter(|(known, _)| *known == plan);
         let next = kept.map(|(_, next)| next).or_else(|| build(&others.spec.under(plan)));
         let Some(next) = next else { return false };

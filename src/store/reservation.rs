@@ -1,18 +1,18 @@
 //! The result of a store's check of one request.
 
+use super::Account;
 use super::lease::Refusal;
 use super::places::Draft;
 use super::row::Row;
 use super::slots::transaction::Transaction;
 use diana_policy::decision::Decision;
-use diana_policy::key::Key;
-use diana_policy::time::Now;
+use diana_policy::time::{Micros, Now};
 
 /// The result of [`Store::check`](super::Store::check), to be charged or dropped. A drop changes
 /// nothing.
 pub struct Reservation {
     /// The caller.
-    pub key: Key,
+    pub account: Account,
     /// Permits of the request.
     pub cost: u64,
     /// When it was checked.
@@ -21,6 +21,8 @@ pub struct Reservation {
     pub decision: Decision,
     /// The refusal, if its reason is known here.
     pub refusal: Refusal,
+    /// The longest delay, in ticks, for which another rule may hold the request.
+    pub longest_delay: Micros,
     /// Whether an overflow bucket decided.
     pub is_overflow: bool,
     /// Whether it is charged, and the charge is not cancelled.
@@ -60,13 +62,14 @@ pub enum By {
 impl Reservation {
     /// A reservation with this decision.
     #[inline]
-    pub fn new(key: Key, cost: u64, now: Now, decision: Decision, by: By) -> Reservation {
+    pub fn new(account: Account, cost: u64, now: Now, decision: Decision, by: By) -> Reservation {
         Reservation {
-            key,
+            account,
             cost,
             now,
             decision,
             refusal: Refusal::default(),
+            longest_delay: Micros::MAX,
             is_overflow: false,
             is_charged: false,
             receipt: 0,
@@ -76,9 +79,9 @@ impl Reservation {
     }
 
     /// A refused reservation, with its reason.
-    pub fn refused(key: Key, cost: u64, now: Now, refusal: Refusal) -> Reservation {
+    pub fn refused(account: Account, cost: u64, now: Now, refusal: Refusal) -> Reservation {
         let decision = Decision::retry(refusal.retry);
-        Reservation { refusal, ..Reservation::new(key, cost, now, decision, By::Known) }
+        Reservation { refusal, ..Reservation::new(account, cost, now, decision, By::Known) }
     }
 
     /// The decision.

@@ -2,7 +2,7 @@
 
 use super::state::State;
 use super::table::Place;
-use diana_policy::time::{Micros, Now};
+use diana_policy::time::Now;
 
 /// A caller's row as read for a request.
 pub struct Row {
@@ -11,8 +11,6 @@ pub struct Row {
     pub(super) version: u64,
     /// The instant of the decision.
     pub(super) at: Now,
-    /// The state after a charge of a request that leaves `delay` ticks later; once it is charged,
-    /// the state before.
+    /// The state after the charge; once it is charged, the state before.
     pub(super) other: State,
-    pub(super) delay: Micros,
 }

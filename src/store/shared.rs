@@ -7,9 +7,9 @@
 
 mod back;
 mod charge;
-mod lift;
 mod prepare;
 mod read;
+mod usage;
 
 use std::rc::Rc;
 
@@ -20,12 +20,12 @@ use super::slots::names::Names;
 use super::slots::slot;
 use super::slots::traffic::Traffic;
 use super::slots::transactions::Transactions;
-use super::usage::{Unliftable, Usage};
-use super::{CounterSpec, Reservation, Store};
+use super::usage::{Maintained, Remaining, Unliftable, Usage};
+use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
+use diana_algorithm::latest_renewal;
 use diana_policy::Memory;
 use diana_policy::decision::Decision;
-use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, Now};
 
@@ -61,9 +61,19 @@ impl Shared {
         }
     }
 
+    /// Switches to the quota of this plan.
+    #[inline]
+    fn judge_by(&mut self, plan: u32) {
+        if self.plans.take(plan, &mut self.spec, |spec| Some(spec.clone())) {
+            self.transactions.judge_by(&self.spec.algorithm);
+            self.leases.plan = plan;
+        }
+    }
+
     /// Records permits granted by Redis. Ignored if they exceed this gateway's share.
-    pub fn note(&mut self, key: Key, permits: u64, now: Now) {
-        let mut transaction = self.begin(key, now);
+    pub fn note(&mut self, account: Account, permits: u64, now: Now) {
+        self.judge_by(account.plan);
+        let mut transaction = self.begin(account.key, now);
         while transaction.may_try() {
             self.read(&mut transaction);
             if !self.step(&mut transaction, permits).is_admitted()
@@ -76,105 +86,89 @@ impl Shared {
 }
 
 impl Store for Shared {
-    fn judge_by(&mut self, plan: u32) {
-        if self.plans.take(plan, &mut self.spec, |spec| Some(spec.clone())) {
-            self.transactions.judge_by(&self.spec.algorithm);
-            self.leases.plan = plan;
-        }
-    }
-
-    fn check(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
-        self.known(key, cost, now).unwrap_or_else(|| self.ask(key, cost, now))
-    }
-
-    fn can_hold(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let cost = reservation.cost;
-        match &mut reservation.by {
-            By::Gateway(transaction) => {
-                self.prepare(transaction, cost, delay).err().unwrap_or(Decision::NOW)
-            }
-            _ => Decision::NOW,
-        }
+    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+        self.judge_by(account.plan);
+        self.known(account, cost, now).unwrap_or_else(|| self.ask(account, cost, now))
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { key, cost, now, decision, is_charged, .. } = *reservation;
+        let Reservation { account, cost, now, decision, is_charged, .. } = *reservation;
         if is_charged || !decision.is_admitted() {
             return decision;
         }
         if matches!(reservation.by, By::Lease) {
-            if let Some(receipt) = self.leases.spend(key, cost, now) {
+            if let Some(receipt) = self.leases.spend(account.key, cost, now) {
                 reservation.receipt = receipt;
                 reservation.is_charged = true;
                 return Decision::NOW;
             }
             // Another request has spent the lease since the check.
-            let mut transaction = self.begin(key, now);
+            self.judge_by(account.plan);
+            let mut transaction = self.begin(account.key, now);
             self.read(&mut transaction);
             reservation.by = By::Gateway(transaction);
         }
+        self.judge_by(account.plan);
         self.charge_gateway(reservation, delay)
     }
 
-    fn undo(&mut self, reservation: &mut Reservation) {
+    fn cancel(&mut self, reservation: &mut Reservation) {
         if !std::mem::take(&mut reservation.is_charged) {
             return;
         }
-        let Reservation { key, cost, .. } = *reservation;
+        let Reservation { account, cost, .. } = *reservation;
+        self.judge_by(account.plan);
         match &mut reservation.by {
-            By::Lease => self.leases.unspend(key, cost),
+            By::Lease => self.leases.unspend(account.key, cost),
             By::Gateway(transaction) => self.undo_charge(cost, transaction),
             _ => {}
         }
     }
 
-    fn remaining(&mut self, reservation: &Reservation) -> Option<u64> {
-        let Reservation { key, now, .. } = *reservation;
-        Some(match &reservation.by {
-            By::Lease => {
-                let mut transaction = self.begin(key, now);
-                self.read(&mut transaction);
-                self.transactions.left(&transaction)
-            }
-            By::Gateway(transaction) if reservation.is_charged => {
-                self.transactions.left_after(transaction, self.leases.find(key))
-            }
-            By::Gateway(transaction) => self.transactions.left(transaction),
-            _ => reservation.refusal.left,
-        })
-    }
-
-    fn renewal(&mut self, reservation: &Reservation) -> Option<Option<Micros>> {
-        let By::Gateway(transaction) = &reservation.by else { return None };
-        let is_charged = reservation.is_charged;
-        let state = if is_charged { &transaction.after } else { &transaction.state };
-        Some(self.spec.algorithm.balance(state, transaction.now).renewal)
-    }
-
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
-        let (key, settlement) = (charge.key, charge.settlement());
+        let settlement = charge.settlement();
         if settlement.is_even() && !self.spec.keeps_used {
             return true;
         }
-        let mut transaction = self.begin(key, now);
+        self.judge_by(charge.plan);
+        let mut transaction = self.begin(charge.key, now);
         self.settle_at(&settlement, &mut transaction)
     }
 
-    fn look_at(&mut self, key: Key, now: Now) -> Option<Usage> {
-        Some(self.usage_of(key, now))
+    fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
+        let Reservation { account, cost, now, .. } = *reservation;
+        self.judge_by(account.plan);
+        let algorithm = &self.spec.algorithm;
+        Some(match &reservation.by {
+            By::Lease => {
+                let renewal = latest_renewal(&**algorithm, cost, now);
+                let mut transaction = self.begin(account.key, now);
+                self.read(&mut transaction);
+                Remaining { permits: self.transactions.left(&transaction), renewal }
+            }
+            By::Gateway(transaction) if reservation.is_charged => {
+                let renewal = algorithm.balance(&transaction.after, transaction.now).renewal;
+                let lease = self.leases.find(account.key);
+                Remaining { permits: self.transactions.left_after(transaction, lease), renewal }
+            }
+            By::Gateway(transaction) => {
+                algorithm.balance(&transaction.state, transaction.now).into()
+            }
+            _ => Remaining { permits: reservation.refusal.left, renewal: None },
+        })
     }
 
-    fn lift(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
-        self.lift_used(key, now)
+    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Unliftable> {
+        self.judge_by(account.plan);
+        if resets {
+            self.reset(account.key, now)?;
+        }
+        Ok(self.usage_of(account.key, now))
     }
 
-    fn tidy(&mut self, now: Now) -> bool {
+    fn maintain(&mut self, now: Now) -> Maintained {
         self.hand_in_blocks(now, false);
-        self.leases.is_any_out()
-    }
-
-    fn change_in_keys(&mut self) -> i64 {
-        0
+        Maintained { is_busy: self.leases.is_any_out(), keys: 0 }
     }
 
     fn close(&mut self, now: Now) -> i64 {

@@ -1,6 +1,32 @@
 //! A caller's usage, for operators.
 
+use diana_algorithm::Balance;
 use diana_policy::time::Micros;
+
+/// A caller's remaining permits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remaining {
+    /// The permits.
+    pub permits: u64,
+    /// Ticks until more permits remain, as [`Balance::renewal`]; at the latest, if the store does
+    /// not know the state.
+    pub renewal: Option<Micros>,
+}
+
+impl From<Balance> for Remaining {
+    fn from(balance: Balance) -> Remaining {
+        Remaining { permits: balance.remaining, renewal: balance.renewal }
+    }
+}
+
+/// The result of [`Store::maintain`](super::Store::maintain).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Maintained {
+    /// True if it should be called again soon, even without requests.
+    pub is_busy: bool,
+    /// The change of the number of callers in this worker's memory since the last call.
+    pub keys: i64,
+}
 
 /// A caller's usage of its limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

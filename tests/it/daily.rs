@@ -48,7 +48,7 @@ fn admits(store: &mut dyn Store, account: u64, now: Now) -> bool {
 
 /// Returns true if a request of this cost is admitted.
 fn admits_of(store: &mut dyn Store, account: u64, cost: u64, now: Now) -> bool {
-    let mut reservation = store.check(key(account), cost, now);
+    let mut reservation = store.check(key(account).into(), cost, now);
     reservation.decision().is_admitted() && store.charge(&mut reservation, 0).is_admitted()
 }
 
@@ -60,12 +60,11 @@ fn accounts_are_told_as_they_come_and_taken_back_in_the_end() {
         let mut told = 0;
         for account in [1, 2, 1, 3, 4, 4] {
             assert!(admits(&mut *store, account, START));
-            told += store.change_in_keys();
+            told += store.maintain(START).keys;
         }
         assert_eq!(told, 4);
         // All of them expire with the day.
-        store.tidy(START.later(ends));
-        told += store.change_in_keys();
+        told += store.maintain(START.later(ends)).keys;
         assert_eq!(told, if ends < DAY { 4 } else { 0 });
         assert_eq!(told + store.close(START.later(ends)), 0);
     }

@@ -15,20 +15,26 @@ use diana_redis::handle::Handle;
 use diana_redis::part::Parts;
 use diana_request::settling::Heard;
 use diana_store::permit::{Unsettled, permits};
-use diana_store::{Reservation, Store};
+use diana_store::{Account, Reservation, Store};
 
 /// The handle of a `global` store, with an available Redis of one shard.
 pub fn together() -> Rc<RefCell<Handle>> {
     Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Parts::ONE)))
 }
 
+/// A caller under a plan.
+pub fn account(key: Key, plan: usize) -> Account {
+    Account { key, plan: plan as u32 }
+}
+
 /// The charge of a request that has ended.
-pub fn ended(key: Key, settlement: &Settlement) -> Unsettled {
+pub fn ended(account: impl Into<Account>, settlement: &Settlement) -> Unsettled {
+    let Account { key, plan } = account.into();
     let Settlement { receipt, since, reserved, used } = *settlement;
     let (reserved, used) = (permits(reserved), permits(used));
     let heard = Heard::default();
     let (is_own, is_alone) = (true, false);
-    Unsettled { key, receipt, since, reserved, used, rule: 0, plan: 0, heard, is_own, is_alone }
+    Unsettled { key, receipt, since, reserved, used, rule: 0, plan, heard, is_own, is_alone }
 }
 
 /// The charge of a request that left before its turn.
@@ -40,12 +46,12 @@ pub fn left(key: Key, receipt: u64, cost: u64) -> Unsettled {
 pub trait Take {
     /// Checks a request. Charges it if it may leave at once and its caller has a separate state,
     /// and then returns `None`. Never charges a request that Redis decides about.
-    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation>;
+    fn take(&mut self, account: impl Into<Account>, cost: u64, now: Now) -> Option<Reservation>;
 }
 
 impl<S: Store + ?Sized> Take for S {
-    fn take(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        let mut found = self.check(key, cost, now);
+    fn take(&mut self, account: impl Into<Account>, cost: u64, now: Now) -> Option<Reservation> {
+        let mut found = self.check(account.into(), cost, now);
         let is_charged = !found.asks()
             && found.decision() == Decision::NOW
             && !found.is_overflow()

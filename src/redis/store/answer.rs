@@ -32,7 +32,7 @@ impl RedisStore {
         }
         // A reservation is recorded when it is settled.
         if permits + reply.block > 0 && !self.terms.spec.settles {
-            self.share.note(key, permits + reply.block, now);
+            self.share.note(self.account(key), permits + reply.block, now);
         }
         match reply.retry {
             None if self.terms.spec.daily.is_none() => self.lend(key, reply, sent),
@@ -47,7 +47,7 @@ impl RedisStore {
     #[inline(never)]
     fn receive_for_nobody(&mut self, key: Key, reply: &RuleReply, permits: u64, now: Now) -> u64 {
         if permits > 0 && !self.terms.spec.settles {
-            self.share.note(key, permits, now);
+            self.share.note(self.account(key), permits, now);
         }
         let block = leased(reply);
         self.give_back_block(key, block, block.permits);

@@ -5,7 +5,6 @@ use crate::handle::Operation;
 use crate::protocol::{Back, Charge};
 use diana_policy::key::Key;
 use diana_policy::time::Now;
-use diana_store::Store;
 use diana_store::lease::Block;
 use diana_store::leases::Returned;
 

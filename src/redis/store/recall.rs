@@ -2,28 +2,27 @@
 
 use super::RedisStore;
 use diana_policy::decision::Decision;
-use diana_policy::key::Key;
 use diana_policy::time::Now;
-use diana_store::Reservation;
 pub use diana_store::lease::Known;
 pub use diana_store::reservation::By;
+use diana_store::{Account, Reservation};
 
 impl RedisStore {
     /// Decides a request without a call to Redis, if possible.
     pub(super) fn recall(
         &mut self,
-        (key, cost): (Key, u64),
+        (account, cost): (Account, u64),
         now: Now,
         is_alone: bool,
     ) -> Option<Reservation> {
-        let plan = self.plans.in_hand();
+        let (key, plan) = (account.key, self.plans.in_hand());
         if self.leases.find(key)?.plan != plan {
             self.change_plan(key, plan);
         }
         match self.leases.decide(key, cost, now) {
-            Known::Leased => Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease)),
+            Known::Leased => Some(Reservation::new(account, cost, now, Decision::NOW, By::Lease)),
             Known::Refused(refusal) if !is_alone => {
-                Some(Reservation::refused(key, cost, now, refusal))
+                Some(Reservation::refused(account, cost, now, refusal))
             }
             Known::Refused(_) | Known::Nothing => {
                 // Returns a block that is spent or too small for this request, so that the request

@@ -3,17 +3,15 @@
 //! Permits granted by Redis are also charged to the share, so that a gateway without Redis admits
 //! its share minus the permits granted before.
 
-use diana_policy::key::Key;
 use diana_policy::time::Now;
 use diana_store::daily::Daily;
 use diana_store::shared::Shared;
 use diana_store::stores::Stores;
-use diana_store::{CounterSpec, Store};
+use diana_store::{Account, CounterSpec, Store};
 
 /// The gateway's share of one rule.
 pub(super) struct Share {
     spec: CounterSpec,
-    plan: u32,
     open: Box<dyn Fn(CounterSpec) -> Box<dyn Store>>,
     /// Counts against the whole limit. `None` for in-flight slots, where past grants do not affect
     /// the share.
@@ -32,16 +30,7 @@ impl Share {
         let open = stores.opener(&spec);
         let part = open(spec.clone());
         let daily = stores.open_daily(&spec);
-        let plan = spec.plans.as_ref().map_or(0, |plans| plans.first());
-        Share { spec, plan, open: Box::new(open), whole, part, gateways: 1, daily }
-    }
-
-    /// As [`Store::judge_by`].
-    pub(super) fn judge_by(&mut self, plan: u32) {
-        self.plan = plan;
-        self.part.judge_by(plan);
-        self.whole.iter_mut().for_each(|whole| whole.judge_by(plan));
-        self.daily.iter_mut().for_each(|daily| daily.judge_by(plan));
+        Share { spec, open: Box::new(open), whole, part, gateways: 1, daily }
     }
 
     /// The store of one of `gateways` equal shares.
@@ -52,7 +41,6 @@ impl Share {
                 self.gateways = gateways;
                 self.part.close(now);
                 self.part = (self.open)(self.spec.part(gateways));
-                self.part.judge_by(self.plan);
             }
             None => {}
         }
@@ -68,10 +56,11 @@ impl Share {
     }
 
     /// Charges permits granted by Redis.
-    pub(super) fn note(&mut self, key: Key, permits: u64, now: Now) {
-        match &mut self.daily {
-            Some(daily) => daily.note(key, permits, now),
-            None => self.whole.iter_mut().for_each(|whole| whole.note(key, permits, now)),
+    pub(super) fn note(&mut self, account: Account, permits: u64, now: Now) {
+        match (&mut self.daily, &mut self.whole) {
+            (Some(daily), _) => daily.note(account.key, permits, now),
+            (None, Some(whole)) => whole.note(account, permits, now),
+            (None, None) => {}
         }
     }
 }

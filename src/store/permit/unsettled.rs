@@ -4,6 +4,7 @@
 use std::rc::Rc;
 
 use super::Freed;
+use crate::Account;
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Micros;
@@ -41,6 +42,12 @@ impl Unsettled {
     #[must_use]
     pub fn with_used(self, used: u64) -> Unsettled {
         Unsettled { used: permits(used), ..self }
+    }
+
+    /// The caller, and its plan at the charge.
+    #[must_use]
+    pub fn account(&self) -> Account {
+        Account { key: self.key, plan: self.plan }
     }
 
     /// The settlement.

@@ -1,7 +1,6 @@
 //! Returns of blocks, charges and queue positions to the gateway.
 
 use super::Shared;
-use crate::Store;
 use crate::lease::Block;
 use crate::leases::Returned;
 use crate::slots::transaction::{Home, Transaction};

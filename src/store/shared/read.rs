@@ -1,10 +1,10 @@
 //! Reads a caller: from this worker's lease and refusal, or from the gateway.
 
 use super::Shared;
-use crate::Reservation;
 use crate::lease::{Known, Refusal};
 use crate::reservation::By;
 use crate::slots::transaction::Transaction;
+use crate::{Account, Reservation};
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
@@ -33,19 +33,20 @@ impl Shared {
     }
 
     /// The result of a check without a read from the gateway, if possible.
-    pub(super) fn known(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
+    pub(super) fn known(&mut self, account: Account, cost: u64, now: Now) -> Option<Reservation> {
         if cost > self.most() {
             // The gateway is read only for the remaining permits, which the response reports. A
             // limit of zero has none.
             let is_nothing = self.most() == 0;
             return is_nothing
-                .then(|| Reservation::new(key, cost, now, Decision::NEVER, By::Known));
+                .then(|| Reservation::new(account, cost, now, Decision::NEVER, By::Known));
         }
-        self.recall(key, cost, now)
+        self.recall(account, cost, now)
     }
 
     /// The result of a check by the gateway.
-    pub(super) fn ask(&mut self, key: Key, cost: u64, now: Now) -> Reservation {
+    pub(super) fn ask(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+        let key = account.key;
         let mut transaction = self.begin(key, now);
         self.read(&mut transaction);
         let decision = self.step(&mut transaction, cost);
@@ -58,19 +59,20 @@ impl Shared {
             }
         }
         let is_overflow = transaction.is_overflow();
-        let by = By::Gateway(transaction);
-        Reservation { refusal, is_overflow, ..Reservation::new(key, cost, now, decision, by) }
+        let longest_delay = self.spec.algorithm.properties().longest_delay;
+        let found = Reservation::new(account, cost, now, decision, By::Gateway(transaction));
+        Reservation { refusal, is_overflow, longest_delay, ..found }
     }
 
     /// Decides without a read from the gateway, if possible.
-    pub(super) fn recall(&mut self, key: Key, cost: u64, now: Now) -> Option<Reservation> {
-        let plan = self.plans.in_hand();
-        if self.leases.find(key)?.plan != plan {
+    pub(super) fn recall(&mut self, account: Account, cost: u64, now: Now) -> Option<Reservation> {
+        let key = account.key;
+        if self.leases.find(key)?.plan != self.plans.in_hand() {
             self.change_plan(key, now);
         }
         match self.leases.decide(key, cost, now) {
-            Known::Leased => Some(Reservation::new(key, cost, now, Decision::NOW, By::Lease)),
-            Known::Refused(refusal) => Some(Reservation::refused(key, cost, now, refusal)),
+            Known::Leased => Some(Reservation::new(account, cost, now, Decision::NOW, By::Lease)),
+            Known::Refused(refusal) => Some(Reservation::refused(account, cost, now, refusal)),
             Known::Nothing => None,
         }
     }

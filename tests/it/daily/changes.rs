@@ -14,8 +14,8 @@ fn what_was_used_stays_used_under_other_numbers() {
     for (rpu, cost, accounts) in [(7, 1, 1_000), (6, 2, 50_000), (7, 3, 10)] {
         let quota = Quota { cost, ..by_day(rpu) };
         let mut new = open(quota, accounts, 10_000, &mut tables);
-        let reservation = new.check(super::key(1), cost, START);
-        assert_eq!(new.remaining(&reservation), Some(rpu - 4));
+        let reservation = new.check(super::key(1).into(), cost, START);
+        assert_eq!(new.remaining(&reservation).map(|it| it.permits), Some(rpu - 4));
         assert!(super::admits_of(&mut *new, 2, cost, START));
     }
     let mut same = open(by_day(5), 1_000, 10_000, &mut tables);
@@ -47,11 +47,11 @@ fn a_section_that_no_configuration_counts_in_is_forgotten() {
     let mut tables = Tables::default();
     let mut first = open(by_day(1), 1_000, 10_000, &mut tables);
     assert!(admits(&mut *first, 1, START) && !admits(&mut *first, 1, START));
-    assert_eq!((first.change_in_keys(), first.close(START)), (1, -1));
+    assert_eq!((first.maintain(START).keys, first.close(START)), (1, -1));
     drop(first);
     let mut second = open(by_day(1), 1_000, 10_000, &mut tables);
     assert!(admits(&mut *second, 1, START));
-    assert_eq!((second.change_in_keys(), second.change_in_keys()), (1, 0));
+    assert_eq!((second.maintain(START).keys, second.maintain(START).keys), (1, 0));
     let third = open(by_day(1), 1_000, 10_000, &mut tables);
     assert_eq!(second.close(START), 0, "the next one goes on with it");
     drop(third);

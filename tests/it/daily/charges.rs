@@ -12,8 +12,8 @@ use kit::store::Take;
 fn who_was_checked_before_others_were_charged_is_judged_anew() {
     for (rpu, both) in [(1, false), (2, true)] {
         let mut store = open(by_day(rpu), 1_000, 10_000, &mut Tables::default());
-        let mut first = store.check(key(1), 1, START);
-        let mut second = store.check(key(1), 1, START);
+        let mut first = store.check(key(1).into(), 1, START);
+        let mut second = store.check(key(1).into(), 1, START);
         assert_eq!((first.decision(), second.decision()), (Decision::NOW, Decision::NOW));
         assert!(store.charge(&mut first, 0).is_admitted() && first.is_charged());
         let decision = store.charge(&mut second, 7);
@@ -22,9 +22,9 @@ fn who_was_checked_before_others_were_charged_is_judged_anew() {
             assert_eq!(decision, Decision::Admit { wait: 7 }, "it leaves when others let it");
         }
         // A refusal at the check is final.
-        let mut third = store.check(key(1), 1, START);
+        let mut third = store.check(key(1).into(), 1, START);
         assert!(!store.charge(&mut third, 0).is_admitted() && !third.is_charged());
-        assert_eq!(store.remaining(&third), Some(0));
+        assert_eq!(store.remaining(&third).map(|it| it.permits), Some(0));
     }
 }
 
@@ -36,14 +36,17 @@ fn requests_that_take_more_or_less_than_most_are_counted_in_full() {
         let mut store =
             open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
         assert!(admits_of(&mut *store, 1, cost, START));
-        let seen = store.check(key(1), 3, START);
-        assert_eq!(store.remaining(&seen), Some(30 - taken), "{cost}");
+        let seen = store.check(key(1).into(), 3, START);
+        assert_eq!(store.remaining(&seen).map(|it| it.permits), Some(30 - taken), "{cost}");
     }
     let mut store = open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
     assert_eq!((0..100).take_while(|_| store.take(key(1), 3, START).is_none()).count(), 10);
     assert!(!admits_of(&mut *store, 1, 1, START));
     let refused = store.take(key(2), 31, START).expect("more than there is");
-    assert_eq!((refused.decision(), store.remaining(&refused)), (Decision::NEVER, Some(30)));
+    assert_eq!(
+        (refused.decision(), store.remaining(&refused).map(|it| it.permits)),
+        (Decision::NEVER, Some(30))
+    );
 }
 
 /// The filter of the next day counts in units of the new cost.
@@ -55,6 +58,10 @@ fn a_day_begins_with_what_requests_take_by_the_new_configuration() {
     let mut new = open(Quota { cost: 3, ..by_day(90) }, 1_000, 10_000, &mut tables);
     let tomorrow = START.later(DAY);
     assert!(admits_of(&mut *new, 1, 1, tomorrow));
-    let seen = new.check(key(1), 3, tomorrow);
-    assert_eq!(new.remaining(&seen), Some(87), "one count stands for three permits");
+    let seen = new.check(key(1).into(), 3, tomorrow);
+    assert_eq!(
+        new.remaining(&seen).map(|it| it.permits),
+        Some(87),
+        "one count stands for three permits"
+    );
 }

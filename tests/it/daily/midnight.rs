@@ -85,7 +85,7 @@ fn every_day_gives_each_account_what_the_oracle_says() {
             days += u64::from(now.wall / DAY != before);
             let account = rng.u64(0..20);
             let (given, lasts) = oracle.given(account, now);
-            let mut reservation = store.check(key(account), cost, now);
+            let mut reservation = store.check(key(account).into(), cost, now);
             let decision = reservation.decision();
             if given + cost <= rpu {
                 assert_eq!(decision, Decision::NOW, "{given} given at {now:?}");
@@ -98,7 +98,7 @@ fn every_day_gives_each_account_what_the_oracle_says() {
                 assert_eq!(decision, Decision::Refuse { retry }, "{given} given at {now:?}");
             }
             let (given, _) = oracle.given(account, now);
-            let left = store.remaining(&reservation).unwrap();
+            let left = store.remaining(&reservation).map(|it| it.permits).unwrap();
             assert!(left <= rpu - given && left / cost == (rpu - given) / cost, "{left} left");
         }
         assert!(days > 100, "{days}");

@@ -31,24 +31,25 @@ fn open() -> [Box<dyn Store>; 2] {
 }
 
 fn used(store: &mut dyn Store) -> Option<u64> {
-    store.look_at(key(1), START).unwrap().in_flight
+    store.usage(key(1).into(), false, START).unwrap().in_flight
 }
 
 #[test]
 fn what_was_taken_comes_back_by_its_number() {
     let [mut ours, mut theirs] = open();
-    let (mut one, mut other) = (ours.check(key(1), 1, START), theirs.check(key(1), 1, START));
+    let (mut one, mut other) =
+        (ours.check(key(1).into(), 1, START), theirs.check(key(1).into(), 1, START));
     assert!(ours.charge(&mut one, 0).is_admitted() && theirs.charge(&mut other, 0).is_admitted());
-    ours.undo(&mut one);
+    ours.cancel(&mut one);
     assert_eq!((one.is_charged(), used(&mut *theirs)), (false, Some(1)));
-    ours.undo(&mut one);
+    ours.cancel(&mut one);
     assert_eq!(used(&mut *theirs), Some(1), "there was nothing to undo");
     let receipt = other.receipt();
     assert_ne!(receipt, one.receipt());
     let settlement = Settlement { receipt, since: START.mono, reserved: 1, used: 0 };
     assert!(theirs.settle(&ended(key(1), &settlement), START));
     assert_eq!(used(&mut *ours), Some(0));
-    assert!(!theirs.tidy(START.later(SECOND)), "it holds nothing");
+    assert!(!theirs.maintain(START.later(SECOND)).is_busy, "it holds nothing");
     // A charge under a former number does not count any more, so its settlement has no effect.
     let forgotten = Settlement { receipt: receipt + 1, ..settlement };
     assert!(theirs.settle(&ended(key(1), &forgotten), START));
@@ -57,8 +58,8 @@ fn what_was_taken_comes_back_by_its_number() {
 #[test]
 fn nothing_is_lifted_and_no_caller_is_counted() {
     let [mut ours, _] = open();
-    let mut found = ours.check(key(1), 1, START);
+    let mut found = ours.check(key(1).into(), 1, START);
     assert!(ours.charge(&mut found, 0).is_admitted());
-    assert_eq!(ours.lift(key(1), START), Err(Unliftable::Line));
-    assert_eq!((ours.change_in_keys(), ours.close(START)), (0, 0));
+    assert_eq!(ours.usage(key(1).into(), true, START), Err(Unliftable::Line));
+    assert_eq!((ours.maintain(START).keys, ours.close(START)), (0, 0));
 }

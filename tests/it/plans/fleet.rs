@@ -12,7 +12,7 @@ use diana_redis::protocol::{Back, Charge, Numbers, RuleReply};
 use diana_redis::store::RedisStore;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::{CounterSpec, Store};
+use diana_store::{Account, CounterSpec, Store};
 use kit::fake::Asked;
 use kit::store::Take;
 use kit::store::gateway::{START, key};
@@ -68,8 +68,7 @@ impl Desk {
 
     /// Returns true if a request under a plan requires Redis.
     fn asks(&mut self, plan: u32, now: Now) -> bool {
-        self.store.judge_by(plan);
-        self.store.check(key(1), 1, now).asks()
+        self.store.check(Account { key: key(1), plan }, 1, now).asks()
     }
 
     fn question(&mut self, plan: u32, now: Now) -> Charge {
@@ -84,9 +83,8 @@ impl Desk {
     }
 
     fn admitted(&mut self, plan: u32, now: Now) -> u64 {
-        self.store.judge_by(plan);
-        let store = &mut self.store;
-        (0..2000).take_while(|_| store.take(key(1), 1, now).is_none()).count() as u64
+        let (account, store) = (Account { key: key(1), plan }, &mut self.store);
+        (0..2000).take_while(|_| store.take(account, 1, now).is_none()).count() as u64
     }
 
     /// The only returned block: its quota, its size and its unspent permits.
@@ -108,7 +106,7 @@ fn what_was_lent_by_a_plan_is_not_spent_by_another_and_comes_back_by_the_one_tha
         assert_eq!(desk.question(before, START).numbers, by);
         desk.hear(before, &lends(10), START);
         assert!(!desk.asks(before, START), "there is a block");
-        assert!(desk.store.take(key(1), 1, START).is_none());
+        assert!(desk.store.take(Account { key: key(1), plan: before }, 1, START).is_none());
         assert_eq!(desk.store.left(key(1)), Some(59));
         assert!(desk.asks(after, START));
         assert_eq!(desk.back(), (by, 10, 9));

@@ -15,6 +15,7 @@ use kit::fake::FakeSharedData;
 use kit::laws::bound::max_delay;
 use kit::plans::{Given, burst, keeps_the_bound, keeps_the_bound_after, random, window};
 use kit::seed;
+use kit::store::account;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -27,8 +28,8 @@ pub(super) fn open(scope: Scope, spec: CounterSpec, data: &Rc<FakeSharedData>) -
 }
 
 /// When an admitted request leaves.
-fn ask(store: &mut dyn Store, cost: u64, now: Now) -> Option<u64> {
-    let mut found = store.check(key(1), cost, now);
+fn ask(store: &mut dyn Store, plan: usize, cost: u64, now: Now) -> Option<u64> {
+    let mut found = store.check(account(key(1), plan), cost, now);
     let Decision::Admit { wait } = found.decision() else { return None };
     match store.charge(&mut found, wait) {
         Decision::Admit { wait } if found.is_charged() => Some(wait),
@@ -99,9 +100,8 @@ fn a_worker_judges_by_the_plan_in_force_and_what_was_used_stays_used() {
                     plan = rng.usize(0..quotas.len());
                 }
                 let (quota, cost) = (&quotas[plan], rule.quota.cost);
-                store.judge_by(plan as u32);
                 let expected = fits(entry.short, quota, &given, &owed, now, cost);
-                let wait = ask(&mut *store, cost, now);
+                let wait = ask(&mut *store, plan, cost, now);
                 let holds = max_delay(entry.short, quota) > 0;
                 match expected {
                     Some(true) => assert_eq!(wait, Some(0), "refused by {quota:?} at {now:?}"),
@@ -139,14 +139,13 @@ fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
                 now = now.later(rng.u64(0..=rule.pace().min(1 << 40)));
                 if now.mono - tidied.mono > SECOND / 80 {
                     tidied = now;
-                    workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+                    workers.iter_mut().for_each(|worker| _ = worker.maintain(now));
                 }
                 if rng.u8(0..20) == 0 {
                     plan = rng.usize(0..quotas.len());
                 }
                 let worker = &mut workers[rng.usize(0..3)];
-                worker.judge_by(plan as u32);
-                if ask(&mut **worker, rule.quota.cost, now).is_some() {
+                if ask(&mut **worker, plan, rule.quota.cost, now).is_some() {
                     given.push(Given { at: now, cost: rule.quota.cost, plan });
                 }
             }
@@ -175,22 +174,19 @@ fn what_was_used_under_one_plan_is_all_that_is_missing_under_another() {
             for _ in 0..rng.usize(20..300) {
                 now = now.later(1000);
                 let worker = &mut workers[rng.usize(0..3)];
-                worker.judge_by(1);
-                used += u64::from(ask(&mut **worker, 1, now).is_some());
+                used += u64::from(ask(&mut **worker, 1, 1, now).is_some());
             }
             // A worker first returns its lease when it changes to the other plan.
             let first = rng.usize(0..3);
-            workers[first].judge_by(0);
-            used += u64::from(ask(&mut *workers[first], 1, now).is_some());
+            used += u64::from(ask(&mut *workers[first], 0, 1, now).is_some());
             for _ in 0..4 {
                 now = now.later(SECOND / 10);
-                workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+                workers.iter_mut().for_each(|worker| _ = worker.maintain(now));
             }
             for (plan, most) in [(1, 1000), (0, 40), (1, 1000)] {
                 let worker = &mut workers[rng.usize(0..3)];
-                worker.judge_by(plan);
-                let left =
-                    (0..1100).take_while(|_| ask(&mut **worker, 1, now).is_some()).count() as u64;
+                let admits = |_: &u64| ask(&mut **worker, plan, 1, now).is_some();
+                let left = (0..1100).take_while(admits).count() as u64;
                 assert_eq!(left, most.max(used) - used, "{used} used, {most} allowed");
                 used += left;
             }

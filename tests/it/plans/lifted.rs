@@ -14,9 +14,9 @@ use kit::fake::FakeSharedData;
 use kit::plans::lifted::{Counter, Left, Tally, follow};
 use kit::plans::random;
 use kit::seed;
-use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{account, ended};
 
 fn workers(spec: &CounterSpec) -> Vec<Box<dyn Store>> {
     let data = Rc::<FakeSharedData>::default();
@@ -33,28 +33,26 @@ fn workers(spec: &CounterSpec) -> Vec<Box<dyn Store>> {
 struct Workers(Vec<Box<dyn Store>>, Rng);
 
 impl Workers {
-    fn any(&mut self, plan: usize) -> &mut dyn Store {
-        let store = &mut self.0[self.1.usize(0..3)];
-        store.judge_by(plan as u32);
-        &mut **store
+    fn any(&mut self) -> &mut dyn Store {
+        &mut *self.0[self.1.usize(0..3)]
     }
 }
 
 impl Counter for Workers {
     fn charge(&mut self, plan: usize, cost: u64, now: Now) -> Option<u64> {
-        let store = self.any(plan);
-        let mut found = store.check(key(1), cost, now);
+        let store = self.any();
+        let mut found = store.check(account(key(1), plan), cost, now);
         let is_charged = store.charge(&mut found, 0).is_admitted() && found.is_charged();
         is_charged.then(|| found.receipt())
     }
 
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {
-        assert!(self.any(plan).settle(&ended(key(1), settlement), now));
+        assert!(self.any().settle(&ended(account(key(1), plan), settlement), now));
     }
 
     fn lift(&mut self, plan: usize, now: Now) -> Left {
-        self.any(plan).lift(key(1), now).unwrap();
-        let seen = self.any(plan).look_at(key(1), now).unwrap();
+        self.any().usage(account(key(1), plan), true, now).unwrap();
+        let seen = self.any().usage(account(key(1), plan), false, now).unwrap();
         Left { used: seen.used, reserved: seen.reserved }
     }
 }
@@ -98,18 +96,15 @@ fn a_reset_keeps_charged_what_a_plan_lent_beyond_the_limit_of_the_rule() {
         let mut stores = workers(&spec);
         for now in (0..200).map(|step| START.later(100 * step)) {
             for store in &mut stores {
-                store.judge_by(1);
-                let mut found = store.check(key(1), 1, now);
+                let mut found = store.check(account(key(1), 1), 1, now);
                 assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
             }
         }
         let now = START.later(200 * 100);
-        let lent = stores[0].look_at(key(1), now).unwrap().lent;
+        let lent = stores[0].usage(account(key(1), 1), false, now).unwrap().lent;
         assert!(lent > 20, "{short}: only {lent} lent");
-        stores[0].judge_by(0);
-        stores[0].lift(key(1), now).unwrap();
-        stores[0].judge_by(1);
-        let seen = stores[0].look_at(key(1), now).unwrap();
+        stores[0].usage(account(key(1), 0), true, now).unwrap();
+        let seen = stores[0].usage(account(key(1), 1), false, now).unwrap();
         assert_eq!((seen.used, seen.remaining, seen.lent), (0, 1000 - lent, lent), "{short}");
     }
 }

@@ -7,7 +7,7 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Plan, PlanKind, Plans, Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::{CounterSpec, Store};
+use diana_store::{Account, CounterSpec, Store};
 use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -27,8 +27,7 @@ fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
 }
 
 fn admits(store: &mut dyn Store, (caller, plan): (u64, u32), now: Now) -> bool {
-    store.judge_by(plan);
-    let mut found = store.check(key(caller), 1, now);
+    let mut found = store.check(Account { key: key(caller), plan }, 1, now);
     found.decision() == Decision::NOW && store.charge(&mut found, 0) == Decision::NOW
 }
 

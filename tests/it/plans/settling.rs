@@ -11,9 +11,9 @@ use diana_store::CounterSpec;
 use fastrand::Rng;
 use kit::plans::{Given, keeps_the_bound, random};
 use kit::seed;
-use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{account, ended};
 
 use super::law::open;
 
@@ -49,12 +49,10 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
                 }
                 if rng.u8(0..patience) == 0 && !charged.is_empty() {
                     let (by, settlement) = charged.swap_remove(rng.usize(0..charged.len()));
-                    store.judge_by(by as u32);
-                    assert!(store.settle(&ended(key(1), &settlement), now));
+                    assert!(store.settle(&ended(account(key(1), by), &settlement), now));
                 }
-                store.judge_by(plan as u32);
                 let reserved = rule.quota.cost;
-                let mut found = store.check(key(1), reserved, now);
+                let mut found = store.check(account(key(1), plan), reserved, now);
                 if !found.decision().is_admitted() {
                     continue;
                 }
@@ -74,8 +72,8 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
 /// drained the whole charge, and granted it again.
 #[test]
 fn undo_returns_nothing_that_a_faster_plan_has_drained() {
-    const OWN: u32 = 0;
-    const GOLD: u32 = 1;
+    const OWN: usize = 0;
+    const GOLD: usize = 1;
     // Ten permits that are refilled once a minute, and under the other plan ten times a second.
     let own = Quota {
         burst: Some(10),
@@ -87,16 +85,14 @@ fn undo_returns_nothing_that_a_faster_plan_has_drained() {
     let plans = Some(Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of: vec![gold] } }));
     let spec = CounterSpec { beside: true, plans, ..Rule::new("TB", own).spec(100) }.part(1);
     let mut store = open(Scope::Gateway, spec, &Rc::default());
-    let mut charge = |plan: u32, cost: u64, now: Now| {
-        store.judge_by(plan);
-        let mut found = store.check(key(1), cost, now);
+    let mut charge = |plan: usize, cost: u64, now: Now| {
+        let mut found = store.check(account(key(1), plan), cost, now);
         (store.charge(&mut found, 0).is_admitted(), found)
     };
     let (is_full, mut undone) = charge(OWN, 10, START);
     let later = START.later(SECOND);
     let (is_refilled, _) = charge(GOLD, 10, later);
     assert!(is_full && is_refilled);
-    store.judge_by(OWN);
-    store.undo(&mut undone);
-    assert!(!store.check(key(1), 1, later).decision().is_admitted());
+    store.cancel(&mut undone);
+    assert!(!store.check(account(key(1), OWN), 1, later).decision().is_admitted());
 }

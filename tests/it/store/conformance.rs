@@ -55,7 +55,7 @@ impl Twin {
 
     fn request(&mut self, caller: u64, now: Now, rng: &mut Rng) {
         let cost = self.rule.cost(rng);
-        let mut reservation = self.store.check(key(caller), cost, now);
+        let mut reservation = self.store.check(key(caller).into(), cost, now);
         let decision = reservation.decision();
         assert!(!reservation.is_overflow(), "there is room for everybody");
         let old = self.state(caller);
@@ -74,7 +74,8 @@ impl Twin {
         assert_eq!(told(decision), told(expected), "at {now:?}");
         let Decision::Admit { wait } = decision else {
             assert!(
-                self.store.remaining(&reservation) <= Some(algorithm.balance(&old, now).remaining)
+                self.store.remaining(&reservation).map(|it| it.permits)
+                    <= Some(algorithm.balance(&old, now).remaining)
             );
             return;
         };
@@ -89,14 +90,14 @@ impl Twin {
             return;
         }
         if rng.u8(0..4) == 0 {
-            self.store.undo(&mut reservation);
+            self.store.cancel(&mut reservation);
             return;
         }
         let receipt = reservation.receipt();
         assert!(self.leases || receipt == algorithm.receipt(&new), "held for {delay} at {now:?}");
         self.waiting.push((caller, receipt, cost));
         let left = algorithm.balance(&new, now).remaining;
-        let told = self.store.remaining(&reservation).unwrap();
+        let told = self.store.remaining(&reservation).map(|it| it.permits).unwrap();
         assert!(told == left || self.leases && told < left, "{told} told, {left} left");
         self.states.insert(caller, new);
     }
@@ -123,7 +124,7 @@ impl Twin {
         let mut passed = 0;
         while passed < ticks {
             passed = ticks.min(passed + PACE);
-            if !self.store.tidy(now.later(passed)) {
+            if !self.store.maintain(now.later(passed)).is_busy {
                 break;
             }
         }

@@ -51,7 +51,7 @@ fn whoever_has_run_out_makes_room_first() {
     let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Second, 2)), 16, 1);
     let mut worker = open(&gateway.rule, 16, gateway.data.clone());
     let mut request = |caller: u64| {
-        let mut reservation = worker.store.check(key(caller), 1, gateway.clock.get());
+        let mut reservation = worker.store.check(key(caller).into(), 1, gateway.clock.get());
         let overflow = reservation.is_overflow();
         let admitted = reservation.decision().is_admitted();
         (admitted && worker.store.charge(&mut reservation, 0).is_admitted(), overflow)
@@ -84,7 +84,7 @@ fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
         for caller in 0..callers {
             let uses = if caller < 600 { 10 } else { 1 };
             for _ in 0..uses {
-                let mut reservation = store.check(key(caller), 1, START);
+                let mut reservation = store.check(key(caller).into(), 1, START);
                 if !reservation.is_overflow() {
                     store.charge(&mut reservation, 0);
                 }
@@ -93,7 +93,7 @@ fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
         let now = START.later(later);
         let mut callers = 5000..100_000;
         let mut requests =
-            callers.by_ref().map(|caller| (caller, store.check(key(caller), 1, now)));
+            callers.by_ref().map(|caller| (caller, store.check(key(caller).into(), 1, now)));
         let (newcomer, mut reservation) =
             requests.find(|(_, reservation)| reservation.is_overflow()).unwrap();
         drop(requests);
@@ -108,9 +108,9 @@ fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
         };
         let neighbour = callers.find(same_bucket).unwrap();
         assert!(store.charge(&mut reservation, 0).is_admitted());
-        store.undo(&mut reservation);
-        let reservation = store.check(key(neighbour), 1, now);
-        assert_eq!(store.remaining(&reservation), Some(10), "{scope:?}");
+        store.cancel(&mut reservation);
+        let reservation = store.check(key(neighbour).into(), 1, now);
+        assert_eq!(store.remaining(&reservation).map(|it| it.permits), Some(10), "{scope:?}");
     }
 }
 

@@ -60,7 +60,7 @@ impl Desk {
     }
 
     pub fn check(&mut self, after: u64) -> Reservation {
-        self.store.check(key(1), 1, START.later(after))
+        self.store.check(key(1).into(), 1, START.later(after))
     }
 
     /// Requests that this worker cannot decide.

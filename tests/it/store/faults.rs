@@ -115,9 +115,9 @@ fn callers_whose_states_have_another_length_count_as_nothing() {
         assert!(gateway.admits(caller as u64));
     }
     let mut worker = open(&longer, 1, gateway.data.clone());
-    let reservation = worker.store.check(key(0), 1, START);
+    let reservation = worker.store.check(key(0).into(), 1, START);
     assert_eq!(
-        (worker.store.remaining(&reservation), worker.traffic.corrupt.get()),
+        (worker.store.remaining(&reservation).map(|it| it.permits), worker.traffic.corrupt.get()),
         (Some(1000), 1)
     );
 }

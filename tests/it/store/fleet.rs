@@ -68,22 +68,21 @@ impl Twins<'_> {
             assert_eq!(said(one.as_ref()), said(other.as_ref()));
             return;
         }
-        let mut one = fleet.check(key, cost, now);
-        let mut other = gateway.check(key, cost, now);
+        let mut one = fleet.check(key.into(), cost, now);
+        let mut other = gateway.check(key.into(), cost, now);
         assert_eq!(said(Some(&one)), said(Some(&other)));
         assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
-        assert_eq!(fleet.renewal(&one), gateway.renewal(&other));
+        assert_eq!(one.longest_delay, other.longest_delay);
         let Decision::Admit { wait } = one.decision() else { return };
         let delay = wait + if longest > 0 && rng.bool() { rng.u64(..longest) } else { 0 };
-        assert_eq!(fleet.can_hold(&mut one, delay), gateway.can_hold(&mut other, delay));
         let charged = fleet.charge(&mut one, delay);
         assert_eq!(charged, gateway.charge(&mut other, delay));
         assert_eq!(one.is_charged(), other.is_charged());
         assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
         assert_eq!(one.receipt(), other.receipt());
         if rng.u8(..4) == 0 {
-            fleet.undo(&mut one);
-            gateway.undo(&mut other);
+            fleet.cancel(&mut one);
+            gateway.cancel(&mut other);
         } else if charged.is_admitted() {
             held.push((caller, other.receipt(), cost));
         }
@@ -99,8 +98,7 @@ impl Twins<'_> {
     }
 
     fn tidy(&mut self, now: Now) {
-        assert_eq!(self.fleet.tidy(now), self.gateway.tidy(now));
-        assert_eq!(self.fleet.change_in_keys(), self.gateway.change_in_keys());
+        assert_eq!(self.fleet.maintain(now), self.gateway.maintain(now));
     }
 }
 
@@ -161,14 +159,14 @@ fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
         handle.on_failure = on_failure;
         let mut store = open(&spec, &Rc::new(RefCell::new(handle))).unwrap();
         for delay in [0, 7] {
-            let mut reservation = store.check(key(1), 1, START);
+            let mut reservation = store.check(key(1).into(), 1, START);
             assert_eq!(reservation.decision(), decision);
             assert!(!reservation.is_counted());
             let charged = store.charge(&mut reservation, delay);
             let is_admitted = on_failure == OnFailure::Allow;
             assert_eq!(charged.is_admitted(), is_admitted);
             assert_eq!(reservation.is_charged(), is_admitted);
-            store.undo(&mut reservation);
+            store.cancel(&mut reservation);
             assert!(!reservation.is_charged());
         }
         assert_eq!(store.take(key(1), 1, START).is_none(), on_failure == OnFailure::Allow);

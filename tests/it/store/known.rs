@@ -107,9 +107,9 @@ fn what_nobody_counted_adds_nothing_to_a_block_when_it_is_undone() {
     desk.handle.replace(away());
     desk.handle.borrow_mut().on_failure = OnFailure::Allow;
     let now = START.later(SECOND);
-    let mut free = desk.store.check(key(1), 1, now);
+    let mut free = desk.store.check(key(1).into(), 1, now);
     assert!(desk.store.charge(&mut free, 0).is_admitted());
-    desk.store.undo(&mut free);
+    desk.store.cancel(&mut free);
     desk.store.close(now);
     assert_eq!(back(&mut desk), [(key(1).hash, block(10, 9))]);
 }
@@ -120,10 +120,10 @@ fn an_account_that_was_judged_anew_is_still_the_gateways_own() {
     let mut desk = Desk::of(daily());
     desk.handle.replace(away());
     let mut first = desk.check(0);
-    let mut second = desk.store.check(key(2), 1, START);
+    let mut second = desk.store.check(key(2).into(), 1, START);
     for reservation in [&mut second, &mut first] {
         assert!(desk.store.charge(reservation, 0).is_admitted());
-        assert_eq!(desk.store.remaining(reservation), Some(9));
+        assert_eq!(desk.store.remaining(reservation).map(|it| it.permits), Some(9));
     }
 }
 
@@ -131,7 +131,7 @@ fn an_account_that_was_judged_anew_is_still_the_gateways_own() {
 fn what_redis_decides_has_no_renewal_of_its_own() {
     let mut desk = Desk::new("W", 1000);
     let asked = desk.check(0);
-    assert_eq!(desk.store.renewal(&asked), None);
+    assert_eq!(desk.store.remaining(&asked), None);
     let asked = desk.store.take(key(1), 1, START);
     assert_eq!(asked.map(|it| it.decision()), Some(Decision::NOW), "nobody has decided yet");
 }
@@ -162,7 +162,7 @@ fn what_was_lent_is_spent_once() {
     assert_eq!(desk.store.left(key(1)), Some(510));
     // A dropped check returns no permits.
     let mut untaken = desk.check(0);
-    desk.store.undo(&mut untaken);
+    desk.store.cancel(&mut untaken);
     assert_eq!(desk.store.left(key(1)), Some(510));
     for taken in 1..=10 {
         assert!(desk.store.take(key(1), 1, START).is_none());
@@ -224,7 +224,7 @@ fn there_is_more_to_do_as_long_as_anything_is_lent() {
         for _ in 0..if of_gateway { 40 } else { 0 } {
             assert!(desk.store.take(key(2), 1, START).is_none());
         }
-        desk.store.tidy(START)
+        desk.store.maintain(START).is_busy
     };
     for (of_redis, of_gateway) in [(false, false), (true, false), (false, true), (true, true)] {
         assert_eq!(is_busy(of_redis, of_gateway), of_redis || of_gateway);

@@ -157,7 +157,7 @@ impl Desk {
     fn request(&mut self) {
         let (now, cost) = (self.now, self.rule.cost(&mut self.rng));
         self.demand.see(now.mono);
-        let mut found = self.store.check(key(1), cost, now);
+        let mut found = self.store.check(key(1).into(), cost, now);
         if self.hand.has(cost, now) {
             self.seen[0] += 1;
             assert!(self.store.charge(&mut found, 0).is_admitted());
@@ -165,7 +165,7 @@ impl Desk {
             let ends_soon = self.hand.ends.mono < now.mono + AHEAD / 2;
             self.done(self.hand.left <= self.hand.permits / 2 || ends_soon);
             if self.rng.u8(0..8) == 0 {
-                self.store.undo(&mut found);
+                self.store.cancel(&mut found);
                 self.hand.left += cost;
             }
             return;
@@ -255,7 +255,7 @@ impl Desk {
                     self.give_back();
                 }
                 let is_out = self.hand.permits > 0;
-                assert_eq!(self.store.tidy(self.now), is_out);
+                assert_eq!(self.store.maintain(self.now).is_busy, is_out);
                 self.done(false);
             }
             3 => {

@@ -73,7 +73,7 @@ impl Play {
 
     fn request(&mut self, worker: usize) -> bool {
         let store = &mut self.stores[worker];
-        let mut found = store.check(key(1), 1, self.now);
+        let mut found = store.check(key(1).into(), 1, self.now);
         let admitted =
             found.decision() == Decision::NOW && store.charge(&mut found, 0).is_admitted();
         if !admitted || !found.is_charged() {
@@ -104,8 +104,7 @@ impl Play {
     }
 
     fn lift(&mut self, worker: usize) {
-        self.stores[worker].lift(key(1), self.now).unwrap();
-        let seen = self.stores[worker].look_at(key(1), self.now).unwrap();
+        let seen = self.stores[worker].usage(key(1).into(), true, self.now).unwrap();
         let limit = self.rule.algorithm.properties().limit;
         if self.settling == Settling::Never {
             assert_eq!(seen.used, 0, "{seen:?}");
@@ -123,7 +122,7 @@ impl Play {
         let worker = rng.usize(..3);
         match rng.u8(..40) {
             0 => self.lift(worker),
-            1..6 => _ = self.stores[worker].tidy(self.now),
+            1..6 => _ = self.stores[worker].maintain(self.now),
             6..14 => self.settle(worker, rng),
             _ => _ = self.request(worker),
         }
@@ -165,7 +164,7 @@ fn all_workers_know_within_a_second() {
         }
         play.lift(1);
         play.now = play.now.later(SECOND);
-        (0..3).for_each(|worker| _ = play.stores[worker].tidy(play.now));
+        (0..3).for_each(|worker| _ = play.stores[worker].maintain(play.now));
         for worker in [0, 2, 1] {
             assert!(play.request(worker), "{short}");
         }
@@ -182,24 +181,25 @@ fn lines_are_not_lifted_nor_what_others_share() {
     ] {
         for entry in REGISTRY.iter().filter(|entry| ["LB", "TB"].contains(&entry.short)) {
             let mut store = open(Rule::new(entry.short, quota).spec(10), &data);
-            let mut found = store.check(key(1), 1, START);
+            let mut found = store.check(key(1).into(), 1, START);
             store.charge(&mut found, 0);
-            assert_eq!(store.lift(key(1), START), Err(Unliftable::Line), "{}", entry.short);
+            let usage = store.usage(key(1).into(), true, START);
+            assert_eq!(usage, Err(Unliftable::Line), "{}", entry.short);
         }
     }
     let rule = Rule::new("W", Quota::new(Unit::Day, 5));
     let mut store = open(CounterSpec { fingerprint: 8, ..rule.spec(4) }, &data);
     let mut shared = None;
     for caller in 0..4000 {
-        let mut found = store.check(key(caller), 1, START);
+        let mut found = store.check(key(caller).into(), 1, START);
         store.charge(&mut found, 0);
         shared = shared.or(found.is_overflow().then_some(caller));
     }
     let caller = shared.expect("there are too many");
-    assert_eq!(store.lift(key(caller), START), Err(Unliftable::Shared));
-    assert!(store.look_at(key(caller), START).unwrap().is_shared);
-    let nobody = store.lift(key(9999), START);
-    assert!(matches!(nobody, Ok(()) | Err(Unliftable::Shared)));
+    assert_eq!(store.usage(key(caller).into(), true, START), Err(Unliftable::Shared));
+    assert!(store.usage(key(caller).into(), false, START).unwrap().is_shared);
+    let nobody = store.usage(key(9999).into(), true, START);
+    assert!(matches!(nobody, Ok(_) | Err(Unliftable::Shared)));
 }
 
 /// A lease taken after a reset is returned, however late the reset or the worker.
@@ -210,17 +210,17 @@ fn what_is_lent_after_it_was_lifted_comes_back_late_too() {
     let new = || open(spec(&rule, Settling::Never), &data);
     let left = |now: Now| {
         let mut store = new();
-        let reservation = store.check(key(1), 1, now);
-        store.remaining(&reservation).unwrap()
+        let reservation = store.check(key(1).into(), 1, now);
+        store.remaining(&reservation).map(|it| it.permits).unwrap()
     };
     let mut worker = new();
     let request = |worker: &mut Box<dyn Store>, now: Now| {
-        let mut reservation = worker.check(key(1), 1, now);
+        let mut reservation = worker.check(key(1).into(), 1, now);
         assert!(reservation.decision().is_admitted());
         assert!(worker.charge(&mut reservation, 0).is_admitted());
     };
     request(&mut worker, START);
-    assert_eq!(new().lift(key(1), START), Ok(()));
+    assert_eq!(new().usage(key(1).into(), true, START).map(|it| it.used), Ok(0));
     let lent = START.later(2 * SECOND);
     let mut given = 0;
     while left(lent) + given > 980 {
@@ -228,6 +228,6 @@ fn what_is_lent_after_it_was_lifted_comes_back_late_too() {
         given += 1;
     }
     let late = lent.later(3 * SECOND / 2);
-    while worker.tidy(late) {}
+    while worker.maintain(late).is_busy {}
     assert_eq!(left(late), 1000 - given);
 }

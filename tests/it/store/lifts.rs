@@ -34,13 +34,13 @@ impl Office {
 
     /// Reserves a permit for a caller. Returns the receipt.
     fn reserve(&mut self, caller: u64, now: Now) -> u64 {
-        let mut found = self.store.check(key(caller), 1, now);
+        let mut found = self.store.check(key(caller).into(), 1, now);
         assert!(self.store.charge(&mut found, 0).is_admitted());
         found.receipt()
     }
 
     fn left(&mut self, caller: u64, now: Now) -> u64 {
-        self.store.look_at(key(caller), now).unwrap().remaining
+        self.store.usage(key(caller).into(), false, now).unwrap().remaining
     }
 }
 
@@ -73,17 +73,17 @@ fn what_was_shared_is_lifted_from_whoever_has_room_by_now() {
     stores.lifts = true;
     let store = stores.open(Scope::Gateway, Rule::new("TB", quota).spec(8));
     let mut office = Office { store, data };
-    let usage = |office: &mut Office, now| office.store.look_at(key(1), now).unwrap();
+    let usage = |office: &mut Office, now| office.store.usage(key(1).into(), false, now).unwrap();
     let mut others = 100..;
     while !usage(&mut office, START).is_shared {
         office.reserve(others.next().unwrap(), START);
     }
     (0..LIMIT - 2).for_each(|_| _ = office.reserve(1, START));
-    assert_eq!(office.store.lift(key(1), START), Err(Unliftable::Shared));
+    assert_eq!(office.store.usage(key(1).into(), true, START), Err(Unliftable::Shared));
     // By then, the charges of the other callers have expired.
     let later = at(2);
     let known = usage(&mut office, later);
     assert!(!known.is_shared && known.remaining < LIMIT, "{known:?}");
-    assert_eq!(office.store.lift(key(1), later), Ok(()));
+    assert!(office.store.usage(key(1).into(), true, later).is_ok());
     assert_eq!(office.left(1, later), LIMIT);
 }

@@ -52,7 +52,12 @@ impl Office {
     }
 
     pub(super) fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
-        self.workers[worker].check(self.ann, self.cost, self.start.later(ticks))
+        self.workers[worker].check(self.ann.into(), self.cost, self.start.later(ticks))
+    }
+
+    /// The remaining permits, as a worker knows them.
+    pub(super) fn remaining(&mut self, worker: usize, found: &Reservation) -> Option<u64> {
+        self.workers[worker].remaining(found).map(|it| it.permits)
     }
 
     /// Takes a permit. Returns false if there is none.

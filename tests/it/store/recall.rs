@@ -15,7 +15,7 @@ fn a_refusal_beside_other_rules_is_asked_about_anew_soon() {
         let mut taken = office.check(1, 0);
         assert!(office.workers[1].charge(&mut taken, 0).is_admitted());
         assert!(!office.take(0, 0));
-        office.workers[1].undo(&mut taken);
+        office.workers[1].cancel(&mut taken);
         assert!(!office.take(0, again - 1), "it is remembered, {beside}");
         assert!(office.take(0, again), "{beside}");
     }
@@ -27,7 +27,7 @@ fn a_closed_store_knows_nobody() {
     let mut taken = office.check(1, 0);
     assert!(office.workers[1].charge(&mut taken, 0).is_admitted());
     assert!(!office.take(0, 0));
-    office.workers[1].undo(&mut taken);
+    office.workers[1].cancel(&mut taken);
     office.workers[0].close(START);
     assert!(office.take(0, 1), "the refusal was forgotten");
 }
@@ -47,7 +47,7 @@ fn a_block_is_for_whoever_comes_often() {
         assert!((0..first).all(|_| office.take(0, 0)));
         assert!((0..then).all(|_| office.take(0, at)));
         let reservation = office.check(1, at);
-        let left = office.workers[1].remaining(&reservation).unwrap();
+        let left = office.remaining(1, &reservation).unwrap();
         assert_eq!(left < 100_000 - first - then, lends, "{first}, and {then} at {at}");
     }
 }
@@ -58,7 +58,7 @@ fn the_first_block_is_sized_by_the_pace_so_far() {
     let mut office = Office::new("W", day(100_000), false);
     assert!((0..21).all(|_| office.take(0, 0)));
     let reservation = office.check(1, 0);
-    let out = 100_000 - 21 - office.workers[1].remaining(&reservation).unwrap();
+    let out = 100_000 - 21 - office.remaining(1, &reservation).unwrap();
     // Demand is measured over an eightieth of a second, the minimum, for a fiftieth of a second.
     assert_eq!(out, 20 * 80 / 50);
 }
@@ -72,14 +72,14 @@ fn blocks_go_back_in_portions() {
     for caller in 0..4000 {
         office.ann = key(caller);
         office.take_block(0, 0);
-        let reservation = office.workers[1].check(key(caller), 1, now);
-        out += usize::from(office.workers[1].remaining(&reservation) < Some(1000 - OFTEN));
+        let reservation = office.workers[1].check(key(caller).into(), 1, now);
+        out += usize::from(office.remaining(1, &reservation) < Some(1000 - OFTEN));
     }
     assert!(out > 1100, "callers share lines: {out}");
     let mut portions = Vec::new();
     for _ in 0..8 {
         let before = office.data.writes.get();
-        office.workers[0].tidy(now.later(60 * MS));
+        office.workers[0].maintain(now.later(60 * MS));
         portions.push(office.data.writes.get() - before);
     }
     assert_eq!(portions[0], 1024);
@@ -107,7 +107,7 @@ fn a_lease_of_the_last_window_is_not_taken_for_one_of_this_window() {
     office.take_block(0, 990 * MS);
     assert!(office.take(1, SECOND));
     office.take_block(1, 1010 * MS);
-    office.workers[0].tidy(office.start.later(1020 * MS));
+    office.workers[0].maintain(office.start.later(1020 * MS));
     office.flood(0, 1030 * MS);
     assert!(office.check(0, 1030 * MS).is_outstanding(), "the other worker holds what is left");
 }
@@ -134,9 +134,9 @@ fn what_is_left_is_told_as_it_is_by_a_lease_too() {
     office.take_block(0, 0);
     for taken in OFTEN..OFTEN + 20 {
         let mut reservation = office.check(0, 0);
-        assert_eq!(office.workers[0].remaining(&reservation), Some(1000 - taken));
+        assert_eq!(office.remaining(0, &reservation), Some(1000 - taken));
         office.workers[0].charge(&mut reservation, 0);
-        assert_eq!(office.workers[0].remaining(&reservation), Some(1000 - taken - 1));
+        assert_eq!(office.remaining(0, &reservation), Some(1000 - taken - 1));
     }
 }
 
@@ -173,7 +173,7 @@ fn what_a_worker_holds_that_stands_still_for_less_than_a_term_was_not_used() {
             let refused = office.check(1, begins + still * MS);
             assert!(refused.is_outstanding(), "{short}, from {begins} on, after {still} ms");
         }
-        office.workers[0].tidy(office.start.later(begins + 499 * MS));
+        office.workers[0].maintain(office.start.later(begins + 499 * MS));
         assert_eq!(used + office.flood(1, begins + 499 * MS), 1000, "{short}, from {begins} on");
     }
 }
@@ -221,5 +221,5 @@ fn a_lease_does_not_count_as_given_back_to_a_bucket() {
     office.ann = ann;
     assert!((0..10).all(|_| office.take(1, 0)));
     let reservation = office.check(0, 0);
-    assert_eq!(office.workers[0].remaining(&reservation), Some(990));
+    assert_eq!(office.remaining(0, &reservation), Some(990));
 }

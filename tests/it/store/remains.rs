@@ -64,7 +64,7 @@ fn send(store: &mut dyn Store, caller: u64, now: Now) -> Decision {
 }
 
 fn charge(store: &mut dyn Store, caller: Key, now: Now) -> Decision {
-    let mut reservation = store.check(caller, 1, now);
+    let mut reservation = store.check(caller.into(), 1, now);
     match reservation.decision() {
         Decision::Admit { wait } => store.charge(&mut reservation, wait),
         refusal => refusal,
@@ -274,7 +274,7 @@ fn they_are_those_of_one_rule_of_one_namespace_if_there_are_any() {
     for caller in [key(1), Key::ALL] {
         data.clear();
         let mut store = stores(&data, &rule);
-        let mut reservation = store.check(caller, 1, START);
+        let mut reservation = store.check(caller.into(), 1, START);
         assert!(store.charge(&mut reservation, 0).is_admitted());
         let there = |namespace: &str, fingerprint| of(namespace, fingerprint).if_there().is_some();
         assert!(there("shop", 7) && !there("shop", 8) && !there("bank", 7), "{caller:?}");

@@ -45,7 +45,9 @@ fn no_order_of_charges_gives_anybody_too_much() {
                 let callers: Vec<usize> = (0..rng.usize(1..6)).map(|_| rng.usize(0..3)).collect();
                 let mut under_way: Vec<_> = callers
                     .into_iter()
-                    .map(|caller| (caller, store.check(key(caller as u64), rule.quota.cost, now)))
+                    .map(|caller| {
+                        (caller, store.check(key(caller as u64).into(), rule.quota.cost, now))
+                    })
                     .collect();
                 rng.shuffle(&mut under_way);
                 for (caller, mut reservation) in under_way {
@@ -74,10 +76,10 @@ fn admission(rule: &Rule, now: Now, decision: Decision) -> Admission {
 fn what_is_charged_twice_is_charged_once() {
     for scope in [Scope::Local, Scope::Gateway] {
         let mut store = open(&Rule::new("W", Quota::new(Unit::Day, 1000)), scope);
-        let mut reservation = store.check(key(1), 1, START);
+        let mut reservation = store.check(key(1).into(), 1, START);
         (0..2).for_each(|_| assert_eq!(charge(&mut *store, &mut reservation), Decision::NOW));
-        let found = store.check(key(1), 1, START);
-        assert_eq!(store.remaining(&found), Some(999), "{scope:?}");
+        let found = store.check(key(1).into(), 1, START);
+        assert_eq!(store.remaining(&found).map(|it| it.permits), Some(999), "{scope:?}");
     }
 }
 
@@ -91,7 +93,7 @@ fn callers_are_told_of_once_by_rules_that_share_a_table() {
     let [mut old, mut new] = [(); 2].map(|_| stores.open(Scope::Local, rule.spec(100)));
     assert!(old.take(key(1), 1, START).is_none());
     assert!(new.take(key(2), 1, START).is_none());
-    assert_eq!(old.change_in_keys() + new.change_in_keys(), 2);
+    assert_eq!(old.maintain(START).keys + new.maintain(START).keys, 2);
     assert_eq!(old.close(START), 0, "the other one goes on");
     drop(old);
     assert_eq!(new.close(START), -2);
@@ -105,19 +107,19 @@ fn who_is_undone_takes_nobody_along() {
         for scope in [Scope::Local, Scope::Gateway] {
             let rule = Rule::random(entry, &mut rng);
             let (mut store, mut alone) = (open(&rule, scope), open(&rule, scope));
-            let mut first = store.check(key(1), rule.quota.cost, START);
+            let mut first = store.check(key(1).into(), rule.quota.cost, START);
             charge(&mut *store, &mut first);
-            let mut second = store.check(key(1), rule.quota.cost, START);
+            let mut second = store.check(key(1).into(), rule.quota.cost, START);
             let decision = charge(&mut *store, &mut second);
             if !decision.is_admitted() {
                 continue;
             }
-            store.undo(&mut first);
-            let mut only = alone.check(key(1), rule.quota.cost, START);
+            store.cancel(&mut first);
+            let mut only = alone.check(key(1).into(), rule.quota.cost, START);
             charge(&mut *alone, &mut only);
             let left = |store: &mut dyn Store| {
-                let reservation = store.check(key(1), rule.quota.cost, START);
-                store.remaining(&reservation)
+                let reservation = store.check(key(1).into(), rule.quota.cost, START);
+                store.remaining(&reservation).map(|it| it.permits)
             };
             let (left, most) = (left(&mut *store), left(&mut *alone));
             assert!(left <= most, "{} {scope:?}: {left:?} left, {most:?} at most", rule.short);
@@ -134,9 +136,9 @@ fn what_is_undone_can_be_used() {
             let mut admitted = 0;
             while store.take(key(1), 1, START).is_none() {
                 admitted += 1;
-                let mut refused_elsewhere = store.check(key(1), 1, START);
+                let mut refused_elsewhere = store.check(key(1).into(), 1, START);
                 store.charge(&mut refused_elsewhere, 0);
-                store.undo(&mut refused_elsewhere);
+                store.cancel(&mut refused_elsewhere);
             }
             assert_eq!(admitted, 1000, "{short} {scope:?}");
         }

@@ -45,7 +45,7 @@ fn stores() -> [(&'static str, Box<dyn Store>); 4] {
 }
 
 fn checked(store: &mut dyn Store, caller: u64, now: Now) -> bool {
-    let mut found = store.check(key(caller), 1, now);
+    let mut found = store.check(key(caller).into(), 1, now);
     store.charge(&mut found, 0).is_admitted()
 }
 
@@ -56,9 +56,9 @@ fn by_each_way_a_caller_gets_all_of_its_limit_and_no_more() {
             let asks = 0..3 * LIMIT;
             let given = asks.filter(|after| checked(&mut *store, caller, START.later(*after)));
             assert_eq!(given.count() as u64, LIMIT, "{name}");
-            let found = store.check(key(caller), 1, START.later(3 * LIMIT));
+            let found = store.check(key(caller).into(), 1, START.later(3 * LIMIT));
             assert_ne!(found.decision(), Decision::NOW, "{name}");
-            assert_eq!(store.remaining(&found), Some(0), "{name}");
+            assert_eq!(store.remaining(&found).map(|it| it.permits), Some(0), "{name}");
         }
     }
 }
@@ -76,7 +76,7 @@ fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
         let mut store = stores.open(Scope::Gateway, spec);
         let charge = |number: u64| {
             let now = START.later(number * SECOND / 1000);
-            let mut found = store.check(key(1), 1, now);
+            let mut found = store.check(key(1).into(), 1, now);
             assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
             let (receipt, since) = (found.receipt(), now.mono);
             Settlement { receipt, since, reserved: 1, used: 0 }
@@ -87,8 +87,8 @@ fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
         for settlement in charged {
             assert!(store.settle(&ended(key(1), &settlement), now), "{short}");
         }
-        while store.tidy(now) {}
-        assert_eq!(store.look_at(key(1), now).unwrap().remaining, MOST, "{short}");
+        while store.maintain(now).is_busy {}
+        assert_eq!(store.usage(key(1).into(), false, now).unwrap().remaining, MOST, "{short}");
     }
 }
 
@@ -98,7 +98,9 @@ fn what_a_worker_counts_by_itself_is_neither_looked_at_nor_lifted() {
         stores().into_iter().filter(|(name, _)| ["local", "daily"].contains(name))
     {
         assert!(checked(&mut *store, 1, START));
-        assert!(store.look_at(key(1), START).is_none(), "{name}");
-        assert_eq!(store.lift(key(1), START), Err(Unliftable::Local), "{name}");
+        for resets in [false, true] {
+            let usage = store.usage(key(1).into(), resets, START);
+            assert_eq!(usage, Err(Unliftable::Local), "{name}");
+        }
     }
 }

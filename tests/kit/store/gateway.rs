@@ -113,7 +113,7 @@ impl Gateway {
         let Worker { store, traffic } = &mut *worker;
         let now = self.clock.get();
         let before = traffic.writes.get();
-        let mut reservation = store.check(key(caller), cost, now);
+        let mut reservation = store.check(key(caller).into(), cost, now);
         let mut decision = reservation.decision();
         let overflow = u64::from(reservation.is_overflow());
         self.overflowed.set(self.overflowed.get() + overflow);
@@ -122,7 +122,7 @@ impl Gateway {
             match decision {
                 // Another worker was faster, and the turn is later.
                 Decision::Admit { wait: later } if later > wait => {
-                    reservation = store.check(key(caller), cost, now);
+                    reservation = store.check(key(caller).into(), cost, now);
                     decision = reservation.decision();
                 }
                 Decision::Admit { wait } => {
@@ -168,7 +168,7 @@ impl Gateway {
 
     pub fn tidy(&self, worker: usize) -> bool {
         let worker = self.desks[worker].worker.try_borrow_mut();
-        worker.is_ok_and(|mut worker| worker.store.tidy(self.clock.get()))
+        worker.is_ok_and(|mut worker| worker.store.maintain(self.clock.get()).is_busy)
     }
 
     /// The worker loses its memory.
@@ -189,8 +189,8 @@ impl Gateway {
     /// A caller's remaining permits in shared data.
     pub fn left(&self, caller: u64) -> u64 {
         let mut worker = open(&self.rule, self.desks[0].keys, self.data.clone());
-        let reservation = worker.store.check(key(caller), 1, self.clock.get());
-        worker.store.remaining(&reservation).unwrap_or(0)
+        let reservation = worker.store.check(key(caller).into(), 1, self.clock.get());
+        worker.store.remaining(&reservation).map(|it| it.permits).unwrap_or(0)
     }
 
     pub fn callers(&self) -> Vec<u64> {

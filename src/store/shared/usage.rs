@@ -27,7 +27,7 @@ impl Shared {
 
     /// Leases stay charged, so that they may still be spent. Their workers return them, and forget
     /// refusals of the caller, within a second.
-    pub(super) fn lift_used(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
+    pub(super) fn reset(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
         let mut transaction = self.begin(key, now);
         while transaction.may_try() {
             self.transactions.read(&mut transaction);
