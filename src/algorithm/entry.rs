@@ -67,6 +67,9 @@ pub type Built<A> = Result<Rc<A>, Vec<Conflict>>;
 /// Any algorithm, or every invalid combination.
 pub type BuiltAlgorithm = Built<dyn Algorithm>;
 
+/// Builds an algorithm that counts used permits separately from reserved ones.
+pub type BuildCountsUsed = fn(&Quota) -> Built<dyn CountsUsed>;
+
 /// How permits may be leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leasing {
@@ -130,7 +133,7 @@ pub struct Entry {
     pub build: fn(&Quota) -> BuiltAlgorithm,
     /// Builds it for rules that count used permits separately from reserved ones. `None` if it
     /// cannot.
-    pub counts_used: Option<fn(&Quota) -> Built<dyn CountsUsed>>,
+    pub counts_used: Option<BuildCountsUsed>,
     /// Its capabilities with a valid quota.
     pub can: fn(&Quota) -> Can,
     /// Its part of the Redis script. Without one, rules cannot be `global`.
