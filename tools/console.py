@@ -38,7 +38,7 @@ def run(command, **options):
 
 
 def output(command):
-    """The output of a command. None if it cannot be run or fails."""
+    """The output of a command. Empty if it cannot be run or fails."""
     try:
         done = subprocess.run([str(word) for word in command], cwd=ROOT, capture_output=True, text=True)
     except OSError:
