@@ -70,7 +70,7 @@ impl Shared {
         }
     }
 
-    /// Records permits granted by Redis. Ignored if they exceed this gateway's share.
+    /// Records permits granted by Redis, unless fewer permits of this store's quota remain.
     pub fn note(&mut self, account: Account, permits: u64, now: Now) {
         self.judge_by(account.plan);
         let mut transaction = self.begin(account.key, now);

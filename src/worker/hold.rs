@@ -1,9 +1,10 @@
 //! The queue of held requests of all instances of a worker.
 //!
-//! A position in the queue is an instant, not a counter, so nothing leaks when a worker dies. If a
-//! client leaves, the later requests of its line move up by one position. A line stores its
-//! positions and its streams in separate lists. A departure removes the last position and one
-//! stream, so no other request moves, even if many clients leave at once.
+//! A position in the queue is an instant, not a counter, so it needs no cleanup if the worker dies.
+//! A line is the held requests of one caller under one rule. If a client leaves, the later requests
+//! of its line move up by one position. A line stores its positions and its streams in separate
+//! lists, in the same order. A departure removes one stream and the last position, and changes no
+//! other entry, even if many clients leave at once.
 
 mod line;
 

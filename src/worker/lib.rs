@@ -8,14 +8,15 @@
 //! host may not call the old root any more, and listeners with different rules have different
 //! roots. So all held requests are in one queue (`hold.rs`), and the tick of any root serves all of
 //! them. At most 32 requests are resumed in one call, since some hundreds exhaust the host's stack.
-//! Code that makes a request wait does not set a timer. At the end of each call that may have done
-//! so, `Worker::settle` sets the timer of the latest root. Only that root makes calls to Redis,
-//! since it lives longest. A root that ends transfers its work to another root. To wait for
-//! something new, add its time to `Instance::next`.
+//! Code that makes a request wait does not set a timer. At the end of each call that may have made
+//! one wait, `Worker::settle` sets the timer of the latest root. Only that root makes calls to
+//! Redis, since it lives longest. A root that ends transfers its work to another root. To wait for
+//! something new, add its time to `Instance::next`, or to `Worker::next` if it belongs to no
+//! instance.
 //!
-//! An instance ends when no root or stream has a reference to it and all its charges are settled.
-//! An instance with a successor in its namespace returns its leases two seconds after its last
-//! request, since Envoy may drain a listener for many minutes.
+//! An instance ends when no root or stream has a reference to it, and all its charges are settled
+//! or handed to a later instance. An instance with a successor in its namespace returns its leases
+//! two seconds after its last request, since Envoy may drain a listener for many minutes.
 
 mod admin;
 mod clock;

@@ -45,9 +45,9 @@ impl Stream {
         &self.instance
     }
 
-    /// Decides about a request on its arrival. Returns true if it passes. Otherwise there was a
-    /// response, or the request waits until the host is called to resume it. Also returns its
-    /// stream if it has work left, as few have.
+    /// Decides about a request on its arrival. Returns true if it passes. Otherwise it has a
+    /// response, or it waits and the worker resumes it later. Also returns the stream, unless it
+    /// needs no further work: most streams do not.
     pub fn begin(
         instance: &Rc<Instance>,
         id: u32,
@@ -62,8 +62,8 @@ impl Stream {
         let is_new = instance.open(host);
         let verdict = instance.decide(request, host);
         if verdict.is_pass() {
-            // The verdict is empty. Dropping it would take a fifteenth of the time of the decision
-            // to find that out.
+            // An empty verdict needs no drop. The check for that would take a fifteenth of the time
+            // of the decision.
             std::mem::forget(verdict);
             if is_new || instance.is_pressed() {
                 worker.settle(host);
