@@ -16,6 +16,9 @@ use crate::world::Plan;
 /// The secret that callers are hashed with.
 const SEED: Seed = Seed { k0: 1, k1: !1 };
 
+/// The host's number of the only root. Streams have others.
+const ROOT: u32 = 0;
+
 /// A request that is decided.
 pub struct Done {
     pub is_admitted: bool,
@@ -56,8 +59,10 @@ impl Worker {
             "diana/1/fleet/seed",
             &(u128::from(SEED.k1) << 64 | u128::from(SEED.k0)).to_le_bytes(),
         );
-        let host = FakeHost::new(data, random.into());
-        host.set_clocks(clocks);
+        let host = FakeHost { data, random: random.into(), ..FakeHost::default() };
+        host.roots.borrow_mut().insert(ROOT, (0, 0));
+        host.take_decided();
+        host.now.set(clocks);
         let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
         assert!(root.configure(text.as_bytes(), b"fleet", &worker, &host));
         let instance = root.instance().cloned().expect("it is configured");
@@ -77,14 +82,14 @@ impl Worker {
 
     /// Decides about a request, unless it has to wait.
     pub fn request(&mut self, caller: u32, now: Micros) -> Vec<Done> {
-        self.host.set_clocks(self.clocks.later(now));
+        self.set_clock(now);
         self.streams += 1;
         let request = Rc::new(FakeRequest::get("/").header("x-account-id", account(caller)));
         let mut stream = Stream::new(self.instance.clone(), self.streams);
         stream.request(&*request, &self.worker, &self.host);
-        let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);
+        let fate = self.host.take_decided().pop().map_or(Fate::Goes, |decided| decided.fate);
         if matches!(fate, Fate::Asks(_)) {
-            self.host.begin(self.streams, request);
+            self.host.streams.borrow_mut().insert(self.streams, request);
             self.waiting.insert(self.streams, stream);
             return Vec::new();
         }
@@ -92,14 +97,14 @@ impl Worker {
     }
 
     pub fn tick(&mut self, now: Micros) -> Vec<Done> {
-        self.host.set_clocks(self.clocks.later(now));
-        self.host.fire();
+        self.set_clock(now);
+        self.host.fire(ROOT);
         self.root.tick(&self.worker, &self.host);
         self.resumed()
     }
 
     pub fn reply(&mut self, reply: &Reply, now: Micros) -> Vec<Done> {
-        self.host.set_clocks(self.clocks.later(now));
+        self.set_clock(now);
         let Reply { token, status, body } = reply;
         let fetch = || Some(body.clone());
         let answer = port::Answer { status: Some(*status), size: body.len(), body: &fetch };
@@ -107,15 +112,20 @@ impl Worker {
         self.resumed()
     }
 
+    fn set_clock(&mut self, now: Micros) {
+        self.host.drop_rest();
+        self.host.now.set(self.clocks.later(now));
+    }
+
     /// The requests that have waited.
     fn resumed(&mut self) -> Vec<Done> {
         let mut done = Vec::new();
-        for decided in self.host.decided() {
+        for decided in self.host.take_decided() {
             if matches!(decided.fate, Fate::Asks(_)) {
                 continue;
             }
             self.waiting.remove(&decided.stream);
-            self.host.end(decided.stream);
+            self.host.streams.borrow_mut().remove(&decided.stream);
             let since = decided.resumed.map(|resumed| resumed.since);
             let waited =
                 since.map(|since| diana_worker::host::Clocks::monotonic(&self.host) - since);
@@ -126,12 +136,12 @@ impl Worker {
 
     /// Calls made since this was last called.
     pub fn calls(&self) -> Vec<(u32, port::Call)> {
-        self.host.calls()
+        self.host.take_calls()
     }
 
     /// The time of its timer.
     pub fn fires(&self) -> Option<Micros> {
-        self.host.fires().map(|at| at - self.clocks.mono)
+        self.host.next().map(|(at, _)| at - self.clocks.mono)
     }
 
     /// Returns true if the gateway counts this caller alone.

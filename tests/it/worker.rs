@@ -6,7 +6,6 @@ mod configurations;
 mod ends;
 mod explained;
 mod fleet;
-mod host;
 mod limits;
 mod replies;
 mod scenarios;
@@ -20,15 +19,15 @@ use std::rc::Rc;
 use diana_policy::port::{Answer, Request};
 use diana_policy::time::{Micros, SECOND};
 use diana_worker::{Field, Root, Stream, Worker};
-use host::House;
 use kit::ending::FakeEnding;
 use kit::fake::FakeRequest;
+use kit::host::FakeHost;
 
 pub const MILLISECOND: Micros = SECOND / 1000;
 
 /// A worker in a host.
 pub struct Thread {
-    pub host: House,
+    pub host: FakeHost,
     pub worker: Worker,
     pub roots: BTreeMap<u32, Root>,
     pub streams: BTreeMap<u32, Stream>,
@@ -36,10 +35,10 @@ pub struct Thread {
 
 impl Thread {
     pub fn new() -> Thread {
-        Thread::of(House::default())
+        Thread::of(FakeHost::default())
     }
 
-    pub fn of(host: House) -> Thread {
+    pub fn of(host: FakeHost) -> Thread {
         let (worker, roots, streams) = Default::default();
         Thread { host, worker, roots, streams }
     }
@@ -52,7 +51,7 @@ impl Thread {
     }
 
     /// The host's call about a root.
-    fn call<T>(&mut self, root: u32, act: impl FnOnce(&mut Root, &Worker, &House) -> T) -> T {
+    fn call<T>(&mut self, root: u32, act: impl FnOnce(&mut Root, &Worker, &FakeHost) -> T) -> T {
         self.host.begin(root, root);
         let done = act(self.roots.get_mut(&root).unwrap(), &self.worker, &self.host);
         assert_eq!(self.host.entered.get(), root, "whoever it is called about is entered again");

@@ -11,7 +11,7 @@ pub struct FakeEnding {
     pub details: &'static str,
     pub upstream_failed: bool,
     pub client_left: bool,
-    headers: Vec<(String, Vec<u8>)>,
+    pub headers: Vec<(String, Vec<u8>)>,
     properties: Vec<(Property, Vec<u8>)>,
 }
 

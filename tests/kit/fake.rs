@@ -30,6 +30,9 @@ pub struct FakeSharedData {
     /// Called before each write with its key, to let another worker write first.
     #[allow(clippy::type_complexity)]
     pub before_swap: RefCell<Option<Box<dyn FnMut(&FakeSharedData, &str)>>>,
+    /// Runs once, after this number of accesses, to let another worker run in the middle of a call.
+    #[allow(clippy::type_complexity)]
+    pub interruption: RefCell<Option<(u32, Box<dyn FnOnce()>)>>,
 }
 
 impl FakeSharedData {
@@ -44,6 +47,15 @@ impl FakeSharedData {
         self.values.borrow_mut().clear();
     }
 
+    fn interrupt(&self) {
+        let waiting = self.interruption.take();
+        match waiting {
+            Some((0, run)) => run(),
+            Some((more, run)) => *self.interruption.borrow_mut() = Some((more - 1, run)),
+            None => {}
+        }
+    }
+
     /// All keys, sorted.
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
@@ -55,17 +67,19 @@ impl FakeSharedData {
 
 impl SharedData for FakeSharedData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
+        self.interrupt();
         self.values.borrow().get(key).cloned()
     }
 
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
+        self.interrupt();
         // Removed while it runs, so that its own writes do not call it.
         let hook = self.before_swap.borrow_mut().take();
         if let Some(mut hook) = hook {
             hook(self, key);
             *self.before_swap.borrow_mut() = Some(hook);
         }
-        let present = self.get(key).map(|(_, number)| number);
+        let present = self.values.borrow().get(key).map(|(_, number)| *number);
         let fits = present.is_none() || present == number;
         if fits {
             self.set(key, value);

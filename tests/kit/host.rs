@@ -1,7 +1,7 @@
-//! A fake host that tests control. It records the calls of a worker.
+//! A fake host of roots and streams, with a clock that the test sets. It records the calls of a worker.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use diana_limiter::{Refusal, Resumed, Verdict};
@@ -11,35 +11,46 @@ use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 use crate::fake::{FakeEnvironment, FakeSharedData};
+use crate::store::gateway::START;
 
-const MILLISECOND: Micros = 1000;
-
-/// A host with one root.
+/// The host of one worker. Its clocks, data and counts may be those of other workers, too.
 pub struct FakeHost {
-    clocks: Cell<Now>,
-    data: Rc<FakeSharedData>,
-    random: u128,
-    environment: FakeEnvironment,
-    /// The timer's period in milliseconds, and its next expiry on the monotonic clock.
-    period: Cell<u32>,
-    fires: Cell<Option<Micros>>,
-    calls: Cell<Vec<(u32, Call)>>,
-    made: Cell<u32>,
-    requests: RefCell<HashMap<u32, Rc<dyn Request>>>,
-    entered: Cell<u32>,
-    decided: Cell<Vec<Decided>>,
-    /// The error of all calls, if they fail.
-    pub no_way: Cell<Option<&'static str>>,
-    /// The access log's text for the last refused request.
-    refused: Cell<Option<String>>,
-    counts: RefCell<HashMap<String, u64>>,
+    pub now: Rc<Cell<Now>>,
+    pub data: Rc<FakeSharedData>,
+    pub counts: Rc<RefCell<BTreeMap<String, i64>>>,
+    pub random: u128,
+    pub environment: FakeEnvironment,
+    /// How long each of the next readings of the monotonic clock takes, the last one first.
+    pub slow: RefCell<Vec<Micros>>,
+    /// How often the wall clock was read.
+    pub looks: Cell<u64>,
+    /// The root that the host is calling about, and the context that was entered last.
+    pub caller: Cell<u32>,
+    pub entered: Cell<u32>,
+    /// The period of each root's timer in milliseconds, zero if it is off, and when it fires.
+    pub roots: RefCell<BTreeMap<u32, (u32, Micros)>>,
+    pub streams: RefCell<BTreeMap<u32, Rc<dyn Request>>>,
+    /// All calls, each with the root that made it. The token of a call is its index.
+    pub calls: RefCell<Vec<(u32, Call)>>,
+    /// The number of calls that `take_calls` has returned.
+    pub taken: Cell<usize>,
+    pub log: RefCell<Vec<(Level, String)>>,
+    pub resumed: RefCell<Vec<u32>>,
+    pub refusals: RefCell<Vec<(u32, Refusal)>>,
+    pub replies: RefCell<Vec<(u32, AdminReply)>>,
+    /// The filter states of streams.
+    pub states: RefCell<BTreeMap<u32, String>>,
+    pub marks: RefCell<Vec<String>>,
+    pub taken_off: RefCell<Vec<String>>,
+    /// Decisions, recorded from the first [`FakeHost::take_decided`] on.
+    pub decided: RefCell<Option<Vec<Decided>>>,
 }
 
-/// The decision about a request.
+/// A decision about a request that is not admitted at once.
 #[derive(Debug)]
 pub struct Decided {
     pub stream: u32,
-    /// The reply that it waited for, if it did.
+    /// The answer that it waited for, if it did.
     pub resumed: Option<Resumed>,
     pub fate: Fate,
 }
@@ -47,174 +58,221 @@ pub struct Decided {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     Goes,
-    /// It passes at this instant of the monotonic clock.
+    /// It goes at this instant of the monotonic clock.
     Held(Micros),
     Refused,
-    /// It waits for a reply under this ticket.
+    /// It waits, under a ticket.
     Asks(u64),
 }
 
-/// The host's number of the root. Streams have other numbers.
-pub const ROOT: u32 = 0;
-
-impl FakeHost {
-    pub fn new(data: Rc<FakeSharedData>, random: u128) -> FakeHost {
+impl Default for FakeHost {
+    fn default() -> FakeHost {
         FakeHost {
-            clocks: Cell::default(),
-            data,
-            random,
+            now: Rc::new(Cell::new(START)),
+            data: Rc::default(),
+            counts: Rc::default(),
+            random: 7 << 64 | 9,
             environment: FakeEnvironment::default(),
-            period: Cell::default(),
-            fires: Cell::default(),
-            calls: Cell::default(),
-            made: Cell::default(),
-            requests: RefCell::default(),
-            entered: Cell::new(ROOT),
-            decided: Cell::default(),
-            no_way: Cell::default(),
-            refused: Cell::default(),
-            counts: RefCell::default(),
+            slow: RefCell::default(),
+            looks: Cell::default(),
+            caller: Cell::default(),
+            entered: Cell::default(),
+            roots: RefCell::default(),
+            streams: RefCell::default(),
+            calls: RefCell::default(),
+            taken: Cell::default(),
+            log: RefCell::default(),
+            resumed: RefCell::default(),
+            refusals: RefCell::default(),
+            replies: RefCell::default(),
+            states: RefCell::default(),
+            marks: RefCell::default(),
+            taken_off: RefCell::default(),
+            decided: RefCell::default(),
         }
-    }
-
-    /// The access log's text for the last refused request since the previous call.
-    pub fn refused(&self) -> Option<String> {
-        self.refused.take()
-    }
-
-    /// The value of this counter.
-    pub fn counted(&self, name: &str) -> u64 {
-        self.counts.borrow().get(name).copied().unwrap_or(0)
-    }
-
-    pub fn set_clocks(&self, now: Now) {
-        self.clocks.set(now);
-    }
-
-    /// The next expiry of the root's timer.
-    pub fn fires(&self) -> Option<Micros> {
-        self.fires.get()
-    }
-
-    /// The timer of the root fires, and its period restarts.
-    pub fn fire(&self) {
-        self.set_period(self.period.get());
-    }
-
-    /// The HTTP calls since the previous call.
-    pub fn calls(&self) -> Vec<(u32, Call)> {
-        self.calls.take()
-    }
-
-    /// A stream begins with a request.
-    pub fn begin(&self, stream: u32, request: Rc<dyn Request>) {
-        self.requests.borrow_mut().insert(stream, request);
-    }
-
-    /// A stream ends.
-    pub fn end(&self, stream: u32) {
-        self.requests.borrow_mut().remove(&stream);
-    }
-
-    /// The decisions since the previous call.
-    pub fn decided(&self) -> Vec<Decided> {
-        self.decided.take()
     }
 }
 
-fn push<T>(list: &Cell<Vec<T>>, one: T) {
-    let mut all = list.take();
-    all.push(one);
-    list.set(all);
+impl FakeHost {
+    /// The host begins to call about a root, or about a context of that root.
+    pub fn begin(&self, root: u32, context: u32) {
+        self.caller.set(root);
+        self.entered.set(context);
+    }
+
+    /// Sets both clocks.
+    pub fn set(&self, mono: Micros) {
+        let now = self.now.get();
+        self.now.set(now.later(mono - now.mono));
+    }
+
+    /// When the next timer fires, and its root.
+    pub fn next(&self) -> Option<(Micros, u32)> {
+        let roots = self.roots.borrow();
+        let on = roots.iter().filter(|(_, (period, _))| *period > 0);
+        on.map(|(root, (_, fires))| (*fires, *root)).min()
+    }
+
+    /// The period of a root's timer, in milliseconds.
+    pub fn period(&self, root: u32) -> u32 {
+        self.roots.borrow()[&root].0
+    }
+
+    /// The timer of a root fires, and its next period begins.
+    pub fn fire(&self, root: u32) {
+        if let Some((period, fires)) = self.roots.borrow_mut().get_mut(&root) {
+            *fires = self.now.get().mono + Micros::from(*period) * 1000;
+        }
+    }
+
+    /// Returns the calls since the last `take_calls`, with their tokens.
+    pub fn take_calls(&self) -> Vec<(u32, Call)> {
+        let mut calls = self.calls.borrow_mut();
+        let first = self.taken.replace(calls.len());
+        let fresh = calls[first..].iter_mut().map(|(_, call)| std::mem::take(call));
+        (first as u32..).zip(fresh).collect()
+    }
+
+    /// Returns the decisions since the last call. They are recorded from the first call on.
+    pub fn take_decided(&self) -> Vec<Decided> {
+        self.decided.replace(Some(Vec::new())).unwrap_or_default()
+    }
+
+    /// Drops recorded refusals, resumed streams and log lines.
+    ///
+    /// # Panics
+    /// If an error was logged.
+    pub fn drop_rest(&self) {
+        let errors = self.log.take().into_iter().filter(|(level, _)| *level == Level::Error);
+        assert_eq!(errors.map(|(_, line)| line).collect::<Vec<_>>(), [""; 0]);
+        self.refusals.take();
+        self.resumed.take();
+    }
+
+    pub fn count_of(&self, name: &str) -> i64 {
+        self.counts.borrow().get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns the lines that were logged since the last call.
+    pub fn lines(&self) -> Vec<String> {
+        self.log.take().into_iter().map(|(_, line)| line).collect()
+    }
+
+    /// The streams of the refused requests.
+    pub fn refused(&self) -> Vec<u32> {
+        self.refusals.borrow().iter().map(|(stream, _)| *stream).collect()
+    }
 }
 
 impl Callout for FakeHost {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
-        if let Some(why) = self.no_way.get() {
-            return Err(why);
-        }
-        let token = self.made.get();
-        self.made.set(token + 1);
-        push(&self.calls, (token, call.clone()));
-        Ok(token)
+        let mut calls = self.calls.borrow_mut();
+        calls.push((self.caller.get(), call.clone()));
+        Ok(calls.len() as u32 - 1)
     }
 
     fn caller(&self) -> u32 {
-        ROOT
+        self.caller.get()
     }
 }
 
 impl Clocks for FakeHost {
     fn monotonic(&self) -> Micros {
-        self.clocks.get().mono
+        let passed = self.slow.borrow_mut().pop().unwrap_or(0);
+        self.now.set(self.now.get().later(passed));
+        self.now.get().mono
     }
 
     fn wall(&self) -> Micros {
-        self.clocks.get().wall
+        self.looks.set(self.looks.get() + 1);
+        self.now.get().wall
     }
 }
 
 impl Contexts for FakeHost {
     fn enter(&self, context: u32) -> bool {
-        self.entered.set(context);
-        true
+        let known = self.roots.borrow().contains_key(&context)
+            || self.streams.borrow().contains_key(&context);
+        self.entered.set(if known { context } else { self.entered.get() });
+        known
     }
 
     fn set_period(&self, milliseconds: u32) {
-        self.period.set(milliseconds);
-        let after = Micros::from(milliseconds) * MILLISECOND;
-        self.fires.set((milliseconds > 0).then(|| self.monotonic() + after));
+        let entered = self.entered.get();
+        let is_root = self.roots.borrow().contains_key(&entered);
+        let root = if is_root { entered } else { self.caller.get() };
+        if let Some((period, _)) = self.roots.borrow_mut().get_mut(&root) {
+            *period = milliseconds;
+        }
+        self.fire(root);
     }
 }
 
 impl Log for FakeHost {
     fn log(&self, level: Level, line: &str) {
-        assert_ne!(level, Level::Error, "{line}");
+        self.log.borrow_mut().push((level, line.into()));
     }
 }
 
 impl Metrics for FakeHost {
     fn count(&self, name: &str, amount: u64) {
-        *self.counts.borrow_mut().entry(name.into()).or_default() += amount;
+        self.gauge(name, amount.cast_signed());
     }
 
-    fn gauge(&self, _: &str, _: i64) {}
+    fn gauge(&self, name: &str, change: i64) {
+        *self.counts.borrow_mut().entry(name.into()).or_default() += change;
+    }
 
-    fn set(&self, _: &str, _: u64) {}
+    fn set(&self, name: &str, value: u64) {
+        self.counts.borrow_mut().insert(name.into(), value.cast_signed());
+    }
 
-    fn record(&self, _: &str, _: u64) {}
+    fn record(&self, name: &str, value: u64) {
+        self.count(name, value);
+    }
 }
 
 impl Streams for FakeHost {
     fn read(&self, _: bool, read: &mut dyn FnMut(&dyn Request)) {
-        let request = self.requests.borrow().get(&self.entered.get()).cloned();
+        let request = self.streams.borrow().get(&self.entered.get()).cloned();
         read(&*request.expect("a stream has a request"));
     }
 
-    fn mark(&self, _: &str, _: &str) {}
-
-    fn take_off(&self, _: &str) {}
-
-    fn tell(&self, _: &[u8]) {}
-
-    fn refuse(&self, refusal: &Refusal) {
-        self.refused.set(Some(refusal.by.state()));
+    fn mark(&self, header: &str, value: &str) {
+        self.marks.borrow_mut().push(format!("{header}: {value}"));
     }
 
-    fn reply(&self, _: &AdminReply) {}
+    fn take_off(&self, header: &str) {
+        self.taken_off.borrow_mut().push(header.into());
+    }
 
-    fn resume(&self, _: u32) {
-        self.entered.set(ROOT);
+    fn tell(&self, state: &[u8]) {
+        let state = str::from_utf8(state).expect("a text");
+        self.states.borrow_mut().insert(self.entered.get(), state.into());
+    }
+
+    fn refuse(&self, refusal: &Refusal) {
+        self.refusals.borrow_mut().push((self.entered.get(), refusal.clone()));
+    }
+
+    fn reply(&self, reply: &AdminReply) {
+        self.replies.borrow_mut().push((self.entered.get(), reply.clone()));
+    }
+
+    fn resume(&self, stream: u32) {
+        self.resumed.borrow_mut().push(stream);
+        self.entered.set(self.caller.get());
     }
 
     fn decided(&self, stream: u32, resumed: Option<&Resumed>, verdict: &Verdict) {
+        let Some(decided) = &mut *self.decided.borrow_mut() else { return };
         let fate = match verdict {
             Verdict::Admit(..) => Fate::Goes,
             Verdict::Hold(held) => Fate::Held(held.until),
             Verdict::Refuse(_) => Fate::Refused,
             Verdict::Ask { ticket } => Fate::Asks(*ticket),
         };
-        push(&self.decided, Decided { stream, resumed: resumed.cloned(), fate });
+        decided.push(Decided { stream, resumed: resumed.cloned(), fate });
     }
 }
 
@@ -228,7 +286,7 @@ impl Host for FakeHost {
     }
 
     fn counted(&self, name: &str) -> u64 {
-        self.counts.borrow().get(name).copied().unwrap_or(0)
+        self.count_of(name).cast_unsigned()
     }
 
     fn random(&self) -> u128 {

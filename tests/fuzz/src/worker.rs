@@ -11,6 +11,7 @@ use kit::host::{FakeHost, Fate};
 
 pub const MILLISECOND: Micros = SECOND / 1000;
 const TIMEOUT: Micros = 20 * MILLISECOND;
+const ROOT: u32 = 0;
 
 /// A caller's permits per day under the `global` rule, and under the `gateway` rule.
 pub const FLEET: usize = 30;
@@ -55,7 +56,9 @@ impl Worker {
     pub fn new(data: &Rc<FakeSharedData>, bans: &str) -> Worker {
         let rules = RULES.replace("BANS", bans);
         data.set("diana/1/test/seed", &(2_u128 << 64 | 1).to_le_bytes());
-        let host = FakeHost::new(data.clone(), 7);
+        let host = FakeHost { data: data.clone(), random: 7, ..FakeHost::default() };
+        host.roots.borrow_mut().insert(ROOT, (0, 0));
+        host.take_decided();
         let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
         assert!(root.configure(rules.as_bytes(), b"test", &worker, &host));
         Worker {
@@ -76,9 +79,9 @@ impl Worker {
         let request = Rc::new(request(caller));
         let mut stream = Stream::new(self.instance.clone(), self.streams);
         stream.request(&*request, &self.worker, &self.host);
-        let fate = self.host.decided().pop().map_or(Fate::Goes, |decided| decided.fate);
+        let fate = self.host.take_decided().pop().map_or(Fate::Goes, |decided| decided.fate);
         if matches!(fate, Fate::Asks(_)) {
-            self.host.begin(self.streams, request);
+            self.host.streams.borrow_mut().insert(self.streams, request);
         }
         self.done(stream, self.streams, caller, fate, now);
     }
@@ -86,17 +89,17 @@ impl Worker {
     /// Does the work that is due, and lets `redis` respond to the calls. `None` is a lost response.
     pub fn step(&mut self, now: Micros, redis: &mut dyn FnMut(&Call) -> Option<Response>) {
         self.set_clock(now);
-        if self.host.fires().is_some_and(|fires| fires <= now) {
-            self.host.fire();
+        if self.host.next().is_some_and(|(fires, _)| fires <= now) {
+            self.host.fire(ROOT);
             self.root.tick(&self.worker, &self.host);
         }
-        for (token, call) in self.host.calls() {
+        for (token, call) in self.host.take_calls() {
             let Some(Response { status, body }) = redis(&call) else { continue };
             let fetch = || Some(body.clone());
             let answer = Answer { status, size: body.len(), body: &fetch };
             self.root.answer(token, &answer, &self.worker, &self.host);
         }
-        for decided in self.host.decided() {
+        for decided in self.host.take_decided() {
             let known = self.waiting.remove(&decided.stream);
             let (stream, caller, since) = known.expect("it waits, and is told once");
             self.done(stream, decided.stream, caller, decided.fate, since);
@@ -121,10 +124,11 @@ impl Worker {
                 return;
             }
         }
-        self.host.end(number);
+        self.host.streams.borrow_mut().remove(&number);
     }
 
     fn set_clock(&mut self, now: Micros) {
-        self.host.set_clocks(Now { mono: now, wall: 1_700_000_000 * SECOND + now });
+        self.host.drop_rest();
+        self.host.now.set(Now { mono: now, wall: 1_700_000_000 * SECOND + now });
     }
 }

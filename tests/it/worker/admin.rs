@@ -1,6 +1,6 @@
 //! Tests of the operator's endpoint that `scenarios/admin.yaml` cannot express.
 
-use super::{House, MILLISECOND, Thread};
+use super::{FakeHost, MILLISECOND, Thread};
 use crate::fleet::redis::decides;
 use diana_worker::host::Level;
 use kit::fake::{FakeEnvironment, FakeRequest};
@@ -11,7 +11,7 @@ const TOKEN: &str = "a token of 24 characters";
 fn with(token: Option<&str>, rules: &str) -> Thread {
     let variables = token.map(|token| ("DIANA_TOKEN".into(), token.into()));
     let environment = FakeEnvironment(variables.into_iter().collect());
-    let mut thread = Thread::of(House { environment, ..House::default() });
+    let mut thread = Thread::of(FakeHost { environment, ..FakeHost::default() });
     let admin = "admin: {path: /.diana, token_env: DIANA_TOKEN}";
     assert!(thread.configure(1, &format!("{admin}\n{rules}")), "{:?}", thread.host.lines());
     thread.host.lines();

@@ -34,7 +34,7 @@ fn a_request_waits_for_its_answer_and_for_nothing_else() {
     thread.pass(2 * MILLISECOND);
     let refusal = decides(&[-1, 3_600_000_000, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     thread.answer(1, 1, Some(200), &refusal);
-    assert_eq!(*thread.host.refused.borrow(), [11]);
+    assert_eq!(thread.host.refused(), [11]);
     assert_eq!(*thread.host.resumed.borrow(), [10]);
 }
 
@@ -120,7 +120,7 @@ fn workers_hash_callers_with_one_secret() {
     };
     assert_eq!(seed(&mut first), "00000000000000090000000000000007");
     let data = first.host.data.clone();
-    let host = super::House { data: data.clone(), random: 1, ..Default::default() };
+    let host = super::FakeHost { data: data.clone(), random: 1, ..Default::default() };
     let mut second = Thread::of(host);
     assert!(second.configure(1, FLEET));
     assert_eq!(seed(&mut second), "00000000000000090000000000000007");

@@ -1,6 +1,6 @@
 //! Configurations that are added and removed.
 
-use super::{House, MILLISECOND, Thread};
+use super::{FakeHost, MILLISECOND, Thread};
 use crate::allocated;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
@@ -32,14 +32,14 @@ fn what_is_wrong_is_told_and_what_was_in_force_stays() {
     assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
     assert!(!thread.configure(1, "limits: 7"));
     assert!(!thread.request(1, 12, "ann"));
-    assert_eq!(*thread.host.refused.borrow(), [11, 12]);
+    assert_eq!(thread.host.refused(), [11, 12]);
 }
 
 /// All workers receive a configuration within some seconds, and one of them logs it.
 #[test]
 fn a_configuration_is_news_once() {
     let mut first = Thread::new();
-    let host = House { data: first.host.data.clone(), ..House::default() };
+    let host = FakeHost { data: first.host.data.clone(), ..FakeHost::default() };
     let mut second = Thread::of(host);
     let text = one("rpu: 1, scope: local");
     let configure = |thread: &mut Thread, text: &str, later: u64| {
@@ -69,7 +69,7 @@ fn a_configuration_is_news_once() {
     assert_eq!(configure(&mut second, &with(20), 0), (1, Some(names('n', 20).join(", "))));
     assert_eq!(configure(&mut first, &with(20), 10 * SECOND), (0, None));
     assert_eq!(configure(&mut first, &with(21), 0), (1, Some("n20".into())));
-    let mut third = Thread::of(House { data: second.host.data.clone(), ..House::default() });
+    let mut third = Thread::of(FakeHost { data: second.host.data.clone(), ..FakeHost::default() });
     let told = configure(&mut third, &limits(&names('x', 22)), 20 * SECOND);
     assert_eq!(told, (1, Some(format!("{} and 2 more", names('x', 20).join(", ")))));
     // Many rules are recorded.
@@ -101,7 +101,7 @@ fn first_configuration_logs_that_gateway_usage_starts() {
         (format!("{global}\n{redis}"), 0),
     ] {
         let mut first = Thread::new();
-        let host = House { data: first.host.data.clone(), ..House::default() };
+        let host = FakeHost { data: first.host.data.clone(), ..FakeHost::default() };
         let mut second = Thread::of(host);
         assert!(first.configure(1, &text) && second.configure(1, &text));
         assert_eq!([starts(&first), starts(&second)], [logged, 0], "{text}");
@@ -164,7 +164,7 @@ fn however_often_rules_change_a_worker_takes_what_it_took() {
         thread.streams.clear();
         thread.pass(10 * SECOND);
         thread.host.log.take();
-        thread.host.refused.take();
+        thread.host.refusals.take();
         thread.host.streams.take();
         taken.push(allocated::bytes());
     }

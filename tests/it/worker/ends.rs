@@ -2,7 +2,7 @@
 
 use std::rc::{Rc, Weak};
 
-use super::{House, MILLISECOND, Thread};
+use super::{FakeHost, MILLISECOND, Thread};
 use crate::fleet::redis::{admits, decides};
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
@@ -70,7 +70,7 @@ fn what_rules_hold_that_a_centre_replaces_is_given_back_at_once() {
     let mut other = Thread::with(&centre);
     other.tick(1);
     let data = other.host.data.clone();
-    let mut thread = Thread::of(House { data, random: 5, ..House::default() });
+    let mut thread = Thread::of(FakeHost { data, random: 5, ..FakeHost::default() });
     assert!(thread.configure(1, &centre));
     thread.tick(1);
     assert!(thread.configure(2, "namespace: other\nlimits: []"));
@@ -249,7 +249,7 @@ fn an_instance_that_was_replaced_keeps_places_in_flight() {
     pass(&mut thread, 10);
     thread.request(1, 11, "ann");
     pass(&mut thread, 1);
-    assert_eq!(*thread.host.refused.borrow(), [11], "the place is taken");
+    assert_eq!(thread.host.refused(), [11], "the place is taken");
     thread.leave(1, 10);
     pass(&mut thread, 3);
     assert!(old.upgrade().is_none(), "nothing is left of it");

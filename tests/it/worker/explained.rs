@@ -1,6 +1,6 @@
 //! Missing and short tokens. Explanations themselves are in `scenarios/explain.yaml`.
 
-use super::{House, Thread};
+use super::{FakeHost, Thread};
 use diana_worker::host::Level;
 use kit::fake::{FakeEnvironment, FakeRequest};
 
@@ -9,7 +9,7 @@ fn token_that_is_missing_or_short_explains_nothing() {
     for (token, why) in [(None, "not in the environment"), (Some("fifteen letters"), "shorter")] {
         let variables = token.map(|token: &str| ("DIANA_TOKEN".into(), token.into()));
         let environment = FakeEnvironment(variables.into_iter().collect());
-        let mut thread = Thread::of(House { environment, ..House::default() });
+        let mut thread = Thread::of(FakeHost { environment, ..FakeHost::default() });
         assert!(
             thread.configure(1, "explain: {header: X-Why, token_env: DIANA_TOKEN}\nlimits: []")
         );

@@ -1,6 +1,6 @@
 //! A worker's calls to Redis, apart from those of waiting requests.
 
-use super::{House, MILLISECOND, Thread};
+use super::{FakeHost, MILLISECOND, Thread};
 use crate::fleet::redis::decides;
 use diana_policy::time::SECOND;
 
@@ -69,7 +69,7 @@ fn cut_off() -> Thread {
     let mut other = Thread::with(FLEET);
     assert!(!other.request(1, 10, "ann"));
     other.pass(2 * MILLISECOND);
-    let host = House { data: other.host.data.clone(), random: 5, ..House::default() };
+    let host = FakeHost { data: other.host.data.clone(), random: 5, ..FakeHost::default() };
     let mut thread = Thread::of(host);
     assert!(thread.configure(1, FLEET));
     thread.tick(1);

@@ -19,7 +19,7 @@ fn headers_are_added_to_the_response_and_a_line_to_the_log() {
             fields.iter().any(|(name, value)| *name == "ratelimit" && value.contains("r=")),
             "{fields:?}"
         );
-        assert_eq!(thread.host.told.take().len(), 1);
+        assert_eq!(thread.host.states.take().len(), 1);
         assert!(self::fields(thread, stream).is_empty(), "once");
     };
     let rule = |rule: &str| {
@@ -32,7 +32,7 @@ fn headers_are_added_to_the_response_and_a_line_to_the_log() {
     told(&mut thread, 10);
     let mut thread = Thread::with(&rule("unit: second, rpu: 100, algo: LB, scope: local"));
     (10..12).for_each(|stream| _ = thread.request(1, stream, "ann"));
-    thread.host.told.take();
+    thread.host.states.take();
     thread.pass(SECOND / 50);
     assert_eq!(*thread.host.resumed.borrow(), [11]);
     assert!(!fields(&mut thread, 11).is_empty());

@@ -21,7 +21,7 @@ use kit::fake::{FakeEnvironment, FakeRequest};
 use serde_json::Value as Json;
 use serde_yaml::{Mapping, Value};
 
-use super::{House, Thread};
+use super::{FakeHost, Thread};
 use crate::documents::assert_snapshots;
 use crate::fleet::redis::decides;
 use crate::steps;
@@ -60,7 +60,7 @@ struct Operator {
 impl Operator {
     fn new(configuration: &str) -> Operator {
         let environment = FakeEnvironment([("DIANA_TOKEN".into(), TOKEN.into())].into());
-        let mut thread = Thread::of(House { environment, ..House::default() });
+        let mut thread = Thread::of(FakeHost { environment, ..FakeHost::default() });
         assert!(thread.configure(1, configuration), "{:?}", thread.host.lines());
         thread.host.lines();
         Operator { thread, streams: FIRST, key: String::new(), explained: Vec::new(), resumed: 0 }
@@ -163,7 +163,7 @@ impl Operator {
                 writeln!(events, "{name}: {value}").unwrap();
             }
         }
-        if let Some(refusal) = self.thread.host.refusal.take() {
+        if let Some((_, refusal)) = self.thread.host.refusals.take().pop() {
             let state = refusal.by.state();
             let kind = state.split(' ').next().unwrap();
             let header = refusal.response.headers.iter().find(|(name, _)| name == "x-why");

@@ -1,6 +1,6 @@
 //! The outcomes of streams that end without other activity: they are reported and settled.
 
-use super::{House, SECOND, Thread};
+use super::{FakeHost, SECOND, Thread};
 use diana_worker::Stream;
 use kit::ending::FakeEnding;
 use kit::fake::FakeRequest;
@@ -68,7 +68,7 @@ fn answered(thread: &mut Thread, after: u64, status: u16) {
 
 fn workers() -> Vec<Thread> {
     let first = Thread::with(LOGINS);
-    let of = |random| House { data: first.host.data.clone(), random, ..House::default() };
+    let of = |random| FakeHost { data: first.host.data.clone(), random, ..FakeHost::default() };
     let mut others: Vec<Thread> = (2..5).map(|random| Thread::of(of(random))).collect();
     others.iter_mut().for_each(|other| assert!(other.configure(1, LOGINS)));
     others.push(first);

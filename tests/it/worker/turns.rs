@@ -136,11 +136,11 @@ fn who_leaves_while_it_waits_has_used_nothing() {
     thread.leave(1, 11);
     // Ann has 10 permits and two queue positions left.
     assert!(!thread.request(1, 12, "ann") && !thread.request(1, 13, "ann"));
-    assert!(thread.host.refused.borrow().is_empty());
+    assert!(thread.host.refused().is_empty());
     thread.pass(3 * SECOND);
     assert_eq!(*thread.host.resumed.borrow(), [12, 13]);
     thread.request(1, 14, "ann");
-    assert_eq!(*thread.host.refused.borrow(), [14]);
+    assert_eq!(thread.host.refused(), [14]);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn the_place_in_flight_of_who_was_held_comes_back_at_its_end() {
     for stream in [10, 20, 30] {
         assert!(thread.request(1, stream, "ann") && !thread.request(1, stream + 1, "ann"));
         assert!(!thread.request(1, stream + 2, "ann"));
-        assert_eq!(thread.host.refused.borrow().last(), Some(&(stream + 2)));
+        assert_eq!(thread.host.refused().last(), Some(&(stream + 2)));
         thread.pass(10 * TURN);
         assert_eq!(thread.host.resumed.borrow().last(), Some(&(stream + 1)));
         for stream in [stream, stream + 1] {
