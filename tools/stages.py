@@ -12,8 +12,8 @@ from console import ROOT
 DENY = ["--", "-D", "warnings"]
 TEST = ["cargo", "test"]
 PYTHON = sys.executable
-# Tests that bring load and print figures: tests/envoy/load/, tests/redis/speed.rs. They run one at a time, for undisturbed figures.
-LOAD, SPEED = "load::", "speed::"
+# Tests that bring load and print figures: tests/envoy/load/. They run one at a time, for undisturbed figures.
+LOAD = "load::"
 MEASURED = ["--show-output", "--test-threads=1"]
 # Features that may differ between the oldest Envoy and the newest: admission and refusal, ends of streams, updates, the way to Redis,
 # remote rules, metrics, the access log.
@@ -131,7 +131,7 @@ def load():
     newest, oldest = envoy.path(envoy.NEWEST), envoy.path(envoy.OLDEST)
     # The oldest has no ai_protocol_manager.
     yield step(newest, "--mode", "validate", "-c", "envoy/llm/protocol.yaml", "-l", "error")
-    yield tests(*TEST, "--test", "redis", "--", SPEED, *MEASURED)
+    yield step("cargo", "bench", "--quiet", "--bench", "redis")
     yield tests(*TEST, "--test", "envoy", "--", LOAD, *MEASURED, DIANA_ENVOY=newest)
     yield tests(*TEST, "--test", "envoy", "--", "--skip", "models::by_protocol", DIANA_ENVOY=oldest)
 
@@ -171,7 +171,7 @@ def docs():
 
 # The order in which the stages of `make test` begin: the longest first. Their results do not depend on the speed of the machine.
 GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": lint}
-GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", "--", "--skip", SPEED, needed=["redis-server"])}
+GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", needed=["redis-server"])}
 GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "crates": crates}
 # What `make test-all` runs besides.
 REST = {"rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost}

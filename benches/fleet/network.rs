@@ -7,7 +7,7 @@ use kit::model::proxy::{Proxy, split};
 
 use crate::world::{EPOCH, Plan};
 
-/// The time of a call of the script and of each ask in it, as `tests/redis/speed.rs` prints it on a busy machine: where gateways call
+/// The time of a call of the script and of each ask in it, as `benches/redis` prints it on a busy machine: where gateways call
 /// Redis directly, and where Envoy's proxy keeps connections.
 const DIRECT: (f64, f64) = (75.0, 15.0);
 const PROXIED: (f64, f64) = (89.0, 17.0);

@@ -19,5 +19,4 @@ mod lifted;
 mod parts;
 mod same;
 mod settlements;
-mod speed;
 mod units;

@@ -17,10 +17,14 @@ use kit::server::Server;
 const ASKS: u64 = 500;
 const ROUNDS: u64 = 200;
 
+fn main() {
+    an_ask_takes_microseconds();
+    an_ask_takes_as_long_on_shards();
+}
+
 /// Sends a call.
 type Way<'w> = &'w dyn Fn(&Trip);
 
-#[test]
 fn an_ask_takes_microseconds() {
     let (server, port) = start();
     let direct: Way = &|trip| call(&port, trip);
@@ -52,7 +56,6 @@ fn an_ask_takes_microseconds() {
 
 /// With fewer processors than shards, caches are cold if successive calls go to different shards,
 /// and warm if they go to the same shard.
-#[test]
 fn an_ask_takes_as_long_on_shards() {
     let trip = trip(&[rule("TB")], 16, 16);
     let calls = 16 * ROUNDS as usize;
