@@ -7,12 +7,9 @@ mod hostile;
 mod meaning;
 mod messages;
 mod mutation;
-mod names;
 mod protobuf;
-mod redis;
 mod reference;
 mod remote;
-mod settling;
 
 use diana_config::parse;
 use diana_policy::{Policy, Rule};

@@ -9,95 +9,32 @@ use diana_policy::{IdentitySource, Told};
 use diana_request::cost::Teller;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use serde_yaml::Mapping;
 
-fn told(kind: &'static str, value: Tree, is_text: bool) -> Told {
-    let source = IdentitySource { kind, value, options: Vec::new() };
-    Told { source, is_text, default: 7 }
-}
+use crate::config::policy;
+use crate::documents::assert_snapshots;
+use crate::steps;
 
-fn by_header() -> Teller {
-    Teller::new(&told("header", Tree::Text("x-cost".into()), false), 1000).unwrap()
-}
-
-fn by_metadata(is_text: bool) -> Teller {
-    let path = ["ns", "cost"].map(|name| Tree::Text(name.into()));
-    Teller::new(&told("metadata", Tree::List(path.into()), is_text), 1000).unwrap()
-}
-
-fn in_metadata(value: &[u8]) -> FakeRequest {
-    FakeRequest::get("/").property(&["metadata", "filter_metadata", "ns", "cost"], value)
+/// A document has a `cost`, each step a request. The transcript has its cost.
+#[test]
+fn costs_of_requests_are_those_of_their_transcripts() {
+    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/cost"), |_, _, text| {
+        let (cost, steps) = steps::split(text);
+        let rule = format!("{{actor: all, unit: day, rpu: 1000, cost: {cost}}}");
+        let policy = policy(&format!("limits: [{{Url: /, rules: [{rule}]}}]"));
+        let rule = &policy.limits[0].rules[0];
+        let teller = Teller::new(rule.told.as_ref().unwrap(), rule.quota.cost).unwrap();
+        let cost = |keys: &Mapping| teller.cost(&steps::request(keys));
+        steps.iter().map(|(line, keys)| format!("{line} {}\n", cost(keys))).collect()
+    });
 }
 
 #[test]
-fn a_header_is_read() {
-    for (value, cost) in [
-        ("1", 1),
-        ("250", 250),
-        (" 12 ", 12),
-        ("000012", 12),
-        ("1000", 1000),
-        ("1001", 1000),
-        ("1000000000000000000000000000000", 1000),
-        ("18446744073709551616", 1000),
-        ("0", 1),
-        ("2.0", 2),
-        ("2.000001", 3),
-        ("0.5", 1),
-        // Repeated, and joined by proxies.
-        ("1, 2", 1000),
-        ("1,", 1000),
-        // Invalid numbers.
-        ("-5", 7),
-        ("+5", 7),
-        ("1e3", 7),
-        ("0x10", 7),
-        ("1_000", 7),
-        (".5", 7),
-        ("5.", 7),
-        ("1.2.3", 7),
-        ("five", 7),
-        ("", 7),
-        ("\u{663}", 7),
-    ] {
-        let request = FakeRequest::get("/").header("x-cost", value);
-        assert_eq!(by_header().cost(&request), cost, "{value:?}");
-    }
-    assert_eq!(by_header().cost(&FakeRequest::get("/")), 7);
-    let twice = FakeRequest::get("/").header("x-cost", "1").header("x-cost", "1");
-    assert_eq!(by_header().cost(&twice), 1000);
-    assert_eq!(by_header().cost(&FakeRequest::get("/").header("x-cost", [0xff, 0x31])), 7);
-}
-
-#[test]
-fn metadata_is_read() {
-    for (value, cost) in [
-        (1.0, 1),
-        (250.0, 250),
-        (2.5, 3),
-        (0.0, 1),
-        (1e30, 1000),
-        (f64::INFINITY, 1000),
-        (-1.0, 7),
-        (f64::NAN, 7),
-        (f64::NEG_INFINITY, 7),
-    ] {
-        let cost_of = |request| by_metadata(false).cost(&request);
-        assert_eq!(cost_of(in_metadata(&f64::to_le_bytes(value))), cost, "{value}");
-    }
-    for (value, is_text, cost) in [
-        // Eight characters may also be the bytes of a number, so the configuration must specify the
-        // type.
-        ("00000250", true, 250),
-        ("00000250", false, 1),
-        ("250", false, 7),
-        ("250", true, 250),
-        ("", true, 7),
-        ("\u{1}", false, 7),
-    ] {
-        let request = in_metadata(value.as_bytes());
-        assert_eq!(by_metadata(is_text).cost(&request), cost, "{value:?} {is_text}");
-    }
-    assert_eq!(by_metadata(true).cost(&FakeRequest::get("/")), 7);
+fn cost_that_is_no_text_is_the_default() {
+    let source =
+        IdentitySource { kind: "header", value: Tree::Text("x-cost".into()), options: Vec::new() };
+    let teller = Teller::new(&Told { source, is_text: false, default: 7 }, 1000).unwrap();
+    assert_eq!(teller.cost(&FakeRequest::get("/").header("x-cost", [0xff, 0x31])), 7);
 }
 
 /// For any costs, a caller gets exactly the permits that fit.

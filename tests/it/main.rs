@@ -34,7 +34,6 @@ mod remote;
 mod resp;
 mod ring;
 mod settling;
-mod spellings;
 mod steps;
 mod store;
 mod table;

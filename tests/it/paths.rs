@@ -5,10 +5,15 @@ mod law;
 mod oracle;
 mod readers;
 
+use std::fmt::Write;
+
 use diana_policy::Prefix;
 use diana_policy::path::Path;
 use diana_request::matching::PathIndex;
 use fastrand::Rng;
+
+use crate::documents::assert_snapshots;
+use crate::steps;
 
 fn index(urls: &[(&str, bool)]) -> PathIndex {
     let parse = |(url, folds): &(&str, bool)| Prefix::parse(url, *folds).unwrap();
@@ -44,92 +49,28 @@ fn spelling(random: &mut Rng) -> String {
     path + random.choice(["", "", "", "/", "?", "?/../hello", "#/hello"]).unwrap()
 }
 
+/// A document has prefixes, each step a path. The transcript has the entries that cover it, and whether a list of exempt
+/// paths takes it out.
 #[test]
-fn spellings_of_a_path() {
-    let index = index(&[("/share/qq", false)]);
-    for spelling in [
-        "/share/qq",
-        "/share/qq/",
-        "//share//qq",
-        "/share/./qq",
-        "/share/x/../qq",
-        "/../share/qq",
-        "/share/qq?to=all",
-        "/share/qq#top",
-        "/sh%61re/qq",
-        "/share%2Fqq",
-        "/share%2fqq",
-        "/share%5Cqq",
-        "/share\\qq",
-        "/share;v=1/qq;w=2",
-        "/share/x/..;y/qq",
-        "/share/%2e/qq",
-        "/share/x/%2E%2e/qq",
-        "/share/x/.%2e/qq",
-        "/%2e%2e/share/qq",
-        "/share%3Bx/qq",
-        "share/qq",
-        // For readers that resolve nothing.
-        "/share/qq/..",
-        "/share/qq/../..",
-        // For readers that decode no slashes, or cut no parameters.
-        "/share/qq/..%2fx",
-        "/share/qq/..%5cx",
-        "/share/qq/.%2e;/x",
-        "/share/qq/%2e%2e%3b/x",
-        "/share/qq/;/..%2f",
-        "/share/x%2fy/../qq",
-        "/share/x;%2fy/../qq",
-        "/share/x%2fy%5cz/../qq",
-        "/share/..;/../share/qq",
-        // For readers that resolve dots before they decode.
-        "/share/%2e%2e/../qq",
-        "/share/..;/../qq",
-        // For readers that merge slashes before they resolve dots, or do not merge them.
-        "/share/x//../qq",
-        "/share/x//../../qq",
-    ] {
-        assert_eq!(covering(&index, spelling), [0], "{spelling}");
-    }
-}
-
-#[test]
-fn different_paths_stay_different() {
-    let index = index(&[("/share/qq", false)]);
-    for path in [
-        "/",
-        "",
-        "/share",
-        "/share/..",
-        "/share/qqq",
-        "/share/q",
-        "/Share/qq",
-        "/qq/share",
-        "/share/../qq",
-        "/share/x/qq",
-        "/x/share/qq",
-        "/x/../x/share/qq",
-        "/share%252Fqq",
-        "/%2573hare/qq",
-        "/share%3Fqq",
-        "/share%23qq",
-        "/share/qq%",
-        "/share/qq%4",
-        "/share/qq%zz",
-        "/share/...",
-        "/share/...;/qq",
-        "/share/.qq",
-        "/sh/;are/qq",
-        "/share?/qq",
-        "/?/share/qq",
-    ] {
-        assert!(covering(&index, path).is_empty(), "{path}");
-    }
-    let index = self::index(&[("/分", false), ("/a%", false), ("/%zz", false)]);
-    for (path, entry) in [("/%E5%88%86", 0), ("/分/x", 0), ("/a%", 1), ("/a%/..", 1), ("/%zz", 2)]
-    {
-        assert_eq!(covering(&index, path), [entry], "{path}");
-    }
+fn paths_are_covered_and_exempt_as_their_transcripts_show() {
+    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/paths"), |_, _, text| {
+        let (urls, steps) = steps::split(text);
+        let mut gate = escapes::gate(urls.trim().trim_matches(['[', ']']));
+        let urls: Vec<String> = serde_yaml::from_str(&urls).unwrap();
+        let urls: Vec<(&str, bool)> = urls.iter().map(|url| (&**url, false)).collect();
+        let index = index(&urls);
+        let mut transcript = String::new();
+        for (line, keys) in steps {
+            let path = steps::text(&keys["path"]);
+            let covered = covering(&index, &path).into_iter().map(|at| urls[at].0);
+            let covered = covered.collect::<Vec<_>>().join(" ");
+            let exempt =
+                if escapes::is_exempt(&mut gate, path.as_bytes()) { ", exempt" } else { "" };
+            let covered = if covered.is_empty() { "nothing" } else { &covered };
+            writeln!(transcript, "{line} {covered}{exempt}").unwrap();
+        }
+        transcript
+    });
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn header(request: FakeRequest, name: &str, value: &Value) -> FakeRequest {
     }
 }
 
-/// All leaves below a namespace: text, or numbers in the host's encoding.
+/// All leaves below a namespace: text, or numbers and flags as the host has them.
 fn metadata(request: FakeRequest, namespace: &str, value: &Value) -> FakeRequest {
     fn add(request: FakeRequest, path: &[&str], value: &Value) -> FakeRequest {
         match value {
@@ -55,6 +55,7 @@ fn metadata(request: FakeRequest, namespace: &str, value: &Value) -> FakeRequest
                 add(request, &[path, &[key.as_str().unwrap()]].concat(), value)
             }),
             Value::Number(number) => request.property(path, number.as_f64().unwrap().to_le_bytes()),
+            Value::Bool(flag) => request.property(path, [u8::from(*flag)]),
             value => request.property(path, text(value)),
         }
     }

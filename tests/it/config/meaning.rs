@@ -1,60 +1,100 @@
 //! The meaning of keys, and their defaults.
 
-mod answers;
-mod matching;
-mod time;
+use std::collections::BTreeMap;
+use std::fmt::Write;
 
 use super::{policy, rule, with_rule};
+use crate::documents::assert_snapshots;
 use diana_algorithm::Form;
-use diana_policy::time::{SECOND, Unit};
-use diana_policy::{Absent, Accepted, Ban, Scope, Zone};
 
+/// Each line of a file is a part of a document: keys of a rule, keys of an entry besides `rules`, or
+/// keys of a document besides `limits`. The transcript shows the parsed form. Below the first heading
+/// it shows only the differences from the first line.
 #[test]
-fn defaults() {
-    let policy = policy(&with_rule("rpu: 10"));
-    let rule = &policy.limits[0].rules[0];
-    assert_eq!((rule.algo, rule.scope, rule.absent), ("TB", Scope::Gateway, Absent::Skip));
-    assert_eq!((rule.enforce, rule.shadow, rule.expose), (100, false, true));
-    assert_eq!((rule.quota.cost, rule.quota.burst, rule.quota.zone), (1, None, Zone::UTC));
-    assert_eq!((rule.response.status, rule.response.headers.len()), (503, 0));
-    assert!(
-        rule.except.is_empty() && policy.except.is_empty() && policy.limits[0].except.is_empty()
-    );
-    let names: Vec<&str> = policy.actors.iter().map(|actor| actor.name.as_str()).collect();
-    let sources: Vec<usize> = policy.actors.iter().map(|actor| actor.sources.len()).collect();
-    assert_eq!((names, sources), (vec!["account", "device", "address"], vec![1, 2, 1]));
-    assert_eq!((policy.keys, policy.shadow, policy.log_refused), (100_000, false, false));
-    assert_eq!((policy.namespace, policy.accepted), (None, Accepted::default()));
+fn keys_mean_what_their_transcripts_show() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/it/config/meanings");
+    assert_snapshots(folder, |file, above, text| {
+        let plain = match file {
+            _ if above == 1 => BTreeMap::new(),
+            "rule" => meaning(file, "rpu: 10"),
+            "cost" => meaning(file, "rpu: 10, algo: W"),
+            _ => meaning(file, ""),
+        };
+        let mut transcript = String::new();
+        for line in text.lines() {
+            writeln!(transcript, "> {line}").unwrap();
+            let meaning = meaning(file, line);
+            for (path, value) in meaning.iter().filter(|(path, it)| plain.get(*path) != Some(it)) {
+                writeln!(transcript, "{path}: {value}").unwrap();
+            }
+            for path in plain.keys().filter(|path| !meaning.contains_key(*path)) {
+                writeln!(transcript, "no {path}").unwrap();
+            }
+        }
+        transcript
+    });
 }
 
-#[test]
-fn every_key_of_a_rule() {
-    let rule = rule(&with_rule(
-        "actor: [account, device], unit: minute, rpu: 7, algo: token bucket, scope: local, name: n-1_x,
-         cost: 2, burst: 9, absent: deny, enforce: 5, shadow: true, expose: false,
-         except: {paths: [/a]}, response: {status: 429}",
-    ));
-    assert_eq!(
-        (rule.actor.as_slice(), rule.quota.unit, rule.quota.rpu),
-        (&[0, 1][..], Unit::Minute, 7)
-    );
-    assert_eq!((rule.algo, rule.scope, rule.name.as_str()), ("TB", Scope::Local, "n-1_x"));
-    assert_eq!((rule.quota.cost, rule.quota.burst, rule.absent), (2, Some(9), Absent::Deny));
-    assert_eq!((rule.enforce, rule.shadow, rule.expose), (5, true, false));
-    assert_eq!((rule.except.paths.len(), rule.response.status), (1, 429));
-}
-
-#[test]
-fn costs_in_requests() {
-    let told = |more: &str| {
-        let fields = format!("rpu: 10, cost: {{metadata: [a, b], max: 5{more}}}");
-        let rule = rule(&with_rule(&fields));
-        let told = rule.told.unwrap();
-        (rule.quota.cost, told.source.kind, told.is_text, told.default)
+/// The values of a policy, by their paths.
+fn meaning(file: &str, line: &str) -> BTreeMap<String, String> {
+    let rules =
+        if line.contains("rules:") { "" } else { ", rules: [{actor: all, unit: day, rpu: 1}]" };
+    let own = if line.is_empty() { String::new() } else { format!(", {line}") };
+    let mut values = BTreeMap::new();
+    let debug = match file {
+        "entry" => format!("{:?}", policy(&format!("{{Url: /{rules}{own}}}"))),
+        "document" => format!("{:?}", policy(&format!("{{limits: [{{Url: /{rules}}}]{own}}}"))),
+        _ => format!("{:?}", rule(&with_rule(line))),
     };
-    assert_eq!(told(""), (5, "metadata", false, 1));
-    assert_eq!(told(", type: number, default: 5"), (5, "metadata", false, 5));
-    assert_eq!(told(", type: text"), (5, "metadata", true, 1));
+    collect("", &debug, &mut values);
+    // It differs with everything that makes a rule another one.
+    values.retain(|path, _| !path.ends_with("fingerprint"));
+    values
+}
+
+/// Collects the values of all structs in the debug format of one.
+fn collect(path: &str, text: &str, values: &mut BTreeMap<String, String>) {
+    let begin = text.find(['{', '[', '(', '"']).filter(|at| !text[*at..].starts_with('"'));
+    let Some(begin) = begin.filter(|_| text.contains(" { ")) else {
+        values.insert(path.into(), text.into());
+        return;
+    };
+    let inner = &text[begin + 1..text.len() - 1];
+    for (number, item) in items(inner).into_iter().enumerate() {
+        let dot = if path.is_empty() { "" } else { "." };
+        match &text[begin..=begin] {
+            "{" => {
+                let (name, value) = item.split_once(": ").unwrap();
+                collect(&format!("{path}{dot}{name}"), value, values);
+            }
+            "[" => collect(&format!("{path}{dot}{number}"), item, values),
+            _ => collect(path, item, values),
+        }
+    }
+}
+
+/// The parts of a text between commas outside brackets and quotes.
+fn items(text: &str) -> Vec<&str> {
+    let (mut depth, mut quoted, mut escaped, mut start) = (0, false, false, 0);
+    let mut items = Vec::new();
+    for (at, letter) in text.char_indices() {
+        match letter {
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '{' | '[' | '(' => depth += 1,
+            '}' | ']' | ')' => depth -= 1,
+            ',' if depth == 0 => {
+                items.push(text[start..at].trim());
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.push(text[start..].trim());
+    items.retain(|item| !item.is_empty());
+    items
 }
 
 #[test]
@@ -69,36 +109,17 @@ fn daily_quotas_are_made_for_the_requests_that_permits_suffice_for() {
     assert_ne!(counts.layout(), shape("rpu: 600").layout());
 }
 
+/// Every number makes it another ban, and so does another rule.
 #[test]
-fn bans() {
+fn bans_have_fingerprints() {
     let ban = |more: &str| {
         let fields = format!("rpu: 10, ban: {{after: 5, within: 100ms, for: 1m{more}}}");
         rule(&with_rule(&fields)).ban.unwrap()
     };
-    let minute = 60 * SECOND;
-    let (after, within, period) = (5, SECOND / 10, minute);
-    let plain = Ban { after, within, period, max: minute, halve_after: minute };
-    assert_eq!(ban(""), plain);
-    let (max, halve_after) = (60 * minute, 60 * minute);
-    assert_eq!(ban(", max: 1h"), Ban { max, halve_after, ..plain });
-    assert_eq!(ban(", max: 1h, halve_after: 60s"), Ban { max, halve_after: minute, ..plain });
-    assert_eq!(rule(&with_rule("rpu: 10")).ban, None);
-    // Every parameter changes the fingerprint, and so does the rule.
     let fingerprints =
         ["", ", max: 2m", ", max: 2m, halve_after: 1m"].map(|more| ban(more).fingerprint(1));
     assert!(fingerprints[0] != fingerprints[1] && fingerprints[1] != fingerprints[2]);
-    assert_ne!(fingerprints[0], plain.fingerprint(2));
-}
-
-#[test]
-fn hot_keys() {
-    let hot =
-        |text: &str| rule(&with_rule(&format!("hot: {{over: 9, per: 1h{text}}}"))).hot.unwrap();
-    let found = hot("");
-    assert_eq!((found.over, found.per), (9, 3_600_000_000));
-    assert_eq!((found.header, found.top, found.reveal), (None, 10, false));
-    let found = hot(", header: X-Hot_Key, top: 100, reveal: true");
-    assert_eq!((found.header.as_deref(), found.top, found.reveal), (Some("x-hot_key"), 100, true));
+    assert_ne!(fingerprints[0], ban("").fingerprint(2));
 }
 
 #[test]
@@ -110,7 +131,7 @@ fn every_key_of_an_algorithm_reaches_it() {
                 Form::Number => ("9", 9),
                 Form::Duration => ("900ms", 900_000),
             };
-            // In a token bucket it requires `max_delay`.
+            // In a token bucket it is allowed only together with `max_delay`.
             let base =
                 if key.name == "max_queue" { format!("{base}, max_delay: 1s") } else { base };
             let mut with = rule(&with_rule(&format!("{base}, {}: {text}", key.name)));
@@ -121,28 +142,11 @@ fn every_key_of_an_algorithm_reaches_it() {
 }
 
 #[test]
-fn settings() {
-    let policy = policy(
-        "{limits: [], shadow: true, namespace: Shop_1-a, keys: 10000000, log: refused,
-        accepted: {headers: true, filter_state: true}}",
-    );
-    assert_eq!(
-        (policy.shadow, policy.namespace.as_deref(), policy.keys),
-        (true, Some("Shop_1-a"), 10_000_000)
-    );
-    assert_eq!(
-        (policy.log_refused, policy.accepted),
-        (true, Accepted { headers: true, filter_state: true })
-    );
-}
-
-#[test]
 fn tables_fit_into_a_vm() {
     let rules =
         "{actor: account, unit: day, rpu: 9, algo: SW, slices: 60, scope: local},".repeat(40);
     let with = |keys: &str| format!("{{limits: [{{Url: /, rules: [{rules}]}}]{keys}}}");
-    // The default is reduced. A configured number is a problem, and the report names a number that
-    // fits.
+    // The default is reduced. A configured number is a problem, which names a number that fits.
     assert!(policy(&with("")).keys < 100_000);
     let problems = diana_config::parse(with(", keys: 100000").as_bytes()).unwrap_err().to_string();
     assert!(problems.contains("keys: with `keys: 100000`"), "{problems}");

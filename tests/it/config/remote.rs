@@ -2,64 +2,7 @@
 
 use super::policy;
 use diana_config::parse_remote;
-use diana_policy::remote::{Header, Remote};
 use diana_policy::{Accepted, Policy, Zone};
-
-fn remote(settings: &str) -> Remote {
-    policy(&format!("limits: []\nremote: {settings}")).remote.unwrap()
-}
-
-#[test]
-fn defaults() {
-    let wanted = Remote {
-        cluster: "outbound|80||centre.local".into(),
-        authority: "outbound|80||centre.local".into(),
-        path: "/diana.yaml?v=1".into(),
-        method: "GET",
-        headers: Vec::new(),
-        body: String::new(),
-        every: 10_000_000,
-        timeout: 1_000_000,
-        value: None,
-        base64: false,
-        max_size: 1 << 20,
-    };
-    assert_eq!(remote("{cluster: outbound|80||centre.local, path: '/diana.yaml?v=1'}"), wanted);
-    assert_eq!(policy("limits: []").remote, None);
-}
-
-#[test]
-fn every_key() {
-    let wanted = Remote {
-        cluster: "c".into(),
-        authority: "config.example.com:8080".into(),
-        path: "/v3/kv/range".into(),
-        method: "POST",
-        headers: vec![
-            ("accept".into(), Header::Text("application/json".into())),
-            ("authorization".into(), Header::Variable("TOKEN_1".into())),
-        ],
-        body: r#"{"key": "eA=="}"#.into(),
-        every: 60_000_000,
-        timeout: 250_000,
-        value: Some("/kvs/0/a~1b".into()),
-        base64: true,
-        max_size: 64 << 10,
-    };
-    let settings = r#"
-  cluster: c
-  authority: config.example.com:8080
-  path: /v3/kv/range
-  method: POST
-  headers: {Accept: application/json, authorization: {env: TOKEN_1}}
-  body: '{"key": "eA=="}'
-  every: 1m
-  timeout: 250ms
-  value: /kvs/0/a~1b
-  base64: true
-  max_size: 64KiB"#;
-    assert_eq!(remote(settings), wanted);
-}
 
 const LOCAL: &str = "
 limits: [{Url: /, rules: [{name: mine, actor: tenant, unit: day, rpu: 5}]}]
@@ -147,4 +90,12 @@ fn any_form_of_rules_will_do() {
     ] {
         assert_eq!(of_centre(&text).limits[0].rules[0].quota.rpu, 5, "{text}");
     }
+}
+
+#[test]
+fn the_redis_of_the_gateway_stays_in_force_under_remote_rules() {
+    let local = policy("limits: []\nredis: {cluster: c, db: 5}\nremote: {cluster: d, path: /}");
+    let remote = parse_remote(b"limits: []", &local.own()).unwrap();
+    assert!(remote.redis.is_some_and(|redis| redis.db == 5));
+    assert_eq!(parse_remote(b"limits: []", &policy("limits: []").own()).unwrap().redis, None);
 }

@@ -9,13 +9,13 @@ use diana_policy::Prefix;
 use kit::fake::FakeRequest;
 
 /// Refuses every request that no prefix exempts.
-fn gate(prefixes: &str) -> Gate {
+pub fn gate(prefixes: &str) -> Gate {
     Gate::new(&format!(
         "limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 0}}]}}]\nexcept: {{paths: [{prefixes}]}}"
     ))
 }
 
-fn is_exempt(gate: &mut Gate, path: &[u8]) -> bool {
+pub fn is_exempt(gate: &mut Gate, path: &[u8]) -> bool {
     gate.admits(&FakeRequest { path: Some(path.into()), ..FakeRequest::get("/") })
 }
 
@@ -44,36 +44,7 @@ fn exemption_holds_for_bytes_that_are_encoded_as_data() {
     }
 }
 
-#[test]
-fn exemption_holds_for_paths_as_browsers_send_them() {
-    let mut gate = gate("/static, /café, /a b/c, '/100%', '/@me'");
-    for path in [
-        "/static/My%20File.png",
-        "/static/caf%C3%A9",
-        "/static/caf%c3%a9/",
-        "/static/.hidden%20file",
-        "/static/...x/%E5%88%86.png",
-        "/static/100%25",
-        "/static/100%25off",
-        "/static/a%2Bb%3D1",
-        "/static/c%23.pdf",
-        "/static/what%3F?x=%2e%2e/",
-        "/static/%5B1%5D#%2f",
-        "/caf%C3%A9",
-        "/caf%c3%a9/menu?day=1",
-        "/a%20b/c",
-        "/a%20b/c/d%20e",
-        "/100%25",
-        "/%40me/x",
-    ] {
-        assert!(is_exempt(&mut gate, path.as_bytes()), "{path}");
-    }
-    for path in ["/caf%C3%A8", "/caf", "/caf%C3%A9s", "/CAF%C3%A9", "/a%20b", "/100%25x", "/"] {
-        assert!(!is_exempt(&mut gate, path.as_bytes()), "{path}");
-    }
-}
-
-/// `diana check` proposes the configured path for a path in the encoding of browsers.
+/// `diana check` proposes the path to write for one that is written as browsers send it.
 #[test]
 fn exemption_holds_for_the_path_that_check_proposes() {
     for sent in ["/caf%C3%A9", "/a%20b/c", "/100%25", "/%E5%88%86/x", "/%7Bid%7D"] {
@@ -88,76 +59,8 @@ fn exemption_holds_for_the_path_that_check_proposes() {
 }
 
 #[test]
-fn exemption_fails_where_readers_may_differ() {
-    let mut gate = gate("/static, /café");
-    for path in [
-        // Double encodings.
-        "/static/%252e%252e/x",
-        "/static/%252E%252E%252Fx",
-        "/static/..%252fx",
-        "/static/%25%32%66x",
-        "/static/%2525",
-        "/static/a%2541",
-        "/static/100%2525",
-        "/static/caf%25C3%25A9",
-        // Overlong and broken UTF-8.
-        "/static/%C0%AF..%C0%AFx",
-        "/static/%c0%ae%c0%ae/x",
-        "/static/%C1%9C",
-        "/static/%E0%80%AFx",
-        "/static/%F0%80%80%AFx",
-        "/static/%ED%A0%80",
-        "/static/%F4%90%80%80",
-        "/static/caf%E9",
-        "/static/%C3",
-        "/static/%A9",
-        "/caf%E9",
-        // Slashes, dots, parameters, control characters.
-        "/static/%2e%2e/x",
-        "/static/.%2E/x",
-        "/static/x%2e",
-        "/static/My%20File%2epng",
-        "/static/x%2fy",
-        "/static/x%2Fy",
-        "/static/x%5cy",
-        "/static/x%5Cy",
-        "/static/x%3by",
-        "/static/x%3By",
-        "/static/x%00",
-        "/static/x%0d%0ay",
-        "/static/x%09",
-        "/static/x%7F",
-        "/static/x%C2%85y",
-        // Invalid escapes.
-        "/static/x%",
-        "/static/x%2",
-        "/static/x%zz",
-        "/static/x%u002fy",
-        "/static/x% 0",
-        "/static/x%+f",
-        // Next to a required encoding.
-        "/static/a%20b\\c",
-        "/static/a%20b;c",
-        "/static/a%20b//c",
-        "/static//a%20b",
-        "/static/a%20b/../x",
-        "/static/a%20b/./x",
-        "/static/a%20b/..",
-        "//static/a%20b",
-        "static/a%20b",
-        // Dots for a reader that trims names, or cuts decoded text at a query.
-        "/static/..%20/x",
-        "/static/%20../x",
-        "/static/.%20./x",
-        "/static/.%20/x",
-        "/static/%20/x",
-        "/static/..%C2%A0/x",
-        "/static/..%3Fx",
-        "/static/..%23",
-        "/static/x/..%3F/y",
-    ] {
-        assert!(!is_exempt(&mut gate, path.as_bytes()), "{path}");
-    }
+fn bytes_that_no_url_has_are_not_exempt() {
+    let mut gate = gate("/static");
     for path in [
         &b"/static/\xc0\xaf"[..],
         b"/static/\xe9",
@@ -167,7 +70,6 @@ fn exemption_fails_where_readers_may_differ() {
     ] {
         assert!(!is_exempt(&mut gate, path), "{path:?}");
     }
-    assert!(is_exempt(&mut gate, "/static/café".as_bytes()));
 }
 
 /// A path of pieces, of which some leave a single reading.
