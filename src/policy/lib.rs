@@ -1,7 +1,9 @@
 //! The policy: a valid configuration as plain values. The limiter is built from it.
 //!
-//! This crate has no behaviour: algorithms, sources and stores are built from these values. The
-//! meaning of a value for a request is documented in `matching`, `identity`, `ban` and `hot`.
+//! Algorithms, sources and stores are built from these values. The meaning of a value for a request
+//! is documented in `matching`, `actor`, `ban` and `hot`. The crate also has the small tools that
+//! several crates need: keys and their hashes, paths, spellings of header values, JSON, rings,
+//! filters, and the state of a ban.
 
 use std::rc::Rc;
 

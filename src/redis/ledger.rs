@@ -1,4 +1,5 @@
-//! Settlements to send to Redis: charges whose requests used less or more than their reservation.
+//! Settlements to send to Redis: the difference between reserved and used permits of requests, and
+//! changes of in-flight slots.
 //!
 //! No request waits for them. They are sent in numbered batches, and Redis applies each batch once:
 //! a batch without a reply is sent again unchanged until it is confirmed. Thus no settlement is

@@ -1,11 +1,11 @@
 //! The protocol with Redis: a script there counts usage.
 //!
-//! A trip contains one call of the script for each shard concerned. Each call has a separate reply
-//! or error, identified by its position. A call decides several asks, and each ask is charged for
-//! all of its rules or for none. The script implements the pure steps of [`diana_algorithm`], on
-//! the clock of Redis. Numbers in Lua are exact below 2⁵³, so a debt is stored as whole permits and
-//! a rest below one unit instead of their product. This is exact for every configuration and
-//! independent of `rpu`, which may change.
+//! A trip contains the calls of one batch: one call of the script for each shard concerned. Each
+//! call has a separate reply or error, identified by its position. A call decides several asks, and
+//! each ask is charged for all of its rules or for none. The script implements the pure steps of
+//! [`diana_algorithm`], on the clock of Redis. Numbers in Lua are exact below 2⁵³, so a debt is
+//! stored as whole permits and a rest below one unit instead of their product. This is exact for
+//! every configuration and independent of `rpu`, which may change.
 //!
 //! All keys of a shard have one hash tag ([`Part`]), so that a Redis Cluster stores them where one
 //! script reaches them all. They expire a second after they have lost their meaning; only the
@@ -61,7 +61,7 @@ pub enum Script {
     Text,
 }
 
-/// Calls that are sent together.
+/// The calls of a batch, which are sent together.
 #[derive(Clone)]
 pub struct Trip {
     /// The hash tags of the shards. Gateways with equal tags share usage.
@@ -105,7 +105,7 @@ pub struct Settles {
     pub asks: usize,
 }
 
-/// Questions whose rules are charged together or not at all.
+/// Questions about rules that are charged together or not at all.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
     /// Ticks for which rules counted elsewhere hold the request.
@@ -147,15 +147,15 @@ pub struct Charge {
     pub checks: bool,
     /// How many callers of the rule may have a separate value in Redis.
     pub keys: u64,
-    /// Permits to return from an earlier charge, whatever the decision.
+    /// Permits to return from an earlier charge, independent of the decision.
     pub back: Back,
     /// For rules that store usage separately from reservations: permits of the settled usage.
     /// Otherwise `None`.
     pub counted: Option<u64>,
 }
 
-/// A return of permits from an earlier charge. It must not be sent twice, even if the reply was
-/// lost.
+/// A return of permits from an earlier charge, or another operation in its place. It must not be
+/// sent twice, even if the reply was lost, except in a numbered batch of settlements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Back {
     /// No return.

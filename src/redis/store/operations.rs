@@ -1,4 +1,4 @@
-//! Requests to Redis.
+//! The questions and operations of a rule for Redis.
 
 use super::RedisStore;
 use crate::handle::Operation;

@@ -21,7 +21,8 @@ pub(crate) enum Home {
 /// One caller as read from the gateway, and the state that a charge writes.
 pub struct Transaction {
     pub(crate) key: Key,
-    /// When this worker read it, and the instant of the decision.
+    /// The instant of the check by this worker's clocks, and that of the decision: the slot's
+    /// watermark if it is later.
     pub(crate) at: Now,
     pub(crate) now: Now,
     pub(super) slot: Draft,
