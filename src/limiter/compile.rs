@@ -1,30 +1,33 @@
 //! A limiter from a policy. What need not be done per request is done here.
 
-mod reads;
-mod spec;
-
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
 use crate::bans::Bans;
 use crate::commit::Turn;
-use crate::limiter::{CompiledRule, Entries, Fleet, Kinds, Limit, Limiter, Reports, Scratch};
+use crate::fleet::Fleet;
+use crate::limiter::Limiter;
+use crate::matcher::{Limit, Matcher};
 use crate::plans::RulePlans;
 use crate::report::metrics::RuleCounts;
+use crate::reports::Reports;
+use crate::rules::{CompiledRule, Rules};
 use crate::upkeep::Upkeep;
+use diana_algorithm::{self as algorithm, Leasing};
 use diana_policy::key::Seed;
+use diana_policy::path::Path;
 use diana_policy::port::SharedData;
 use diana_policy::redis::{OnFailure, Redis};
 use diana_policy::time::{Micros, SECOND};
-use diana_policy::{self as policy, Actor, Policy, Rule, Scope};
+use diana_policy::{self as policy, Actor, Policy, Rule, Scope, Told};
 use diana_redis::client::Client;
 use diana_redis::handle::Handle;
 use diana_redis::part::Parts;
 use diana_redis::store::{NoCodec, RedisStore};
 use diana_request::cost::Teller;
 use diana_request::identity::caller::{Callers, Counted};
+use diana_request::identity::header;
 use diana_request::identity::sources::Sources;
 use diana_request::matching::PathIndex;
 use diana_request::plan::Choosers;
@@ -32,16 +35,14 @@ use diana_request::settling::Settler;
 use diana_store::hot::spotter::{Spotter, Storage};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::{CounterSpec, Store};
-use reads::{excepts_paths, has_exemptions, reads_headers};
-use spec::counter_spec;
+use diana_store::{CounterSpec, Store, stores};
 
-/// A rule or an actor that nothing can be built from.
+/// A rule or an actor that cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unbuildable {
     /// Its name.
     pub name: String,
-    /// What is wrong.
+    /// The reason.
     pub why: &'static str,
 }
 
@@ -61,7 +62,7 @@ impl Limiter {
     /// A limiter that counts in `stores`. `seed` is the secret that callers are hashed with.
     ///
     /// # Errors
-    /// If there is a rule that nothing can be built from. Configurations that were read have none.
+    /// If a rule cannot be built. Configurations without problems have no such rule.
     pub fn new(
         policy: Policy,
         seed: Seed,
@@ -77,54 +78,47 @@ impl Limiter {
         let redis = Rc::new(RefCell::new(handle(policy.redis.as_ref(), client.as_ref())));
         let mut builder =
             Builder::new(&policy, actors, seed, stores, client.as_ref(), redis.clone());
-        let (limits, judges) = builder.limits(policy.limits)?;
+        let (limits, list) = builder.limits(policy.limits)?;
         let Builder { stores, callers, choosers, .. } = builder;
-        let has_turn = |turn: &Turn| judges.iter().any(|judge| judge.turn == *turn);
-        let (tick_interval, upkeep) = intervals(&judges);
-        let mut limiter = Limiter {
-            entries: Entries {
+        let has_turn = |turn: &Turn| list.iter().any(|rule| rule.turn == *turn);
+        let turns = Turn::ALL.into_iter().filter(has_turn).collect();
+        let (tick_interval, upkeep) = intervals(&list);
+        let mut at_root = Vec::new();
+        paths.covering(Path::of(b"/"), &mut at_root);
+        let is_global = list.iter().any(|rule| rule.config.scope == Scope::Global);
+        Ok(Limiter {
+            matcher: Matcher {
                 paths,
                 limits,
                 except: policy.except,
                 has_exemptions,
                 needs_path,
+                at_root,
                 reads_headers: reads_headers || choosers.reads_headers(),
-            },
-            kinds: Kinds {
-                turns: Turn::ALL.into_iter().filter(has_turn).collect(),
-                has_bans: judges.iter().any(|judge| judge.bans.is_some()),
-                settles: judges.iter().any(|judge| judge.settler.is_some()),
+                callers,
+                choosers,
             },
             reports: Reports {
-                shadow: policy.shadow,
                 log_refused: policy.log_refused,
                 accepted: policy.accepted,
                 fields: policy.fields,
-                markers: markers(&judges, policy.mark.as_ref()),
+                markers: markers(&list, policy.mark.as_ref()),
                 mark: policy.mark,
             },
-            fleet: Fleet {
-                client,
-                redis,
-                asked: BTreeMap::new(),
-                inquiries: Vec::new(),
-                is_global: judges.iter().any(|judge| judge.rule.scope == Scope::Global),
-                mode: None,
+            upkeep: Upkeep::new(tick_interval, upkeep, stores.traffic),
+            rules: Rules {
+                turns,
+                has_bans: list.iter().any(|rule| rule.bans.is_some()),
+                settles: list.iter().any(|rule| rule.settler.is_some()),
+                returned: Rc::default(),
+                redis: client.is_some().then(|| redis.clone()),
+                list,
             },
-            upkeep: Upkeep::every(tick_interval, upkeep),
-            rules: judges,
-            callers,
-            choosers,
-            traffic: stores.traffic,
-            freed: Rc::default(),
-            scratch: Scratch::default(),
-        };
-        // Where nothing depends on the path, the same entries cover all of them.
-        limiter.find_limits(b"/");
-        Ok(limiter)
+            fleet: Fleet::new(client, redis, is_global),
+        })
     }
 
-    /// A limiter that shares nothing with anybody, for tools and tests: `data` is its own.
+    /// A limiter with separate tables and without Redis, for tools and tests.
     ///
     /// # Errors
     /// As [`Limiter::new`].
@@ -147,6 +141,8 @@ struct Builder<'s> {
     /// How many rules there are.
     rules: usize,
     redis: Rc<RefCell<Handle>>,
+    /// Whether all rules are checked and reported only.
+    shadow: bool,
     /// Into how many parts the keys of Redis fall, if rules for the fleet are counted there. Otherwise each gateway
     /// counts for itself.
     parts: Option<Parts>,
@@ -168,7 +164,8 @@ impl<'s> Builder<'s> {
         let (keys, rules) = (policy.keys, rules().count());
         let choosers = Choosers::default();
         let parts = client.map(Client::parts);
-        Builder { stores, callers, choosers, keys, rules, redis, parts }
+        let shadow = policy.shadow;
+        Builder { stores, callers, choosers, keys, rules, redis, shadow, parts }
     }
 
     /// All entries, and their rules one after the other.
@@ -176,20 +173,20 @@ impl<'s> Builder<'s> {
         &mut self,
         limits: Vec<policy::Limit>,
     ) -> Result<(Vec<Limit>, Vec<CompiledRule>), Unbuildable> {
-        // What is taken at once leaves no holes behind where it grew.
+        // Sized once: growth would leave holes in the memory.
         let count = limits.iter().map(|limit| limit.rules.len()).sum();
-        let (mut built, mut judges) = (Vec::with_capacity(limits.len()), Vec::with_capacity(count));
+        let (mut built, mut list) = (Vec::with_capacity(limits.len()), Vec::with_capacity(count));
         for policy::Limit { matcher, except, rules, .. } in limits {
-            let start = judges.len();
+            let start = list.len();
             for rule in rules {
-                judges.push(self.judge(judges.len(), rule)?);
+                list.push(self.compile(list.len(), rule)?);
             }
-            built.push(Limit { matcher, except, rules: start..judges.len() });
+            built.push(Limit { matcher, except, rules: start..list.len() });
         }
-        Ok((built, judges))
+        Ok((built, list))
     }
 
-    fn judge(&mut self, number: usize, mut rule: Rule) -> Result<CompiledRule, Unbuildable> {
+    fn compile(&mut self, number: usize, mut rule: Rule) -> Result<CompiledRule, Unbuildable> {
         let spec = counter_spec(&rule, self.keys, self.rules)?;
         let teller = rule.told.as_ref().map(|told| Teller::new(told, rule.quota.cost)).transpose();
         let teller = teller.map_err(|_| Unbuildable::new(&rule, "no such source of a cost"))?;
@@ -203,7 +200,7 @@ impl<'s> Builder<'s> {
             let (data, namespace) = (&stores.data, &stores.namespace);
             Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.fingerprint))
         });
-        // Those who have the same first actor lie in one part, which may thus have to hold all of them.
+        // Callers with the same first actor are in one shard, which may have to hold all of them.
         let even = |parts| if rule.actor.len() > 1 { Parts::ONE } else { parts };
         let in_redis = self.parts.filter(|_| rule.scope == Scope::Global).map(even);
         let no_codec = |NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm");
@@ -223,6 +220,7 @@ impl<'s> Builder<'s> {
         let settler = rule.settling.as_deref().map(|settling| Box::new(Settler::new(settling)));
         Ok(CompiledRule {
             actor,
+            shadow: self.shadow || rule.shadow,
             turn: Turn::of(&rule, leasing),
             queues: can.queues,
             counts: RuleCounts::default(),
@@ -230,7 +228,7 @@ impl<'s> Builder<'s> {
             logged: None,
             name: rule.name.as_str().into(),
             keys: rule.daily.map_or(keys as u64, |shape| shape.callers),
-            rule,
+            config: rule,
             algorithm,
             teller: teller.map(Box::new),
             settler,
@@ -269,32 +267,90 @@ fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
 
 /// What rules that are counted in Redis go by, as far as is known.
 fn handle(redis: Option<&Redis>, client: Option<&Client>) -> Handle {
-    // Without a Redis nothing goes by it.
+    // Unused without Redis.
     let on_failure = redis.map_or(OnFailure::Gateway, |redis| redis.on_failure);
     let mut handle = Handle::new(on_failure, client.map_or(Parts::ONE, Client::parts));
     client.into_iter().for_each(|client| client.tell(&mut handle));
     handle
 }
 
-/// How often permits have to be handed in, and how often bans and hot callers are seen to, in ticks.
-fn intervals(judges: &[CompiledRule]) -> (Micros, Micros) {
-    let alone = judges.iter().all(|judge| judge.rule.is_local() && judge.hot.is_none());
-    let by_plan = |judge: &CompiledRule| judge.plans.as_ref().is_some_and(|plans| plans.lends);
-    let lends = |judge: &CompiledRule| {
-        judge.turn.lends() || by_plan(judge) && !judge.rule.is_local() && judge.rule.daily.is_none()
+/// The ticks between two returns of leases, and between two updates of bans and hot callers.
+fn intervals(list: &[CompiledRule]) -> (Micros, Micros) {
+    let alone = list.iter().all(|rule| rule.config.is_local() && rule.hot.is_none());
+    let by_plan = |rule: &CompiledRule| rule.plans.as_ref().is_some_and(|plans| plans.lends);
+    let lends = |rule: &CompiledRule| {
+        rule.turn.lends() || by_plan(rule) && !rule.config.is_local() && rule.config.daily.is_none()
     };
-    let lends = judges.iter().any(lends);
-    let sees = judges.iter().any(|judge| judge.bans.is_some() || judge.hot.is_some());
+    let lends = list.iter().any(lends);
+    let sees = list.iter().any(|rule| rule.bans.is_some() || rule.hot.is_some());
     let seldom = if alone { SECOND } else { SECOND / 10 };
     (if lends { SECOND / 80 } else { seldom }, if sees { seldom } else { 0 })
 }
 
 /// Headers that mark requests, of hot callers and others, each once.
-fn markers(judges: &[CompiledRule], mark: Option<&Rc<str>>) -> Vec<Rc<str>> {
+fn markers(list: &[CompiledRule], mark: Option<&Rc<str>>) -> Vec<Rc<str>> {
     let mut markers: Vec<Rc<str>> = mark.into_iter().cloned().collect();
-    for spotter in judges.iter().filter_map(|judge| judge.hot.as_ref()) {
+    for spotter in list.iter().filter_map(|rule| rule.hot.as_ref()) {
         let header = spotter.hot().header.as_ref();
         markers.extend(header.filter(|header| !markers.contains(header)).cloned());
     }
     markers
+}
+
+/// The specification of a rule's store.
+fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, Unbuildable> {
+    let entry = algorithm::entry(rule.algo);
+    let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
+    let keeps_used = entry.keeps_used(rule.settling.as_deref());
+    let algorithm = entry.algorithm(&rule.quota, keeps_used);
+    let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
+    let is_even = rule.told.is_none() || !lends;
+    let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?;
+    Ok(CounterSpec {
+        entry,
+        quota: rule.quota,
+        plans: rule.plans.clone(),
+        gateways: 1,
+        algorithm,
+        keeps_used,
+        unit_cost: if is_even { rule.quota.cost } else { 1 },
+        fingerprint: rule.fingerprint,
+        keys: if rule.actor.is_empty() { 1 } else { keys },
+        lines: stores::lines(rules),
+        daily: rule.daily,
+        // A charge may be undone, as for a request that another rule refuses.
+        beside: rules > 1 || rule.settling.is_some(),
+        settles: rule.settling.is_some(),
+        checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
+        on_failure: rule.on_failure,
+    })
+}
+
+/// Whether any request is exempt from any rule.
+fn has_exemptions(policy: &Policy) -> bool {
+    let by_limit = |limit: &policy::Limit| {
+        !limit.except.is_empty() || limit.rules.iter().any(|rule| !rule.except.is_empty())
+    };
+    !policy.except.is_empty() || policy.limits.iter().any(by_limit)
+}
+
+/// Whether requests are exempt by their paths.
+fn excepts_paths(policy: &Policy) -> bool {
+    let by_rule = |rule: &Rule| !rule.except.paths.is_empty();
+    let by_limit =
+        |limit: &policy::Limit| !limit.except.paths.is_empty() || limit.rules.iter().any(by_rule);
+    !policy.except.paths.is_empty() || policy.limits.iter().any(by_limit)
+}
+
+/// Whether more of a request's headers matters than its path, so that all of them are best read at once.
+fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
+    let by_actor = |actor: &usize| actors.get(*actor).is_some_and(Sources::reads_headers);
+    let by_cost = |told: &Told| told.source.kind == header::KIND.name;
+    let by_rule = |rule: &Rule| {
+        rule.except.reads_headers()
+            || rule.actor.iter().any(by_actor)
+            || rule.told.as_deref().is_some_and(by_cost)
+    };
+    let by_limit = |limit: &policy::Limit| limit.reads_headers() || limit.rules.iter().any(by_rule);
+    policy.except.reads_headers() || policy.limits.iter().any(by_limit)
 }

@@ -1,35 +1,37 @@
-//! One decision, from the request to its report; settling; and questions of operators.
+//! One decision, from the request to its report; settling; and queries of operators.
+//!
+//! [`Limiter`] has five parts. `Matcher` finds the rules that apply to a request and its caller under each of them. `Rules`
+//! checks, charges and settles. `Fleet` asks Redis and remembers pending requests. `Reports` makes the verdict. `Upkeep`
+//! is due between requests. The files in the order of one decision: `limiter`, `matcher`, `plans`, `rules`, `check`,
+//! `commit`, `fleet` with `pending`, `reports`, `permit`. `compile` builds all parts from a policy; `operator` answers
+//! operators.
 
-mod admit;
-mod banned;
-pub mod bans;
 mod check;
 mod commit;
 mod compile;
-mod explain;
-mod hot;
+mod fleet;
 mod limiter;
 mod matcher;
-mod on_reply;
 mod operator;
 mod pending;
+mod permit;
 mod plans;
-mod refuse;
-mod reply;
 mod report;
-mod round;
-mod settle;
-pub mod sizing;
+mod reports;
+mod rules;
 mod upkeep;
 mod verdict;
 
+pub mod bans;
+pub mod sizing;
+
 pub use compile::Unbuildable;
 pub use limiter::Limiter;
-pub use operator::{Cannot, Inquired, Order, Seen};
-pub use pending::Resumed;
+pub use operator::{Cannot, Inquired, Order, OrderResult, Seen};
+pub use pending::{Ready, ReadyRequest, Replies, Resumed};
 pub use report::explained::{Explained, Why, seconds};
 pub use report::metrics;
 pub use report::protocol::{Protocol, RefusalReply};
 pub use report::state::{read_key, spell_key};
-pub use report::{Outcome, Record, Refusal, Report};
+pub use report::{Outcome, Reason, Record, Refusal, Refused, Report};
 pub use verdict::{Held, QueueLine, Verdict};

@@ -1,124 +1,235 @@
-//! Which rules apply to a request, and what each of them says.
+//! Which rules apply to a request, and the caller of each.
 
-use crate::check::{Check, CheckOutcome, Refused, RuleCaller};
-use crate::limiter::{CompiledRule, Limiter, Scratch};
-use diana_policy::Absent;
-use diana_policy::decision::Retry;
+use std::ops::Range;
+
+use crate::check::{Check, InProgress, RuleCaller};
+use crate::plans::Chosen;
+use crate::report::explained::{Explained, Why};
+use crate::rules::{CompiledRule, Rules};
 use diana_policy::key::Key;
 use diana_policy::path::Path;
 use diana_policy::port::{Pseudo, Request};
-use diana_request::identity::caller::Caller;
-use diana_request::matching::{except, matcher};
+use diana_policy::{Absent, Except, Match};
+use diana_request::identity::caller::{Caller, Callers};
+use diana_request::matching::{PathIndex, except, matcher};
+use diana_request::plan::Choosers;
 
-impl Limiter {
-    /// Fills the scratch with the entries that may apply.
-    pub(crate) fn match_path(&mut self, request: &dyn Request) {
-        let raw = request.pseudo(Pseudo::Path);
-        // Requests without a path fall under the root.
-        self.find_limits(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
-    }
+/// The entries of `limits`, and the sources that identify callers.
+pub(crate) struct Matcher {
+    pub(crate) paths: PathIndex,
+    pub(crate) limits: Vec<Limit>,
+    /// Exempt from all rules.
+    pub(crate) except: Except,
+    /// Whether anything is exempt from any rule.
+    pub(crate) has_exemptions: bool,
+    /// Whether any entry or exemption depends on the path.
+    pub(crate) needs_path: bool,
+    /// The limits that cover the root path. They cover all requests if no entry depends on the path.
+    pub(crate) at_root: Vec<usize>,
+    pub(crate) reads_headers: bool,
+    pub(crate) callers: Callers,
+    pub(crate) choosers: Choosers,
+}
 
-    pub(crate) fn find_limits(&mut self, path: &[u8]) {
-        let Scratch { path: plain, limits, .. } = &mut self.scratch;
-        limits.clear();
-        let path = Path::of(path);
-        if self.entries.has_exemptions {
-            plain.clear();
-            plain.extend_from_slice(path.only_reading().as_deref().unwrap_or_default());
+/// An entry of `limits`; its rules are a range of [`Rules::list`].
+pub(crate) struct Limit {
+    pub(crate) matcher: Match,
+    pub(crate) except: Except,
+    pub(crate) rules: Range<usize>,
+}
+
+/// A request during the match.
+struct Asked<'r> {
+    request: &'r dyn Request,
+    /// The limits that cover its path, unless those at the root do.
+    limits: Option<Vec<usize>>,
+    /// The path for exemptions: empty unless it is spelled plainly, since the upstream may read another spelling in
+    /// several ways.
+    path: Vec<u8>,
+    /// Whether the request has not been counted yet.
+    is_new: bool,
+}
+
+impl Matcher {
+    /// Finds the rules that apply to a request. It was counted before unless it `is_new`.
+    #[inline]
+    pub(crate) fn begin(
+        &mut self,
+        rules: &mut Rules,
+        request: &dyn Request,
+        is_new: bool,
+    ) -> InProgress {
+        self.callers.begin();
+        self.choosers.begin();
+        let asked = self.asked(request, is_new);
+        let rules_of = |limit: &usize| self.limits.get(*limit).map_or(0, |it| it.rules.len());
+        let count = self.limits(&asked).iter().map(rules_of).sum();
+        // Allocated once, since growth costs more than the check of a rule.
+        let mut progress =
+            InProgress { checks: Vec::with_capacity(count), ..InProgress::default() };
+        if !self.is_exempt(&self.except, &asked) {
+            self.apply_all(rules, &asked, &mut progress);
         }
-        self.entries.paths.covering(path, limits);
+        self.callers.count(is_new);
+        progress
     }
 
-    /// Notes which rules apply to this request.
-    pub(crate) fn apply_all(&mut self, request: &dyn Request) {
-        for place in 0..self.scratch.limits.len() {
-            let Some(limit) =
-                self.scratch.limits.get(place).and_then(|&at| self.entries.limits.get(at))
-            else {
-                continue;
-            };
-            if !matcher::holds(&limit.matcher, request)
-                || self.entries.has_exemptions
-                    && except::covers(&limit.except, request, &self.scratch.path)
+    #[inline]
+    fn asked<'r>(&self, request: &'r dyn Request, is_new: bool) -> Asked<'r> {
+        let mut asked = Asked { request, limits: None, path: Vec::new(), is_new };
+        if self.needs_path {
+            let raw = request.pseudo(Pseudo::Path);
+            // Requests without a path fall under the root.
+            let path = Path::of(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
+            if self.has_exemptions {
+                asked.path = path.only_reading().as_deref().unwrap_or_default().into();
+            }
+            let mut limits = Vec::with_capacity(8);
+            self.paths.covering(path, &mut limits);
+            asked.limits = Some(limits);
+        }
+        asked
+    }
+
+    fn limits<'a>(&'a self, asked: &'a Asked<'_>) -> &'a [usize] {
+        asked.limits.as_deref().unwrap_or(&self.at_root)
+    }
+
+    #[inline]
+    fn is_exempt(&self, except: &Except, asked: &Asked<'_>) -> bool {
+        self.has_exemptions && except::covers(except, asked.request, &asked.path)
+    }
+
+    fn apply_all(&mut self, rules: &mut Rules, asked: &Asked<'_>, progress: &mut InProgress) {
+        for place in 0..self.limits(asked).len() {
+            let number = self.limits(asked).get(place).copied();
+            let Some(limit) = number.and_then(|number| self.limits.get(number)) else { continue };
+            if !matcher::holds(&limit.matcher, asked.request)
+                || self.is_exempt(&limit.except, asked)
             {
                 continue;
             }
-            for rule in limit.rules.clone() {
-                self.apply(rule, request);
+            for number in limit.rules.clone() {
+                let Some(rule) = rules.list.get_mut(number) else { continue };
+                self.apply((number, rule), asked, progress);
             }
         }
     }
 
-    /// Notes that a rule applies to this request, if it does.
-    fn apply(&mut self, number: usize, request: &dyn Request) {
-        let Some(CompiledRule { rule, teller, plans, .. }) = self.rules.get(number) else { return };
-        if self.entries.has_exemptions && except::covers(&rule.except, request, &self.scratch.path)
-        {
+    /// Adds a check of a rule, if it applies.
+    #[inline(always)]
+    fn apply(
+        &mut self,
+        (number, rule): (usize, &mut CompiledRule),
+        asked: &Asked<'_>,
+        progress: &mut InProgress,
+    ) {
+        if self.is_exempt(&rule.config.except, asked) {
             return;
         }
-        let told = teller.as_ref().map(|teller| teller.cost(request));
-        let mut cost = told.unwrap_or(rule.quota.cost);
+        let told = rule.teller.as_ref().map(|teller| teller.cost(asked.request));
+        let mut cost = told.unwrap_or(rule.config.quota.cost);
         let (mut plan, mut is_suspended) = (0, false);
-        if plans.is_some() {
-            let Some(chosen) = self.choose(number, request) else { return };
+        if rule.plans.is_some() {
+            let Some(chosen) = self.choose(rule, asked) else { return };
             (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
             cost = told.or(chosen.cost).unwrap_or(cost);
         }
-        if let Some(mut subject) = self.subject((number, plan), request) {
-            subject.denied |= is_suspended;
-            self.scratch.checks.push(Check::of(subject, cost));
+        if let Some(mut caller) = self.caller((number, rule), asked, progress) {
+            caller.denied |= is_suspended;
+            progress.checks.push(Check::of(caller, plan, cost));
         }
     }
 
-    /// Whom a rule counts this request under, by one of its plans; nobody if it leaves out callers without a name.
+    /// The plan by which a rule with plans checks a request; `None` if its caller has no limit.
+    #[inline(never)]
+    fn choose(&mut self, rule: &mut CompiledRule, asked: &Asked<'_>) -> Option<Chosen> {
+        let plans = rule.plans.as_deref()?;
+        let said = self.choosers.look(plans.chooser, &self.callers, asked.request);
+        rule.counts.limit_missing += u64::from(said.is_none() && asked.is_new && plans.is_told());
+        plans.choose(said)
+    }
+
+    /// The caller of a request under a rule; `None` if the rule skips requests without one.
     #[inline(always)]
-    pub(crate) fn subject(
+    fn caller(
         &mut self,
-        (number, plan): (usize, u32),
-        request: &dyn Request,
+        (number, rule): (usize, &mut CompiledRule),
+        asked: &Asked<'_>,
+        progress: &mut InProgress,
     ) -> Option<RuleCaller> {
-        let CompiledRule { rule, actor, hot, .. } = self.rules.get_mut(number)?;
-        let caller = self.callers.of(*actor, request);
-        let (key, percentile) = match (caller, rule.absent) {
+        let caller = self.callers.of(rule.actor, asked.request);
+        let absent = rule.config.absent;
+        let (key, percentile) = match (caller, absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
             (Caller::Absent, Absent::Skip) => return None,
             (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARE, 0),
         };
-        let subject = RuleCaller {
-            rule: number,
-            key,
-            plan,
-            shadow: self.reports.shadow || rule.shadow || percentile >= rule.enforce,
-            is_own: matches!(caller, Caller::Known { .. }),
-            denied: caller == Caller::Absent && rule.absent == Absent::Deny,
-        };
-        // Counted once, whatever will be decided.
-        if let Some(spotter) = hot
-            && subject.is_own
-            && !self.scratch.is_counted
+        let is_own = matches!(caller, Caller::Known { .. });
+        // Counted once, for every decision.
+        if let Some(spotter) = &mut rule.hot
+            && is_own
+            && asked.is_new
             && spotter.see(key)
         {
-            self.mark(number, key, request);
+            self.count_hot(rule, key, asked.request);
+            let is_marked = rule.hot.as_ref().is_some_and(|hot| hot.hot().header.is_some());
+            progress.hot.extend(is_marked.then_some(number));
         }
-        Some(subject)
+        Some(RuleCaller {
+            rule: number,
+            key,
+            shadow: rule.shadow || percentile >= rule.config.enforce,
+            is_own,
+            denied: caller == Caller::Absent && absent == Absent::Deny,
+        })
     }
 
-    /// Has every rule judge the request.
-    pub(crate) fn judge(&mut self) {
-        let now = self.scratch.now;
-        let is_full = self.kinds.settles && self.freed.is_full();
-        for check in &mut self.scratch.checks {
-            let Some(judge) = self.rules.get_mut(check.rule) else { continue };
-            let is_place = || judge.settler.as_ref().is_some_and(|settler| settler.is_place());
-            let CheckOutcome::Nothing = check.says else { continue };
-            if is_full && is_place() {
-                // Of what there is no memory for nobody could give a place back.
-                check.says = CheckOutcome::Refuses(Refused::finally(Retry::Soon, false, Some(0)));
-                continue;
-            }
-            let found = judge.store.check(check.account(), check.cost, now);
-            judge.counts.overflow += u64::from(found.is_overflow());
-            check.take(judge, found);
+    /// Counts a request of a hot caller.
+    #[inline(never)]
+    fn count_hot(&mut self, rule: &mut CompiledRule, key: Key, request: &dyn Request) {
+        let Some(spotter) = &mut rule.hot else { return };
+        rule.counts.hot += 1;
+        if spotter.is_nameless(key.hash) {
+            spotter.learn(key.hash, self.callers.name(rule.actor, request));
+        }
+    }
+
+    /// The rules that do not apply to a request in progress, and why.
+    pub(crate) fn skipped(
+        &mut self,
+        rules: &mut Rules,
+        progress: &InProgress,
+        request: &dyn Request,
+    ) -> Vec<Explained> {
+        let asked = self.asked(request, false);
+        let is_exempt = self.is_exempt(&self.except, &asked);
+        let mut skipped = Vec::new();
+        for (place, limit) in self.limits.iter().enumerate() {
+            let why = match () {
+                () if is_exempt => Some(Why::Exempt),
+                () if !self.limits(&asked).contains(&place) => Some(Why::Path),
+                () if !matcher::holds(&limit.matcher, request) => Some(Why::Match),
+                () if self.is_exempt(&limit.except, &asked) => Some(Why::Exempt),
+                () => None,
+            };
+            let is_skipped = |number: &usize| !progress.checks.iter().any(|it| it.rule == *number);
+            skipped.extend(limit.rules.clone().filter(is_skipped).map(|number| (number, why)));
+        }
+        let explain = |(number, why): (usize, Option<Why>)| {
+            let rule = rules.list.get_mut(number)?;
+            let why = why.unwrap_or_else(|| self.why_skipped(rule, &asked));
+            Some(Explained::Skipped { rule: rule.name.clone(), why })
+        };
+        skipped.into_iter().filter_map(explain).collect()
+    }
+
+    /// Why a rule skips a request that its limit covers.
+    fn why_skipped(&mut self, rule: &mut CompiledRule, asked: &Asked<'_>) -> Why {
+        match () {
+            () if self.is_exempt(&rule.config.except, asked) => Why::Exempt,
+            () if rule.plans.is_some() && self.choose(rule, asked).is_none() => Why::Plan,
+            () => Why::Absent,
         }
     }
 }

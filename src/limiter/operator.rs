@@ -1,26 +1,28 @@
-//! What an operator asks about a rule's callers, and has done to them.
+//! Queries and orders of operators about the callers of a rule.
 
-use crate::limiter::{CompiledRule, Limiter};
+use crate::limiter::Limiter;
+use crate::pending::{PendingOrder, Replies};
+use crate::rules::{CompiledRule, Rules};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 use diana_policy::{Absent, Rule};
-use diana_redis::pending::{Pending, Settled};
 use diana_redis::protocol::{Question, Reply};
+use diana_redis::settled::Settled;
 use diana_redis::target::Target;
 use diana_request::identity::named::Named;
 use diana_store::Account;
 use diana_store::usage::{Unliftable, Usage};
 
-/// What is to be done about callers.
+/// An order about callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing.
+    /// Reports their usage.
     Look,
-    /// What they used is lifted.
+    /// Resets their usage.
     Reset,
-    /// They are banned for so many ticks.
+    /// Bans them for this many ticks.
     Ban(Micros),
-    /// Their bans are lifted.
+    /// Lifts their bans.
     Unban,
 }
 
@@ -35,14 +37,14 @@ impl Order {
     }
 }
 
-/// What is known of a caller once that is done.
+/// The state of a caller after an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// Whom the name stands for.
+    /// The caller.
     pub caller: Named,
-    /// What it has used.
+    /// Its usage.
     pub usage: Usage,
-    /// Ticks for which it is still banned; nothing if the rule bans nobody.
+    /// The remaining ticks of its ban; `None` if the rule has no bans.
     pub ban: Option<Micros>,
 }
 
@@ -51,160 +53,152 @@ pub struct Seen {
 pub enum Inquired {
     /// It is done.
     Done(Vec<Seen>),
-    /// Redis is asked, and [`Limiter::told`] tells under this ticket.
-    Asked(u64),
+    /// Redis is asked. The result is ready later, under this number.
+    Pending(u64),
 }
 
 /// Why an order is not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cannot {
-    /// The rule bans nobody.
+    /// The rule has no bans.
     BansNobody,
     /// There is no room for one more ban.
     NoRoom,
     /// Redis is not asked, since it does not answer.
     Away,
-    /// Redis was asked, and has not answered in time: whether it is done nobody knows.
+    /// Redis did not reply in time: the order may have been carried out.
     Unheard,
-    /// What was used cannot be lifted, or not be known from one worker.
+    /// The usage cannot be reset, or is unknown to a single worker.
     Lift(Unliftable),
 }
 
-/// Orders that wait for Redis.
-pub(crate) struct Inquiry {
-    rule: usize,
-    order: Order,
-    /// The callers, and under which ticket each is asked about.
-    open: Vec<(u64, Named)>,
-    /// Under which it is told.
-    ticket: u64,
-    told: Result<Vec<Seen>, Cannot>,
+/// The result of an order that Redis was asked about.
+#[derive(Debug, PartialEq, Eq)]
+pub struct OrderResult {
+    /// The rule's number.
+    pub rule: usize,
+    /// The order.
+    pub order: Order,
+    /// Its callers, or why it failed.
+    pub seen: Result<Vec<Seen>, Cannot>,
 }
 
 impl Limiter {
     /// The rules, in document order.
     pub fn rules(&self) -> impl Iterator<Item = &Rule> {
-        self.rules.iter().map(|judge| &judge.rule)
+        self.rules.list.iter().map(|rule| &rule.config)
     }
 
-    /// The actors whom a rule with this number counts, by their names; none if it counts everybody as one.
+    /// The names of the actors of a rule; none if it has a single counter.
     pub fn actors(&self, rule: usize) -> impl Iterator<Item = &str> {
-        self.callers.actors(self.rules.get(rule).and_then(|judge| judge.actor))
+        self.matcher.callers.actors(self.rules.list.get(rule).and_then(|rule| rule.actor))
     }
 
-    /// Whom a rule counts by these values, one for each of its actors. All of them empty stand for those who share.
+    /// The callers of a rule with these values, one value per actor. If all are empty, the caller shared by requests without
+    /// a value.
     #[must_use]
     pub fn named(&self, rule: usize, values: &[Vec<u8>]) -> Vec<Named> {
-        let Some(judge) = self.rules.get(rule) else { return Vec::new() };
+        let Some(rule) = self.rules.list.get(rule) else { return Vec::new() };
         let is_nobody = !values.is_empty() && values.iter().all(Vec::is_empty);
         if is_nobody {
-            let shares = judge.rule.absent == Absent::Share;
+            let shares = rule.config.absent == Absent::Share;
             let shared = shares.then(|| Named { sources: Vec::new(), key: Key::SHARE });
             return shared.into_iter().collect();
         }
-        self.callers.named(judge.actor, values)
+        self.matcher.callers.named(rule.actor, values)
     }
 
     /// The caller with this key under a rule. None where the rule counts no such caller: only a rule without actors
     /// has the key of all.
     #[must_use]
     pub fn with_key(&self, rule: usize, key: Key) -> Option<Named> {
-        let judge = self.rules.get(rule)?;
-        (judge.actor.is_none() == (key == Key::ALL)).then(|| Named { sources: Vec::new(), key })
+        let rule = self.rules.list.get(rule)?;
+        (rule.actor.is_none() == (key == Key::ALL)).then(|| Named { sources: Vec::new(), key })
     }
 
     /// Carries an order out.
     ///
     /// # Errors
-    /// Why that cannot be done. Then nothing has changed.
+    /// Why the order cannot be carried out. Then no state has changed.
     pub fn inquire(
         &mut self,
-        rule: usize,
+        number: usize,
         callers: Vec<Named>,
         order: Order,
         now: Now,
     ) -> Result<Inquired, Cannot> {
-        let Some(judge) = self.rules.get_mut(rule) else { return Ok(Inquired::Done(Vec::new())) };
-        if order.sets().is_some() && judge.bans.is_none() {
+        let rule = self.rules.list.get_mut(number);
+        let Some(rule) = rule else { return Ok(Inquired::Done(Vec::new())) };
+        if order.sets().is_some() && rule.bans.is_none() {
             return Err(Cannot::BansNobody);
         }
-        if let Some(store) = judge.in_redis(judge.own_plan()) {
+        if let Some(store) = rule.redis_store(rule.own_plan()) {
             if order == Order::Reset {
                 store.can_lift().map_err(Cannot::Lift)?;
             }
-            return self.ask_about(rule, callers, order, now).map(Inquired::Asked);
+            return self.ask_about(number, callers, order, now).map(Inquired::Pending);
         }
         callers
             .into_iter()
-            .map(|it| judge.carry_out(it, order, now))
+            .map(|it| rule.carry_out(it, order, now))
             .collect::<Result<_, _>>()
             .map(Inquired::Done)
     }
 
-    /// Asks Redis about callers. The ticket under which it is told.
+    /// Asks Redis about callers. Returns the number under which the result is ready.
     fn ask_about(
         &mut self,
-        rule: usize,
+        number: usize,
         callers: Vec<Named>,
         order: Order,
         now: Now,
     ) -> Result<u64, Cannot> {
-        self.need_redis();
-        let (Some(client), Some(judge)) = (&mut self.fleet.client, self.rules.get_mut(rule)) else {
-            return Err(Cannot::Away);
-        };
-        if callers.is_empty()
-            || callers.iter().any(|caller| self.fleet.redis.borrow().is_alone(caller.key))
-        {
+        self.fleet.probe();
+        let is_alone = |caller: &Named| self.fleet.redis.borrow().is_alone(caller.key);
+        if self.fleet.client.is_none() || callers.is_empty() || callers.iter().any(is_alone) {
             return Err(Cannot::Away);
         }
-        let mut open = Vec::new();
-        for caller in callers {
-            let questions = judge.questions(rule, caller.key, order);
-            open.push((
-                client.ask(0, questions, now.mono, &mut self.fleet.redis.borrow_mut()),
-                caller,
-            ));
+        let Some(rule) = self.rules.list.get_mut(number) else { return Err(Cannot::Away) };
+        let mut replies = Replies::default();
+        let mut questions = Vec::new();
+        for caller in &callers {
+            let asked = rule.order_questions(number, caller.key, order).into_iter();
+            let asked = asked.map(|(target, it)| (replies.expect(target, caller.key), it));
+            questions.push(asked.collect());
         }
-        let ticket = open.first().map_or(0, |(ticket, _)| *ticket);
-        self.fleet.inquiries.push(Inquiry { rule, order, open, ticket, told: Ok(Vec::new()) });
-        Ok(ticket)
-    }
-
-    /// Takes what was answered if an operator has asked it; and if that is all, the ticket under which it is told.
-    pub(crate) fn hear_inquiry(
-        &mut self,
-        ticket: u64,
-        answer: &Pending,
-        now: Now,
-    ) -> Option<Option<u64>> {
-        let is_it = |inquiry: &&mut Inquiry| inquiry.open.iter().any(|(own, _)| *own == ticket);
-        let inquiry = self.fleet.inquiries.iter_mut().find(is_it)?;
-        let at = inquiry.open.iter().position(|(own, _)| *own == ticket)?;
-        let (_, caller) = inquiry.open.remove(at);
-        let judge = self.rules.get_mut(inquiry.rule)?;
-        match (judge.heard(inquiry.rule, caller, inquiry.order, answer, now), &mut inquiry.told) {
-            (Ok(seen), Ok(told)) => told.push(seen),
-            (Err(cannot), told) => *told = Err(cannot),
-            (Ok(_), Err(_)) => {}
+        let id = self.fleet.add_order(PendingOrder { rule: number, order, callers }, replies);
+        for questions in questions {
+            self.fleet.send(id, 0, questions, now.mono);
         }
-        Some(inquiry.open.is_empty().then_some(inquiry.ticket))
+        Ok(id)
     }
 
-    /// What became of an order that Redis was asked about, with the rule and the order, once.
-    #[allow(clippy::type_complexity, reason = "it is taken apart at once")]
-    pub fn told(&mut self, ticket: u64) -> Option<(usize, Order, Result<Vec<Seen>, Cannot>)> {
-        let is_it = |inquiry: &Inquiry| inquiry.ticket == ticket && inquiry.open.is_empty();
-        let at = self.fleet.inquiries.iter().position(is_it)?;
-        let Inquiry { rule, order, told, .. } = self.fleet.inquiries.swap_remove(at);
-        Some((rule, order, told))
-    }
-
-    /// The callers of a rule who came most lately, with how often they did; nothing if none are looked for, or each worker
-    /// looks for its own.
+    /// The hot callers of a rule with their numbers of requests; `None` if the rule has no `hot`, or counts per worker.
     #[must_use]
     pub fn top(&mut self, rule: usize, now: Micros) -> Option<Vec<(u64, Key)>> {
-        self.rules.get_mut(rule)?.hot.as_mut()?.top(now)
+        self.rules.list.get_mut(rule)?.hot.as_mut()?.top(now)
+    }
+}
+
+impl Rules {
+    /// The result of an order that Redis has replied to.
+    pub(crate) fn order_result(
+        &mut self,
+        pending: PendingOrder,
+        replies: &Replies,
+        now: Now,
+    ) -> OrderResult {
+        let PendingOrder { rule: number, order, callers } = pending;
+        let mut seen = Ok(Vec::new());
+        for caller in callers {
+            let Some(rule) = self.list.get_mut(number) else { continue };
+            match (rule.seen(number, caller, order, replies, now), &mut seen) {
+                (Ok(one), Ok(all)) => all.push(one),
+                (Err(cannot), seen) => *seen = Err(cannot),
+                (Ok(_), Err(_)) => {}
+            }
+        }
+        OrderResult { rule: number, order, seen }
     }
 }
 
@@ -214,7 +208,7 @@ impl CompiledRule {
         self.plans.as_ref().map_or(0, |plans| plans.own())
     }
 
-    /// Carries out an order about a caller who is counted here.
+    /// Carries out an order about a caller without Redis.
     fn carry_out(&mut self, caller: Named, order: Order, now: Now) -> Result<Seen, Cannot> {
         let key = caller.key;
         let account = Account { key, plan: self.own_plan() };
@@ -228,9 +222,9 @@ impl CompiledRule {
     }
 
     /// What Redis is asked about a caller.
-    fn questions(&mut self, rule: usize, key: Key, order: Order) -> Vec<(Target, Question)> {
+    fn order_questions(&mut self, rule: usize, key: Key, order: Order) -> Vec<(Target, Question)> {
         let mut questions = Vec::new();
-        if let Some(store) = self.in_redis(self.own_plan()) {
+        if let Some(store) = self.redis_store(self.own_plan()) {
             let charge = if order == Order::Reset { store.lifts(key) } else { store.looks_at(key) };
             questions.push((Target::Rule(rule), Question::Rule(charge)));
         }
@@ -241,21 +235,21 @@ impl CompiledRule {
         questions
     }
 
-    /// Takes what Redis answered about a caller.
-    fn heard(
+    /// Takes the replies of Redis about a caller.
+    fn seen(
         &mut self,
         rule: usize,
         caller: Named,
         order: Order,
-        answer: &Pending,
+        replies: &Replies,
         now: Now,
     ) -> Result<Seen, Cannot> {
-        let reply = |target| match answer.settled(target) {
+        let reply = |target| match replies.settled(target, caller.key) {
             Some(Settled::Decided { reply, .. }) => Some(reply),
             _ => None,
         };
         let (Some(Reply::Rule(found)), Some(store)) =
-            (reply(Target::Rule(rule)), self.in_redis(self.own_plan()))
+            (reply(Target::Rule(rule)), self.redis_store(self.own_plan()))
         else {
             return Err(Cannot::Unheard);
         };

@@ -1,10 +1,8 @@
-//! By which of its plans a rule judges a request.
+//! The plans of a rule, and the choice among them.
 
 use std::rc::Rc;
 
-use crate::limiter::{CompiledRule, Limiter};
 use diana_algorithm::Algorithm;
-use diana_policy::port::Request;
 use diana_policy::time::Micros;
 use diana_policy::{Plan, PlanKind, Plans, plan};
 use diana_request::identity::caller::Callers;
@@ -14,10 +12,10 @@ use diana_store::plans::ByPlan;
 
 /// The plans of one rule.
 pub(crate) struct RulePlans {
-    /// What chooses among them.
-    chooser: usize,
+    /// The number of the chooser that reads the plan of a request.
+    pub(crate) chooser: usize,
     kind: Kind,
-    /// What the plan counts by that was last asked for.
+    /// The algorithm of the plan that was used last.
     algorithm: Rc<dyn Algorithm>,
     algorithms: ByPlan<Rc<dyn Algorithm>>,
     /// Whether permits are kept by workers under any of them.
@@ -37,16 +35,16 @@ enum Kind {
 }
 
 struct Listed {
-    /// What is told of it.
+    /// The name in reports.
     name: Rc<str>,
-    /// What a request takes, and how much it allows; nothing if the rule does not judge it.
+    /// The cost of a request and the quota; `None` if the plan has no limit.
     numbers: Option<(u64, u64)>,
 }
 
-/// By what a request is judged.
+/// The plan of a request.
 pub(crate) struct Chosen {
     pub(crate) plan: u32,
-    /// What it takes, unless it says so itself; nothing if it is what most do.
+    /// The cost by the plan, unless the request contains one; `None` is that of the rule.
     pub(crate) cost: Option<u64>,
     /// Whether the plan refuses everything.
     pub(crate) is_suspended: bool,
@@ -83,13 +81,37 @@ impl RulePlans {
         }
     }
 
-    /// What a plan counts by.
+    /// Returns true if requests contain the number of permits, and no name of a plan.
+    pub(crate) fn is_told(&self) -> bool {
+        matches!(self.kind, Kind::Told { .. })
+    }
+
+    /// The plan with the number that was read from a request; `None` if its caller has no limit.
+    pub(crate) fn choose(&self, read: Option<u64>) -> Option<Chosen> {
+        match &self.kind {
+            Kind::Told { default, most } => {
+                let plan = read.map_or(*default, plan).min(*most);
+                Some(Chosen { plan, cost: None, is_suspended: plan == 0 })
+            }
+            Kind::Listed { plans, listed } => {
+                let at = read.and_then(|read| usize::try_from(read).ok()?.checked_sub(1));
+                let plan = at.and_then(|at| plans.get(at)).copied().unwrap_or(0);
+                let Some(at) = (plan as usize).checked_sub(1) else {
+                    return Some(Chosen { plan: 0, cost: None, is_suspended: false });
+                };
+                let (cost, rpu) = listed.get(at)?.numbers?;
+                Some(Chosen { plan, cost: Some(cost), is_suspended: rpu == 0 })
+            }
+        }
+    }
+
+    /// The algorithm of a plan.
     pub(crate) fn algorithm(&mut self, plan: u32) -> &Rc<dyn Algorithm> {
         self.algorithms.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
         &self.algorithm
     }
 
-    /// What clients are told of a plan.
+    /// The quota and the window of a plan, for headers.
     pub(crate) fn policy(&mut self, plan: u32) -> (u64, Micros) {
         match (plan, &self.kind) {
             (0, Kind::Told { .. }) => (0, self.algorithm(1).properties().window),
@@ -97,7 +119,7 @@ impl RulePlans {
         }
     }
 
-    /// What a plan is called.
+    /// The name of a plan.
     pub(crate) fn name(&self, plan: u32) -> Option<Rc<str>> {
         let Kind::Listed { listed, .. } = &self.kind else { return None };
         let at = (plan as usize).checked_sub(1)?;
@@ -120,37 +142,5 @@ impl Kind {
             numbers: quota.map(|quota| (quota.cost, quota.rpu)),
         });
         Kind::Listed { listed: listed.collect(), plans }
-    }
-}
-
-impl Limiter {
-    /// Whether a rule does not judge a request since its plan is unlimited.
-    pub(crate) fn has_no_limit(&mut self, number: usize, request: &dyn Request) -> bool {
-        let has_plans = self.rules.get(number).is_some_and(|judge| judge.plans.is_some());
-        has_plans && self.choose(number, request).is_none()
-    }
-
-    /// By what a rule with plans judges a request; nothing if it does not.
-    #[inline(never)]
-    pub(crate) fn choose(&mut self, number: usize, request: &dyn Request) -> Option<Chosen> {
-        let CompiledRule { plans, counts, .. } = self.rules.get_mut(number)?;
-        let RulePlans { chooser, kind, .. } = plans.as_deref()?;
-        let said = self.choosers.look(*chooser, &self.callers, request);
-        match kind {
-            Kind::Told { default, most } => {
-                counts.limit_missing += u64::from(said.is_none() && !self.scratch.is_counted);
-                let plan = said.map_or(*default, plan).min(*most);
-                Some(Chosen { plan, cost: None, is_suspended: plan == 0 })
-            }
-            Kind::Listed { plans, listed } => {
-                let at = said.and_then(|said| usize::try_from(said).ok()?.checked_sub(1));
-                let plan = at.and_then(|at| plans.get(at)).copied().unwrap_or(0);
-                let Some(at) = (plan as usize).checked_sub(1) else {
-                    return Some(Chosen { plan: 0, cost: None, is_suspended: false });
-                };
-                let (cost, rpu) = listed.get(at)?.numbers?;
-                Some(Chosen { plan, cost: Some(cost), is_suspended: rpu == 0 })
-            }
-        }
     }
 }

@@ -1,5 +1,4 @@
-//! What was decided about a request, as data. Whatever is told of it is made from that, each in its own
-//! place: headers, the filter state, which is also the line in the log, and metrics.
+//! Decisions as data, from which headers, the filter state, log lines and metrics are made.
 
 pub mod answer;
 pub mod explained;
@@ -13,76 +12,123 @@ use std::rc::Rc;
 
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
-use diana_policy::time::Micros;
+use diana_policy::time::{Micros, SECOND};
 use diana_policy::{LimitFields, Response, Scope};
 use explained::Explained;
 
-/// What one rule decided about a request.
+/// The decision of one rule about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The rule's name.
     pub rule: Rc<str>,
-    /// How widely usage was counted, which may be less than what was configured.
+    /// The scope in which usage was counted; narrower than the configured one without Redis.
     pub scope: Scope,
     /// Whether the rule is only reported.
     pub shadow: bool,
     /// Whether the rule shows in headers.
     pub shown: bool,
-    /// The plan by which it judged, if it is one that somebody has listed; `own` where that is the caller's.
+    /// The name of the caller's plan, if the configuration lists it; `own` for a plan of a single caller.
     pub plan: Option<Rc<str>>,
-    /// What it decided.
+    /// The decision.
     pub outcome: Outcome,
     /// Quota in permits and window in ticks.
     pub policy: (u64, Micros),
     /// Permits left, if that is known.
     pub remaining: Option<u64>,
-    /// Ticks until such a request may go on, if it is refused, or until more permits are left, if that ever is.
+    /// Ticks until such a request may proceed, if it is refused, or until more permits remain; `None` is never.
     pub reset: Option<Micros>,
     /// The caller's key.
     pub caller: Key,
 }
 
-/// What a rule decides.
+/// The decision of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The request may go on.
+    /// The request may proceed.
     Admitted {
         /// Ticks until its turn; zero is at once.
         wait: Micros,
     },
-    /// The request is refused, until then.
-    Refused(Retry),
-    /// The caller is banned for so many ticks more.
-    Banned(Micros),
-    /// Redis is unavailable, so that no limit was checked, and the rule refuses all requests for this many ticks.
-    Unavailable(Micros),
+    /// The request is refused.
+    Refused(Refused),
 }
 
-impl Outcome {
-    /// When to come back, if the request is refused.
-    #[must_use]
-    pub fn retry(self) -> Option<Retry> {
+/// Why a rule refuses a request, and until when: the same from the check to the headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Refused {
+    /// Why.
+    pub reason: Reason,
+    /// When such a request may fit.
+    pub retry: Retry,
+    /// Permits left to the caller, too few for the request, if that is known.
+    pub remaining: Option<u64>,
+}
+
+/// Why a rule refuses a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    /// The caller has used up its limit, or the limit never allows such a request.
+    Used,
+    /// Other workers hold leases of the caller, so that the request may fit soon.
+    Outstanding,
+    /// Other workers won every race, or too many charges are open.
+    Busy,
+    /// The caller is banned; the request was not checked.
+    Banned,
+    /// Redis is unavailable, and the rule refuses all requests without a check.
+    Unavailable,
+}
+
+impl Refused {
+    pub(crate) fn new(reason: Reason, retry: Retry, remaining: Option<u64>) -> Refused {
+        Refused { reason, retry, remaining }
+    }
+
+    /// The same if leases are outstanding: then it is unknown when the request fits, and whether the caller has used up its
+    /// limit.
+    pub(crate) fn if_outstanding(self, is_outstanding: bool) -> Refused {
+        let (reason, retry) = (Reason::Outstanding, Retry::After(SECOND));
+        if is_outstanding { Refused { reason, retry, ..self } } else { self }
+    }
+
+    /// Returns true if the caller has used up its limit, so that the refusal counts towards a ban.
+    pub(crate) fn is_final(&self) -> bool {
+        self.reason == Reason::Used && self.retry != Retry::Soon
+    }
+}
+
+impl Reason {
+    /// Its name in the filter state and in explanations.
+    pub(crate) fn name(self) -> &'static str {
         match self {
-            Outcome::Admitted { .. } => None,
-            Outcome::Refused(retry) => Some(retry),
-            Outcome::Banned(ticks) | Outcome::Unavailable(ticks) => Some(Retry::After(ticks)),
+            Reason::Used | Reason::Outstanding | Reason::Busy => "refused",
+            Reason::Banned => "banned",
+            Reason::Unavailable => "unavailable",
         }
     }
 }
 
-/// What is told of a request that goes on.
+impl Outcome {
+    /// The refusal, if the request is refused.
+    #[must_use]
+    pub fn refused(self) -> Option<Refused> {
+        if let Outcome::Refused(refused) = self { Some(refused) } else { None }
+    }
+}
+
+/// The report of an admitted request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
-    /// All rules that applied, where headers were asked for.
+    /// All rules that applied, if headers are configured.
     pub records: Vec<Record>,
-    /// In which fields they are told.
+    /// The fields of their headers.
     pub fields: LimitFields,
-    /// The rule that the access log names, where it was asked for, a rule holds the request, or one in
-    /// shadow refused it or would have held it.
+    /// The rule in the access log: if configured, if a rule holds the request, or if one in shadow would have refused or
+    /// held it.
     pub by: Option<Record>,
-    /// A header of the request, and the rules in shadow that refused it.
-    pub mark: Option<(Rc<str>, String)>,
-    /// All rules that were consulted, for an operator who asks; otherwise none.
+    /// Headers of the request. Each names a rule with a hot caller, or the rules in shadow that would have refused it.
+    pub marks: Vec<(Rc<str>, String)>,
+    /// All rules, if an operator asks for an explanation; otherwise none.
     pub explained: Vec<Explained>,
 }
 
@@ -91,15 +137,15 @@ pub struct Report {
 pub struct Refusal {
     /// Status, body and headers as configured.
     pub response: Rc<Response>,
-    /// All rules that had a say, if there are several.
+    /// All rules that were evaluated, if there are several.
     pub several: Vec<Record>,
     /// The first rule that refuses.
     pub by: Record,
-    /// When all rules that refuse would admit such a request.
+    /// The longest retry delay.
     pub retry: Retry,
-    /// Ticks that clients are told to wait beyond that.
+    /// Ticks to add to it in the reply.
     pub jitter: Micros,
-    /// Whether the log is to have a line about it.
+    /// Whether it is logged.
     pub is_logged: bool,
     /// As [`Report::explained`].
     pub explained: Vec<Explained>,
@@ -109,7 +155,13 @@ impl Refusal {
     /// Returns true if the store of the rule is unavailable, and no limit is exceeded.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
-        matches!(self.by.outcome, Outcome::Unavailable(_))
+        self.reason() == Some(Reason::Unavailable)
+    }
+
+    /// Why the first rule refuses it.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        self.by.outcome.refused().map(|refused| refused.reason)
     }
 
     /// The HTTP status of the answer.
@@ -118,7 +170,7 @@ impl Refusal {
         if self.is_unavailable() { 503 } else { self.response.status }
     }
 
-    /// All rules that had a say.
+    /// All rules that were evaluated.
     #[must_use]
     pub fn records(&self) -> &[Record] {
         if self.several.is_empty() { std::slice::from_ref(&self.by) } else { &self.several }

@@ -1,27 +1,34 @@
-//! What a limiter does between requests.
+//! The work of a limiter between requests.
 
 use std::rc::Rc;
 
-use crate::limiter::{CompiledRule, Limiter};
+use crate::limiter::Limiter;
+use crate::report::hot::HotCallers;
 use crate::report::metrics::{self, RuleCounts};
+use crate::rules::CompiledRule;
 use diana_policy::port::{Metrics, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::remains::Remains;
+use diana_store::slots::traffic::Traffic;
 
 /// When upkeep is due. Bans and hot keys are less urgent than leases that go back.
 pub(crate) struct Upkeep {
     /// Ticks between two calls.
-    pub(crate) tick_interval: Micros,
+    tick_interval: Micros,
     /// Ticks between two looks at bans and hot keys; zero if no rule has either.
     every: Micros,
     last: Option<Micros>,
-    /// Whether any rule has judged a request.
-    pub(crate) serves: bool,
+    /// Whether any rule has checked a request.
+    serves: bool,
+    /// Counters of reads and writes of shared data.
+    traffic: Rc<Traffic>,
+    /// How rules of scope `global` are counted, as last reported.
+    mode: Option<&'static str>,
 }
 
 impl Upkeep {
-    pub(crate) fn every(tick_interval: Micros, every: Micros) -> Upkeep {
-        Upkeep { tick_interval, every, last: None, serves: false }
+    pub(crate) fn new(tick_interval: Micros, every: Micros, traffic: Rc<Traffic>) -> Upkeep {
+        Upkeep { tick_interval, every, last: None, serves: false, traffic, mode: None }
     }
 
     fn is_due(&mut self, now: Micros) -> bool {
@@ -40,34 +47,34 @@ impl Limiter {
         self.upkeep.tick_interval
     }
 
-    /// Does what has to be done from time to time. Whether there is more to do soon, even if no
-    /// request comes.
+    /// Maintains all rules. Returns true if more is due soon, even without a request.
     pub fn tidy(&mut self, now: Now) -> bool {
-        self.take_back(now);
+        self.rules.return_charges(now);
         let mut more = false;
-        for judge in &mut self.rules {
-            let done = judge.store.maintain(now);
+        for rule in &mut self.rules.list {
+            let done = rule.store.maintain(now);
             more |= done.is_busy;
-            judge.change_in_keys += done.keys;
+            rule.change_in_keys += done.keys;
         }
         if !self.upkeep.is_due(now.mono) {
-            // What was counted since it last was is not left lying where no other request comes.
+            // Counts since the last time are passed on soon, even without a request.
             return true;
         }
-        for judge in &mut self.rules {
-            if let Some(bans) = &mut judge.bans {
+        for rule in &mut self.rules.list {
+            if let Some(bans) = &mut rule.bans {
                 bans.tidy(now.mono);
             }
-            more |= judge.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
+            more |= rule.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
         }
         more
     }
 
-    /// Hands on what was counted since the last flush.
+    /// Reports the counts since the last flush.
     pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
-        metrics::flush_metadata(namespace, &mut self.callers.without_metadata, metrics);
+        metrics::flush_metadata(namespace, &mut self.matcher.callers.without_metadata, metrics);
         // Envoy's main thread has a VM, too, which no request reaches.
-        self.upkeep.serves |= self.rules.iter().any(|judge| judge.counts != RuleCounts::default());
+        self.upkeep.serves |=
+            self.rules.list.iter().any(|rule| rule.counts != RuleCounts::default());
         let mode = if self.is_together() { "fleet" } else { "gateway" };
         self.tell_mode(
             namespace,
@@ -79,38 +86,41 @@ impl Limiter {
                 std::mem::take(&mut self.fleet.redis.borrow_mut().ledgers.dropped);
             metrics::flush_fleet(namespace, &mut client.stats, metrics);
         }
-        metrics::flush_traffic(namespace, &self.traffic, metrics);
-        for judge in &mut self.rules {
-            judge.counts.bans =
-                judge.bans.as_mut().map_or(0, |bans| std::mem::take(&mut bans.begun));
-            judge.counts.flush(namespace, &judge.rule.name, metrics);
-            let change = std::mem::take(&mut judge.change_in_keys);
-            metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
-            if let Some(spotter) = &mut judge.hot {
+        metrics::flush_traffic(namespace, &self.upkeep.traffic, metrics);
+        for rule in &mut self.rules.list {
+            rule.counts.bans = rule.bans.as_mut().map_or(0, |bans| std::mem::take(&mut bans.begun));
+            rule.counts.flush(namespace, &rule.config.name, metrics);
+            let change = std::mem::take(&mut rule.change_in_keys);
+            metrics::flush_keys(namespace, &rule.config.name, change, metrics);
+            if let Some(spotter) = &mut rule.hot {
                 let change = std::mem::take(&mut spotter.change);
-                metrics::flush_hot_keys(namespace, &judge.rule.name, change, metrics);
+                metrics::flush_hot_keys(namespace, &rule.config.name, change, metrics);
             }
         }
     }
 
-    /// Tells the limits of its rules, or that they are no longer in force.
+    /// Reports the limits of its rules. `in_force` is false when the rules no longer apply.
     pub fn tell_limits(&self, namespace: &str, in_force: bool, metrics: &dyn Metrics) {
-        for judge in &self.rules {
-            let (limit, window) = judge.algorithm.properties().quota();
-            let told = if in_force { [limit, window, judge.keys] } else { [0; 3] };
-            let scope = judge.rule.scope_with(self.fleet.client.is_some());
-            metrics::tell_limit(namespace, &judge.name, scope, told, metrics);
+        for rule in &self.rules.list {
+            let (limit, window) = rule.algorithm.properties().quota();
+            let told = if in_force { [limit, window, rule.keys] } else { [0; 3] };
+            let scope = rule.config.scope_with(self.fleet.client.is_some());
+            metrics::tell_limit(namespace, &rule.name, scope, told, metrics);
         }
     }
 
-    /// Whether all callers of rules for the fleet are counted together with the other gateways.
-    #[must_use]
-    pub fn is_together(&self) -> bool {
-        self.fleet.client.is_some() && self.fleet.redis.borrow().away() == 0
+    /// The next list of hot callers, for the log.
+    pub fn hot_callers(&mut self) -> Option<HotCallers<'_>> {
+        self.rules.list.iter_mut().find_map(|CompiledRule { config, hot, .. }| {
+            let spotter = hot.as_mut()?;
+            let list = spotter.list.take()?;
+            let (is_local, hot) = (config.is_local(), spotter.hot());
+            Some(HotCallers { rule: &config.name, is_local, hot, list })
+        })
     }
 
     fn tell_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
-        let before = std::mem::replace(&mut self.fleet.mode, mode);
+        let before = std::mem::replace(&mut self.upkeep.mode, mode);
         if before != mode {
             before.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, -1, metrics));
             mode.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, 1, metrics));
@@ -127,41 +137,38 @@ impl Limiter {
     ) -> Vec<Remains> {
         let mut all = Vec::new();
         let of_all = || (namespace.clone(), data.clone());
-        for CompiledRule { rule, algorithm, .. } in
-            self.rules.iter().filter(|judge| !judge.rule.is_local())
+        for CompiledRule { config, algorithm, .. } in
+            self.rules.list.iter().filter(|rule| !rule.config.is_local())
         {
-            let ((name, data), fingerprint) = (of_all(), rule.fingerprint);
-            if rule.daily.is_none() {
+            let ((name, data), fingerprint) = (of_all(), config.fingerprint);
+            if config.daily.is_none() {
                 let algorithm = algorithm.clone();
                 all.push(Remains::of_callers(name, data, fingerprint, algorithm, now));
             }
             let (name, data) = of_all();
-            all.extend(rule.ban.map(|ban| Remains::of_bans(name, data, fingerprint, ban, now)));
+            all.extend(config.ban.map(|ban| Remains::of_bans(name, data, fingerprint, ban, now)));
         }
         all
     }
 
-    /// Whether requests are under way that hold places in flight which others count, too.
+    /// Returns true if requests are in flight under a rule that other workers count, too.
     #[must_use]
-    pub fn holds_places(&self) -> bool {
-        let is_place =
-            |judge: &CompiledRule| judge.settler.as_ref().is_some_and(|it| it.is_place());
-        let counts_places = |judge: &CompiledRule| !judge.rule.is_local() && is_place(judge);
-        self.freed.is_awaited() && self.rules.iter().any(counts_places)
+    pub fn holds_slots(&self) -> bool {
+        self.rules.holds_slots()
     }
 
     /// Hands on the last counts, and takes this limiter's callers back from the gauges.
     pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
-        self.take_back(now);
-        for spotter in self.rules.iter_mut().filter_map(|judge| judge.hot.as_mut()) {
+        self.rules.return_charges(now);
+        for spotter in self.rules.list.iter_mut().filter_map(|rule| rule.hot.as_mut()) {
             spotter.close(now.mono);
         }
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
-        for judge in &mut self.rules {
-            judge.bans.iter_mut().for_each(|bans| bans.tidy(now.mono));
-            let change = judge.store.close(now);
-            metrics::flush_keys(namespace, &judge.rule.name, change, metrics);
+        for rule in &mut self.rules.list {
+            rule.bans.iter_mut().for_each(|bans| bans.tidy(now.mono));
+            let change = rule.store.close(now);
+            metrics::flush_keys(namespace, &rule.config.name, change, metrics);
         }
     }
 }

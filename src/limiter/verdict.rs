@@ -1,4 +1,4 @@
-//! What becomes of a request.
+//! The decision about a request.
 
 use crate::report::{Refusal, Report};
 use diana_policy::key::Key;
@@ -8,21 +8,21 @@ use diana_store::permit::Permit;
 /// The decision of all rules about one request.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The request goes on. What is told of it, if anybody wants to know.
+    /// The request proceeds. Its report, if one is configured.
     Admit(Permit, Option<Box<Report>>),
-    /// The request goes on later.
+    /// The request proceeds later.
     Hold(Held),
     /// The request is answered with a refusal.
     Refuse(Refusal),
-    /// The request waits until the fleet's store has answered, or for permits that others hold.
-    Ask {
-        /// Under which the answer comes.
-        ticket: u64,
+    /// The request waits for replies of Redis.
+    Pending {
+        /// Its number in the limiter.
+        id: u64,
     },
 }
 
 impl Verdict {
-    /// The request goes on, nothing is reserved for it and nothing is told.
+    /// The request proceeds without open charges and without a report.
     // A constant would be copied whole, with its padding, for every request.
     #[must_use]
     #[inline]
@@ -49,7 +49,7 @@ pub struct Held {
     pub place: Permit,
     /// Its charges that are settled when its stream ends.
     pub permit: Permit,
-    /// What is told of it.
+    /// Its report.
     pub report: Report,
 }
 

@@ -13,16 +13,16 @@ mod offset;
 mod send;
 mod stats;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::handle::Handle;
 use super::health::{Fleet, Health};
 use super::part::{Part, Parts, Tags};
-use super::pending::{Pending, Settled};
 use super::protocol::{
     Ask, Decided, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall,
 };
+use super::settled::Settled;
 use super::target::Target;
 use batch::{Batch, Wait, Who};
 use diana_policy::key::{Key, Seed};
@@ -51,8 +51,8 @@ pub struct Endpoint {
 /// A result to pass on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completion {
-    /// To the request with this ticket: all that it was asked about.
-    Request(u64, Pending),
+    /// The result of a question of a request, by the numbers of both.
+    Request(u64, usize, Settled),
     /// To whom an operation is about, and its caller by one of its plans: what was replied, and when it was asked; nothing if it
     /// came to nothing.
     Operation(Target, (Key, u32), Option<(Reply, Now)>),
@@ -70,10 +70,7 @@ pub struct Client {
     gateway: u64,
     /// The number that identifies this client as the sender of settlements.
     sender: u64,
-    tickets: u64,
-    /// The requests that wait for replies.
-    pending: BTreeMap<u64, Pending>,
-    /// Their asks that have not left yet.
+    /// Asks of requests that have not left yet.
     waiting: VecDeque<Wait>,
     batches: Vec<Batch>,
     /// Batches to send again with the text of the script, which Redis did not have.
@@ -125,8 +122,6 @@ impl Client {
             seed: health.seed().unwrap_or(own),
             gateway: health.gateway,
             sender: random,
-            tickets: 0,
-            pending: BTreeMap::new(),
             waiting: VecDeque::new(),
             batches: Vec::new(),
             again: Vec::new(),
@@ -148,33 +143,29 @@ impl Client {
         self.endpoint.parts
     }
 
-    /// Takes the questions of a request, one at least, that other rules hold for `delay` and that has waited
-    /// since then. The ticket under which it is completed.
+    /// Takes numbered questions of the request with this number, which waits since `since`. Other rules hold it for `delay`.
     pub fn ask(
         &mut self,
+        id: u64,
         delay: Micros,
-        questions: Vec<(Target, Question)>,
+        questions: Vec<(usize, Question)>,
         since: Micros,
         handle: &mut Handle,
-    ) -> u64 {
-        self.tickets += 1;
+    ) {
         handle.in_use = true;
-        let ticket = self.tickets;
-        self.pending.insert(ticket, Pending::new(questions.iter().map(|(target, _)| *target)));
         let place = self.waiting.partition_point(|wait| wait.since <= since);
-        for (target, question) in questions {
+        for (number, question) in questions {
             let part = self.endpoint.parts.of(question.caller());
-            let mut own = self.waiting.iter_mut().skip(place).take_while(|it| it.ticket == ticket);
+            let mut own = self.waiting.iter_mut().skip(place).take_while(|it| it.id == id);
             match own.find(|wait| wait.part == part) {
-                Some(wait) => wait.add(target, question),
+                Some(wait) => wait.add(number, question),
                 None => {
                     let ask = Ask { delay, questions: vec![question] };
-                    let wait = Wait { ticket, since, part, targets: vec![target], ask };
+                    let wait = Wait { id, since, part, numbers: vec![number], ask };
                     self.waiting.insert(place, wait);
                 }
             }
         }
-        ticket
     }
 
     /// The time of the next work.

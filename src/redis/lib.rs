@@ -35,7 +35,7 @@ pub mod handle;
 mod health;
 pub mod ledger;
 pub mod part;
-pub mod pending;
 pub mod protocol;
+pub mod settled;
 pub mod store;
 pub mod target;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::{Outcome, Refusal, Verdict};
+use diana_limiter::{Reason, Refusal, Verdict};
 use diana_policy::time::Micros;
 
 /// The decision about one request.
@@ -26,7 +26,7 @@ impl ReplayDecision {
     pub(crate) fn new(verdict: &Verdict, now: Micros) -> ReplayDecision {
         match verdict {
             // No request is pending: there is no Redis to wait for.
-            Verdict::Admit(..) | Verdict::Ask { .. } => ReplayDecision::Admitted,
+            Verdict::Admit(..) | Verdict::Pending { .. } => ReplayDecision::Admitted,
             Verdict::Hold(held) => ReplayDecision::Held {
                 rule: held.report.by.as_ref().map(|by| by.rule.clone()),
                 wait: held.until.saturating_sub(now),
@@ -44,7 +44,7 @@ impl ReplayDecision {
     /// Returns true if the request is refused because its caller is banned.
     #[must_use]
     pub fn is_ban(&self) -> bool {
-        matches!(self, ReplayDecision::Refused(refusal) if matches!(refusal.by.outcome, Outcome::Banned(_)))
+        matches!(self, ReplayDecision::Refused(refusal) if refusal.reason() == Some(Reason::Banned))
     }
 
     /// The rule that holds or refuses the request.

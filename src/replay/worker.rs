@@ -83,14 +83,13 @@ impl<A: Arrival> ReplayWorker<A> {
             return (ReplayDecision::Admitted, Vec::new());
         };
         self.host.set_time(now);
-        let (verdict, skipped) = instance.decide_explained(arrival, &self.host);
-        let mut rules = match &verdict {
+        let verdict = instance.decide_explained(arrival, &self.host);
+        let rules = match &verdict {
             Verdict::Admit(_, Some(report)) => report.explained.clone(),
             Verdict::Hold(held) => held.report.explained.clone(),
             Verdict::Refuse(refusal) => refusal.explained.clone(),
-            Verdict::Admit(_, None) | Verdict::Ask { .. } => Vec::new(),
+            Verdict::Admit(_, None) | Verdict::Pending { .. } => Vec::new(),
         };
-        rules.extend(skipped);
         (ReplayDecision::new(&verdict, now), rules)
     }
 

@@ -4,7 +4,7 @@ mod query;
 mod told;
 
 use self::query::Query;
-use diana_limiter::{Cannot, Inquired, Order, Seen};
+use diana_limiter::{Cannot, Inquired, Order, OrderResult};
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::time::{DURATIONS, Micros, amount};
 use diana_store::usage::Unliftable;
@@ -99,35 +99,25 @@ impl Instance {
         match done.flatten() {
             None => Err(AdminReply::problem(400, "the query names no caller of this rule")),
             Some(Ok(Inquired::Done(seen))) => {
-                Ok(Answered::Now(self.done(rule, order, &Ok(seen), host)))
+                let result = OrderResult { rule, order, seen: Ok(seen) };
+                Ok(Answered::Now(self.order_reply(&result, host)))
             }
-            Some(Ok(Inquired::Asked(ticket))) => Ok(Answered::Later(ticket)),
+            Some(Ok(Inquired::Pending(id))) => Ok(Answered::Later(id)),
             Some(Err(cannot)) => Err(refusal(cannot)),
         }
     }
 
-    /// The reply to an order that waited for Redis. `None` if the ticket is not that of an order.
-    pub(crate) fn told(&self, ticket: u64, host: &dyn Host) -> Option<AdminReply> {
-        let told = self.with_limiter(host, |limiter| limiter.told(ticket)).flatten();
-        told.map(|(rule, order, seen)| self.done(rule, order, &seen, host))
-    }
-
     /// The reply to an order. Also logs a change.
-    fn done(
-        &self,
-        rule: usize,
-        order: Order,
-        seen: &Result<Vec<Seen>, Cannot>,
-        host: &dyn Host,
-    ) -> AdminReply {
+    pub(crate) fn order_reply(&self, result: &OrderResult, host: &dyn Host) -> AdminReply {
+        let OrderResult { rule, order, seen } = result;
         let seen = match seen {
             Ok(seen) => seen,
             Err(cannot) => return refusal(*cannot),
         };
-        if let Some(line) = self.told_change(rule, order, seen, host) {
+        if let Some(line) = self.told_change(*rule, *order, seen, host) {
             host.log(Level::Warn, &line);
         }
-        AdminReply::ok(self.told_callers(rule, seen, host))
+        AdminReply::ok(self.told_callers(*rule, seen, host))
     }
 
     /// The number of the rule in a query, and the names of its actors.

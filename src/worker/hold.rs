@@ -59,11 +59,11 @@ struct Waiting {
 
 impl Queue {
     /// Adds a request that the limiter holds.
-    pub fn join(&mut self, stream: u32, limiter: u32, held: Held) {
+    pub fn join(&mut self, stream: u32, instance: u32, held: Held) {
         let Held { until, line, place: permit, .. } = held;
         let turn = (until, self.joined);
         self.joined += 1;
-        let name = line.map(|line| Name { limiter, line });
+        let name = line.map(|line| Name { instance, line });
         // Out-of-order arrivals are queued individually.
         let line = name.filter(|name| self.lines.join(*name, stream, turn));
         let whose = line.map_or(Whose::Stream(stream), Whose::First);

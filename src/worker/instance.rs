@@ -11,8 +11,7 @@ use super::clock::{Clocks, Offset};
 use super::host::{Host, Level};
 use super::operator::Operator;
 use super::seed;
-use super::waiting::Waiting;
-use diana_limiter::{Limiter, Resumed, Verdict};
+use diana_limiter::{Limiter, ReadyRequest, Verdict};
 use diana_policy::Policy;
 use diana_policy::key::Key;
 use diana_policy::port::{Clock, Request};
@@ -50,7 +49,6 @@ pub struct Instance {
     namespace: Rc<str>,
     /// Whether there is a Redis.
     has_redis: bool,
-    waiting: Waiting,
     /// The time of the next upkeep. `None` while none is needed.
     upkeep: Cell<Option<Micros>>,
     /// Whether it has returned its leases and counts since its last request.
@@ -96,7 +94,6 @@ impl Instance {
             interval: limiter.tick_interval(),
             limiter: RefCell::new(limiter),
             has_redis,
-            waiting: Waiting::default(),
             upkeep: Cell::new(None),
             closed: Cell::new(false),
             is_old: Cell::new(false),
@@ -150,7 +147,7 @@ impl Instance {
     /// resumes a limited number.
     #[must_use]
     pub fn answered(&self) -> usize {
-        self.waiting.answered()
+        self.limiter.try_borrow().map_or(0, |limiter| limiter.ready())
     }
 
     /// Returns true if there is work for Redis that its timer may not know of.
@@ -168,44 +165,32 @@ impl Instance {
     /// Decides about the request of the host's current call. Marks the request of a hot caller
     /// unless it is refused, before Envoy selects its route.
     pub(crate) fn decide(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
-        self.judge(host, |limiter| {
-            let verdict = limiter.decide(request, &self.clock(host));
-            if limiter.is_hot() && !matches!(verdict, Verdict::Refuse(_)) {
-                mark(limiter, host);
-            }
-            verdict
+        self.judge(host, |limiter| limiter.decide(request, &self.clock(host)))
+    }
+
+    /// As [`Instance::decide`], with an explanation for an operator.
+    pub fn decide_explained(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
+        self.judge(host, |limiter| limiter.decide_explained(request, &self.clock(host)))
+    }
+
+    /// Decides about the request of the selected stream after a reply of Redis.
+    pub(crate) fn resume(&self, ready: &mut ReadyRequest, host: &dyn Host) -> Verdict {
+        let now = self.now(host);
+        let verdict = self.with_limiter(host, |limiter| limiter.resume(ready, now)).flatten();
+        verdict.unwrap_or_else(|| {
+            self.judge(host, |limiter| {
+                let mut verdict = Verdict::pass();
+                host.read(self.reads_headers, &mut |request| {
+                    verdict = limiter.restart(ready, request, &self.clock(host));
+                });
+                verdict
+            })
         })
     }
 
-    /// Decides again after an unusable reply of Redis.
-    fn decide_again(&self, resumed: &Resumed, explains: bool, host: &dyn Host) -> Verdict {
-        self.judge(host, |limiter| {
-            let mut verdict = Verdict::pass();
-            limiter.explain(explains);
-            host.read(self.reads_headers, &mut |request| {
-                verdict = limiter.decide_again(resumed, request, &self.clock(host));
-            });
-            limiter.explain(false);
-            verdict
-        })
-    }
-
-    /// Decides about the request of the selected stream after a reply of Redis. `explains` is true
-    /// if an operator wants an explanation.
-    pub(crate) fn resume(
-        &self,
-        resumed: &Resumed,
-        now: Now,
-        explains: bool,
-        host: &dyn Host,
-    ) -> Verdict {
-        let verdict = self.with_limiter(host, |limiter| {
-            limiter.explain(explains);
-            let verdict = limiter.resume(resumed, now);
-            limiter.explain(false);
-            verdict
-        });
-        verdict.flatten().unwrap_or_else(|| self.decide_again(resumed, explains, host))
+    /// Notes the stream of a pending request or order.
+    pub(crate) fn wait(&self, id: u64, stream: u32, host: &dyn Host) {
+        self.with_limiter(host, |limiter| limiter.set_stream(id, stream));
     }
 
     fn judge(&self, host: &dyn Host, judge: impl FnOnce(&mut Limiter) -> Verdict) -> Verdict {
@@ -218,11 +203,6 @@ impl Instance {
             return Verdict::pass();
         };
         judge(&mut limiter)
-    }
-
-    /// The requests that wait for Redis.
-    pub(crate) fn waiting(&self) -> &Waiting {
-        &self.waiting
     }
 
     /// Calls the limiter, unless one of its calls is in progress.
@@ -278,13 +258,5 @@ impl Instance {
 
     fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {
         Clocks { offset: &self.offset, host, namespace: &self.namespace }
-    }
-}
-
-/// Marks the current request for every rule with a hot caller.
-#[inline(never)]
-fn mark(limiter: &Limiter, host: &dyn Host) {
-    for (header, rule) in limiter.marks() {
-        host.mark(header, rule);
     }
 }

@@ -29,14 +29,14 @@ pub mod remote;
 mod reply;
 mod root;
 mod seed;
+mod state;
 mod stream;
 mod timer;
-mod waiting;
 mod worker;
 
 pub use instance::Instance;
 pub use reply::AdminReply;
 pub use root::Root;
+pub use state::Field;
 pub use stream::Stream;
-pub use waiting::Field;
 pub use worker::Worker;

@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::host::{Host, Level};
-use diana_limiter::{Explained, Refusal};
 use diana_policy::Policy;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::path::Path;
@@ -110,7 +109,7 @@ impl Operator {
         request: &dyn Request,
         attempts: &Attempts,
         host: &dyn Host,
-    ) -> Option<Explanation> {
+    ) -> Option<Rc<str>> {
         let (header, token) = self.explain.as_ref()?;
         let values = request.header(header);
         if values == Values::None {
@@ -118,9 +117,7 @@ impl Operator {
         }
         host.take_off(header);
         let Values::One(given) = values else { return None };
-        attempts
-            .is(*token, given, &self.seed, host.monotonic())
-            .then(|| Explanation { header: header.clone(), rules: Vec::new() })
+        attempts.is(*token, given, &self.seed, host.monotonic()).then(|| header.clone())
     }
 }
 
@@ -153,37 +150,5 @@ pub(crate) fn complain(policy: &Policy, host: &dyn Host) {
             Level::Error,
             &format!("{key}.token_env: `{variable}` {why}, so operators are refused"),
         );
-    }
-}
-
-/// The explanation of one request for an operator.
-pub(crate) struct Explanation {
-    header: Rc<str>,
-    rules: Vec<Explained>,
-}
-
-impl Explanation {
-    /// Adds the rules that do not apply.
-    pub(crate) fn skip(&mut self, rules: Vec<Explained>) {
-        self.rules = rules;
-    }
-
-    /// Adds the rules that have decided.
-    pub(crate) fn tell(&mut self, mut rules: Vec<Explained>) {
-        rules.append(&mut self.rules);
-        self.rules = rules;
-    }
-
-    /// The response header.
-    pub(crate) fn field(self) -> (Rc<str>, String) {
-        let told = Explained::all(&self.rules);
-        (self.header, told)
-    }
-
-    /// Adds it to a refusal.
-    pub(crate) fn add_to(mut self, refusal: &mut Refusal) {
-        self.tell(std::mem::take(&mut refusal.explained));
-        let (header, told) = self.field();
-        Rc::make_mut(&mut refusal.response).headers.push((header.as_ref().into(), told));
     }
 }

@@ -5,9 +5,8 @@ use std::rc::Rc;
 use super::admin::Answered;
 use super::host::Host;
 use super::instance::Instance;
-use super::operator::Explanation;
 use super::reply::AdminReply;
-use super::waiting::{Field, Late};
+use super::state::{Field, StreamState};
 use super::worker::Worker;
 use diana_limiter::Verdict;
 use diana_policy::port::{Ending, Request};
@@ -18,19 +17,17 @@ pub struct Stream {
     instance: Rc<Instance>,
     /// The host's number of the stream.
     id: u32,
-    /// State that it shares with its instance, unless the request passed without a trace.
-    late: Option<Rc<Late>>,
-    /// The charges to settle when it ends.
-    permit: Permit,
-    /// Whether its request may still wait.
-    held: bool,
+    /// The remaining work; the worker has it while the request waits.
+    state: StreamState,
+    /// Whether the request has waited, and the response has not come.
+    waited: bool,
 }
 
 impl Stream {
     /// A stream before the arrival of its request, with the host's number for it.
     #[must_use]
     pub fn new(instance: Rc<Instance>, id: u32) -> Stream {
-        Stream { instance, id, late: None, permit: Permit::NONE, held: false }
+        Stream { instance, id, state: StreamState::default(), waited: false }
     }
 
     /// The host's number of the stream.
@@ -81,17 +78,20 @@ impl Stream {
         let mut asks = None;
         if self.instance.operator().is_some() {
             match self.hear_operator(request, worker, host) {
-                Some(explanation) => asks = explanation,
+                Some(header) => asks = header,
                 None => return false,
             }
         }
-        let is_told = asks.is_some();
+        let is_explained = asks.is_some();
         let is_new = self.instance.open(host);
         let verdict = match asks {
-            Some(explanation) => self.decide_explained(explanation, request, host),
+            Some(header) => {
+                self.state.explain(header);
+                self.instance.decide_explained(request, host)
+            }
             None => self.instance.decide(request, host),
         };
-        self.conclude(verdict, is_new || is_told, worker, host)
+        self.conclude(verdict, is_new || is_explained, worker, host)
     }
 
     /// Carries out a verdict. Sets a timer if the request waits, if there is Redis work, or if
@@ -100,7 +100,7 @@ impl Stream {
     fn conclude(&mut self, verdict: Verdict, new: bool, worker: &Worker, host: &dyn Host) -> bool {
         let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
         // Refusals leave no other work than admitted requests.
-        if new || self.held || self.instance.is_pressed() {
+        if new || self.waited || self.instance.is_pressed() {
             worker.settle(host);
         }
         goes_on
@@ -114,7 +114,7 @@ impl Stream {
         request: &dyn Request,
         worker: &Worker,
         host: &dyn Host,
-    ) -> Option<Option<Explanation>> {
+    ) -> Option<Option<Rc<str>>> {
         let instance = self.instance.clone();
         let operator = instance.operator()?;
         if let Some(asked) = operator.asks_for(request, &worker.admin_attempts, host) {
@@ -138,25 +138,9 @@ impl Stream {
         };
         match answered {
             Answered::Now(reply) => host.reply(&reply),
-            Answered::Later(ticket) => {
-                let late = self.late().clone();
-                self.held = true;
-                self.instance.waiting().join(ticket, self.id, late);
-            }
+            Answered::Later(id) => self.wait_for(id, worker, host),
         }
         worker.settle(host);
-    }
-
-    fn decide_explained(
-        &mut self,
-        mut explanation: Explanation,
-        request: &dyn Request,
-        host: &dyn Host,
-    ) -> Verdict {
-        let (verdict, skipped) = self.instance.decide_explained(request, host);
-        explanation.skip(skipped);
-        self.late().explain(explanation);
-        verdict
     }
 
     /// Carries out a verdict. Returns true if the request passes.
@@ -164,28 +148,30 @@ impl Stream {
         host.decided(self.id, None, &verdict);
         match verdict {
             Verdict::Admit(permit, report) => {
-                self.permit = permit;
-                if let Some(report) = &report {
-                    self.late().tell(report, host);
-                }
+                self.state.admit(permit, report.as_deref(), host);
                 return true;
             }
             Verdict::Hold(mut held) => {
-                self.late().admit(std::mem::take(&mut held.permit), Some(&held.report), host);
-                self.held = true;
+                let permit = std::mem::take(&mut held.permit);
+                self.state.admit(permit, Some(&held.report), host);
+                self.wait(None, worker);
                 worker.hold(self.id, &self.instance, held);
             }
-            Verdict::Ask { ticket } => {
-                let late = self.late().clone();
-                self.held = true;
-                self.instance.waiting().join(ticket, self.id, late);
-            }
-            Verdict::Refuse(mut refusal) => {
-                self.late.iter().for_each(|late| late.complete(&mut refusal));
-                host.refuse(&refusal);
-            }
+            Verdict::Pending { id } => self.wait_for(id, worker, host),
+            Verdict::Refuse(mut refusal) => self.state.refuse(&mut refusal, host),
         }
         false
+    }
+
+    /// The request waits for replies of Redis.
+    fn wait_for(&mut self, id: u64, worker: &Worker, host: &dyn Host) {
+        self.instance.wait(id, self.id, host);
+        self.wait(Some(id), worker);
+    }
+
+    fn wait(&mut self, pending: Option<u64>, worker: &Worker) {
+        self.waited = true;
+        worker.keep(self.id, pending, std::mem::take(&mut self.state));
     }
 
     /// The response headers have arrived. Returns the headers to add, if there is work left.
@@ -201,26 +187,22 @@ impl Stream {
             return None;
         }
         let was_open = self.is_open();
-        let fields = self.late.take().map(|late| self.take_over(&late)).unwrap_or_default();
-        self.held = false;
+        self.take_over(worker);
+        let fields = self.state.take_fields();
         if self.is_open() {
-            let permit = &mut self.permit;
-            self.instance.with_limiter(host, |limiter| limiter.hear_response(permit, ending));
+            let permit = &mut self.state.permit;
+            self.instance.with_limiter(host, |limiter| limiter.on_response(permit, ending));
         }
         was_open.then_some(fields)
     }
 
-    /// Takes over the charges of a request that waited. Returns the headers for its response.
-    fn take_over(&mut self, late: &Late) -> Vec<Field> {
-        let permit = late.permit();
-        if !permit.is_none() {
-            self.permit = permit;
+    /// Takes the state of a request that has waited back from the worker. Returns true if it has waited.
+    fn take_over(&mut self, worker: &Worker) -> bool {
+        let waited = std::mem::take(&mut self.waited);
+        if waited {
+            self.state = worker.take_state(self.id);
         }
-        late.fields()
-    }
-
-    fn late(&mut self) -> &Rc<Late> {
-        self.late.get_or_insert_default()
+        waited
     }
 
     /// Returns true if there is work for the response or the end of the stream, so that
@@ -228,7 +210,7 @@ impl Stream {
     #[must_use]
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.late.is_some() || !self.permit.is_none()
+        self.waited || !self.state.is_empty()
     }
 
     /// The stream has ended.
@@ -239,19 +221,18 @@ impl Stream {
 
     /// Gives up the queue position if the request still waits. Returns true if it did.
     fn leave(&self, worker: &Worker, host: &dyn Host) -> bool {
-        self.held && worker.leave(self.id, &self.instance, self.late.as_deref(), host)
+        self.waited && worker.leave(self.id, &self.instance, host)
     }
 
     /// Completes the work of the stream.
     fn finish(&mut self, waits: bool, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
-        let late = self.late.take();
-        late.iter().for_each(|late| _ = self.take_over(late));
-        let permit = std::mem::take(&mut self.permit);
+        let waited = self.take_over(worker);
+        let StreamState { permit, .. } = std::mem::take(&mut self.state);
         let is_settled = !permit.is_none();
         if is_settled {
             self.settle(permit, waits, ending, host);
         }
-        if std::mem::take(&mut self.held) || is_settled {
+        if waited || is_settled {
             // Last, since it selects the root, and the host then no longer reports how the stream
             // ended.
             worker.settle(host);
@@ -264,9 +245,9 @@ impl Stream {
         let now = self.instance.now(host);
         if waits {
             permit.finish(End::Left);
-            self.instance.with_limiter(host, |limiter| limiter.take_back(now));
+            self.instance.with_limiter(host, |limiter| limiter.return_charges(now));
         } else {
-            self.instance.with_limiter(host, |limiter| limiter.settle(permit, ending, now));
+            self.instance.with_limiter(host, |limiter| limiter.finish(permit, ending, now));
         }
         // Upkeep reports the results.
         self.instance.open(host);

@@ -1,9 +1,10 @@
 //! The instances of a worker and all its waiting work. A root may have no calls for long, or none
 //! any more while it is being replaced, so any called root does the work of all.
 
-mod go_on;
+mod resume;
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::clock::Offset;
@@ -11,8 +12,8 @@ use super::hold::Queue;
 use super::host::Host;
 use super::instance::{Instance, Kept};
 use super::operator::Attempts;
+use super::state::StreamState;
 use super::timer::Timers;
-use super::waiting::Late;
 use diana_limiter::Held;
 use diana_policy::Policy;
 use diana_policy::port::Answer;
@@ -42,6 +43,9 @@ pub struct Worker {
     /// The number of the next instance.
     number: Cell<u32>,
     instances: RefCell<Vec<Rc<Instance>>>,
+    /// The streams with waiting requests, by the host's numbers: the request's number in the limiter if it waits for Redis,
+    /// and the stream's state.
+    waiting: RefCell<BTreeMap<u32, (Option<u64>, StreamState)>>,
     /// The held requests of all instances.
     queue: RefCell<Queue>,
     /// The shared data of removed rules.
@@ -82,24 +86,28 @@ impl Worker {
         self.queue.borrow_mut().join(stream, instance.number, held);
     }
 
-    /// Removes a request after its client has left. Returns true if it still waited.
-    pub(crate) fn leave(
-        &self,
-        stream: u32,
-        instance: &Instance,
-        late: Option<&Late>,
-        host: &dyn Host,
-    ) -> bool {
-        let ticket = late.and_then(|late| instance.waiting().leave(late));
+    /// Keeps the state of a stream with a waiting request.
+    pub(crate) fn keep(&self, stream: u32, pending: Option<u64>, state: StreamState) {
+        self.waiting.borrow_mut().insert(stream, (pending, state));
+    }
+
+    /// Takes the state of a stream after its request has waited.
+    pub(crate) fn take_state(&self, stream: u32) -> StreamState {
+        self.waiting.borrow_mut().remove(&stream).map(|(_, state)| state).unwrap_or_default()
+    }
+
+    /// Removes a request after its client has left. Returns true if it still waited for its turn or for Redis.
+    pub(crate) fn leave(&self, stream: u32, instance: &Instance, host: &dyn Host) -> bool {
+        let pending = self.waiting.borrow().get(&stream).and_then(|(pending, _)| *pending);
+        let is_cancelled = pending.is_some_and(|id| instance.cancel(id, host));
         let permit = self.queue.borrow_mut().leave(stream);
-        let waited = ticket.is_some() || permit.is_some();
+        let waited = is_cancelled || permit.is_some();
         if waited {
-            permit.into_iter().for_each(|permit| permit.finish(End::Left));
+            if let Some(permit) = permit {
+                permit.finish(End::Left);
+            }
             let now = instance.now(host);
-            instance.with_limiter(host, |limiter| {
-                ticket.into_iter().for_each(|ticket| limiter.forget(ticket));
-                limiter.take_back(now);
-            });
+            instance.with_limiter(host, |limiter| limiter.return_charges(now));
             instance.open(host);
         }
         waited
@@ -113,8 +121,8 @@ impl Worker {
             if sends {
                 instance.work_for_fleet(host);
             }
-            self.go_on(&instance, host, &mut left);
-            instance.tell_news(host);
+            self.resume_ready(&instance, host, &mut left);
+            instance.log_redis(host);
             instance.keep_up(host);
         }
         self.clear_away(host);
@@ -129,8 +137,8 @@ impl Worker {
         let taken = self.all().iter().any(|instance| {
             let taken = instance.take_answer(token, answer, sends, host);
             if taken {
-                self.go_on(instance, host, &mut left);
-                instance.tell_news(host);
+                self.resume_ready(instance, host, &mut left);
+                instance.log_redis(host);
             }
             taken
         });

@@ -25,9 +25,8 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::client::{Client, Completion, Endpoint};
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::part::Parts;
-use diana_redis::pending::Settled;
 use diana_redis::protocol::{Back, Charge, Login, Numbers, Question};
-use diana_redis::target::Target;
+use diana_redis::settled::Settled;
 use kit::fake::{FakeCallout, FakeSharedData};
 
 pub const MILLISECOND: u64 = SECOND / 1000;
@@ -41,6 +40,8 @@ pub struct Worker {
     pub client: Client,
     pub handle: Handle,
     pub calls: Rc<Calls>,
+    /// The number of requests that were asked about.
+    asked: u64,
 }
 
 /// The calls of one worker. They fail while a reason is set.
@@ -132,7 +133,7 @@ impl Worker {
         let client = Client::new(way, "test", data.clone(), own, number);
         let mut handle = Handle::new(OnFailure::Gateway, parts);
         client.tell(&mut handle);
-        Worker { client, handle, calls: Rc::default() }
+        Worker { client, handle, calls: Rc::default(), asked: 0 }
     }
 
     pub fn work(&mut self, now: u64) -> Vec<Completion> {
@@ -155,8 +156,9 @@ impl Worker {
     /// Asks about this number of rules.
     pub fn ask_for(&mut self, charges: Vec<Charge>, since: u64) -> u64 {
         let questions = charges.into_iter().map(Question::Rule).enumerate();
-        let questions = questions.map(|(rule, question)| (Target::Rule(rule), question)).collect();
-        self.client.ask(0, questions, since, &mut self.handle)
+        self.asked += 1;
+        self.client.ask(self.asked, 0, questions.collect(), since, &mut self.handle);
+        self.asked
     }
 
     /// Returns true if every shard is available.
@@ -208,11 +210,8 @@ pub fn charge(caller: u64) -> Charge {
 /// The tickets among the completions, with the results of their first questions.
 pub fn requests(told: Vec<Completion>) -> Vec<(u64, Settled)> {
     let request = |told| match told {
-        Completion::Request(ticket, pending) => {
-            assert!(pending.is_complete());
-            Some((ticket, pending.settled(Target::Rule(0)).unwrap()))
-        }
-        Completion::Operation(..) => None,
+        Completion::Request(id, 0, settled) => Some((id, settled)),
+        Completion::Request(..) | Completion::Operation(..) => None,
     };
     told.into_iter().filter_map(request).collect()
 }

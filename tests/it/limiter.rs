@@ -96,7 +96,7 @@ impl Gate {
         match self.decide(request) {
             Verdict::Hold(held) => held.place.finish(End::Served),
             Verdict::Refuse(_) => return false,
-            Verdict::Admit(..) | Verdict::Ask { .. } => {}
+            Verdict::Admit(..) | Verdict::Pending { .. } => {}
         }
         true
     }

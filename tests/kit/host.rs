@@ -270,7 +270,7 @@ impl Streams for FakeHost {
             Verdict::Admit(..) => Fate::Goes,
             Verdict::Hold(held) => Fate::Held(held.until),
             Verdict::Refuse(_) => Fate::Refused,
-            Verdict::Ask { ticket } => Fate::Asks(*ticket),
+            Verdict::Pending { id: ticket } => Fate::Asks(*ticket),
         };
         decided.push(Decided { stream, resumed: resumed.cloned(), fate });
     }

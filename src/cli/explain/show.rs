@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use diana_limiter::{Explained, Outcome, Record, Why, seconds};
+use diana_limiter::{Explained, Outcome, Reason, Record, Refused, Why, seconds};
 use diana_policy::Scope;
 use diana_policy::decision::Retry;
 use diana_replay::ReplayDecision;
@@ -92,13 +92,19 @@ fn decided(record: &Record) -> String {
     let decided = match record.outcome {
         Outcome::Admitted { wait: 0 } => "admits".to_owned(),
         Outcome::Admitted { wait } => format!("holds for {} s", seconds(wait)),
-        Outcome::Refused(retry) => format!("refuses, {}", again(retry)),
-        Outcome::Banned(left) => format!("bans the caller for {} s more", seconds(left)),
-        Outcome::Unavailable(ticks) => {
-            format!("refuses because Redis is unavailable, retry after {} s", seconds(ticks))
-        }
+        Outcome::Refused(Refused { reason, retry, .. }) => refused(reason, retry),
     };
     format!("{decided}: {left} of {limit} remaining, {}{shadow}", counted(record.scope))
+}
+
+fn refused(reason: Reason, retry: Retry) -> String {
+    match reason {
+        Reason::Banned => {
+            format!("bans the caller for {} s more", seconds(retry.ticks().unwrap_or(0)))
+        }
+        Reason::Unavailable => format!("refuses because Redis is unavailable, {}", again(retry)),
+        Reason::Used | Reason::Outstanding | Reason::Busy => format!("refuses, {}", again(retry)),
+    }
 }
 
 fn counted(scope: Scope) -> &'static str {

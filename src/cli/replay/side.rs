@@ -114,7 +114,7 @@ impl Side {
                 self.refused.add(refusal, entry);
                 for record in refusal.records() {
                     let is_counted = record.rule == refusal.by.rule
-                        || record.shadow && record.outcome.retry().is_some();
+                        || record.shadow && record.outcome.refused().is_some();
                     let number = self.number(&record.rule).filter(|_| !is_counted);
                     let counts = number.and_then(|number| self.own.get_mut(number + 1));
                     counts.into_iter().for_each(|counts| counts.beside += 1);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::{Outcome, Record, Refusal};
+use super::{Reason, Record, Refusal};
 use diana_policy::BodyPiece;
 use diana_policy::json;
 
@@ -83,12 +83,12 @@ impl Refusal {
     }
 
     fn problem(&self, detail: &str) -> String {
-        let (kind, title) = match (self.by.outcome, self.status()) {
-            (Outcome::Banned(_), _) => ("abnormal-usage-detected", "Abnormal usage detected"),
+        let (kind, title) = match (self.reason(), self.status()) {
+            (Some(Reason::Banned), _) => ("abnormal-usage-detected", "Abnormal usage detected"),
             (_, 503) => ("temporary-reduced-capacity", "Temporarily reduced capacity"),
             _ => ("quota-exceeded", "Quota exceeded"),
         };
-        let violated = |record: &&Record| record.shown && record.outcome.retry().is_some();
+        let violated = |record: &&Record| record.shown && record.outcome.refused().is_some();
         let violated = self.records().iter().filter(violated);
         json::ascii(&Problem {
             kind: &[TYPES, kind].concat(),

@@ -125,9 +125,7 @@ impl Record {
         let (decision, wait) = match self.outcome {
             Outcome::Admitted { wait: 0 } => ("admitted", Some(0)),
             Outcome::Admitted { wait } => ("held", Some(wait)),
-            Outcome::Refused(retry) => ("refused", retry.ticks()),
-            Outcome::Banned(left) => ("banned", Some(left)),
-            Outcome::Unavailable(ticks) => ("unavailable", Some(ticks)),
+            Outcome::Refused(refused) => (refused.reason.name(), refused.retry.ticks()),
         };
         Members {
             rule: &self.rule,

@@ -4,7 +4,7 @@
 //! never data of clients: `diana.<namespace>.rule.<rule>.<what>`, which Envoy's tag regex converts
 //! to `diana_rule_<what>{namespace="…",rule="…"}`.
 
-use super::Outcome;
+use super::Reason;
 use diana_policy::Scope;
 use diana_policy::port::Metrics;
 use diana_policy::time::Micros;
@@ -71,14 +71,12 @@ impl RuleCounts {
         self.held += u64::from(wait > 0);
     }
 
-    /// Counts a request that the rule is the first to refuse, or would refuse if it were not in
-    /// `shadow`.
-    pub fn refuse(&mut self, outcome: Outcome, shadow: bool) {
-        match outcome {
-            _ if shadow => self.shadow_refused += 1,
-            Outcome::Banned(_) => self.banned += 1,
-            Outcome::Unavailable(_) => self.unavailable += 1,
-            Outcome::Admitted { .. } | Outcome::Refused(_) => self.refused += 1,
+    /// Counts a request that the rule is the first to refuse.
+    pub fn refuse(&mut self, reason: Reason) {
+        match reason {
+            Reason::Banned => self.banned += 1,
+            Reason::Unavailable => self.unavailable += 1,
+            Reason::Used | Reason::Outstanding | Reason::Busy => self.refused += 1,
         }
     }
 

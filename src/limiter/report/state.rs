@@ -14,17 +14,15 @@ impl Record {
     #[must_use]
     pub fn state(&self) -> String {
         let outcome = match self.outcome {
-            Outcome::Admitted { wait: 0 } => "admitted rule=",
-            Outcome::Admitted { .. } if self.shadow => "shadow-held rule=",
-            Outcome::Admitted { .. } => "held rule=",
-            _ if self.shadow => "shadow rule=",
-            Outcome::Refused(_) => "refused rule=",
-            Outcome::Banned(_) => "banned rule=",
-            Outcome::Unavailable(_) => "unavailable rule=",
+            Outcome::Admitted { wait: 0 } => "admitted",
+            Outcome::Admitted { .. } if self.shadow => "shadow-held",
+            Outcome::Admitted { .. } => "held",
+            Outcome::Refused(_) if self.shadow => "shadow",
+            Outcome::Refused(refused) => refused.reason.name(),
         };
         let mode = if self.shadow { "shadow" } else { "enforced" };
         let mut state = String::with_capacity(LENGTH);
-        for piece in [outcome, &self.rule, " scope=", self.scope.name(), " mode=", mode] {
+        for piece in [outcome, " rule=", &self.rule, " scope=", self.scope.name(), " mode=", mode] {
             state.push_str(piece);
         }
         if let Some(plan) = &self.plan {
@@ -33,10 +31,8 @@ impl Record {
         }
         let wait = match self.outcome {
             Outcome::Admitted { wait: 0 } => None,
-            Outcome::Admitted { wait } | Outcome::Banned(wait) | Outcome::Unavailable(wait) => {
-                Some(Some(wait))
-            }
-            Outcome::Refused(retry) => Some(retry.ticks()),
+            Outcome::Admitted { wait } => Some(Some(wait)),
+            Outcome::Refused(refused) => Some(refused.retry.ticks()),
         };
         match wait {
             None => {}

@@ -13,26 +13,27 @@ use diana_policy::time::{Micros, Now};
 
 /// A request's ask of one part that has not left yet.
 pub(super) struct Wait {
-    pub(super) ticket: u64,
+    /// The number of the request.
+    pub(super) id: u64,
     pub(super) since: Micros,
     pub(super) part: Part,
-    /// What each of its questions is about.
-    pub(super) targets: Vec<Target>,
+    /// The numbers of its questions.
+    pub(super) numbers: Vec<usize>,
     pub(super) ask: Ask,
 }
 
 impl Wait {
     /// Asks more of the same part.
-    pub(super) fn add(&mut self, target: Target, question: Question) {
-        self.targets.push(target);
+    pub(super) fn add(&mut self, number: usize, question: Question) {
+        self.numbers.push(number);
         self.ask.questions.push(question);
     }
 }
 
 /// For whom an ask is on its way.
 pub(super) enum Who {
-    /// The request with this ticket, about this.
-    Request(u64, Vec<Target>),
+    /// The request with this number: the numbers of its questions.
+    Request(u64, Vec<usize>),
     /// Whoever wanted it done, for this caller by this plan.
     Operation(Target, Key, u32),
     /// What only gives something back.
@@ -125,8 +126,8 @@ impl Batch {
     }
 
     pub(super) fn add_request(&mut self, wait: Wait) {
-        let Wait { ticket, part, targets, ask, .. } = wait;
-        self.add_ask(part, ask, Who::Request(ticket, targets));
+        let Wait { id, part, numbers, ask, .. } = wait;
+        self.add_ask(part, ask, Who::Request(id, numbers));
     }
 
     pub(super) fn add_operations(&mut self, operations: Vec<Operation>, parts: Parts) {

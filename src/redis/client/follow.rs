@@ -6,8 +6,8 @@ use super::Client;
 use crate::handle::Handle;
 use crate::health::{Fleet, Health};
 use crate::part::{Part, Parts};
-use crate::pending::Settled;
 use crate::protocol::Failure;
+use crate::settled::Settled;
 use diana_policy::key::Seed;
 use diana_policy::time::{Micros, SECOND};
 

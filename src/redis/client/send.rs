@@ -6,9 +6,8 @@ use crate::breaker::Breaker;
 use crate::handle::{Handle, Operation};
 use crate::health::Health;
 use crate::part::Part;
-use crate::pending::Settled;
 use crate::protocol::{AskReply, Failure, Script, ScriptCall, Trip};
-use crate::target::Target;
+use crate::settled::Settled;
 use diana_policy::port::Callout;
 use diana_policy::time::{Micros, Now, SECOND};
 
@@ -219,8 +218,8 @@ impl Client {
         operations: Vec<Operation>,
         settled: Settled,
     ) {
-        for Wait { ticket, targets, .. } in waiting {
-            targets.into_iter().for_each(|target| self.settle(ticket, target, settled));
+        for Wait { id, numbers, .. } in waiting {
+            self.settle_request(id, &numbers, settled);
         }
         for operation in operations {
             if let Some(target) = operation.target() {
@@ -240,10 +239,12 @@ impl Client {
     ) {
         for (who, AskReply { wait, replies }) in who.into_iter().zip(outcomes) {
             match who {
-                Who::Request(ticket, targets) => {
-                    for (target, reply) in targets.into_iter().zip(replies) {
-                        self.settle(ticket, target, Settled::Decided { reply, wait, sent, at });
-                    }
+                Who::Request(id, numbers) => {
+                    let settled = |reply| Settled::Decided { reply, wait, sent, at };
+                    let replies = numbers.into_iter().zip(replies);
+                    let completed =
+                        replies.map(|(it, reply)| Completion::Request(id, it, settled(reply)));
+                    self.completed.extend(completed);
                 }
                 Who::Operation(target, caller, plan) => {
                     let reply = replies.first().map(|reply| (*reply, sent));
@@ -258,9 +259,7 @@ impl Client {
     pub(super) fn settle_all(&mut self, who: Vec<Who>, settled: Settled) {
         for who in who {
             match who {
-                Who::Request(ticket, targets) => {
-                    targets.into_iter().for_each(|target| self.settle(ticket, target, settled));
-                }
+                Who::Request(id, numbers) => self.settle_request(id, &numbers, settled),
                 Who::Operation(target, caller, plan) => {
                     self.completed.push(Completion::Operation(target, (caller, plan), None));
                 }
@@ -269,15 +268,10 @@ impl Client {
         }
     }
 
-    /// Notes what became of a question; with the last one its request is completed.
-    fn settle(&mut self, ticket: u64, target: Target, settled: Settled) {
-        let Some(pending) = self.pending.get_mut(&ticket) else { return };
-        pending.settle(target, settled);
-        if pending.is_complete()
-            && let Some(pending) = self.pending.remove(&ticket)
-        {
-            self.completed.push(Completion::Request(ticket, pending));
-        }
+    /// Hands out that some questions of a request came to the same.
+    fn settle_request(&mut self, id: u64, numbers: &[usize], settled: Settled) {
+        let completed = numbers.iter().map(|number| Completion::Request(id, *number, settled));
+        self.completed.extend(completed);
     }
 }
 

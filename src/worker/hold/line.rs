@@ -10,7 +10,7 @@ use diana_limiter::QueueLine;
 /// Identifies a line in a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Name {
-    pub(super) limiter: u32,
+    pub(super) instance: u32,
     pub(super) line: QueueLine,
 }
 
@@ -87,7 +87,7 @@ impl Line {
 }
 
 fn hash(name: Name) -> u64 {
-    let Name { limiter, line: QueueLine { rule, key, .. } } = name;
-    let rule = u64::from(limiter) << 32 ^ rule as u64;
+    let Name { instance, line: QueueLine { rule, key, .. } } = name;
+    let rule = u64::from(instance) << 32 ^ rule as u64;
     (key.hash ^ rule).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

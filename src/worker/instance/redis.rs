@@ -2,14 +2,14 @@
 
 use super::Instance;
 use crate::host::{Host, Level};
+use diana_limiter::{Limiter, Ready};
 use diana_policy::port::Answer;
 
 impl Instance {
     /// Makes the calls to Redis that are due.
     pub(crate) fn work_for_fleet(&self, host: &dyn Host) {
         let now = self.now(host);
-        let ready = self.with_limiter(host, |limiter| limiter.work(now, host));
-        self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
+        self.with_limiter(host, |limiter| limiter.work(now, host));
     }
 
     /// Processes the reply to a call of this instance, and sends the next calls if this root
@@ -22,33 +22,41 @@ impl Instance {
         host: &dyn Host,
     ) -> bool {
         let now = self.now(host);
-        let ready = self.with_limiter(host, |limiter| {
-            let mut ready = limiter.answer(token, answer, now)?;
-            if sends {
-                ready.append(&mut limiter.work(now, host));
+        let taken = self.with_limiter(host, |limiter| {
+            let taken = limiter.on_reply(token, answer, now);
+            if taken && sends {
+                limiter.work(now, host);
             }
-            Some(ready)
+            taken
         });
-        let ready = ready.flatten();
-        let taken = ready.is_some();
+        let taken = taken.unwrap_or(false);
         if taken {
             // It may contain permits for a caller without further requests.
             self.begin_upkeep(host);
         }
-        self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
         taken
     }
 
     /// Drops the calls of the root that has ended.
     pub(crate) fn lose_calls(&self, host: &dyn Host) {
         let now = self.now(host);
-        let ready = self.with_limiter(host, |limiter| limiter.lose(host.caller(), now));
-        self.waiting().ready.borrow_mut().extend(ready.unwrap_or_default());
+        self.with_limiter(host, |limiter| limiter.on_root_ended(host.caller(), now));
+    }
+
+    /// The next request or order with a reply of Redis.
+    pub(crate) fn next_ready(&self, host: &dyn Host) -> Option<Ready> {
+        let now = self.now(host);
+        self.with_limiter(host, |limiter| limiter.next_ready(now)).flatten()
+    }
+
+    /// The client of a pending request is gone. Returns true if the request was still pending.
+    pub(crate) fn cancel(&self, id: u64, host: &dyn Host) -> bool {
+        self.with_limiter(host, |limiter| limiter.cancel(id)).unwrap_or(false)
     }
 
     /// Logs changes of the state of Redis.
-    pub(crate) fn tell_news(&self, host: &dyn Host) {
-        let news = self.with_limiter(host, |limiter| limiter.news()).unwrap_or_default();
-        news.iter().for_each(|line| host.log(Level::Warn, line));
+    pub(crate) fn log_redis(&self, host: &dyn Host) {
+        let lines = self.with_limiter(host, Limiter::log_lines).unwrap_or_default();
+        lines.iter().for_each(|line| host.log(Level::Warn, line));
     }
 }

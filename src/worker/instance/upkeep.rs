@@ -70,15 +70,15 @@ impl Instance {
         if self.closed.get() {
             return;
         }
-        let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return self.need_no_redis() };
+        let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return self.stop_probing() };
         limiter.retire(&self.namespace, self.now(host), host);
-        let holds_places = limiter.holds_places();
+        let holds_slots = limiter.holds_slots();
         drop(limiter);
         // In-flight slots of open requests must be renewed until they end.
-        self.upkeep.set(holds_places.then(|| host.monotonic().saturating_add(self.interval)));
-        self.closed.set(!holds_places);
-        if !holds_places {
-            self.need_no_redis();
+        self.upkeep.set(holds_slots.then(|| host.monotonic().saturating_add(self.interval)));
+        self.closed.set(!holds_slots);
+        if !holds_slots {
+            self.stop_probing();
         }
     }
 
@@ -90,8 +90,8 @@ impl Instance {
     }
 
     /// Stops probing Redis: no rule of this instance needs it.
-    fn need_no_redis(&self) {
-        self.limiter.try_borrow_mut().into_iter().for_each(|mut limiter| limiter.need_no_redis());
+    fn stop_probing(&self) {
+        self.limiter.try_borrow_mut().into_iter().for_each(|mut limiter| limiter.stop_probing());
     }
 
     /// Takes over the open settlements of an instance that has ended. Returns false if it uses
@@ -105,7 +105,7 @@ impl Instance {
     /// Returns true if an instance without root and streams has no work left.
     pub(crate) fn is_over(&self, host: &dyn Host) -> bool {
         self.close(host);
-        self.need_no_redis();
+        self.stop_probing();
         self.next(Micros::MAX).is_none()
     }
 }

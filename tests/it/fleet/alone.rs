@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use diana_policy::time::SECOND;
-use diana_redis::pending::Settled;
 use diana_redis::protocol::Failure;
+use diana_redis::settled::Settled;
 use kit::fake::FakeSharedData;
 
 use super::redis::{admits, decides};

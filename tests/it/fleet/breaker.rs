@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use diana_policy::time::SECOND;
-use diana_redis::pending::Settled;
+use diana_redis::settled::Settled;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

@@ -1,7 +1,7 @@
 //! The instant of a decision in Redis is estimated, for any delay of its reply.
 
 use diana_policy::time::SECOND;
-use diana_redis::pending::Settled;
+use diana_redis::settled::Settled;
 use fastrand::Rng;
 
 use super::redis::decides_at;

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::SECOND;
 use diana_redis::part::{Part, Parts, Tags};
-use diana_redis::pending::Settled;
+use diana_redis::settled::Settled;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 

@@ -12,8 +12,8 @@ use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::handle::Handle;
 use diana_redis::part::{Part, Parts};
-use diana_redis::pending::Settled;
 use diana_redis::protocol::{Back, Charge, Login, Numbers, Reply};
+use diana_redis::settled::Settled;
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use diana_policy::key::Seed;
 use diana_redis::client::Completion;
 use diana_redis::handle::Operation;
-use diana_redis::pending::Settled;
 use diana_redis::protocol::{Back, Charge, Script};
+use diana_redis::settled::Settled;
 use diana_redis::target::Target;
 use kit::fake::FakeSharedData;
 

@@ -1,8 +1,8 @@
 //! The wait for a reply, the size of batches, and their metrics.
 
 use diana_policy::time::SECOND;
-use diana_redis::pending::Settled;
 use diana_redis::protocol::{Charge, Script};
+use diana_redis::settled::Settled;
 
 use super::redis::{Seen, no_script};
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok, requests};
@@ -75,7 +75,7 @@ fn what_goes_out_and_what_is_not_ours_is_counted() {
         let body = String::from_utf8(body).unwrap().replacen(":0", ":5", 1);
         assert_eq!(Seen::of(&call).callers, [1, 2, 3]);
         let told = worker.answer(token, &ok(body.into_bytes()), now).unwrap();
-        assert_eq!(told.len(), 2);
+        assert_eq!(requests(told).len(), 2);
         let stats = &worker.client.stats;
         assert_eq!((stats.trips, stats.asks, stats.corrupt), (round, 2 * round, 5 * round));
     }

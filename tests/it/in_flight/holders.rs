@@ -73,7 +73,7 @@ impl Worker {
     }
 
     fn end(&mut self, permit: Permit) {
-        self.limiter.settle(permit, &FakeEnding::answered(200), self.clock.0.get());
+        self.limiter.finish(permit, &FakeEnding::answered(200), self.clock.0.get());
     }
 }
 

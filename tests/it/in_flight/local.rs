@@ -35,7 +35,7 @@ fn never_one_too_many_and_none_is_left_behind() {
             }
             if open.len() > most || !open.is_empty() && rng.u8(..5) < 2 {
                 let (_, permit) = open.swap_remove(rng.usize(..open.len()));
-                limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
+                limiter.finish(permit, &FakeEnding::answered(200), clock.0.get());
                 continue;
             }
             let caller = rng.usize(..80);
@@ -55,7 +55,7 @@ fn never_one_too_many_and_none_is_left_behind() {
         }
         assert!(refused > 50, "too tame: {refused}");
         for (_, permit) in open {
-            limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
+            limiter.finish(permit, &FakeEnding::answered(200), clock.0.get());
         }
         // Callers that shared a state have all their slots again.
         for caller in 0..80 {
@@ -69,7 +69,7 @@ fn never_one_too_many_and_none_is_left_behind() {
                 taken.push(permit);
             }
             for permit in taken {
-                limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
+                limiter.finish(permit, &FakeEnding::answered(200), clock.0.get());
             }
         }
     }

@@ -42,7 +42,7 @@ pub fn request(limiter: &mut Limiter, caller: usize, clock: &FakeClock) -> Optio
 }
 
 fn end(limiter: &mut Limiter, permit: Permit, clock: &FakeClock) {
-    limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
+    limiter.finish(permit, &FakeEnding::answered(200), clock.0.get());
 }
 
 /// A read and a write on arrival, and the same at the end. Twice a second one more write for all of

@@ -52,7 +52,7 @@ fn admit(limiter: &mut Limiter, clock: &FakeClock) -> Permit {
 }
 
 fn end(limiter: &mut Limiter, permit: Permit, now: Now) {
-    limiter.settle(permit, &FakeEnding::answered(200), now);
+    limiter.finish(permit, &FakeEnding::answered(200), now);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
         assert_eq!(metrics.of("diana.n.rule.few.in_flight"), 2);
         end(&mut limiter, first, clock.0.get());
         drop(second);
-        limiter.take_back(clock.0.get());
+        limiter.return_charges(clock.0.get());
         limiter.flush("n", &metrics);
         assert_eq!(metrics.of("diana.n.rule.few.in_flight"), 0);
         assert_eq!(metrics.of("diana.n.rule.few.settled"), 0);

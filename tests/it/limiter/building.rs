@@ -139,7 +139,7 @@ fn an_engine_knows_from_the_beginning_that_redis_is_away() {
         let mut limiter = built_in(data, true, |_| {}).unwrap();
         let request = FakeRequest::get("/").header("x-account-id", "ann");
         let verdict = limiter.decide(&request, &FakeClock::default());
-        assert_eq!(matches!(verdict, Verdict::Ask { .. }), !is_away, "{verdict:?}");
+        assert_eq!(matches!(verdict, Verdict::Pending { .. }), !is_away, "{verdict:?}");
     }
     let [mut one, mut other] = [(); 2].map(|()| built(false, |_| {}).unwrap());
     assert!(!one.inherit(&mut other));

@@ -69,7 +69,7 @@ fn what_comes_back_in_another_worker_is_there_a_moment_later() {
         }
     }
     let settle = |one: &mut Limiter, permit, status| {
-        one.settle(permit, &FakeEnding::answered(status), clock.0.get());
+        one.finish(permit, &FakeEnding::answered(status), clock.0.get());
     };
     let back = open.remove(1);
     open.into_iter().for_each(|permit| settle(&mut one, permit, 401));

@@ -10,7 +10,7 @@ mod settling;
 mod single;
 mod strays;
 
-use diana_limiter::{Limiter, Refusal, Verdict};
+use diana_limiter::{Limiter, Ready, Refusal, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
@@ -108,7 +108,7 @@ impl Worker {
 
     fn take(&mut self, verdict: Verdict, request: &FakeRequest) {
         match verdict {
-            Verdict::Ask { ticket } => drop(self.waiting.insert(ticket, request.clone())),
+            Verdict::Pending { id: ticket } => drop(self.waiting.insert(ticket, request.clone())),
             Verdict::Refuse(refusal) => {
                 self.verdicts.push(false);
                 self.refused = refusal.headers();
@@ -133,7 +133,7 @@ impl Worker {
     fn step(&mut self, redis: &mut dyn FnMut(&Call, u64) -> Option<Vec<u8>>) {
         let now = self.clock.0.get().later(MILLISECOND);
         self.clock.0.set(now);
-        let mut ready = self.limiter.work(now, &self.callout);
+        self.limiter.work(now, &self.callout);
         let fresh = self.callout.sent.borrow()[self.called..].to_vec();
         for call in fresh {
             let comes = now.mono + self.late * MILLISECOND;
@@ -146,13 +146,19 @@ impl Worker {
             let fetch = || body.clone();
             let status = Some(if body.is_some() { 200 } else { 503 });
             let answer = Answer { status, size: 9, body: &fetch };
-            ready.extend(self.limiter.answer(token, &answer, now).unwrap_or_default());
-            ready.extend(self.limiter.work(now, &self.callout));
+            self.limiter.on_reply(token, &answer, now);
+            self.limiter.work(now, &self.callout);
         }
-        for resumed in ready {
-            let request = self.waiting.remove(&resumed.ticket).expect("it waits");
-            let verdict = self.limiter.resume(&resumed, self.clock.now());
-            let again = || self.limiter.decide_again(&resumed, &request, &self.clock);
+        self.resume();
+    }
+
+    /// Resumes the requests that Redis has replied to.
+    fn resume(&mut self) {
+        while let Some(ready) = self.limiter.next_ready(self.clock.now()) {
+            let Ready::Request(mut ready) = ready else { panic!("an order") };
+            let request = self.waiting.remove(&ready.resumed.id).expect("it waits");
+            let verdict = self.limiter.resume(&mut ready, self.clock.now());
+            let again = || self.limiter.restart(&mut ready, &request, &self.clock);
             let verdict = verdict.unwrap_or_else(again);
             self.take(verdict, &request);
         }

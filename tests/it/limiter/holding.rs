@@ -32,7 +32,7 @@ impl Gate {
                 held.place.finish(End::Served);
                 Some(held.until - now)
             }
-            Verdict::Refuse(_) | Verdict::Ask { .. } => None,
+            Verdict::Refuse(_) | Verdict::Pending { .. } => None,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Hot callers in complete decisions.
 
+use diana_limiter::Verdict;
 use diana_policy::time::{Now, SECOND};
 use kit::fake::{FakeRequest, FakeSharedData};
 use std::rc::Rc;
@@ -15,8 +16,8 @@ impl Gate {
     }
 
     fn marks(&mut self, request: &FakeRequest) -> Vec<(String, String)> {
-        self.limiter.decide(request, &self.clock);
-        self.limiter.marks().map(|(header, rule)| (header.into(), rule.into())).collect()
+        let Verdict::Admit(_, Some(report)) = self.decide(request) else { return Vec::new() };
+        report.marks.iter().map(|(header, rule)| (String::from(&**header), rule.clone())).collect()
     }
 }
 

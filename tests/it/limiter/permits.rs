@@ -140,7 +140,7 @@ impl World {
                 self.seen.refused += 1;
                 return;
             }
-            Verdict::Ask { .. } => panic!("nobody to ask"),
+            Verdict::Pending { .. } => panic!("nobody to ask"),
         }
         self.last[caller] = Some(free);
     }
@@ -160,7 +160,7 @@ impl World {
         }
         // A limiter processes returns before its next request. Two limiters share one state.
         if self.limiters.len() > 1 || rng.bool() {
-            self.limiters[limiter].take_back(self.clock.0.get());
+            self.limiters[limiter].return_charges(self.clock.0.get());
         }
         if self.last[caller] == Some(place) {
             self.last[caller] = Some(place - INTERVAL);

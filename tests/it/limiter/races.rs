@@ -86,7 +86,7 @@ impl Gateway {
                 held.place.finish(End::Served);
                 held.until
             }
-            Verdict::Refuse(_) | Verdict::Ask { .. } => return,
+            Verdict::Refuse(_) | Verdict::Pending { .. } => return,
         };
         for book in self.books.borrow_mut().iter_mut() {
             book.give(worker, caller, now, leaves);
@@ -116,7 +116,7 @@ impl Gateway {
             Verdict::Admit(_, Some(report)) => (report.headers(), true),
             Verdict::Hold(held) => (held.report.headers(), true),
             Verdict::Refuse(refusal) => (refusal.headers(), false),
-            Verdict::Admit(_, None) | Verdict::Ask { .. } => {
+            Verdict::Admit(_, None) | Verdict::Pending { .. } => {
                 panic!("nobody to ask, and all is told")
             }
         };

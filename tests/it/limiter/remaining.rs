@@ -51,8 +51,8 @@ impl Caller {
                 if self.settles {
                     let came = FakeEnding::answered(200).header("x-used", cost.to_string());
                     let now = self.gate.clock.now();
-                    self.gate.limiter.hear_response(&mut permit, &came);
-                    self.gate.limiter.settle(permit, &FakeEnding::answered(200), now);
+                    self.gate.limiter.on_response(&mut permit, &came);
+                    self.gate.limiter.finish(permit, &FakeEnding::answered(200), now);
                 } else {
                     self.permits.push(permit);
                 }
@@ -61,7 +61,7 @@ impl Caller {
             }
             Verdict::Hold(_) => Seen::Held,
             Verdict::Refuse(refusal) => Seen::Refused(refusal.by),
-            Verdict::Ask { .. } => Seen::Waits,
+            Verdict::Pending { .. } => Seen::Waits,
         }
     }
 
@@ -143,7 +143,7 @@ fn request_that_never_fits_reports_what_is_left() {
             let mut caller = Caller::new(&rule);
             for used in 0..=LIMIT {
                 let Seen::Refused(by) = caller.send(50) else { panic!("admitted") };
-                assert_eq!(by.outcome.retry(), Some(Retry::Never));
+                assert_eq!(by.outcome.refused().map(|it| it.retry), Some(Retry::Never));
                 assert_eq!(by.remaining, Some(LIMIT - used), "{rule}");
                 assert_eq!(matches!(caller.send(1), Seen::Admitted(_)), used < LIMIT, "{rule}");
             }

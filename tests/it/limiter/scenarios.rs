@@ -98,7 +98,7 @@ fn send(gate: &mut Gate, mut keys: Mapping) -> String {
         }
         for _ in 0..times {
             let decision = decide(gate, &request, is_whole);
-            decisions.push(decision + &hot(gate));
+            decisions.push(decision);
             gate.wait(pause);
         }
     }
@@ -111,28 +111,25 @@ fn decide(gate: &mut Gate, request: &FakeRequest, is_whole: bool) -> String {
     match gate.decide(request) {
         Verdict::Admit(_, None) => "admitted".into(),
         Verdict::Admit(_, Some(report)) if is_whole => format!("admitted{}", reported(&report)),
-        Verdict::Admit(..) => "admitted".into(),
+        Verdict::Admit(_, Some(report)) => format!("admitted{}", marked(&report)),
         Verdict::Hold(held) => {
             held.place.finish(End::Served);
             let rule = held.report.by.as_ref().map_or("none", |by| &by.rule);
-            let whole = if is_whole { reported(&held.report) } else { String::new() };
+            let whole = if is_whole { reported(&held.report) } else { marked(&held.report) };
             format!("held for {} ms by {rule}{whole}", (held.until - now) as f64 / 1000.0)
         }
         Verdict::Refuse(refusal) if is_whole => {
             format!("{}{}", refused(&refusal), whole(&refusal))
         }
         Verdict::Refuse(refusal) => refused(&refusal),
-        Verdict::Ask { .. } => "waits for others".into(),
+        Verdict::Pending { .. } => "waits for others".into(),
     }
 }
 
-/// The marks of the last request, if its caller is hot.
-fn hot(gate: &Gate) -> String {
-    if !gate.limiter.is_hot() {
-        return String::new();
-    }
-    let marks = gate.limiter.marks().map(|(header, rule)| format!(", marked {header}: {rule}"));
-    format!(", hot{}", marks.collect::<String>())
+/// The headers that mark a request.
+fn marked(report: &Report) -> String {
+    let marks = report.marks.iter().map(|(header, rules)| format!(", marked {header}: {rules}"));
+    marks.collect()
 }
 
 /// A refusal in one line.
@@ -151,7 +148,7 @@ fn refused(refusal: &Refusal) -> String {
 
 fn reported(report: &Report) -> String {
     let mut lines = fields(&report.headers());
-    if let Some((name, rules)) = &report.mark {
+    for (name, rules) in &report.marks {
         writeln!(lines, "  upstream: {name}: {rules}").unwrap();
     }
     if let Some(by) = &report.by {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::first_cells;
-use diana_limiter::{Outcome, Record, Refusal, Report, seconds};
+use diana_limiter::{Outcome, Reason, Record, Refusal, Refused, Report, seconds};
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::SECOND;
@@ -26,9 +26,13 @@ fn record(outcome: Outcome, shadow: bool) -> Record {
     }
 }
 
+fn refused(reason: Reason, ticks: u64) -> Outcome {
+    Outcome::Refused(Refused { reason, retry: Retry::After(ticks), remaining: Some(0) })
+}
+
 /// The headers of an admitted and of a refused request.
 fn headers(fields: LimitFields) -> BTreeSet<&'static str> {
-    let refused = record(Outcome::Refused(Retry::After(1)), false);
+    let refused = record(refused(Reason::Used, 1), false);
     let report = Report { records: vec![refused.clone()], fields, ..Report::default() };
     let response = Response {
         status: 503,
@@ -74,9 +78,11 @@ fn the_table_of_the_access_log_has_every_word_and_every_field_and_no_other() {
     let outcomes = [
         Outcome::Admitted { wait: 0 },
         Outcome::Admitted { wait: 1 },
-        Outcome::Refused(Retry::After(1)),
-        Outcome::Banned(1),
-        Outcome::Unavailable(1),
+        refused(Reason::Used, 1),
+        refused(Reason::Outstanding, 1),
+        refused(Reason::Busy, 1),
+        refused(Reason::Banned, 1),
+        refused(Reason::Unavailable, 1),
     ];
     let both = |outcome: Outcome| [record(outcome, false), record(outcome, true)];
     let (mut words, mut fields) = (BTreeSet::new(), BTreeSet::new());
@@ -105,7 +111,7 @@ fn times_are_written_as_they_are() {
         (2 * SECOND, "2.000000", "2"),
         (SECOND - 1, "0.999999", "0.999999"),
     ] {
-        let mut record = record(Outcome::Refused(Retry::After(ticks)), false);
+        let mut record = record(refused(Reason::Used, ticks), false);
         record.caller = Key { hash: 0x5d0c_3a7b_e1f2_a864, second_hash: 0x0a11_90c4_d3b7_e852 };
         let state = record.state();
         assert!(state.contains(&format!(" wait={text}s ")), "{state}");

@@ -54,8 +54,8 @@ fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
                 let mut permit = open.swap_remove(rng.usize(..open.len()));
                 let wrong = rng.u8(..6) == 0;
                 let ending = FakeEnding::answered(if wrong { 401 } else { 200 });
-                limiter.hear_response(&mut permit, &ending);
-                limiter.settle(permit, &ending, clock.0.get());
+                limiter.on_response(&mut permit, &ending);
+                limiter.finish(permit, &ending, clock.0.get());
                 counted += usize::from(wrong);
                 continue;
             }
@@ -98,11 +98,11 @@ fn bans_follow_what_counted() {
         assert_eq!(open.len(), 3);
         assert_eq!((0..10).filter_map(|_| admit(&mut limiter)).count(), 0);
         for permit in open {
-            limiter.settle(permit, &FakeEnding::answered(200), clock.0.get());
+            limiter.finish(permit, &FakeEnding::answered(200), clock.0.get());
         }
         for _ in 0..3 {
             let permit = admit(&mut limiter).expect("nobody is banned");
-            limiter.settle(permit, &FakeEnding::answered(401), clock.0.get());
+            limiter.finish(permit, &FakeEnding::answered(401), clock.0.get());
         }
         let Verdict::Refuse(refusal) = limiter.decide(&request(), &clock) else {
             panic!("three have counted");
@@ -135,11 +135,11 @@ fn what_is_told_of_them_is_what_is_reserved() {
         let open = [admit(&mut limiter), admit(&mut limiter)];
         refuses(&mut limiter);
         for (permit, status) in open.into_iter().zip([200, 401]) {
-            limiter.settle(permit, &FakeEnding::answered(status), clock.0.get());
+            limiter.finish(permit, &FakeEnding::answered(status), clock.0.get());
         }
         let open = admit(&mut limiter);
         refuses(&mut limiter);
-        limiter.settle(open, &FakeEnding::answered(200), clock.0.get());
+        limiter.finish(open, &FakeEnding::answered(200), clock.0.get());
     }
 }
 
@@ -173,8 +173,8 @@ fn metrics_say_what_was_settled() {
         [used("2"), used("0"), used("8"), used("5"), used("many"), FakeEnding::answered(200)]
     {
         let Verdict::Admit(mut permit, _) = limiter.decide(&request(), &clock) else { panic!() };
-        limiter.hear_response(&mut permit, &ending);
-        limiter.settle(permit, &ending, clock.0.get());
+        limiter.on_response(&mut permit, &ending);
+        limiter.finish(permit, &ending, clock.0.get());
     }
     let lines = Lines::default();
     limiter.flush("n", &lines);
@@ -202,8 +202,8 @@ fn where_nothing_is_reserved_nobody_keeps_others_out() {
         }
         let used = FakeEnding::answered(200).header("x-used", "2");
         let mut permit = open.remove(0);
-        limiter.hear_response(&mut permit, &used);
-        limiter.settle(permit, &used, clock.0.get());
+        limiter.on_response(&mut permit, &used);
+        limiter.finish(permit, &used, clock.0.get());
         assert!(matches!(limiter.decide(&request(), &clock), Verdict::Refuse(_)), "{scope}");
     }
 }
@@ -219,7 +219,7 @@ fn in_shadow_what_counts_bans_nobody() {
         let clock = clock();
         for _ in 0..3 {
             let Verdict::Admit(permit, _) = limiter.decide(&request(), &clock) else { panic!() };
-            limiter.settle(permit, &FakeEnding::answered(401), clock.0.get());
+            limiter.finish(permit, &FakeEnding::answered(401), clock.0.get());
         }
         let lines = Lines::default();
         limiter.flush("n", &lines);
@@ -248,8 +248,8 @@ fn usage_known_late_is_charged_to_the_window_then() {
         let mut stream = admit(&mut limiter, START.later(50 * SECOND)).expect("it fits");
         let end = START.later(80 * SECOND);
         let ending = FakeEnding::answered(200).header("x-tokens-used", "900");
-        limiter.hear_response(&mut stream, &ending);
-        limiter.settle(stream, &ending, end);
+        limiter.on_response(&mut stream, &ending);
+        limiter.finish(stream, &ending, end);
         let open: Vec<Permit> = (0..9).filter_map(|_| admit(&mut limiter, end)).collect();
         assert_eq!(open.len(), 2, "{scope}");
     }

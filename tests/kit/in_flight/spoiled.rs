@@ -120,8 +120,8 @@ impl Gateway {
         let status = if rng.bool() { 200 } else { 401 };
         let ending = FakeEnding::answered(status).header("x-used", rng.u8(..12).to_string());
         let limiter = &mut self.limiters[worker];
-        limiter.hear_response(&mut permit, &ending);
-        limiter.settle(permit, &ending, self.clock.0.get());
+        limiter.on_response(&mut permit, &ending);
+        limiter.finish(permit, &ending, self.clock.0.get());
     }
 
     /// Another writer damages a value, at most once per instant.

@@ -20,8 +20,8 @@ impl Worker {
     fn first_ends(&mut self, status: u16) {
         let (now, ending) = (self.clock.now(), FakeEnding::answered(status));
         let mut permit = self.permits.remove(0);
-        self.limiter.hear_response(&mut permit, &ending);
-        self.limiter.settle(permit, &ending, now);
+        self.limiter.on_response(&mut permit, &ending);
+        self.limiter.finish(permit, &ending, now);
     }
 }
 

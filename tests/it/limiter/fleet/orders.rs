@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diana_limiter::{Cannot, Inquired, Order, Seen};
+use diana_limiter::{Cannot, Inquired, Order, OrderResult, Ready, Seen};
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
@@ -40,37 +40,48 @@ impl Worker {
     /// Gives an order that requires Redis. Returns its ticket.
     fn ask_about(&mut self, name: &str, order: Order) -> u64 {
         match self.inquire(name, order) {
-            Ok(Inquired::Asked(ticket)) => ticket,
+            Ok(Inquired::Pending(id)) => {
+                self.limiter.set_stream(id, id as u32);
+                id
+            }
             other => panic!("{other:?}"),
         }
     }
 
     /// Advances the clock by a millisecond, in which `redis` replies. Returns the completed orders.
-    fn tell_orders(&mut self, redis: &mut dyn FnMut(&Call) -> Option<Vec<u8>>) -> Vec<u64> {
+    fn tell_orders(
+        &mut self,
+        redis: &mut dyn FnMut(&Call) -> Option<Vec<u8>>,
+    ) -> Vec<(u64, OrderResult)> {
         let now = self.clock.0.get().later(MILLISECOND);
         self.clock.0.set(now);
-        let mut known = self.limiter.work(now, &self.callout);
+        self.limiter.work(now, &self.callout);
         let fresh = self.callout.sent.borrow()[self.called..].to_vec();
         for call in fresh {
             let body = redis(&call);
             let fetch = || body.clone();
             let status = Some(if body.is_some() { 200 } else { 503 });
             let answer = Answer { status, size: 9, body: &fetch };
-            known.extend(self.limiter.answer(self.called as u32, &answer, now).unwrap_or_default());
+            self.limiter.on_reply(self.called as u32, &answer, now);
             self.called += 1;
         }
-        known.iter().map(|it| it.ticket).collect()
+        let mut completed = Vec::new();
+        while let Some(ready) = self.limiter.next_ready(now) {
+            let Ready::Order { stream, result } = ready else { panic!("a request") };
+            completed.push((stream.expect("its client is there").into(), result));
+        }
+        completed
     }
 
     /// The outcome of an order with these replies about the rule and the ban.
     fn told(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> Told {
-        let ticket = self.ask_about("ann", order);
+        let id = self.ask_about("ann", order);
         let says = decides(&[&[0][..], &rule, &ban].concat());
-        assert_eq!(self.tell_orders(&mut |_| Some(says.clone())), [ticket]);
-        let (rule, told, seen) = self.limiter.told(ticket).expect("it is known");
-        assert_eq!((rule, told), (0, order));
-        assert!(self.limiter.told(ticket).is_none(), "it is told once");
-        seen
+        let mut completed = self.tell_orders(&mut |_| Some(says.clone()));
+        let Some((of, result)) = completed.pop() else { panic!("no reply") };
+        assert_eq!((of, result.rule, result.order), (id, 0, order));
+        assert!(completed.is_empty() && self.limiter.ready() == 0, "it is told once");
+        result.seen
     }
 
     /// The number of questions to Redis for a request that it would admit.
@@ -187,18 +198,15 @@ fn each_order_is_told_by_itself() {
     let mut worker = Worker::new(RULE);
     let orders = [("ann", Order::Look, 5), ("bob", Order::Reset, 3), ("cid", Order::Unban, 4)];
     let tickets = orders.map(|(name, order, _)| worker.ask_about(name, order));
-    for ticket in tickets {
-        assert!(worker.limiter.told(ticket).is_none(), "nobody has answered");
-    }
+    assert_eq!(worker.limiter.ready(), 0, "nobody has answered");
     let says = |left| [&[0][..], &opinion(0, left, 0), &opinion(0, 0, 0)].concat();
     let says = orders.map(|(_, _, left)| says(left)).concat();
-    assert_eq!(worker.tell_orders(&mut |_| Some(decides(&says))), tickets);
-    assert!(worker.limiter.told(tickets[2] + 1).is_none());
-    for place in [1, 2, 0] {
-        let (_, order, seen) = worker.limiter.told(tickets[place]).expect("it is known");
-        let left = seen.unwrap()[0].usage.remaining.cast_signed();
-        assert_eq!((order, left), (orders[place].1, orders[place].2));
-    }
+    let completed = worker.tell_orders(&mut |_| Some(decides(&says)));
+    let seen = completed.into_iter().map(|(id, OrderResult { order, seen, .. })| {
+        (id, order, seen.unwrap()[0].usage.remaining.cast_signed())
+    });
+    let expected = tickets.into_iter().zip(orders).map(|(id, (_, order, left))| (id, order, left));
+    assert_eq!(seen.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
 }
 
 /// An order about several callers, of which one is in an unavailable shard. It is not reported as
@@ -224,9 +232,9 @@ fn an_order_is_done_for_all_of_its_callers_or_not_told_as_done() {
                     Some(proxy.answer(&call.body, time))
                 }));
             }
-            assert_eq!(known, [ticket], "{name}, {fails:?}");
-            let (_, _, told) = worker.limiter.told(ticket).expect("it is known");
-            match told {
+            let Some((id, result)) = known.pop() else { panic!("no reply") };
+            assert!(id == ticket && known.is_empty(), "{name}, {fails:?}");
+            match result.seen {
                 Ok(seen) => assert!(!is_away && seen.len() == 2, "{seen:?}"),
                 Err(why) => assert!(is_away && why == Cannot::Unheard, "{why:?}"),
             }

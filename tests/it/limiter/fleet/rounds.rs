@@ -1,6 +1,6 @@
 //! Requests with more than one round of calls to Redis.
 
-use diana_limiter::Verdict;
+use diana_limiter::{Ready, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
@@ -88,13 +88,14 @@ fn who_was_asked_about_in_vain_is_not_asked_about_again() {
     worker.called = 1;
     let fetch = || None;
     let answer = Answer { status: Some(503), size: 0, body: &fetch };
-    let ready = worker.limiter.answer(0, &answer, now).unwrap();
-    assert_eq!(ready.len(), 1);
+    assert!(worker.limiter.on_reply(0, &answer, now));
+    let ready = worker.limiter.next_ready(now);
+    let Some(Ready::Request(mut ready)) = ready else { panic!("no reply") };
     assert!(!worker.limiter.is_together());
     let mut redis = Redis::default();
     worker.steps(500, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert!(worker.limiter.is_together());
-    let verdict = worker.limiter.resume(&ready[0], worker.clock.now());
+    let verdict = worker.limiter.resume(&mut ready, worker.clock.now());
     assert!(matches!(verdict, Some(Verdict::Admit(..))), "{verdict:?}");
 }
 

@@ -22,8 +22,8 @@ impl Worker {
         let now = self.clock.now();
         let came = FakeEnding::answered(200).header("x-used", used.to_string());
         for mut permit in std::mem::take(&mut self.permits) {
-            self.limiter.hear_response(&mut permit, &came);
-            self.limiter.settle(permit, &FakeEnding::answered(200), now);
+            self.limiter.on_response(&mut permit, &came);
+            self.limiter.finish(permit, &FakeEnding::answered(200), now);
         }
     }
 
@@ -104,7 +104,7 @@ fn whoever_leaves_before_redis_has_answered_had_nothing() {
     let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
     (0..5).for_each(|_| worker.request(&ann()));
     for ticket in std::mem::take(&mut worker.waiting).into_keys() {
-        worker.limiter.forget(ticket);
+        worker.limiter.cancel(ticket);
     }
     let mut back = Vec::new();
     worker.steps(50, &mut |call, time| {

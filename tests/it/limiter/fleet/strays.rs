@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::{Resumed, Verdict};
+use diana_limiter::{Ready, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
@@ -27,7 +27,8 @@ impl Worker {
     fn send(&mut self) -> Vec<Call> {
         let now = self.clock.now().later(MILLISECOND);
         self.clock.0.set(now);
-        assert!(self.limiter.work(now, &self.callout).is_empty());
+        self.limiter.work(now, &self.callout);
+        assert_eq!(self.limiter.ready(), 0);
         let fresh = self.callout.sent.borrow()[self.called..].to_vec();
         self.called += fresh.len();
         fresh
@@ -35,15 +36,23 @@ impl Worker {
 
     fn asks(&mut self) -> u64 {
         let verdict = self.limiter.decide(&ann(), &self.clock);
-        let Verdict::Ask { ticket } = verdict else { panic!("{verdict:?}") };
+        let Verdict::Pending { id: ticket } = verdict else { panic!("{verdict:?}") };
         ticket
     }
 
     /// The reply to the last call arrives.
-    fn hears(&mut self, body: Vec<u8>) -> Vec<Resumed> {
+    fn hears(&mut self, body: Vec<u8>) -> usize {
         let token = self.called as u32 - 1;
         let answer = Answer { status: Some(200), size: 9, body: &|| Some(body.clone()) };
-        self.limiter.answer(token, &answer, self.clock.now()).expect("its call")
+        assert!(self.limiter.on_reply(token, &answer, self.clock.now()), "its call");
+        self.limiter.ready()
+    }
+
+    /// Resumes the request that Redis has replied to.
+    fn resumed(&mut self) -> Option<Verdict> {
+        let ready = self.limiter.next_ready(self.clock.now());
+        let Some(Ready::Request(mut ready)) = ready else { panic!("no reply") };
+        self.limiter.resume(&mut ready, self.clock.now())
     }
 }
 
@@ -55,13 +64,11 @@ fn what_was_charged_for_a_client_that_left_goes_back() {
         let ticket = worker.asks();
         assert_eq!(worker.send().len(), 1);
         if !is_late {
-            worker.limiter.forget(ticket);
+            assert!(worker.limiter.cancel(ticket));
         }
-        let resumed = worker.hears(grants());
-        assert_eq!(resumed.len(), usize::from(is_late));
-        for resumed in resumed {
-            worker.limiter.abandon(&resumed, worker.clock.now());
-        }
+        assert_eq!(worker.hears(grants()), usize::from(is_late));
+        assert_eq!(worker.limiter.cancel(ticket), is_late);
+        assert!(worker.limiter.next_ready(worker.clock.now()).is_none());
         let back: Vec<(u64, u64)> = worker.send().iter().flat_map(receipts).collect();
         assert_eq!(back, [(41, 1)], "late: {is_late}");
     }
@@ -73,16 +80,16 @@ fn redis_is_looked_for_as_long_as_it_is_needed_and_spoken_of_once() {
     worker.request(&ann());
     worker.steps(100, &mut |_, _| None);
     assert!(!worker.limiter.is_together());
-    let news = worker.limiter.news();
+    let news = worker.limiter.log_lines();
     assert!(news.iter().any(|line| line.contains("Redis")), "{news:?}");
-    assert_eq!(worker.limiter.news(), Vec::<String>::new());
+    assert_eq!(worker.limiter.log_lines(), Vec::<String>::new());
     let mut probes = 0;
     let mut away = |_: &Call, _| {
         probes += 1;
         None
     };
     worker.steps(3000, &mut away);
-    worker.limiter.need_no_redis();
+    worker.limiter.stop_probing();
     // One may be in transit.
     worker.steps(100, &mut away);
     assert!(probes > 0);
@@ -174,8 +181,8 @@ fn a_refusal_that_others_brought_about_counts_towards_no_ban() {
     worker.asks();
     worker.send();
     let answer = decides(&[&[-1][..], &shares, &opinion(0, 0, 0)].concat());
-    let [resumed] = &worker.hears(answer)[..] else { panic!("not answered") };
-    let verdict = worker.limiter.resume(resumed, worker.clock.now());
+    assert_eq!(worker.hears(answer), 1);
+    let verdict = worker.resumed();
     assert!(matches!(verdict, Some(Verdict::Refuse(_))));
     assert!(worker.send().is_empty(), "told Redis of it");
     let lines = Lines::default();
@@ -190,8 +197,8 @@ fn refused_request_reports_what_redis_has_left() {
         worker.asks();
         worker.send();
         let answer = decides(&[&[-1][..], &opinion(retry, 3, 0)].concat());
-        let [resumed] = &worker.hears(answer)[..] else { panic!("not answered") };
-        let verdict = worker.limiter.resume(resumed, worker.clock.now());
+        assert_eq!(worker.hears(answer), 1);
+        let verdict = worker.resumed();
         let Some(Verdict::Refuse(refusal)) = verdict else { panic!("{verdict:?}") };
         assert_eq!(refusal.by.remaining, Some(3));
     }

@@ -1,0 +1,179 @@
+//! The verdict on a request, and its report. Accepted requests are reported only if a configuration asks for it.
+
+use std::rc::Rc;
+
+use crate::check::{Check, CheckOutcome, InProgress};
+use crate::report::explained::{Explained, Why};
+use crate::report::{Refusal, Report};
+use crate::rules::Rules;
+use crate::verdict::{Held, Verdict};
+use diana_policy::decision::Retry;
+use diana_policy::key::KeyHasher;
+use diana_policy::time::{Micros, Now, SECOND};
+use diana_policy::{Accepted, LimitFields};
+
+/// The settings of reports.
+pub(crate) struct Reports {
+    pub(crate) log_refused: bool,
+    pub(crate) accepted: Accepted,
+    /// The fields of accepted requests that name the limits.
+    pub(crate) fields: LimitFields,
+    /// A header of requests that names the rules in shadow which would have refused them.
+    pub(crate) mark: Option<Rc<str>>,
+    /// Headers that mark requests, each once. They are taken off every request that comes in.
+    pub(crate) markers: Vec<Rc<str>>,
+}
+
+impl Reports {
+    /// The verdict on a request to which no rule applies.
+    pub(crate) fn unlimited(&self, progress: &mut InProgress) -> Verdict {
+        let Some(explained) = progress.explained.take() else { return Verdict::pass() };
+        let report = Report { explained, fields: self.fields, ..Report::default() };
+        Verdict::Admit(Default::default(), Some(Box::new(report)))
+    }
+
+    /// The verdict on a request that no rule refuses but in shadow, and that may leave `delay` ticks after it was checked.
+    pub(crate) fn admit(
+        &self,
+        progress: &mut InProgress,
+        delay: Micros,
+        rules: &mut Rules,
+    ) -> Verdict {
+        // First, since a rule that reserves no permits charges none yet, and the report counts the remaining ones.
+        let permit = rules.open_charges(progress);
+        let shadowed = rules.count_admitted(progress);
+        let is_silent = shadowed.is_none()
+            && delay == 0
+            && progress.hot.is_empty()
+            && progress.explained.is_none()
+            && self.accepted == Accepted::default();
+        if is_silent {
+            return Verdict::Admit(permit, None);
+        }
+        let report = self.report(progress, shadowed, delay, rules);
+        if delay == 0 {
+            return Verdict::Admit(permit, Some(Box::new(report)));
+        }
+        let until = progress.now.mono.saturating_add(delay);
+        let (place, line) = rules.queued_charges(progress);
+        Verdict::Hold(Held { until, line, place, permit, report })
+    }
+
+    /// The report of a request that proceeds after `delay` ticks. The rule of the check at `shadowed` would have refused or
+    /// held it.
+    #[inline(never)]
+    fn report(
+        &self,
+        progress: &mut InProgress,
+        shadowed: Option<usize>,
+        delay: Micros,
+        rules: &mut Rules,
+    ) -> Report {
+        let explained = explained(progress, rules);
+        let holding = || {
+            let checks = progress.checks.iter().enumerate();
+            checks.max_by_key(|(_, check)| check.wait()).map(|(place, _)| place)
+        };
+        let by = if delay > 0 { shadowed.or_else(holding) } else { shadowed };
+        let mut marks = rules.marks(progress);
+        if shadowed.is_some() {
+            marks.extend(self.shadow_mark(progress, rules));
+        }
+        let fields = self.fields;
+        if self.accepted == Accepted::default() {
+            let check = by.and_then(|place| progress.checks.get(place));
+            let by = check.and_then(|check| rules.record(check, progress.now));
+            return Report { records: Vec::new(), fields, by, marks, explained };
+        }
+        let mut records = rules.records(progress);
+        let by = match by {
+            Some(place) => records.get(place).cloned(),
+            None if self.accepted.filter_state => {
+                records.iter().min_by_key(|record| record.scarcity()).cloned()
+            }
+            None => None,
+        };
+        if !self.accepted.headers {
+            records.clear();
+        }
+        Report { records, fields, by, marks, explained }
+    }
+
+    /// The header that names the rules in shadow which would have refused the request, if any.
+    fn shadow_mark(&self, progress: &InProgress, rules: &Rules) -> Option<(Rc<str>, String)> {
+        let header = self.mark.clone()?;
+        let refuses = |check: &&Check| check.refused().is_some();
+        let refusing = progress.checks.iter().filter(refuses);
+        let names = refusing.filter_map(|check| Some(&*rules.list.get(check.rule)?.name));
+        let names: Vec<&str> = names.collect();
+        (!names.is_empty()).then(|| (header, names.join(", ")))
+    }
+
+    /// The verdict on a request that a rule refuses: the first such rule is named and counted, and
+    /// the longest wait counts. No rule is charged.
+    pub(crate) fn refuse(&self, progress: &mut InProgress, rules: &mut Rules) -> Verdict {
+        let mut first = None;
+        let mut longest = Retry::Soon;
+        for (place, check) in progress.checks.iter().enumerate() {
+            let (Some(refused), Some(rule)) = (check.refused(), rules.list.get_mut(check.rule))
+            else {
+                continue;
+            };
+            if check.shadow {
+                rule.counts.shadow_refused += 1;
+                continue;
+            }
+            rule.note_refusal(check, progress.now);
+            longest = longest.max(refused.retry);
+            first = first.or(Some((place, check.rule, refused.reason)));
+        }
+        let Some((place, rule, reason)) = first else { return Verdict::pass() };
+        let explained = explained(progress, rules);
+        let mut records = rules.records(progress);
+        let (by, several) = match records.len() {
+            0 | 1 => (records.pop(), records),
+            _ => (records.get(place).cloned(), records),
+        };
+        let (Some(rule), Some(by)) = (rules.list.get_mut(rule), by) else {
+            return Verdict::pass();
+        };
+        rule.counts.refuse(reason);
+        let response = rule.config.response.clone();
+        Verdict::Refuse(Refusal {
+            jitter: jitter(response.jitter, by.caller.hash, progress.now),
+            is_logged: self.log_refused && rule.may_log(progress.now),
+            response,
+            several,
+            by,
+            retry: longest,
+            explained,
+        })
+    }
+}
+
+/// What every rule decided, or why it was not evaluated, if an operator asks for it.
+fn explained(progress: &mut InProgress, rules: &mut Rules) -> Vec<Explained> {
+    let Some(skipped) = progress.explained.take() else { return Vec::new() };
+    let mut explained = Vec::new();
+    for check in &progress.checks {
+        explained.extend(match check.outcome {
+            CheckOutcome::Pending | CheckOutcome::Unchecked => {
+                rules.skipped(check.rule, Why::NotAsked)
+            }
+            _ => rules.record(check, progress.now).map(Explained::Decided),
+        });
+    }
+    explained.extend(skipped);
+    explained
+}
+
+/// Ticks to wait more, up to `most`, the same for a caller's requests in one second.
+fn jitter(most: Micros, caller: u64, now: Now) -> Micros {
+    if most == 0 {
+        return 0;
+    }
+    let mut hasher = KeyHasher::public();
+    hasher.part(0, &caller.to_le_bytes());
+    hasher.part(1, &(now.wall / SECOND).to_le_bytes());
+    hasher.finish().hash % (most + 1)
+}

@@ -1,0 +1,80 @@
+//! The state of a stream after the decision about its request.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::host::Host;
+use diana_limiter::{Explained, Refusal, Report};
+use diana_store::permit::Permit;
+
+/// A header of a response: its name and its value.
+pub type Field = (Cow<'static, str>, String);
+
+/// The remaining work of a stream. The worker has it while the request waits, and otherwise the stream. Very many streams may
+/// be open, so it is small.
+#[derive(Default)]
+pub(crate) struct StreamState {
+    /// The charges to settle when the stream ends.
+    pub(crate) permit: Permit,
+    /// Its part in the response, if it has one.
+    response: Option<Box<ResponseState>>,
+}
+
+#[derive(Default)]
+struct ResponseState {
+    /// Headers to add to the upstream's response.
+    fields: Vec<Field>,
+    /// The response header for an explanation, if an operator wants one.
+    explains: Option<Rc<str>>,
+}
+
+impl StreamState {
+    /// Returns true if no work is left.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.permit.is_none() && self.response.is_none()
+    }
+
+    /// An operator wants an explanation in this header of the response.
+    pub(crate) fn explain(&mut self, header: Rc<str>) {
+        self.response.get_or_insert_default().explains = Some(header);
+    }
+
+    /// The request is admitted, at once or after a wait.
+    pub(crate) fn admit(&mut self, permit: Permit, report: Option<&Report>, host: &dyn Host) {
+        self.permit = permit;
+        let Some(report) = report else { return };
+        if let Some(record) = &report.by {
+            host.tell(record.state().as_bytes());
+        }
+        for (header, rules) in &report.marks {
+            host.mark(header, rules);
+        }
+        let headers = report.headers().into_iter();
+        let mut fields: Vec<Field> = headers.map(|(name, value)| (name.into(), value)).collect();
+        if let Some(header) = self.take_explains() {
+            fields.push((header.to_string().into(), Explained::all(&report.explained)));
+        }
+        let response = (!fields.is_empty()).then_some(ResponseState { fields, explains: None });
+        self.response = response.map(Box::new);
+    }
+
+    /// The request is refused.
+    pub(crate) fn refuse(&mut self, refusal: &mut Refusal, host: &dyn Host) {
+        if let Some(header) = self.take_explains() {
+            let explained = Explained::all(&refusal.explained);
+            let response = Rc::make_mut(&mut refusal.response);
+            response.headers.push((header.as_ref().into(), explained));
+        }
+        host.refuse(refusal);
+    }
+
+    /// The headers to add to the response, which has arrived.
+    pub(crate) fn take_fields(&mut self) -> Vec<Field> {
+        self.response.take().map(|response| response.fields).unwrap_or_default()
+    }
+
+    fn take_explains(&mut self) -> Option<Rc<str>> {
+        self.response.take()?.explains
+    }
+}
