@@ -38,7 +38,7 @@ const GRACE: Micros = SECOND / 250;
 /// The address of Redis, and the credentials.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// The host's name for Redis.
+    /// The Envoy cluster of Redis.
     pub cluster: String,
     /// The timeout of a call in ticks.
     pub timeout: Micros,
@@ -53,8 +53,8 @@ pub struct Endpoint {
 pub enum Completion {
     /// The result of a question of a request, by the numbers of both.
     Request(u64, usize, Settled),
-    /// To whom an operation is about, and its caller by one of its plans: what was replied, and when it was asked; nothing if it
-    /// came to nothing.
+    /// For an operation: its target, its caller and plan, the reply, and when the question was
+    /// sent; `None` if it failed.
     Operation(Target, (Key, u32), Option<(Reply, Now)>),
 }
 

@@ -11,7 +11,7 @@ use diana_policy::key::Key;
 use diana_policy::port;
 use diana_policy::time::{Micros, Now};
 
-/// A request's ask of one part that has not left yet.
+/// An ask of a request in one shard, not sent yet.
 pub(super) struct Wait {
     /// The number of the request.
     pub(super) id: u64,
@@ -23,20 +23,20 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// Asks more of the same part.
+    /// Adds a question in the same shard.
     pub(super) fn add(&mut self, number: usize, question: Question) {
         self.numbers.push(number);
         self.ask.questions.push(question);
     }
 }
 
-/// For whom an ask is on its way.
+/// The receiver of a reply.
 pub(super) enum Who {
     /// The request with this number: the numbers of its questions.
     Request(u64, Vec<usize>),
-    /// Whoever wanted it done, for this caller by this plan.
+    /// An operation, for this caller and plan.
     Operation(Target, Key, u32),
-    /// What only gives something back.
+    /// None: the ask only returns permits.
     Nobody,
 }
 
