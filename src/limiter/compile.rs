@@ -97,6 +97,7 @@ impl Limiter {
                 reads_headers: reads_headers || choosers.reads_headers(),
                 callers,
                 choosers,
+                spare: Vec::new(),
             },
             reports: Reports {
                 log_refused: policy.log_refused,

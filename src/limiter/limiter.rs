@@ -45,7 +45,9 @@ impl Limiter {
     pub fn decide(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
         self.prepare(clock);
         let mut progress = self.matcher.begin(&mut self.rules, request, true);
-        self.evaluate(&mut progress, clock)
+        let verdict = self.evaluate(&mut progress, clock);
+        self.matcher.recycle(progress);
+        verdict
     }
 
     /// As [`Limiter::decide`]; the verdict explains to an operator what each rule decided, or why it does not apply.
