@@ -66,16 +66,16 @@ pub(super) fn build(quota: &Quota, burst: Option<u64>, reach: Option<u128>) -> R
 /// The state of a caller. The debt lasts until the bucket is full again or, without `burst`, until
 /// the next free slot.
 #[derive(Debug, Clone, Copy)]
-struct State {
+struct BucketState {
     debt: Debt,
     /// With `warm_up`: the permits missing in the store.
     missing: u64,
 }
 
-impl State {
-    fn load(state: &[u64]) -> State {
+impl BucketState {
+    fn load(state: &[u64]) -> BucketState {
         let (debt, missing) = state.split_at_checked(debt::WORDS).unwrap_or_default();
-        State { debt: Debt::load(debt), missing: missing.first().copied().unwrap_or(0) }
+        BucketState { debt: Debt::load(debt), missing: missing.first().copied().unwrap_or(0) }
     }
 
     fn save(self, state: &mut [u64]) {
@@ -88,7 +88,7 @@ impl State {
 
 impl Bucket {
     fn debt(&self, state: &[u64], now: Micros) -> Debt {
-        State::load(state).debt.drained(now, self.rpu)
+        BucketState::load(state).debt.drained(now, self.rpu)
     }
 
     /// Decides about a request that may have to wait for its turn.
@@ -99,7 +99,7 @@ impl Bucket {
         let leaves = now.mono.saturating_add(delay);
         let amount = product(cost, self.unit);
         let capacity = if self.burst.is_some() { self.capacity } else { amount };
-        let old = State::load(old);
+        let old = BucketState::load(old);
         let debt = old.debt.drained(now.mono, self.rpu);
         let turn = debt.with(amount).without(capacity).until(leaves, self.rpu);
         match turn.wait(self.reach.unwrap_or(0), now.mono, self.rpu) {
@@ -107,7 +107,7 @@ impl Bucket {
                 let idle = old.debt.idle(leaves, self.rpu);
                 let (extra, missing) = self.warm_up.take(amount, old.missing, idle);
                 let debt = debt.until(leaves, self.rpu).with(amount + extra);
-                State { debt, missing }.save(new);
+                BucketState { debt, missing }.save(new);
                 Decision::Admit { wait: turn.wait(0, now.mono, self.rpu) }
             }
             wait => Decision::retry(wait),
@@ -135,24 +135,24 @@ impl Algorithm for Bucket {
     }
 
     fn receipt(&self, charged: &[u64]) -> u64 {
-        if self.leases { 0 } else { State::load(charged).debt.end(self.rpu) }
+        if self.leases { 0 } else { BucketState::load(charged).debt.end(self.rpu) }
     }
 
     fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
-        let State { debt, missing } = State::load(old);
+        let BucketState { debt, missing } = BucketState::load(old);
         if self.leases {
             let settled = match settlement.debt() {
                 0 => debt.returned(settlement.back(), self.unit, settlement.since, self.fastest),
                 permits => debt.drained(now.mono, self.rpu).charged(permits, self.unit),
             };
-            return State { debt: settled, missing }.save(new);
+            return BucketState { debt: settled, missing }.save(new);
         }
         // Later requests have their turns already, so only the last turn comes back: an earlier one passes unused.
         let is_last = self.receipt(old) == settlement.receipt;
         let back = if is_last { settlement.back() } else { 0 };
         let amount = product(back, self.unit);
         let (extra, missing) = self.warm_up.put_back(amount, missing);
-        State { debt: debt.without(amount + extra), missing }.save(new);
+        BucketState { debt: debt.without(amount + extra), missing }.save(new);
     }
 
     fn spend_by(&self, _charged: &[u64], _now: Now) -> Option<Micros> {
@@ -161,7 +161,7 @@ impl Algorithm for Bucket {
 
     fn hold_back(&self, old: &[u64], out: u64, at: Micros, new: &mut [u64]) {
         let debt = self.debt(old, at).at_least(product(out, self.unit));
-        State { debt, ..State::load(old) }.save(new);
+        BucketState { debt, ..BucketState::load(old) }.save(new);
     }
 
     fn balance(&self, state: &[u64], now: Now) -> Balance {
@@ -190,7 +190,7 @@ impl Algorithm for Bucket {
     }
 
     fn expires(&self, state: &[u64], _now: Now) -> Micros {
-        let State { debt, missing } = State::load(state);
+        let BucketState { debt, missing } = BucketState::load(state);
         debt.with(u128::from(missing)).cleared(self.lasting)
     }
 }

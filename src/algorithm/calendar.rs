@@ -33,10 +33,10 @@ pub struct Span {
 
 /// All windows of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Windows(Kind);
+pub struct Windows(WindowKind);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum WindowKind {
     /// Windows of one length, with the end of the first window that ends after the epoch.
     Even { first: Micros, length: Micros },
     /// This number of local days.
@@ -51,16 +51,16 @@ impl Windows {
     pub fn of(quota: &Quota) -> Windows {
         let (zone, length) = (quota.zone, quota.period().max(1));
         let kind = match quota.unit {
-            Unit::Month => Kind::Months { zone },
+            Unit::Month => WindowKind::Months { zone },
             _ if zone.shift() > 0 && length.is_multiple_of(DAY) => {
                 // The longest unit has 31 days.
-                Kind::Days { count: (length / DAY) as i32, zone }
+                WindowKind::Days { count: (length / DAY) as i32, zone }
             }
             _ => {
                 let ahead = i64::from(zone.standard) * SECOND.cast_signed();
                 let local = i64::from(MONDAY) * DAY.cast_signed() - ahead;
                 let first = local.rem_euclid(length.cast_signed()).cast_unsigned();
-                Kind::Even { first, length }
+                WindowKind::Even { first, length }
             }
         };
         Windows(kind)
@@ -78,20 +78,20 @@ impl Windows {
 
     fn planned(&self, wall: Micros) -> Option<Span> {
         match self.0 {
-            Kind::Even { first, length } => {
+            WindowKind::Even { first, length } => {
                 let ends = match wall.checked_sub(first) {
                     Some(since) => (wall - since % length).saturating_add(length),
                     None => first,
                 };
                 Some(Span { ends, length })
             }
-            Kind::Days { count, zone } => {
+            WindowKind::Days { count, zone } => {
                 let day = local::day_at(zone, seconds(wall))?;
                 let since = (day.to_unix_epoch_day().day() - MONDAY).rem_euclid(count);
                 let first = day.checked_sub(since).ok()?;
                 between(zone, first, first.checked_add(count).ok()?)
             }
-            Kind::Months { zone } => {
+            WindowKind::Months { zone } => {
                 let day = local::day_at(zone, seconds(wall))?;
                 between(zone, day.first_of_month(), day.last_of_month().tomorrow().ok()?)
             }
@@ -102,9 +102,9 @@ impl Windows {
     #[must_use]
     pub fn longest(&self) -> Micros {
         match self.0 {
-            Kind::Even { length, .. } => length,
-            Kind::Days { count, zone } => u64::from(count.unsigned_abs()) * DAY + shift(zone),
-            Kind::Months { zone } => Unit::LONGEST + shift(zone),
+            WindowKind::Even { length, .. } => length,
+            WindowKind::Days { count, zone } => u64::from(count.unsigned_abs()) * DAY + shift(zone),
+            WindowKind::Months { zone } => Unit::LONGEST + shift(zone),
         }
     }
 
@@ -112,9 +112,9 @@ impl Windows {
     #[must_use]
     pub fn shortest(&self) -> Micros {
         match self.0 {
-            Kind::Even { length, .. } => length,
-            Kind::Days { count, zone } => u64::from(count.unsigned_abs()) * DAY - shift(zone),
-            Kind::Months { zone } => FEBRUARY * DAY - shift(zone),
+            WindowKind::Even { length, .. } => length,
+            WindowKind::Days { count, zone } => u64::from(count.unsigned_abs()) * DAY - shift(zone),
+            WindowKind::Months { zone } => FEBRUARY * DAY - shift(zone),
         }
     }
 
@@ -123,7 +123,7 @@ impl Windows {
     #[must_use]
     pub fn edges(&self, wall: Micros) -> Vec<i64> {
         let signed = |ticks: Micros| i64::try_from(ticks).unwrap_or(i64::MAX);
-        if let Kind::Even { first, .. } = self.0 {
+        if let WindowKind::Even { first, .. } = self.0 {
             return vec![signed(first)];
         }
         // The first may have begun before the epoch.

@@ -22,11 +22,11 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Find every problem in rules, and settings that are probably unintended
-    Check(Check),
+    Check(CheckArguments),
     /// Explain the decision about one request, and why other rules do not apply
-    Explain(Explain),
+    Explain(ExplainArguments),
     /// Show how rules would have limited the requests of an access log
-    Replay(Replay),
+    Replay(ReplayArguments),
     /// Print the JSON Schema of rules, for editors
     Schema,
     /// Suggest a limit from the real traffic in an access log
@@ -52,7 +52,7 @@ pub enum Command {
 /// (StringValue and Struct), EnvoyFilter, WasmPlugin, EnvoyExtensionPolicy, ConfigMap, List.
 #[derive(Debug, Args)]
 #[command(after_help = EXITS)]
-pub struct Check {
+pub struct CheckArguments {
     /// Files of YAML or JSON; folders, of which each `.yaml`, `.yml` and `.json` with rules is
     /// read; `-` for standard input
     #[arg(required = true, value_name = "FILE")]
@@ -68,7 +68,7 @@ pub struct Check {
 /// gateway.
 #[derive(Debug, Args)]
 #[command(after_help = EXITS)]
-pub struct Explain {
+pub struct ExplainArguments {
     /// The rules: a file in which `diana check` finds rules in one place
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
@@ -102,7 +102,7 @@ pub struct Explain {
 /// gzip or Zstandard. `global` rules are counted exactly across all gateways, without Redis.
 #[derive(Debug, Args)]
 #[command(after_help = LOG_EXITS)]
-pub struct Replay {
+pub struct ReplayArguments {
     /// The rules: a file in which `diana check` finds rules in one place
     #[arg(value_name = "FILE")]
     pub file: PathBuf,

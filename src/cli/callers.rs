@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use diana_policy::port::Request;
 use diana_policy::{Actor, Policy};
-use diana_request::identity::{self, Found, Identifier};
+use diana_request::identity::{self, Identifier, SourceValue};
 
 use crate::text::plain;
 
 /// The result of one actor.
-pub struct Caller {
+pub struct ActorValue {
     /// The actor.
     pub actor: String,
     /// The kind of the source, and its value. `None` if no source has a value.
@@ -17,12 +17,12 @@ pub struct Caller {
 }
 
 /// The results for a request of all actors that rules name.
-pub fn of(policy: &Policy, asked: &dyn Request) -> Vec<Caller> {
+pub fn of(policy: &Policy, asked: &dyn Request) -> Vec<ActorValue> {
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
     let is_named = |number: usize| rules().any(|rule| rule.actor.contains(&number));
     let named = policy.actors.iter().enumerate().filter(|(number, _)| is_named(*number));
     named
-        .map(|(_, actor)| Caller { actor: actor.name.clone(), found: find(actor, asked) })
+        .map(|(_, actor)| ActorValue { actor: actor.name.clone(), found: find(actor, asked) })
         .collect()
 }
 
@@ -31,9 +31,9 @@ pub fn find(actor: &Actor, asked: &dyn Request) -> Option<(&'static str, String)
     for wanted in &actor.sources {
         let Ok(source) = identity::build(wanted) else { continue };
         match source.find(asked) {
-            Found::Absent | Found::NoMetadata => {}
-            Found::Value(value) => return Some((wanted.kind, spelled(&value))),
-            Found::Repeated => {
+            SourceValue::Absent | SourceValue::NoMetadata => {}
+            SourceValue::Value(value) => return Some((wanted.kind, spelled(&value))),
+            SourceValue::Repeated => {
                 return Some((
                     wanted.kind,
                     "more than one value, so it uses the shared bucket".into(),

@@ -3,21 +3,21 @@
 use std::io::{self, Write};
 
 use diana_config::problem::Problem;
-use diana_config::{Advice, Source, outline};
+use diana_config::{Advice, ConfigSource, outline};
 use diana_policy::Policy;
 
 use crate::advice;
-use crate::arguments::{Check, Format};
+use crate::arguments::{CheckArguments, Format};
 use crate::exit::Exit;
-use crate::finding::{Finding, Findings, Level};
+use crate::finding::{Finding, FindingLevel, Findings};
 use crate::input::{self, Input};
 use crate::manifest;
 use crate::show::{github, json, sarif, text};
-use crate::view::Part;
+use crate::view::FilePart;
 use crate::zones;
 
 /// Checks the files and reports the findings.
-pub fn run(check: &Check, out: &mut dyn Write) -> io::Result<Exit> {
+pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
     let mut findings = Findings::default();
     for path in &check.files {
         let before = (findings.places, findings.unusable.len());
@@ -34,7 +34,8 @@ pub fn run(check: &Check, out: &mut dyn Write) -> io::Result<Exit> {
         Format::Sarif => sarif::write(&findings, out)?,
         Format::Github => github::write(&findings, out)?,
     }
-    let problems = if findings.count(Level::Problem) > 0 { Exit::Problems } else { Exit::Fine };
+    let problems =
+        if findings.count(FindingLevel::Problem) > 0 { Exit::Problems } else { Exit::Fine };
     Ok(if findings.unusable.is_empty() { problems } else { Exit::Unusable })
 }
 
@@ -45,11 +46,11 @@ fn look(Input { name, text, is_found }: Input, findings: &mut Findings) {
     };
     // The reader skips a byte order mark, so columns do not count it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let file = Part::file(name, text.into());
+    let file = FilePart::file(name, text.into());
     let found = manifest::find(&file, text, !is_found);
     let advice = advice::of_size(text.len()).filter(|_| !found.is_empty());
     findings.list.extend(advice.map(|advice| Finding {
-        level: Level::Advice,
+        level: FindingLevel::Advice,
         part: file.clone(),
         positions: Vec::new(),
         path: String::new(),
@@ -67,7 +68,7 @@ fn look(Input { name, text, is_found }: Input, findings: &mut Findings) {
     }
 }
 
-fn judge(part: &Part, source: &Source, findings: &mut Findings) {
+fn judge(part: &FilePart, source: &ConfigSource, findings: &mut Findings) {
     match diana_config::check(source) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
@@ -84,13 +85,13 @@ fn judge(part: &Part, source: &Source, findings: &mut Findings) {
     }
 }
 
-fn problem(part: &Part, problem: Problem) -> Finding {
+fn problem(part: &FilePart, problem: Problem) -> Finding {
     let zone =
         problem.path.ends_with("time_zone").then(|| problem.message.split('`').nth(1)).flatten();
     let rule =
         zone.and_then(|zone| zones::rule(zone).map(|rule| format!("; `{zone}` is `{rule}`")));
     Finding {
-        level: Level::Problem,
+        level: FindingLevel::Problem,
         part: part.clone(),
         positions: problem.position.into_iter().collect(),
         path: problem.path,
@@ -101,8 +102,8 @@ fn problem(part: &Part, problem: Problem) -> Finding {
 
 /// Advice with the positions of its rules.
 fn advised(
-    part: &Part,
-    source: &Source,
+    part: &FilePart,
+    source: &ConfigSource,
     policy: &Policy,
     walks: &[Vec<usize>],
     advice: Advice,
@@ -114,7 +115,7 @@ fn advised(
     // In the order of the advice: the first rule is the likely one to change.
     positions.sort_by_key(|(name, _)| advice.rules.iter().position(|rule| rule == *name));
     Finding {
-        level: Level::Advice,
+        level: FindingLevel::Advice,
         part: part.clone(),
         positions: positions.into_iter().map(|(_, position)| position).collect(),
         path: String::new(),

@@ -9,22 +9,22 @@ use std::rc::Rc;
 
 use diana_limiter::Explained;
 use diana_policy::time::Micros;
-use diana_replay::{Fleet, PlainRequest, ReplayDecision};
+use diana_replay::{PlainRequest, ReplayDecision, ReplayFleet};
 
-use crate::arguments::Explain;
-use crate::callers::{self, Caller};
+use crate::arguments::ExplainArguments;
+use crate::callers::{self, ActorValue};
 use crate::exit::Exit;
 use crate::rules;
 
 /// An explained request.
-struct Explanation {
+struct ExplainedRequest {
     decision: ReplayDecision,
     rules: Vec<Explained>,
-    callers: Vec<Caller>,
+    callers: Vec<ActorValue>,
 }
 
 /// Explains a request.
-pub fn run(explain: &Explain, out: &mut dyn Write) -> io::Result<Exit> {
+pub fn run(explain: &ExplainArguments, out: &mut dyn Write) -> io::Result<Exit> {
     match explained(explain) {
         Ok(explanation) if explain.json => show::json(&explanation, out).map(|()| Exit::Fine),
         Ok(explanation) => show::text(&explanation, out).map(|()| Exit::Fine),
@@ -36,7 +36,7 @@ pub fn run(explain: &Explain, out: &mut dyn Write) -> io::Result<Exit> {
 }
 
 /// Explains the last of several equal requests, which arrive at the same instant at a gateway of one worker.
-fn explained(explain: &Explain) -> Result<Explanation, (Exit, String)> {
+fn explained(explain: &ExplainArguments) -> Result<ExplainedRequest, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
     let source = rules::source(&explain.file)?;
     let (policy, _) =
@@ -45,10 +45,10 @@ fn explained(explain: &Explain) -> Result<Explanation, (Exit, String)> {
     let at = instant::parse(explain.at.as_deref()).map_err(unusable)?;
     // All earlier requests are still in flight when the last one arrives.
     let request = Rc::new(PlainRequest { at, took: Micros::MAX, ..described });
-    let mut fleet = Fleet::new(&source, 1, 1).map_err(unusable)?;
+    let mut fleet = ReplayFleet::new(&source, 1, 1).map_err(unusable)?;
     for _ in 1..explain.times {
         fleet.request(&request);
     }
     let (decision, rules) = fleet.explain(&request);
-    Ok(Explanation { decision, rules, callers: callers::of(&policy, &*request) })
+    Ok(ExplainedRequest { decision, rules, callers: callers::of(&policy, &*request) })
 }

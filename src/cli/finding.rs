@@ -2,23 +2,23 @@
 
 use diana_config::problem::Position;
 
-use crate::view::Part;
+use crate::view::FilePart;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Level {
+pub enum FindingLevel {
     /// The filter refuses the configuration.
     Problem,
     /// It is allowed, and probably unintended.
     Advice,
 }
 
-impl Level {
+impl FindingLevel {
     /// Its name in all formats except text.
     pub fn name(self) -> &'static str {
         match self {
-            Level::Problem => "problem",
-            Level::Advice => "advice",
+            FindingLevel::Problem => "problem",
+            FindingLevel::Advice => "advice",
         }
     }
 }
@@ -27,9 +27,9 @@ impl Level {
 #[derive(Debug)]
 pub struct Finding {
     /// Its severity.
-    pub level: Level,
+    pub level: FindingLevel,
     /// Its file, or the part of a file.
-    pub part: Part,
+    pub part: FilePart,
     /// Positions in the part, the main one first. Empty if it concerns the whole part.
     pub positions: Vec<Position>,
     /// The path of the node, such as `limits[0].rules[1].algo`, or empty.
@@ -76,8 +76,8 @@ pub struct Findings {
 
 impl Findings {
     /// The number of findings with this severity.
-    pub fn count(&self, level: Level) -> usize {
-        let more = if level == Level::Problem { self.more } else { 0 };
+    pub fn count(&self, level: FindingLevel) -> usize {
+        let more = if level == FindingLevel::Problem { self.more } else { 0 };
         self.list.iter().filter(|finding| finding.level == level).count() + more
     }
 }

@@ -5,5 +5,5 @@ mod order;
 mod progress;
 mod source;
 
-pub use order::Log;
-pub use source::Seen;
+pub use order::AccessLog;
+pub use source::LogSummary;

@@ -3,10 +3,10 @@
 mod walk;
 
 use diana_config::problem::Problem;
-use diana_config::{Source, outline};
+use diana_config::{ConfigSource, outline};
 use diana_policy::tree::Tree;
 
-use crate::view::Part;
+use crate::view::FilePart;
 use walk::{Candidate, Holds};
 
 /// Maximum nesting of texts in texts: a ConfigMap with Envoy's configuration with rules.
@@ -14,31 +14,31 @@ const MAX_DEPTH: usize = 3;
 
 /// Rules found in a file.
 #[derive(Debug)]
-pub struct Found {
+pub struct FoundRules {
     /// Their position.
-    pub part: Part,
+    pub part: FilePart,
     /// The rules, or their problems.
-    pub source: Result<Source, Vec<Problem>>,
+    pub source: Result<ConfigSource, Vec<Problem>>,
 }
 
 /// All rules in a file. A file that the user named (`is_named`), and that is not a manifest, must
 /// consist of rules.
-pub fn find(part: &Part, text: &str, is_named: bool) -> Vec<Found> {
+pub fn find(part: &FilePart, text: &str, is_named: bool) -> Vec<FoundRules> {
     look(part, text, is_named, MAX_DEPTH)
 }
 
-fn look(part: &Part, text: &str, is_named: bool, depth: usize) -> Vec<Found> {
-    let source = match Source::read(text.as_bytes()) {
+fn look(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec<FoundRules> {
+    let source = match ConfigSource::read(text.as_bytes()) {
         Ok(source) => source,
         Err(problems) if is_named || mentions_rules(text) => {
-            return vec![Found { part: part.clone(), source: Err(problems.list().to_vec()) }];
+            return vec![FoundRules { part: part.clone(), source: Err(problems.list().to_vec()) }];
         }
         Err(_) => return Vec::new(),
     };
     let documents = source.documents();
     if !documents.iter().any(walk::is_manifest) {
         let is_rules = is_named || documents.iter().any(outline::looks_like_rules);
-        let found = is_rules.then_some(Found { part: part.clone(), source: Ok(source) });
+        let found = is_rules.then_some(FoundRules { part: part.clone(), source: Ok(source) });
         return found.into_iter().collect();
     }
     let mut found = Vec::new();
@@ -48,14 +48,19 @@ fn look(part: &Part, text: &str, is_named: bool, depth: usize) -> Vec<Found> {
             found.extend(candidates.into_iter().flat_map(|one| inner(part, &source, &one, depth)));
         } else if outline::looks_like_rules(document) {
             let source = source.part(&[number]).ok_or_else(Vec::new);
-            found.push(Found { part: part.clone(), source });
+            found.push(FoundRules { part: part.clone(), source });
         }
     }
     found
 }
 
 /// The rules at a place of a manifest.
-fn inner(part: &Part, source: &Source, place: &Candidate<'_>, depth: usize) -> Vec<Found> {
+fn inner(
+    part: &FilePart,
+    source: &ConfigSource,
+    place: &Candidate<'_>,
+    depth: usize,
+) -> Vec<FoundRules> {
     let is_rules = place.is_ours || outline::looks_like_rules(place.tree);
     match (place.holds, place.tree) {
         (Holds::Text, Tree::Text(text)) => {
@@ -66,7 +71,7 @@ fn inner(part: &Part, source: &Source, place: &Candidate<'_>, depth: usize) -> V
         }
         (Holds::Tree, Tree::Map(_) | Tree::List(_)) if is_rules => {
             let source = source.part(&place.steps).ok_or_else(Vec::new);
-            vec![Found { part: part.clone(), source }]
+            vec![FoundRules { part: part.clone(), source }]
         }
         _ => Vec::new(),
     }

@@ -14,18 +14,18 @@ use std::rc::Rc;
 
 use diana_replay::{FieldMapping, LogEntry};
 
-use crate::arguments::{Replay, ReportFormat};
+use crate::arguments::{ReplayArguments, ReportFormat};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::log::Log;
+use crate::log::AccessLog;
 use crate::rules;
 use crate::text::plain;
 use decisions::Decisions;
-use report::{Differences, Report};
+use report::{Differences, ReplayReport};
 use side::Side;
 
 /// Replays logs.
-pub fn run(replay: &Replay, out: &mut dyn Write) -> io::Result<Exit> {
+pub fn run(replay: &ReplayArguments, out: &mut dyn Write) -> io::Result<Exit> {
     match Replaying::new(replay) {
         Ok(replaying) => replaying.run(replay, out),
         Err((exit, why)) => {
@@ -37,7 +37,7 @@ pub fn run(replay: &Replay, out: &mut dyn Write) -> io::Result<Exit> {
 
 /// A log in replay.
 struct Replaying {
-    log: Log,
+    log: AccessLog,
     side: Side,
     /// The rules that are compared with these, and the differences.
     other: Option<(Side, Differences)>,
@@ -47,7 +47,7 @@ struct Replaying {
 }
 
 impl Replaying {
-    fn new(replay: &Replay) -> Result<Replaying, (Exit, String)> {
+    fn new(replay: &ReplayArguments) -> Result<Replaying, (Exit, String)> {
         let unusable = |why: String| (Exit::Unusable, why);
         let side = |path: &Path| {
             let source = rules::source(path)?;
@@ -58,7 +58,7 @@ impl Replaying {
         let decisions = replay.decisions.as_deref().map(Decisions::create).transpose();
         let mapping = FieldMapping::new(&replay.set).map_err(|why| unusable(plain(&why)))?;
         Ok(Replaying {
-            log: Log::open(&replay.logs, mapping).map_err(unusable)?,
+            log: AccessLog::open(&replay.logs, mapping).map_err(unusable)?,
             side: own,
             other: other.map(|side| (side, Differences::default())),
             decisions: decisions.map_err(unusable)?,
@@ -66,7 +66,7 @@ impl Replaying {
         })
     }
 
-    fn run(mut self, replay: &Replay, out: &mut dyn Write) -> io::Result<Exit> {
+    fn run(mut self, replay: &ReplayArguments, out: &mut dyn Write) -> io::Result<Exit> {
         let is_interrupted = interrupt::watch();
         let ended = loop {
             if is_interrupted() {
@@ -96,7 +96,7 @@ impl Replaying {
         let other = other.as_ref().map(|(side, differences)| (side, differences));
         let names = (&*replay.file, replay.against.as_deref());
         let file = |path: &Path| plain(&path.to_string_lossy());
-        let report = Report {
+        let report = ReplayReport {
             files: (file(names.0), names.1.map(file)),
             side: &side,
             other,

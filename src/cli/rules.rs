@@ -3,25 +3,25 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use diana_config::Source;
+use diana_config::ConfigSource;
 
 use crate::exit::Exit;
 use crate::input;
-use crate::manifest::{self, Found};
-use crate::view::Part;
+use crate::manifest::{self, FoundRules};
+use crate::view::FilePart;
 use crate::zones;
 
 /// The only rules in a file, without problems.
 ///
 /// # Errors
 /// The exit code and the reason.
-pub fn source(path: &Path) -> Result<Source, (Exit, String)> {
+pub fn source(path: &Path) -> Result<ConfigSource, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
-    let mut found: Vec<Found> = Vec::new();
+    let mut found: Vec<FoundRules> = Vec::new();
     for input in input::read(path) {
         let text = input.text.map_err(|why| unusable(format!("{}: {why}", input.name)))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-        let file = Part::file(input.name, text.into());
+        let file = FilePart::file(input.name, text.into());
         for one in manifest::find(&file, text, !input.is_found) {
             if !found.iter().any(|other| is_same(other, &one)) {
                 found.push(one);
@@ -44,7 +44,7 @@ pub fn source(path: &Path) -> Result<Source, (Exit, String)> {
 
 /// Replaces names of time zones by POSIX rules, with a message to the operator, since the filter
 /// does not support names.
-fn in_plain_zones(mut source: Source) -> Source {
+fn in_plain_zones(mut source: ConfigSource) -> ConfigSource {
     for (name, rule) in zones::translate(source.documents_mut()) {
         // An error from a closed standard error is ignored.
         _ = writeln!(
@@ -56,7 +56,7 @@ fn in_plain_zones(mut source: Source) -> Source {
 }
 
 /// Returns true if two places have equal rules, as listeners that count together do.
-fn is_same(one: &Found, other: &Found) -> bool {
+fn is_same(one: &FoundRules, other: &FoundRules) -> bool {
     match (&one.source, &other.source) {
         (Ok(one), Ok(other)) => one.documents() == other.documents(),
         _ => false,

@@ -10,38 +10,38 @@ use diana_policy::Policy;
 use diana_policy::key::Seed;
 use diana_policy::path::Path;
 use diana_policy::port::{Pseudo, Request};
-use diana_request::identity::caller::{Caller, Callers, Counted};
+use diana_request::identity::caller::{Caller, Callers, CountScope};
 use diana_request::identity::sources::Sources;
 use diana_request::matching::PathIndex;
 
 use crate::arguments::{LimitUnit, ReportFormat, Suggest};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::log::{Log, Seen};
+use crate::log::{AccessLog, LogSummary};
 use crate::text::plain;
 use diana_replay::{FieldMapping, LogEntry};
 use peaks::{Peaks, SPANS};
-use share::Share;
+use share::RefusedShare;
 
 /// A fixed seed, so that each run gives callers the same keys.
 const SEED: Seed = Seed { k0: 0, k1: 0 };
 
 /// The suggested rule, as YAML.
-struct Rule<'s> {
+struct SuggestedRule<'s> {
     suggest: &'s Suggest,
     /// The header of an actor that is not a default one.
     header: Option<&'s str>,
 }
 
 /// The content of a report.
-struct Told<'s> {
-    rule: Rule<'s>,
-    share: Share,
+struct Observation<'s> {
+    rule: SuggestedRule<'s>,
+    share: RefusedShare,
     peaks: Peaks,
     /// Requests under the path, and those without the actor.
     requests: u64,
     absent: u64,
-    seen: Seen,
+    seen: LogSummary,
     is_whole: bool,
 }
 
@@ -65,12 +65,14 @@ pub fn run(suggest: &Suggest, out: &mut dyn Write) -> io::Result<Exit> {
     })
 }
 
-fn read(suggest: &Suggest) -> Result<Told<'_>, String> {
-    let rule = Rule { suggest, header: suggest.actor.strip_prefix("header:") };
-    let share = Share::parse(&suggest.refuse)?;
+fn read(suggest: &Suggest) -> Result<Observation<'_>, String> {
+    let rule = SuggestedRule { suggest, header: suggest.actor.strip_prefix("header:") };
+    let share = RefusedShare::parse(&suggest.refuse)?;
     let policy = rule.policy(1)?;
-    let mut log =
-        Log::open(&suggest.logs, FieldMapping::new(&suggest.set).map_err(|why| plain(&why))?)?;
+    let mut log = AccessLog::open(
+        &suggest.logs,
+        FieldMapping::new(&suggest.set).map_err(|why| plain(&why))?,
+    )?;
     let mut counter = Counter::new(&policy)?;
     let is_interrupted = interrupt::watch();
     while !is_interrupted()
@@ -85,10 +87,10 @@ fn read(suggest: &Suggest) -> Result<Told<'_>, String> {
         return Err(nothing(suggest, &log.seen, requests));
     }
     let is_whole = !is_interrupted();
-    Ok(Told { rule, share, peaks, requests, absent, seen: log.seen, is_whole })
+    Ok(Observation { rule, share, peaks, requests, absent, seen: log.seen, is_whole })
 }
 
-fn nothing(suggest: &Suggest, seen: &Seen, requests: u64) -> String {
+fn nothing(suggest: &Suggest, seen: &LogSummary, requests: u64) -> String {
     if seen.lines == seen.bad {
         let first = seen.examples.first().map(|bad| format!("; {bad}")).unwrap_or_default();
         let broken = seen.broken.first().map(|(file, why)| format!("; {file}: {why}"));
@@ -103,7 +105,7 @@ fn nothing(suggest: &Suggest, seen: &Seen, requests: u64) -> String {
     }
 }
 
-impl Rule<'_> {
+impl SuggestedRule<'_> {
     /// The rule with a limit, as YAML.
     fn yaml(&self, limit: u64) -> String {
         let (actor, actors) = match self.header {
@@ -152,7 +154,7 @@ impl Counter {
         let sources = sources.map_err(|_| "no such source")?;
         let mut callers = Callers::new(sources, SEED, false);
         let rule = policy.limits.first().and_then(|limit| limit.rules.first());
-        let actor = rule.and_then(|rule| callers.register(&rule.actor, Counted::Here));
+        let actor = rule.and_then(|rule| callers.register(&rule.actor, CountScope::Here));
         Ok(Counter {
             paths: PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice())),
             callers,

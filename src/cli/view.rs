@@ -18,17 +18,17 @@ pub struct View {
 
 /// Rules in a view.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct FilePart {
     /// The view.
     pub view: Rc<View>,
     /// The number of lines above them, and of columns left of them.
     shift: (usize, usize),
 }
 
-impl Part {
+impl FilePart {
     /// A whole file.
-    pub fn file(file: String, text: String) -> Part {
-        Part { view: Rc::new(View { file, text, within: None }), shift: (0, 0) }
+    pub fn file(file: String, text: String) -> FilePart {
+        FilePart { view: Rc::new(View { file, text, within: None }), shift: (0, 0) }
     }
 
     /// Converts a position in the part to one in its view.
@@ -42,15 +42,15 @@ impl Part {
     }
 
     /// The part of a scalar that begins at a position of this part.
-    pub fn scalar(&self, begins: Position, text: &str) -> Part {
+    pub fn scalar(&self, begins: Position, text: &str) -> FilePart {
         let (line, column) = self.position(begins);
         match self.indent(line, column, text) {
             // The first line of the scalar is the line of its position.
-            Some(indent) => Part { view: self.view.clone(), shift: (line - 1, indent) },
+            Some(indent) => FilePart { view: self.view.clone(), shift: (line - 1, indent) },
             None => {
                 let (file, within) = (self.view.file.clone(), self.view.within);
                 let within = Some(within.unwrap_or((line, column)));
-                Part { view: Rc::new(View { file, text: text.into(), within }), shift: (0, 0) }
+                FilePart { view: Rc::new(View { file, text: text.into(), within }), shift: (0, 0) }
             }
         }
     }

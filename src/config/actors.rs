@@ -12,7 +12,7 @@ use diana_request::identity::{self, Mistake, REGISTRY, Source, client_address, h
 
 /// An actor with its sources.
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownActor {
     /// The actor.
     pub actor: Actor,
     /// Its sources.
@@ -25,10 +25,10 @@ pub struct Known {
 }
 
 /// A source and its configuration.
-pub type Built = (IdentitySource, Rc<dyn Source>);
+pub type ReadSource = (IdentitySource, Rc<dyn Source>);
 
 /// Reads `actors`. The default actors come first, overridden or not.
-pub fn read(top: &Fields<'_>) -> Vec<Known> {
+pub fn read(top: &Fields<'_>) -> Vec<KnownActor> {
     let address = || (client_address::KIND.name, Tree::Null);
     let by_header = |name: &str| (header::KIND.name, Tree::Text(name.into()));
     let mut known = vec![
@@ -50,20 +50,20 @@ pub fn read(top: &Fields<'_>) -> Vec<Known> {
     known
 }
 
-fn standard(name: &str, sources: Vec<(&'static str, Tree)>) -> Known {
+fn standard(name: &str, sources: Vec<(&'static str, Tree)>) -> KnownActor {
     let built = |(kind, value)| build(IdentitySource { kind, value, options: Vec::new() }).ok();
     describe(name, sources.into_iter().filter_map(built).collect())
 }
 
-fn build(wanted: IdentitySource) -> Result<Built, Vec<Mistake>> {
+fn build(wanted: IdentitySource) -> Result<ReadSource, Vec<Mistake>> {
     identity::build(&wanted).map(|source| (wanted, source))
 }
 
-fn describe(name: &str, built: Vec<Built>) -> Known {
-    let is_address = |(wanted, _): &Built| wanted.kind == client_address::KIND.name;
+fn describe(name: &str, built: Vec<ReadSource>) -> KnownActor {
+    let is_address = |(wanted, _): &ReadSource| wanted.kind == client_address::KIND.name;
     let is_address = built.iter().all(is_address);
     let (wanted, sources): (_, Vec<Rc<dyn Source>>) = built.into_iter().unzip();
-    Known {
+    KnownActor {
         is_caller_chosen: sources.iter().any(|source| source.is_caller_chosen()),
         is_address,
         actor: Actor { name: name.into(), sources: wanted },
@@ -84,16 +84,16 @@ fn check_name(name: &str, node: &Node<'_>) -> bool {
 
 /// Reports a header that is also a source of an actor. Such a header is removed from every request
 /// before the limits are evaluated.
-pub fn keep_apart(actors: &[Known], header: &str, node: &Node<'_>) {
-    let is_read = |known: &&Known| known.sources.iter().any(|it| it.header() == Some(header));
-    if let Some(Known { actor, .. }) = actors.iter().find(is_read) {
+pub fn keep_apart(actors: &[KnownActor], header: &str, node: &Node<'_>) {
+    let is_read = |known: &&KnownActor| known.sources.iter().any(|it| it.header() == Some(header));
+    if let Some(KnownActor { actor, .. }) = actors.iter().find(is_read) {
         let name = &actor.name;
         node.problem(format!("actor `{name}` is read from this header; choose another header"));
     }
 }
 
 /// Reads and builds a list of sources.
-pub fn sources(node: &Node<'_>) -> Vec<Built> {
+pub fn sources(node: &Node<'_>) -> Vec<ReadSource> {
     let items = node.list(&SOURCES).unwrap_or_default();
     if *node.tree() == Tree::List(Vec::new()) {
         node.problem(format!("found an empty list, allowed: {SOURCES}"));
@@ -101,7 +101,7 @@ pub fn sources(node: &Node<'_>) -> Vec<Built> {
     items.iter().filter_map(source).collect()
 }
 
-fn source(node: &Node<'_>) -> Option<Built> {
+fn source(node: &Node<'_>) -> Option<ReadSource> {
     let kinds: Vec<&str> = REGISTRY.iter().map(|kind| kind.name).collect();
     let pairs = node.pairs(&SOURCE.what)?;
     let found: Vec<_> =

@@ -1,6 +1,6 @@
 //! Warnings about settings that are allowed and probably unintended.
 
-use super::actors::Known;
+use super::actors::KnownActor;
 use diana_policy::time::Unit;
 use diana_policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
 use diana_request::identity::{self, header};
@@ -40,7 +40,7 @@ impl<S: Into<String>> From<S> for Advice {
 }
 
 /// All advice about a valid document.
-pub fn lines(limits: &[Limit], actors: &[Known], keys: usize, except: &Except) -> Vec<Advice> {
+pub fn lines(limits: &[Limit], actors: &[KnownActor], keys: usize, except: &Except) -> Vec<Advice> {
     let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
         lines.push("`except.paths` contains `/`, so no request is limited".into());
@@ -108,7 +108,7 @@ pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Ad
     is_idle.then(|| "`redis` is not used, since no rule has `scope: global`".into())
 }
 
-fn of_sources(known: &Known) -> Vec<Advice> {
+fn of_sources(known: &KnownActor) -> Vec<Advice> {
     let name = &known.actor.name;
     let warnings = known.sources.iter().filter_map(|source| source.warning());
     warnings.map(|warning| format!("actor `{name}`: {warning}").into()).collect()
@@ -131,7 +131,7 @@ fn idle(limit: &Limit) -> impl Iterator<Item = &Rule> {
 }
 
 /// Returns true if a limit has a rule that depends on client addresses only.
-fn is_guard(limit: &Limit, actors: &[Known]) -> bool {
+fn is_guard(limit: &Limit, actors: &[KnownActor]) -> bool {
     let by_address = |rule: &Rule| known(rule, actors).all(|known| known.is_address);
     limit.rules.iter().any(|rule| !rule.actor.is_empty() && by_address(rule))
 }
@@ -140,7 +140,7 @@ fn is_guard(limit: &Limit, actors: &[Known]) -> bool {
 fn unguarded<'l>(
     limit: &'l Limit,
     guards: &[&Limit],
-    actors: &'l [Known],
+    actors: &'l [KnownActor],
 ) -> impl Iterator<Item = &'l Rule> {
     let is_below = |guard: &Limit, url: &Prefix| guard.urls.iter().any(|it| it.covers(url.path()));
     // A condition on values that clients choose may exclude requests from the guard.
@@ -156,12 +156,12 @@ fn unguarded<'l>(
 
 /// Clients choose a compound key if they choose any part: that part alone yields an unlimited
 /// number of keys.
-fn is_caller_chosen(rule: &Rule, actors: &[Known]) -> bool {
+fn is_caller_chosen(rule: &Rule, actors: &[KnownActor]) -> bool {
     known(rule, actors).any(|known| known.is_caller_chosen)
 }
 
 /// Returns true if clients choose the plan of a rule.
-fn has_chosen_plans(rule: &Rule, actors: &[Known]) -> bool {
+fn has_chosen_plans(rule: &Rule, actors: &[KnownActor]) -> bool {
     let is_chosen = |wanted| identity::build(wanted).is_ok_and(|source| source.is_caller_chosen());
     match rule.plans.as_ref().map(|plans| &plans.kind) {
         Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen),
@@ -170,7 +170,7 @@ fn has_chosen_plans(rule: &Rule, actors: &[Known]) -> bool {
     }
 }
 
-fn known<'k>(rule: &Rule, actors: &'k [Known]) -> impl Iterator<Item = &'k Known> {
+fn known<'k>(rule: &Rule, actors: &'k [KnownActor]) -> impl Iterator<Item = &'k KnownActor> {
     rule.actor.iter().filter_map(|&index| actors.get(index))
 }
 

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use super::fields::{Fields, Names};
+use super::fields::{Fields, NameIndex};
 use super::mapping::Allowed;
 use super::node::Node;
 use super::table::limits::{CONDITIONS, LINE, TEST};
 use diana_policy::port::Property;
 use diana_policy::spelling::cookie;
 use diana_policy::tree::Tree;
-use diana_policy::{Condition, Field, Test};
+use diana_policy::{Condition, ConditionField, Test};
 use diana_request::matching::header;
 
 /// The names and values of a mapping.
@@ -18,7 +18,7 @@ type Pairs<'a> = Vec<(&'a str, Node<'a>)>;
 /// Reads a mapping from header names to tests.
 pub fn of_headers(pairs: Pairs<'_>) -> Vec<Condition> {
     let mut conditions = Vec::new();
-    let mut names = Names::new();
+    let mut names = NameIndex::new();
     for (key, value) in pairs {
         let name = key.to_ascii_lowercase();
         if name == "host" || name.starts_with(':') {
@@ -29,7 +29,7 @@ pub fn of_headers(pairs: Pairs<'_>) -> Vec<Condition> {
         } else if names.insert(Cow::Owned(name.clone()), 0).is_some() && name != key {
             value.key_problem(format!("duplicate key: the same header as `{name}`"));
         }
-        conditions.extend(condition(Field::Header(name), &value));
+        conditions.extend(condition(ConditionField::Header(name), &value));
     }
     conditions
 }
@@ -38,14 +38,14 @@ pub fn of_headers(pairs: Pairs<'_>) -> Vec<Condition> {
 pub fn of_query(pairs: Pairs<'_>) -> Vec<Condition> {
     named(
         pairs,
-        |name| (!name.is_empty()).then(|| Field::Query(name.into())),
+        |name| (!name.is_empty()).then(|| ConditionField::Query(name.into())),
         "the name of a query parameter",
     )
 }
 
 /// Reads a mapping from names of cookies to tests.
 pub fn of_cookies(pairs: Pairs<'_>) -> Vec<Condition> {
-    let field = |name: &str| cookie::is_name(name).then(|| Field::Cookie(name.into()));
+    let field = |name: &str| cookie::is_name(name).then(|| ConditionField::Cookie(name.into()));
     named(pairs, field, "a cookie name without `=`, `;` or spaces")
 }
 
@@ -73,13 +73,17 @@ fn is_key(name: &str) -> bool {
 }
 
 /// A value in dynamic metadata, by its namespace and keys.
-fn property(path: &[&str]) -> Option<Field> {
+fn property(path: &[&str]) -> Option<ConditionField> {
     let path = [&["metadata", "filter_metadata"], path].concat();
-    path.iter().all(|key| is_key(key)).then(|| Field::Property(Property::new(&path)))
+    path.iter().all(|key| is_key(key)).then(|| ConditionField::Property(Property::new(&path)))
 }
 
 /// Reads a mapping from names to tests. `field` validates a name, and `kind` describes valid names.
-fn named(pairs: Pairs<'_>, field: impl Fn(&str) -> Option<Field>, kind: &str) -> Vec<Condition> {
+fn named(
+    pairs: Pairs<'_>,
+    field: impl Fn(&str) -> Option<ConditionField>,
+    kind: &str,
+) -> Vec<Condition> {
     let mut conditions = Vec::new();
     for (name, value) in pairs {
         match field(name) {
@@ -90,7 +94,7 @@ fn named(pairs: Pairs<'_>, field: impl Fn(&str) -> Option<Field>, kind: &str) ->
     conditions
 }
 
-fn condition(field: Field, node: &Node<'_>) -> Option<Condition> {
+fn condition(field: ConditionField, node: &Node<'_>) -> Option<Condition> {
     test(node).map(|test| Condition { field, test })
 }
 

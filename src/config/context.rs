@@ -2,22 +2,22 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::actors::Known;
-use super::fields::Names;
-use super::plans::Draft;
+use super::actors::KnownActor;
+use super::fields::NameIndex;
+use super::plans::PlanDraft;
 use diana_policy::Zone;
 
 /// Shared state while entries and rules are read.
 #[derive(Debug)]
 pub struct Context<'c> {
     /// The actors that rules may name.
-    pub actors: &'c [Known],
+    pub actors: &'c [KnownActor],
     /// The plans that rules may name.
-    pub plans: Vec<(&'c str, Option<Draft<'c>>)>,
+    pub plans: Vec<(&'c str, Option<PlanDraft<'c>>)>,
     /// The time zone of the document.
     pub zone: Zone,
     /// The configured names of rules, each with the number for the next rule of that name.
-    pub names: RefCell<Names<'c>>,
+    pub names: RefCell<NameIndex<'c>>,
     /// Memory in bytes per worker for the quotas of the rules so far.
     pub quotas: Cell<u64>,
 }

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use super::advice::{self, Advice};
 use super::context::Context;
-use super::fields::{Fields, Names};
+use super::fields::{Fields, NameIndex};
 use super::mapping::Allowed;
 use super::node::{self, Node};
-use super::place::{Part, Place};
-use super::report::Report;
+use super::place::{PlacePart, ProblemPlace};
+use super::report::ProblemReport;
 use super::rule::{fingerprint, naming};
 use super::table::{DOCUMENT, LIMITS};
 use super::time_zone::{self, TimeZone};
@@ -20,12 +20,12 @@ use diana_policy::tree::Tree;
 
 /// Reads the documents of one configuration. Returns the policy, and advice about it. `own` is
 /// given for a remote document.
-pub fn read(report: &Report<'_>, own: Option<&Own>) -> Option<(Policy, Vec<Advice>)> {
+pub fn read(report: &ProblemReport<'_>, own: Option<&Own>) -> Option<(Policy, Vec<Advice>)> {
     let mut roots = node::roots(report);
     roots.retain(|root| *root.tree() != Tree::Null);
     match roots.as_slice() {
         [] => {
-            let place = Place { steps: vec![0], part: Part::Missing("limits") };
+            let place = ProblemPlace { steps: vec![0], part: PlacePart::Missing("limits") };
             report.add(place, format!("required, allowed: {LIMITS}"));
             None
         }
@@ -91,7 +91,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         actors: &actors,
         plans: plans::named(top),
         zone,
-        names: RefCell::new(Names::new()),
+        names: RefCell::new(NameIndex::new()),
         quotas: Cell::new(0),
     };
     let response = response::read(top, &Rc::new(response::standard()));

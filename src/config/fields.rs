@@ -11,7 +11,7 @@ use super::values;
 use diana_policy::tree::Tree;
 
 /// Names, each with a number.
-pub type Names<'n> = BTreeMap<Cow<'n, str>, usize>;
+pub type NameIndex<'n> = BTreeMap<Cow<'n, str>, usize>;
 
 /// A mapping of a document, with its declaration.
 ///
@@ -169,7 +169,7 @@ impl<'a> Fields<'a> {
 /// Reports duplicate keys of a mapping. YAML readers keep one of them silently.
 pub fn find_duplicates(node: &Node<'_>) {
     if let Tree::Map(pairs) = node.tree() {
-        let mut keys = Names::new();
+        let mut keys = NameIndex::new();
         for (position, (key, _)) in pairs.iter().enumerate() {
             if keys.insert(Cow::Borrowed(key.as_str()), position).is_some() {
                 node.child(position).key_problem("duplicate key".into());

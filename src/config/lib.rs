@@ -38,11 +38,11 @@ mod values;
 mod yaml;
 
 pub use advice::Advice;
-pub use place::Source;
+pub use place::ConfigSource;
 pub use schema::schema;
 
 use problem::Problems;
-use report::Report;
+use report::ProblemReport;
 
 use diana_policy::Policy;
 use diana_policy::remote::Own;
@@ -54,7 +54,7 @@ use diana_policy::remote::Own;
 /// Every problem of the document.
 pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
     if let Some(tree) = protobuf::read(bytes) {
-        return policy(&Source { documents: vec![tree], positions: Vec::new() }, None);
+        return policy(&ConfigSource { documents: vec![tree], positions: Vec::new() }, None);
     }
     parse_text(bytes, None)
 }
@@ -71,20 +71,20 @@ pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
 ///
 /// # Errors
 /// Every problem of the source.
-pub fn check(source: &Source) -> Result<(Policy, Vec<Advice>), Problems> {
+pub fn check(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
     advised(source, None)
 }
 
 fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
-    policy(&Source::read(bytes)?, own)
+    policy(&ConfigSource::read(bytes)?, own)
 }
 
-fn policy(source: &Source, own: Option<&Own>) -> Result<Policy, Problems> {
+fn policy(source: &ConfigSource, own: Option<&Own>) -> Result<Policy, Problems> {
     advised(source, own).map(|(policy, _)| policy)
 }
 
-fn advised(source: &Source, own: Option<&Own>) -> Result<(Policy, Vec<Advice>), Problems> {
-    let report = Report::new(source);
+fn advised(source: &ConfigSource, own: Option<&Own>) -> Result<(Policy, Vec<Advice>), Problems> {
+    let report = ProblemReport::new(source);
     node::roots(&report).iter().for_each(fields::find_duplicates);
     match document::read(&report, own) {
         Some(read) if report.is_empty() => Ok(read),

@@ -1,17 +1,24 @@
 //! `mark`: a request header that names the shadow rules that would have refused the request.
 
-use super::actors::Known;
+use super::actors::KnownActor;
 use super::fields::Fields;
 use super::response;
 use diana_policy::remote::Own;
-use diana_policy::{Condition, Except, Field, Limit, ResponseSource, Rule};
+use diana_policy::{Condition, ConditionField, Except, Limit, ResponseSource, Rule};
 use diana_request::identity::header;
 
 /// Reports a header that has another use. It is removed from every request before the limits are
 /// evaluated.
-pub fn blame(top: &Fields<'_>, own: &Own, limits: &[Limit], actors: &[Known], except: &Except) {
+pub fn blame(
+    top: &Fields<'_>,
+    own: &Own,
+    limits: &[Limit],
+    actors: &[KnownActor],
+    except: &Except,
+) {
     let Some(mark) = own.mark.as_deref() else { return };
-    let by_actor = |known: &Known| known.sources.iter().any(|source| source.header() == Some(mark));
+    let by_actor =
+        |known: &KnownActor| known.sources.iter().any(|source| source.header() == Some(mark));
     let is_used = response::is_own(mark)
         || own.explain.as_ref().is_some_and(|explain| *explain.header == *mark)
         || actors.iter().any(by_actor)
@@ -61,5 +68,5 @@ fn excepts(except: &Except, mark: &str) -> bool {
 }
 
 fn looks_at(condition: &Condition, mark: &str) -> bool {
-    matches!(&condition.field, Field::Header(name) if name == mark)
+    matches!(&condition.field, ConditionField::Header(name) if name == mark)
 }

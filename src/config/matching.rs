@@ -7,14 +7,14 @@ use super::mapping::Allowed;
 use super::node::Node;
 use super::table::limits::MATCH;
 use diana_policy::tree::Tree;
-use diana_policy::{Block, Host, Match};
+use diana_policy::{ConditionBlock, HostPattern, Match};
 use diana_request::matching::header::is_name;
 
 /// Reads `match` and `unless` of an entry.
 pub fn read(entry: &Fields<'_>) -> Match {
     let mut any = blocks(entry, "match");
     // A single block without conditions always holds.
-    any.retain(|block| *block != Block::default());
+    any.retain(|block| *block != ConditionBlock::default());
     let unless = blocks(entry, "unless");
     if let Some(node) = entry.get("unless")
         && node.tree() == &Tree::Map(Vec::new())
@@ -25,7 +25,7 @@ pub fn read(entry: &Fields<'_>) -> Match {
 }
 
 /// Reads a block, or a list of blocks.
-fn blocks(entry: &Fields<'_>, key: &'static str) -> Vec<Block> {
+fn blocks(entry: &Fields<'_>, key: &'static str) -> Vec<ConditionBlock> {
     let Some(node) = entry.get(key) else { return Vec::new() };
     let Tree::List(items) = node.tree() else { return block(node).into_iter().collect() };
     if items.is_empty() {
@@ -38,9 +38,9 @@ fn blocks(entry: &Fields<'_>, key: &'static str) -> Vec<Block> {
     children.iter().filter_map(block).collect()
 }
 
-fn block(node: &Node<'_>) -> Option<Block> {
+fn block(node: &Node<'_>) -> Option<ConditionBlock> {
     let fields = Fields::read(node, &Allowed::Map(&MATCH))?;
-    Some(Block {
+    Some(ConditionBlock {
         methods: items(&fields, "methods").iter().filter_map(method).collect(),
         hosts: items(&fields, "hosts").iter().filter_map(host).collect(),
         addresses: items(&fields, "addresses").iter().filter_map(addresses::read).collect(),
@@ -83,9 +83,9 @@ fn method(node: &Node<'_>) -> Option<String> {
     None
 }
 
-fn host(node: &Node<'_>) -> Option<Host> {
+fn host(node: &Node<'_>) -> Option<HostPattern> {
     let text = node.text(&"a host name, or `*.` and a host name")?;
-    Host::parse(text)
+    HostPattern::parse(text)
         .map_err(|why| node.problem(format!("found {}, {why}", node.tree().found())))
         .ok()
 }

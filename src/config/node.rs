@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use super::hint;
 use super::mapping::Allowed;
-use super::place::{Part, Place};
-use super::report::Report;
+use super::place::{PlacePart, ProblemPlace};
+use super::report::ProblemReport;
 use diana_policy::tree::Tree;
 
 /// A node, its position, and the report for its problems.
@@ -13,11 +13,11 @@ use diana_policy::tree::Tree;
 pub struct Node<'a> {
     tree: &'a Tree,
     steps: Vec<usize>,
-    report: &'a Report<'a>,
+    report: &'a ProblemReport<'a>,
 }
 
 /// The root of every document.
-pub fn roots<'a>(report: &'a Report<'a>) -> Vec<Node<'a>> {
+pub fn roots<'a>(report: &'a ProblemReport<'a>) -> Vec<Node<'a>> {
     let root = |(number, tree)| Node { tree, steps: vec![number], report };
     report.documents().iter().enumerate().map(root).collect()
 }
@@ -70,17 +70,17 @@ impl<'a> Node<'a> {
 
     /// Reports a problem of this node.
     pub fn problem(&self, message: String) {
-        self.add(Part::Value, message);
+        self.add(PlacePart::Value, message);
     }
 
     /// Reports a problem of this node's key.
     pub fn key_problem(&self, message: String) {
-        self.add(Part::Key, message);
+        self.add(PlacePart::Key, message);
     }
 
     /// Reports a problem of a missing key of this mapping.
     pub fn missing_problem(&self, key: &'static str, message: String) {
-        self.add(Part::Missing(key), message);
+        self.add(PlacePart::Missing(key), message);
     }
 
     /// Reports an unknown key, with a hint about the right place.
@@ -89,8 +89,8 @@ impl<'a> Node<'a> {
         self.key_problem(format!("unknown key, allowed: {}{hint}", known.join(", ")));
     }
 
-    fn add(&self, part: Part, message: String) {
-        self.report.add(Place { steps: self.steps.clone(), part }, message);
+    fn add(&self, part: PlacePart, message: String) {
+        self.report.add(ProblemPlace { steps: self.steps.clone(), part }, message);
     }
 
     /// Reports an unexpected value.

@@ -1,13 +1,13 @@
 //! The positions of a document's rules, for tools that display them.
 
 use super::document::is_full;
-use super::place::Source;
+use super::place::ConfigSource;
 use diana_policy::tree::Tree;
 
 /// The steps to each rule of a valid source, in document order. The first step is the number of the
 /// document.
 #[must_use]
-pub fn rules(source: &Source) -> Vec<Vec<usize>> {
+pub fn rules(source: &ConfigSource) -> Vec<Vec<usize>> {
     let mut walks = Vec::new();
     for (number, root) in source.documents().iter().enumerate() {
         for (entry, walk) in entries(root, vec![number]) {

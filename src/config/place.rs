@@ -7,16 +7,16 @@ use diana_policy::tree::Tree;
 ///
 /// Places are ordered as in the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct ProblemPlace {
     /// The path.
     pub steps: Vec<usize>,
     /// The part of the node.
-    pub part: Part,
+    pub part: PlacePart,
 }
 
 /// A part of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum PlacePart {
     /// Its key.
     Key,
     /// The node itself.
@@ -25,7 +25,7 @@ pub enum Part {
     Missing(&'static str),
 }
 
-impl Place {
+impl ProblemPlace {
     /// The place in the notation for readers, such as `limits[0].rules[1].algo`.
     pub fn path(&self, documents: &[Tree]) -> String {
         let mut path = String::new();
@@ -48,7 +48,7 @@ impl Place {
                 _ => None,
             };
         }
-        if let Part::Missing(key) = self.part {
+        if let PlacePart::Missing(key) = self.part {
             push_key(&mut path, key);
         }
         path
@@ -69,7 +69,7 @@ fn push_key(path: &mut String, key: &str) {
 
 /// The documents of a text, or a node that is treated as a document.
 #[derive(Debug)]
-pub struct Source {
+pub struct ConfigSource {
     /// The tree of each document.
     pub(super) documents: Vec<Tree>,
     /// The positions of all nodes in order, a key before its value. Empty if there is no text.
@@ -77,9 +77,9 @@ pub struct Source {
 }
 
 /// A node of a source: its index in `positions`, the index of its key, and its tree.
-type Found<'s> = (usize, Option<usize>, &'s Tree);
+type FoundTree<'s> = (usize, Option<usize>, &'s Tree);
 
-impl Source {
+impl ConfigSource {
     /// The documents.
     #[must_use]
     pub fn documents(&self) -> &[Tree] {
@@ -93,10 +93,10 @@ impl Source {
 
     /// The node at a path as a separate document. The first step is the number of the document.
     #[must_use]
-    pub fn part(&self, steps: &[usize]) -> Option<Source> {
+    pub fn part(&self, steps: &[usize]) -> Option<ConfigSource> {
         let (index, _, tree) = self.find(steps)?;
         let positions = self.positions.get(index..index + nodes(tree)).unwrap_or_default();
-        Some(Source { documents: vec![tree.clone()], positions: positions.to_vec() })
+        Some(ConfigSource { documents: vec![tree.clone()], positions: positions.to_vec() })
     }
 
     /// Line and column of the node at a path.
@@ -111,13 +111,13 @@ impl Source {
     }
 
     /// Line and column of `place`.
-    pub(super) fn position(&self, place: &Place) -> Option<Position> {
+    pub(super) fn position(&self, place: &ProblemPlace) -> Option<Position> {
         let (index, key, _) = self.find(&place.steps)?;
-        let blamed = key.filter(|_| place.part == Part::Key).unwrap_or(index);
+        let blamed = key.filter(|_| place.part == PlacePart::Key).unwrap_or(index);
         self.positions.get(blamed).copied()
     }
 
-    fn find(&self, steps: &[usize]) -> Option<Found<'_>> {
+    fn find(&self, steps: &[usize]) -> Option<FoundTree<'_>> {
         let (&document, steps) = steps.split_first()?;
         let mut index: usize = self.documents.iter().take(document).map(nodes).sum();
         let mut tree = self.documents.get(document)?;

@@ -16,7 +16,7 @@ const MOST: usize = 10_000;
 
 /// Plans as written.
 #[derive(Debug)]
-pub struct Draft<'a> {
+pub struct PlanDraft<'a> {
     /// The sources of a request's plan, and whether clients choose their values. `None` uses the
     /// value that identifies the caller.
     pub by: Option<(Vec<IdentitySource>, bool)>,
@@ -36,7 +36,7 @@ pub struct Written<'a> {
 }
 
 /// Reads the named plans.
-pub fn named<'a>(top: &Fields<'a>) -> Vec<(&'a str, Option<Draft<'a>>)> {
+pub fn named<'a>(top: &Fields<'a>) -> Vec<(&'a str, Option<PlanDraft<'a>>)> {
     let mut all = Vec::new();
     for (name, node) in top.named("plans") {
         if !values::is_name(name) {
@@ -51,8 +51,8 @@ pub fn named<'a>(top: &Fields<'a>) -> Vec<(&'a str, Option<Draft<'a>>)> {
 /// `all`.
 pub fn with<T>(
     node: &Node<'_>,
-    all: &[(&str, Option<Draft<'_>>)],
-    use_it: impl FnOnce(&Draft<'_>) -> Option<T>,
+    all: &[(&str, Option<PlanDraft<'_>>)],
+    use_it: impl FnOnce(&PlanDraft<'_>) -> Option<T>,
 ) -> Option<T> {
     let Tree::Text(name) = node.tree() else { return use_it(&draft(node)?) };
     let Some((_, named)) = all.iter().find(|(known, _)| known == name) else {
@@ -67,7 +67,7 @@ pub fn with<T>(
     use_it(named.as_ref()?)
 }
 
-fn draft<'a>(node: &Node<'a>) -> Option<Draft<'a>> {
+fn draft<'a>(node: &Node<'a>) -> Option<PlanDraft<'a>> {
     let fields = Fields::read(node, &PLANS)?;
     let by = fields.get("by").map(|node| {
         let built = actors::sources(node);
@@ -84,7 +84,7 @@ fn draft<'a>(node: &Node<'a>) -> Option<Draft<'a>> {
     let of = pairs.into_iter().map(|(name, node)| plan(name, node, is_named));
     // Collects all of them first, so that each reports its problems.
     let of: Vec<_> = of.collect();
-    Some(Draft { by, of: of.into_iter().collect::<Option<_>>()? })
+    Some(PlanDraft { by, of: of.into_iter().collect::<Option<_>>()? })
 }
 
 fn plan<'a>(name: &'a str, node: Node<'a>, is_named: bool) -> Option<Written<'a>> {

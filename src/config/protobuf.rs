@@ -22,12 +22,12 @@ pub fn read(bytes: &[u8]) -> Option<Tree> {
 fn structure(mut bytes: &[u8], depth: usize) -> Option<Tree> {
     let mut pairs = Vec::new();
     while let Some((field, content)) = next(&mut bytes)? {
-        let (1, Field::Bytes(mut entry)) = (field, content) else { return None };
+        let (1, ProtobufField::Bytes(mut entry)) = (field, content) else { return None };
         let (mut key, mut tree) = (String::new(), Tree::Null);
         while let Some(found) = next(&mut entry)? {
             match found {
-                (1, Field::Bytes(text)) => key = std::str::from_utf8(text).ok()?.into(),
-                (2, Field::Bytes(inner)) => tree = value(inner, depth.checked_sub(1)?)?,
+                (1, ProtobufField::Bytes(text)) => key = std::str::from_utf8(text).ok()?.into(),
+                (2, ProtobufField::Bytes(inner)) => tree = value(inner, depth.checked_sub(1)?)?,
                 _ => return None,
             }
         }
@@ -41,12 +41,12 @@ fn value(mut bytes: &[u8], depth: usize) -> Option<Tree> {
     let mut tree = Tree::Null;
     while let Some(found) = next(&mut bytes)? {
         tree = match found {
-            (1, Field::Number(_)) => Tree::Null,
-            (2, Field::Double(number)) => from_double(number),
-            (3, Field::Bytes(text)) => Tree::Text(std::str::from_utf8(text).ok()?.into()),
-            (4, Field::Number(flag)) => Tree::Bool(flag != 0),
-            (5, Field::Bytes(inner)) => structure(inner, depth)?,
-            (6, Field::Bytes(inner)) => list(inner, depth)?,
+            (1, ProtobufField::Number(_)) => Tree::Null,
+            (2, ProtobufField::Double(number)) => from_double(number),
+            (3, ProtobufField::Bytes(text)) => Tree::Text(std::str::from_utf8(text).ok()?.into()),
+            (4, ProtobufField::Number(flag)) => Tree::Bool(flag != 0),
+            (5, ProtobufField::Bytes(inner)) => structure(inner, depth)?,
+            (6, ProtobufField::Bytes(inner)) => list(inner, depth)?,
             _ => return None,
         };
     }
@@ -57,7 +57,7 @@ fn value(mut bytes: &[u8], depth: usize) -> Option<Tree> {
 fn list(mut bytes: &[u8], depth: usize) -> Option<Tree> {
     let mut items = Vec::new();
     while let Some((field, content)) = next(&mut bytes)? {
-        let (1, Field::Bytes(inner)) = (field, content) else { return None };
+        let (1, ProtobufField::Bytes(inner)) = (field, content) else { return None };
         items.push(value(inner, depth.checked_sub(1)?)?);
     }
     Some(Tree::List(items))
@@ -71,7 +71,7 @@ fn from_double(number: f64) -> Tree {
     }
 }
 
-enum Field<'a> {
+enum ProtobufField<'a> {
     Number(u64),
     Double(f64),
     Bytes(&'a [u8]),
@@ -80,23 +80,23 @@ enum Field<'a> {
 /// The next field with its number. `None` if the bytes are not a message, `Some(None)` at their
 /// end.
 #[expect(clippy::option_option, reason = "the end of a message is not a mistake in it")]
-fn next<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, Field<'a>)>> {
+fn next<'a>(bytes: &mut &'a [u8]) -> Option<Option<(u64, ProtobufField<'a>)>> {
     if bytes.is_empty() {
         return Some(None);
     }
     let tag = varint(bytes)?;
     let field = match tag & 7 {
-        0 => Field::Number(varint(bytes)?),
+        0 => ProtobufField::Number(varint(bytes)?),
         1 => {
             let (number, rest) = bytes.split_first_chunk()?;
             *bytes = rest;
-            Field::Double(f64::from_le_bytes(*number))
+            ProtobufField::Double(f64::from_le_bytes(*number))
         }
         2 => {
             let length = usize::try_from(varint(bytes)?).ok()?;
             let (content, rest) = bytes.split_at_checked(length)?;
             *bytes = rest;
-            Field::Bytes(content)
+            ProtobufField::Bytes(content)
         }
         _ => return None,
     };

@@ -6,7 +6,7 @@ use super::mapping::Allowed;
 use super::node::Node;
 use super::table::{HEADER, METHODS};
 use super::values::is_visible;
-use diana_policy::remote::{Header, Remote};
+use diana_policy::remote::{Remote, RemoteHeader};
 use diana_policy::time::{Micros, SECOND, spell};
 use diana_policy::tree::Tree;
 
@@ -59,9 +59,9 @@ pub fn read(top: &Fields<'_>) -> Option<Remote> {
     })
 }
 
-fn header(node: &Node<'_>) -> Option<Header> {
-    let Tree::Map(_) = node.tree() else { return headers::value(node).map(Header::Text) };
-    Fields::read(node, &HEADER)?.text("env").map(|name| Header::Variable(name.into()))
+fn header(node: &Node<'_>) -> Option<RemoteHeader> {
+    let Tree::Map(_) = node.tree() else { return headers::value(node).map(RemoteHeader::Text) };
+    Fields::read(node, &HEADER)?.text("env").map(|name| RemoteHeader::Variable(name.into()))
 }
 
 fn body(fields: &Fields<'_>, method: &str) -> Option<String> {

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::place::{Place, Source};
+use super::place::{ConfigSource, ProblemPlace};
 use super::problem::{Problem, Problems, SHOWN};
 use diana_policy::tree::Tree;
 
@@ -11,17 +11,17 @@ const KEPT: usize = 200;
 
 /// The documents and their problems.
 #[derive(Debug)]
-pub struct Report<'a> {
-    source: &'a Source,
+pub struct ProblemReport<'a> {
+    source: &'a ConfigSource,
     /// In the order of the text.
-    found: RefCell<Vec<(Place, String)>>,
+    found: RefCell<Vec<(ProblemPlace, String)>>,
     more: Cell<usize>,
 }
 
-impl<'a> Report<'a> {
+impl<'a> ProblemReport<'a> {
     /// A report without problems.
-    pub fn new(source: &'a Source) -> Report<'a> {
-        Report { source, found: RefCell::default(), more: Cell::new(0) }
+    pub fn new(source: &'a ConfigSource) -> ProblemReport<'a> {
+        ProblemReport { source, found: RefCell::default(), more: Cell::new(0) }
     }
 
     /// The documents.
@@ -41,9 +41,9 @@ impl<'a> Report<'a> {
     }
 
     /// Adds a problem.
-    pub fn add(&self, place: Place, message: String) {
+    pub fn add(&self, place: ProblemPlace, message: String) {
         let mut found = self.found.borrow_mut();
-        let is_known = |(other, said): &(Place, String)| *other == place && *said == message;
+        let is_known = |(other, said): &(ProblemPlace, String)| *other == place && *said == message;
         // Several rules may report the same problem of a shared part.
         if found.iter().any(is_known) {
             return;
@@ -61,7 +61,7 @@ impl<'a> Report<'a> {
         let mut found = self.found.into_inner();
         let hidden = self.more.get() + found.len().saturating_sub(SHOWN);
         found.truncate(SHOWN);
-        let problem = |(place, message): (Place, String)| Problem {
+        let problem = |(place, message): (ProblemPlace, String)| Problem {
             position: self.source.position(&place),
             path: place.path(&self.source.documents),
             message,

@@ -7,9 +7,9 @@ mod events;
 pub mod scalar;
 
 use self::aliases::Expanded;
-use self::events::{Error, Event, Kind};
+use self::events::{Error, EventKind, YamlEvent};
 use super::hint;
-use super::place::Source;
+use super::place::ConfigSource;
 use super::problem::{Position, Problem, Problems};
 use diana_policy::tree::Tree;
 
@@ -22,21 +22,21 @@ const MAX_KEPT: usize = 100_000;
 /// Maximum nesting.
 const MAX_DEPTH: usize = 32;
 
-impl Source {
+impl ConfigSource {
     /// Parses YAML or JSON without interpreting it.
     ///
     /// # Errors
     /// The syntax error.
-    pub fn read(bytes: &[u8]) -> Result<Source, Problems> {
+    pub fn read(bytes: &[u8]) -> Result<ConfigSource, Problems> {
         let text = characters::check(bytes)?;
         let mut reader =
-            Reader { events: Expanded::new(text), left: MAX_SIZE, positions: Vec::new() };
+            YamlReader { events: Expanded::new(text), left: MAX_SIZE, positions: Vec::new() };
         match reader.documents() {
-            Ok(documents) => Ok(Source { documents, positions: reader.positions }),
-            Err(Failure::Refused(position, message)) => {
+            Ok(documents) => Ok(ConfigSource { documents, positions: reader.positions }),
+            Err(YamlFailure::Refused(position, message)) => {
                 Err(Problems::one(Some(position), message.into()))
             }
-            Err(Failure::NoYaml(error)) => Err(problems(error, text)),
+            Err(YamlFailure::NoYaml(error)) => Err(problems(error, text)),
         }
     }
 }
@@ -51,18 +51,18 @@ fn problems(Error { position, message }: Error, text: &str) -> Problems {
 }
 
 /// Why parsing failed.
-enum Failure {
+enum YamlFailure {
     NoYaml(Error),
     Refused(Position, &'static str),
 }
 
-impl From<Error> for Failure {
-    fn from(error: Error) -> Failure {
-        Failure::NoYaml(error)
+impl From<Error> for YamlFailure {
+    fn from(error: Error) -> YamlFailure {
+        YamlFailure::NoYaml(error)
     }
 }
 
-struct Reader<'t> {
+struct YamlReader<'t> {
     events: Expanded<'t>,
     /// The remaining size.
     left: usize,
@@ -70,31 +70,31 @@ struct Reader<'t> {
     positions: Vec<Position>,
 }
 
-impl<'t> Reader<'t> {
-    fn documents(&mut self) -> Result<Vec<Tree>, Failure> {
+impl<'t> YamlReader<'t> {
+    fn documents(&mut self) -> Result<Vec<Tree>, YamlFailure> {
         let mut documents = Vec::new();
         loop {
             let event = self.events.next()?;
             match event.kind {
                 // A text without a document is equivalent to an empty one.
-                Kind::End if documents.is_empty() => {
+                EventKind::End if documents.is_empty() => {
                     self.positions.push(event.position);
                     return Ok(vec![Tree::Null]);
                 }
-                Kind::End => return Ok(documents),
+                EventKind::End => return Ok(documents),
                 _ => documents.push(self.tree(event, 0)?),
             }
         }
     }
 
     /// The tree of the node that begins with `event`, at nesting `depth`.
-    fn tree(&mut self, event: Event<'t>, depth: usize) -> Result<Tree, Failure> {
-        let Event { position, tag, kind, .. } = event;
-        let refused = |message| Failure::Refused(position, message);
+    fn tree(&mut self, event: YamlEvent<'t>, depth: usize) -> Result<Tree, YamlFailure> {
+        let YamlEvent { position, tag, kind, .. } = event;
+        let refused = |message| YamlFailure::Refused(position, message);
         if tag.as_ref().is_some_and(|tag| tag.starts_with('!')) {
             return Err(refused("tags such as `!name` are not supported; remove them"));
         }
-        if let Kind::Scalar { text, plain } = kind {
+        if let EventKind::Scalar { text, plain } = kind {
             self.count(position, &text)?;
             return scalar::read(text.into_owned(), plain, tag.as_deref())
                 .ok_or_else(|| refused("the value does not match its tag; remove the tag"));
@@ -104,12 +104,12 @@ impl<'t> Reader<'t> {
         }
         self.count(position, "")?;
         match kind {
-            Kind::List => self.list(depth + 1).map(Tree::List),
+            EventKind::List => self.list(depth + 1).map(Tree::List),
             _ => self.map(depth + 1).map(Tree::Map),
         }
     }
 
-    fn list(&mut self, depth: usize) -> Result<Vec<Tree>, Failure> {
+    fn list(&mut self, depth: usize) -> Result<Vec<Tree>, YamlFailure> {
         let mut items = Vec::new();
         while let Some(event) = self.inner()? {
             items.push(self.tree(event, depth)?);
@@ -118,12 +118,12 @@ impl<'t> Reader<'t> {
     }
 
     /// Reads a mapping. Keys are kept as written, even if they look like numbers.
-    fn map(&mut self, depth: usize) -> Result<Vec<(String, Tree)>, Failure> {
+    fn map(&mut self, depth: usize) -> Result<Vec<(String, Tree)>, YamlFailure> {
         let mut pairs = Vec::new();
-        while let Some(Event { position, kind, .. }) = self.inner()? {
-            let Kind::Scalar { text: key, .. } = kind else {
+        while let Some(YamlEvent { position, kind, .. }) = self.inner()? {
+            let EventKind::Scalar { text: key, .. } = kind else {
                 let message = "found a list or a mapping as a key, allowed: text";
-                return Err(Failure::Refused(position, message));
+                return Err(YamlFailure::Refused(position, message));
             };
             self.count(position, &key)?;
             let Some(value) = self.inner()? else { break };
@@ -133,20 +133,20 @@ impl<'t> Reader<'t> {
     }
 
     /// The next event of the innermost list or mapping. `None` at its end.
-    fn inner(&mut self) -> Result<Option<Event<'t>>, Failure> {
+    fn inner(&mut self) -> Result<Option<YamlEvent<'t>>, YamlFailure> {
         let event = self.events.next()?;
-        Ok(if matches!(event.kind, Kind::Close | Kind::End) { None } else { Some(event) })
+        Ok(if matches!(event.kind, EventKind::Close | EventKind::End) { None } else { Some(event) })
     }
 
     /// Records the position of a node, unless there are too many.
-    fn count(&mut self, position: Position, text: &str) -> Result<(), Failure> {
+    fn count(&mut self, position: Position, text: &str) -> Result<(), YamlFailure> {
         let Some(left) = self.left.checked_sub(1 + text.len() / 32) else {
             let message = "too large: more than 200000 nodes, aliases counted each time";
-            return Err(Failure::Refused(position, message));
+            return Err(YamlFailure::Refused(position, message));
         };
         if self.events.kept() > MAX_KEPT {
             let message = "too large: anchors contain more than 100000 nodes; remove anchors";
-            return Err(Failure::Refused(position, message));
+            return Err(YamlFailure::Refused(position, message));
         }
         self.left = left;
         self.positions.push(position);

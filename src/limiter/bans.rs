@@ -43,7 +43,7 @@ struct Line {
 }
 
 /// How Redis knows the bans of a rule.
-struct Fleet {
+struct FleetBans {
     redis: Rc<RefCell<Handle>>,
     /// The number of the rule among those of its limiter.
     number: usize,
@@ -70,7 +70,7 @@ pub struct Bans {
     /// Bans that began here since they were last reported.
     pub begun: u64,
     /// None if the gateway counts.
-    fleet: Option<Fleet>,
+    fleet: Option<FleetBans>,
     /// Whether an operator may lift bans through another gateway.
     lifts: bool,
 }
@@ -102,7 +102,7 @@ impl Bans {
             let (numbers, keys) = (Numbers::of_ban(&ban), parts.share(keys as u64));
             let (caller, refusals, sets) = (Key::ALL, 0, None);
             let question = Refusals { fingerprint, caller, numbers, refusals, keys, sets };
-            Fleet { redis, number, question }
+            FleetBans { redis, number, question }
         });
         Bans {
             ban,

@@ -8,7 +8,7 @@ use crate::bans::Bans;
 use crate::commit::Turn;
 use crate::fleet::Fleet;
 use crate::limiter::Limiter;
-use crate::matcher::{Limit, Matcher};
+use crate::matcher::{LimitRules, Matcher};
 use crate::plans::RulePlans;
 use crate::report::metrics::RuleCounts;
 use crate::reports::Reports;
@@ -26,7 +26,7 @@ use diana_redis::handle::Handle;
 use diana_redis::part::Parts;
 use diana_redis::store::{NoCodec, RedisStore};
 use diana_request::cost::Teller;
-use diana_request::identity::caller::{Callers, Counted};
+use diana_request::identity::caller::{Callers, CountScope};
 use diana_request::identity::header;
 use diana_request::identity::sources::Sources;
 use diana_request::matching::PathIndex;
@@ -173,7 +173,7 @@ impl<'s> Builder<'s> {
     fn limits(
         &mut self,
         limits: Vec<policy::Limit>,
-    ) -> Result<(Vec<Limit>, Vec<CompiledRule>), Unbuildable> {
+    ) -> Result<(Vec<LimitRules>, Vec<CompiledRule>), Unbuildable> {
         // Sized once: growth would leave holes in the memory.
         let count = limits.iter().map(|limit| limit.rules.len()).sum();
         let (mut built, mut list) = (Vec::with_capacity(limits.len()), Vec::with_capacity(count));
@@ -182,7 +182,7 @@ impl<'s> Builder<'s> {
             for rule in rules {
                 list.push(self.compile(list.len(), rule)?);
             }
-            built.push(Limit { matcher, except, rules: start..list.len() });
+            built.push(LimitRules { matcher, except, rules: start..list.len() });
         }
         Ok((built, list))
     }
@@ -241,10 +241,10 @@ impl<'s> Builder<'s> {
     }
 
     /// Where a rule's callers are counted.
-    fn counted(&self, rule: &Rule) -> Counted {
+    fn counted(&self, rule: &Rule) -> CountScope {
         match self.parts {
-            Some(_) if rule.scope == Scope::Global => Counted::InFleet,
-            _ => Counted::Here,
+            Some(_) if rule.scope == Scope::Global => CountScope::InFleet,
+            _ => CountScope::Here,
         }
     }
 

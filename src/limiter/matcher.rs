@@ -17,7 +17,7 @@ use diana_request::plan::Choosers;
 /// The entries of `limits`, and the sources that identify callers.
 pub(crate) struct Matcher {
     pub(crate) paths: PathIndex,
-    pub(crate) limits: Vec<Limit>,
+    pub(crate) limits: Vec<LimitRules>,
     /// Exempt from all rules.
     pub(crate) except: Except,
     /// Whether anything is exempt from any rule.
@@ -34,7 +34,7 @@ pub(crate) struct Matcher {
 }
 
 /// An entry of `limits`; its rules are a range of [`Rules::list`].
-pub(crate) struct Limit {
+pub(crate) struct LimitRules {
     pub(crate) matcher: Match,
     pub(crate) except: Except,
     pub(crate) rules: Range<usize>,

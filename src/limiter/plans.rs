@@ -14,7 +14,7 @@ use diana_store::plans::ByPlan;
 pub(crate) struct RulePlans {
     /// The number of the chooser that reads the plan of a request.
     pub(crate) chooser: usize,
-    kind: Kind,
+    kind: PlanChoice,
     /// The algorithm of the plan that was used last.
     algorithm: Rc<dyn Algorithm>,
     algorithms: ByPlan<Rc<dyn Algorithm>>,
@@ -22,7 +22,7 @@ pub(crate) struct RulePlans {
     pub(crate) lends: bool,
 }
 
-enum Kind {
+enum PlanChoice {
     Listed {
         /// The plan of each name that the chooser knows, less one; zero if the rule knows no such.
         plans: Vec<u32>,
@@ -61,12 +61,12 @@ impl RulePlans {
         let (chooser, kind) = match &plans.kind {
             PlanKind::Told(told) => {
                 let (default, most) = (plan(told.default), plan(plans.own.rpu));
-                (choosers.of_number(told).ok()?, Kind::Told { default, most })
+                (choosers.of_number(told).ok()?, PlanChoice::Told { default, most })
             }
             PlanKind::Listed { by, of } => {
                 let names = of.iter().map(|plan| plan.name.as_str());
                 let (chooser, numbers) = choosers.of_names(by.as_deref(), callers, names).ok()?;
-                (chooser, Kind::listed(&numbers, of, by.is_some()))
+                (chooser, PlanChoice::listed(&numbers, of, by.is_some()))
             }
         };
         let (algorithm, algorithms) = (spec.algorithm.clone(), ByPlan::new(spec));
@@ -76,24 +76,24 @@ impl RulePlans {
     /// The plan that has the rule's own numbers.
     pub(crate) fn own(&self) -> u32 {
         match self.kind {
-            Kind::Listed { .. } => 0,
-            Kind::Told { most, .. } => most,
+            PlanChoice::Listed { .. } => 0,
+            PlanChoice::Told { most, .. } => most,
         }
     }
 
     /// Returns true if requests contain the number of permits, and no name of a plan.
     pub(crate) fn is_told(&self) -> bool {
-        matches!(self.kind, Kind::Told { .. })
+        matches!(self.kind, PlanChoice::Told { .. })
     }
 
     /// The plan with the number that was read from a request; `None` if its caller has no limit.
     pub(crate) fn choose(&self, read: Option<u64>) -> Option<Chosen> {
         match &self.kind {
-            Kind::Told { default, most } => {
+            PlanChoice::Told { default, most } => {
                 let plan = read.map_or(*default, plan).min(*most);
                 Some(Chosen { plan, cost: None, is_suspended: plan == 0 })
             }
-            Kind::Listed { plans, listed } => {
+            PlanChoice::Listed { plans, listed } => {
                 let at = read.and_then(|read| usize::try_from(read).ok()?.checked_sub(1));
                 let plan = at.and_then(|at| plans.get(at)).copied().unwrap_or(0);
                 let Some(at) = (plan as usize).checked_sub(1) else {
@@ -114,21 +114,21 @@ impl RulePlans {
     /// The quota and the window of a plan, for headers.
     pub(crate) fn policy(&mut self, plan: u32) -> (u64, Micros) {
         match (plan, &self.kind) {
-            (0, Kind::Told { .. }) => (0, self.algorithm(1).properties().window),
+            (0, PlanChoice::Told { .. }) => (0, self.algorithm(1).properties().window),
             _ => self.algorithm(plan).properties().quota(),
         }
     }
 
     /// The name of a plan.
     pub(crate) fn name(&self, plan: u32) -> Option<Rc<str>> {
-        let Kind::Listed { listed, .. } = &self.kind else { return None };
+        let PlanChoice::Listed { listed, .. } = &self.kind else { return None };
         let at = (plan as usize).checked_sub(1)?;
         listed.get(at).map(|plan| plan.name.clone())
     }
 }
 
-impl Kind {
-    fn listed(numbers: &[u32], of: &[Plan], is_shown: bool) -> Kind {
+impl PlanChoice {
+    fn listed(numbers: &[u32], of: &[Plan], is_shown: bool) -> PlanChoice {
         let most = numbers.iter().max().copied().unwrap_or(0);
         let mut plans = vec![0; most as usize];
         for (number, place) in numbers.iter().zip(1..) {
@@ -141,6 +141,6 @@ impl Kind {
             name: if is_shown { name.as_str().into() } else { own.clone() },
             numbers: quota.map(|quota| (quota.cost, quota.rpu)),
         });
-        Kind::Listed { listed: listed.collect(), plans }
+        PlanChoice::Listed { listed: listed.collect(), plans }
     }
 }

@@ -2,15 +2,15 @@
 
 use std::net::Ipv6Addr;
 
-use super::Host;
+use super::HostPattern;
 use crate::spelling::decoded;
 
-impl Host {
+impl HostPattern {
     /// Parses a pattern of the configuration: `example.com` or `*.example.com`.
     ///
     /// # Errors
     /// The allowed form, if the pattern has another one.
-    pub fn parse(written: &str) -> Result<Host, String> {
+    pub fn parse(written: &str) -> Result<HostPattern, String> {
         let lower = written.to_ascii_lowercase();
         let name = lower.strip_prefix('*').unwrap_or(&lower);
         let wild = name.len() != lower.len();
@@ -22,7 +22,7 @@ impl Host {
         if bad || name == "." {
             return Err("allowed: a host name without port, or `*.` and a host name".into());
         }
-        Ok(Host { name: name.as_bytes().into(), address: address(name.as_bytes()) })
+        Ok(HostPattern { name: name.as_bytes().into(), address: address(name.as_bytes()) })
     }
 
     /// Returns true if a request's authority names this host. Case, user, port, trailing dots and

@@ -43,7 +43,7 @@ impl Formatter for Ascii {
 
 /// The name of a member. Copied only if it has escapes.
 #[derive(Debug, Deserialize)]
-pub struct Name<'j>(#[serde(borrow)] pub Cow<'j, str>);
+pub struct MemberName<'j>(#[serde(borrow)] pub Cow<'j, str>);
 
 /// Finds the last member with this name. Other members are skipped without allocation.
 struct Member<'n>(&'n str);
@@ -57,7 +57,7 @@ impl<'j> Visitor<'j> for Member<'_> {
 
     fn visit_map<M: MapAccess<'j>>(self, mut members: M) -> Result<Self::Value, M::Error> {
         let mut found = None;
-        while let Some(Name(name)) = members.next_key()? {
+        while let Some(MemberName(name)) = members.next_key()? {
             if name == self.0 {
                 found = Some(members.next_value()?);
             } else {

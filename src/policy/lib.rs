@@ -42,7 +42,9 @@ pub use actor::{Actor, IdentitySource};
 pub use ban::Ban;
 pub use cost::Told;
 pub use hot::Hot;
-pub use matching::{Block, Condition, Except, Field, Host, Match, Prefix, Test};
+pub use matching::{
+    Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test,
+};
 pub use operator::{Admin, Explain};
 pub use plans::{Plan, PlanKind, Plans, plan};
 pub use quota::{MAX_PERMITS, Quota};
@@ -51,7 +53,7 @@ use remote::{Own, Remote};
 pub use response::{BodyPiece, LimitFields, Response};
 pub use rule::{Absent, Limit, Rule};
 pub use scope::{Memory, Scope};
-pub use settling::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
+pub use settling::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
 pub use zone::{Summer, Zone};
 
 /// A complete configuration.

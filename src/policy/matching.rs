@@ -19,9 +19,9 @@ pub struct Prefix {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Match {
     /// One of them must hold in at least one reading of the request. An empty list always holds.
-    pub any: Vec<Block>,
+    pub any: Vec<ConditionBlock>,
     /// None of them may hold in all readings of the request.
-    pub unless: Vec<Block>,
+    pub unless: Vec<ConditionBlock>,
 }
 
 impl Match {
@@ -34,33 +34,34 @@ impl Match {
     /// Returns true if a condition reads headers.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
-        self.any.iter().chain(&self.unless).any(Block::reads_headers)
+        self.any.iter().chain(&self.unless).any(ConditionBlock::reads_headers)
     }
 }
 
 /// Conditions that must all hold. An empty list always holds.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Block {
+pub struct ConditionBlock {
     /// Methods in upper case. One must match.
     pub methods: Vec<String>,
     /// Hosts. One must match.
-    pub hosts: Vec<Host>,
+    pub hosts: Vec<HostPattern>,
     /// Client addresses, IPv4-mapped IPv6 written as IPv4. One must match.
     pub addresses: Vec<IpNet>,
     /// Conditions on values. All must hold.
     pub values: Vec<Condition>,
 }
 
-impl Block {
+impl ConditionBlock {
     fn reads_headers(&self) -> bool {
-        let by_value = |condition: &Condition| !matches!(condition.field, Field::Property(_));
+        let by_value =
+            |condition: &Condition| !matches!(condition.field, ConditionField::Property(_));
         !self.methods.is_empty() || !self.hosts.is_empty() || self.values.iter().any(by_value)
     }
 }
 
 /// A host name, or all names below a domain.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Host {
+pub struct HostPattern {
     /// In lower case. A leading dot stands for all names below.
     pub(crate) name: Box<[u8]>,
     /// The parsed IPv6 address, since an address has many spellings.
@@ -71,14 +72,14 @@ pub struct Host {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
     /// The location of the value.
-    pub field: Field,
+    pub field: ConditionField,
     /// The test of the value.
     pub test: Test,
 }
 
 /// The location of a value in a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Field {
+pub enum ConditionField {
     /// A header, by its name in lower case.
     Header(String),
     /// A query parameter.

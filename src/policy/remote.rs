@@ -18,7 +18,7 @@ pub struct Remote {
     /// `GET` or `POST`.
     pub method: &'static str,
     /// Request headers, names in lower case.
-    pub headers: Vec<(String, Header)>,
+    pub headers: Vec<(String, RemoteHeader)>,
     /// The request body.
     pub body: String,
     /// Ticks between two requests.
@@ -35,7 +35,7 @@ pub struct Remote {
 
 /// The value of a request header.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Header {
+pub enum RemoteHeader {
     /// A fixed text.
     Text(String),
     /// The value of an environment variable of the VM.

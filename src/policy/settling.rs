@@ -7,7 +7,7 @@ pub struct Settling {
     /// permit.
     pub reserve: u64,
     /// The source of the usage in the response. Without one, the usage is the reservation.
-    pub told: Option<Answered>,
+    pub told: Option<ResponseCost>,
     /// The outcomes that count. Other outcomes have no usage. Without a list all outcomes count.
     pub count: Option<Outcomes>,
     /// Whether these outcomes lead to a ban instead of refusals.
@@ -18,7 +18,7 @@ pub struct Settling {
 
 /// The usage in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answered {
+pub struct ResponseCost {
     /// Its location.
     pub place: ResponseSource,
     /// Maximum usage of a request in permits.

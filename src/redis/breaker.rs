@@ -18,7 +18,7 @@ const CALM: Micros = 10 * SECOND;
 
 /// The calls that the breaker allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-enum State {
+enum BreakerState {
     /// All calls.
     #[default]
     Closed,
@@ -31,7 +31,7 @@ enum State {
 /// A circuit breaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Breaker {
-    state: State,
+    state: BreakerState,
     /// The pause before the latest probe after a failure.
     pause: Micros,
     /// When it was last closed.
@@ -42,9 +42,9 @@ impl Breaker {
     /// Decodes a breaker from these words.
     pub(super) fn of([probe, pause, good, since]: [u64; 4]) -> Breaker {
         let state = match (probe, good) {
-            (0, _) => State::Closed,
-            (probe, 0) => State::Open(probe),
-            (probe, _) => State::HalfOpen(probe),
+            (0, _) => BreakerState::Closed,
+            (probe, 0) => BreakerState::Open(probe),
+            (probe, _) => BreakerState::HalfOpen(probe),
         };
         Breaker { state, pause, since }
     }
@@ -53,9 +53,9 @@ impl Breaker {
     /// the latest probe succeeded; when the breaker was last closed.
     pub(super) fn words(&self) -> [u64; 4] {
         let (probe, good) = match self.state {
-            State::Closed => (0, 0),
-            State::Open(probe) => (probe, 0),
-            State::HalfOpen(probe) => (probe, 1),
+            BreakerState::Closed => (0, 0),
+            BreakerState::Open(probe) => (probe, 0),
+            BreakerState::HalfOpen(probe) => (probe, 1),
         };
         [probe, self.pause, good, self.since]
     }
@@ -67,15 +67,15 @@ impl Breaker {
 
     /// Returns true if only probes may be sent.
     pub(super) fn is_open(&self) -> bool {
-        self.state != State::Closed
+        self.state != BreakerState::Closed
     }
 
     /// The instant of the next probe, if the breaker is open. An instant beyond the longest pause
     /// is corrupt.
     pub(super) fn probe(&self, now: Micros) -> Option<Micros> {
         match self.state {
-            State::Closed => None,
-            State::Open(probe) | State::HalfOpen(probe) => {
+            BreakerState::Closed => None,
+            BreakerState::Open(probe) | BreakerState::HalfOpen(probe) => {
                 let corrupt = probe > now.saturating_add(LONGEST);
                 Some(if corrupt { now } else { probe })
             }
@@ -85,7 +85,8 @@ impl Breaker {
     /// Reserves the probe for this worker if it is due.
     pub(super) fn take_probe(&mut self, now: Micros) -> bool {
         let is_due = self.probe(now).is_some_and(|probe| probe <= now);
-        if is_due && let State::Open(probe) | State::HalfOpen(probe) = &mut self.state {
+        if is_due && let BreakerState::Open(probe) | BreakerState::HalfOpen(probe) = &mut self.state
+        {
             *probe = now.saturating_add(self.pause.clamp(SHORTEST, LONGEST));
         }
         is_due
@@ -101,15 +102,19 @@ impl Breaker {
         let again = self.is_open() || now.saturating_sub(self.since) < CALM;
         self.pause =
             if again { self.pause.saturating_mul(2).clamp(SHORTEST, LONGEST) } else { SHORTEST };
-        self.state = State::Open(now.saturating_add(self.pause));
+        self.state = BreakerState::Open(now.saturating_add(self.pause));
         true
     }
 
     /// Records a reply. Returns true if the breaker changed.
     pub(super) fn answered(&mut self, now: Micros, probing: bool) -> bool {
         match self.state {
-            State::Open(_) if probing => self.state = State::HalfOpen(now.saturating_add(CONFIRM)),
-            State::HalfOpen(_) if probing => (self.state, self.since) = (State::Closed, now),
+            BreakerState::Open(_) if probing => {
+                self.state = BreakerState::HalfOpen(now.saturating_add(CONFIRM))
+            }
+            BreakerState::HalfOpen(_) if probing => {
+                (self.state, self.since) = (BreakerState::Closed, now)
+            }
             _ => return false,
         }
         true

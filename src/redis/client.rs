@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::handle::Handle;
-use super::health::{Fleet, Health};
+use super::health::{Health, KnownFleet};
 use super::part::{Part, Parts, Tags};
 use super::protocol::{
     Ask, Decided, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall,
@@ -254,7 +254,7 @@ impl Client {
             let outcome = match answer {
                 Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, .. })) => {
                     self.stats.apart += u64::from(*is_apart);
-                    Ok(Fleet { gateways: *gateways, is_apart: *is_apart })
+                    Ok(KnownFleet { gateways: *gateways, is_apart: *is_apart })
                 }
                 Ok(ScriptAnswer::Seed(seed)) => {
                     self.settle_all(std::mem::take(who), Settled::Again);

@@ -16,7 +16,7 @@ const ATTEMPTS: usize = 100;
 
 /// The first shard's knowledge of the fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Fleet {
+pub(super) struct KnownFleet {
     /// Active gateways at Redis's latest reply; 0 before the first one.
     pub(super) gateways: u64,
     /// Whether some of them have another number of shards.
@@ -29,7 +29,7 @@ pub(super) struct Health {
     /// The gateway's number in Redis; 0 if it has none yet.
     pub(super) gateway: u64,
     /// The gateways that share Redis.
-    pub(super) fleet: Fleet,
+    pub(super) fleet: KnownFleet,
     /// The fleet's secret seed, once Redis has sent it.
     seed: (u64, u64),
     /// Breakers that are not in their initial state, ordered by shard.
@@ -84,7 +84,7 @@ impl Health {
                 known.push(one);
             }
         }
-        let fleet = Fleet { gateways: *gateways, is_apart: *apart > 0 };
+        let fleet = KnownFleet { gateways: *gateways, is_apart: *apart > 0 };
         Health { gateway: *gateway, fleet, seed: (*k0, *k1), breakers: known }
     }
 
@@ -111,7 +111,7 @@ impl Health {
     }
 
     /// Sets the state of the fleet. Returns true if it changed.
-    pub(super) fn count(&mut self, fleet: Fleet) -> bool {
+    pub(super) fn count(&mut self, fleet: KnownFleet) -> bool {
         std::mem::replace(&mut self.fleet, fleet) != fleet
     }
 

@@ -36,7 +36,7 @@ pub struct Ledgers {
 }
 
 /// A rule and a caller of it, and the number of its in-flight slots.
-type Held = ((u64, u64), u64);
+type HeldSlots = ((u64, u64), u64);
 
 struct Ledger {
     part: Part,
@@ -49,7 +49,7 @@ struct Ledger {
     is_out: bool,
     sent: Micros,
     /// Callers with in-flight slots, and when the shard last received a heartbeat.
-    held: HashTable<Held>,
+    held: HashTable<HeldSlots>,
     told: Micros,
 }
 

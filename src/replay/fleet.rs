@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use diana_config::Source;
+use diana_config::ConfigSource;
 use diana_limiter::Explained;
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
@@ -14,7 +14,7 @@ use crate::Arrival;
 use crate::data::MemoryData;
 use crate::decision::ReplayDecision;
 use crate::host::Counters;
-use crate::worker::{NAMESPACE, Place, ReplayWorker};
+use crate::worker::{NAMESPACE, ReplayWorker, WorkerNumber};
 
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ struct Event {
 }
 
 /// All gateways.
-pub struct Fleet<A> {
+pub struct ReplayFleet<A> {
     workers: Vec<ReplayWorker<A>>,
     events: BinaryHeap<Reverse<Event>>,
     /// The number of the latest event.
@@ -41,19 +41,23 @@ pub struct Fleet<A> {
     counters: Rc<Counters>,
 }
 
-impl<A: Arrival> Fleet<A> {
+impl<A: Arrival> ReplayFleet<A> {
     /// A number of gateways with the same number of workers each, and the rules of a source.
     ///
     /// # Errors
     /// If the rules have problems.
-    pub fn new(rules: &Source, gateways: usize, workers: usize) -> Result<Fleet<A>, String> {
+    pub fn new(
+        rules: &ConfigSource,
+        gateways: usize,
+        workers: usize,
+    ) -> Result<ReplayFleet<A>, String> {
         let data: Rc<dyn SharedData> = Rc::<MemoryData>::default();
         let counters = Rc::<Counters>::default();
         let worker = |number: usize| {
-            let place = Place { worker: number, gateway: number / workers };
+            let place = WorkerNumber { worker: number, gateway: number / workers };
             ReplayWorker::new(rules, place, data.clone(), counters.clone())
         };
-        Ok(Fleet {
+        Ok(ReplayFleet {
             workers: (0..gateways * workers).map(worker).collect::<Result<_, _>>()?,
             events: BinaryHeap::new(),
             number: 0,
@@ -73,7 +77,7 @@ impl<A: Arrival> Fleet<A> {
         decision
     }
 
-    /// As [`Fleet::request`], for the last request of a replay. Explains the decision by each rule.
+    /// As [`ReplayFleet::request`], for the last request of a replay. Explains the decision by each rule.
     pub fn explain(&mut self, arrival: &A) -> (ReplayDecision, Vec<Explained>) {
         self.advance(arrival.at());
         let number = self.choose();

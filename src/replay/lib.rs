@@ -1,6 +1,6 @@
 //! Requests of an access log, or generated ones, replayed through gateways on a clock of their own.
 //!
-//! [`Fleet`] has several gateways of several workers. Each worker is a [`diana_worker::Worker`], the one that runs in
+//! [`ReplayFleet`] has several gateways of several workers. Each worker is a [`diana_worker::Worker`], the one that runs in
 //! Envoy: holding requests, timers and settling at the end of a stream are its code. The crate provides what Envoy
 //! provides otherwise. `host.rs` has the clock, the timer and the metrics, `data.rs` the shared data in memory. No host
 //! calls Redis here: a rule for the whole fleet is counted in shared data that all gateways have in common.
@@ -16,7 +16,7 @@ mod plain;
 mod worker;
 
 pub use decision::ReplayDecision;
-pub use fleet::Fleet;
+pub use fleet::ReplayFleet;
 pub use log::{FieldMapping, LogEntry, LogReader};
 pub use plain::PlainRequest;
 

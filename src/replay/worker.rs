@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_config::Source;
+use diana_config::ConfigSource;
 use diana_limiter::{Explained, Verdict};
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
@@ -22,7 +22,7 @@ const APART: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The number of a worker among all workers, and the number of its gateway.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct WorkerNumber {
     pub(crate) worker: usize,
     pub(crate) gateway: usize,
 }
@@ -48,8 +48,8 @@ impl<A: Arrival> ReplayWorker<A> {
     /// # Errors
     /// If the rules have problems.
     pub(crate) fn new(
-        rules: &Source,
-        place: Place,
+        rules: &ConfigSource,
+        place: WorkerNumber,
         data: Rc<dyn SharedData>,
         counters: Rc<Counters>,
     ) -> Result<ReplayWorker<A>, String> {
@@ -135,7 +135,7 @@ impl<A: Arrival> ReplayWorker<A> {
 /// The policy of one worker. All workers of all gateways use the same shared data, where the states of a rule are found
 /// by its fingerprint. So the fingerprint contains the number of the gateway or of the worker, unless the rule counts
 /// for the whole fleet.
-fn of_place(mut policy: Policy, place: Place) -> Policy {
+fn of_place(mut policy: Policy, place: WorkerNumber) -> Policy {
     policy.namespace = None;
     // The rules in the file are replayed, without Redis.
     policy.remote = None;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::identity::{self, Found, Mistake, Source};
+use crate::identity::{self, Mistake, Source, SourceValue};
 use diana_policy::Told;
 use diana_policy::number::{decimal, float};
 use diana_policy::port::Request;
@@ -11,14 +11,14 @@ use diana_policy::port::Request;
 #[derive(Debug)]
 pub struct Teller {
     source: Rc<dyn Source>,
-    form: Form,
+    form: CostForm,
     default: u64,
     most: u64,
 }
 
 /// The encoding of a number.
 #[derive(Debug, Clone, Copy)]
-enum Form {
+enum CostForm {
     /// Decimal digits.
     Text,
     /// A 64-bit float, little-endian: the host's encoding of numbers in metadata.
@@ -33,7 +33,7 @@ impl Teller {
     pub fn new(told: &Told, most: u64) -> Result<Teller, Vec<Mistake>> {
         let source = identity::build(&told.source)?;
         let is_text = told.is_text || source.header().is_some();
-        let form = if is_text { Form::Text } else { Form::Float };
+        let form = if is_text { CostForm::Text } else { CostForm::Float };
         Ok(Teller { source, form, default: told.default, most })
     }
 
@@ -42,14 +42,14 @@ impl Teller {
     pub fn cost(&self, request: &dyn Request) -> u64 {
         let told = |value: &[u8]| match self.form {
             // Proxies join repeated headers with commas.
-            Form::Text if value.contains(&b',') => Some(u64::MAX),
-            Form::Text => decimal(value),
-            Form::Float => float(value),
+            CostForm::Text if value.contains(&b',') => Some(u64::MAX),
+            CostForm::Text => decimal(value),
+            CostForm::Float => float(value),
         };
         let cost = match self.source.find(request) {
-            Found::Repeated => self.most,
-            Found::Value(value) => told(&value).unwrap_or(self.default),
-            Found::Absent | Found::NoMetadata => self.default,
+            SourceValue::Repeated => self.most,
+            SourceValue::Value(value) => told(&value).unwrap_or(self.default),
+            SourceValue::Absent | SourceValue::NoMetadata => self.default,
         };
         cost.clamp(1, self.most.max(1))
     }

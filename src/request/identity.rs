@@ -23,10 +23,10 @@ use diana_policy::tree::Tree;
 
 /// The result of reading a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Found<'r> {
+pub enum SourceValue<'r> {
     /// No value, or only empty ones: the next source is tried.
     Absent,
-    /// As [`Found::Absent`], because metadata that another filter should have set is missing.
+    /// As [`SourceValue::Absent`], because metadata that another filter should have set is missing.
     NoMetadata,
     /// One value that is not empty.
     Value(Identifier<'r>),
@@ -35,17 +35,21 @@ pub enum Found<'r> {
     Repeated,
 }
 
-impl<'r> Found<'r> {
+impl<'r> SourceValue<'r> {
     /// A single text. Empty text is absent.
     #[inline(always)]
-    fn text(text: Cow<'r, [u8]>) -> Found<'r> {
-        if text.is_empty() { Found::Absent } else { Found::Value(Identifier::Text(text)) }
+    fn text(text: Cow<'r, [u8]>) -> SourceValue<'r> {
+        if text.is_empty() {
+            SourceValue::Absent
+        } else {
+            SourceValue::Value(Identifier::Text(text))
+        }
     }
 
     /// The text, if there is exactly one and every reader finds it under its name. Empty texts are
     /// absent.
-    fn only(mut texts: impl Iterator<Item = (Vec<u8>, bool)>) -> Found<'r> {
-        let Some((text, is_sure)) = texts.next() else { return Found::Absent };
+    fn only(mut texts: impl Iterator<Item = (Vec<u8>, bool)>) -> SourceValue<'r> {
+        let Some((text, is_sure)) = texts.next() else { return SourceValue::Absent };
         let (mut is_only, mut is_empty) = (is_sure, text.is_empty());
         for (other, _) in texts {
             (is_only, is_empty) = (false, is_empty && other.is_empty());
@@ -54,9 +58,9 @@ impl<'r> Found<'r> {
             }
         }
         match (is_empty, is_only) {
-            (true, _) => Found::Absent,
-            (false, true) => Found::text(Cow::Owned(text)),
-            (false, false) => Found::Repeated,
+            (true, _) => SourceValue::Absent,
+            (false, true) => SourceValue::text(Cow::Owned(text)),
+            (false, false) => SourceValue::Repeated,
         }
     }
 }
@@ -96,7 +100,7 @@ impl Deref for Identifier<'_> {
 /// A way to recognise a caller.
 pub trait Source: Debug {
     /// The value that identifies the caller of a request.
-    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r>;
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r>;
 
     /// Returns true if the source reads headers, so that the host should read all of them at once.
     fn reads_headers(&self) -> bool {
@@ -138,7 +142,7 @@ pub type BuiltSource = Result<Rc<dyn Source>, Vec<Mistake>>;
 
 /// A kind of source in the configuration: a mapping with the name of the kind as its main key.
 #[derive(Debug)]
-pub struct Kind {
+pub struct SourceKind {
     /// The main key: `header` in `{header: x-account-id}`.
     pub name: &'static str,
     /// Optional keys next to the main key.
@@ -148,7 +152,7 @@ pub struct Kind {
 }
 
 /// All kinds of sources.
-pub const REGISTRY: &[Kind] = &[
+pub const REGISTRY: &[SourceKind] = &[
     header::KIND,
     cookie::KIND,
     query::KIND,

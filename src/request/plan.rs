@@ -6,7 +6,7 @@ use hashbrown::HashTable;
 
 use crate::identity::caller::Callers;
 use crate::identity::sources::Sources;
-use crate::identity::{self, Found, Mistake, Source};
+use crate::identity::{self, Mistake, Source, SourceValue};
 use diana_policy::key::{Key, Seed};
 use diana_policy::number::{digits, whole};
 use diana_policy::port::Request;
@@ -22,8 +22,8 @@ pub struct Choosers {
 }
 
 struct Chooser {
-    wanted: Wanted,
-    by: By,
+    wanted: PlanSource,
+    by: PlanReader,
     /// Plan names as the sources read them, with the number of each.
     names: HashTable<(Reading, u32)>,
     count: u32,
@@ -33,13 +33,13 @@ struct Chooser {
 
 /// The configuration of a selector. Equal configurations share one selector.
 #[derive(PartialEq)]
-enum Wanted {
+enum PlanSource {
     Sources(Vec<IdentitySource>),
     Caller(usize),
     Number(IdentitySource, bool),
 }
 
-enum By {
+enum PlanReader {
     Sources(Sources),
     Caller(usize),
     Number { source: Rc<dyn Source>, is_text: bool },
@@ -63,11 +63,14 @@ impl Choosers {
         let (wanted, by) = match (by, actor) {
             (Some(sources), _) => {
                 let actor = Actor { name: String::new(), sources: sources.to_vec() };
-                (Wanted::Sources(actor.sources.clone()), By::Sources(Sources::new(&actor)?))
+                (
+                    PlanSource::Sources(actor.sources.clone()),
+                    PlanReader::Sources(Sources::new(&actor)?),
+                )
             }
-            (None, Some(actor)) => (Wanted::Caller(actor), By::Caller(actor)),
+            (None, Some(actor)) => (PlanSource::Caller(actor), PlanReader::Caller(actor)),
             // Under `all`, callers have no value.
-            (None, None) => (Wanted::Sources(Vec::new()), By::Caller(usize::MAX)),
+            (None, None) => (PlanSource::Sources(Vec::new()), PlanReader::Caller(usize::MAX)),
         };
         let number = self.find(wanted, by);
         let chooser = self.all.get_mut(number);
@@ -82,11 +85,11 @@ impl Choosers {
     /// Every mistake in its source.
     pub fn of_number(&mut self, told: &Told) -> Result<usize, Vec<Mistake>> {
         let (source, is_text) = (identity::build(&told.source)?, told.is_text);
-        let wanted = Wanted::Number(told.source.clone(), is_text);
-        Ok(self.find(wanted, By::Number { source, is_text }))
+        let wanted = PlanSource::Number(told.source.clone(), is_text);
+        Ok(self.find(wanted, PlanReader::Number { source, is_text }))
     }
 
-    fn find(&mut self, wanted: Wanted, by: By) -> usize {
+    fn find(&mut self, wanted: PlanSource, by: PlanReader) -> usize {
         if let Some(known) = self.all.iter().position(|known| known.wanted == wanted) {
             return known;
         }
@@ -98,10 +101,10 @@ impl Choosers {
     #[must_use]
     pub fn reads_headers(&self) -> bool {
         self.all.iter().any(|chooser| match &chooser.by {
-            By::Sources(sources) => sources.reads_headers(),
-            By::Number { source, .. } => source.reads_headers(),
+            PlanReader::Sources(sources) => sources.reads_headers(),
+            PlanReader::Number { source, .. } => source.reads_headers(),
             // The actor itself reports that it reads headers.
-            By::Caller(_) => false,
+            PlanReader::Caller(_) => false,
         })
     }
 
@@ -153,9 +156,9 @@ impl Chooser {
     /// The sources of the selector.
     fn sources<'s>(&'s self, callers: &'s Callers) -> Option<&'s Sources> {
         match &self.by {
-            By::Sources(sources) => Some(sources),
-            By::Caller(actor) => callers.sources(*actor),
-            By::Number { .. } => None,
+            PlanReader::Sources(sources) => Some(sources),
+            PlanReader::Caller(actor) => callers.sources(*actor),
+            PlanReader::Number { .. } => None,
         }
     }
 
@@ -165,12 +168,12 @@ impl Chooser {
     }
 
     fn ask(&self, callers: &Callers, request: &dyn Request) -> Option<u64> {
-        if let By::Number { source, is_text } = &self.by {
-            let Found::Value(value) = source.find(request) else { return None };
+        if let PlanReader::Number { source, is_text } = &self.by {
+            let SourceValue::Value(value) = source.find(request) else { return None };
             return if *is_text { digits(&value) } else { whole(&value) };
         }
         let sources = self.sources(callers)?;
-        let (source, Found::Value(value)) = sources.find(request) else { return None };
+        let (source, SourceValue::Value(value)) = sources.find(request) else { return None };
         self.find(source, &sources.hashed(source, &value)).map(u64::from)
     }
 }

@@ -2,7 +2,7 @@
 
 use diana_policy::number::{decimal, float, integer};
 use diana_policy::port::{Ending, Property, Values};
-use diana_policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
+use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
 
 /// Larger values are not numbers of permits.
 const LARGEST: u64 = 1 << 53;
@@ -10,7 +10,7 @@ const LARGEST: u64 = 1 << 53;
 /// Determines the usage of requests.
 #[derive(Debug)]
 pub struct Settler {
-    told: Option<Reader>,
+    told: Option<UsageReader>,
     count: Option<Outcomes>,
     reserves_nothing: bool,
     bans: bool,
@@ -19,14 +19,14 @@ pub struct Settler {
 
 /// Reads the usage from the response.
 #[derive(Debug)]
-struct Reader {
-    source: Source,
+struct UsageReader {
+    source: UsageSource,
     most: u64,
     missing: u64,
 }
 
 #[derive(Debug)]
-enum Source {
+enum UsageSource {
     Header(String),
     Metadata(Property, NumberForm),
 }
@@ -62,10 +62,8 @@ impl Settler {
     /// A reader for this configuration.
     #[must_use]
     pub fn new(settling: &Settling) -> Settler {
-        let told = settling.told.as_ref().map(|Answered { place, most, missing }| Reader {
-            source: Source::of(place),
-            most: *most,
-            missing: *missing,
+        let told = settling.told.as_ref().map(|ResponseCost { place, most, missing }| {
+            UsageReader { source: UsageSource::of(place), most: *most, missing: *missing }
         });
         let Settling { reserve, ref count, bans, is_place, .. } = *settling;
         Settler { told, count: count.clone(), reserves_nothing: reserve == 0, bans, is_place }
@@ -96,7 +94,7 @@ impl Settler {
         if !ending.is_from_upstream() {
             return (Heard::Nothing, 0);
         }
-        let Some(Reader { source: Source::Header(name), .. }) = &self.told else {
+        let Some(UsageReader { source: UsageSource::Header(name), .. }) = &self.told else {
             return (Heard::Begun, 0);
         };
         let told = match ending.header(name) {
@@ -130,7 +128,9 @@ impl Settler {
         {
             return (0, None);
         }
-        let Some(Reader { source, most, missing }) = &self.told else { return (reserved, None) };
+        let Some(UsageReader { source, most, missing }) = &self.told else {
+            return (reserved, None);
+        };
         let told = match heard {
             Heard::Nothing if ending.upstream_failed() => return (0, None),
             Heard::Nothing | Heard::Begun => source.read(heard, ending),
@@ -163,10 +163,10 @@ fn counts(count: &Outcomes, heard: Heard, ending: &dyn Ending) -> bool {
     count.details.iter().any(|listed| listed.as_bytes() == reason)
 }
 
-impl Source {
-    fn of(place: &ResponseSource) -> Source {
+impl UsageSource {
+    fn of(place: &ResponseSource) -> UsageSource {
         match place {
-            ResponseSource::Header(name) => Source::Header(name.clone()),
+            ResponseSource::Header(name) => UsageSource::Header(name.clone()),
             ResponseSource::Metadata { path, form } => {
                 let kind = match form {
                     NumberForm::Number | NumberForm::Text { typed: false } => "filter_metadata",
@@ -174,7 +174,7 @@ impl Source {
                 };
                 let path = path.iter().map(String::as_str);
                 let path: Vec<&str> = ["metadata", kind].into_iter().chain(path).collect();
-                Source::Metadata(Property::new(&path), *form)
+                UsageSource::Metadata(Property::new(&path), *form)
             }
         }
     }
@@ -184,7 +184,7 @@ impl Source {
         if !ending.is_from_upstream() || heard == Heard::Nothing {
             return Err(if ending.client_left() { Untold::ClientLeft } else { Untold::Cut });
         }
-        let Source::Metadata(property, form) = self else { return Err(Untold::Absent) };
+        let UsageSource::Metadata(property, form) = self else { return Err(Untold::Absent) };
         let Some(value) = ending.property(property) else { return Err(Untold::Absent) };
         usable(match form {
             NumberForm::Number => float(&value),

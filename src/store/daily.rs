@@ -27,7 +27,7 @@ pub use filter::DailyFilter;
 
 /// Parameters of a filter.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Terms {
+pub(super) struct DailyTerms {
     /// The shape for the configured number of accounts and error.
     pub(super) shape: Shape,
     /// Permits per request, at least one.

@@ -16,7 +16,7 @@ use diana_policy::time::{Micros, Now};
 const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
 
 /// The store of a rule with `in_flight`.
-pub struct InFlight {
+pub struct InFlightStore {
     places: Places,
     traffic: Rc<Traffic>,
     /// Slots that could not be freed because other workers won the races, and the worker numbers
@@ -24,14 +24,14 @@ pub struct InFlight {
     owed: Vec<(Key, u64)>,
 }
 
-impl InFlight {
+impl InFlightStore {
     /// A store over these slots.
-    pub(super) fn new(places: Places, traffic: Rc<Traffic>) -> InFlight {
-        InFlight { places, traffic, owed: Vec::new() }
+    pub(super) fn new(places: Places, traffic: Rc<Traffic>) -> InFlightStore {
+        InFlightStore { places, traffic, owed: Vec::new() }
     }
 }
 
-impl Store for InFlight {
+impl Store for InFlightStore {
     fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
         self.places.judge_by(account.plan);
         let draft = self.places.look(account.key, now.mono);

@@ -61,7 +61,7 @@ pub struct Block {
 
 /// A refusal by the authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Refusal {
+pub struct LeaseRefusal {
     /// Permits of the refused request. Cheaper requests may be admitted.
     pub cost: u64,
     /// Ticks until the request would be admitted.
@@ -74,11 +74,11 @@ pub struct Refusal {
 
 /// A decision by a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Known {
+pub enum LeaseDecision {
     /// The leased permits suffice.
     Leased,
     /// A recent refusal still applies.
-    Refused(Refusal),
+    Refused(LeaseRefusal),
     /// Only the authority can decide.
     Nothing,
 }
@@ -93,20 +93,20 @@ impl Lease {
     }
 
     /// Decides a request of `cost` permits, and counts it as demand.
-    pub(crate) fn decide(&mut self, cost: u64, now: Now) -> Known {
+    pub(crate) fn decide(&mut self, cost: u64, now: Now) -> LeaseDecision {
         self.demand.see(now);
         if self.has(cost, now) {
-            return Known::Leased;
+            return LeaseDecision::Leased;
         }
         if let Some(refusal) = self.refusal.at(cost, now) {
-            return Known::Refused(refusal);
+            return LeaseDecision::Refused(refusal);
         }
         let is_short = self.refusal.age(now) < SHORT;
         if self.asking && is_short && self.demand.is_busy() {
-            let refusal = Refusal { cost, retry: SECOND, is_outstanding: true, left: 0 };
-            return Known::Refused(refusal);
+            let refusal = LeaseRefusal { cost, retry: SECOND, is_outstanding: true, left: 0 };
+            return LeaseDecision::Refused(refusal);
         }
-        Known::Nothing
+        LeaseDecision::Nothing
     }
 
     /// Permits to lease if each request takes `cost`; zero unless the caller is busy.
@@ -167,7 +167,7 @@ impl Lease {
     /// Remembers a refusal of the authority that was decided at `sent` or later and arrived at
     /// `now`: only briefly if it is not final, since a charge that is cancelled at once may have
     /// caused it.
-    pub fn refuse(&mut self, refusal: Refusal, is_final: bool, sent: Now, now: Now) {
+    pub fn refuse(&mut self, refusal: LeaseRefusal, is_final: bool, sent: Now, now: Now) {
         self.asking = false;
         let is_final = is_final && !refusal.is_outstanding;
         let longest = if is_final { FINAL } else { PROVISIONAL };
@@ -189,7 +189,7 @@ impl Lease {
 /// The latest refusal of one caller.
 #[derive(Debug, Clone, Copy, Default)]
 struct Remembered {
-    refusal: Refusal,
+    refusal: LeaseRefusal,
     /// When it arrived; zero if there was none.
     since: Micros,
     /// Zero if permits were leased since.
@@ -203,11 +203,11 @@ impl Remembered {
 
     /// The refusal for a request of `cost` permits at `now`, if it still applies. A more expensive
     /// request may have to wait longer, and gets its retry delay at its next attempt.
-    fn at(&self, cost: u64, now: Now) -> Option<Refusal> {
+    fn at(&self, cost: u64, now: Now) -> Option<LeaseRefusal> {
         let age = now.mono.saturating_sub(self.since);
         let retry = self.refusal.retry.saturating_sub(age).max(1);
         let lasts = now.mono < self.until && cost >= self.refusal.cost;
-        lasts.then_some(Refusal { retry, ..self.refusal })
+        lasts.then_some(LeaseRefusal { retry, ..self.refusal })
     }
 
     /// Ticks since it arrived, or the maximum if there was none.

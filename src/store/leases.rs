@@ -1,7 +1,7 @@
 //! The callers that this worker remembers, with their leases and refusals.
 
 use super::counter_spec::CounterSpec;
-use super::lease::{Block, Known, Lease};
+use super::lease::{Block, Lease, LeaseDecision};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
@@ -94,8 +94,8 @@ impl Leases {
     }
 
     /// Decides a request, if this worker can.
-    pub fn decide(&mut self, key: Key, cost: u64, now: Now) -> Known {
-        self.find(key).map_or(Known::Nothing, |lease| lease.decide(cost, now))
+    pub fn decide(&mut self, key: Key, cost: u64, now: Now) -> LeaseDecision {
+        self.find(key).map_or(LeaseDecision::Nothing, |lease| lease.decide(cost, now))
     }
 
     /// Spends permits of a caller's lease. Returns the receipt of its block, or `None` if too few

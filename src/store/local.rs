@@ -9,7 +9,7 @@ use super::plans::ByPlan;
 use super::reservation::By;
 use super::row::Row;
 use super::state::State;
-use super::table::{Place, Table};
+use super::table::{Table, TablePlace};
 use super::usage::{Maintained, Remaining, Unliftable, Usage};
 use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
@@ -172,13 +172,13 @@ fn reservation(
     account: Account,
     cost: u64,
     now: Now,
-    place: Place,
+    place: TablePlace,
     after: State,
     decision: Decision,
 ) -> Reservation {
     let (version, at) = (table.version(), table.judging(now));
     let row = Row { place, version, at, other: after };
-    let is_overflow = place == Place::Overflow;
+    let is_overflow = place == TablePlace::Overflow;
     Reservation { is_overflow, ..Reservation::new(account, cost, now, decision, By::Row(row)) }
 }
 

@@ -26,7 +26,7 @@ use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::words;
 pub(super) use holders::Holders;
-use slot::Slot;
+use slot::Holdings;
 
 /// Workers with slots of the same caller, as assumed for the memory.
 const WORKERS: u64 = 8;
@@ -51,8 +51,8 @@ pub(super) struct Places {
 }
 
 /// A copy of a value, without the slots of dead workers.
-pub struct Draft {
-    slot: Slot,
+pub struct HoldingsDraft {
+    slot: Holdings,
     number: Option<u32>,
 }
 
@@ -78,15 +78,15 @@ impl Places {
     }
 
     /// Reads a caller's value.
-    pub(super) fn look(&mut self, key: Key, now: Micros) -> Draft {
+    pub(super) fn look(&mut self, key: Key, now: Micros) -> HoldingsDraft {
         let mut found = words::read_all(&*self.data, self.names.slot(key));
         if found.1.is_none() && key != Key::ALL && self.slots.agree_on(&mut self.names, &mut 0) {
             found = words::read_all(&*self.data, self.names.slot(key));
         }
         let (words, number) = found;
-        let mut slot = Slot::read(&words).unwrap_or_else(|| {
+        let mut slot = Holdings::read(&words).unwrap_or_else(|| {
             number.iter().for_each(|_| one_more(&self.traffic.corrupt));
-            Slot::default()
+            Holdings::default()
         });
         let mut holders = self.holders.borrow_mut();
         if !slot.is_held_by(|worker| holders.lives(worker, now)) {
@@ -94,15 +94,15 @@ impl Places {
             holders.look(&self.data);
             slot.keep(|worker| holders.lives(worker, now));
         }
-        Draft { slot, number }
+        HoldingsDraft { slot, number }
     }
 
-    fn write(&mut self, key: Key, Draft { slot, number }: &Draft) -> bool {
+    fn write(&mut self, key: Key, HoldingsDraft { slot, number }: &HoldingsDraft) -> bool {
         let bytes: Vec<u8> = slot.words().iter().flat_map(|word| word.to_le_bytes()).collect();
         self.slots.swap_bytes(self.names.slot(key), &bytes, *number)
     }
 
-    fn home(&self, key: Key, slot: &Slot) -> u64 {
+    fn home(&self, key: Key, slot: &Holdings) -> u64 {
         slot.home(key.hash, 2 * self.names.callers())
     }
 
@@ -112,13 +112,13 @@ impl Places {
     }
 
     /// The number of free slots of a caller, and whether they are shared.
-    pub(super) fn left(&self, key: Key, draft: &Draft) -> (u64, bool) {
+    pub(super) fn left(&self, key: Key, draft: &HoldingsDraft) -> (u64, bool) {
         let home = self.home(key, &draft.slot);
-        (self.limit.saturating_sub(draft.slot.taken(home)), Slot::is_shared(home))
+        (self.limit.saturating_sub(draft.slot.taken(home)), Holdings::is_shared(home))
     }
 
     /// Takes a slot of a caller. Returns the number of free slots, or `None` if there was none.
-    pub(super) fn take(&mut self, key: Key, mut draft: Draft, now: Micros) -> Option<u64> {
+    pub(super) fn take(&mut self, key: Key, mut draft: HoldingsDraft, now: Micros) -> Option<u64> {
         let is_told = self.holders.borrow_mut().beat(&self.data, now);
         for _ in 0..ATTEMPTS {
             let home = self.home(key, &draft.slot);
@@ -176,7 +176,7 @@ pub(super) fn look(bytes: Vec<u8>, namespace: &str, data: &dyn SharedData, now: 
     let words: Vec<u64> =
         bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
     // Otherwise the rule has not written it.
-    let Some(mut slot) = Slot::read(&words).filter(|slot| !slot.is_empty()) else {
+    let Some(mut slot) = Holdings::read(&words).filter(|slot| !slot.is_empty()) else {
         return Found::Empty;
     };
     slot.keep(holders::living(data, namespace, now));

@@ -30,7 +30,7 @@ pub struct Remains {
     data: Rc<dyn SharedData>,
     namespace: Rc<str>,
     fingerprint: u64,
-    kind: Kind,
+    kind: RemainsKind,
     names: Names,
     /// When to continue.
     due: Micros,
@@ -43,7 +43,7 @@ pub struct Remains {
     times: u8,
 }
 
-enum Kind {
+enum RemainsKind {
     Callers(Rc<dyn Algorithm>),
     Places,
     Bans(Ban),
@@ -58,8 +58,11 @@ impl Remains {
         algorithm: Rc<dyn Algorithm>,
         now: Micros,
     ) -> Remains {
-        let kind =
-            if algorithm.properties().is_held { Kind::Places } else { Kind::Callers(algorithm) };
+        let kind = if algorithm.properties().is_held {
+            RemainsKind::Places
+        } else {
+            RemainsKind::Callers(algorithm)
+        };
         Remains::new(namespace, data, fingerprint, kind, now)
     }
 
@@ -71,14 +74,14 @@ impl Remains {
         ban: Ban,
         now: Micros,
     ) -> Remains {
-        Remains::new(namespace, data, ban.fingerprint(rule), Kind::Bans(ban), now)
+        Remains::new(namespace, data, ban.fingerprint(rule), RemainsKind::Bans(ban), now)
     }
 
     fn new(
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
         fingerprint: u64,
-        kind: Kind,
+        kind: RemainsKind,
         now: Micros,
     ) -> Remains {
         let names = Names::new(&namespace, fingerprint, 1);
@@ -123,12 +126,12 @@ impl Remains {
             self.place += 1;
             let Some((bytes, number)) = self.data.get(name) else { continue };
             let found = match &self.kind {
-                Kind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
-                Kind::Places => places::look(bytes, &self.namespace, &*self.data, now.mono),
+                RemainsKind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
+                RemainsKind::Places => places::look(bytes, &self.namespace, &*self.data, now.mono),
                 // Otherwise it is empty, or the rule has not written it.
-                Kind::Bans(_) if bytes.len() != set::SIZE => Found::Empty,
-                Kind::Bans(ban) if set::counts(&bytes, ban, now.mono) => Found::InUse(0),
-                Kind::Bans(_) => Found::Over(Vec::new()),
+                RemainsKind::Bans(_) if bytes.len() != set::SIZE => Found::Empty,
+                RemainsKind::Bans(ban) if set::counts(&bytes, ban, now.mono) => Found::InUse(0),
+                RemainsKind::Bans(_) => Found::Over(Vec::new()),
             };
             self.in_use |= match found {
                 Found::Empty => false,
@@ -152,13 +155,13 @@ impl Remains {
     }
 }
 
-impl Kind {
+impl RemainsKind {
     /// Ticks in which all present state expires, unless clocks are set.
     fn lasts(&self) -> Micros {
         let longest = match self {
-            Kind::Callers(algorithm) => algorithm.properties().window,
-            Kind::Places => 0,
-            Kind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
+            RemainsKind::Callers(algorithm) => algorithm.properties().window,
+            RemainsKind::Places => 0,
+            RemainsKind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
                 .into_iter()
                 .fold(0, Micros::saturating_add),
         };

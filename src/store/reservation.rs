@@ -1,8 +1,8 @@
 //! The result of a store's check of one request.
 
 use super::Account;
-use super::lease::Refusal;
-use super::places::Draft;
+use super::lease::LeaseRefusal;
+use super::places::HoldingsDraft;
 use super::row::Row;
 use super::slots::transaction::Transaction;
 use diana_policy::decision::Decision;
@@ -20,7 +20,7 @@ pub struct Reservation {
     /// The decision.
     pub decision: Decision,
     /// The refusal, if its reason is known here.
-    pub refusal: Refusal,
+    pub refusal: LeaseRefusal,
     /// The longest delay, in ticks, for which another rule may hold the request.
     pub longest_delay: Micros,
     /// Whether an overflow bucket decided.
@@ -50,7 +50,7 @@ pub enum By {
     /// A caller's state in the gateway.
     Gateway(Transaction),
     /// A caller's in-flight slots in the gateway.
-    Places(Draft),
+    Places(HoldingsDraft),
     /// An account's counters, with the number of charges at the check.
     Account(u64),
     /// Redis, which must be queried.
@@ -68,7 +68,7 @@ impl Reservation {
             cost,
             now,
             decision,
-            refusal: Refusal::default(),
+            refusal: LeaseRefusal::default(),
             longest_delay: Micros::MAX,
             is_overflow: false,
             is_charged: false,
@@ -79,7 +79,7 @@ impl Reservation {
     }
 
     /// A refused reservation, with its reason.
-    pub fn refused(account: Account, cost: u64, now: Now, refusal: Refusal) -> Reservation {
+    pub fn refused(account: Account, cost: u64, now: Now, refusal: LeaseRefusal) -> Reservation {
         let decision = Decision::retry(refusal.retry);
         Reservation { refusal, ..Reservation::new(account, cost, now, decision, By::Known) }
     }

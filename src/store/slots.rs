@@ -30,12 +30,12 @@ pub(super) struct Slots {
 
 /// A copy of a slot, and its number for the compare-and-swap.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct SlotDraft {
     pub(super) slot: Slot,
     number: Option<u32>,
 }
 
-impl Draft {
+impl SlotDraft {
     /// Returns true if the slot was never written.
     pub(super) fn is_new(&self) -> bool {
         self.number.is_none()
@@ -47,19 +47,19 @@ impl Slots {
         Slots { data, traffic, words }
     }
 
-    pub(super) fn get(&self, name: &str) -> Draft {
+    pub(super) fn get(&self, name: &str) -> SlotDraft {
         let Some((bytes, number)) = self.data.get(name) else {
-            return Draft { slot: Slot::empty(self.words), ..Draft::default() };
+            return SlotDraft { slot: Slot::empty(self.words), ..SlotDraft::default() };
         };
         let slot = Slot::read(bytes, self.words).unwrap_or_else(|| {
             one_more(&self.traffic.corrupt);
             Slot::empty(self.words)
         });
-        Draft { slot, number: Some(number) }
+        SlotDraft { slot, number: Some(number) }
     }
 
     /// Writes a slot. Returns false if another worker wrote it in the meantime.
-    pub(super) fn swap(&self, name: &str, draft: &Draft) -> bool {
+    pub(super) fn swap(&self, name: &str, draft: &SlotDraft) -> bool {
         self.swap_bytes(name, draft.slot.bytes(), draft.number)
     }
 

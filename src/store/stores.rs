@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::daily::{Daily, Terms};
-use super::in_flight::InFlight;
+use super::daily::{Daily, DailyTerms};
+use super::in_flight::InFlightStore;
 use super::leases::Leases;
 use super::local::Local;
 use super::places;
@@ -89,7 +89,7 @@ impl<'s> Stores<'s> {
     /// Opens the store of a daily quota of many accounts. `None` for other rules.
     pub fn open_daily(&mut self, spec: &CounterSpec) -> Option<Daily> {
         let terms =
-            Terms { shape: spec.daily?, cost: spec.unit_cost, days: Windows::of(&spec.quota) };
+            DailyTerms { shape: spec.daily?, cost: spec.unit_cost, days: Windows::of(&spec.quota) };
         let filter = self.tables.open_daily(&self.namespace, spec, terms);
         Some(Daily::new(spec, filter))
     }
@@ -109,7 +109,7 @@ impl<'s> Stores<'s> {
             Some(holders) => {
                 let (data, holders) = (data.clone(), holders.clone());
                 let places = places::Places::new(&spec, &namespace, data, traffic.clone(), holders);
-                Box::new(InFlight::new(places, traffic.clone()))
+                Box::new(InFlightStore::new(places, traffic.clone()))
             }
             None => Box::new(Shared::new(spec, &namespace, data.clone(), traffic.clone())),
         }

@@ -22,7 +22,7 @@ pub const OVERFLOW_BUCKETS: u64 = 1024;
 
 /// The location of a caller's state, valid while [`Table::version`] is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum TablePlace {
     /// A row.
     Row(u32),
     /// A row is free for it; the caller gets it when it is charged.
@@ -148,18 +148,18 @@ impl Table {
     }
 
     /// Finds the location of a caller, making room if it is new and the table is full.
-    pub fn find(&mut self, key: Key, now: Now) -> Place {
+    pub fn find(&mut self, key: Key, now: Now) -> TablePlace {
         let row = self.likely_row(key).filter(|&row| hash(&self.rows, row) == key.hash);
-        row.map_or_else(|| self.find_room(key, now), Place::Row)
+        row.map_or_else(|| self.find_room(key, now), TablePlace::Row)
     }
 
     /// The state at a location returned by [`Table::find`].
     #[must_use]
     #[inline]
-    pub fn state(&self, key: Key, place: Place) -> &[u64] {
+    pub fn state(&self, key: Key, place: TablePlace) -> &[u64] {
         let state = match place {
-            Place::Row(row) => self.rows.get(row).and_then(|row| row.get(1..)),
-            Place::New | Place::Overflow => {
+            TablePlace::Row(row) => self.rows.get(row).and_then(|row| row.get(1..)),
+            TablePlace::New | TablePlace::Overflow => {
                 self.overflow.as_ref().and_then(|buckets| buckets.get(bucket(key)))
             }
         };
@@ -169,15 +169,15 @@ impl Table {
     /// Exchanges the state at a location returned by [`Table::find`] for `state`. Returns its new
     /// location.
     #[inline]
-    pub fn swap(&mut self, key: Key, place: Place, state: &mut [u64]) -> Place {
+    pub fn swap(&mut self, key: Key, place: TablePlace, state: &mut [u64]) -> TablePlace {
         self.version = self.version.wrapping_add(1);
         let (place, words) = match place {
-            Place::Row(row) => (place, self.row_mut(row)),
-            Place::New => {
+            TablePlace::Row(row) => (place, self.row_mut(row)),
+            TablePlace::New => {
                 let row = self.insert(key);
-                (Place::Row(row), self.row_mut(row))
+                (TablePlace::Row(row), self.row_mut(row))
             }
-            Place::Overflow => (place, self.bucket_mut(key)),
+            TablePlace::Overflow => (place, self.bucket_mut(key)),
         };
         words.into_iter().for_each(|words| swap(words, state));
         place

@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::counter_spec::CounterSpec;
-use super::daily::{DailyFilter, Terms};
+use super::daily::{DailyFilter, DailyTerms};
 use super::places::Holders;
 use super::table::Table;
 use super::weak_registry::WeakRegistry;
 use diana_policy::port::SharedData;
 
 /// Values of this worker alone, by name, with the interface of shared data. A swap never fails.
-struct LocalData(Rc<RefCell<Values>>);
+struct LocalData(Rc<RefCell<LocalValues>>);
 
-type Values = BTreeMap<String, Vec<u8>>;
+type LocalValues = BTreeMap<String, Vec<u8>>;
 
 impl SharedData for LocalData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
@@ -32,7 +32,7 @@ impl SharedData for LocalData {
 pub struct Tables {
     tables: WeakRegistry<Table>,
     daily: WeakRegistry<DailyFilter>,
-    bans: WeakRegistry<Values>,
+    bans: WeakRegistry<LocalValues>,
     holders: WeakRegistry<Holders>,
 }
 
@@ -60,7 +60,7 @@ impl Tables {
         &mut self,
         namespace: &Rc<str>,
         spec: &CounterSpec,
-        terms: Terms,
+        terms: DailyTerms,
     ) -> Rc<RefCell<DailyFilter>> {
         if let Some(filter) = self.daily.find(namespace, spec.fingerprint) {
             filter.borrow_mut().adopt(terms);
@@ -76,7 +76,7 @@ impl Tables {
         fingerprint: u64,
     ) -> Rc<dyn SharedData> {
         let found = self.bans.find(namespace, fingerprint);
-        let keep = || self.bans.keep(namespace, fingerprint, Values::default());
+        let keep = || self.bans.keep(namespace, fingerprint, LocalValues::default());
         Rc::new(LocalData(found.unwrap_or_else(keep)))
     }
 }

@@ -6,10 +6,10 @@ use std::rc::{Rc, Weak};
 
 /// Values by the fingerprint of their rule.
 #[derive(Debug)]
-pub(super) struct WeakRegistry<T>(Vec<Known<T>>);
+pub(super) struct WeakRegistry<T>(Vec<Registered<T>>);
 
 #[derive(Debug)]
-struct Known<T> {
+struct Registered<T> {
     namespace: Rc<str>,
     fingerprint: u64,
     value: Weak<RefCell<T>>,
@@ -25,8 +25,9 @@ impl<T> WeakRegistry<T> {
     /// The data of a rule, if an earlier configuration had it.
     pub(super) fn find(&mut self, namespace: &str, fingerprint: u64) -> Option<Rc<RefCell<T>>> {
         self.0.retain(|known| known.value.strong_count() > 0);
-        let same =
-            |known: &&Known<T>| known.fingerprint == fingerprint && *known.namespace == *namespace;
+        let same = |known: &&Registered<T>| {
+            known.fingerprint == fingerprint && *known.namespace == *namespace
+        };
         self.0.iter().find(same).and_then(|known| known.value.upgrade())
     }
 
@@ -34,7 +35,7 @@ impl<T> WeakRegistry<T> {
     pub(super) fn keep(&mut self, namespace: &Rc<str>, fingerprint: u64, new: T) -> Rc<RefCell<T>> {
         let new = Rc::new(RefCell::new(new));
         let value = Rc::downgrade(&new);
-        self.0.push(Known { namespace: namespace.clone(), fingerprint, value });
+        self.0.push(Registered { namespace: namespace.clone(), fingerprint, value });
         new
     }
 }

@@ -10,16 +10,16 @@ use super::calls::HostCall;
 use super::ending::HostEnding;
 use super::request::HostRequest;
 use super::vm::worker;
-use diana_worker::{Field, Instance, Stream};
+use diana_worker::{HeaderField, Instance, Stream};
 
 /// A stream context of the SDK. It is dropped when the stream ends and the host deletes it.
 pub(super) struct Http {
     /// The host's number of the stream.
     id: u32,
-    state: State,
+    state: HttpState,
 }
 
-enum State {
+enum HttpState {
     /// The request has not arrived. This instance will decide about it, even if the root has
     /// another one by then.
     Begun(Rc<Instance>),
@@ -32,7 +32,7 @@ enum State {
 impl Http {
     /// A new stream of an instance. `None` if its root is not configured.
     pub(super) fn new(id: u32, instance: Option<Rc<Instance>>) -> Http {
-        Http { id, state: instance.map_or(State::Done, State::Begun) }
+        Http { id, state: instance.map_or(HttpState::Done, HttpState::Begun) }
     }
 }
 
@@ -45,22 +45,22 @@ impl Context for Http {}
 
 impl HttpContext for Http {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
-        let State::Begun(instance) = &self.state else { return Action::Continue };
+        let HttpState::Begun(instance) = &self.state else { return Action::Continue };
         let request = read(instance);
         let (goes_on, stream) =
             Stream::begin(instance, self.id, &request, worker(), &host(instance));
-        self.state = stream.filter(Stream::is_open).map_or(State::Done, State::Open);
+        self.state = stream.filter(Stream::is_open).map_or(HttpState::Done, HttpState::Open);
         if goes_on { Action::Continue } else { Action::Pause }
     }
 
     fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
-        if let State::Open(stream) = &mut self.state {
+        if let HttpState::Open(stream) = &mut self.state {
             let host = host(stream.instance());
             if let Some(headers) = stream.response(&HostEnding::default(), worker(), &host) {
                 add(headers);
             }
             if !stream.is_open() {
-                self.state = State::Done;
+                self.state = HttpState::Done;
             }
         }
         Action::Continue
@@ -69,7 +69,7 @@ impl HttpContext for Http {
 
 impl Drop for Http {
     fn drop(&mut self) {
-        if let State::Open(stream) = &mut self.state {
+        if let HttpState::Open(stream) = &mut self.state {
             let host = host(stream.instance());
             stream.end(&HostEnding::default(), worker(), &host);
         }
@@ -88,7 +88,7 @@ fn read(instance: &Instance) -> HostRequest {
 
 /// Adds headers to the response. Headers of the upstream with the same names stay.
 #[inline(never)]
-fn add(headers: Vec<Field>) {
+fn add(headers: Vec<HeaderField>) {
     for (name, value) in headers {
         _ = hostcalls::add_map_value(MapType::HttpResponseHeaders, &name, &value);
     }

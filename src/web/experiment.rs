@@ -23,7 +23,7 @@ pub struct Experiment {
     /// The rules, YAML or JSON.
     pub rules: String,
     /// The sources of traffic.
-    pub traffic: Vec<Stream>,
+    pub traffic: Vec<TrafficStream>,
     /// Lines of an access log, whose requests are added.
     pub log: String,
     /// How long the traffic lasts, in seconds.
@@ -40,9 +40,9 @@ pub struct Experiment {
 
 /// One source of traffic.
 #[derive(Debug, Deserialize)]
-pub struct Stream {
+pub struct TrafficStream {
     /// How requests are distributed over time.
-    pub kind: Kind,
+    pub kind: TrafficKind,
     /// Requests per second, or per burst.
     pub rate: f64,
     /// Seconds from the start of a burst to the start of the next.
@@ -61,7 +61,7 @@ pub struct Stream {
 /// Distribution of requests over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum TrafficKind {
     /// At equal distances, from the callers in turn.
     Steady,
     /// Several at once, repeatedly, from the callers in turn.
@@ -114,7 +114,7 @@ impl Experiment {
     }
 }
 
-impl Stream {
+impl TrafficStream {
     fn add_to(
         &self,
         all: &mut Vec<PlainRequest>,
@@ -122,7 +122,7 @@ impl Stream {
         rng: &mut Rng,
     ) -> Result<(), String> {
         let is_positive = |number: f64| number.is_finite() && number > 0.0;
-        if !is_positive(self.rate) || self.kind == Kind::Bursts && !is_positive(self.every) {
+        if !is_positive(self.rate) || self.kind == TrafficKind::Bursts && !is_positive(self.every) {
             return Err(
                 "requests per second, per burst and seconds between bursts must be greater than 0"
                     .into(),
@@ -132,8 +132,8 @@ impl Stream {
             return Err("traffic needs at least 1 caller".into());
         }
         let expected = match self.kind {
-            Kind::Steady | Kind::Poisson => self.rate * seconds,
-            Kind::Bursts => self.rate.ceil() * (seconds / self.every).ceil(),
+            TrafficKind::Steady | TrafficKind::Poisson => self.rate * seconds,
+            TrafficKind::Bursts => self.rate.ceil() * (seconds / self.every).ceil(),
         };
         if expected + all.len() as f64 > MOST as f64 {
             return Err(format!(
@@ -143,8 +143,8 @@ impl Stream {
         let (mut at, mut number) = (self.first(rng), 0_u32);
         while at < seconds {
             let caller = match self.kind {
-                Kind::Steady | Kind::Bursts => number % self.callers,
-                Kind::Poisson => rng.u32(0..self.callers),
+                TrafficKind::Steady | TrafficKind::Bursts => number % self.callers,
+                TrafficKind::Poisson => rng.u32(0..self.callers),
             };
             all.push(self.visit(at, caller));
             number += 1;
@@ -155,17 +155,17 @@ impl Stream {
 
     fn first(&self, rng: &mut Rng) -> f64 {
         match self.kind {
-            Kind::Steady | Kind::Bursts => 0.0,
-            Kind::Poisson => self.gap(rng),
+            TrafficKind::Steady | TrafficKind::Bursts => 0.0,
+            TrafficKind::Poisson => self.gap(rng),
         }
     }
 
     /// When the request with this number arrives, in seconds.
     fn next(&self, number: u32, last: f64, rng: &mut Rng) -> f64 {
         match self.kind {
-            Kind::Steady => f64::from(number) / self.rate,
-            Kind::Bursts => (f64::from(number) / self.rate.ceil()).floor() * self.every,
-            Kind::Poisson => last + self.gap(rng),
+            TrafficKind::Steady => f64::from(number) / self.rate,
+            TrafficKind::Bursts => (f64::from(number) / self.rate.ceil()).floor() * self.every,
+            TrafficKind::Poisson => last + self.gap(rng),
         }
     }
 

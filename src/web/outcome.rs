@@ -23,14 +23,14 @@ const LISTED: usize = 200;
 
 /// Number of requests per decision.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-struct Counts {
+struct StepCounts {
     admitted: u64,
     held: u64,
     refused: u64,
     banned: u64,
 }
 
-impl Counts {
+impl StepCounts {
     fn add(&mut self, decision: &ReplayDecision) {
         *match decision {
             ReplayDecision::Admitted => &mut self.admitted,
@@ -113,9 +113,9 @@ fn shown(
     length: f64,
     steps: usize,
 ) -> Value {
-    let mut series = vec![Counts::default(); steps];
-    let mut total = Counts::default();
-    let mut rules: Vec<(&str, Counts)> = Vec::new();
+    let mut series = vec![StepCounts::default(); steps];
+    let mut total = StepCounts::default();
+    let mut rules: Vec<(&str, StepCounts)> = Vec::new();
     let mut longest: Micros = 0;
     for (visit, decision) in visits.iter().zip(decisions) {
         let step = (since_start(visit.at) / length) as usize;
@@ -130,7 +130,7 @@ fn shown(
         match rules.iter_mut().find(|(own, _)| *own == rule) {
             Some((_, counts)) => counts.add(decision),
             None => {
-                let mut counts = Counts::default();
+                let mut counts = StepCounts::default();
                 counts.add(decision);
                 rules.push((rule, counts));
             }
@@ -138,7 +138,7 @@ fn shown(
     }
     let rules: Vec<Value> =
         rules.iter().map(|(rule, counts)| json!({"rule": rule, "counts": counts})).collect();
-    let column = |read: fn(&Counts) -> u64| series.iter().map(read).collect::<Vec<_>>();
+    let column = |read: fn(&StepCounts) -> u64| series.iter().map(read).collect::<Vec<_>>();
     json!({
         "algorithm": algorithm,
         "total": total,

@@ -1,11 +1,11 @@
 //! Problems of rules.
 
-use diana_config::Source;
+use diana_config::ConfigSource;
 use serde_json::{Value, json};
 
 /// Returns the problems with their positions, or advice if there are none.
 pub fn of(rules: &str) -> Value {
-    match Source::read(rules.as_bytes()).and_then(|source| diana_config::check(&source)) {
+    match ConfigSource::read(rules.as_bytes()).and_then(|source| diana_config::check(&source)) {
         Ok((_, advice)) => {
             let advice: Vec<String> = advice.iter().map(diana_config::Advice::line).collect();
             json!({"problems": [], "advice": advice})

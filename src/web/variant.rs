@@ -1,9 +1,9 @@
 //! The rules of an experiment with another algorithm.
 
 use diana_algorithm::{Entry, REGISTRY, entry};
-use diana_config::Source;
+use diana_config::ConfigSource;
 use diana_config::problem::Problems;
-use diana_replay::{Fleet, PlainRequest};
+use diana_replay::{PlainRequest, ReplayFleet};
 use serde_json::{Map, Value};
 
 use crate::experiment::Experiment;
@@ -12,14 +12,18 @@ use crate::experiment::Experiment;
 ///
 /// # Errors
 /// The first problem of the rules, or of the rules with this algorithm.
-pub fn fleet(experiment: &Experiment, algorithm: &str) -> Result<Fleet<PlainRequest>, String> {
-    let source = Source::read(experiment.rules.as_bytes()).map_err(|problems| first(&problems))?;
+pub fn fleet(
+    experiment: &Experiment,
+    algorithm: &str,
+) -> Result<ReplayFleet<PlainRequest>, String> {
+    let source =
+        ConfigSource::read(experiment.rules.as_bytes()).map_err(|problems| first(&problems))?;
     let source = match entry(algorithm) {
         None => source,
         Some(entry) => changed(&source, entry)?,
     };
     diana_config::check(&source).map_err(|problems| first(&problems))?;
-    Fleet::new(&source, experiment.gateways, experiment.workers)
+    ReplayFleet::new(&source, experiment.gateways, experiment.workers)
 }
 
 /// The first problem without its position: the changed document has other lines than the text of the page.
@@ -28,11 +32,11 @@ fn first(problems: &Problems) -> String {
     problem.map(|it| format!("{}: {}", it.path, it.message)).unwrap_or_default()
 }
 
-fn changed(source: &Source, to: &Entry) -> Result<Source, String> {
+fn changed(source: &ConfigSource, to: &Entry) -> Result<ConfigSource, String> {
     let document = serde_json::to_value(source.documents().first());
     let mut document = document.map_err(|error| error.to_string())?;
     change(&mut document, to);
-    Source::read(document.to_string().as_bytes()).map_err(|problems| first(&problems))
+    ConfigSource::read(document.to_string().as_bytes()).map_err(|problems| first(&problems))
 }
 
 /// Sets the algorithm of each rule, recognized by its keys `rpu` and `actor`, and drops the keys of other algorithms.

@@ -3,7 +3,7 @@
 mod query;
 mod told;
 
-use self::query::Query;
+use self::query::AdminQuery;
 use diana_limiter::{Cannot, Inquired, Order, OrderResult};
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::time::{DURATIONS, Micros, amount};
@@ -51,7 +51,7 @@ impl Instance {
         if *method != *wanted.as_bytes() {
             return Err(AdminReply::method(wanted));
         }
-        let query = Query::read(query)?;
+        let query = AdminQuery::read(query)?;
         match rest {
             "/rules" => {
                 query.allow(&[], &[])?;
@@ -66,7 +66,12 @@ impl Instance {
     }
 
     /// Executes an order for the callers that a query names.
-    fn inquire(&self, rest: &str, query: &Query, host: &dyn Host) -> Result<Answered, AdminReply> {
+    fn inquire(
+        &self,
+        rest: &str,
+        query: &AdminQuery,
+        host: &dyn Host,
+    ) -> Result<Answered, AdminReply> {
         let (rule, actors) = self.rule(query, host)?;
         let names: Vec<String> = actors.iter().map(|actor| format!("actor.{actor}")).collect();
         let key = query.key()?;
@@ -121,7 +126,11 @@ impl Instance {
     }
 
     /// The number of the rule in a query, and the names of its actors.
-    fn rule(&self, query: &Query, host: &dyn Host) -> Result<(usize, Vec<String>), AdminReply> {
+    fn rule(
+        &self,
+        query: &AdminQuery,
+        host: &dyn Host,
+    ) -> Result<(usize, Vec<String>), AdminReply> {
         let name = query.require("rule")?;
         let found = self.with_limiter(host, |limiter| {
             let rule = limiter.rules().position(|rule| rule.name.as_bytes() == name)?;
@@ -131,7 +140,12 @@ impl Instance {
     }
 
     /// The length of a ban in a query.
-    fn length(&self, query: &Query, rule: usize, host: &dyn Host) -> Result<Micros, AdminReply> {
+    fn length(
+        &self,
+        query: &AdminQuery,
+        rule: usize,
+        host: &dyn Host,
+    ) -> Result<Micros, AdminReply> {
         let most = |rule: &diana_policy::Rule| rule.ban.map(|ban| ban.max);
         let most = self.with_limiter(host, |limiter| limiter.rules().nth(rule).and_then(most));
         let most = most.flatten().ok_or_else(|| refusal(Cannot::BansNobody))?;
@@ -146,7 +160,7 @@ impl Instance {
         })
     }
 
-    fn top(&self, query: &Query, host: &dyn Host) -> Result<AdminReply, AdminReply> {
+    fn top(&self, query: &AdminQuery, host: &dyn Host) -> Result<AdminReply, AdminReply> {
         let (rule, _) = self.rule(query, host)?;
         let now = self.now(host);
         let top = self.with_limiter(host, |limiter| limiter.top(rule, now.mono)).flatten();

@@ -17,7 +17,7 @@ const TRIES: usize = 4;
 /// The offset of the wall clock from the monotonic clock. Only the monotonic clock is read each
 /// time. The offset is updated at most once a second.
 #[derive(Debug, Default)]
-pub(crate) struct Offset {
+pub(crate) struct ClockOffset {
     /// Ticks that the wall clock is ahead of the monotonic one.
     ahead: Cell<i64>,
     /// The time of the next update. Zero in the beginning.
@@ -25,17 +25,17 @@ pub(crate) struct Offset {
 }
 
 /// The clocks of a worker during one of the host's calls.
-pub(crate) struct Clocks<'a> {
-    pub(crate) offset: &'a Offset,
+pub(crate) struct HostClock<'a> {
+    pub(crate) offset: &'a ClockOffset,
     pub(crate) host: &'a dyn Host,
     /// The prefix of the metric that counts backward steps of the wall clock.
     pub(crate) namespace: &'a str,
 }
 
-impl Clock for Clocks<'_> {
+impl Clock for HostClock<'_> {
     fn now(&self) -> Now {
         let mut mono = self.host.monotonic();
-        let Offset { ahead, due } = self.offset;
+        let ClockOffset { ahead, due } = self.offset;
         if mono >= due.get() {
             self.read_anew(&mut mono);
         }
@@ -43,11 +43,11 @@ impl Clock for Clocks<'_> {
     }
 }
 
-impl Clocks<'_> {
+impl HostClock<'_> {
     /// Updates the offset, and the reading of the monotonic clock.
     #[cold]
     fn read_anew(&self, mono: &mut Micros) {
-        let Offset { ahead, due } = self.offset;
+        let ClockOffset { ahead, due } = self.offset;
         let anew = read_both(self.host, mono);
         let back = ahead.get().saturating_sub(anew);
         // Slewing by a time server changes it by less than a millisecond per second.

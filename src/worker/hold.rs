@@ -16,25 +16,25 @@ use hashbrown::HashTable;
 use diana_limiter::Held;
 use diana_policy::time::Micros;
 use diana_store::permit::Permit;
-use line::{Lines, Name};
+use line::{HoldQueues, QueueName};
 
 /// The instant of a position. A sequence number orders positions of the same instant.
-type Turn = (Micros, u64);
+type HoldTurn = (Micros, u64);
 
 /// The held requests.
 #[derive(Debug, Default)]
 pub struct Queue {
     /// The turns of all positions, the next one first. Contains some that are already free.
-    turns: BinaryHeap<Reverse<Turn>>,
-    places: HashTable<Place>,
-    lines: Lines,
-    waiting: HashTable<Waiting>,
+    turns: BinaryHeap<Reverse<HoldTurn>>,
+    places: HashTable<QueuePosition>,
+    lines: HoldQueues,
+    waiting: HashTable<HeldStream>,
     joined: u64,
 }
 
 #[derive(Debug)]
-struct Place {
-    turn: Turn,
+struct QueuePosition {
+    turn: HoldTurn,
     whose: Whose,
     permit: Permit,
 }
@@ -45,16 +45,16 @@ enum Whose {
     /// The request with the host's number for its stream.
     Stream(u32),
     /// The first request of a line.
-    First(Name),
+    First(QueueName),
 }
 
 /// A held request.
 #[derive(Debug)]
-struct Waiting {
+struct HeldStream {
     stream: u32,
     /// Its turn on arrival.
-    turn: Turn,
-    line: Option<Name>,
+    turn: HoldTurn,
+    line: Option<QueueName>,
 }
 
 impl Queue {
@@ -63,14 +63,14 @@ impl Queue {
         let Held { until, line, place: permit, .. } = held;
         let turn = (until, self.joined);
         self.joined += 1;
-        let name = line.map(|line| Name { instance, line });
+        let name = line.map(|line| QueueName { instance, line });
         // Out-of-order arrivals are queued individually.
         let line = name.filter(|name| self.lines.join(*name, stream, turn));
         let whose = line.map_or(Whose::Stream(stream), Whose::First);
         self.turns.push(Reverse(turn));
-        let place = Place { turn, whose, permit };
+        let place = QueuePosition { turn, whose, permit };
         self.places.insert_unique(hash(turn.1), place, |place| hash(place.turn.1));
-        let waiting = Waiting { stream, turn, line };
+        let waiting = HeldStream { stream, turn, line };
         self.waiting
             .insert_unique(hash(stream.into()), waiting, |waiting| hash(waiting.stream.into()));
     }
@@ -79,7 +79,7 @@ impl Queue {
     /// position.
     pub fn release(&mut self, now: Micros) -> Option<(u32, Permit)> {
         let turn = self.turns.peek().filter(|turn| turn.0.0 <= now)?.0;
-        let Place { whose, permit, .. } = self.free(turn)?;
+        let QueuePosition { whose, permit, .. } = self.free(turn)?;
         let stream = match whose {
             Whose::Stream(stream) => stream,
             Whose::First(line) => self.lines.release(line)?,
@@ -97,7 +97,7 @@ impl Queue {
     /// Removes a request after its client has left. Returns the permit of the position that becomes
     /// free. `None` if the request was not held.
     pub fn leave(&mut self, stream: u32) -> Option<Permit> {
-        let Waiting { turn, line, .. } = self.forget(stream)?;
+        let HeldStream { turn, line, .. } = self.forget(stream)?;
         let free = match line {
             Some(line) => self.lines.leave(line, turn)?,
             None => turn,
@@ -106,7 +106,7 @@ impl Queue {
     }
 
     /// Frees a position. Turns of free positions are dropped when they are the next.
-    fn free(&mut self, turn: Turn) -> Option<Place> {
+    fn free(&mut self, turn: HoldTurn) -> Option<QueuePosition> {
         let found = self.places.find_entry(hash(turn.1), |place| place.turn == turn).ok()?;
         let (place, _) = found.remove();
         while let Some(Reverse(next)) = self.turns.peek() {
@@ -119,8 +119,8 @@ impl Queue {
         Some(place)
     }
 
-    fn forget(&mut self, stream: u32) -> Option<Waiting> {
-        let known = |waiting: &Waiting| waiting.stream == stream;
+    fn forget(&mut self, stream: u32) -> Option<HeldStream> {
+        let known = |waiting: &HeldStream| waiting.stream == stream;
         let found = self.waiting.find_entry(hash(stream.into()), known).ok()?;
         Some(found.remove().0)
     }

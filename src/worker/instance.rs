@@ -7,7 +7,7 @@ mod upkeep;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::clock::{Clocks, Offset};
+use super::clock::{ClockOffset, HostClock};
 use super::host::{Host, Level};
 use super::operator::Operator;
 use super::seed;
@@ -25,7 +25,7 @@ use diana_store::tables::Tables;
 /// Data that a worker keeps for all of its instances, and the number of the next one.
 pub(crate) struct Kept<'a> {
     pub(crate) tables: &'a mut Tables,
-    pub(crate) offset: Rc<Offset>,
+    pub(crate) offset: Rc<ClockOffset>,
     pub(crate) number: u32,
 }
 
@@ -35,7 +35,7 @@ pub struct Instance {
     root: u32,
     /// Identifies the instance in the worker.
     pub(crate) number: u32,
-    offset: Rc<Offset>,
+    offset: Rc<ClockOffset>,
     limiter: RefCell<Limiter>,
     reads_headers: bool,
     /// Headers that mark requests.
@@ -256,7 +256,7 @@ impl Instance {
         Some(read(&limiter.redis()))
     }
 
-    fn clock<'a>(&'a self, host: &'a dyn Host) -> Clocks<'a> {
-        Clocks { offset: &self.offset, host, namespace: &self.namespace }
+    fn clock<'a>(&'a self, host: &'a dyn Host) -> HostClock<'a> {
+        HostClock { offset: &self.offset, host, namespace: &self.namespace }
     }
 }

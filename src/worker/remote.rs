@@ -36,14 +36,14 @@ pub struct Poller {
     version: u64,
     /// The version of a document that this worker cannot parse, and another one could.
     not_understood: u64,
-    waiting: Option<Waiting>,
+    waiting: Option<PendingPoll>,
     next: Micros,
     is_counted: bool,
 }
 
 /// A pending call.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
+struct PendingPoll {
     token: u32,
     sent: Micros,
 }
@@ -60,7 +60,7 @@ pub struct Access<'h> {
 
 /// The results of a poll.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct PollOutcome {
     /// Rules to apply.
     pub policy: Option<Policy>,
     /// Whether this worker received them from the server.
@@ -128,9 +128,9 @@ impl Poller {
 
     /// Applies a new document of another worker, or else polls the server if that is due and this
     /// worker leads.
-    pub fn tick(&mut self, access: &Access<'_>) -> Outcome {
+    pub fn tick(&mut self, access: &Access<'_>) -> PollOutcome {
         if access.now < self.next {
-            return Outcome::default();
+            return PollOutcome::default();
         }
         self.next = access.now + LOOK;
         let (mut head, number) = Head::read(access.data, &self.head);
@@ -139,7 +139,7 @@ impl Poller {
         } else if self.lead(&mut head, number, access) {
             self.ask(&head, access)
         } else {
-            Outcome::default()
+            PollOutcome::default()
         };
         if self.version != 0 && !self.is_counted {
             self.is_counted = true;
@@ -149,13 +149,13 @@ impl Poller {
     }
 
     /// Processes the reply to a call of this worker.
-    pub fn answer(&mut self, token: u32, answer: &Answer<'_>, access: &Access<'_>) -> Outcome {
+    pub fn answer(&mut self, token: u32, answer: &Answer<'_>, access: &Access<'_>) -> PollOutcome {
         match self.waiting.take_if(|call| call.token == token) {
-            Some(Waiting { sent, .. }) => {
+            Some(PendingPoll { sent, .. }) => {
                 let document = document::read(&self.remote, answer);
                 self.conclude(document, sent + self.remote.every, access)
             }
-            None => Outcome::default(),
+            None => PollOutcome::default(),
         }
     }
 
@@ -166,8 +166,8 @@ impl Poller {
     }
 
     /// Applies the last valid document.
-    fn follow(&mut self, mut head: Head, number: Option<u32>, access: &Access<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn follow(&mut self, mut head: Head, number: Option<u32>, access: &Access<'_>) -> PollOutcome {
+        let mut outcome = PollOutcome::default();
         let version = head.version;
         match self
             .text(version, access.data)

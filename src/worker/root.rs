@@ -7,7 +7,7 @@ use super::host::{Host, Level};
 use super::instance::Instance;
 use super::news::{self, News};
 use super::operator;
-use super::remote::{Access, Outcome, Poller};
+use super::remote::{Access, PollOutcome, Poller};
 use super::worker::Worker;
 use diana_policy::port::{Answer, Environment};
 use diana_policy::{Policy, Scope};
@@ -142,7 +142,7 @@ impl Root {
     }
 
     /// Applies the results of a poll.
-    fn carry_out(&mut self, outcome: Outcome, worker: &Worker, host: &dyn Host) {
+    fn carry_out(&mut self, outcome: PollOutcome, worker: &Worker, host: &dyn Host) {
         let count = |what| host.count(&format!("diana.{}.remote.{what}", self.namespace), 1);
         outcome.count.into_iter().for_each(count);
         self.count_in_force(outcome.in_force, host);

@@ -8,7 +8,7 @@ use diana_limiter::{Explained, Refusal, Report};
 use diana_store::permit::Permit;
 
 /// A header of a response: its name and its value.
-pub type Field = (Cow<'static, str>, String);
+pub type HeaderField = (Cow<'static, str>, String);
 
 /// The remaining work of a stream. The worker has it while the request waits, and otherwise the stream. Very many streams may
 /// be open, so it is small.
@@ -23,7 +23,7 @@ pub(crate) struct StreamState {
 #[derive(Default)]
 struct ResponseState {
     /// Headers to add to the upstream's response.
-    fields: Vec<Field>,
+    fields: Vec<HeaderField>,
     /// The response header for an explanation, if an operator wants one.
     explains: Option<Rc<str>>,
 }
@@ -51,7 +51,8 @@ impl StreamState {
             host.mark(header, rules);
         }
         let headers = report.headers().into_iter();
-        let mut fields: Vec<Field> = headers.map(|(name, value)| (name.into(), value)).collect();
+        let mut fields: Vec<HeaderField> =
+            headers.map(|(name, value)| (name.into(), value)).collect();
         if let Some(header) = self.take_explains() {
             fields.push((header.to_string().into(), Explained::all(&report.explained)));
         }
@@ -70,7 +71,7 @@ impl StreamState {
     }
 
     /// The headers to add to the response, which has arrived.
-    pub(crate) fn take_fields(&mut self) -> Vec<Field> {
+    pub(crate) fn take_fields(&mut self) -> Vec<HeaderField> {
         self.response.take().map(|response| response.fields).unwrap_or_default()
     }
 

@@ -6,7 +6,7 @@ use super::admin::Answered;
 use super::host::Host;
 use super::instance::Instance;
 use super::reply::AdminReply;
-use super::state::{Field, StreamState};
+use super::state::{HeaderField, StreamState};
 use super::worker::Worker;
 use diana_limiter::Verdict;
 use diana_policy::port::{Ending, Request};
@@ -180,7 +180,7 @@ impl Stream {
         ending: &dyn Ending,
         worker: &Worker,
         host: &dyn Host,
-    ) -> Option<Vec<Field>> {
+    ) -> Option<Vec<HeaderField>> {
         if self.leave(worker, host) {
             // The host has timed out, and responded to a waiting request itself.
             self.finish(true, ending, worker, host);

@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::clock::Offset;
+use super::clock::ClockOffset;
 use super::hold::Queue;
 use super::host::Host;
 use super::instance::{Instance, Kept};
@@ -38,7 +38,7 @@ pub struct Worker {
     pub(crate) attempts: Attempts,
     /// Wrong tokens for the operator's endpoint.
     pub(crate) admin_attempts: Attempts,
-    offset: Rc<Offset>,
+    offset: Rc<ClockOffset>,
     tables: RefCell<Tables>,
     /// The number of the next instance.
     number: Cell<u32>,

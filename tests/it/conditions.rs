@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::net::IpAddr;
 
 use diana_policy::port::{Property, Pseudo, Request, Values};
-use diana_policy::{Condition, Field, Host, Test};
+use diana_policy::{Condition, ConditionField, HostPattern, Test};
 use diana_request::matching::condition;
 use kit::fake::FakeRequest;
 
@@ -52,7 +52,7 @@ fn holds(condition: &Condition, request: &dyn Request) -> [bool; 2] {
 #[test]
 fn host_patterns_that_match_nothing_are_refused() {
     for bad in ["", "*", "*.", "a b", "*example.com", ".example.com", "example.com:80", "a/b"] {
-        assert!(Host::parse(bad).is_err(), "{bad}");
+        assert!(HostPattern::parse(bad).is_err(), "{bad}");
     }
 }
 
@@ -80,7 +80,7 @@ impl Request for Closed {
 #[test]
 fn a_header_that_nobody_can_read() {
     for test in [Test::Exact("web".into()), Test::Not("web".into()), Test::Present(true)] {
-        let condition = Condition { field: Field::Header("x-app".into()), test };
+        let condition = Condition { field: ConditionField::Header("x-app".into()), test };
         assert_eq!(holds(&condition, &Closed), [true, false]);
     }
 }
@@ -97,7 +97,7 @@ fn a_list_in_metadata_is_present_and_no_text() {
         (Test::Not("a".into()), &[0; 4], true),
     ] {
         let request = FakeRequest::get("/").property(&path, value);
-        let condition = Condition { field: Field::Property(Property::new(&path)), test };
+        let condition = Condition { field: ConditionField::Property(Property::new(&path)), test };
         assert_eq!(holds(&condition, &request), [held; 2], "{condition:?}");
     }
 }
@@ -113,8 +113,8 @@ fn value_is_plain_with_reserved_bytes_encoded() {
         for code in [format!("%{byte:02x}"), format!("%{byte:02X}")] {
             let pair = format!("c=a{code}z");
             for (field, request) in [
-                (Field::Query("c".into()), FakeRequest::get(&format!("/?{pair}"))),
-                (Field::Cookie("c".into()), FakeRequest::get("/").header("cookie", &pair)),
+                (ConditionField::Query("c".into()), FakeRequest::get(&format!("/?{pair}"))),
+                (ConditionField::Cookie("c".into()), FakeRequest::get("/").header("cookie", &pair)),
             ] {
                 let test = Test::Exact(format!("a{letter}z"));
                 let held = holds(&Condition { field, test }, &request);

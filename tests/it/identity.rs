@@ -8,9 +8,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use diana_policy::key::{Key, Seed};
 use diana_policy::spelling::header::{LISTS, SINGLE};
 use diana_policy::{Actor, Policy};
-use diana_request::identity::caller::{Caller, Callers, Counted};
+use diana_request::identity::caller::{Caller, Callers, CountScope};
 use diana_request::identity::sources::Sources;
-use diana_request::identity::{Found, REGISTRY, Source};
+use diana_request::identity::{REGISTRY, Source, SourceValue};
 use kit::fake::FakeRequest;
 use std::rc::Rc;
 
@@ -67,16 +67,16 @@ fn source(actor: &Actor) -> Rc<dyn Source> {
 
 fn found(source: &dyn Source, request: &FakeRequest) -> String {
     match source.find(request) {
-        Found::Value(value) => value.to_vec().escape_ascii().to_string(),
-        Found::Absent => "absent".into(),
-        Found::NoMetadata => "no metadata".into(),
-        Found::Repeated => "repeated".into(),
+        SourceValue::Value(value) => value.to_vec().escape_ascii().to_string(),
+        SourceValue::Absent => "absent".into(),
+        SourceValue::NoMetadata => "no metadata".into(),
+        SourceValue::Repeated => "repeated".into(),
     }
 }
 
 fn callers(actor: &Actor) -> (Callers, Option<usize>) {
     let mut callers = Callers::new(vec![Sources::new(actor).unwrap()], SEED, false);
-    let number = callers.register(&[0], Counted::Here);
+    let number = callers.register(&[0], CountScope::Here);
     (callers, number)
 }
 

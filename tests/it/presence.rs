@@ -3,8 +3,8 @@
 
 use diana_policy::port::Property;
 use diana_policy::tree::Tree;
-use diana_policy::{Condition, Field, Test};
-use diana_request::identity::{Found, REGISTRY};
+use diana_policy::{Condition, ConditionField, Test};
+use diana_request::identity::{REGISTRY, SourceValue};
 use diana_request::matching::condition;
 use fastrand::Rng;
 use kit::fake::FakeRequest;
@@ -55,12 +55,12 @@ fn source(kind: &str) -> Tree {
     if kind == "metadata" { Tree::List(vec![text("space"), text("k")]) } else { text("k") }
 }
 
-fn field(kind: &str) -> Field {
+fn field(kind: &str) -> ConditionField {
     match kind {
-        "header" => Field::Header("k".into()),
-        "query" => Field::Query("k".into()),
-        "cookie" => Field::Cookie("k".into()),
-        _ => Field::Property(Property::new(&PATH)),
+        "header" => ConditionField::Header("k".into()),
+        "query" => ConditionField::Query("k".into()),
+        "cookie" => ConditionField::Cookie("k".into()),
+        _ => ConditionField::Property(Property::new(&PATH)),
     }
 }
 
@@ -68,7 +68,7 @@ fn field(kind: &str) -> Field {
 fn agree(kind: &str, request: &FakeRequest, is_plain: bool) -> bool {
     let known = REGISTRY.iter().find(|known| known.name == kind).unwrap();
     let found = (known.build)(&source(kind), &[]).unwrap().find(request);
-    let is_found = !matches!(found, Found::Absent | Found::NoMetadata);
+    let is_found = !matches!(found, SourceValue::Absent | SourceValue::NoMetadata);
     let present = |is| Condition { field: field(kind), test: Test::Present(is) };
     let case = format!("{kind} {request:?} {found:?}");
     assert_eq!(condition::may_hold(&present(true), request), is_found, "{case}");
@@ -79,7 +79,7 @@ fn agree(kind: &str, request: &FakeRequest, is_plain: bool) -> bool {
                 && condition::may_hold(&present(false), request),
             "{case}"
         );
-    } else if matches!(found, Found::Value(_)) && is_plain {
+    } else if matches!(found, SourceValue::Value(_)) && is_plain {
         assert!(
             condition::must_hold(&present(true), request)
                 && !condition::may_hold(&present(false), request),

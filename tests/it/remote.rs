@@ -10,7 +10,7 @@ mod sharing;
 
 use diana_policy::Policy;
 use diana_policy::port::Answer;
-use diana_worker::remote::{Access, Outcome, Poller};
+use diana_worker::remote::{Access, PollOutcome, Poller};
 use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use std::collections::HashMap;
 
@@ -102,7 +102,7 @@ impl Worker {
         self.take(outcome);
     }
 
-    fn take(&mut self, outcome: Outcome) {
+    fn take(&mut self, outcome: PollOutcome) {
         self.lines.extend(outcome.news.into_iter().chain(outcome.troubles));
         outcome.count.into_iter().for_each(|what| *self.counts.entry(what).or_default() += 1);
         self.in_force += outcome.in_force;

@@ -3,7 +3,7 @@
 mod counted;
 mod permits;
 
-use diana_policy::{Answered, NumberForm, Outcomes, ResponseSource, Settling};
+use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
 use diana_request::settling::{Settler, Untold};
 use kit::ending::FakeEnding;
 
@@ -12,7 +12,7 @@ const MOST: u64 = 1000;
 const MISSING: u64 = 77;
 
 fn by(place: ResponseSource) -> Settler {
-    let told = Some(Answered { place, most: MOST, missing: MISSING });
+    let told = Some(ResponseCost { place, most: MOST, missing: MISSING });
     Settler::new(&Settling { reserve: RESERVED, told, count: None, bans: false, is_place: false })
 }
 
@@ -166,7 +166,7 @@ fn only_the_outcomes_that_are_listed_count() {
 #[test]
 fn what_counts_may_tell_what_it_used() {
     let place = ResponseSource::Header("x-tokens-used".into());
-    let told = Some(Answered { place, most: MOST, missing: MISSING });
+    let told = Some(ResponseCost { place, most: MOST, missing: MISSING });
     let count = Some(Outcomes { statuses: vec![(200, 299)], ..Outcomes::default() });
     let settler =
         Settler::new(&Settling { reserve: RESERVED, told, count, bans: false, is_place: false });

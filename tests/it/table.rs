@@ -9,7 +9,7 @@ use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::Quota;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::time::{Now, Unit};
-use diana_store::table::{Place, Table};
+use diana_store::table::{Table, TablePlace};
 
 const SEED: Seed = Seed { k0: 1, k1: 2 };
 
@@ -29,11 +29,21 @@ fn at(micros: u64) -> Now {
 }
 
 /// One request. Returns whether it was admitted, and the place of its caller.
-fn request(table: &mut Table, algorithm: &dyn Algorithm, caller: u64, now: Now) -> (bool, Place) {
+fn request(
+    table: &mut Table,
+    algorithm: &dyn Algorithm,
+    caller: u64,
+    now: Now,
+) -> (bool, TablePlace) {
     request_of(table, algorithm, key(caller), now)
 }
 
-fn request_of(table: &mut Table, algorithm: &dyn Algorithm, key: Key, now: Now) -> (bool, Place) {
+fn request_of(
+    table: &mut Table,
+    algorithm: &dyn Algorithm,
+    key: Key,
+    now: Now,
+) -> (bool, TablePlace) {
     let place = table.find(key, now);
     let old = table.state(key, place).to_vec();
     let mut new = old.clone();
@@ -60,7 +70,7 @@ fn a_large_table_decides_like_a_map_that_never_forgets() {
             let expected = algorithm.step(old, at(now), 0, 1, &mut new).is_admitted();
             *old = if expected { new } else { old.clone() };
             let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
-            assert_ne!(place, Place::Overflow, "400 rows hold the callers of four seconds");
+            assert_ne!(place, TablePlace::Overflow, "400 rows hold the callers of four seconds");
             assert_eq!(admitted, expected, "{} caller {caller} at {now}", entry.short);
         }
     }
@@ -80,7 +90,7 @@ fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
             now += rng.u64(0..1000);
             let caller = if rng.bool() { rng.u64(0..40) } else { rng.u64(0..100_000) };
             let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
-            overflowed += u64::from(place == Place::Overflow);
+            overflowed += u64::from(place == TablePlace::Overflow);
             let old = alone.entry(caller).or_insert_with(|| vec![0; algorithm.properties().words]);
             let mut new = old.clone();
             let allowed = algorithm.step(old, at(now), 0, 1, &mut new).is_admitted();
@@ -99,13 +109,13 @@ fn a_newcomer_gets_a_row_as_soon_as_one_has_run_out() {
     let algorithm = algorithm("W", Quota::new(Unit::Second, 1));
     let mut table = Table::new(algorithm.clone(), 300);
     for caller in 0..300 {
-        assert_eq!(request(&mut table, &*algorithm, caller, at(100)), (true, Place::New));
+        assert_eq!(request(&mut table, &*algorithm, caller, at(100)), (true, TablePlace::New));
     }
-    assert_eq!(request(&mut table, &*algorithm, 300, at(200)), (true, Place::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 300, at(300)), (false, Place::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 300, at(200)), (true, TablePlace::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 300, at(300)), (false, TablePlace::Overflow));
     let later = at(1_000_000);
     for caller in 400..700 {
-        assert_eq!(request(&mut table, &*algorithm, caller, later), (true, Place::New));
+        assert_eq!(request(&mut table, &*algorithm, caller, later), (true, TablePlace::New));
     }
     assert_eq!(table.callers(), 300);
 }
@@ -118,11 +128,11 @@ fn leaving_an_overflow_bucket_keeps_what_was_used_there() {
     // bucket.
     let short = Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) };
     assert!(request(&mut table, &*self::algorithm("TB", short), 1, at(0)).0);
-    assert_eq!(request(&mut table, &*algorithm, 2, at(1)), (true, Place::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 2, at(2)), (true, Place::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 2, at(3)), (false, Place::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(1)), (true, TablePlace::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(2)), (true, TablePlace::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(3)), (false, TablePlace::Overflow));
     // The row has expired. The new caller gets it, and still has no permits.
-    assert_eq!(request(&mut table, &*algorithm, 2, at(2_000_000)), (false, Place::New));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(2_000_000)), (false, TablePlace::New));
 }
 
 #[test]
@@ -158,7 +168,7 @@ fn everybody_together_get_no_row_that_is_free_for_others() {
         assert!(rows == 1 || request(&mut table, &*algorithm, 2, at(900_000)).0);
         // The first row has expired, and a new caller could get it.
         let now = at(1_500_000);
-        assert_eq!(table.find(key(3), now), Place::New);
+        assert_eq!(table.find(key(3), now), TablePlace::New);
         // The configuration changes to a rule for `all`, and back.
         table.adopt(algorithm.clone(), 1);
         assert!(request_of(&mut table, &*algorithm, Key::ALL, now).0);
@@ -195,7 +205,7 @@ fn a_table_goes_by_what_it_was_told_last() {
         let mut table = Table::new(by[first].clone(), less);
         table.go_by(&by[last], room);
         let mut has_row =
-            |caller, now| request(&mut table, &*by[last], caller, now).1 != Place::Overflow;
+            |caller, now| request(&mut table, &*by[last], caller, now).1 != TablePlace::Overflow;
         let rows = (0..6).filter(|caller| has_row(*caller, at(0))).count();
         assert_eq!(rows, room, "{first} {less}, {last} {room}");
         assert!(!has_row(8, at(900_000)), "{first} {less}, {last} {room}");

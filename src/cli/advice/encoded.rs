@@ -3,7 +3,7 @@
 
 use diana_config::Advice;
 use diana_policy::spelling::decoded;
-use diana_policy::{Condition, Field, Limit, Policy, Test};
+use diana_policy::{Condition, ConditionField, Limit, Policy, Test};
 
 /// Names the rules of entries with such conditions.
 pub fn advice(policy: &Policy) -> Option<Advice> {
@@ -30,5 +30,5 @@ fn is_encoded(condition: &Condition) -> bool {
         Test::In(texts) => texts.iter().any(is),
         Test::Present(_) => false,
     };
-    has_escapes && matches!(condition.field, Field::Query(_) | Field::Cookie(_))
+    has_escapes && matches!(condition.field, ConditionField::Query(_) | ConditionField::Cookie(_))
 }

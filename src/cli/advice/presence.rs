@@ -3,7 +3,9 @@
 use diana_config::Advice;
 use diana_policy::port::Property;
 use diana_policy::tree::Tree;
-use diana_policy::{Absent, Block, Condition, Field, IdentitySource, Limit, Match, Policy};
+use diana_policy::{
+    Absent, Condition, ConditionBlock, ConditionField, IdentitySource, Limit, Match, Policy,
+};
 use diana_policy::{Rule, Test};
 
 const AUTHORIZATION: &str = "authorization";
@@ -42,7 +44,7 @@ fn rules(policy: &Policy, is: &dyn Fn(&Limit, &Rule) -> bool) -> Vec<String> {
 
 /// Returns true if the entry leaves only requests in which the actor finds no caller.
 fn is_idle(policy: &Policy, limit: &Limit, rule: &Rule) -> bool {
-    let reads_only = |sources: &[IdentitySource], field: &Field| {
+    let reads_only = |sources: &[IdentitySource], field: &ConditionField| {
         !sources.is_empty() && sources.iter().all(|source| field_of(source).as_ref() == Some(field))
     };
     excluded(&limit.matcher)
@@ -86,8 +88,8 @@ fn is_covered(inner: &Limit, outer: &Limit) -> bool {
 }
 
 /// Fields without a value in every request of an entry.
-fn excluded(matcher: &Match) -> impl Iterator<Item = &Field> {
-    let single = |block: &Block| {
+fn excluded(matcher: &Match) -> impl Iterator<Item = &ConditionField> {
+    let single = |block: &ConditionBlock| {
         block.methods.is_empty() && block.hosts.is_empty() && block.addresses.is_empty()
     };
     let unless = matcher.unless.iter().filter(move |block| single(block)).filter_map(|block| {
@@ -98,26 +100,27 @@ fn excluded(matcher: &Match) -> impl Iterator<Item = &Field> {
 }
 
 /// Fields with a value in every request of an entry.
-fn required(matcher: &Match) -> impl Iterator<Item = &Field> {
+fn required(matcher: &Match) -> impl Iterator<Item = &ConditionField> {
     of_match(&matcher.any, true)
 }
 
 /// Fields of a `match` with one block that requires this presence.
-fn of_match(any: &[Block], is_present: bool) -> impl Iterator<Item = &Field> {
+fn of_match(any: &[ConditionBlock], is_present: bool) -> impl Iterator<Item = &ConditionField> {
     let conditions: &[Condition] = if let [block] = any { &block.values } else { &[] };
     conditions.iter().filter(move |it| it.test == Test::Present(is_present)).map(|it| &it.field)
 }
 
 /// Returns true if the actor finds a caller in each request with this value.
-fn finds_caller(policy: &Policy, rule: &Rule, field: &Field) -> bool {
+fn finds_caller(policy: &Policy, rule: &Rule, field: &ConditionField) -> bool {
     parts(policy, rule).all(|sources| {
         sources.iter().any(|it| it.kind == "client_address" || field_of(it).as_ref() == Some(field))
     })
 }
 
 /// Returns true if a source can only find a value if the field has one.
-fn depends_on(source: &IdentitySource, field: &Field) -> bool {
-    let is_token = *field == Field::Header(AUTHORIZATION.into()) && source.kind == "jwt_claim";
+fn depends_on(source: &IdentitySource, field: &ConditionField) -> bool {
+    let is_token =
+        *field == ConditionField::Header(AUTHORIZATION.into()) && source.kind == "jwt_claim";
     is_token || field_of(source).as_ref() == Some(field)
 }
 
@@ -128,15 +131,15 @@ fn parts<'p>(policy: &'p Policy, rule: &'p Rule) -> impl Iterator<Item = &'p [Id
 }
 
 /// The field that a source reads, if conditions can read it, too.
-fn field_of(source: &IdentitySource) -> Option<Field> {
+fn field_of(source: &IdentitySource) -> Option<ConditionField> {
     let text = source.value.text();
     let property = |path: &[&str]| {
-        Field::Property(Property::new(&[&["metadata", "filter_metadata"], path].concat()))
+        ConditionField::Property(Property::new(&[&["metadata", "filter_metadata"], path].concat()))
     };
     match (source.kind, text, &source.value) {
-        ("header", Some(name), _) => Some(Field::Header(name.to_ascii_lowercase())),
-        ("query", Some(name), _) => Some(Field::Query(name.into())),
-        ("cookie", Some(name), _) => Some(Field::Cookie(name.into())),
+        ("header", Some(name), _) => Some(ConditionField::Header(name.to_ascii_lowercase())),
+        ("query", Some(name), _) => Some(ConditionField::Query(name.into())),
+        ("cookie", Some(name), _) => Some(ConditionField::Cookie(name.into())),
         ("metadata", _, Tree::List(path)) => {
             Some(property(&path.iter().filter_map(Tree::text).collect::<Vec<_>>()))
         }

@@ -3,13 +3,13 @@
 use diana_policy::address;
 use diana_replay::PlainRequest;
 
-use crate::arguments::Explain;
+use crate::arguments::ExplainArguments;
 
 /// The request that the arguments of the command describe, at no particular time.
 ///
 /// # Errors
 /// Which argument is wrong.
-pub fn described(explain: &Explain) -> Result<PlainRequest, String> {
+pub fn described(explain: &ExplainArguments) -> Result<PlainRequest, String> {
     let (mut host, path) = split(&explain.url)?;
     let mut headers = Vec::new();
     for header in &explain.headers {

@@ -8,10 +8,10 @@ use diana_policy::decision::Retry;
 use diana_replay::ReplayDecision;
 use serde_json::json;
 
-use super::Explanation;
+use super::ExplainedRequest;
 
 /// Writes text for people.
-pub fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+pub fn text(explanation: &ExplainedRequest, out: &mut dyn Write) -> io::Result<()> {
     match &explanation.decision {
         ReplayDecision::Admitted => writeln!(out, "The request is admitted.")?,
         ReplayDecision::Held { .. } => writeln!(out, "The request is held, then admitted.")?,
@@ -48,7 +48,7 @@ pub fn text(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes JSON for programs.
-pub fn json(explanation: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+pub fn json(explanation: &ExplainedRequest, out: &mut dyn Write) -> io::Result<()> {
     let (decision, status) = match &explanation.decision {
         ReplayDecision::Admitted => ("admitted", None),
         ReplayDecision::Held { .. } => ("held", None),

@@ -18,7 +18,7 @@ const ZSTANDARD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
 /// A line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Line<'l> {
+pub enum LogLine<'l> {
     /// Its text without the line end.
     Text(&'l [u8]),
     /// It exceeds the maximum length.
@@ -26,7 +26,7 @@ pub enum Line<'l> {
 }
 
 /// Iterates over the lines of a file.
-pub struct Lines {
+pub struct LogLines {
     from: Box<dyn Read>,
     buffer: Box<[u8]>,
     /// The unread part of the buffer.
@@ -36,12 +36,12 @@ pub struct Lines {
     pub number: u64,
 }
 
-impl Lines {
+impl LogLines {
     /// The lines of a file. Its first bytes determine the compression.
     ///
     /// # Errors
     /// The file is unreadable.
-    pub fn new(mut from: impl Read + 'static) -> io::Result<Lines> {
+    pub fn new(mut from: impl Read + 'static) -> io::Result<LogLines> {
         let mut first = Vec::new();
         from.by_ref().take(4).read_to_end(&mut first)?;
         let is = |magic: &[u8]| first.starts_with(magic);
@@ -55,14 +55,14 @@ impl Lines {
             () => Box::new(whole),
         };
         let buffer = vec![0; LONGEST + 1].into();
-        Ok(Lines { from, buffer, start: 0, end: 0, number: 0 })
+        Ok(LogLines { from, buffer, start: 0, end: 0, number: 0 })
     }
 
     /// The next line.
     ///
     /// # Errors
     /// The file ends unexpectedly, or is unreadable.
-    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+    pub fn next(&mut self) -> io::Result<Option<LogLine<'_>>> {
         let mut searched = 0;
         let (mut is_too_long, mut is_over) = (false, false);
         let length = loop {
@@ -87,10 +87,10 @@ impl Lines {
         self.start = (end + 1).min(self.end);
         self.number += 1;
         if is_too_long {
-            return Ok(Some(Line::TooLong));
+            return Ok(Some(LogLine::TooLong));
         }
         let line = self.buffer.get(start..end).unwrap_or_default();
-        Ok(Some(Line::Text(line.strip_suffix(b"\r").unwrap_or(line))))
+        Ok(Some(LogLine::Text(line.strip_suffix(b"\r").unwrap_or(line))))
     }
 
     /// Reads more bytes. Returns false at the end.

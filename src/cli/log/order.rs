@@ -13,7 +13,7 @@ use diana_policy::time::{Micros, SECOND};
 use diana_replay::{FieldMapping, LogEntry, LogReader};
 
 use super::progress::Progress;
-use super::source::{Seen, Source};
+use super::source::{LogFile, LogSummary};
 
 /// Maximum duration of a request that is sorted correctly.
 const WINDOW: Micros = 30 * SECOND;
@@ -25,12 +25,12 @@ const MOST: usize = 200_000;
 const SHOWN: u64 = 1 << 14;
 
 /// The requests of all files.
-pub struct Log {
+pub struct AccessLog {
     reader: LogReader,
     progress: Progress,
     /// Unopened files, in the order of their first requests.
-    later: VecDeque<Source>,
-    open: Vec<Source>,
+    later: VecDeque<LogFile>,
+    open: Vec<LogFile>,
     /// By arrival and sequence number.
     waiting: BTreeMap<(Micros, u64), Rc<LogEntry>>,
     /// Unused entries for reuse.
@@ -38,21 +38,21 @@ pub struct Log {
     /// The latest arrival of the requests so far.
     now: Micros,
     /// Statistics of the requests so far.
-    pub seen: Seen,
+    pub seen: LogSummary,
 }
 
-impl Log {
+impl AccessLog {
     /// The requests of these files.
     ///
     /// # Errors
     /// The file that is unreadable.
-    pub fn open(paths: &[PathBuf], mapping: FieldMapping) -> Result<Log, String> {
+    pub fn open(paths: &[PathBuf], mapping: FieldMapping) -> Result<AccessLog, String> {
         let mut reader = LogReader::new(mapping);
         let several = paths.len() > 1;
-        let sources = paths.iter().map(|path| Source::new(path, several, &mut reader));
+        let sources = paths.iter().map(|path| LogFile::new(path, several, &mut reader));
         let mut later = sources.collect::<Result<Vec<_>, _>>()?;
         later.sort_by_key(|source| source.clock);
-        let mut log = Log {
+        let mut log = AccessLog {
             reader,
             progress: Progress::new(paths),
             later: later.into(),
@@ -60,7 +60,7 @@ impl Log {
             waiting: BTreeMap::new(),
             spare: Vec::new(),
             now: 0,
-            seen: Seen::default(),
+            seen: LogSummary::default(),
         };
         log.begin_next()?;
         Ok(log)

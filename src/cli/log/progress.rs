@@ -34,8 +34,8 @@ impl Progress {
     }
 
     /// Wraps a file to count its bytes.
-    pub fn counted<R: Read>(&self, from: R) -> Counted<R> {
-        Counted { from, read: self.read.clone() }
+    pub fn counted<R: Read>(&self, from: R) -> CountingReader<R> {
+        CountingReader { from, read: self.read.clone() }
     }
 
     /// Updates the progress bar.
@@ -50,12 +50,12 @@ impl Progress {
 }
 
 /// A file with counted bytes.
-pub struct Counted<R> {
+pub struct CountingReader<R> {
     from: R,
     read: Rc<Cell<u64>>,
 }
 
-impl<R: Read> Read for Counted<R> {
+impl<R: Read> Read for CountingReader<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.from.read(into)?;
         self.read.set(self.read.get() + read as u64);

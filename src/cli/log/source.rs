@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use diana_policy::time::{Micros, SECOND};
 use diana_replay::{LogEntry, LogReader};
 
-use super::lines::{Line, Lines};
+use super::lines::{LogLine, LogLines};
 use super::progress::Progress;
 use crate::text::plain;
 
@@ -21,7 +21,7 @@ const PEEKED: usize = 1000;
 
 /// Statistics of all files.
 #[derive(Debug)]
-pub struct Seen {
+pub struct LogSummary {
     /// The number of lines.
     pub lines: u64,
     /// The number of lines without a request.
@@ -40,7 +40,7 @@ pub struct Seen {
     pub tells_durations: bool,
 }
 
-impl Seen {
+impl LogSummary {
     /// Notes about the log, one line each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes: Vec<String> =
@@ -82,9 +82,9 @@ impl fmt::Display for Bad {
     }
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen {
+impl Default for LogSummary {
+    fn default() -> LogSummary {
+        LogSummary {
             lines: 0,
             bad: 0,
             examples: Vec::new(),
@@ -98,24 +98,24 @@ impl Default for Seen {
 }
 
 /// A file of a log.
-pub struct Source {
+pub struct LogFile {
     path: PathBuf,
-    lines: Option<Lines>,
+    lines: Option<LogLines>,
     /// The arrival of the latest request so far, or of the first one.
     pub clock: Micros,
 }
 
-impl Source {
+impl LogFile {
     /// A file. If it is one of `several`, its first instant is read.
     ///
     /// # Errors
     /// The file is unreadable.
-    pub fn new(path: &Path, several: bool, reader: &mut LogReader) -> Result<Source, String> {
-        let mut source = Source { path: path.into(), lines: None, clock: 0 };
+    pub fn new(path: &Path, several: bool, reader: &mut LogReader) -> Result<LogFile, String> {
+        let mut source = LogFile { path: path.into(), lines: None, clock: 0 };
         // A pipe cannot be read twice.
         if several && path.is_file() {
             let wrong = |error: io::Error| format!("{}: {error}", source.name());
-            let mut lines = File::open(path).and_then(Lines::new).map_err(wrong)?;
+            let mut lines = File::open(path).and_then(LogLines::new).map_err(wrong)?;
             source.clock = first_instant(&mut lines, reader);
         }
         Ok(source)
@@ -139,14 +139,19 @@ impl Source {
     /// The file is unreadable.
     pub fn open(&mut self, progress: &Progress) -> io::Result<()> {
         self.lines = Some(match self.is_standard_input() {
-            true => Lines::new(progress.counted(io::stdin()))?,
-            false => Lines::new(progress.counted(File::open(&self.path)?))?,
+            true => LogLines::new(progress.counted(io::stdin()))?,
+            false => LogLines::new(progress.counted(File::open(&self.path)?))?,
         });
         Ok(())
     }
 
     /// Reads the next line with a request. Returns false if there is none.
-    pub fn next(&mut self, reader: &mut LogReader, entry: &mut LogEntry, seen: &mut Seen) -> bool {
+    pub fn next(
+        &mut self,
+        reader: &mut LogReader,
+        entry: &mut LogEntry,
+        seen: &mut LogSummary,
+    ) -> bool {
         loop {
             let Some(lines) = &mut self.lines else { return false };
             let number = lines.number + 1;
@@ -157,10 +162,10 @@ impl Source {
                     seen.broken.push((self.name(), why));
                     return false;
                 }
-                Ok(Some(Line::TooLong)) => ("longer than 1 MiB", String::new()),
+                Ok(Some(LogLine::TooLong)) => ("longer than 1 MiB", String::new()),
                 // Logs may have empty lines at their end.
-                Ok(Some(Line::Text(line))) if line.trim_ascii().is_empty() => continue,
-                Ok(Some(Line::Text(line))) => match reader.read(line, seen.lines, entry) {
+                Ok(Some(LogLine::Text(line))) if line.trim_ascii().is_empty() => continue,
+                Ok(Some(LogLine::Text(line))) => match reader.read(line, seen.lines, entry) {
                     Ok(()) => {
                         seen.lines += 1;
                         seen.whole_seconds &= entry.at.is_multiple_of(SECOND);
@@ -185,12 +190,12 @@ impl Source {
 }
 
 /// The arrival of the first request in the first lines. Zero if they have none.
-fn first_instant(lines: &mut Lines, reader: &mut LogReader) -> Micros {
+fn first_instant(lines: &mut LogLines, reader: &mut LogReader) -> Micros {
     let mut entry = LogEntry::default();
     for _ in 0..PEEKED {
         // Errors are reported when the file is read.
         let Ok(Some(line)) = lines.next() else { break };
-        if let Line::Text(line) = line
+        if let LogLine::Text(line) = line
             && reader.read(line, 0, &mut entry).is_ok()
         {
             return entry.at;

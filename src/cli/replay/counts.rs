@@ -4,7 +4,7 @@ use std::ops::AddAssign;
 
 /// Decisions of one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
+pub struct DecisionCounts {
     /// Admitted requests that the rule evaluated and admits.
     pub admitted: u64,
     /// Requests that it was the first to refuse.
@@ -25,7 +25,7 @@ pub struct Counts {
     pub hot: u64,
 }
 
-impl Counts {
+impl DecisionCounts {
     /// Requests that it evaluated.
     pub fn consulted(&self) -> u64 {
         self.admitted + self.refused + self.banned + self.beside + self.shadow_refused
@@ -47,8 +47,8 @@ impl Counts {
     }
 }
 
-impl AddAssign for Counts {
-    fn add_assign(&mut self, other: Counts) {
+impl AddAssign for DecisionCounts {
+    fn add_assign(&mut self, other: DecisionCounts) {
         self.admitted += other.admitted;
         self.refused += other.refused;
         self.banned += other.banned;

@@ -16,7 +16,7 @@ const MOST: usize = 1 << 17;
 
 /// A caller that a rule refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct RefusedCaller {
     /// The rule.
     pub rule: Rc<str>,
     /// Its values for all actors of the rule.
@@ -31,7 +31,7 @@ pub struct Refused {
 pub struct RefusedCallers {
     /// The actors of each rule, by its name.
     actors: HashMap<String, Vec<Actor>>,
-    all: HashMap<(Rc<str>, u64), Refused>,
+    all: HashMap<(Rc<str>, u64), RefusedCaller>,
 }
 
 impl RefusedCallers {
@@ -49,7 +49,7 @@ impl RefusedCallers {
     pub fn add(&mut self, refusal: &Refusal, entry: &LogEntry) {
         let rule = &refusal.by.rule;
         let key = (rule.clone(), refusal.by.caller.hash);
-        let refused = self.all.entry(key).or_insert_with(|| Refused {
+        let refused = self.all.entry(key).or_insert_with(|| RefusedCaller {
             rule: rule.clone(),
             caller: name(self.actors.get(&**rule).map_or(&[], Vec::as_slice), entry),
             times: 0,
@@ -68,8 +68,8 @@ impl RefusedCallers {
     }
 
     /// The callers with the most refusals, in descending order.
-    pub fn most(&self, count: usize) -> Vec<&Refused> {
-        let mut all: Vec<&Refused> = self.all.values().collect();
+    pub fn most(&self, count: usize) -> Vec<&RefusedCaller> {
+        let mut all: Vec<&RefusedCaller> = self.all.values().collect();
         all.sort_by(|one, other| {
             (other.times, &one.rule, &one.caller).cmp(&(one.times, &other.rule, &other.caller))
         });

@@ -4,10 +4,10 @@ use diana_policy::time::{Micros, SECOND};
 use jiff::Timestamp;
 
 use super::side::Side;
-use crate::log::Seen;
+use crate::log::LogSummary;
 
 /// The result of a replay.
-pub struct Report<'r> {
+pub struct ReplayReport<'r> {
     /// The files of the rules, and of the rules of the comparison.
     pub files: (String, Option<String>),
     /// The result of the rules.
@@ -15,7 +15,7 @@ pub struct Report<'r> {
     /// The result of the other rules, and the differences.
     pub other: Option<(&'r Side, &'r Differences)>,
     /// Statistics of the log.
-    pub seen: &'r Seen,
+    pub seen: &'r LogSummary,
     /// The times of the first and the last request.
     pub between: (Micros, Micros),
     /// The numbers of gateways and of workers in each.
@@ -49,11 +49,11 @@ impl Differences {
     }
 }
 
-impl Report<'_> {
+impl ReplayReport<'_> {
     /// Notes on the log and the replay, one line each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        let Report { seen, side, .. } = self;
+        let ReplayReport { seen, side, .. } = self;
         if !self.is_whole {
             notes.push("interrupted: the report covers the lines that were read".into());
         }

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use diana_config::Source;
+use diana_config::ConfigSource;
 use diana_policy::Rule;
-use diana_replay::{Fleet, LogEntry, ReplayDecision};
+use diana_replay::{LogEntry, ReplayDecision, ReplayFleet};
 use hdrhistogram::Histogram;
 
-use super::counts::Counts;
+use super::counts::DecisionCounts;
 use super::refused::RefusedCallers;
 use super::series::Series;
 
@@ -23,13 +23,13 @@ pub type Waits = Histogram<u32>;
 
 /// One file of rules.
 pub struct Side {
-    fleet: Fleet<LogEntry>,
+    fleet: ReplayFleet<LogEntry>,
     /// The rules' names, in their order.
     pub rules: Vec<String>,
     /// The counts of all requests, and then of each rule.
-    pub totals: Vec<Counts>,
+    pub totals: Vec<DecisionCounts>,
     /// The same over time.
-    pub series: Series<Counts>,
+    pub series: Series<DecisionCounts>,
     /// The waits of each rule.
     pub waits: Vec<Waits>,
     /// The refused callers.
@@ -40,7 +40,7 @@ pub struct Side {
     pub has_quotas: bool,
     /// The current step, and its counts besides the metrics.
     step: u64,
-    own: Vec<Counts>,
+    own: Vec<DecisionCounts>,
 }
 
 impl Side {
@@ -48,12 +48,12 @@ impl Side {
     ///
     /// # Errors
     /// The problems of the rules.
-    pub fn new(source: &Source, gateways: usize, workers: usize) -> Result<Side, String> {
-        let fleet = Fleet::new(source, gateways, workers)?;
+    pub fn new(source: &ConfigSource, gateways: usize, workers: usize) -> Result<Side, String> {
+        let fleet = ReplayFleet::new(source, gateways, workers)?;
         let (policy, _) = diana_config::check(source).map_err(|problems| problems.to_string())?;
         let all = || policy.limits.iter().flat_map(|limit| &limit.rules);
         let rules: Vec<String> = all().map(|rule| rule.name.clone()).collect();
-        let none = vec![Counts::default(); rules.len() + 1];
+        let none = vec![DecisionCounts::default(); rules.len() + 1];
         let waits = rules.iter().map(|_| Histogram::new_with_max(LONGEST, DIGITS));
         Ok(Side {
             fleet,
@@ -81,12 +81,12 @@ impl Side {
     }
 
     /// The counts of all requests.
-    pub fn all(&self) -> Counts {
+    pub fn all(&self) -> DecisionCounts {
         self.totals.first().copied().unwrap_or_default()
     }
 
     /// The counts of each rule, with its name and its waits.
-    pub fn by_rule(&self) -> impl Iterator<Item = (&str, &Counts, &Waits)> {
+    pub fn by_rule(&self) -> impl Iterator<Item = (&str, &DecisionCounts, &Waits)> {
         let counts = self.totals.iter().skip(1);
         self.rules
             .iter()
@@ -137,10 +137,10 @@ impl Side {
                 *sum += count;
             }
         });
-        if self.own.iter().any(|counts| *counts != Counts::default()) {
+        if self.own.iter().any(|counts| *counts != DecisionCounts::default()) {
             self.totals.iter_mut().zip(&self.own).for_each(|(sum, counts)| *sum += *counts);
             self.series.add(self.step, &self.own);
-            self.own.fill(Counts::default());
+            self.own.fill(DecisionCounts::default());
         }
     }
 }

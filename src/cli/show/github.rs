@@ -3,14 +3,14 @@
 
 use std::io::{self, Write};
 
-use crate::finding::{Findings, Level};
+use crate::finding::{FindingLevel, Findings};
 
 /// Writes a command for each finding.
 pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     for finding in &findings.list {
         let command = match finding.level {
-            Level::Problem => "error",
-            Level::Advice => "warning",
+            FindingLevel::Problem => "error",
+            FindingLevel::Advice => "warning",
         };
         let file = property(&finding.part.view.file);
         let place = finding.in_file();

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::finding::{Finding, Findings, Level};
+use crate::finding::{Finding, FindingLevel, Findings};
 
 /// Writes the object.
 pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
@@ -14,8 +14,8 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     let object = json!({
         "findings": findings.list.iter().map(finding).collect::<Vec<Value>>(),
         "unusable": unusable,
-        "problems": findings.count(Level::Problem),
-        "advice": findings.count(Level::Advice),
+        "problems": findings.count(FindingLevel::Problem),
+        "advice": findings.count(FindingLevel::Advice),
         "rules": findings.rules,
     });
     writeln!(out, "{object:#}")

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
-use crate::finding::{Finding, Findings, Level};
+use crate::finding::{Finding, FindingLevel, Findings};
 
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
@@ -14,8 +14,8 @@ const SCHEMA: &str =
 /// Writes the log of one run.
 pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     let kinds = [
-        (Level::Problem, "The filter rejects the configuration"),
-        (Level::Advice, "Allowed, but probably unintended"),
+        (FindingLevel::Problem, "The filter rejects the configuration"),
+        (FindingLevel::Advice, "Allowed, but probably unintended"),
     ];
     let kinds =
         kinds.map(|(level, text)| json!({"id": level.name(), "shortDescription": {"text": text}}));
@@ -40,8 +40,8 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
 
 fn result(finding: &Finding) -> Value {
     let level = match finding.level {
-        Level::Problem => "error",
-        Level::Advice => "warning",
+        FindingLevel::Problem => "error",
+        FindingLevel::Advice => "warning",
     };
     let mut place = json!({"artifactLocation": {"uri": uri(&finding.part.view.file)}});
     if let (Some((line, column)), Some(place)) = (finding.in_file(), place.as_object_mut()) {

@@ -7,7 +7,7 @@ use std::ops::Range;
 use annotate_snippets::{AnnotationKind, Element, Group, Level as Title, Renderer, Snippet};
 use diana_config::problem::Position;
 
-use crate::finding::{Finding, Findings, Level};
+use crate::finding::{Finding, FindingLevel, Findings};
 use crate::text::plain;
 
 /// Number of rules in the output of one piece of advice.
@@ -23,7 +23,8 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     for (name, why) in &findings.unusable {
         writeln!(out, "{name}: {}\n", plain(why))?;
     }
-    let (problems, advice) = (findings.count(Level::Problem), findings.count(Level::Advice));
+    let (problems, advice) =
+        (findings.count(FindingLevel::Problem), findings.count(FindingLevel::Advice));
     let rules = format!("{} {}", findings.rules, plural(findings.rules, "rule"));
     let hidden = if findings.more > 0 {
         format!(", {} of them not shown", findings.more)
@@ -51,8 +52,10 @@ fn plural(count: usize, one: &str) -> String {
 
 fn group(finding: &Finding) -> Group<'_> {
     let title = match finding.level {
-        Level::Problem => Title::ERROR.primary_title(finding.message.as_str()),
-        Level::Advice => Title::WARNING.with_name("advice").primary_title(finding.message.as_str()),
+        FindingLevel::Problem => Title::ERROR.primary_title(finding.message.as_str()),
+        FindingLevel::Advice => {
+            Title::WARNING.with_name("advice").primary_title(finding.message.as_str())
+        }
     };
     let view = &finding.part.view;
     let shown = finding.positions.iter().take(SHOWN).enumerate();

@@ -14,7 +14,7 @@ pub const SPANS: [(&str, Micros); 5] = [
 
 /// The counts of a caller in windows of one length.
 #[derive(Debug, Clone, Copy, Default)]
-struct Windows {
+struct PeakWindows {
     /// The current window: the lowest bits of its number. Successive requests are never 2³² windows
     /// apart.
     number: u32,
@@ -24,7 +24,7 @@ struct Windows {
 
 /// The counts of all callers.
 #[derive(Debug, Default)]
-pub struct Peaks(HashMap<u64, [Windows; SPANS.len()]>);
+pub struct Peaks(HashMap<u64, [PeakWindows; SPANS.len()]>);
 
 impl Peaks {
     /// Counts a request of a caller.

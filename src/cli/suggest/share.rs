@@ -8,14 +8,14 @@ const WHOLE: u128 = 100_000_000;
 
 /// A share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Share(u128);
+pub struct RefusedShare(u128);
 
-impl Share {
+impl RefusedShare {
     /// Parses `0.1%` or `0.001`.
     ///
     /// # Errors
     /// The text is not a share.
-    pub fn parse(text: &str) -> Result<Share, String> {
+    pub fn parse(text: &str) -> Result<RefusedShare, String> {
         let wrong = || {
             let found = crate::text::plain(text);
             format!("found `--refuse {found}`, allowed: a share such as 0.1%, 0 … 100%")
@@ -31,7 +31,7 @@ impl Share {
         let digits = [whole, fraction].concat();
         let parts = digits.parse::<u128>().ok().filter(|_| fits).ok_or_else(wrong)?;
         let share = parts * one / 10u128.pow(fraction.len() as u32);
-        if share <= WHOLE { Ok(Share(share)) } else { Err(wrong()) }
+        if share <= WHOLE { Ok(RefusedShare(share)) } else { Err(wrong()) }
     }
 
     /// The share of a count, rounded down.
@@ -42,7 +42,7 @@ impl Share {
 
 /// The lowest limit that refuses at most a share of callers. `most` has the highest count of each
 /// in ascending order.
-pub fn limit(most: &[u32], share: Share) -> u64 {
+pub fn limit(most: &[u32], share: RefusedShare) -> u64 {
     let refused = share.of(most.len()).min(most.len().saturating_sub(1));
     most.iter().rev().nth(refused).copied().unwrap_or(1).into()
 }

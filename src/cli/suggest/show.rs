@@ -6,7 +6,7 @@ use diana_limiter::sizing;
 use diana_policy::Memory;
 use serde_json::{Value, json};
 
-use super::Told;
+use super::Observation;
 use super::peaks::SPANS;
 use super::share::{limit, quantile};
 use crate::table::{self, number, share};
@@ -26,7 +26,7 @@ struct Suggestion {
 }
 
 impl Suggestion {
-    fn new(told: &Told<'_>) -> io::Result<Suggestion> {
+    fn new(told: &Observation<'_>) -> io::Result<Suggestion> {
         let most = told.peaks.most(told.rule.span());
         let limit = limit(&most, told.share);
         let refused = most.iter().filter(|most| u64::from(**most) > limit).count();
@@ -37,7 +37,7 @@ impl Suggestion {
 }
 
 /// Writes rules as YAML, with figures in comments.
-pub fn text(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn text(told: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(told)?;
     let callers = told.peaks.count();
     let (url, actor) = (crate::text::plain(&told.rule.suggest.url), &told.rule.suggest.actor);
@@ -93,7 +93,7 @@ pub fn text(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes one JSON object for programs.
-pub fn json(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn json(told: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
     let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(told)?;
     let spans: Vec<Value> = SPANS
         .iter()
@@ -124,7 +124,7 @@ pub fn json(told: &Told<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Notes about the log.
-fn notes(told: &Told<'_>) -> Vec<String> {
+fn notes(told: &Observation<'_>) -> Vec<String> {
     let mut notes = told.seen.notes();
     if !told.is_whole {
         notes.insert(0, "interrupted: the report covers the lines that were read".into());

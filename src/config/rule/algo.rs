@@ -13,7 +13,7 @@ use diana_policy::time::Unit;
 use diana_policy::{Quota, Scope, Settling, Told, Zone};
 
 /// A rule's algorithm and its parameters.
-pub struct Limiter {
+pub struct RuleAlgorithm {
     /// The quota.
     pub quota: Quota,
     /// The source of the `rpu` in trusted data, if there is one.
@@ -28,7 +28,7 @@ pub struct Limiter {
     pub algorithm: Rc<dyn Algorithm>,
 }
 
-impl Limiter {
+impl RuleAlgorithm {
     /// Returns true if the rule limits concurrent requests.
     pub fn is_in_flight(&self) -> bool {
         self.settling.as_ref().is_some_and(|settling| settling.is_place)
@@ -36,7 +36,7 @@ impl Limiter {
 }
 
 /// Reads the algorithm of a rule, for a time zone and a scope.
-pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<Limiter> {
+pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<RuleAlgorithm> {
     let entry = entry(fields);
     if scope == Scope::Global {
         refuse_local(fields, entry);
@@ -66,7 +66,7 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<Limiter> {
     match entry.algorithm(&quota, entry.keeps_used(settling.as_ref())) {
         Ok(algorithm) if wrong.is_empty() => {
             let told_rpu = limit.and_then(|limit| limit.told);
-            return Some(Limiter { quota, told_rpu, told, settling, entry, algorithm });
+            return Some(RuleAlgorithm { quota, told_rpu, told, settling, entry, algorithm });
         }
         Ok(_) => {}
         Err(conflicts) => {

@@ -4,7 +4,7 @@ use super::settling;
 use crate::fields::Fields;
 use crate::table::rule::TYPES;
 use diana_policy::tree::Tree;
-use diana_policy::{Answered, IdentitySource, Told};
+use diana_policy::{IdentitySource, ResponseCost, Told};
 use diana_request::cost::Teller;
 use diana_request::identity::{header, metadata};
 
@@ -15,7 +15,7 @@ pub struct Cost {
     /// The source of the cost in requests, if there is one.
     pub told: Option<Told>,
     /// The permits to reserve, and the source of the usage in the response, if there is one.
-    pub answered: Option<(u64, Answered)>,
+    pub answered: Option<(u64, ResponseCost)>,
 }
 
 impl Cost {

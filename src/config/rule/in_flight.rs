@@ -1,6 +1,6 @@
 //! `in_flight` of a rule: the limit of concurrent requests, in place of a rate.
 
-use super::algo::Limiter;
+use super::algo::RuleAlgorithm;
 use crate::fields::Fields;
 use diana_algorithm::IN_FLIGHT;
 use diana_policy::time::Unit;
@@ -10,7 +10,7 @@ use diana_policy::{Quota, Settling};
 const OTHERS: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];
 
 /// Reads the algorithm of a rule with this key.
-pub fn read(fields: &Fields<'_>) -> Option<Limiter> {
+pub fn read(fields: &Fields<'_>) -> Option<RuleAlgorithm> {
     let more = fields.more();
     let others = OTHERS.iter().copied().chain(more.iter().map(|key| key.name));
     let others: Vec<_> = others.filter_map(|key| fields.get(key)).collect();
@@ -25,7 +25,7 @@ pub fn read(fields: &Fields<'_>) -> Option<Limiter> {
     let quota = Quota::new(Unit::Second, limit);
     let algorithm = (IN_FLIGHT.build)(&quota).ok()?;
     let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: true };
-    Some(Limiter {
+    Some(RuleAlgorithm {
         quota,
         told_rpu: None,
         told: None,

@@ -8,7 +8,7 @@ use diana_policy::{IdentitySource, Told};
 use diana_request::identity::{self, jwt_claim, metadata};
 
 /// The `rpu` of a rule.
-pub struct Limit {
+pub struct LimitValue {
     /// Permits per unit, or the maximum of the source.
     pub most: u64,
     /// The source, if there is one.
@@ -16,17 +16,17 @@ pub struct Limit {
 }
 
 /// Reads `rpu`.
-pub fn read(rule: &Fields<'_>) -> Option<Limit> {
+pub fn read(rule: &Fields<'_>) -> Option<LimitValue> {
     let node = rule.require("rpu")?;
     if !matches!(node.tree(), Tree::Map(_)) {
-        return Some(Limit { most: rule.number("rpu")?, told: None });
+        return Some(LimitValue { most: rule.number("rpu")?, told: None });
     }
     let fields = rule.mapping("rpu")?;
     let most = fields.number("max");
     let default = fields.number_up_to("default", most.unwrap_or(u64::MAX));
     let is_text = fields.choice("type", TYPES).unwrap_or(false);
     let told = Told { source: source(node, &fields)?, is_text, default: default? };
-    Some(Limit { most: most?, told: Some(told) })
+    Some(LimitValue { most: most?, told: Some(told) })
 }
 
 /// The source in trusted data: exactly one, which clients cannot choose.

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use crate::actors::Known;
-use crate::fields::Names;
+use crate::actors::KnownActor;
+use crate::fields::NameIndex;
 use crate::values::LONGEST;
 use diana_policy::{Limit, Prefix, Rule};
 
 /// Sets the names of rules without one. `taken` holds the configured names, each with the number
 /// for the next rule of that name.
-pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: Names<'_>) {
+pub fn fill(limits: &mut [Limit], actors: &[KnownActor], mut taken: NameIndex<'_>) {
     for Limit { urls, rules, .. } in limits {
         let Some(url) = urls.first() else { continue };
         for rule in rules.iter_mut().filter(|rule| rule.name.is_empty()) {
@@ -19,7 +19,7 @@ pub fn fill(limits: &mut [Limit], actors: &[Known], mut taken: Names<'_>) {
 }
 
 /// `base`, or the first of `base-2`, `base-3`, … that is free.
-fn free(base: &str, taken: &mut Names<'_>) -> String {
+fn free(base: &str, taken: &mut NameIndex<'_>) -> String {
     let mut number = taken.get(base).copied().unwrap_or(2);
     let mut name = base.to_string();
     while taken.contains_key(name.as_str()) {
@@ -31,7 +31,7 @@ fn free(base: &str, taken: &mut Names<'_>) -> String {
     name
 }
 
-fn base(url: &Prefix, rule: &Rule, actors: &[Known]) -> String {
+fn base(url: &Prefix, rule: &Rule, actors: &[KnownActor]) -> String {
     let names: Vec<&str> = rule
         .actor
         .iter()

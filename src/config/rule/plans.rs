@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use super::algo::{Limiter, options};
+use super::algo::{RuleAlgorithm, options};
 use crate::context::Context;
 use crate::fields::Fields;
 use crate::node::Node;
-use crate::plans::{self, Draft, Written};
+use crate::plans::{self, PlanDraft, Written};
 use crate::table::rule::PLAN;
 use diana_algorithm::{Can, Conflict, Leasing};
 use diana_policy::time::Micros;
@@ -20,7 +20,7 @@ const LONGEST: u128 = 1 << 50;
 /// the quota of `limiter`.
 pub fn read(
     rule: &Fields<'_>,
-    limiter: Option<&mut Limiter>,
+    limiter: Option<&mut RuleAlgorithm>,
     actor: &[usize],
     context: &Context<'_>,
 ) -> Option<Rc<Plans>> {
@@ -62,7 +62,7 @@ pub fn read(
 }
 
 /// Reports conflicts of the `default` of `rpu` with the rule's other keys, as for a plan.
-fn blame_default(rule: &Fields<'_>, quota: Quota, limiter: &Limiter) {
+fn blame_default(rule: &Fields<'_>, quota: Quota, limiter: &RuleAlgorithm) {
     let Some(node) = rule.get("rpu") else { return };
     let Err(conflicts) = (limiter.entry.build)(&quota) else { return };
     for Conflict { key, message, .. } in conflicts {
@@ -74,7 +74,7 @@ fn blame_default(rule: &Fields<'_>, quota: Quota, limiter: &Limiter) {
 /// Returns true if clients choose the plan.
 fn chosen(
     node: &Node<'_>,
-    draft: &Draft<'_>,
+    draft: &PlanDraft<'_>,
     actor: &[usize],
     context: &Context<'_>,
 ) -> Option<bool> {
@@ -95,7 +95,7 @@ fn lasting<'q>(
     quota: Quota,
     all: impl Iterator<Item = &'q Quota> + Clone,
     slowest: u64,
-    limiter: &Limiter,
+    limiter: &RuleAlgorithm,
 ) -> Quota {
     let Can { leasing, .. } = (limiter.entry.can)(&quota);
     let is_even =
@@ -113,7 +113,7 @@ fn lasting<'q>(
 }
 
 /// Reads a plan.
-fn of(plan: &Written<'_>, limiter: &Limiter, is_chosen: bool) -> Option<Plan> {
+fn of(plan: &Written<'_>, limiter: &RuleAlgorithm, is_chosen: bool) -> Option<Plan> {
     let name = plan.name.into();
     let Some(fields) = &plan.fields else {
         if is_chosen {
@@ -140,7 +140,7 @@ fn in_flight(fields: &Fields<'_>, own: Quota) -> Option<Quota> {
     others.is_empty().then_some(Quota { rpu: limit, ..own })
 }
 
-fn numbers(fields: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
+fn numbers(fields: &Fields<'_>, limiter: &RuleAlgorithm) -> Option<Quota> {
     if let Some(node) = fields.get("in_flight") {
         node.key_problem("requires `in_flight` in the rule".into());
         return None;
@@ -171,7 +171,7 @@ fn numbers(fields: &Fields<'_>, limiter: &Limiter) -> Option<Quota> {
 }
 
 /// The cost of a request under a plan.
-fn reserve(fields: &Fields<'_>, limiter: &Limiter) -> Option<u64> {
+fn reserve(fields: &Fields<'_>, limiter: &RuleAlgorithm) -> Option<u64> {
     let own = limiter.quota.cost;
     if !fields.has("cost") {
         return Some(own);

@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::fields::Fields;
-use crate::rule::algo::Limiter;
+use crate::rule::algo::RuleAlgorithm;
 use diana_algorithm::REGISTRY;
 use diana_policy::bloom::Shape;
 use diana_policy::time::Unit;
@@ -17,7 +17,7 @@ pub const MAX_BYTES: u64 = 384 << 20;
 /// Reads the `quota` of a rule. `limiter` is `None` if its other keys are invalid.
 pub fn read(
     rule: &Fields<'_>,
-    limiter: Option<&Limiter>,
+    limiter: Option<&RuleAlgorithm>,
     plans: Option<&Plans>,
     (scope, is_all): (Scope, bool),
     context: &Context<'_>,
@@ -59,8 +59,8 @@ pub fn read(
 }
 
 /// Reports keys of the rule that a quota does not support.
-fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &Limiter, scope: Scope, is_all: bool) {
-    let Limiter { quota, told, settling, entry, .. } = limiter;
+fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &RuleAlgorithm, scope: Scope, is_all: bool) {
+    let RuleAlgorithm { quota, told, settling, entry, .. } = limiter;
     let answered = settling.as_ref().is_some_and(|settling| settling.told.is_some());
     let by_calendar = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
     for (key, is_wrong, allowed) in [

@@ -6,13 +6,13 @@ use crate::node::Node;
 use crate::table::rule::{MISSING, SETTLED_COST, TYPES};
 use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::tree::Tree;
-use diana_policy::{Answered, NumberForm, Outcomes, Quota, ResponseSource, Settling};
+use diana_policy::{NumberForm, Outcomes, Quota, ResponseCost, ResponseSource, Settling};
 
 const STATUS: &str = "a status such as 401, or a class such as 5xx";
 
 /// Reads a `cost` with the usage in the response. Returns the reservation and the source of the
 /// usage.
-pub fn cost(node: &Node<'_>) -> Option<(u64, Answered)> {
+pub fn cost(node: &Node<'_>) -> Option<(u64, ResponseCost)> {
     let fields = Fields::read(node, &SETTLED_COST)?;
     let most = fields.number("max");
     let limit = most.unwrap_or(u64::MAX);
@@ -29,7 +29,7 @@ pub fn cost(node: &Node<'_>) -> Option<(u64, Answered)> {
     };
     let place = place(&fields);
     let (reserve, most) = (reserve?, most?);
-    let answered = Answered { place: place?, most, missing: missing? };
+    let answered = ResponseCost { place: place?, most, missing: missing? };
     Some((reserve, answered))
 }
 
@@ -63,7 +63,11 @@ fn place(cost: &Fields<'_>) -> Option<ResponseSource> {
 }
 
 /// Reads the settlement of a rule, after its `cost`.
-pub fn read(rule: &Fields<'_>, answered: Option<(u64, Answered)>, cost: u64) -> Option<Settling> {
+pub fn read(
+    rule: &Fields<'_>,
+    answered: Option<(u64, ResponseCost)>,
+    cost: u64,
+) -> Option<Settling> {
     let count = count(rule);
     if answered.is_none() && count.is_none() {
         return None;

@@ -1,7 +1,7 @@
 //! Descriptions of keys: the comments of the reference.
 
 use crate::mapping::Allowed;
-use crate::place::Source;
+use crate::place::ConfigSource;
 use crate::problem::Position;
 use crate::table::DOCUMENT;
 use diana_policy::tree::Tree;
@@ -18,7 +18,7 @@ impl Words {
     /// Reads the reference.
     pub fn read() -> Words {
         let mut words = Words(Vec::new());
-        if let Ok(source) = Source::read(REFERENCE.as_bytes()) {
+        if let Ok(source) = ConfigSource::read(REFERENCE.as_bytes()) {
             let root = source.documents().first().into_iter();
             root.for_each(|root| words.learn(&Allowed::Map(&DOCUMENT), root, &source, &[0]));
         }
@@ -32,7 +32,7 @@ impl Words {
         self.0.iter().find(is_it).map(|(.., meaning)| meaning.as_str())
     }
 
-    fn learn(&mut self, allowed: &Allowed, tree: &Tree, source: &Source, walk: &[usize]) {
+    fn learn(&mut self, allowed: &Allowed, tree: &Tree, source: &ConfigSource, walk: &[usize]) {
         let learn = |words: &mut Words, allowed, (step, tree): (usize, _)| {
             words.learn(allowed, tree, source, &[walk, &[step]].concat());
         };

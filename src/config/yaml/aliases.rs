@@ -1,13 +1,13 @@
 //! Replaces aliases by the events of their nodes.
 
-use super::events::{Error, Event, Events, Kind};
+use super::events::{Error, EventKind, Events, YamlEvent};
 
 /// Reads a text event by event. An alias inside its own node expands endlessly, one level deeper
 /// each time. The reader's limit on nesting stops it.
 pub struct Expanded<'t> {
     events: Events<'t>,
     /// The events of all nodes with an anchor. Nested ones are stored once.
-    kept: Vec<Step<'t>>,
+    kept: Vec<AliasStep<'t>>,
     /// The number of unclosed lists and mappings at the end of `kept`.
     open: usize,
     /// Each anchor, with the start of its node in `kept`. The parser numbers anchors across all
@@ -17,8 +17,8 @@ pub struct Expanded<'t> {
 }
 
 #[derive(Debug, Clone)]
-enum Step<'t> {
-    Event(Event<'t>),
+enum AliasStep<'t> {
+    Event(YamlEvent<'t>),
     /// The node that begins at this index of `kept`.
     Repeat(usize),
 }
@@ -48,18 +48,18 @@ impl<'t> Expanded<'t> {
     }
 
     /// The next event. After the last one, or an error, always `End`.
-    pub fn next(&mut self) -> Result<Event<'t>, Error> {
+    pub fn next(&mut self) -> Result<YamlEvent<'t>, Error> {
         loop {
             let repeated = self.repeat();
             match repeated.map_or_else(|| self.read(), Ok)? {
-                Step::Event(event) => return Ok(event),
-                Step::Repeat(next) => self.replays.push(Replay { next, open: 0 }),
+                AliasStep::Event(event) => return Ok(event),
+                AliasStep::Repeat(next) => self.replays.push(Replay { next, open: 0 }),
             }
         }
     }
 
     /// The next step of the innermost replay.
-    fn repeat(&mut self) -> Option<Step<'t>> {
+    fn repeat(&mut self) -> Option<AliasStep<'t>> {
         let replay = self.replays.last_mut()?;
         let step = self.kept.get(replay.next)?.clone();
         replay.next += 1;
@@ -77,18 +77,18 @@ impl<'t> Expanded<'t> {
     }
 
     /// The next step of the text.
-    fn read(&mut self) -> Result<Step<'t>, Error> {
+    fn read(&mut self) -> Result<AliasStep<'t>, Error> {
         let mut event = self.events.next()?;
         let anchor = event.anchor.take();
         let step = match event.kind {
-            Kind::Alias(anchor) => match self.begins(anchor) {
-                Some(start) => Step::Repeat(start),
+            EventKind::Alias(anchor) => match self.begins(anchor) {
+                Some(start) => AliasStep::Repeat(start),
                 None => {
                     let message = "unknown anchor".into();
                     return Err(Error { position: event.position, message });
                 }
             },
-            _ => Step::Event(event),
+            _ => AliasStep::Event(event),
         };
         if anchor.is_some() || self.open > 0 {
             self.anchors.extend(anchor.map(|anchor| (anchor, self.kept.len())));
@@ -100,10 +100,10 @@ impl<'t> Expanded<'t> {
 }
 
 /// The number of open lists and mappings after a step.
-fn after(open: usize, step: &Step<'_>) -> usize {
+fn after(open: usize, step: &AliasStep<'_>) -> usize {
     match step {
-        Step::Event(Event { kind: Kind::List | Kind::Map, .. }) => open + 1,
-        Step::Event(Event { kind: Kind::Close, .. }) => open.saturating_sub(1),
+        AliasStep::Event(YamlEvent { kind: EventKind::List | EventKind::Map, .. }) => open + 1,
+        AliasStep::Event(YamlEvent { kind: EventKind::Close, .. }) => open.saturating_sub(1),
         _ => open,
     }
 }

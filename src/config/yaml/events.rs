@@ -13,7 +13,7 @@ const MAX_FLOW: usize = 2048;
 
 /// An event of the parser.
 #[derive(Debug, Clone)]
-pub struct Event<'t> {
+pub struct YamlEvent<'t> {
     /// Its position.
     pub position: Position,
     /// The anchor of the node that begins here.
@@ -21,12 +21,12 @@ pub struct Event<'t> {
     /// The full tag of the node that begins here.
     pub tag: Option<String>,
     /// Its kind.
-    pub kind: Kind<'t>,
+    pub kind: EventKind<'t>,
 }
 
 /// The kind of an event.
 #[derive(Debug, Clone)]
-pub enum Kind<'t> {
+pub enum EventKind<'t> {
     /// A scalar.
     Scalar {
         /// The text.
@@ -71,7 +71,7 @@ impl<'t> Events<'t> {
     }
 
     /// The next event. After the last one, or an error, always `End`.
-    pub fn next(&mut self) -> Result<Event<'t>, Error> {
+    pub fn next(&mut self) -> Result<YamlEvent<'t>, Error> {
         loop {
             let (event, span) = match self.0.next_event() {
                 Some(Ok(read)) => read,
@@ -86,20 +86,20 @@ impl<'t> Events<'t> {
 }
 
 /// Converts an event. `None` if it has no meaning for trees.
-fn read<'t>(event: granit_parser::Event<'t>, span: &Span) -> Option<Event<'t>> {
+fn read<'t>(event: granit_parser::Event<'t>, span: &Span) -> Option<YamlEvent<'t>> {
     use granit_parser::Event as Read;
     let (anchor, tag, kind) = match event {
-        Read::StreamEnd => (0, None, Kind::End),
-        Read::Alias(anchor) => (0, None, Kind::Alias(anchor)),
+        Read::StreamEnd => (0, None, EventKind::End),
+        Read::Alias(anchor) => (0, None, EventKind::Alias(anchor)),
         Read::Scalar(text, style, anchor, tag) => {
-            (anchor, tag, Kind::Scalar { text, plain: style == ScalarStyle::Plain })
+            (anchor, tag, EventKind::Scalar { text, plain: style == ScalarStyle::Plain })
         }
-        Read::SequenceStart(_, anchor, tag) => (anchor, tag, Kind::List),
-        Read::MappingStart(_, anchor, tag) => (anchor, tag, Kind::Map),
-        Read::SequenceEnd | Read::MappingEnd => (0, None, Kind::Close),
+        Read::SequenceStart(_, anchor, tag) => (anchor, tag, EventKind::List),
+        Read::MappingStart(_, anchor, tag) => (anchor, tag, EventKind::Map),
+        Read::SequenceEnd | Read::MappingEnd => (0, None, EventKind::Close),
         _ => return None,
     };
-    Some(Event {
+    Some(YamlEvent {
         position: position(span.tag_start().unwrap_or(span.start)),
         anchor: Some(anchor).filter(|&anchor| anchor > 0),
         tag: tag.map(|tag| [tag.handle(), tag.suffix()].concat()),

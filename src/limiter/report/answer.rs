@@ -22,7 +22,7 @@ const UNAVAILABLE: &str = "rate limiter unavailable";
 const LONGEST_ID: usize = 128;
 
 #[derive(Serialize)]
-struct Problem<'a> {
+struct ProblemDetails<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     title: &'a str,
@@ -90,7 +90,7 @@ impl Refusal {
         };
         let violated = |record: &&Record| record.shown && record.outcome.refused().is_some();
         let violated = self.records().iter().filter(violated);
-        json::ascii(&Problem {
+        json::ascii(&ProblemDetails {
             kind: &[TYPES, kind].concat(),
             title,
             status: self.status(),

@@ -15,13 +15,13 @@ const AGE: u32 = 48;
 /// Has the size and the alignment of a cache line.
 #[derive(Debug, Clone, Copy)]
 #[repr(align(64))]
-struct Line([u64; WORDS]);
+struct FilterLine([u64; WORDS]);
 
 /// A filter that can be cleared in constant time.
 #[derive(Debug)]
 pub struct Filter {
     shape: Shape,
-    pages: Vec<Option<Box<[Line]>>>,
+    pages: Vec<Option<Box<[FilterLine]>>>,
     /// Lines of another age are empty. They are cleared when a caller is counted there. After
     /// 65,535 ages an untouched line becomes valid again, which can only raise counts.
     age: u16,
@@ -59,10 +59,10 @@ impl Filter {
         let page = self
             .pages
             .get_mut(page)
-            .map(|page| page.get_or_insert_with(|| vec![Line([0; WORDS]); lines].into()));
+            .map(|page| page.get_or_insert_with(|| vec![FilterLine([0; WORDS]); lines].into()));
         let Some(line) = page.and_then(|page| page.get_mut(line)) else { return 0 };
         if line.age() != self.age {
-            *line = Line([0, 0, 0, 0, 0, 0, 0, u64::from(self.age) << AGE]);
+            *line = FilterLine([0, 0, 0, 0, 0, 0, 0, u64::from(self.age) << AGE]);
         }
         let before = line.count(&self.shape, key);
         let after = before.saturating_add(amount).min(self.shape.most());
@@ -82,9 +82,9 @@ impl Filter {
     }
 }
 
-impl Line {
+impl FilterLine {
     fn age(&self) -> u16 {
-        let Line([.., last]) = self;
+        let FilterLine([.., last]) = self;
         (last >> AGE) as u16
     }
 

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::Client;
 use crate::handle::Handle;
-use crate::health::{Fleet, Health};
+use crate::health::{Health, KnownFleet};
 use crate::part::{Part, Parts};
 use crate::protocol::Failure;
 use crate::settled::Settled;
@@ -19,7 +19,7 @@ impl Client {
     /// the failure.
     pub(super) fn note(
         &mut self,
-        calls: &[(Part, Result<Fleet, Failure>)],
+        calls: &[(Part, Result<KnownFleet, Failure>)],
         (sent, probing): (Micros, bool),
         now: Micros,
         handle: &mut Handle,

@@ -6,7 +6,7 @@
 //! number of all slots of its caller in this worker, so that a Redis that lost data is soon correct
 //! again.
 
-use super::{Held, Ledger, Ledgers};
+use super::{HeldSlots, Ledger, Ledgers};
 use crate::part::Part;
 use crate::protocol::{Back, Charge};
 use diana_policy::time::{Micros, SECOND};
@@ -114,7 +114,7 @@ fn caller(charge: &Charge) -> (u64, u64) {
 }
 
 /// A caller's key is already a hash under a secret.
-fn hash(&((_, caller), _): &Held) -> u64 {
+fn hash(&((_, caller), _): &HeldSlots) -> u64 {
     caller
 }
 

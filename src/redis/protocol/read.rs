@@ -62,7 +62,7 @@ impl ScriptCall {
     }
 
     fn decided(&self, numbers: &[Value], tells_parts: bool) -> Option<Decided> {
-        let mut numbers = Numbers(numbers.iter());
+        let mut numbers = ReplyNumbers(numbers.iter());
         let gateways = match self.part {
             Part::FIRST => numbers.count()?,
             part => {
@@ -83,9 +83,9 @@ impl ScriptCall {
 }
 
 /// The numbers of a reply.
-struct Numbers<'r>(Iter<'r, Value<'r>>);
+struct ReplyNumbers<'r>(Iter<'r, Value<'r>>);
 
-impl Numbers<'_> {
+impl ReplyNumbers<'_> {
     fn number(&mut self) -> Option<i64> {
         match self.0.next()? {
             Value::Integer(number) => Some(*number),
@@ -126,7 +126,7 @@ impl Numbers<'_> {
     }
 }
 
-fn outcome(ask: &Ask, numbers: &mut Numbers) -> Option<AskReply> {
+fn outcome(ask: &Ask, numbers: &mut ReplyNumbers) -> Option<AskReply> {
     let wait = numbers.or_never()?;
     let mut replies = Vec::with_capacity(ask.questions.len());
     let mut is_refused = false;

@@ -5,7 +5,7 @@ use crate::protocol::RuleReply;
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::Now;
-use diana_store::lease::{Block, Refusal};
+use diana_store::lease::{Block, LeaseRefusal};
 
 impl RedisStore {
     /// Handles the reply to a request of `cost` permits, sent at `sent`, of which `permits` were
@@ -107,7 +107,7 @@ impl RedisStore {
         (lease.above, lease.asking) = (reply.remaining, false);
         if let Retry::After(retry) = retry {
             let (is_outstanding, left) = (reply.is_outstanding, reply.remaining);
-            let refusal = Refusal { cost, retry, is_outstanding, left };
+            let refusal = LeaseRefusal { cost, retry, is_outstanding, left };
             lease.refuse(refusal, !self.terms.spec.settles, sent, now);
         }
     }

@@ -3,7 +3,7 @@
 use super::RedisStore;
 use diana_policy::decision::Decision;
 use diana_policy::time::Now;
-pub use diana_store::lease::Known;
+pub use diana_store::lease::LeaseDecision;
 pub use diana_store::reservation::By;
 use diana_store::{Account, Reservation};
 
@@ -20,11 +20,13 @@ impl RedisStore {
             self.change_plan(key, plan);
         }
         match self.leases.decide(key, cost, now) {
-            Known::Leased => Some(Reservation::new(account, cost, now, Decision::NOW, By::Lease)),
-            Known::Refused(refusal) if !is_alone => {
+            LeaseDecision::Leased => {
+                Some(Reservation::new(account, cost, now, Decision::NOW, By::Lease))
+            }
+            LeaseDecision::Refused(refusal) if !is_alone => {
                 Some(Reservation::refused(account, cost, now, refusal))
             }
-            Known::Refused(_) | Known::Nothing => {
+            LeaseDecision::Refused(_) | LeaseDecision::Nothing => {
                 // Returns a block that is spent or too small for this request, so that the request
                 // can use its permits.
                 let (block, left) = self.leases.take(key);

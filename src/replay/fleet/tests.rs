@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use diana_config::Source;
+use diana_config::ConfigSource;
 use diana_policy::time::{Micros, SECOND};
 
-use super::Fleet;
+use super::ReplayFleet;
 use crate::{PlainRequest, ReplayDecision};
 
 /// Tuesday, 24 November 2026, 06:00:00 UTC.
@@ -29,10 +29,10 @@ fn request(at: u64, account: u64, took: u64) -> Rc<PlainRequest> {
 }
 
 /// A fleet with one limit that has these rules.
-fn fleet(rules: &str, gateways: usize, workers: usize) -> Fleet<PlainRequest> {
+fn fleet(rules: &str, gateways: usize, workers: usize) -> ReplayFleet<PlainRequest> {
     let text = format!("limits: [{{Url: /, rules: [{rules}]}}]");
-    let source = Source::read(text.as_bytes()).unwrap();
-    Fleet::new(&source, gateways, workers).unwrap()
+    let source = ConfigSource::read(text.as_bytes()).unwrap();
+    ReplayFleet::new(&source, gateways, workers).unwrap()
 }
 
 /// The decisions about requests: `Some` is a wait in milliseconds, `None` a refusal.
@@ -127,8 +127,8 @@ fn many_held_requests_are_admitted_at_once() {
 fn operator_request_counts_under_no_rule() {
     let text = "admin: {path: /admin, token_env: TOKEN}
 limits: [{Url: /, rules: [{actor: all, unit: hour, rpu: 1, algo: W}]}]";
-    let source = Source::read(text.as_bytes()).unwrap();
-    let mut fleet = Fleet::new(&source, 1, 1).unwrap();
+    let source = ConfigSource::read(text.as_bytes()).unwrap();
+    let mut fleet = ReplayFleet::new(&source, 1, 1).unwrap();
     let decide = |path: &str| {
         let request =
             PlainRequest { path: path.into(), ..Rc::into_inner(request(0, 1, 1)).unwrap() };

@@ -8,7 +8,7 @@ use diana_policy::address;
 use diana_policy::port::{Ending, Property, Pseudo, Request, Values};
 use diana_policy::time::Micros;
 
-use super::fields::{FIELDS, FieldMapping, LogField, STANDARD, Target, standard};
+use super::fields::{FIELDS, FieldMapping, FieldTarget, LogField, STANDARD, standard};
 use crate::Arrival;
 
 /// Envoy's response flags for an upstream that was not reached, or that did not answer.
@@ -19,7 +19,7 @@ const CLIENT_LEFT: [&[u8]; 2] = [b"DC", b"DR"];
 
 /// A part of the text of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Span {
+pub struct TextSpan {
     start: u32,
     end: u32,
 }
@@ -37,11 +37,11 @@ pub struct LogEntry {
     pub status: u16,
     /// The text of all fields, one after the other.
     text: Vec<u8>,
-    fields: [Option<Span>; FIELDS],
+    fields: [Option<TextSpan>; FIELDS],
     /// Values of the fields that `--set` names, by the number of the `--set`.
-    set: Vec<(usize, Span)>,
+    set: Vec<(usize, TextSpan)>,
     /// Fields of an object with the name of a header: the name and the value.
-    headers: Vec<(Span, Span)>,
+    headers: Vec<(TextSpan, TextSpan)>,
     mapping: Rc<FieldMapping>,
 }
 
@@ -59,10 +59,10 @@ impl LogEntry {
     }
 
     /// Stores a text.
-    pub fn keep(&mut self, text: &[u8]) -> Span {
+    pub fn keep(&mut self, text: &[u8]) -> TextSpan {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(text);
-        Span { start, end: self.text.len() as u32 }
+        TextSpan { start, end: self.text.len() as u32 }
     }
 
     /// Stores a whole line, before anything else. That is faster than to store each part of it.
@@ -72,7 +72,7 @@ impl LogEntry {
 
     /// As [`LogEntry::put`], with a part of the line that was stored.
     pub fn put_part(&mut self, field: LogField, (start, end): (u32, u32)) {
-        let span = Span { start, end };
+        let span = TextSpan { start, end };
         if self.span(span).and_then(value).is_some()
             && let Some(place @ None) = self.fields.get_mut(field as usize)
         {
@@ -120,12 +120,12 @@ impl LogEntry {
         self.span(span?)
     }
 
-    fn span(&self, Span { start, end }: Span) -> Option<&[u8]> {
+    fn span(&self, TextSpan { start, end }: TextSpan) -> Option<&[u8]> {
         self.text.get(start as usize..end as usize)
     }
 
     /// The value of the first field that a `--set` names and that `is_it` accepts.
-    fn set(&self, is_it: impl Fn(&Target) -> bool) -> Option<&[u8]> {
+    fn set(&self, is_it: impl Fn(&FieldTarget) -> bool) -> Option<&[u8]> {
         let named = |number: usize| self.mapping.set.get(number);
         let found =
             self.set.iter().find(|(number, _)| named(*number).is_some_and(|it| is_it(&it.0)));
@@ -156,10 +156,10 @@ impl Request for LogEntry {
     fn header(&self, name: &str) -> Values<'_> {
         let value = match standard(name) {
             Some(field) => self.field(field),
-            None => self.set(|target| matches!(target, Target::Header(own) if **own == *name)),
+            None => self.set(|target| matches!(target, FieldTarget::Header(own) if **own == *name)),
         };
         let found = || {
-            let is_it = |span: Span| self.span(span) == Some(name.as_bytes());
+            let is_it = |span: TextSpan| self.span(span) == Some(name.as_bytes());
             let (_, value) = self.headers.iter().find(|(own, _)| is_it(*own))?;
             self.span(*value)
         };
@@ -175,14 +175,15 @@ impl Request for LogEntry {
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
-        self.set(|target| matches!(target, Target::Property(own) if own == property))
+        self.set(|target| matches!(target, FieldTarget::Property(own) if own == property))
             .map(Cow::Borrowed)
     }
 }
 
 impl Ending for LogEntry {
     fn header(&self, name: &str) -> Values<'_> {
-        let value = self.set(|target| matches!(target, Target::Response(own) if **own == *name));
+        let value =
+            self.set(|target| matches!(target, FieldTarget::Response(own) if **own == *name));
         value.map_or(Values::None, Values::One)
     }
 

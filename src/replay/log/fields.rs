@@ -35,7 +35,7 @@ pub const FIELDS: usize = LogField::Details as usize + 1;
 
 /// The meaning of a column of a line, or of a field of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum FieldTarget {
     /// When the request arrived.
     Time,
     /// The status of the response.
@@ -53,22 +53,22 @@ pub enum Target {
 }
 
 /// The names that `--set` takes, without those with a colon and a further name.
-const NAMES: [(&str, Target); 8] = [
-    ("time", Target::Time),
-    ("status", Target::Status),
-    ("duration", Target::Duration),
-    ("method", Target::Field(LogField::Method)),
-    ("path", Target::Field(LogField::Path)),
-    ("host", Target::Field(LogField::Host)),
-    ("address", Target::Field(LogField::Address)),
-    ("details", Target::Field(LogField::Details)),
+const NAMES: [(&str, FieldTarget); 8] = [
+    ("time", FieldTarget::Time),
+    ("status", FieldTarget::Status),
+    ("duration", FieldTarget::Duration),
+    ("method", FieldTarget::Field(LogField::Method)),
+    ("path", FieldTarget::Field(LogField::Path)),
+    ("host", FieldTarget::Field(LogField::Host)),
+    ("address", FieldTarget::Field(LogField::Address)),
+    ("details", FieldTarget::Field(LogField::Details)),
 ];
 
 /// Fields that a log has under other names than usual.
 #[derive(Debug, Default)]
 pub struct FieldMapping {
     /// The meaning of each field and its name; in lines of text the number of its column.
-    pub set: Vec<(Target, String)>,
+    pub set: Vec<(FieldTarget, String)>,
     /// Whether any name is that of a field within another one.
     pub is_deep: bool,
 }
@@ -85,14 +85,14 @@ impl FieldMapping {
     }
 
     /// The columns that are named, counted from zero.
-    pub fn columns(&self) -> impl Iterator<Item = (usize, &Target, usize)> {
+    pub fn columns(&self) -> impl Iterator<Item = (usize, &FieldTarget, usize)> {
         self.set.iter().enumerate().filter_map(|(number, (target, name))| {
             Some((number, target, name.parse::<usize>().ok()?.checked_sub(1)?))
         })
     }
 }
 
-fn pair(given: &str) -> Result<(Target, String), String> {
+fn pair(given: &str) -> Result<(FieldTarget, String), String> {
     let wrong = || {
         let names: Vec<&str> = NAMES.iter().map(|(name, _)| *name).collect();
         format!(
@@ -109,25 +109,25 @@ fn pair(given: &str) -> Result<(Target, String), String> {
     Ok((target, field.into()))
 }
 
-fn named(what: &str) -> Option<Target> {
+fn named(what: &str) -> Option<FieldTarget> {
     let (kind, name) = what.split_once(':').filter(|(_, name)| !name.is_empty())?;
     match kind {
         "header" => Some(header(&name.to_ascii_lowercase())),
-        "response" => Some(Target::Response(name.to_ascii_lowercase().into())),
+        "response" => Some(FieldTarget::Response(name.to_ascii_lowercase().into())),
         "metadata" => {
             let path = ["metadata", "filter_metadata"].into_iter().chain(name.split('/'));
             let path: Vec<&str> = path.collect();
-            (path.len() >= 4).then(|| Target::Property(Property::new(&path)))
+            (path.len() >= 4).then(|| FieldTarget::Property(Property::new(&path)))
         }
         _ => None,
     }
 }
 
 /// A header of the request, by its name in lower case.
-fn header(name: &str) -> Target {
+fn header(name: &str) -> FieldTarget {
     match standard(name) {
-        Some(field) => Target::Field(field),
-        None => Target::Header(name.into()),
+        Some(field) => FieldTarget::Field(field),
+        None => FieldTarget::Header(name.into()),
     }
 }
 
@@ -145,11 +145,11 @@ pub fn standard(name: &str) -> Option<LogField> {
 }
 
 /// The usual meaning of a field of an object: in the format of Istio, in that of Envoy Gateway, and by common names.
-pub fn usual(name: &str) -> Option<Target> {
+pub fn usual(name: &str) -> Option<FieldTarget> {
     let field = match name {
-        "start_time" | "time" | "timestamp" | "@timestamp" => return Some(Target::Time),
-        "response_code" | "status" => return Some(Target::Status),
-        "duration" => return Some(Target::Duration),
+        "start_time" | "time" | "timestamp" | "@timestamp" => return Some(FieldTarget::Time),
+        "response_code" | "status" => return Some(FieldTarget::Status),
+        "duration" => return Some(FieldTarget::Duration),
         "method" | ":method" => LogField::Method,
         "path" | ":path" | "x-envoy-original-path" | "x-envoy-origin-path" => LogField::Path,
         "authority" | ":authority" | "host" => LogField::Host,
@@ -159,7 +159,7 @@ pub fn usual(name: &str) -> Option<Target> {
         "x_forwarded_for" => LogField::ForwardedFor,
         "user_agent" => LogField::UserAgent,
         "request_id" => LogField::RequestId,
-        _ => return standard(name).map(Target::Field),
+        _ => return standard(name).map(FieldTarget::Field),
     };
-    Some(Target::Field(field))
+    Some(FieldTarget::Field(field))
 }

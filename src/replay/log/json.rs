@@ -3,11 +3,11 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use diana_policy::json::Name;
+use diana_policy::json::MemberName;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::entry::LogEntry;
-use super::fields::{FieldMapping, LogField, Target, usual};
+use super::fields::{FieldMapping, FieldTarget, LogField, usual};
 use super::{instant, text};
 
 /// Reads one object into an entry.
@@ -22,7 +22,7 @@ enum Meaning {
     /// A `--set`.
     Set,
     /// The usual meaning of its name.
-    Usual(Target),
+    Usual(FieldTarget),
     /// Its name is that of a header of the request.
     Header,
 }
@@ -75,17 +75,17 @@ impl ObjectReader<'_> {
         }
     }
 
-    fn put(&mut self, target: &Target, number: Option<usize>, value: &[u8]) {
+    fn put(&mut self, target: &FieldTarget, number: Option<usize>, value: &[u8]) {
         match target {
-            Target::Time => {
+            FieldTarget::Time => {
                 let at = instant::parse(value);
                 self.has_time |= at.is_some();
                 self.entry.at = at.unwrap_or(self.entry.at);
             }
-            Target::Status => self.entry.status = text::status(value).unwrap_or(0),
-            Target::Duration => self.entry.took = text::milliseconds(value),
-            Target::Field(field) => self.entry.put(*field, value),
-            Target::Header(_) | Target::Response(_) | Target::Property(_) => {
+            FieldTarget::Status => self.entry.status = text::status(value).unwrap_or(0),
+            FieldTarget::Duration => self.entry.took = text::milliseconds(value),
+            FieldTarget::Field(field) => self.entry.put(*field, value),
+            FieldTarget::Header(_) | FieldTarget::Response(_) | FieldTarget::Property(_) => {
                 number.into_iter().for_each(|number| self.entry.put_set(number, value));
             }
         }
@@ -114,7 +114,7 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut fields: M) -> Result<(), M::Error> {
-        while let Some(Name(name)) = fields.next_key()? {
+        while let Some(MemberName(name)) = fields.next_key()? {
             let name = match self.within {
                 "" => name,
                 within => format!("{within}.{name}").into(),

@@ -12,7 +12,7 @@ use memchr::{memchr, memrchr};
 
 use super::columns::Columns;
 use super::entry::LogEntry;
-use super::fields::{FieldMapping, LogField, Target};
+use super::fields::{FieldMapping, FieldTarget, LogField};
 use super::instant::{self, number};
 
 /// The columns of a format.
@@ -82,11 +82,11 @@ pub fn read(
     for (number, target, place) in mapping.columns() {
         let Some(text) = column(place) else { continue };
         match target {
-            Target::Time => time = Some(text),
-            Target::Duration => took = Some(text),
-            Target::Status => status = Some(text),
-            Target::Field(field) => entry.put(*field, text),
-            Target::Header(_) | Target::Response(_) | Target::Property(_) => {
+            FieldTarget::Time => time = Some(text),
+            FieldTarget::Duration => took = Some(text),
+            FieldTarget::Status => status = Some(text),
+            FieldTarget::Field(field) => entry.put(*field, text),
+            FieldTarget::Header(_) | FieldTarget::Response(_) | FieldTarget::Property(_) => {
                 entry.put_set(number, text)
             }
         }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::Found;
+use super::SourceValue;
 use super::sources::Sources;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::port::Request;
@@ -30,7 +30,7 @@ impl Caller {
 
 /// Where a rule counts its callers. This selects the secret for hashing their keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Counted {
+pub enum CountScope {
     /// In this gateway.
     Here,
     /// In Redis, shared by all gateways.
@@ -41,7 +41,7 @@ pub enum Counted {
 pub struct Callers {
     pub(super) actors: Vec<Sources>,
     /// Each is a list of indices into `actors`, with the place where its callers are counted.
-    pub(super) compounds: Vec<(Vec<usize>, Counted)>,
+    pub(super) compounds: Vec<(Vec<usize>, CountScope)>,
     found: Vec<Option<Caller>>,
     /// Whether several rules name the same actor, so that callers are cached for the request.
     repeats: bool,
@@ -74,7 +74,7 @@ impl Callers {
 
     /// Registers a compound actor and returns its number for [`Callers::of`]. `None` for `all`,
     /// which recognises no callers.
-    pub fn register(&mut self, actor: &[usize], counted: Counted) -> Option<usize> {
+    pub fn register(&mut self, actor: &[usize], counted: CountScope) -> Option<usize> {
         if actor.is_empty() {
             return None;
         }
@@ -140,7 +140,7 @@ impl Callers {
             if !name.is_empty() {
                 name.push('+');
             }
-            if let (_, Found::Value(value)) = actor.find(request) {
+            if let (_, SourceValue::Value(value)) = actor.find(request) {
                 spell(value.is_address(), &value, &mut name);
             }
         }
@@ -156,10 +156,10 @@ impl Callers {
     }
 
     #[inline]
-    pub(super) fn seed(&self, counted: Counted) -> &Seed {
+    pub(super) fn seed(&self, counted: CountScope) -> &Seed {
         match counted {
-            Counted::Here => &self.seeds.0,
-            Counted::InFleet => &self.seeds.1,
+            CountScope::Here => &self.seeds.0,
+            CountScope::InFleet => &self.seeds.1,
         }
     }
 
@@ -170,12 +170,12 @@ impl Callers {
         let [part] = parts.as_slice() else { return self.find_several(compound, request) };
         let Some(actor) = self.actors.get(*part) else { return Caller::Absent };
         match actor.find(request) {
-            (source, Found::Value(value)) => {
+            (source, SourceValue::Value(value)) => {
                 self.known(*counted, source, &actor.hashed(source, &value))
             }
-            (_, Found::Repeated) => Caller::Shared,
-            (_, Found::Absent) => Caller::Absent,
-            (_, Found::NoMetadata) => {
+            (_, SourceValue::Repeated) => Caller::Shared,
+            (_, SourceValue::Absent) => Caller::Absent,
+            (_, SourceValue::NoMetadata) => {
                 self.lacks_metadata = true;
                 Caller::Absent
             }
@@ -184,7 +184,7 @@ impl Callers {
 
     /// A caller with a single value.
     #[inline(always)]
-    fn known(&self, counted: Counted, source: usize, value: &[u8]) -> Caller {
+    fn known(&self, counted: CountScope, source: usize, value: &[u8]) -> Caller {
         let public = || Key::of(&Seed::PUBLIC, source, value);
         let percentile = if self.percentiles { percentile(public()) } else { 0 };
         Caller::Known { key: Key::of(self.seed(counted), source, value), percentile }
@@ -200,14 +200,14 @@ impl Callers {
         let mut shared = false;
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
             match actor.find(request) {
-                (source, Found::Value(value)) => {
+                (source, SourceValue::Value(value)) => {
                     let value = actor.hashed(source, &value);
                     secret.part(source, &value);
                     public.iter_mut().for_each(|public| public.part(source, &value));
                 }
-                (_, Found::Repeated) => shared = true,
-                (_, Found::Absent) => return Caller::Absent,
-                (_, Found::NoMetadata) => {
+                (_, SourceValue::Repeated) => shared = true,
+                (_, SourceValue::Absent) => return Caller::Absent,
+                (_, SourceValue::NoMetadata) => {
                     self.lacks_metadata = true;
                     return Caller::Absent;
                 }
@@ -219,7 +219,7 @@ impl Callers {
         let percentile = public.map_or(0, |public| percentile(public.finish()));
         let key = secret.finish();
         let key = match (parts.get(..2), counted) {
-            (Some([first, _]), Counted::InFleet) => self.beside(key, *first, request),
+            (Some([first, _]), CountScope::InFleet) => self.beside(key, *first, request),
             _ => key,
         };
         Caller::Known { key, percentile }
@@ -231,7 +231,7 @@ impl Callers {
     fn beside(&self, key: Key, first: usize, request: &dyn Request) -> Key {
         let mut secret = KeyHasher::new(&self.seeds.1);
         if let Some(actor) = self.actors.get(first)
-            && let (source, Found::Value(value)) = actor.find(request)
+            && let (source, SourceValue::Value(value)) = actor.find(request)
         {
             secret.part(source, &actor.hashed(source, &value));
         }

@@ -5,13 +5,13 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Identifier, Kind, Mistake, Source};
+use super::{BuiltSource, Identifier, Mistake, Source, SourceKind, SourceValue};
 use diana_policy::address;
 use diana_policy::port::Request;
 use diana_policy::tree::Tree;
 
 /// `client_address` in the registry.
-pub const KIND: Kind = Kind { name: "client_address", options: &[], build };
+pub const KIND: SourceKind = SourceKind { name: "client_address", options: &[], build };
 
 /// Prefix lengths of the two families.
 #[derive(Debug)]
@@ -54,11 +54,11 @@ fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Network {
-    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match request.client() {
-            None => Found::Absent,
-            Some(IpAddr::V4(address)) => Found::Value(Identifier::V4(self.v4(address))),
-            Some(IpAddr::V6(address)) => Found::Value(Identifier::V6(self.v6(address))),
+            None => SourceValue::Absent,
+            Some(IpAddr::V4(address)) => SourceValue::Value(Identifier::V4(self.v4(address))),
+            Some(IpAddr::V6(address)) => SourceValue::Value(Identifier::V6(self.v6(address))),
         }
     }
 

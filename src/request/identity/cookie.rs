@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Kind, Mistake, Source, text};
+use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, text};
 use diana_policy::port::{Request, Values};
 use diana_policy::spelling::{cookie, form};
 use diana_policy::tree::Tree;
 
 /// `cookie` in the registry.
-pub const KIND: Kind = Kind { name: "cookie", options: &[], build };
+pub const KIND: SourceKind = SourceKind { name: "cookie", options: &[], build };
 
 #[derive(Debug)]
 struct Cookie(String);
@@ -23,12 +23,12 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Cookie {
-    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match request.header("cookie") {
-            Values::None => Found::Absent,
-            Values::One(header) => Found::only(self.values(header)),
+            Values::None => SourceValue::Absent,
+            Values::One(header) => SourceValue::only(self.values(header)),
             Values::Many(headers) => {
-                Found::only(headers.iter().flat_map(|header| self.values(header)))
+                SourceValue::only(headers.iter().flat_map(|header| self.values(header)))
             }
         }
     }

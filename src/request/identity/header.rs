@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Identifier, Kind, Source, header_name};
+use super::{BuiltSource, Identifier, Source, SourceKind, SourceValue, header_name};
 use diana_policy::port::{Request, Values};
 use diana_policy::spelling::header::{self, AUTHORIZATION};
 use diana_policy::tree::Tree;
 
 /// `header` in the registry.
-pub const KIND: Kind = Kind { name: "header", options: &[], build };
+pub const KIND: SourceKind = SourceKind { name: "header", options: &[], build };
 
 #[derive(Debug)]
 struct Header(String);
@@ -19,35 +19,35 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 /// The value of a request header.
-fn said<'r>(name: &str, request: &'r dyn Request) -> Found<'r> {
+fn said<'r>(name: &str, request: &'r dyn Request) -> SourceValue<'r> {
     match request.header(name) {
-        Values::None => Found::Absent,
+        Values::None => SourceValue::Absent,
         // HTTP/2 permits spaces around a value, which the upstream strips.
         Values::One(value) => match value.trim_ascii() {
-            text if header::is_joined(name, text) => Found::Repeated,
-            text => Found::text(Cow::Borrowed(text)),
+            text if header::is_joined(name, text) => SourceValue::Repeated,
+            text => SourceValue::text(Cow::Borrowed(text)),
         },
         // An empty list means that the host cannot read the values.
         Values::Many(values) => {
             let is_empty = |value: &&[u8]| value.trim_ascii().is_empty();
             let is_absent = !values.is_empty() && values.iter().all(is_empty);
-            if is_absent { Found::Absent } else { Found::Repeated }
+            if is_absent { SourceValue::Absent } else { SourceValue::Repeated }
         }
     }
 }
 
 /// The credentials in the `authorization` header.
-pub(super) fn credentials<'r>(request: &'r dyn Request) -> Found<'r> {
+pub(super) fn credentials<'r>(request: &'r dyn Request) -> SourceValue<'r> {
     match said(AUTHORIZATION, request) {
-        Found::Value(Identifier::Text(Cow::Borrowed(text))) => {
-            Found::text(header::credentials(text))
+        SourceValue::Value(Identifier::Text(Cow::Borrowed(text))) => {
+            SourceValue::text(header::credentials(text))
         }
         other => other,
     }
 }
 
 impl Source for Header {
-    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         said(&self.0, request)
     }
 

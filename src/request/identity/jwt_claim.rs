@@ -10,14 +10,15 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::metadata::Metadata;
-use super::{BuiltSource, Found, Kind, Mistake, Source, header, text};
+use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, header, text};
 use diana_policy::json;
 use diana_policy::port::Request;
 use diana_policy::spelling::header::{signed_part, token};
 use diana_policy::tree::Tree;
 
 /// `jwt_claim` in the registry.
-pub const KIND: Kind = Kind { name: "jwt_claim", options: &["payload", "unverified"], build };
+pub const KIND: SourceKind =
+    SourceKind { name: "jwt_claim", options: &["payload", "unverified"], build };
 
 /// Maximum length of an encoded payload. Those of identity providers are far shorter.
 const LONGEST: usize = 16 << 10;
@@ -51,11 +52,11 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Unverified {
-    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match header::credentials(request) {
-            Found::Value(credentials) => match self.claim(&credentials) {
-                Some(claim) => Found::text(Cow::Owned(claim)),
-                None => Found::Absent,
+            SourceValue::Value(credentials) => match self.claim(&credentials) {
+                Some(claim) => SourceValue::text(Cow::Owned(claim)),
+                None => SourceValue::Absent,
             },
             other => other,
         }

@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Kind, Mistake, Source};
+use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue};
 use diana_policy::port::{Property, Request};
 use diana_policy::spelling::metadata;
 use diana_policy::tree::Tree;
 
 /// `metadata` in the registry.
-pub const KIND: Kind = Kind { name: "metadata", options: &[], build };
+pub const KIND: SourceKind = SourceKind { name: "metadata", options: &[], build };
 
 /// A value in dynamic metadata.
 #[derive(Debug)]
@@ -38,11 +38,11 @@ fn names(value: &Tree) -> Option<Vec<&str>> {
 }
 
 impl Source for Metadata {
-    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match request.property(&self.0) {
-            None => Found::NoMetadata,
-            Some(value) if metadata::is_absent(&value) => Found::Absent,
-            Some(value) => Found::text(value),
+            None => SourceValue::NoMetadata,
+            Some(value) if metadata::is_absent(&value) => SourceValue::Absent,
+            Some(value) => SourceValue::text(value),
         }
     }
 

@@ -1,6 +1,6 @@
 //! Callers that an operator names, without a request of theirs.
 
-use super::caller::{Callers, Counted};
+use super::caller::{Callers, CountScope};
 use diana_policy::key::{Key, KeyHasher};
 
 /// Most combinations of sources that are tried for the same values.
@@ -48,7 +48,7 @@ impl Callers {
         &self,
         mut way: usize,
         parts: &[usize],
-        counted: Counted,
+        counted: CountScope,
         values: &[Vec<u8>],
     ) -> Option<Named> {
         let seed = self.seed(counted);
@@ -69,7 +69,7 @@ impl Callers {
             sources.push(*actor.kinds.get(chosen)?);
         }
         let key = secret.finish();
-        let is_beside = parts.len() > 1 && counted == Counted::InFleet;
+        let is_beside = parts.len() > 1 && counted == CountScope::InFleet;
         Some(Named { sources, key: if is_beside { key.beside(first.finish()) } else { key } })
     }
 }

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Kind, Mistake, Source};
+use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue};
 use diana_policy::port::{Property, Request};
 use diana_policy::tree::Tree;
 
 /// `peer` in the registry.
-pub const KIND: Kind = Kind { name: "peer", options: &[], build };
+pub const KIND: SourceKind = SourceKind { name: "peer", options: &[], build };
 
 #[derive(Debug)]
 struct Peer(Property);
@@ -25,10 +25,10 @@ fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Peer {
-    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match request.property(&self.0) {
-            None => Found::Absent,
-            Some(value) => Found::text(value),
+            None => SourceValue::Absent,
+            Some(value) => SourceValue::text(value),
         }
     }
 

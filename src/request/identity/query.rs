@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Found, Kind, Source, text};
+use super::{BuiltSource, Source, SourceKind, SourceValue, text};
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::spelling::{form, query};
 use diana_policy::tree::Tree;
 
 /// `query` in the registry.
-pub const KIND: Kind = Kind { name: "query", options: &[], build };
+pub const KIND: SourceKind = SourceKind { name: "query", options: &[], build };
 
 #[derive(Debug)]
 struct Query(String);
@@ -18,10 +18,10 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 impl Source for Query {
-    fn find<'r>(&self, request: &'r dyn Request) -> Found<'r> {
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match request.pseudo(Pseudo::Path) {
-            Some(path) => Found::only(self.values(&path)),
-            None => Found::Absent,
+            Some(path) => SourceValue::only(self.values(&path)),
+            None => SourceValue::Absent,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::{Found, Mistake, Source};
+use super::{Mistake, Source, SourceValue};
 use diana_policy::Actor;
 use diana_policy::port::Request;
 use diana_policy::spelling::fully_decoded;
@@ -79,12 +79,12 @@ impl Sources {
     }
 
     /// Tries the sources in order. Returns the first that has a value, as its number and the value.
-    pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, Found<'r>) {
-        let mut missing = Found::Absent;
+    pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, SourceValue<'r>) {
+        let mut missing = SourceValue::Absent;
         for (number, source) in self.sources.iter().enumerate() {
             match source.find(request) {
-                Found::Absent => {}
-                Found::NoMetadata => missing = Found::NoMetadata,
+                SourceValue::Absent => {}
+                SourceValue::NoMetadata => missing = SourceValue::NoMetadata,
                 found => return (self.number(number), found),
             }
         }

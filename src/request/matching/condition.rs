@@ -3,7 +3,7 @@
 use super::value::{self, Presence};
 use diana_policy::port::Request;
 use diana_policy::spelling::header;
-use diana_policy::{Condition, Field, Test};
+use diana_policy::{Condition, ConditionField, Test};
 
 /// Returns true if at least one possible reader finds the condition met. That suffices for a rule
 /// to apply.
@@ -29,7 +29,7 @@ pub fn must_hold(condition: &Condition, request: &dyn Request) -> bool {
     let in_parts = match (&condition.test, &condition.field) {
         (Test::Not(_), _) => true,
         // The text of a whole list begins and ends as one of its items does.
-        (Test::Prefix(_) | Test::Suffix(_), Field::Header(name)) => header::is_list(name),
+        (Test::Prefix(_) | Test::Suffix(_), ConditionField::Header(name)) => header::is_list(name),
         _ => false,
     };
     let presence = value::read(&condition.field, in_parts, true, request, &mut |reading| {

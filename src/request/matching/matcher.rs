@@ -2,7 +2,7 @@
 
 use super::condition;
 use diana_policy::port::{Pseudo, Request};
-use diana_policy::{Block, Match};
+use diana_policy::{ConditionBlock, Match};
 
 /// Returns true if an entry applies to this request. Reads only the values in its conditions from
 /// the host.
@@ -13,7 +13,7 @@ pub fn holds(entry: &Match, request: &dyn Request) -> bool {
 }
 
 /// Returns true if a request meets every condition in at least one reading.
-fn may_hold(block: &Block, request: &dyn Request) -> bool {
+fn may_hold(block: &ConditionBlock, request: &dyn Request) -> bool {
     // Some upstreams ignore the case of methods.
     holds_method(block, request, &|method, known| method.eq_ignore_ascii_case(known))
         && holds_host(block, request, false)
@@ -22,14 +22,18 @@ fn may_hold(block: &Block, request: &dyn Request) -> bool {
 }
 
 /// Returns true if a request meets every condition in all readings.
-fn must_hold(block: &Block, request: &dyn Request) -> bool {
+fn must_hold(block: &ConditionBlock, request: &dyn Request) -> bool {
     holds_method(block, request, &|method, known| method == known)
         && holds_host(block, request, true)
         && holds_address(block, request)
         && block.values.iter().all(|condition| condition::must_hold(condition, request))
 }
 
-fn holds_method(block: &Block, request: &dyn Request, is: &dyn Fn(&[u8], &[u8]) -> bool) -> bool {
+fn holds_method(
+    block: &ConditionBlock,
+    request: &dyn Request,
+    is: &dyn Fn(&[u8], &[u8]) -> bool,
+) -> bool {
     if block.methods.is_empty() {
         return true;
     }
@@ -39,7 +43,7 @@ fn holds_method(block: &Block, request: &dyn Request, is: &dyn Fn(&[u8], &[u8]) 
 
 /// With `plain` only a plain authority matches: upstreams disagree about a user, an escape or a
 /// second host in it.
-fn holds_host(block: &Block, request: &dyn Request, plain: bool) -> bool {
+fn holds_host(block: &ConditionBlock, request: &dyn Request, plain: bool) -> bool {
     if block.hosts.is_empty() {
         return true;
     }
@@ -49,7 +53,7 @@ fn holds_host(block: &Block, request: &dyn Request, plain: bool) -> bool {
     })
 }
 
-fn holds_address(block: &Block, request: &dyn Request) -> bool {
+fn holds_address(block: &ConditionBlock, request: &dyn Request) -> bool {
     let is_one = |address| block.addresses.iter().any(|net| net.contains(&address));
     block.addresses.is_empty() || request.client().is_some_and(is_one)
 }

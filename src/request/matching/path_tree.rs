@@ -8,14 +8,14 @@ use diana_policy::spelling::decoded;
 /// those of its children.
 #[derive(Debug)]
 pub struct PathTree {
-    nodes: Vec<Node>,
+    nodes: Vec<PathNode>,
     /// Whether the tree ignores case. Its names are then in lower case, and those of requests are
     /// converted.
     folds: bool,
 }
 
 #[derive(Debug, Default)]
-struct Node {
+struct PathNode {
     parent: usize,
     /// Sorted by name, shorter ones first.
     children: Vec<(Box<[u8]>, usize)>,
@@ -29,7 +29,7 @@ impl PathTree {
 
     /// A tree with the path `/` only.
     pub fn new(folds: bool) -> PathTree {
-        PathTree { nodes: vec![Node::default()], folds }
+        PathTree { nodes: vec![PathNode::default()], folds }
     }
 
     /// The number of nodes.
@@ -53,7 +53,7 @@ impl PathTree {
             Ok(place) => node.children.get(place).map_or(parent, |(_, child)| *child),
             Err(place) => {
                 node.children.insert(place, (name.into(), new));
-                self.nodes.push(Node { parent, ..Node::default() });
+                self.nodes.push(PathNode { parent, ..PathNode::default() });
                 new
             }
         }
@@ -71,7 +71,7 @@ impl PathTree {
 
     /// The child with this decoded name.
     #[inline]
-    fn named(&self, node: &Node, name: &[u8]) -> Option<usize> {
+    fn named(&self, node: &PathNode, name: &[u8]) -> Option<usize> {
         let lower = |byte: &u8| if self.folds { byte.to_ascii_lowercase() } else { *byte };
         // Most names differ in length, so few are compared byte by byte.
         let compare = |known: &[u8]| {

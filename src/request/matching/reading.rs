@@ -14,7 +14,7 @@ const MOST_WORK: usize = 1 << 14;
 
 /// The position of a reading in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct State {
+struct PathState {
     node: usize,
     /// The number of names below the node that are not in the tree.
     beyond: usize,
@@ -23,10 +23,10 @@ struct State {
 }
 
 /// Follows all readings of one path.
-struct Reader<'t> {
+struct PathReader<'t> {
     tree: &'t PathTree,
-    states: Vec<State>,
-    next: Vec<State>,
+    states: Vec<PathState>,
+    next: Vec<PathState>,
     /// By node: whether a reading ends at it or below it.
     covered: Vec<bool>,
     /// Upper bound of the steps upwards in the rest of the path.
@@ -39,7 +39,7 @@ struct Reader<'t> {
 pub fn covering(tree: &PathTree, path: &[u8]) -> Option<Vec<bool>> {
     let (states, next) = (Vec::new(), Vec::new());
     let mut reader =
-        Reader { tree, states, next, covered: vec![false; tree.len()], climbs: 0, work: 0 };
+        PathReader { tree, states, next, covered: vec![false; tree.len()], climbs: 0, work: 0 };
     reader.read(path, false, 0)?;
     let dots = piece::most_dots(path);
     if dots > 0 {
@@ -53,13 +53,13 @@ pub fn covering(tree: &PathTree, path: &[u8]) -> Option<Vec<bool>> {
     Some(reader.covered)
 }
 
-impl Reader<'_> {
+impl PathReader<'_> {
     /// Follows all readings of readers that resolve dot segments, of which there are at most
     /// `dots`, or of those that do not.
     fn read(&mut self, path: &[u8], resolves: bool, dots: usize) -> Option<()> {
         self.climbs = dots;
         self.states.clear();
-        self.states.push(State { node: PathTree::ROOT, beyond: 0, goes_on: false });
+        self.states.push(PathState { node: PathTree::ROOT, beyond: 0, goes_on: false });
         let mut pieces = Pieces::of(path);
         loop {
             // An additional name matters only if a later segment leads up again.
@@ -86,7 +86,7 @@ impl Reader<'_> {
         for at in 0..self.states.len() {
             let Some(&state) = self.states.get(at) else { continue };
             if state.goes_on {
-                self.add(State { goes_on: false, ..state })?;
+                self.add(PathState { goes_on: false, ..state })?;
                 if piece.is_loose {
                     self.add(state)?;
                 }
@@ -96,11 +96,11 @@ impl Reader<'_> {
                 let state = after(self.tree, state, step);
                 self.add(state)?;
                 if piece.reaches_on() {
-                    self.add(State { goes_on: true, ..state })?;
+                    self.add(PathState { goes_on: true, ..state })?;
                 }
             }
             if piece.is_loose {
-                self.add(State { goes_on: true, ..after(self.tree, state, Step::Away) })?;
+                self.add(PathState { goes_on: true, ..after(self.tree, state, Step::Away) })?;
             }
         }
         std::mem::swap(&mut self.states, &mut self.next);
@@ -118,7 +118,7 @@ impl Reader<'_> {
         }
         let from = state.node;
         *state = after(self.tree, *state, step);
-        let State { node, beyond, .. } = *state;
+        let PathState { node, beyond, .. } = *state;
         if strays {
             // The other meanings end below this node for good.
             self.cover(from);
@@ -131,7 +131,7 @@ impl Reader<'_> {
     }
 
     /// Adds a state behind this piece, unless no reading can return from it to its node.
-    fn add(&mut self, state: State) -> Option<()> {
+    fn add(&mut self, state: PathState) -> Option<()> {
         if state.beyond > self.climbs {
             self.cover(state.node);
             return Some(());
@@ -148,8 +148,8 @@ impl Reader<'_> {
     }
 }
 
-fn after(tree: &PathTree, state: State, step: Step<'_>) -> State {
-    let State { node, beyond, .. } = state;
+fn after(tree: &PathTree, state: PathState, step: Step<'_>) -> PathState {
+    let PathState { node, beyond, .. } = state;
     let (node, beyond) = match step {
         Step::Stay => (node, beyond),
         Step::Up if beyond > 0 => (node, beyond - 1),
@@ -159,5 +159,5 @@ fn after(tree: &PathTree, state: State, step: Step<'_>) -> State {
         }
         Step::Down(_) | Step::Away => (node, beyond + 1),
     };
-    State { node, beyond, ..state }
+    PathState { node, beyond, ..state }
 }

@@ -1,6 +1,6 @@
 //! The possible readings of a value in a request.
 
-use diana_policy::Field;
+use diana_policy::ConditionField;
 use diana_policy::number;
 use diana_policy::port::{Pseudo, Request, Values};
 use diana_policy::spelling::{Pair, cookie, header, metadata, only_component, query, readings};
@@ -24,14 +24,14 @@ pub enum Presence {
 /// repeated headers. With `is_decoded`, names and values that must be percent-encoded are read in
 /// decoded form only.
 pub fn read(
-    field: &Field,
+    field: &ConditionField,
     in_parts: bool,
     is_decoded: bool,
     request: &dyn Request,
     take: &mut dyn FnMut(Option<&[u8]>),
 ) -> Presence {
     match field {
-        Field::Header(name) => each(request.header(name), &mut |value| {
+        ConditionField::Header(name) => each(request.header(name), &mut |value| {
             // Some protocols preserve spaces around a value.
             let text = value.trim_ascii();
             take(Some(if text.is_empty() { text } else { value }));
@@ -44,7 +44,7 @@ pub fn read(
             }
             usable(!text.is_empty(), true)
         }),
-        Field::Query(name) => {
+        ConditionField::Query(name) => {
             let path = request.pseudo(Pseudo::Path);
             named(
                 query::pairs(path.as_deref().unwrap_or_default(), name.as_bytes()),
@@ -53,7 +53,7 @@ pub fn read(
                 &mut |value| read_encoded(value, is_decoded, take),
             )
         }
-        Field::Cookie(name) => each(request.header("cookie"), &mut |header| {
+        ConditionField::Cookie(name) => each(request.header("cookie"), &mut |header| {
             let has_text = |value: &[u8]| cookie::unquoted(value).any(|text| !text.is_empty());
             let pairs = cookie::pairs(header, name.as_bytes());
             named(pairs, has_text, is_decoded, &mut |value| {
@@ -62,7 +62,7 @@ pub fn read(
                 }
             })
         }),
-        Field::Property(property) => match request.property(property) {
+        ConditionField::Property(property) => match request.property(property) {
             None => Presence::Absent,
             Some(value) => {
                 typed(&value, take);

@@ -7,7 +7,7 @@
 //! continues. After a step of more than a second, it ends at the latest one day of monotonic time
 //! after its first charge.
 
-use super::Terms;
+use super::DailyTerms;
 use diana_policy::bloom::Filter;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
@@ -17,7 +17,7 @@ use diana_policy::time::{Micros, Now, SECOND};
 pub struct DailyFilter {
     filter: Filter,
     /// The parameters of the next day.
-    next: Terms,
+    next: DailyTerms,
     /// Permits per count.
     unit_cost: u64,
     /// The end of the day on the wall clock.
@@ -36,7 +36,7 @@ pub struct DailyFilter {
 }
 
 impl DailyFilter {
-    pub(crate) fn new(terms: Terms) -> DailyFilter {
+    pub(crate) fn new(terms: DailyTerms) -> DailyFilter {
         DailyFilter {
             filter: Filter::new(terms.shape),
             unit_cost: terms.cost,
@@ -53,7 +53,7 @@ impl DailyFilter {
 
     /// Continues under a changed configuration. Usage stays; the new parameters apply from
     /// midnight, or at once if no account was charged.
-    pub(crate) fn adopt(&mut self, terms: Terms) {
+    pub(crate) fn adopt(&mut self, terms: DailyTerms) {
         self.next = terms;
         if self.accounts == 0 {
             self.empty();

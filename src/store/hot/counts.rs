@@ -11,7 +11,7 @@ const FULL: usize = PLACES / 4 * 3;
 
 /// The entry of one caller. A free entry is all zero.
 #[derive(Debug, Clone, Copy, Default)]
-struct Place {
+struct HotCount {
     hash: u64,
     second_hash: u64,
     count: u32,
@@ -20,7 +20,7 @@ struct Place {
     is_taken: bool,
 }
 
-impl Place {
+impl HotCount {
     fn key(&self) -> Key {
         Key { hash: self.hash, second_hash: self.second_hash }
     }
@@ -33,7 +33,7 @@ impl Place {
 /// Counters by caller, in bounded memory.
 #[derive(Debug, Default)]
 pub struct Counts {
-    places: Vec<Place>,
+    places: Vec<HotCount>,
     taken: usize,
     /// The maximum by which a caller's count may be too low.
     pub missed: u64,
@@ -43,7 +43,7 @@ pub struct Counts {
 
 impl Counts {
     /// Memory in bytes.
-    pub const BYTES: u64 = (PLACES * size_of::<Place>()) as u64;
+    pub const BYTES: u64 = (PLACES * size_of::<HotCount>()) as u64;
 
     /// Counts a request. Returns true if the caller is hot.
     #[inline]
@@ -78,7 +78,7 @@ impl Counts {
 
     /// Callers with requests that were not taken, and their requests.
     pub fn rest(&self) -> impl Iterator<Item = (Key, u64)> {
-        let rest = |place: &&Place| place.count > 0 && !place.is_taken;
+        let rest = |place: &&HotCount| place.count > 0 && !place.is_taken;
         self.places.iter().filter(rest).map(|place| (place.key(), u64::from(place.count)))
     }
 
@@ -86,12 +86,12 @@ impl Counts {
     pub fn renew(&mut self, hot: impl Iterator<Item = Key>) {
         *self = Counts::default();
         for Key { hash, second_hash } in hot.take(FULL / 3) {
-            self.put(Place { hash, second_hash, is_hot: true, ..Place::default() });
+            self.put(HotCount { hash, second_hash, is_hot: true, ..HotCount::default() });
         }
     }
 
     #[inline(never)]
-    fn find(&mut self, hash: u64) -> Option<&mut Place> {
+    fn find(&mut self, hash: u64) -> Option<&mut HotCount> {
         let at = self.position(hash);
         self.places.get_mut(at).filter(|place| !place.is_free())
     }
@@ -107,16 +107,16 @@ impl Counts {
 
     #[inline(never)]
     fn add_new(&mut self, Key { hash, second_hash }: Key) {
-        self.put(Place { hash, second_hash, count: 1, ..Place::default() });
+        self.put(HotCount { hash, second_hash, count: 1, ..HotCount::default() });
         if self.taken > FULL {
             self.thin();
         }
     }
 
     #[inline(never)]
-    fn put(&mut self, place: Place) {
+    fn put(&mut self, place: HotCount) {
         if self.places.is_empty() {
-            self.places.resize(PLACES, Place::default());
+            self.places.resize(PLACES, HotCount::default());
         }
         let at = self.position(place.hash);
         if let Some(free) = self.places.get_mut(at) {
@@ -129,7 +129,7 @@ impl Counts {
     /// free.
     #[cold]
     fn thin(&mut self) {
-        let cold = |place: &&Place| !place.is_free() && !place.is_hot;
+        let cold = |place: &&HotCount| !place.is_free() && !place.is_hot;
         let above = |least: u64| {
             let cold = self.places.iter().filter(cold);
             cold.filter(|place| u64::from(place.count) > least).count()

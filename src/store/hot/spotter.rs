@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use super::counts::Counts;
-use super::window::{SLICES, Window};
+use super::window::{HotWindow, SLICES};
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
@@ -50,7 +50,7 @@ pub struct Spotter {
     hot: Hot,
     storage: Storage,
     /// The window, if it is in this worker.
-    window: Window,
+    window: HotWindow,
     counts: Counts,
     /// The number of hot callers.
     marked: usize,
@@ -69,7 +69,7 @@ impl Spotter {
     /// Maximum memory for hot keys, in a worker and in shared data.
     #[must_use]
     pub fn memory(is_local: bool) -> Memory {
-        let [worker, shared] = if is_local { [Window::BYTES, 0] } else { [0, Window::BYTES] };
+        let [worker, shared] = if is_local { [HotWindow::BYTES, 0] } else { [0, HotWindow::BYTES] };
         Memory { worker: Counts::BYTES + worker, shared }
     }
 
@@ -79,7 +79,7 @@ impl Spotter {
         Spotter {
             hot,
             storage,
-            window: Window::default(),
+            window: HotWindow::default(),
             counts: Counts::default(),
             marked: 0,
             looks: 0,
@@ -193,7 +193,7 @@ impl Spotter {
     }
 
     /// The hottest callers, highest count first.
-    fn list(&self, window: &Window, hot: usize, slice: u64) -> String {
+    fn list(&self, window: &HotWindow, hot: usize, slice: u64) -> String {
         let (requests, missed) = window.totals(slice);
         let mut list = format!("keys={hot} requests={requests} missed={missed} top=");
         let mut last = (u64::MAX, u64::MAX);
@@ -214,17 +214,19 @@ impl Spotter {
         list
     }
 
-    fn look(&mut self, slice: u64) -> (Window, Option<u32>) {
+    fn look(&mut self, slice: u64) -> (HotWindow, Option<u32>) {
         match &self.storage {
             Storage::Worker => (std::mem::take(&mut self.window), None),
             Storage::Gateway(data, key) => match data.get(key) {
-                Some((bytes, number)) => (Window::read(&bytes, self.hot.per, slice), Some(number)),
-                None => (Window::read(&[], self.hot.per, slice), None),
+                Some((bytes, number)) => {
+                    (HotWindow::read(&bytes, self.hot.per, slice), Some(number))
+                }
+                None => (HotWindow::read(&[], self.hot.per, slice), None),
             },
         }
     }
 
-    fn write(&self, window: &Window, number: Option<u32>) -> bool {
+    fn write(&self, window: &HotWindow, number: Option<u32>) -> bool {
         match &self.storage {
             Storage::Worker => true,
             Storage::Gateway(data, key) => data.swap(key, &window.bytes(), number),

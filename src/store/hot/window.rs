@@ -18,31 +18,32 @@ const WORDS: usize = 6;
 /// numbers there.
 const FORM: u64 = 1 << 63;
 
-type Row = [u64; WORDS];
+type WindowRow = [u64; WORDS];
 
 /// Callers in a window.
 const ROWS: usize = 2048;
 
 /// The counts of all slices of one rule.
 #[derive(Debug, Default)]
-pub struct Window {
+pub struct HotWindow {
     /// In place of the hash: the length of the window in ticks, and the number of hot callers. The
     /// ring: the maximum by which a caller's count may be too low.
-    missed: Row,
+    missed: WindowRow,
     /// In place of the hash: the slice of the latest log line. The ring: all requests.
-    all: Row,
-    rows: Vec<Row>,
+    all: WindowRow,
+    rows: Vec<WindowRow>,
 }
 
-impl Window {
+impl HotWindow {
     /// Memory in bytes.
-    pub const BYTES: u64 = ((ROWS + 2) * size_of::<Row>()) as u64;
+    pub const BYTES: u64 = ((ROWS + 2) * size_of::<WindowRow>()) as u64;
 
     /// Reads a window of `per` ticks. Returns an empty window if the bytes are not one. It must not
     /// lie ahead of `slice`, or it would never expire.
-    pub fn read(bytes: &[u8], per: Micros, slice: u64) -> Window {
-        let mut window = Window { missed: [per << 32, FORM, 0, 0, 0, 0], ..Window::default() };
-        let rows = bytes.as_chunks::<{ size_of::<Row>() }>();
+    pub fn read(bytes: &[u8], per: Micros, slice: u64) -> HotWindow {
+        let mut window =
+            HotWindow { missed: [per << 32, FORM, 0, 0, 0, 0], ..HotWindow::default() };
+        let rows = bytes.as_chunks::<{ size_of::<WindowRow>() }>();
         if !rows.1.is_empty() || rows.0.len() > ROWS + 2 {
             return window;
         }
@@ -54,7 +55,7 @@ impl Window {
             let is_ours = number > 0 || row[0] >> 32 == per && row[1] == FORM;
             if !is_ours || RING.newest(ring(&row)) > slice.saturating_add(1) {
                 // The gauge still includes the hot callers of the previous window.
-                window = Window::read(&[], per, slice);
+                window = HotWindow::read(&[], per, slice);
                 window.missed[0] |= if is_ours { 0 } else { row[0] & u64::from(u32::MAX) };
                 return window;
             }
@@ -72,9 +73,9 @@ impl Window {
         RING.newest(ring(&self.all))
     }
 
-    /// The bytes for [`Window::read`].
+    /// The bytes for [`HotWindow::read`].
     pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity((self.rows.len() + 2) * size_of::<Row>());
+        let mut bytes = Vec::with_capacity((self.rows.len() + 2) * size_of::<WindowRow>());
         write(&self.missed, &mut bytes);
         write(&self.all, &mut bytes);
         self.rows.iter().for_each(|row| write(row, &mut bytes));
@@ -119,7 +120,7 @@ impl Window {
 
     /// Callers with more than `over` requests, and their counts.
     pub fn hot(&self, over: u64, slice: u64) -> impl Iterator<Item = (u64, Key)> {
-        let key = |row: &Row| Key { hash: row[0], second_hash: row[1] };
+        let key = |row: &WindowRow| Key { hash: row[0], second_hash: row[1] };
         let counts = self.rows.iter().map(move |row| (sum(row, slice), key(row)));
         counts.filter(move |count| count.0 > over)
     }
@@ -147,21 +148,21 @@ impl Window {
     }
 }
 
-fn ring(row: &Row) -> &[u64] {
+fn ring(row: &WindowRow) -> &[u64] {
     &row[2..]
 }
 
 #[inline(never)]
-fn add(row: &mut Row, slice: u64, count: u64) {
+fn add(row: &mut WindowRow, slice: u64, count: u64) {
     RING.add(&mut row[2..], slice, count);
 }
 
 #[inline(never)]
-fn write(row: &Row, bytes: &mut Vec<u8>) {
+fn write(row: &WindowRow, bytes: &mut Vec<u8>) {
     row.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
 }
 
 #[inline(never)]
-fn sum(row: &Row, slice: u64) -> u64 {
+fn sum(row: &WindowRow, slice: u64) -> u64 {
     RING.sum(ring(row), slice)
 }

@@ -29,14 +29,14 @@ struct Holding {
 
 /// A copy of the value.
 #[derive(Debug, Default)]
-pub(super) struct Slot {
+pub(super) struct Holdings {
     /// Sorted by caller.
     all: Vec<Holding>,
 }
 
-impl Slot {
+impl Holdings {
     /// Parses words. `None` if they are corrupt.
-    pub(super) fn read(words: &[u64]) -> Option<Slot> {
+    pub(super) fn read(words: &[u64]) -> Option<Holdings> {
         let [MARK, rest @ ..] = words else { return None };
         let (pairs, []) = rest.as_chunks() else { return None };
         let holding = |&[caller, word]: &[u64; 2]| Holding {
@@ -45,7 +45,7 @@ impl Slot {
             places: word & ((1 << COUNT) - 1),
         };
         let all: Vec<_> = pairs.iter().map(holding).collect();
-        all.is_sorted_by_key(|holding| holding.caller).then_some(Slot { all })
+        all.is_sorted_by_key(|holding| holding.caller).then_some(Holdings { all })
     }
 
     /// The words to write.

@@ -1,7 +1,7 @@
 //! Reads a caller: from this worker's lease and refusal, or from the gateway.
 
 use super::Shared;
-use crate::lease::{Known, Refusal};
+use crate::lease::{LeaseDecision, LeaseRefusal};
 use crate::reservation::By;
 use crate::slots::transaction::Transaction;
 use crate::{Account, Reservation};
@@ -51,7 +51,7 @@ impl Shared {
         self.read(&mut transaction);
         let decision = self.step(&mut transaction, cost);
         transaction.decided = Some(decision);
-        let mut refusal = Refusal::default();
+        let mut refusal = LeaseRefusal::default();
         if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
             refusal = self.refusal(&transaction, cost, ticks);
             if let Some(lease) = self.leases.claim(key) {
@@ -71,9 +71,13 @@ impl Shared {
             self.change_plan(key, now);
         }
         match self.leases.decide(key, cost, now) {
-            Known::Leased => Some(Reservation::new(account, cost, now, Decision::NOW, By::Lease)),
-            Known::Refused(refusal) => Some(Reservation::refused(account, cost, now, refusal)),
-            Known::Nothing => None,
+            LeaseDecision::Leased => {
+                Some(Reservation::new(account, cost, now, Decision::NOW, By::Lease))
+            }
+            LeaseDecision::Refused(refusal) => {
+                Some(Reservation::refused(account, cost, now, refusal))
+            }
+            LeaseDecision::Nothing => None,
         }
     }
 
@@ -83,8 +87,8 @@ impl Shared {
         transaction: &Transaction,
         cost: u64,
         retry: Micros,
-    ) -> Refusal {
+    ) -> LeaseRefusal {
         let is_outstanding = transaction.outstanding.out() > 0;
-        Refusal { cost, retry, is_outstanding, left: self.transactions.left(transaction) }
+        LeaseRefusal { cost, retry, is_outstanding, left: self.transactions.left(transaction) }
     }
 }

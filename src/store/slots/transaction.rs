@@ -1,7 +1,7 @@
 //! One caller of a slot, from its read to the compare-and-swap that changes it.
 
 use super::outstanding::Outstanding;
-use super::{ATTEMPTS, Draft};
+use super::{ATTEMPTS, SlotDraft};
 use crate::state::State;
 use diana_policy::decision::Decision;
 use diana_policy::key::Key;
@@ -25,8 +25,8 @@ pub struct Transaction {
     /// watermark if it is later.
     pub(crate) at: Now,
     pub(crate) now: Now,
-    pub(super) slot: Draft,
-    pub(super) bucket: Draft,
+    pub(super) slot: SlotDraft,
+    pub(super) bucket: SlotDraft,
     pub(crate) home: Home,
     /// Outstanding leases.
     pub(crate) outstanding: Outstanding,
@@ -46,8 +46,8 @@ impl Transaction {
             key,
             at,
             now: at,
-            slot: Draft::default(),
-            bucket: Draft::default(),
+            slot: SlotDraft::default(),
+            bucket: SlotDraft::default(),
             home: Home::New,
             outstanding: Outstanding::default(),
             state: State::nobody(words),

@@ -6,7 +6,7 @@ use super::names::{Names, bucket};
 use super::outstanding::{self, Outstanding};
 use super::traffic::Traffic;
 use super::transaction::{Home, Transaction};
-use super::{Draft, Slots};
+use super::{SlotDraft, Slots};
 use crate::counter_spec::CounterSpec;
 use crate::lease::{Block, Lease};
 use diana_algorithm::Algorithm;
@@ -72,7 +72,7 @@ impl Transactions {
         if self.load(transaction) {
             return;
         }
-        let Transaction { now, slot: Draft { slot, .. }, state, .. } = transaction;
+        let Transaction { now, slot: SlotDraft { slot, .. }, state, .. } = transaction;
         let (algorithm, scratch, now) = (&*self.algorithm, &mut self.scratch, *now);
         let expected = self.names.callers();
         if slot.len() >= expected {
@@ -90,7 +90,7 @@ impl Transactions {
     /// Loads a caller from its slot. Returns false if it is not there.
     fn load(&mut self, transaction: &mut Transaction) -> bool {
         transaction.decided = None;
-        let Transaction { key, at, slot: Draft { slot, .. }, state, .. } = transaction;
+        let Transaction { key, at, slot: SlotDraft { slot, .. }, state, .. } = transaction;
         let (algorithm, scratch) = (&*self.algorithm, &mut self.scratch);
         let now = slot.watermark().judging(*at, self.window);
         transaction.now = now;
@@ -211,7 +211,7 @@ impl Transactions {
         written
     }
 
-    fn get_slot(&mut self, transaction: &mut Transaction) -> Draft {
+    fn get_slot(&mut self, transaction: &mut Transaction) -> SlotDraft {
         let found = self.slots.get(self.names.slot(transaction.key));
         let is_news = found.is_new()
             && transaction.key != Key::ALL

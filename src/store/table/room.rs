@@ -1,7 +1,7 @@
 //! Room for a new caller: a free row, the row of a caller with expired state, or an overflow
 //! bucket.
 
-use super::{Place, Table};
+use super::{Table, TablePlace};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
@@ -11,15 +11,15 @@ const SCAN: u32 = 512;
 impl Table {
     /// The location of a caller without a row.
     #[inline(never)]
-    pub(super) fn find_room(&mut self, key: Key, now: Now) -> Place {
-        let is_bucket_in_use = || self.state(key, Place::Overflow) != &*self.nobody;
+    pub(super) fn find_room(&mut self, key: Key, now: Now) -> TablePlace {
+        let is_bucket_in_use = || self.state(key, TablePlace::Overflow) != &*self.nobody;
         if self.algorithm.properties().is_held && is_bucket_in_use() {
-            return Place::Overflow;
+            return TablePlace::Overflow;
         }
         if self.index.len() < self.capacity || self.make_room(self.judging(now)) {
-            Place::New
+            TablePlace::New
         } else {
-            Place::Overflow
+            TablePlace::Overflow
         }
     }
 

@@ -6,13 +6,13 @@ use diana_policy::key::Key;
 use diana_policy::spelling::decoded;
 
 /// The parameters of a query, decoded like a form.
-pub(super) struct Query(Vec<(Vec<u8>, Vec<u8>)>);
+pub(super) struct AdminQuery(Vec<(Vec<u8>, Vec<u8>)>);
 
-impl Query {
+impl AdminQuery {
     /// Maximum number of parameters.
     const MOST: usize = 64;
 
-    pub(super) fn read(query: &[u8]) -> Result<Query, AdminReply> {
+    pub(super) fn read(query: &[u8]) -> Result<AdminQuery, AdminReply> {
         let plain = |text: &[u8]| {
             let spaced: Vec<u8> =
                 text.iter().map(|&byte| if byte == b'+' { b' ' } else { byte }).collect();
@@ -24,12 +24,12 @@ impl Query {
             let mut halves = pair.splitn(2, |&byte| byte == b'=');
             let name = plain(halves.next().unwrap_or_default());
             let value = plain(halves.next().unwrap_or_default());
-            if read.len() == Query::MOST || read.iter().any(|(other, _)| *other == name) {
+            if read.len() == AdminQuery::MOST || read.iter().any(|(other, _)| *other == name) {
                 return Err(AdminReply::problem(400, "too many parameters, or a duplicate one"));
             }
             read.push((name, value));
         }
-        Ok(Query(read))
+        Ok(AdminQuery(read))
     }
 
     pub(super) fn require(&self, name: &str) -> Result<&[u8], AdminReply> {

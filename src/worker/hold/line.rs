@@ -4,36 +4,36 @@ use std::collections::VecDeque;
 
 use hashbrown::HashTable;
 
-use super::Turn;
+use super::HoldTurn;
 use diana_limiter::QueueLine;
 
 /// Identifies a line in a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Name {
+pub(super) struct QueueName {
     pub(super) instance: u32,
     pub(super) line: QueueLine,
 }
 
 /// All lines with held requests.
 #[derive(Debug, Default)]
-pub(super) struct Lines(HashTable<Line>);
+pub(super) struct HoldQueues(HashTable<HoldQueue>);
 
 #[derive(Debug)]
-struct Line {
-    name: Name,
+struct HoldQueue {
+    name: QueueName,
     /// Its positions, the first one first.
-    places: VecDeque<Turn>,
+    places: VecDeque<HoldTurn>,
     /// Its streams in order of arrival, with gaps for those that have left. Without gaps there are
     /// as many streams as positions.
     streams: VecDeque<(u64, Option<u32>)>,
 }
 
-impl Lines {
+impl HoldQueues {
     /// Adds a stream and its position at the end of a line. Returns false if its turn is not the
     /// last of the line.
-    pub(super) fn join(&mut self, name: Name, stream: u32, turn: Turn) -> bool {
-        let same = |line: &Line| line.name == name;
-        let new = || Line { name, places: VecDeque::new(), streams: VecDeque::new() };
+    pub(super) fn join(&mut self, name: QueueName, stream: u32, turn: HoldTurn) -> bool {
+        let same = |line: &HoldQueue| line.name == name;
+        let new = || HoldQueue { name, places: VecDeque::new(), streams: VecDeque::new() };
         let entry = self.0.entry(hash(name), same, |line| hash(line.name));
         let line = entry.or_insert_with(new).into_mut();
         let fits = line.places.back().is_none_or(|last| *last < turn);
@@ -45,7 +45,7 @@ impl Lines {
     }
 
     /// Removes the first position of a line. Returns the stream that it belongs to.
-    pub(super) fn release(&mut self, name: Name) -> Option<u32> {
+    pub(super) fn release(&mut self, name: QueueName) -> Option<u32> {
         self.change(name, |line| {
             line.places.pop_front();
             let (_, stream) = line.streams.pop_front()?;
@@ -55,7 +55,7 @@ impl Lines {
     }
 
     /// Removes the stream with this turn on arrival. Returns the position that becomes free.
-    pub(super) fn leave(&mut self, name: Name, turn: Turn) -> Option<Turn> {
+    pub(super) fn leave(&mut self, name: QueueName, turn: HoldTurn) -> Option<HoldTurn> {
         self.change(name, |line| {
             let at = line.streams.binary_search_by_key(&turn.1, |(came, _)| *came).ok()?;
             line.streams.get_mut(at)?.1.take()?;
@@ -64,7 +64,11 @@ impl Lines {
         })
     }
 
-    fn change<T>(&mut self, name: Name, change: impl FnOnce(&mut Line) -> Option<T>) -> Option<T> {
+    fn change<T>(
+        &mut self,
+        name: QueueName,
+        change: impl FnOnce(&mut HoldQueue) -> Option<T>,
+    ) -> Option<T> {
         let mut line = self.0.find_entry(hash(name), |line| line.name == name).ok()?;
         let changed = change(line.get_mut());
         if line.get().places.is_empty() {
@@ -74,7 +78,7 @@ impl Lines {
     }
 }
 
-impl Line {
+impl HoldQueue {
     /// Removes gaps at both ends.
     fn close_gaps(&mut self) {
         while let Some((_, None)) = self.streams.front() {
@@ -86,8 +90,8 @@ impl Line {
     }
 }
 
-fn hash(name: Name) -> u64 {
-    let Name { instance, line: QueueLine { rule, key, .. } } = name;
+fn hash(name: QueueName) -> u64 {
+    let QueueName { instance, line: QueueLine { rule, key, .. } } = name;
     let rule = u64::from(instance) << 32 ^ rule as u64;
     (key.hash ^ rule).wrapping_mul(0x9E37_79B9_7F4A_7C15)
 }

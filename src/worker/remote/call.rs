@@ -2,7 +2,7 @@
 
 use super::digest;
 use diana_policy::port::{Call, Environment};
-use diana_policy::remote::{Header, Remote};
+use diana_policy::remote::{Remote, RemoteHeader};
 use diana_request::matching::header::is_value;
 
 /// Builds the call. Fails if the environment lacks a variable.
@@ -14,8 +14,8 @@ pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String
     ];
     for (name, value) in &remote.headers {
         let value = match value {
-            Header::Text(text) => Some(text.clone()),
-            Header::Variable(variable) => {
+            RemoteHeader::Text(text) => Some(text.clone()),
+            RemoteHeader::Variable(variable) => {
                 environment.variable(variable).filter(|text| is_value(text))
             }
         };

@@ -3,7 +3,7 @@
 use super::document::Unusable;
 use super::head::Head;
 use super::lead::LEASE;
-use super::{Access, Outcome, Poller, digest, version_of};
+use super::{Access, PollOutcome, Poller, digest, version_of};
 use diana_limiter::sizing;
 use diana_policy::time::Micros;
 
@@ -15,10 +15,10 @@ impl Poller {
         document: Result<Vec<u8>, Unusable>,
         due: Micros,
         access: &Access<'_>,
-    ) -> Outcome {
+    ) -> PollOutcome {
         let (head, number) = Head::read(access.data, &self.head);
         if head.leader != self.id {
-            return Outcome::default();
+            return PollOutcome::default();
         }
         let mut next = Head { due, until: access.now + LEASE, trouble: 0, ..head };
         let outcome = match &document {
@@ -36,7 +36,7 @@ impl Poller {
         // damaged.
         let is_left = document.is_ok_and(|text| outcome.is_first && self.leave(&text, access));
         if outcome.is_first && !is_left || !next.write(access.data, &self.head, number) {
-            return Outcome::default();
+            return PollOutcome::default();
         }
         if outcome.is_first {
             self.version = next.version;
@@ -51,13 +51,13 @@ impl Poller {
     }
 
     /// Parses a document unless its version is known.
-    fn judge(&self, text: &[u8], head: &Head, next: &mut Head) -> Outcome {
+    fn judge(&self, text: &[u8], head: &Head, next: &mut Head) -> PollOutcome {
         let version = version_of(text);
         if version == head.version {
             let news =
                 (head.trouble != 0).then(|| self.line("the last problem is solved", &stays(head)));
             let news = news.into_iter().collect();
-            return Outcome { count: Some("fetched"), news, ..Outcome::default() };
+            return PollOutcome { count: Some("fetched"), news, ..PollOutcome::default() };
         }
         let bad = format!("version {version:016x} is invalid");
         if version == head.rejected {
@@ -68,7 +68,7 @@ impl Poller {
             Ok(mut policy) => {
                 next.version = version;
                 let what = format!("version {version:016x} is now active");
-                Outcome {
+                PollOutcome {
                     count: Some("fetched"),
                     news: vec![self.line(&what, &sizing::summary(&policy))],
                     troubles: std::mem::take(&mut policy.warnings),
@@ -87,10 +87,10 @@ impl Poller {
     }
 
     /// Counts a problem, and logs it if it is new.
-    fn trouble(&self, count: &'static str, what: &str, head: &Head, next: &Head) -> Outcome {
+    fn trouble(&self, count: &'static str, what: &str, head: &Head, next: &Head) -> PollOutcome {
         let line = (head.trouble != next.trouble).then(|| self.line(what, &stays(head)));
         let troubles = line.into_iter().collect();
-        Outcome { count: Some(count), troubles, ..Outcome::default() }
+        PollOutcome { count: Some(count), troubles, ..PollOutcome::default() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::document::Unusable;
 use super::head::Head;
-use super::{Access, Outcome, Poller, Waiting};
+use super::{Access, PendingPoll, PollOutcome, Poller};
 use diana_policy::time::{Micros, SECOND};
 
 /// Length of the leader's lease since it last read the state.
@@ -36,10 +36,10 @@ impl Poller {
     }
 
     /// Polls the server, if that is due.
-    pub(super) fn ask(&mut self, head: &Head, access: &Access<'_>) -> Outcome {
+    pub(super) fn ask(&mut self, head: &Head, access: &Access<'_>) -> PollOutcome {
         let waits = (access.now + 1..=access.now + self.remote.every).contains(&head.due);
         match self.waiting {
-            Some(Waiting { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
+            Some(PendingPoll { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
                 self.waiting = None;
                 let due = sent + self.remote.every;
                 return self.conclude(
@@ -50,7 +50,7 @@ impl Poller {
             }
             Some(_) => {}
             None if !waits => match access.callout.send(&self.call) {
-                Ok(token) => self.waiting = Some(Waiting { token, sent: access.now }),
+                Ok(token) => self.waiting = Some(PendingPoll { token, sent: access.now }),
                 Err(why) => {
                     return self.conclude(
                         Err(Unusable::Failed(why.into())),
@@ -61,6 +61,6 @@ impl Poller {
             },
             None => self.next = self.next.min(head.due),
         }
-        Outcome::default()
+        PollOutcome::default()
     }
 }

@@ -23,7 +23,7 @@ mod windows;
 use std::rc::Rc;
 
 use diana_policy::tree::Tree;
-use diana_request::identity::{Found, Identifier, Kind, Source};
+use diana_request::identity::{SourceValue, Identifier, SourceKind, Source};
 use kit::fake::FakeRequest;
 
 /// The targets by name. Each is the name of a file, and of a folder of seeds.
@@ -50,33 +50,33 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
 ];
 
 /// Builds a source of identity.
-fn source(kind: &Kind, value: &str, options: &[(&str, Tree)]) -> Rc<dyn Source> {
+fn source(kind: &SourceKind, value: &str, options: &[(&str, Tree)]) -> Rc<dyn Source> {
     let options: Vec<_> =
         options.iter().map(|(key, value)| ((*key).into(), value.clone())).collect();
     (kind.build)(&Tree::Text(value.into()), &options).expect("a source")
 }
 
 /// The result of a source for a request.
-fn found(source: &dyn Source, request: &FakeRequest) -> Found<'static> {
+fn found(source: &dyn Source, request: &FakeRequest) -> SourceValue<'static> {
     match source.find(request) {
-        Found::Value(value) => {
+        SourceValue::Value(value) => {
             assert!(!value.is_empty());
             text(&value)
         }
-        Found::Absent => Found::Absent,
-        Found::NoMetadata => Found::NoMetadata,
-        Found::Repeated => Found::Repeated,
+        SourceValue::Absent => SourceValue::Absent,
+        SourceValue::NoMetadata => SourceValue::NoMetadata,
+        SourceValue::Repeated => SourceValue::Repeated,
     }
 }
 
 /// The result of a source with this text.
-fn text(text: &[u8]) -> Found<'static> {
-    Found::Value(Identifier::Text(text.to_vec().into()))
+fn text(text: &[u8]) -> SourceValue<'static> {
+    SourceValue::Value(Identifier::Text(text.to_vec().into()))
 }
 
 /// The result, if it is a single value.
-fn value(found: Found<'_>) -> Option<Vec<u8>> {
-    if let Found::Value(value) = found { Some(value.to_vec()) } else { None }
+fn value(found: SourceValue<'_>) -> Option<Vec<u8>> {
+    if let SourceValue::Value(value) = found { Some(value.to_vec()) } else { None }
 }
 
 /// One round of percent-decoding.

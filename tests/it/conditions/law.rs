@@ -1,7 +1,7 @@
 //! For a rule, a condition holds if it holds for any reader of the request. For an exemption, it
 //! must hold for all of them.
 
-use diana_policy::{Condition, Field, Test};
+use diana_policy::{Condition, ConditionField, Test};
 use diana_request::matching::condition;
 use fastrand::Rng;
 use kit::fake::FakeRequest;
@@ -159,7 +159,8 @@ fn of_a_query_parameter() {
         let begin = random.choice(["a b=x", "a b=x&", "a+b=", "", ""]).unwrap();
         let query = begin.to_owned() + &text(&mut random, &PIECES, 7);
         let request = FakeRequest::get(&format!("/p?{query}#&a b=z"));
-        let condition = Condition { field: Field::Query(NAME.into()), test: test(&mut random) };
+        let condition =
+            Condition { field: ConditionField::Query(NAME.into()), test: test(&mut random) };
         let (may, must) = judge((&readers, &careful), &query, &condition, &request);
         seen[usize::from(may) + usize::from(must)] += 1;
     }
@@ -213,7 +214,8 @@ fn of_a_cookie() {
         let begin = random.choice(["a b=x", "a b=\"x", "a b=x; ", "", ""]).unwrap();
         let header = begin.to_owned() + &text(&mut random, &PIECES, 7);
         let request = FakeRequest::get("/").header("cookie", &header);
-        let condition = Condition { field: Field::Cookie(NAME.into()), test: test(&mut random) };
+        let condition =
+            Condition { field: ConditionField::Cookie(NAME.into()), test: test(&mut random) };
         let (may, must) = judge((&readers, &careful), &header, &condition, &request);
         seen[usize::from(may) + usize::from(must)] += 1;
     }

@@ -4,9 +4,9 @@ use super::{MILLISECOND, Thread};
 use crate::fleet::redis::decides;
 use diana_policy::key::Key;
 use diana_policy::time::SECOND;
-use diana_worker::Field;
+use diana_worker::HeaderField;
 
-fn fields(thread: &mut Thread, stream: u32) -> Vec<Field> {
+fn fields(thread: &mut Thread, stream: u32) -> Vec<HeaderField> {
     thread.responds(stream).unwrap_or_default()
 }
 

@@ -3,7 +3,7 @@
 use std::io;
 
 use super::json;
-use crate::replay::report::Report;
+use crate::replay::report::ReplayReport;
 
 const PAGE: &str = include_str!("../../assets/report.html");
 const STYLE: &str = include_str!("../../assets/report.css");
@@ -16,7 +16,7 @@ const PLOT_LICENSE: &str = include_str!("../../assets/uplot/LICENSE");
 ///
 /// # Errors
 /// None, if the report can be written as JSON.
-pub fn page(report: &Report<'_>) -> io::Result<String> {
+pub fn page(report: &ReplayReport<'_>) -> io::Result<String> {
     // Data of a log must not end the script element.
     let data = serde_json::to_string(&json::object(report))?.replace('<', "\\u003c");
     let parts = [

@@ -6,20 +6,20 @@ use diana_limiter::seconds;
 use diana_policy::time::{Micros, SECOND};
 use serde_json::{Map, Value, json};
 
-use crate::replay::counts::Counts;
-use crate::replay::report::{Report, instant};
+use crate::replay::counts::DecisionCounts;
+use crate::replay::report::{ReplayReport, instant};
 use crate::replay::side::{Side, Waits};
 
 /// The maximum number of listed callers.
 const CALLERS: usize = 100;
 
 /// Writes the object.
-pub fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &ReplayReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:#}", object(report))
 }
 
 /// The object.
-pub fn object(report: &Report<'_>) -> Value {
+pub fn object(report: &ReplayReport<'_>) -> Value {
     let (seen, (gateways, workers)) = (report.seen, report.fleet);
     let against = report.other.zip(report.files.1.as_ref());
     let against = against.map(|((other, differences), file)| {
@@ -88,7 +88,7 @@ fn side(file: &str, side: &Side) -> Map<String, Value> {
 }
 
 /// A count, with its name.
-type Count = (&'static str, fn(&Counts) -> u64);
+type Count = (&'static str, fn(&DecisionCounts) -> u64);
 
 const COUNTS: [Count; 9] = [
     ("admitted", |it| it.admitted),
@@ -102,7 +102,7 @@ const COUNTS: [Count; 9] = [
     ("hot", |it| it.hot),
 ];
 
-fn counts(of: &Counts) -> Map<String, Value> {
+fn counts(of: &DecisionCounts) -> Map<String, Value> {
     COUNTS.iter().map(|(name, count)| ((*name).to_owned(), count(of).into())).collect()
 }
 
@@ -116,8 +116,8 @@ fn waits(waits: &Waits) -> Value {
 
 /// The counts of each step: of all requests, and the non-zero ones of each rule.
 fn over_time(side: &Side) -> Value {
-    let steps: Vec<(Micros, &[Counts])> = side.series.steps().collect();
-    let line = |number: usize, count: fn(&Counts) -> u64| -> Vec<u64> {
+    let steps: Vec<(Micros, &[DecisionCounts])> = side.series.steps().collect();
+    let line = |number: usize, count: fn(&DecisionCounts) -> u64| -> Vec<u64> {
         steps.iter().map(|(_, all)| all.get(number).map_or(0, count)).collect()
     };
     let lines = |number: usize| -> Map<String, Value> {

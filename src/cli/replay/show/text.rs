@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use diana_policy::time::{Micros, spell};
 
-use crate::replay::counts::Counts;
-use crate::replay::report::{Differences, Report, instant};
+use crate::replay::counts::DecisionCounts;
+use crate::replay::report::{Differences, ReplayReport, instant};
 use crate::replay::side::Side;
 use crate::table::{self, number, share};
 
@@ -19,7 +19,7 @@ const COLUMNS: u64 = 60;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
 /// Writes the report.
-pub fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(report: &ReplayReport<'_>, out: &mut dyn Write) -> io::Result<()> {
     let (gateways, workers) = report.fleet;
     let (first, last) = report.between;
     writeln!(
@@ -43,7 +43,7 @@ pub fn write(report: &Report<'_>, out: &mut dyn Write) -> io::Result<()> {
     notes.iter().try_for_each(|note| writeln!(out, "{note}"))
 }
 
-fn side(report: &Report<'_>, side: &Side, file: &str, out: &mut dyn Write) -> io::Result<()> {
+fn side(report: &ReplayReport<'_>, side: &Side, file: &str, out: &mut dyn Write) -> io::Result<()> {
     let all = side.all();
     let refused = all.refused + all.banned;
     writeln!(
@@ -63,16 +63,19 @@ fn side(report: &Report<'_>, side: &Side, file: &str, out: &mut dyn Write) -> io
     Ok(())
 }
 
-fn requests(all: Counts) -> u64 {
+fn requests(all: DecisionCounts) -> u64 {
     all.admitted + all.refused + all.banned
 }
 
 /// A column: its head, and its count.
-type Column = (&'static str, fn(&Counts) -> u64);
+type Column = (&'static str, fn(&DecisionCounts) -> u64);
 
 /// Columns that are always present, and optional ones for counts that are not all zero.
-const ALWAYS: [Column; 3] =
-    [("checked", Counts::consulted), ("admitted", |it| it.admitted), ("refused", |it| it.refused)];
+const ALWAYS: [Column; 3] = [
+    ("checked", DecisionCounts::consulted),
+    ("admitted", |it| it.admitted),
+    ("refused", |it| it.refused),
+];
 const SOMETIMES: [Column; 7] = [
     ("held", |it| it.held),
     ("banned", |it| it.banned),
@@ -87,7 +90,7 @@ fn rules(side: &Side, out: &mut dyn Write) -> io::Result<()> {
     let used = |column: &&Column| side.by_rule().any(|(_, counts, _)| (column.1)(counts) > 0);
     let columns: Vec<&Column> = ALWAYS.iter().chain(SOMETIMES.iter().filter(used)).collect();
     let head: Vec<&str> = ["rule"].into_iter().chain(columns.iter().map(|it| it.0)).collect();
-    let row = |(name, counts): (&str, &Counts)| {
+    let row = |(name, counts): (&str, &DecisionCounts)| {
         let cells = columns.iter().map(|column| number((column.1)(counts)));
         [name.to_owned()].into_iter().chain(cells).collect()
     };
@@ -138,7 +141,7 @@ fn callers(side: &Side, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Plots refusals over time.
-fn plot(report: &Report<'_>, side: &Side, out: &mut dyn Write) -> io::Result<()> {
+fn plot(report: &ReplayReport<'_>, side: &Side, out: &mut dyn Write) -> io::Result<()> {
     let (first, last) = report.between;
     let begin = first - first % side.series.length();
     // Each column consists of whole steps, as few as necessary to fit the line.
@@ -162,7 +165,11 @@ fn plot(report: &Report<'_>, side: &Side, out: &mut dyn Write) -> io::Result<()>
     writeln!(out, "{}", line.trim_end())
 }
 
-fn differ(report: &Report<'_>, differences: &Differences, out: &mut dyn Write) -> io::Result<()> {
+fn differ(
+    report: &ReplayReport<'_>,
+    differences: &Differences,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let Differences { neither, both, own, other } = *differences;
     let (own_file, other_file) = (&report.files.0, report.files.1.as_deref().unwrap_or_default());
     let row = |text: String, count: u64| {

@@ -1,14 +1,14 @@
-use super::{Share, limit, quantile};
+use super::{RefusedShare, limit, quantile};
 
 #[test]
 fn share_is_a_percentage_or_a_fraction() {
     for (text, of_a_thousand) in
         [("0", 0), ("1%", 10), ("12.5 %", 125), ("0.1", 100), ("1", 1000), ("100%", 1000)]
     {
-        assert_eq!(Share::parse(text).unwrap().of(1000), of_a_thousand, "{text}");
+        assert_eq!(RefusedShare::parse(text).unwrap().of(1000), of_a_thousand, "{text}");
     }
     for wrong in ["", "%", "x", "-1%", "101%", "1.01", "0.0.1", "1e-3", "0.1111111111"] {
-        let error = Share::parse(wrong).unwrap_err();
+        let error = RefusedShare::parse(wrong).unwrap_err();
         assert!(error.contains("allowed: a share such as 0.1%"), "{wrong}: {error}");
     }
 }
@@ -17,7 +17,7 @@ fn share_is_a_percentage_or_a_fraction() {
 fn limit_refuses_no_more_than_the_share() {
     let most: Vec<u32> = (1..=100).collect();
     for (share, expected) in [("0", 100), ("1%", 99), ("1.9%", 99), ("0.1", 90), ("100%", 1)] {
-        assert_eq!(limit(&most, Share::parse(share).unwrap()), expected, "{share}");
+        assert_eq!(limit(&most, RefusedShare::parse(share).unwrap()), expected, "{share}");
     }
 }
 

@@ -1,4 +1,4 @@
-use super::{FieldMapping, LogField, Target};
+use super::{FieldMapping, FieldTarget, LogField};
 
 #[test]
 fn mapping_has_targets_and_columns() {
@@ -6,9 +6,9 @@ fn mapping_has_targets_and_columns() {
     let mapping = FieldMapping::new(&given).unwrap();
     assert!(mapping.is_deep);
     let columns: Vec<_> = mapping.columns().collect();
-    let account = Target::Header("x-account-id".into());
-    assert_eq!(columns, [(0, &account, 13), (2, &Target::Status, 1)]);
-    assert_eq!(mapping.set[1].0, Target::Field(LogField::Referer));
+    let account = FieldTarget::Header("x-account-id".into());
+    assert_eq!(columns, [(0, &account, 13), (2, &FieldTarget::Status, 1)]);
+    assert_eq!(mapping.set[1].0, FieldTarget::Field(LogField::Referer));
 }
 
 #[test]

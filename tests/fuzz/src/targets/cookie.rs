@@ -1,7 +1,7 @@
 //! Cookies: the result equals that of an independent reader, for any distribution of pairs over
 //! headers.
 
-use diana_request::identity::Found;
+use diana_request::identity::SourceValue;
 use diana_request::identity::cookie::KIND;
 use kit::fake::FakeRequest;
 
@@ -24,9 +24,9 @@ pub fn run(input: &[u8]) {
         .flatten()
         .collect();
     let wanted = match &values[..] {
-        values if values.iter().all(|(value, _)| value.is_empty()) => Found::Absent,
+        values if values.iter().all(|(value, _)| value.is_empty()) => SourceValue::Absent,
         [(value, true)] => super::text(value),
-        _ => Found::Repeated,
+        _ => SourceValue::Repeated,
     };
     assert_eq!(got, wanted);
     let joined = headers.join(&b";"[..]);

@@ -1,17 +1,17 @@
 //! Host names: case, port, user and trailing dots do not change the host.
 
-use diana_policy::Host;
+use diana_policy::HostPattern;
 
 /// A pattern, followed by an authority.
 pub fn run(input: &[u8]) {
     let mut lines = input.splitn(2, |byte| *byte == b'\n');
     let Ok(written) = str::from_utf8(lines.next().unwrap_or_default()) else { return };
     let authority = lines.next().unwrap_or_default();
-    let Ok(host) = Host::parse(written) else { return };
+    let Ok(host) = HostPattern::parse(written) else { return };
     let matches = host.matches(authority);
     assert_eq!(host.matches(&authority.to_ascii_uppercase()), matches);
     assert_eq!(host.matches(&[b"user@", authority].concat()), matches);
-    let shouted = Host::parse(&written.to_ascii_uppercase()).expect("it is a pattern as well");
+    let shouted = HostPattern::parse(&written.to_ascii_uppercase()).expect("it is a pattern as well");
     assert_eq!(shouted.matches(authority), matches);
     let is_special = |byte: &u8| b":@[],%".contains(byte) || byte.is_ascii_whitespace();
     if !authority.iter().any(is_special) {

@@ -1,6 +1,6 @@
 //! Query parameters: neither another spelling of the value nor another order makes another caller.
 
-use diana_request::identity::Found;
+use diana_request::identity::SourceValue;
 use diana_request::identity::query::KIND;
 use kit::fake::FakeRequest;
 
@@ -13,7 +13,7 @@ pub fn run(input: &[u8]) {
     let got = ask(input.into());
     let bare = input.split(|byte| *byte == b'#').next().unwrap_or_default();
     let Some(mark) = bare.iter().position(|byte| *byte == b'?') else {
-        assert_eq!(got, Found::Absent, "there is no query");
+        assert_eq!(got, SourceValue::Absent, "there is no query");
         return;
     };
     let pairs: Vec<&[u8]> = bare[mark + 1..].split(|byte| *byte == b'&').collect();

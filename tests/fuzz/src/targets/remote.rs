@@ -4,7 +4,7 @@
 use diana_policy::Policy;
 use diana_policy::port::{Answer, SharedData};
 use diana_policy::time::{Micros, SECOND};
-use diana_worker::remote::{Access, LOOK, Outcome, Poller};
+use diana_worker::remote::{Access, LOOK, PollOutcome, Poller};
 use fastrand::Rng;
 use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use std::collections::HashMap;
@@ -49,7 +49,7 @@ impl Worker {
     }
 }
 
-fn take(rule: &mut String, outcome: Outcome) {
+fn take(rule: &mut String, outcome: PollOutcome) {
     for line in outcome.news.iter().chain(&outcome.troubles) {
         assert!(line.len() < 10_000, "{line}");
     }
