@@ -1,9 +1,9 @@
 //! Suggestions for mistakes in a document.
 
 use super::problem::Problem;
+use super::rule::RULE;
 use super::table::DOCUMENT;
 use super::table::limits::{ENTRY, MATCH};
-use super::table::rule::RULE;
 
 /// Maximum length of compared words.
 const LONGEST: usize = 40;

@@ -2,11 +2,56 @@
 
 use crate::actors;
 use crate::fields::Fields;
+use crate::mapping::Allowed::{self, Choice, Either, Map, Named, Text, Whole};
+use crate::mapping::{Mapping, mapping, optional, required};
 use crate::node::Node;
-use crate::table::rule::{PLAN, PLANS};
+use crate::rule::algo::of_algorithms;
+use crate::rule::in_flight;
+use crate::table::limits::SOURCES;
 use crate::values;
 use diana_policy::IdentitySource;
+use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
+
+/// `plans` of a rule.
+pub const PLANS: Allowed =
+    Either(&[Map(&NAMED_PLANS), Text("a name of the top-level `plans`", |_| true)]);
+
+/// `plans` with a name at the top.
+pub static NAMED_PLANS: Mapping = mapping(
+    "plans",
+    "a mapping such as `{by: […], of: {gold: {rpu: 1000}, free: {rpu: 10}}}`",
+    &[
+        optional("by", SOURCES),
+        required(
+            "of",
+            Named(
+                "a mapping such as `{gold: {rpu: 1000}, free: {rpu: 10}, internal: unlimited}`",
+                &PLAN,
+            ),
+        ),
+    ],
+);
+
+/// A plan.
+pub const PLAN: Allowed = Either(&[Choice(|| vec!["unlimited"]), Map(&NUMBERS)]);
+
+static NUMBERS: Mapping = Mapping {
+    name: "plan",
+    what: "a mapping such as `{rpu: 1000, burst: 2000}`",
+    keys: &[
+        optional("rpu", Whole(0, MAX_PERMITS)),
+        optional("in_flight", in_flight::LIMIT),
+        optional("cost", Map(&RESERVE)),
+    ],
+    more: || of_algorithms(|setting| setting.by_plan),
+};
+
+static RESERVE: Mapping = mapping(
+    "reserve",
+    "a mapping such as `{reserve: 100}`",
+    &[required("reserve", Whole(1, MAX_PERMITS))],
+);
 
 const NAME: &str = "1 … 64 visible ASCII characters, except `own`, which is reserved";
 const VALUE: &str = "1 … 255 bytes";

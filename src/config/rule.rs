@@ -1,11 +1,11 @@
 //! A rule.
 
-mod algo;
+pub(crate) mod algo;
 pub(crate) mod ban;
 pub(crate) mod cost;
 pub(crate) mod fingerprint;
 pub(crate) mod hot;
-mod in_flight;
+pub(crate) mod in_flight;
 pub(crate) mod limit;
 pub(crate) mod naming;
 pub(crate) mod plans;
@@ -19,14 +19,65 @@ use std::rc::Rc;
 use super::context::Context;
 use super::fields::Fields;
 use super::mapping::Allowed;
+use super::mapping::Allowed::{Choice, Duration, Either, Flag, Map, Whole};
+use super::mapping::{Choices, Mapping, optional, required, words};
 use super::node::Node;
+use super::plans::PLANS;
 use super::table::ON_FAILURES;
-use super::table::rule::{ABSENTS, RULE, SCOPES};
+use super::table::limits::EXCEPT;
+use super::table::{ON_FAILURE, RESPONSE, TEXT, TEXTS};
+use super::values::NAME;
 use super::{except, response};
 use diana_algorithm::Algorithm;
+use diana_algorithm::REGISTRY;
+use diana_policy::MAX_PERMITS;
 use diana_policy::time::Now;
+use diana_policy::time::Unit;
 use diana_policy::tree::Tree;
 use diana_policy::{Absent, Response, Rule, Scope};
+use settling::SETTLED_COST;
+
+/// A rule.
+pub static RULE: Mapping = Mapping {
+    name: "rule",
+    what: "a mapping such as `{actor: device, unit: second, rpu: 10}`",
+    keys: &[
+        required("actor", Either(&[TEXT, TEXTS])),
+        // Required without `in_flight`, like `rpu`.
+        optional(
+            "unit",
+            Either(&[Choice(|| words(&Unit::ALL)), Duration(Unit::SHORTEST, Unit::LONGEST)]),
+        ),
+        optional("rpu", Either(&[Whole(0, MAX_PERMITS), Map(&limit::LIMIT)])),
+        optional("algo", Choice(|| REGISTRY.iter().flat_map(|it| [it.short, it.long]).collect())),
+        optional("scope", Choice(|| words(SCOPES))),
+        optional("name", NAME),
+        optional("cost", Either(&[Whole(1, MAX_PERMITS), Map(&cost::COST), SETTLED_COST])),
+        optional("absent", Choice(|| words(ABSENTS))),
+        optional("enforce", Whole(0, 100)),
+        optional("shadow", Flag),
+        optional("expose", Flag),
+        optional("except", Map(&EXCEPT)),
+        optional("response", Map(&RESPONSE)),
+        optional("ban", Map(&ban::BAN)),
+        optional("quota", Map(&quota::QUOTA)),
+        optional("hot", Map(&hot::HOT)),
+        optional("count", Map(&settling::COUNT)),
+        optional("in_flight", in_flight::LIMIT),
+        optional("near", Whole(1, 99)),
+        optional("plans", PLANS),
+        optional("on_failure", ON_FAILURE),
+    ],
+    more: || algo::of_algorithms(|_| true),
+};
+
+/// The scopes of a rule.
+const SCOPES: Choices<Scope> =
+    &[("local", Scope::Local), ("gateway", Scope::Gateway), ("global", Scope::Global)];
+
+/// The treatment of requests without the actor.
+const ABSENTS: Choices<Absent> =
+    &[("skip", Absent::Skip), ("share", Absent::Share), ("deny", Absent::Deny)];
 
 /// Maximum number of parts of a compound key.
 const MAX_PARTS: usize = 8;

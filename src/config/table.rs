@@ -1,13 +1,13 @@
 //! The declaration of every key, for readers, messages and the schema.
 
 pub mod limits;
-pub mod rule;
 
 use super::headers::{MARKER, VALUE};
 use super::mapping::Allowed::{
     Choice, Duration, Either, Flag, List, Map, Named, Size, Text, Whole,
 };
 use super::mapping::{Allowed, Choices, Mapping, MappingKey, mapping, optional, required, words};
+use super::plans::NAMED_PLANS;
 use super::values::{CLUSTER, VARIABLE, is_visible};
 use super::{remote, settings};
 use diana_policy::LimitFields;
@@ -15,12 +15,11 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::{DAY, SECOND};
 use diana_redis::part::Parts;
 use limits::{ENTRY, EXCEPT, SOURCES};
-use rule::NAMED_PLANS;
 
 /// Any text.
-const TEXT: Allowed = Text("text", |_| true);
+pub const TEXT: Allowed = Text("text", |_| true);
 /// A list of texts.
-const TEXTS: Allowed = List("a list of texts", &TEXT);
+pub const TEXTS: Allowed = List("a list of texts", &TEXT);
 
 /// The entries of a document.
 pub const LIMITS: Allowed = List("a list of `{Url, rules}`; `[]` for no limits", &Map(&ENTRY));
@@ -85,7 +84,7 @@ static ADMIN: Mapping = mapping(
     ],
 );
 
-static RESPONSE: Mapping = mapping(
+pub static RESPONSE: Mapping = mapping(
     "response",
     "a mapping such as `{status: 429, body: slow down}`",
     &[
@@ -122,7 +121,7 @@ static REDIS: Mapping = mapping(
 /// The behaviour of rules while Redis is unavailable.
 pub const ON_FAILURES: Choices<OnFailure> =
     &[("gateway", OnFailure::Gateway), ("allow", OnFailure::Allow), ("deny", OnFailure::Deny)];
-const ON_FAILURE: Allowed = Choice(|| words(ON_FAILURES));
+pub const ON_FAILURE: Allowed = Choice(|| words(ON_FAILURES));
 
 static REMOTE: Mapping = mapping(
     "remote",

@@ -5,12 +5,33 @@ use std::rc::Rc;
 use super::cost::{self, Cost};
 use super::{limit, settling};
 use crate::fields::Fields;
+use crate::mapping::Allowed::{self, Duration, Whole};
+use crate::mapping::{MappingKey, optional};
 use crate::node::Node;
-use crate::table::rule::allowed_by;
 use crate::values;
+use diana_algorithm::Form;
 use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting};
 use diana_policy::time::Unit;
 use diana_policy::{Quota, Scope, Settling, Told, Zone};
+
+/// The keys of all algorithms, without duplicates.
+pub(crate) fn of_algorithms(is_wanted: fn(&Setting) -> bool) -> Vec<MappingKey> {
+    let mut keys: Vec<MappingKey> = Vec::new();
+    for setting in REGISTRY.iter().flat_map(|entry| entry.keys).filter(|it| is_wanted(it)) {
+        if keys.iter().all(|key| key.name != setting.name) {
+            keys.push(optional(setting.name, allowed_by(setting)));
+        }
+    }
+    keys
+}
+
+/// The allowed values of an algorithm's key.
+fn allowed_by(setting: &Setting) -> Allowed {
+    match setting.form {
+        Form::Number => Whole(setting.min, setting.max),
+        Form::Duration => Duration(setting.min, setting.max),
+    }
+}
 
 /// A rule's algorithm and its parameters.
 pub struct RuleAlgorithm {

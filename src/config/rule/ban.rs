@@ -1,9 +1,28 @@
 //! `ban` of a rule.
 
 use crate::fields::Fields;
-use crate::table::rule::ON;
+use crate::mapping::Allowed::{Choice, Duration, Whole};
+use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
 use diana_algorithm::calendar::Windows;
+use diana_policy::time::{DAY, SECOND};
 use diana_policy::{Ban, Quota, Settling};
+
+/// The shortest duration is the time in which refusals reach the other workers.
+pub(super) static BAN: Mapping = mapping(
+    "ban",
+    "a mapping such as `{after: 10, within: 1m, for: 5m, max: 1h}`",
+    &[
+        required("after", Whole(1, 1_000_000)),
+        required("within", Duration(SECOND / 10, DAY)),
+        required("for", Duration(SECOND / 10, 30 * DAY)),
+        optional("max", Duration(SECOND / 10, 30 * DAY)),
+        optional("halve_after", Duration(SECOND / 10, 30 * DAY)),
+        optional("on", Choice(|| words(ON))),
+    ],
+);
+
+/// Whether a ban counts outcomes instead of refusals.
+pub const ON: Choices<bool> = &[("refused", false), ("counted", true)];
 
 /// Reads `ban`.
 pub fn read(rule: &Fields<'_>) -> Option<Ban> {

@@ -2,11 +2,34 @@
 
 use super::settling;
 use crate::fields::Fields;
-use crate::table::rule::TYPES;
+use crate::headers::NAME as HEADER;
+use crate::mapping::Allowed::{self, Choice, List, Whole};
+use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
+use crate::table::TEXT;
+use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
 use diana_policy::{IdentitySource, ResponseCost, Told};
 use diana_request::cost::Teller;
 use diana_request::identity::{header, metadata};
+
+pub(super) static COST: Mapping = mapping(
+    "cost",
+    "a mapping such as `{header: x-cost, default: 1, max: 1000}`",
+    &[
+        optional("header", HEADER),
+        optional("metadata", METADATA),
+        optional("type", TYPE),
+        optional("default", Whole(1, MAX_PERMITS)),
+        required("max", Whole(1, MAX_PERMITS)),
+    ],
+);
+
+/// Whether a number is written as text.
+pub const TYPES: Choices<bool> = &[("number", false), ("text", true)];
+
+pub(super) const TYPE: Allowed = Choice(|| words(TYPES));
+
+pub(super) const METADATA: Allowed = List("a list of a namespace and at least one key", &TEXT);
 
 /// The cost of requests.
 pub struct Cost {

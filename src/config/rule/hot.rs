@@ -4,7 +4,24 @@ use crate::actors;
 use crate::context::Context;
 use crate::fields::Fields;
 use crate::headers;
+use crate::headers::MARKER;
+use crate::mapping::Allowed::{Duration, Flag, Whole};
+use crate::mapping::{Mapping, mapping, optional, required};
 use diana_policy::Hot;
+use diana_policy::time::SECOND;
+
+pub(super) static HOT: Mapping = mapping(
+    "hot",
+    "a mapping such as `{over: 1000, per: 10s, header: x-hot-key}`",
+    &[
+        required("over", Whole(1, 1_000_000_000)),
+        // A shorter period would end before the workers have exchanged their counts.
+        required("per", Duration(SECOND, 3600 * SECOND)),
+        optional("header", MARKER),
+        optional("top", Whole(1, 100)),
+        optional("reveal", Flag),
+    ],
+);
 
 /// Reads `hot`. `is_all` is true for a rule for `all`.
 pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Hot> {

@@ -2,9 +2,13 @@
 
 use super::algo::RuleAlgorithm;
 use crate::fields::Fields;
+use crate::mapping::Allowed::{self, Whole};
 use diana_algorithm::IN_FLIGHT;
 use diana_policy::time::Unit;
 use diana_policy::{Quota, Settling};
+
+/// `in_flight` of a rule or of a plan.
+pub(crate) const LIMIT: Allowed = Whole(1, 1_000_000);
 
 /// Keys of rules that count by time or by cost.
 const OTHERS: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];

@@ -1,11 +1,29 @@
 //! `rpu` of a rule: a number, or its source in trusted data.
 
+use super::cost::{METADATA, TYPE, TYPES};
 use crate::fields::Fields;
+use crate::mapping::Allowed::Whole;
+use crate::mapping::{Mapping, mapping, optional, required};
 use crate::node::Node;
-use crate::table::rule::TYPES;
+use crate::table::TEXT;
+use crate::table::limits::PAYLOAD;
+use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
 use diana_policy::{IdentitySource, Told};
 use diana_request::identity::{self, jwt_claim, metadata};
+
+pub(super) static LIMIT: Mapping = mapping(
+    "limit",
+    "a mapping such as `{metadata: [plans, rpu], default: 10, max: 5000}`",
+    &[
+        optional("metadata", METADATA),
+        optional("jwt_claim", TEXT),
+        optional("payload", PAYLOAD),
+        optional("type", TYPE),
+        required("default", Whole(0, MAX_PERMITS)),
+        required("max", Whole(1, MAX_PERMITS)),
+    ],
+);
 
 /// The `rpu` of a rule.
 pub struct LimitValue {

@@ -2,11 +2,30 @@
 
 use crate::context::Context;
 use crate::fields::Fields;
+use crate::mapping::Allowed::{Fraction, Size, Whole};
+use crate::mapping::{Mapping, mapping, optional, required};
 use crate::rule::algo::RuleAlgorithm;
 use diana_algorithm::REGISTRY;
 use diana_policy::bloom::Shape;
 use diana_policy::time::Unit;
 use diana_policy::{Plans, Scope};
+
+pub(super) static QUOTA: Mapping = mapping(
+    "quota",
+    "a mapping such as `{accounts: 1000000, error: 0.01}`",
+    &[
+        required("accounts", Whole(1, 1_000_000_000)),
+        optional(
+            "error",
+            Fraction(
+                "the probability that an account is refused too early, 0.0001 … 0.1, such as `0.01`",
+                100,
+                100_000,
+            ),
+        ),
+        optional("memory", Size(MAX_BYTES)),
+    ],
+);
 
 /// In millionths.
 const DEFAULT_ERROR: u64 = 10_000;

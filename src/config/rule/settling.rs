@@ -1,12 +1,58 @@
 //! Settlement at the end of a request: `cost.response` and `count` of a rule.
 
 use super::ban;
+use super::cost::{METADATA, TYPE, TYPES};
 use crate::fields::Fields;
+use crate::headers::NAME as HEADER;
+use crate::mapping::Allowed::{self, Choice, Either, Flag, List, Map, Whole};
+use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
 use crate::node::Node;
-use crate::table::rule::{MISSING, SETTLED_COST, TYPES};
+use crate::table::TEXT;
 use diana_algorithm::{Entry, REGISTRY};
+use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
 use diana_policy::{NumberForm, Outcomes, Quota, ResponseCost, ResponseSource, Settling};
+
+/// A cost that the response reports.
+pub const SETTLED_COST: Allowed = Map(&SETTLED);
+
+static SETTLED: Mapping = mapping(
+    "settled_cost",
+    "a mapping such as `{response: {header: x-tokens-used}, reserve: 500, max: 20000}`",
+    &[
+        required("response", Map(&ANSWERED)),
+        optional("reserve", Whole(0, MAX_PERMITS)),
+        required("max", Whole(0, MAX_PERMITS)),
+        optional("missing", Either(&[Choice(|| words(MISSING)), Whole(0, MAX_PERMITS)])),
+    ],
+);
+
+/// Whether a missing usage counts as the reservation instead of the maximum.
+pub const MISSING: Choices<bool> = &[("max", false), ("reserve", true)];
+
+static ANSWERED: Mapping = mapping(
+    "told",
+    "a mapping such as `{header: x-tokens-used}` or `{metadata: [namespace, key]}`",
+    &[
+        optional("header", HEADER),
+        optional("metadata", METADATA),
+        optional("typed", Flag),
+        optional("type", TYPE),
+    ],
+);
+
+pub(super) static COUNT: Mapping = mapping(
+    "count",
+    "a mapping such as `{status: [401, 403, 5xx]}`",
+    &[
+        optional("status", List("a list such as `[401, 5xx]`", &STATUSES)),
+        optional("details", List("a list of reasons such as `[jwt_authn_access_denied]`", &TEXT)),
+        optional("failed", Flag),
+    ],
+);
+
+const STATUSES: Allowed =
+    Either(&[Whole(100, 599), Choice(|| vec!["1xx", "2xx", "3xx", "4xx", "5xx"])]);
 
 const STATUS: &str = "a status such as 401, or a class such as 5xx";
 

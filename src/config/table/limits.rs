@@ -1,10 +1,10 @@
 //! Entries of `limits`, conditions on requests, and sources of callers.
 
-use super::rule::RULE;
 use super::{RESPONSE, TEXT, TEXTS};
 use crate::addresses::ADDRESSES;
 use crate::mapping::Allowed::{Any, Either, Flag, List, Map, Named, Text};
 use crate::mapping::{Allowed, Mapping, mapping, optional, required};
+use crate::rule::RULE;
 use diana_request::identity::{self, client_address, metadata};
 
 /// An entry.
