@@ -23,7 +23,7 @@ mod windows;
 use std::rc::Rc;
 
 use diana_policy::tree::Tree;
-use diana_request::identity::{SourceValue, Identifier, SourceKind, Source};
+use diana_request::identity::{Identifier, Source, SourceKind, SourceValue};
 use kit::fake::FakeRequest;
 
 /// The targets by name. Each is the name of a file, and of a folder of seeds.

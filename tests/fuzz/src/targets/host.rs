@@ -11,7 +11,8 @@ pub fn run(input: &[u8]) {
     let matches = host.matches(authority);
     assert_eq!(host.matches(&authority.to_ascii_uppercase()), matches);
     assert_eq!(host.matches(&[b"user@", authority].concat()), matches);
-    let shouted = HostPattern::parse(&written.to_ascii_uppercase()).expect("it is a pattern as well");
+    let shouted =
+        HostPattern::parse(&written.to_ascii_uppercase()).expect("it is a pattern as well");
     assert_eq!(shouted.matches(authority), matches);
     let is_special = |byte: &u8| b":@[],%".contains(byte) || byte.is_ascii_whitespace();
     if !authority.iter().any(is_special) {
