@@ -79,7 +79,10 @@ fn whatever_comes_back_nothing_traps_and_the_rules_stay() {
     }
     let log = proxy.log();
     assert!(log.iter().any(|line| line.contains("1:16 limits[0].Url: ")), "{log:?}");
-    assert!(log.iter().any(|line| line.contains("1:1 namespace: only allowed in the gateway")), "{log:?}");
+    assert!(
+        log.iter().any(|line| line.contains("1:1 namespace: only allowed in the gateway")),
+        "{log:?}"
+    );
     assert_eq!(metric(&host, "applied"), 0);
     assert_eq!(admitted(&mut proxy.workers[0], 5), 1);
     host.advance(10 * SECOND);
