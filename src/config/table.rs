@@ -13,7 +13,7 @@ use super::{remote, settings};
 use diana_policy::LimitFields;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{DAY, SECOND};
-use diana_redis::part::Parts;
+use diana_redis::shard::Shards;
 use limits::{ENTRY, EXCEPT, SOURCES};
 
 /// Any text.
@@ -114,7 +114,7 @@ static REDIS: Mapping = mapping(
         // Redis has 16 by default, a cluster 1.
         optional("db", Whole(0, 65_535)),
         optional("proxied", Flag),
-        optional("parts", Whole(1, Parts::MOST as u64)),
+        optional("parts", Whole(1, Shards::MOST as u64)),
     ],
 );
 

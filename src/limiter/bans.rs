@@ -16,8 +16,8 @@ use diana_policy::time::{Micros, SECOND};
 use diana_policy::words;
 use diana_policy::{Ban, Memory, Scope};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::part::Parts;
 use diana_redis::protocol::{BanReply, Numbers, Refusals};
+use diana_redis::shard::Shards;
 use diana_store::slots::names::Names;
 use diana_store::slots::traffic::{Traffic, one_more};
 use diana_store::slots::{ATTEMPTS, HOST};
@@ -93,7 +93,7 @@ impl Bans {
         scope: Scope,
         rule: u64,
         keys: usize,
-        fleet: Option<(usize, Parts, Rc<RefCell<Handle>>)>,
+        fleet: Option<(usize, Shards, Rc<RefCell<Handle>>)>,
         stores: &mut Stores<'_>,
     ) -> Bans {
         let fingerprint = ban.fingerprint(rule);

@@ -23,7 +23,7 @@ use diana_policy::time::{Micros, SECOND};
 use diana_policy::{self as policy, Actor, Policy, Rule, Scope, Told};
 use diana_redis::client::Client;
 use diana_redis::handle::Handle;
-use diana_redis::part::Parts;
+use diana_redis::shard::Shards;
 use diana_redis::store::{NoCodec, RedisStore};
 use diana_request::cost::Teller;
 use diana_request::identity::caller::{Callers, CountScope};
@@ -146,7 +146,7 @@ struct Builder<'s> {
     shadow: bool,
     /// Into how many parts the keys of Redis fall, if rules for the fleet are counted there. Otherwise each gateway
     /// counts for itself.
-    parts: Option<Parts>,
+    parts: Option<Shards>,
 }
 
 impl<'s> Builder<'s> {
@@ -202,7 +202,7 @@ impl<'s> Builder<'s> {
             Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.fingerprint))
         });
         // Callers with the same first actor are in one shard, which may have to hold all of them.
-        let even = |parts| if rule.actor.len() > 1 { Parts::ONE } else { parts };
+        let even = |parts| if rule.actor.len() > 1 { Shards::ONE } else { parts };
         let in_redis = self.parts.filter(|_| rule.scope == Scope::Global).map(even);
         let no_codec = |NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm");
         let store: Box<dyn Store> = match in_redis {
@@ -270,7 +270,7 @@ fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
 fn handle(redis: Option<&Redis>, client: Option<&Client>) -> Handle {
     // Unused without Redis.
     let on_failure = redis.map_or(OnFailure::Gateway, |redis| redis.on_failure);
-    let mut handle = Handle::new(on_failure, client.map_or(Parts::ONE, Client::parts));
+    let mut handle = Handle::new(on_failure, client.map_or(Shards::ONE, Client::parts));
     client.into_iter().for_each(|client| client.tell(&mut handle));
     handle
 }

@@ -19,9 +19,9 @@ use diana_policy::port::{Answer, Callout};
 use diana_policy::time::{Micros, Now};
 use diana_redis::client::{Client, Completion};
 use diana_redis::handle::Handle;
-use diana_redis::part::Parts;
 use diana_redis::protocol::Question;
 use diana_redis::settled::Settled;
+use diana_redis::shard::Shards;
 use diana_redis::target::Target;
 
 /// The client of Redis, and what waits for its replies.
@@ -310,7 +310,7 @@ struct Round {
 }
 
 impl Round {
-    fn of(checks: &[Check], rules: &[CompiledRule], parts: Parts) -> Round {
+    fn of(checks: &[Check], rules: &[CompiledRule], parts: Shards) -> Round {
         let pending = || checks.iter().filter(|it| matches!(it.outcome, CheckOutcome::Pending));
         let mut places = pending().map(|check| parts.of(check.key));
         let first = places.next();

@@ -18,11 +18,11 @@ use std::rc::Rc;
 
 use super::handle::Handle;
 use super::health::{Health, KnownFleet};
-use super::part::{Part, Parts, Tags};
 use super::protocol::{
     Ask, Decided, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall,
 };
 use super::settled::Settled;
+use super::shard::{Shard, Shards, Tags};
 use super::target::Target;
 use batch::{Batch, Wait, Who};
 use diana_policy::key::{Key, Seed};
@@ -45,7 +45,7 @@ pub struct Endpoint {
     /// The credentials.
     pub login: Login,
     /// The number of shards.
-    pub parts: Parts,
+    pub parts: Shards,
 }
 
 /// A result to pass on.
@@ -101,7 +101,7 @@ impl Client {
     ) -> Client {
         // A shard of another number of shards is another shard.
         let key = match endpoint.parts {
-            Parts::ONE => format!("diana/1/{namespace}/fleet"),
+            Shards::ONE => format!("diana/1/{namespace}/fleet"),
             parts => format!("diana/1/{namespace}/fleet/{}", parts.number()),
         };
         let health = Health::update(&*data, &key, 0, |health| {
@@ -139,7 +139,7 @@ impl Client {
 
     /// The number of shards.
     #[must_use]
-    pub fn parts(&self) -> Parts {
+    pub fn parts(&self) -> Shards {
         self.endpoint.parts
     }
 
@@ -245,7 +245,7 @@ impl Client {
     fn take(
         &mut self,
         batch: &Batch,
-        mut answers: Vec<(Part, Vec<Who>, Result<ScriptAnswer, Failure>)>,
+        mut answers: Vec<(Shard, Vec<Who>, Result<ScriptAnswer, Failure>)>,
         now: Micros,
         handle: &mut Handle,
     ) {

@@ -2,8 +2,8 @@
 //! operations to send.
 
 use super::ledger::Ledgers;
-use super::part::{Part, Parts};
 use super::protocol::{Charge, Question, Refusals};
+use super::shard::{Shard, Shards};
 use super::target::Target;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
@@ -70,9 +70,9 @@ pub struct Handle {
     /// requests, where Redis may be unreachable.
     pub in_use: bool,
     /// The number of shards.
-    pub parts: Parts,
+    pub parts: Shards,
     /// The unavailable shards, in order.
-    pub(super) away: Vec<Part>,
+    pub(super) away: Vec<Shard>,
     operations: Vec<Operation>,
     /// The settlements.
     pub ledgers: Ledgers,
@@ -81,7 +81,7 @@ pub struct Handle {
 impl Handle {
     /// A handle with all shards available.
     #[must_use]
-    pub fn new(on_failure: OnFailure, parts: Parts) -> Handle {
+    pub fn new(on_failure: OnFailure, parts: Shards) -> Handle {
         let (away, operations) = (Vec::new(), Vec::new());
         let ledgers = Ledgers::default();
         Handle { on_failure, gateways: 1, in_use: false, parts, away, operations, ledgers }
@@ -89,7 +89,7 @@ impl Handle {
 
     /// Returns true if a shard is unavailable.
     #[must_use]
-    pub fn is_away(&self, part: Part) -> bool {
+    pub fn is_away(&self, part: Shard) -> bool {
         self.away.binary_search(&part).is_ok()
     }
 

@@ -5,7 +5,7 @@
 //! reply. Until the breaker closes, the gateway enforces its share of the limits in that shard.
 
 use super::breaker::Breaker;
-use super::part::Part;
+use super::shard::Shard;
 use diana_policy::key::Seed;
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
@@ -33,7 +33,7 @@ pub(super) struct Health {
     /// The fleet's secret seed, once Redis has sent it.
     seed: (u64, u64),
     /// Breakers that are not in their initial state, ordered by shard.
-    breakers: Vec<(Part, Breaker)>,
+    breakers: Vec<(Shard, Breaker)>,
 }
 
 impl Health {
@@ -75,9 +75,9 @@ impl Health {
             return Health::default();
         }
         let breaker = |[part, words @ ..]: &[u64; 5]| {
-            u16::try_from(*part).ok().map(|part| (Part::new(part), Breaker::of(*words)))
+            u16::try_from(*part).ok().map(|part| (Shard::new(part), Breaker::of(*words)))
         };
-        let mut known: Vec<(Part, Breaker)> = Vec::new();
+        let mut known: Vec<(Shard, Breaker)> = Vec::new();
         for one in breakers.iter().filter_map(breaker) {
             // Lookups need them sorted by shard without duplicates.
             if known.last().is_none_or(|(last, _)| *last < one.0) {
@@ -116,7 +116,11 @@ impl Health {
     }
 
     /// Changes a breaker. Returns the result of `change`.
-    pub(super) fn change(&mut self, part: Part, change: impl FnOnce(&mut Breaker) -> bool) -> bool {
+    pub(super) fn change(
+        &mut self,
+        part: Shard,
+        change: impl FnOnce(&mut Breaker) -> bool,
+    ) -> bool {
         let place = self.breakers.binary_search_by_key(&part, |(part, _)| *part);
         let known = place.ok().and_then(|place| self.breakers.get_mut(place));
         let mut new = Breaker::default();
@@ -133,12 +137,12 @@ impl Health {
     }
 
     /// The unavailable shards, in order, and their breakers.
-    pub(super) fn open(&self) -> impl Iterator<Item = &(Part, Breaker)> {
+    pub(super) fn open(&self) -> impl Iterator<Item = &(Shard, Breaker)> {
         self.breakers.iter().filter(|(_, breaker)| breaker.is_open())
     }
 
     /// Returns true if a shard is unavailable.
-    pub(super) fn is_open(&self, part: Part) -> bool {
+    pub(super) fn is_open(&self, part: Shard) -> bool {
         self.open().any(|(open, _)| *open == part)
     }
 }

@@ -11,8 +11,8 @@ use std::collections::VecDeque;
 
 use hashbrown::HashTable;
 
-use super::part::Part;
 use super::protocol::{Charge, Settles};
+use super::shard::Shard;
 use diana_policy::time::Micros;
 
 /// The maximum of waiting charges. Beyond it, the reservation counts as the usage.
@@ -39,7 +39,7 @@ pub struct Ledgers {
 type HeldSlots = ((u64, u64), u64);
 
 struct Ledger {
-    part: Part,
+    part: Shard,
     sender: u64,
     waiting: VecDeque<Charge>,
     /// The next batch, and its number.
@@ -55,7 +55,7 @@ struct Ledger {
 
 impl Ledgers {
     /// Adds a charge to settle in a shard.
-    pub fn add(&mut self, part: Part, charge: Charge) {
+    pub fn add(&mut self, part: Shard, charge: Charge) {
         if self.is_full() {
             self.dropped += 1;
             return;
@@ -102,7 +102,7 @@ impl Ledgers {
     }
 
     /// Its own ledger of a shard, created if necessary.
-    fn own(&mut self, part: Part) -> Option<&mut Ledger> {
+    fn own(&mut self, part: Shard) -> Option<&mut Ledger> {
         let sender = self.sender;
         let is_own = |ledger: &Ledger| ledger.part == part && ledger.sender == sender;
         if !self.parts.iter().any(is_own) {
@@ -113,13 +113,13 @@ impl Ledgers {
 
     /// Returns true if a batch can be sent to a shard that is not in `away`.
     #[must_use]
-    pub fn is_ready(&self, away: &[Part]) -> bool {
+    pub fn is_ready(&self, away: &[Shard]) -> bool {
         self.parts.iter().any(|ledger| ledger.is_ready(away))
     }
 
     /// The batches that can be sent, at most one for each shard.
     #[must_use]
-    pub fn take(&mut self, away: &[Part], now: Micros) -> Vec<(Part, Settles, Vec<Charge>)> {
+    pub fn take(&mut self, away: &[Shard], now: Micros) -> Vec<(Shard, Settles, Vec<Charge>)> {
         let mut taken = Vec::new();
         let is_first = |ledger: &&mut Ledger| {
             let is_new = !taken.contains(&ledger.part);
@@ -141,7 +141,7 @@ impl Ledgers {
     }
 
     /// Handles the end of a batch's call. Unless it was applied, the batch is sent again.
-    pub fn come_back(&mut self, part: Part, settles: Settles, taken: bool) {
+    pub fn come_back(&mut self, part: Shard, settles: Settles, taken: bool) {
         let is_it = |ledger: &Ledger| {
             (ledger.part, ledger.sender, ledger.number) == (part, settles.sender, settles.number)
         };
@@ -177,7 +177,7 @@ impl Ledgers {
 }
 
 impl Ledger {
-    fn new(part: Part, sender: u64) -> Ledger {
+    fn new(part: Shard, sender: u64) -> Ledger {
         let (waiting, batch) = (VecDeque::new(), Vec::new());
         let (number, is_out, sent, held, told) = (1, false, 0, HashTable::new(), 0);
         Ledger { part, sender, waiting, batch, number, is_out, sent, held, told }
@@ -187,7 +187,7 @@ impl Ledger {
         !self.batch.is_empty() || !self.waiting.is_empty()
     }
 
-    fn is_ready(&self, away: &[Part]) -> bool {
+    fn is_ready(&self, away: &[Shard]) -> bool {
         self.is_any() && !self.is_out && away.binary_search(&self.part).is_err()
     }
 }

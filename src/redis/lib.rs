@@ -6,7 +6,7 @@
 //! (`handle.rs`), into batches. At most four batches are pending at a time.
 //!
 //! A batch is one call of the host with one `EVALSHA` of `protocol/script/*.lua` for each shard
-//! (`part.rs`: the keys of one hash tag). Each shard replies and fails separately. The script
+//! (`shard.rs`: the keys of one hash tag). Each shard replies and fails separately. The script
 //! charges each request for all of its rules or for none, on the clock of Redis. A request with
 //! rules in several shards is charged tentatively in each. Rules with charges that cannot be
 //! cancelled are charged in a second batch. Leases and tentative charges are counted by terms
@@ -34,8 +34,8 @@ pub mod client;
 pub mod handle;
 mod health;
 pub mod ledger;
-pub mod part;
 pub mod protocol;
 pub mod settled;
+pub mod shard;
 pub mod store;
 pub mod target;

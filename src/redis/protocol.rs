@@ -7,7 +7,7 @@
 //! stored as whole permits and a rest below one unit instead of their product. This is exact for
 //! every configuration and independent of `rpu`, which may change.
 //!
-//! All keys of a shard have one hash tag ([`Part`]), so that a Redis Cluster stores them where one
+//! All keys of a shard have one hash tag ([`Shard`]), so that a Redis Cluster stores them where one
 //! script reaches them all. They expire a second after they have lost their meaning; only the
 //! secret seed and the clock are permanent. A value that the script has not written counts as
 //! empty, is reported as corrupt, and is replaced by the next charge.
@@ -37,7 +37,7 @@ pub use failure::Failure;
 pub use numbers::Numbers;
 pub use reply::{AskReply, BanReply, Decided, Reply, RuleReply, ScriptAnswer};
 
-use super::part::{Part, Tags};
+use super::shard::{Shard, Tags};
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::Micros;
 
@@ -84,7 +84,7 @@ pub struct Trip {
 #[derive(Clone)]
 pub struct ScriptCall {
     /// The shard of all its keys.
-    pub part: Part,
+    pub part: Shard,
     /// How it refers to the script.
     pub script: Script,
     /// The requests to decide.

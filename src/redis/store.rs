@@ -16,8 +16,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::handle::Handle;
-use super::part::Parts;
 use super::protocol::{Back, Charge};
+use super::shard::Shards;
 use diana_algorithm::latest_renewal;
 use diana_policy::decision::Decision;
 use diana_policy::key::Key;
@@ -48,7 +48,7 @@ pub struct RedisStore {
     leases: Leases,
     share: Share,
     /// The number of shards.
-    parts: Parts,
+    parts: Shards,
     /// The maximum number of callers with a separate value in one shard.
     keys: u64,
     /// Whether permits are in-flight slots.
@@ -67,7 +67,7 @@ impl RedisStore {
     pub fn new(
         spec: CounterSpec,
         number: usize,
-        parts: Parts,
+        parts: Shards,
         handle: Rc<RefCell<Handle>>,
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {

@@ -1,7 +1,7 @@
 //! The operator's endpoint: its requests and replies.
 
+mod json;
 mod query;
-mod told;
 
 use self::query::AdminQuery;
 use diana_limiter::{Cannot, Inquired, Order, OrderResult};
@@ -55,7 +55,7 @@ impl Instance {
         match rest {
             "/rules" => {
                 query.allow(&[], &[])?;
-                Ok(Answered::Now(AdminReply::ok(self.told_rules(host))))
+                Ok(Answered::Now(AdminReply::ok(self.rules_json(host))))
             }
             "/top" => {
                 query.allow(&["rule"], &[])?;
@@ -119,10 +119,10 @@ impl Instance {
             Ok(seen) => seen,
             Err(cannot) => return refusal(*cannot),
         };
-        if let Some(line) = self.told_change(*rule, *order, seen, host) {
+        if let Some(line) = self.change_line(*rule, *order, seen, host) {
             host.log(Level::Warn, &line);
         }
-        AdminReply::ok(self.told_callers(*rule, seen, host))
+        AdminReply::ok(self.callers_json(*rule, seen, host))
     }
 
     /// The number of the rule in a query, and the names of its actors.
@@ -167,7 +167,7 @@ impl Instance {
         let top = top.ok_or_else(|| {
             AdminReply::problem(409, "the rule has no `hot`, or each worker has its own list")
         })?;
-        Ok(AdminReply::ok(self.told_top(rule, &top, host)))
+        Ok(AdminReply::ok(self.top_json(rule, &top, host)))
     }
 }
 

@@ -158,7 +158,7 @@ impl Instance {
 
     /// Returns true if a request may come from an operator.
     #[inline(always)]
-    pub(crate) fn asks_who_comes(&self) -> bool {
+    pub(crate) fn has_operator(&self) -> bool {
         self.operator.is_some()
     }
 

@@ -12,8 +12,8 @@ use super::worker::Worker;
 use diana_policy::port::{Answer, Environment};
 use diana_policy::{Policy, Scope};
 use diana_redis::client::Endpoint;
-use diana_redis::part::Parts;
 use diana_redis::protocol::Login;
+use diana_redis::shard::Shards;
 
 /// Logged once by a process that counts rules in its own memory.
 const FIRST: &str = "this is the first configuration of this process, so usage that is counted per gateway starts from zero";
@@ -195,7 +195,7 @@ fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint
     let password = variable("password_env", &redis.password_env)?;
     let login = Login { username, password, db: redis.db };
     let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);
-    Ok(Some(Endpoint { cluster, timeout, login, parts: Parts::new(redis.parts) }))
+    Ok(Some(Endpoint { cluster, timeout, login, parts: Shards::new(redis.parts) }))
 }
 
 /// Counts an accepted configuration, and logs its advice and changes.

@@ -52,7 +52,7 @@ impl Stream {
         worker: &Worker,
         host: &dyn Host,
     ) -> (bool, Option<Stream>) {
-        if instance.asks_who_comes() {
+        if instance.has_operator() {
             let mut stream = Stream::new(instance.clone(), id);
             return (stream.request(request, worker, host), Some(stream));
         }

@@ -18,8 +18,8 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
 use diana_policy::{Ban, Scope};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::part::Parts;
 use diana_redis::protocol::{BanReply, Refusals};
+use diana_redis::shard::Shards;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::fake::Asked;
@@ -59,8 +59,8 @@ impl Worker {
     fn of<D: SharedData + 'static>(ban: Ban, scope: Scope, keys: usize, data: &Rc<D>) -> Worker {
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        let handle = Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Parts::ONE)));
-        let fleet = (scope == Scope::Global).then(|| (0, Parts::ONE, handle.clone()));
+        let handle = Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Shards::ONE)));
+        let fleet = (scope == Scope::Global).then(|| (0, Shards::ONE, handle.clone()));
         let bans = Bans::new(ban, scope, 1, keys, fleet, &mut stores);
         Worker { bans, handle, redis: Redis::default() }
     }

@@ -24,9 +24,9 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::client::{Client, Completion, Endpoint};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::part::Parts;
 use diana_redis::protocol::{Back, Charge, Login, Numbers, Question};
 use diana_redis::settled::Settled;
+use diana_redis::shard::Shards;
 use kit::fake::{FakeCallout, FakeSharedData};
 
 pub const MILLISECOND: u64 = SECOND / 1000;
@@ -108,24 +108,24 @@ impl Worker {
     }
 
     pub fn with(data: &Rc<FakeSharedData>, timeout: u64) -> Worker {
-        Worker::open(data, timeout, Parts::ONE)
+        Worker::open(data, timeout, Shards::ONE)
     }
 
     /// A worker whose Redis has shards.
-    pub fn of_parts(data: &Rc<FakeSharedData>, parts: Parts) -> Worker {
+    pub fn of_parts(data: &Rc<FakeSharedData>, parts: Shards) -> Worker {
         Worker::open(data, TIMEOUT, parts)
     }
 
     /// A worker that proposes another secret.
-    pub fn with_secret(data: &Rc<FakeSharedData>, parts: Parts, own: Seed) -> Worker {
+    pub fn with_secret(data: &Rc<FakeSharedData>, parts: Shards, own: Seed) -> Worker {
         Worker::propose(data, TIMEOUT, parts, own)
     }
 
-    fn open(data: &Rc<FakeSharedData>, timeout: u64, parts: Parts) -> Worker {
+    fn open(data: &Rc<FakeSharedData>, timeout: u64, parts: Shards) -> Worker {
         Worker::propose(data, timeout, parts, OWN)
     }
 
-    fn propose(data: &Rc<FakeSharedData>, timeout: u64, parts: Parts, own: Seed) -> Worker {
+    fn propose(data: &Rc<FakeSharedData>, timeout: u64, parts: Shards, own: Seed) -> Worker {
         let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default(), parts };
         // Unique, in place of a random number.
         static NUMBER: AtomicU64 = AtomicU64::new(77);

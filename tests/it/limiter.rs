@@ -25,8 +25,8 @@ use diana_policy::key::Seed;
 use diana_policy::port::{Metrics, SharedData};
 use diana_policy::time::{Now, SECOND};
 use diana_redis::client::{Client, Endpoint};
-use diana_redis::part::Parts;
 use diana_redis::protocol::Login;
+use diana_redis::shard::Shards;
 use diana_store::permit::End;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -50,7 +50,7 @@ fn fleet_limiter(
         cluster: "redis".into(),
         timeout: SECOND / 50,
         login: Login::default(),
-        parts: policy.redis.as_ref().map_or(Parts::ONE, |redis| Parts::new(redis.parts)),
+        parts: policy.redis.as_ref().map_or(Shards::ONE, |redis| Shards::new(redis.parts)),
     };
     let client = Client::new(way, "test", data.clone(), Seed { k0: 1, k1: 2 }, 7);
     let mut tables = Tables::default();

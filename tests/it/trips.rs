@@ -7,12 +7,12 @@ use diana_policy::decision::Retry;
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::Unit;
 use diana_policy::{Ban, Quota};
-use diana_redis::part::{Part, Parts, Tags};
 use diana_redis::protocol::resp::{Value, values};
 use diana_redis::protocol::{
     Ask, AskReply, Back, BanReply, Charge, Decided, Failure, Login, Numbers, Question, Refusals,
     Reply, RuleReply, Script, ScriptAnswer, ScriptCall, Trip,
 };
+use diana_redis::shard::{Shard, Shards, Tags};
 
 /// One call with two questions, about one rule and about none.
 fn trip() -> Trip {
@@ -36,9 +36,10 @@ fn trip() -> Trip {
 
 /// A batch with one call for each list of questions.
 fn of(calls: Vec<Vec<Ask>>) -> Trip {
-    let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks, settles: None };
+    let call =
+        |asks| ScriptCall { part: Shard::FIRST, script: Script::Digest, asks, settles: None };
     Trip {
-        tags: Tags::new("shop", Parts::ONE),
+        tags: Tags::new("shop", Shards::ONE),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 7,
         wall: 0,

@@ -4,8 +4,8 @@ use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::Quota;
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_redis::part::{Part, Parts, Tags};
 use diana_redis::protocol::{Ask, Back, Charge, Question, Refusals, Script, ScriptCall, Trip};
+use diana_redis::shard::{Shard, Shards, Tags};
 use fastrand::Rng;
 
 use crate::laws::case::Case;
@@ -110,10 +110,11 @@ pub fn trip_of(now: Option<u64>, asks: Vec<Ask>) -> Trip {
 
 /// A batch with one call for each list of questions.
 pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
-    let call = |asks| ScriptCall { part: Part::FIRST, script: Script::Digest, asks, settles: None };
+    let call =
+        |asks| ScriptCall { part: Shard::FIRST, script: Script::Digest, asks, settles: None };
     let calls = calls.into_iter().map(call).collect();
     Trip {
-        tags: Tags::new("test", Parts::ONE),
+        tags: Tags::new("test", Shards::ONE),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 1,
         wall: now.unwrap_or(START),

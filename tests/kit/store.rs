@@ -12,14 +12,14 @@ use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use diana_redis::handle::Handle;
-use diana_redis::part::Parts;
+use diana_redis::shard::Shards;
 use diana_request::settling::Heard;
 use diana_store::permit::{Unsettled, permits};
 use diana_store::{Account, Reservation, Store};
 
 /// The handle of a `global` store, with an available Redis of one shard.
 pub fn together() -> Rc<RefCell<Handle>> {
-    Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Parts::ONE)))
+    Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Shards::ONE)))
 }
 
 /// A caller under a plan.

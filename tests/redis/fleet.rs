@@ -4,8 +4,8 @@ use diana_policy::Quota;
 use diana_policy::decision::Retry;
 use diana_policy::key::Seed;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::part::{Parts, Tags};
 use diana_redis::protocol::{Login, ScriptAnswer, Trip};
+use diana_redis::shard::{Shards, Tags};
 
 use kit::rules::{Rule, trip};
 use kit::server::Server;
@@ -27,7 +27,7 @@ fn who_comes_first_chooses_the_seed() {
     assert_eq!(decided.asks[0].rules[0].remaining, 8, "it was charged under the wrong seed");
     assert_eq!(decided.gateways, 1);
     // Another namespace is another fleet.
-    let other = Trip { tags: Tags::new("other", Parts::ONE), ..second.clone() };
+    let other = Trip { tags: Tags::new("other", Shards::ONE), ..second.clone() };
     assert_eq!(server.decide(&other).asks[0].rules[0].remaining, 9);
     // After a loss of all data, the first gateway writes its seed again.
     server.command(&["FLUSHALL"]);

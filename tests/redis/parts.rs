@@ -4,8 +4,8 @@ use diana_policy::Quota;
 use diana_policy::bloom::Shape;
 use diana_policy::key::Key;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::part::{Part, Parts, Tags};
 use diana_redis::protocol::{Login, Numbers, Script, ScriptAnswer, Trip};
+use diana_redis::shard::{Shard, Shards, Tags};
 use fastrand::Rng;
 
 use kit::rules::{Rule, ask_of, by, trip_of_calls};
@@ -18,8 +18,8 @@ const NOW: u64 = 20_000 * DAY + DAY / 2;
 /// The same calls, each for another of `parts` shards.
 fn over(parts: u16, trip: Trip) -> Trip {
     let mut trip = by(Script::Text, &trip);
-    trip.tags = Tags::new("test", Parts::new(parts));
-    (0..).zip(&mut trip.calls).for_each(|(number, call)| call.part = Part::new(number));
+    trip.tags = Tags::new("test", Shards::new(parts));
+    (0..).zip(&mut trip.calls).for_each(|(number, call)| call.part = Shard::new(number));
     trip
 }
 
@@ -105,7 +105,7 @@ fn a_quota_over_another_number_of_parts_is_another_filter() {
 fn quotas_of_many_accounts_fit_into_parts() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
-    let (parts, quota) = (Parts::new(8), Quota::new(Unit::Day, 2));
+    let (parts, quota) = (Shards::new(8), Quota::new(Unit::Day, 2));
     let shape = Shape::new(8_000, 10_000, 2).of_part(parts.number().into());
     let mut refused = 0;
     for _ in 0..8_000 / 40 {

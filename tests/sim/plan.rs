@@ -28,7 +28,7 @@ pub struct Plan {
     /// The rules of each entry of the document.
     pub entries: Vec<Vec<Rule>>,
     pub callers: u32,
-    /// Parts of the keys in Redis.
+    /// Shards of the keys in Redis.
     pub parts: u16,
     /// Requests a second.
     pub demand: u64,

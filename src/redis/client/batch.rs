@@ -2,10 +2,10 @@
 
 use super::GRACE;
 use crate::handle::Operation;
-use crate::part::{Part, Parts};
 use crate::protocol::{
     Ask, Charge, Failure, Login, Question, Script, ScriptAnswer, ScriptCall, Settles, Trip,
 };
+use crate::shard::{Shard, Shards};
 use crate::target::Target;
 use diana_policy::key::Key;
 use diana_policy::port;
@@ -16,7 +16,7 @@ pub(super) struct Wait {
     /// The number of the request.
     pub(super) id: u64,
     pub(super) since: Micros,
-    pub(super) part: Part,
+    pub(super) part: Shard,
     /// The numbers of its questions.
     pub(super) numbers: Vec<usize>,
     pub(super) ask: Ask,
@@ -116,12 +116,12 @@ impl Batch {
     }
 
     /// Returns true if it has a call to a shard.
-    pub(super) fn asks_of(&self, part: Part) -> bool {
+    pub(super) fn asks_of(&self, part: Shard) -> bool {
         self.trip.calls.iter().any(|call| call.part == part)
     }
 
     /// Adds a call that is only a heartbeat.
-    pub(super) fn add_empty(&mut self, part: Part) {
+    pub(super) fn add_empty(&mut self, part: Shard) {
         self.add(call(part, Vec::new()), Vec::new());
     }
 
@@ -130,7 +130,7 @@ impl Batch {
         self.add_ask(part, ask, Who::Request(id, numbers));
     }
 
-    pub(super) fn add_operations(&mut self, operations: Vec<Operation>, parts: Parts) {
+    pub(super) fn add_operations(&mut self, operations: Vec<Operation>, parts: Shards) {
         for operation in operations {
             let (target, plan) = (operation.target(), operation.plan());
             let question = operation.question();
@@ -142,7 +142,7 @@ impl Batch {
     }
 
     /// Adds a call with settlements. They come first in the call to their shard.
-    pub(super) fn add_settlements(&mut self, part: Part, settles: Settles, charges: Vec<Charge>) {
+    pub(super) fn add_settlements(&mut self, part: Shard, settles: Settles, charges: Vec<Charge>) {
         let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
         let asks: Vec<Ask> = charges.into_iter().map(ask).collect();
         let who = asks.iter().map(|_| Who::Nobody).collect();
@@ -150,7 +150,7 @@ impl Batch {
     }
 
     /// Adds an ask to the call to its shard.
-    fn add_ask(&mut self, part: Part, ask: Ask, who: Who) {
+    fn add_ask(&mut self, part: Shard, ask: Ask, who: Who) {
         let calls = self.trip.calls.iter_mut().zip(&mut self.who);
         match calls.into_iter().find(|(call, _)| call.part == part) {
             Some((call, all)) => {
@@ -164,6 +164,6 @@ impl Batch {
 }
 
 /// A call without settlements.
-fn call(part: Part, asks: Vec<Ask>) -> ScriptCall {
+fn call(part: Shard, asks: Vec<Ask>) -> ScriptCall {
     ScriptCall { part, script: Script::Digest, asks, settles: None }
 }

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use super::Client;
 use crate::handle::Handle;
 use crate::health::{Health, KnownFleet};
-use crate::part::{Part, Parts};
 use crate::protocol::Failure;
 use crate::settled::Settled;
+use crate::shard::{Shard, Shards};
 use diana_policy::key::Seed;
 use diana_policy::time::{Micros, SECOND};
 
@@ -19,7 +19,7 @@ impl Client {
     /// the failure.
     pub(super) fn note(
         &mut self,
-        calls: &[(Part, Result<KnownFleet, Failure>)],
+        calls: &[(Shard, Result<KnownFleet, Failure>)],
         (sent, probing): (Micros, bool),
         now: Micros,
         handle: &mut Handle,
@@ -38,7 +38,7 @@ impl Client {
                 let was_open = health.is_open(*part);
                 changed |= match outcome {
                     Ok(fleet) => {
-                        let is_first = *part == Part::FIRST;
+                        let is_first = *part == Shard::FIRST;
                         let learnt = is_first && health.count(*fleet) | health.agree(seed);
                         health.change(*part, |breaker| breaker.answered(now, probing)) | learnt
                     }
@@ -58,7 +58,7 @@ impl Client {
         self.follow(health, handle);
         let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
         failures().for_each(|failure| self.stats.fail(failure.name()));
-        let of = |part: Part| calls.iter().find(|(other, _)| *other == part)?.1.as_ref().err();
+        let of = |part: Shard| calls.iter().find(|(other, _)| *other == part)?.1.as_ref().err();
         let opened = opened.into_iter().filter_map(|part| Some((part, of(part)?))).collect();
         self.tell_changes(opened, &closed, now, handle);
     }
@@ -66,8 +66,8 @@ impl Client {
     /// Logs newly unavailable shards with the reason, and shards that are available again.
     fn tell_changes(
         &mut self,
-        mut opened: Vec<(Part, &Failure)>,
-        closed: &[Part],
+        mut opened: Vec<(Shard, &Failure)>,
+        closed: &[Shard],
         now: Micros,
         handle: &Handle,
     ) {
@@ -76,7 +76,7 @@ impl Client {
         }
         while let Some((_, failure)) = opened.first().copied() {
             let alike = opened.extract_if(.., |(_, other)| other.name() == failure.name());
-            let parts: Vec<Part> = alike.map(|(part, _)| part).collect();
+            let parts: Vec<Shard> = alike.map(|(part, _)| part).collect();
             if self.may_tell(failure.name(), now) {
                 self.tell_opened(&parts, failure, handle);
             }
@@ -86,7 +86,7 @@ impl Client {
     /// Returns true if a line about shards may be logged: with several shards, at most one of a
     /// kind per second.
     fn may_tell(&mut self, what: &'static str, now: Micros) -> bool {
-        if self.endpoint.parts == Parts::ONE {
+        if self.endpoint.parts == Shards::ONE {
             return true;
         }
         match self.told.iter_mut().find(|(told, _)| *told == what) {
@@ -109,7 +109,7 @@ impl Client {
         });
     }
 
-    fn tell_opened(&mut self, parts: &[Part], failure: &Failure, handle: &Handle) {
+    fn tell_opened(&mut self, parts: &[Shard], failure: &Failure, handle: &Handle) {
         if let Some(names) = self.names(parts) {
             let all = usize::from(self.endpoint.parts.number());
             let whom = if handle.away() == all { "itself" } else { "itself there" };
@@ -120,7 +120,7 @@ impl Client {
         }
     }
 
-    fn tell_closed(&mut self, parts: &[Part], handle: &Handle) {
+    fn tell_closed(&mut self, parts: &[Shard], handle: &Handle) {
         if let Some(names) = self.names(parts) {
             let rest = match handle.away() {
                 0 => "the fleet counts together".into(),
@@ -131,7 +131,7 @@ impl Client {
     }
 
     /// The names of shards in the log. `None` for no shards.
-    fn names(&self, parts: &[Part]) -> Option<String> {
+    fn names(&self, parts: &[Shard]) -> Option<String> {
         let (all, cluster) = (self.endpoint.parts.number(), &self.endpoint.cluster);
         let which = match parts {
             [] => return None,
@@ -163,7 +163,7 @@ impl Client {
         handle.ledgers.begin(self.sender);
         handle.gateways = self.health.fleet.gateways.max(1);
         handle.away = self.open().map(|(part, _)| part).collect();
-        if handle.is_away(Part::FIRST) && !self.is_agreed() {
+        if handle.is_away(Shard::FIRST) && !self.is_agreed() {
             handle.away = handle.parts.all().collect();
         }
     }
@@ -171,7 +171,7 @@ impl Client {
     /// Returns true if the fleet's seed is known, or there is only one shard. Only the first shard
     /// checks the seed: in the others, a gateway with another seed would count separately.
     pub(super) fn is_agreed(&self) -> bool {
-        self.endpoint.parts == Parts::ONE || self.health.seed().is_some()
+        self.endpoint.parts == Shards::ONE || self.health.seed().is_some()
     }
 
     /// Reads the record of all workers.

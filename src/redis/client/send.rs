@@ -5,9 +5,9 @@ use super::{Client, Completion};
 use crate::breaker::Breaker;
 use crate::handle::{Handle, Operation};
 use crate::health::Health;
-use crate::part::Part;
 use crate::protocol::{AskReply, Failure, Script, ScriptCall, Trip};
 use crate::settled::Settled;
+use crate::shard::Shard;
 use diana_policy::port::Callout;
 use diana_policy::time::{Micros, Now, SECOND};
 
@@ -52,8 +52,8 @@ impl Client {
             }
             batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)), handle.parts);
             let asked = self.asked_first.is_some_and(|it| now.mono.saturating_sub(it) < ALIVE);
-            if !asked && !handle.is_away(Part::FIRST) && !batch.asks_of(Part::FIRST) {
-                batch.add_empty(Part::FIRST);
+            if !asked && !handle.is_away(Shard::FIRST) && !batch.asks_of(Shard::FIRST) {
+                batch.add_empty(Shard::FIRST);
             }
             self.send(batch, now, callout, handle);
         }
@@ -78,11 +78,11 @@ impl Client {
     /// Gets the seed of the callers' hashes from the first shard, before any call to another one.
     fn send_first(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         let wanted = !self.waiting.is_empty() || handle.has_operations();
-        if wanted && self.batches.is_empty() && !handle.is_away(Part::FIRST) {
+        if wanted && self.batches.is_empty() && !handle.is_away(Shard::FIRST) {
             let mut batch = Batch::new(self.trip(), self.endpoint.timeout);
             // With the script's text, since requests also wait for their own call: a missing script
             // would cost them a third one.
-            let (part, script, asks) = (Part::FIRST, Script::Text, Vec::new());
+            let (part, script, asks) = (Shard::FIRST, Script::Text, Vec::new());
             batch.add(ScriptCall { part, script, asks, settles: None }, Vec::new());
             self.send(batch, now, callout, handle);
         }
@@ -97,7 +97,7 @@ impl Client {
     }
 
     /// The unavailable shards and their breakers.
-    pub(super) fn open(&self) -> impl Iterator<Item = (Part, Breaker)> + use<'_> {
+    pub(super) fn open(&self) -> impl Iterator<Item = (Shard, Breaker)> + use<'_> {
         let parts = self.endpoint.parts.number();
         self.health.open().filter(move |(part, _)| part.number() < parts).copied()
     }
@@ -129,7 +129,7 @@ impl Client {
     }
 
     /// The shard to probe now.
-    fn probed(&self, now: Micros, handle: &Handle) -> Option<Part> {
+    fn probed(&self, now: Micros, handle: &Handle) -> Option<Shard> {
         self.probe(now, handle).filter(|probe| *probe <= now)?;
         let is_due = |breaker: &Breaker| breaker.probe(now).is_some_and(|probe| probe <= now);
         self.open().find(|(_, breaker)| is_due(breaker)).map(|(part, _)| part)
@@ -145,7 +145,7 @@ impl Client {
     fn send(&mut self, mut batch: Batch, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         (batch.sent, batch.caller) = (now, callout.caller());
         batch.trip.wall = now.wall;
-        if batch.asks_of(Part::FIRST) {
+        if batch.asks_of(Shard::FIRST) {
             self.asked_first = Some(now.mono);
         }
         self.stats.trips += 1;

@@ -7,8 +7,8 @@
 //! again.
 
 use super::{HeldSlots, Ledger, Ledgers};
-use crate::part::Part;
 use crate::protocol::{Back, Charge};
+use crate::shard::Shard;
 use diana_policy::time::{Micros, SECOND};
 
 /// The heartbeat interval of a shard, and the time without a heartbeat after which the shard may
@@ -29,7 +29,7 @@ impl Ledgers {
 
     /// Records a slot of a caller that a shard granted in `term`. Returns the holder's number, for
     /// [`Ledgers::free`].
-    pub fn hold(&mut self, part: Part, charge: Charge, term: u64, now: Micros) -> u64 {
+    pub fn hold(&mut self, part: Shard, charge: Charge, term: u64, now: Micros) -> u64 {
         let is_forgotten =
             |it: &Ledger| it.part == part && !it.held.is_empty() && it.is_forgotten(now);
         if self.parts.iter().any(is_forgotten) {
@@ -48,7 +48,7 @@ impl Ledgers {
 
     /// Frees a slot that was recorded under `holder`. Slots that were forgotten since do not count
     /// any more.
-    pub fn free(&mut self, part: Part, charge: Charge, holder: u64) {
+    pub fn free(&mut self, part: Shard, charge: Charge, holder: u64) {
         self.make_room();
         if holder != self.holder {
             return;
@@ -85,7 +85,7 @@ impl Ledgers {
         }
     }
 
-    fn add_place(&mut self, part: Part, charge: Charge) {
+    fn add_place(&mut self, part: Shard, charge: Charge) {
         self.add(part, Charge { numbers: charge.numbers.held_by(self.holder), ..charge });
     }
 

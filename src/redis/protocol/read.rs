@@ -7,7 +7,7 @@ use super::{
     Ask, AskReply, BanReply, Decided, Failure, Login, Question, Reply, RuleReply, ScriptAnswer,
     ScriptCall, Trip,
 };
-use crate::part::Part;
+use crate::shard::Shard;
 use diana_policy::decision::Retry;
 use diana_policy::key::Seed;
 
@@ -37,7 +37,7 @@ impl Trip {
         let answers = self.calls.iter().map(|call| match values.next() {
             Some(Value::Error(message)) => Err(Failure::of(message)),
             Some(Value::Array(answer)) if is_whole => {
-                call.answer(answer, self.told_parts(call).is_some())
+                call.answer(answer, self.sent_shards(call).is_some())
             }
             _ => Err(Failure::Garbage),
         });
@@ -64,7 +64,7 @@ impl ScriptCall {
     fn decided(&self, numbers: &[Value], tells_parts: bool) -> Option<Decided> {
         let mut numbers = ReplyNumbers(numbers.iter());
         let gateways = match self.part {
-            Part::FIRST => numbers.count()?,
+            Shard::FIRST => numbers.count()?,
             part => {
                 // Otherwise it is the reply of another shard.
                 (numbers.number()? == -i64::from(part.number())).then_some(())?;

@@ -7,7 +7,7 @@ use super::pack::Array;
 use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
 use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Settles, Trip};
-use crate::part::{Part, Parts};
+use crate::shard::{Shard, Shards};
 use diana_policy::key::Seed;
 use diana_policy::time::Micros;
 
@@ -58,7 +58,7 @@ impl Trip {
     fn write(&self, call: &ScriptCall, out: &mut Vec<u8>) {
         let questions = || call.asks.iter().flat_map(|ask| &ask.questions);
         let keys = 3 + questions().count() + usize::from(call.settles.is_some());
-        let parts = self.told_parts(call);
+        let parts = self.sent_shards(call);
         let more = if call.settles.is_some() { 3 } else { usize::from(parts.is_some()) };
         command(out, 3 + keys + 4 + more);
         let [name, what]: [&[u8]; 2] = match call.script {
@@ -83,7 +83,7 @@ impl Trip {
         word(out, format!("{:016x}", self.gateway).as_bytes());
         let Seed { k0, k1 } = self.seed;
         let what = match call.part {
-            Part::FIRST => format!("{k0:016x}{k1:016x}"),
+            Shard::FIRST => format!("{k0:016x}{k1:016x}"),
             part => part.number().to_string(),
         };
         word(out, what.as_bytes());
@@ -102,9 +102,9 @@ impl Trip {
 
     /// The gateway's number of shards, if the call reports it: others may be configured
     /// differently.
-    pub(super) fn told_parts(&self, call: &ScriptCall) -> Option<Parts> {
+    pub(super) fn sent_shards(&self, call: &ScriptCall) -> Option<Shards> {
         let parts = self.tags.parts();
-        (call.part == Part::FIRST && parts != Parts::ONE).then_some(parts)
+        (call.part == Shard::FIRST && parts != Shards::ONE).then_some(parts)
     }
 }
 

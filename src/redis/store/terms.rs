@@ -1,7 +1,7 @@
 //! The parameters of a rule that Redis counts, for the rule or one of its plans.
 
-use crate::part::Parts;
 use crate::protocol::Numbers;
+use crate::shard::Shards;
 use diana_algorithm::{Can, Leasing};
 use diana_store::CounterSpec;
 
@@ -20,7 +20,7 @@ pub(super) struct Terms {
 impl Terms {
     /// The parameters of a rule, or of one of its plans. `None` if the Redis script does not
     /// support its algorithm.
-    pub(super) fn of(spec: &CounterSpec, parts: Parts) -> Option<Terms> {
+    pub(super) fn of(spec: &CounterSpec, parts: Shards) -> Option<Terms> {
         let numbers = match spec.daily {
             Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(parts.number().into())),
             None => Numbers::of_rule(spec.entry, &spec.quota)?,

@@ -9,7 +9,7 @@ use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::part::Parts;
+use diana_redis::shard::Shards;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::fake::Asked;
@@ -27,13 +27,13 @@ fn open_with(lifts: bool, handle: Handle, data: &Rc<Asked>) -> Worker {
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
     stores.lifts = lifts;
     let handle = Rc::new(RefCell::new(handle));
-    let fleet = Some((0, Parts::ONE, handle.clone()));
+    let fleet = Some((0, Shards::ONE, handle.clone()));
     let bans = Bans::new(BAN, Scope::Global, 1, KEYS, fleet, &mut stores);
     Worker { bans, handle, ..open(data) }
 }
 
 fn together(on_failure: OnFailure) -> Handle {
-    Handle::new(on_failure, Parts::ONE)
+    Handle::new(on_failure, Shards::ONE)
 }
 
 /// The refusals sent to Redis, by caller. Zero is only a query.

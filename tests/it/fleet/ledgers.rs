@@ -4,8 +4,8 @@ use diana_algorithm::IN_FLIGHT;
 use diana_policy::Quota;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::ledger::Ledgers;
-use diana_redis::part::{Part, Parts};
 use diana_redis::protocol::{Back, Charge, Settles};
+use diana_redis::shard::{Shard, Shards};
 use kit::laws::case::Case;
 use kit::model::rule::Rule;
 
@@ -21,19 +21,19 @@ const START: u64 = 1_000 * SECOND;
 /// The interval of a worker's reports that it lives.
 const BEAT: u64 = SECOND / 2;
 
-fn ledgers(random: u64) -> (Ledgers, [Part; 2]) {
+fn ledgers(random: u64) -> (Ledgers, [Shard; 2]) {
     let mut ledgers = Ledgers::default();
     ledgers.begin(random);
-    let parts: Vec<Part> = Parts::new(2).all().collect();
+    let parts: Vec<Shard> = Shards::new(2).all().collect();
     (ledgers, [parts[0], parts[1]])
 }
 
-fn add(ledgers: &mut Ledgers, part: Part, count: usize) {
+fn add(ledgers: &mut Ledgers, part: Shard, count: usize) {
     (0..count).for_each(|_| ledgers.add(part, charge(1)));
 }
 
 /// The batches to send: the shard, the number, and the count of charges of each.
-fn leave(ledgers: &mut Ledgers, away: &[Part]) -> Vec<(Part, Settles, usize)> {
+fn leave(ledgers: &mut Ledgers, away: &[Shard]) -> Vec<(Shard, Settles, usize)> {
     let batches = ledgers.take(away, START).into_iter();
     batches.map(|(part, settles, charges)| (part, settles, charges.len())).collect()
 }
@@ -114,7 +114,7 @@ fn whoever_inherits_settles_and_holds_nothing_of_the_other_who_can_begin_anew() 
 #[test]
 fn a_part_that_may_have_forgotten_a_place_is_noticed_by_whoever_says_that_it_lives() {
     let (mut ledgers, [part, other]) = ledgers(7);
-    let said = |ledgers: &mut Ledgers, away: &[Part], now: u64| {
+    let said = |ledgers: &mut Ledgers, away: &[Shard], now: u64| {
         for (part, settles, _) in ledgers.take(away, now) {
             ledgers.come_back(part, settles, true);
         }

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::SECOND;
-use diana_redis::part::{Part, Parts, Tags};
 use diana_redis::settled::Settled;
+use diana_redis::shard::{Shard, Shards, Tags};
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
@@ -33,7 +33,7 @@ fn caller(part: u64) -> u64 {
 }
 
 fn worker() -> Worker {
-    Worker::of_parts(&Rc::new(FakeSharedData::default()), Parts::new(16))
+    Worker::of_parts(&Rc::new(FakeSharedData::default()), Shards::new(16))
 }
 
 /// Lets the proxy reply to all calls for `count` milliseconds. Returns the outcomes of requests.
@@ -58,28 +58,28 @@ pub(super) fn steps(
 fn each_part_has_its_own_share_of_a_clusters_slots() {
     assert_eq!(slot("123456789"), 0x31c3);
     for number in [2, 3, 16, 100, 1024] {
-        let parts = Parts::new(number);
+        let parts = Shards::new(number);
         let tags = Tags::new("shop", parts);
         for part in parts.all() {
             let tag = tags.of(part);
             assert!(tag.starts_with(&format!("2:shop:{}:", part.number())), "{tag}");
             assert_eq!(slot(tag) * u32::from(number) / 16_384, u32::from(part.number()), "{tag}");
         }
-        assert_eq!(tags.of(Part::FIRST), Tags::new("shop", Parts::new(2)).of(Part::FIRST));
+        assert_eq!(tags.of(Shard::FIRST), Tags::new("shop", Shards::new(2)).of(Shard::FIRST));
     }
-    assert_eq!(Tags::new("shop", Parts::ONE).of(Part::FIRST), "2:shop");
+    assert_eq!(Tags::new("shop", Shards::ONE).of(Shard::FIRST), "2:shop");
 }
 
 #[test]
 fn callers_fall_evenly_into_parts_and_each_part_has_room_for_its_own() {
     let mut counts = [0; 16];
-    let parts = Parts::new(16);
+    let parts = Shards::new(16);
     for _ in 0..16_000 {
         counts[usize::from(parts.of(Key { hash: 0, second_hash: fastrand::u64(..) }).number())] +=
             1;
     }
     assert!(counts.iter().all(|count| *count <= parts.share(16_000)), "{counts:?}");
-    assert_eq!([Parts::ONE.share(100), parts.share(0), parts.share(3)], [100, 0, 3]);
+    assert_eq!([Shards::ONE.share(100), parts.share(0), parts.share(3)], [100, 0, 3]);
     // Four to eight standard deviations above its share.
     for keys in (0..1000).map(|_| fastrand::u64(1..1 << 40)) {
         let mean = keys.div_ceil(16) as f64;
@@ -208,7 +208,7 @@ fn steps_together(worker: &mut Worker, proxy: &mut Proxy) {
 fn a_worker_that_comes_late_goes_by_the_secret_of_the_others() {
     for first_is_away in [false, true] {
         let data = Rc::new(FakeSharedData::default());
-        let open = |own| Worker::with_secret(&data, Parts::new(16), own);
+        let open = |own| Worker::with_secret(&data, Shards::new(16), own);
         let (mut early, mut late) = (open(Seed { k0: 7, k1: 7 }), open(Seed { k0: 8, k1: 8 }));
         let mut proxy = Proxy::default();
         steps_together(&mut early, &mut proxy);

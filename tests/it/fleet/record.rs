@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
-use diana_redis::part::Parts;
+use diana_redis::shard::Shards;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
@@ -120,7 +120,7 @@ fn a_part_that_there_is_not_is_not_away() {
 #[test]
 fn many_parts_that_fail_are_told_of_once_a_second() {
     let data = Rc::new(FakeSharedData::default());
-    let mut worker = Worker::of_parts(&data, Parts::new(64));
+    let mut worker = Worker::of_parts(&data, Shards::new(64));
     let mut proxy = Proxy::default();
     steps(&mut worker, &mut proxy, 0, 5);
     let mut fail = |parts: std::ops::Range<u64>, now| {
@@ -150,7 +150,7 @@ fn many_parts_that_fail_are_told_of_once_a_second() {
 #[test]
 fn sixteen_probes_are_out_at_most() {
     let data = Rc::new(FakeSharedData::default());
-    let mut worker = Worker::of_parts(&data, Parts::new(64));
+    let mut worker = Worker::of_parts(&data, Shards::new(64));
     let mut proxy = Proxy::default();
     steps(&mut worker, &mut proxy, 0, 5);
     proxy.away.extend(1..41);

@@ -11,9 +11,9 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::handle::Handle;
-use diana_redis::part::{Part, Parts};
 use diana_redis::protocol::{Back, Charge, Login, Numbers, Reply};
 use diana_redis::settled::Settled;
+use diana_redis::shard::{Shard, Shards};
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 
@@ -63,7 +63,7 @@ fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
 
 fn add(worker: &mut Worker, count: u64) {
     for _ in 0..count {
-        worker.handle.ledgers.add(Part::FIRST, own(0, Back::Debt { receipt: 0, permits: 1 }));
+        worker.handle.ledgers.add(Shard::FIRST, own(0, Back::Debt { receipt: 0, permits: 1 }));
     }
 }
 
@@ -103,7 +103,7 @@ fn nobody_settles_what_lies_elsewhere() {
     let client = |cluster: &str, db: u32, parts: u16, namespace: &str, seed: Seed| {
         let login = Login { db, ..Login::default() };
         let way =
-            Endpoint { cluster: cluster.into(), timeout: 20, login, parts: Parts::new(parts) };
+            Endpoint { cluster: cluster.into(), timeout: 20, login, parts: Shards::new(parts) };
         Client::new(way, namespace, Rc::new(FakeSharedData::default()), seed, 5)
     };
     let heir = client("redis", 0, 1, "test", seed);
@@ -115,9 +115,9 @@ fn nobody_settles_what_lies_elsewhere() {
         (client("redis", 0, 1, "other", seed), false),
         (client("redis", 0, 1, "test", Seed { k0: 1, k1: 3 }), false),
     ] {
-        let mut handles = [(); 2].map(|()| Handle::new(OnFailure::Gateway, Parts::ONE));
+        let mut handles = [(); 2].map(|()| Handle::new(OnFailure::Gateway, Shards::ONE));
         let [own, left] = &mut handles;
-        left.ledgers.add(Part::FIRST, self::own(0, Back::Debt { receipt: 0, permits: 1 }));
+        left.ledgers.add(Shard::FIRST, self::own(0, Back::Debt { receipt: 0, permits: 1 }));
         assert_eq!(heir.inherit(own, &old, left), is_alike);
         assert_eq!((own.ledgers.is_any(), left.ledgers.is_any()), (is_alike, !is_alike));
     }

@@ -7,8 +7,8 @@ use diana_policy::Quota;
 use diana_policy::decision::Retry;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::part::Parts;
 use diana_redis::protocol::{Charge, RuleReply};
+use diana_redis::shard::Shards;
 use diana_redis::store::RedisStore;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -55,7 +55,7 @@ impl Desk {
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
         let handle = together();
-        let store = RedisStore::new(spec, 0, Parts::ONE, handle.clone(), &mut stores).unwrap();
+        let store = RedisStore::new(spec, 0, Shards::ONE, handle.clone(), &mut stores).unwrap();
         Desk { store, handle, data }
     }
 

@@ -11,7 +11,7 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, Unit};
 use diana_policy::{Quota, Scope};
 use diana_redis::handle::Handle;
-use diana_redis::part::Parts;
+use diana_redis::shard::Shards;
 use diana_redis::store::RedisStore;
 use diana_store::permit::Unsettled;
 use diana_store::stores::Stores;
@@ -38,7 +38,7 @@ fn open_in(
 ) -> Option<RedisStore> {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-    RedisStore::new(spec.clone(), 0, Parts::ONE, handle.clone(), &mut stores).ok()
+    RedisStore::new(spec.clone(), 0, Shards::ONE, handle.clone(), &mut stores).ok()
 }
 
 /// A handle whose Redis is unavailable.

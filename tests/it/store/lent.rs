@@ -7,8 +7,8 @@ use diana_policy::Quota;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::part::Parts;
 use diana_redis::protocol::{Back, RuleReply};
+use diana_redis::shard::Shards;
 use diana_redis::store::RedisStore;
 use diana_store::Store;
 use diana_store::stores::Stores;
@@ -110,7 +110,7 @@ impl Desk {
         let short = ["W", "SW", "TB"][rng.usize(..3)];
         let rule = Rule { is_even: rng.bool(), ..Rule::new(short, quota) };
         let handle = together();
-        let opened = RedisStore::new(rule.spec(100), 3, Parts::ONE, handle.clone(), &mut stores);
+        let opened = RedisStore::new(rule.spec(100), 3, Shards::ONE, handle.clone(), &mut stores);
         let mut store = opened.unwrap();
         // A caller is unknown before its first question.
         store.question((key(1), 1), START, false, false);

@@ -4,10 +4,10 @@ use diana_policy::time::SECOND;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
-use super::{Parts, Rc, Worker, caller, steps};
+use super::{Rc, Shards, Worker, caller, steps};
 
 fn gateway(parts: u16) -> Worker {
-    Worker::of_parts(&Rc::new(FakeSharedData::default()), Parts::new(parts))
+    Worker::of_parts(&Rc::new(FakeSharedData::default()), Shards::new(parts))
 }
 
 /// In these seconds, each gateway makes two calls per second.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana_policy::key::Seed;
-use diana_redis::part::{Part, Parts};
+use diana_redis::shard::{Shard, Shards};
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 use kit::model::wire::{Asking, commands};
@@ -25,7 +25,7 @@ fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
         serve(&mut worker, &mut before, now);
     }
     add(&mut worker, 70);
-    let holder = worker.handle.ledgers.hold(Part::FIRST, charge(1), 1, now);
+    let holder = worker.handle.ledgers.hold(Shard::FIRST, charge(1), 1, now);
     now += MILLISECOND;
     worker.work(now);
     let (late, call) = worker.calls.one();
@@ -35,7 +35,7 @@ fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
     // gateway detects.
     let mut redis = Redis::default();
     let own = Seed { k0: 8, k1: 8 };
-    let mut stranger = Worker::with_secret(&Rc::default(), Parts::ONE, own);
+    let mut stranger = Worker::with_secret(&Rc::default(), Shards::ONE, own);
     let mut other = Worker::of(&data);
     for worker in [&mut stranger, &mut other] {
         worker.ask(9, now);
@@ -44,7 +44,7 @@ fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
     worker.work(now);
     assert_eq!(worker.handle.ledgers.dropped, 70);
     // Under the former holder number, the slots of unknown callers would be held forever.
-    assert_ne!(worker.handle.ledgers.hold(Part::FIRST, charge(2), 1, now), holder);
+    assert_ne!(worker.handle.ledgers.hold(Shard::FIRST, charge(2), 1, now), holder);
     add(&mut worker, 2);
     // A request does not wait for the reply to another one.
     worker.ask(9, now);

@@ -79,7 +79,7 @@ struct CallerRequests {
 
 impl Instance {
     /// The current rules, with their origin and the time of the last change.
-    pub(super) fn told_rules(&self, host: &dyn Host) -> String {
+    pub(super) fn rules_json(&self, host: &dyn Host) -> String {
         let rules = self.with_limiter(host, |limiter| {
             let status = |(number, rule)| {
                 let actors = limiter.actors(number).map(String::from).collect();
@@ -116,14 +116,14 @@ impl Instance {
     }
 
     /// The usage of callers of a rule.
-    pub(super) fn told_callers(&self, rule: usize, seen: &[Seen], host: &dyn Host) -> String {
+    pub(super) fn callers_json(&self, rule: usize, seen: &[Seen], host: &dyn Host) -> String {
         let now = self.now(host);
         let callers = seen.iter().map(|seen| CallerUsage::of(seen, now)).collect();
         json::ascii(&CallersReply { rule: self.rule_limit(rule, host), callers })
     }
 
     /// The callers with the most requests.
-    pub(super) fn told_top(&self, rule: usize, top: &[(u64, Key)], host: &dyn Host) -> String {
+    pub(super) fn top_json(&self, rule: usize, top: &[(u64, Key)], host: &dyn Host) -> String {
         let callers = top.iter();
         let callers = callers
             .map(|(requests, key)| CallerRequests { key: spell_key(*key), requests: *requests })
@@ -132,7 +132,7 @@ impl Instance {
     }
 
     /// A log line about a change. `None` if nothing changed.
-    pub(super) fn told_change(
+    pub(super) fn change_line(
         &self,
         rule: usize,
         order: Order,

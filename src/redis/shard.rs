@@ -14,16 +14,16 @@ const SLOTS: u32 = 16_384;
 
 /// A shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Part(u16);
+pub struct Shard(u16);
 
-impl Part {
+impl Shard {
     /// The shard that also stores the state shared by all gateways.
-    pub const FIRST: Part = Part(0);
+    pub const FIRST: Shard = Shard(0);
 
     /// The shard with this number; the first is 0.
     #[must_use]
-    pub fn new(number: u16) -> Part {
-        Part(number)
+    pub fn new(number: u16) -> Shard {
+        Shard(number)
     }
 
     /// Its number.
@@ -35,19 +35,19 @@ impl Part {
 
 /// The number of shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Parts(u16);
+pub struct Shards(u16);
 
-impl Parts {
+impl Shards {
     /// One shard with all keys.
-    pub const ONE: Parts = Parts(1);
+    pub const ONE: Shards = Shards(1);
 
     /// The maximum.
     pub const MOST: u16 = 1024;
 
-    /// This number of shards, clamped to 1 … [`Parts::MOST`].
+    /// This number of shards, clamped to 1 … [`Shards::MOST`].
     #[must_use]
-    pub fn new(number: u16) -> Parts {
-        Parts(number.clamp(1, Parts::MOST))
+    pub fn new(number: u16) -> Shards {
+        Shards(number.clamp(1, Shards::MOST))
     }
 
     /// The number.
@@ -57,14 +57,14 @@ impl Parts {
     }
 
     /// All shards.
-    pub fn all(self) -> impl Iterator<Item = Part> {
-        (0..self.0).map(Part)
+    pub fn all(self) -> impl Iterator<Item = Shard> {
+        (0..self.0).map(Shard)
     }
 
     /// The shard of a caller.
     #[must_use]
-    pub fn of(self, caller: Key) -> Part {
-        Part(((u32::from(caller.place()) * u32::from(self.0)) >> 16) as u16)
+    pub fn of(self, caller: Key) -> Shard {
+        Shard(((u32::from(caller.place()) * u32::from(self.0)) >> 16) as u16)
     }
 
     /// How many of `keys` keys of one rule may lie in one shard. Callers are distributed by hash,
@@ -73,7 +73,7 @@ impl Parts {
     pub fn share(self, keys: u64) -> u64 {
         let mean = keys.div_ceil(self.0.into());
         let deviations = 8 << (mean.max(1).ilog2() / 2);
-        if self == Parts::ONE { keys } else { mean.saturating_add(deviations).min(keys) }
+        if self == Shards::ONE { keys } else { mean.saturating_add(deviations).min(keys) }
     }
 }
 
@@ -84,16 +84,16 @@ pub struct Tags(Rc<[Box<str>]>);
 impl Tags {
     /// The tags for a namespace with this number of shards.
     #[must_use]
-    pub fn new(namespace: &str, parts: Parts) -> Tags {
-        if parts == Parts::ONE {
+    pub fn new(namespace: &str, parts: Shards) -> Tags {
+        if parts == Shards::ONE {
             return Tags([format!("2:{namespace}").into()].into());
         }
-        let tag = |part: Part| {
+        let tag = |part: Shard| {
             let stem = format!("2:{namespace}:{}:", part.0);
             let crc = crc16(0, stem.as_bytes());
             // The tag of the first shard is independent of their number, since it stores the state
             // shared by all gateways.
-            let all = if part == Part::FIRST { Parts::MOST } else { parts.0 };
+            let all = if part == Shard::FIRST { Shards::MOST } else { parts.0 };
             let is_own = |n: &String| {
                 let slot = u32::from(crc16(crc, n.as_bytes())) % SLOTS;
                 slot * u32::from(all) / SLOTS == u32::from(part.0)
@@ -107,13 +107,13 @@ impl Tags {
 
     /// The number of shards.
     #[must_use]
-    pub fn parts(&self) -> Parts {
-        Parts::new(self.0.len() as u16)
+    pub fn parts(&self) -> Shards {
+        Shards::new(self.0.len() as u16)
     }
 
     /// The tag of a shard, without braces. Never empty, even for an empty namespace.
     #[must_use]
-    pub fn of(&self, part: Part) -> &str {
+    pub fn of(&self, part: Shard) -> &str {
         self.0.get(usize::from(part.0)).map_or("2:", |tag| tag)
     }
 }
