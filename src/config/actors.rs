@@ -119,11 +119,11 @@ fn source(node: &Node<'_>) -> Option<ReadSource> {
     };
     let (mut value, mut options) = (Tree::Null, Vec::new());
     let mut known = vec![kind.name];
-    known.extend_from_slice(kind.options);
+    known.extend(kind.options.iter().map(|(name, _)| *name));
     for (key, node) in &pairs {
         if *key == kind.name {
             value = node.tree().clone();
-        } else if kind.options.contains(key) {
+        } else if kind.options.iter().any(|(name, _)| name == key) {
             options.push((key.to_string(), node.tree().clone()));
         } else {
             node.unknown_key(key, &known);

@@ -140,13 +140,28 @@ pub struct Mistake {
 /// A source, or every mistake in its configuration.
 pub type BuiltSource = Result<Rc<dyn Source>, Vec<Mistake>>;
 
+/// How a value of a source is written in the configuration.
+#[derive(Debug, Clone, Copy)]
+pub enum ValueForm {
+    /// Text.
+    Text,
+    /// A list of texts.
+    Texts,
+    /// True or false.
+    Flag,
+    /// Anything; the source checks it itself.
+    Any,
+}
+
 /// A kind of source in the configuration: a mapping with the name of the kind as its main key.
 #[derive(Debug)]
 pub struct SourceKind {
     /// The main key: `header` in `{header: x-account-id}`.
     pub name: &'static str,
-    /// Optional keys next to the main key.
-    pub options: &'static [&'static str],
+    /// How the value of the main key is written.
+    pub form: ValueForm,
+    /// Optional keys next to the main key, and how their values are written.
+    pub options: &'static [(&'static str, ValueForm)],
     /// Builds the source from the main key's value and the options that are present.
     pub build: fn(&Tree, &[(String, Tree)]) -> BuiltSource,
 }

@@ -1,10 +1,11 @@
 //! Values under our keys that the script did not write.
 
-use diana_algorithm::{IN_FLIGHT, REGISTRY};
+use diana_algorithm::IN_FLIGHT;
 use diana_policy::Quota;
 use diana_policy::time::Unit;
 use diana_redis::protocol::Charge;
 use fastrand::Rng;
+use kit::rules::counted_in_redis;
 
 use kit::laws::case::Case;
 use kit::rules::{Rule, today, trip};
@@ -52,7 +53,7 @@ fn corrupt_bytes_count_as_empty_and_are_replaced() {
     let mut rng = Rng::with_seed(seed::next());
     let (mut corrupt, mut believed) = (0, 0);
     for number in 0..1200 {
-        let rule = Rule::random(&REGISTRY[number % REGISTRY.len()], &mut rng);
+        let rule = Rule::random(counted_in_redis(number), &mut rng);
         let charge = rule.charge(1, rule.case.quota.cost, 100);
         server.command(&["FLUSHALL"]);
         let now = Some(today(&mut rng));
@@ -219,7 +220,7 @@ fn corrupt_counts_and_shared_buckets_stop_nothing() {
     let mut rng = Rng::with_seed(seed::next());
     let (mut corrupt, mut shared) = (0, 0);
     for number in 0..600 {
-        let rule = Rule::random(&REGISTRY[number % REGISTRY.len()], &mut rng);
+        let rule = Rule::random(counted_in_redis(number), &mut rng);
         let cost = rule.case.quota.cost;
         let ask = |caller| Charge { keys: 2, ..rule.charge(caller, cost, 100) };
         server.command(&["FLUSHALL"]);

@@ -1,10 +1,10 @@
 //! Keys expire, and never before their state does.
 
-use diana_algorithm::REGISTRY;
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
 use diana_redis::protocol::RuleReply;
 use fastrand::Rng;
+use kit::rules::counted_in_redis;
 
 use kit::laws::stream;
 use kit::model::{Asked, Model};
@@ -25,7 +25,7 @@ fn key_lives_until_the_slice_ends_that_counts_it() {
     for number in 0..80 {
         let seed = start.wrapping_add(number);
         let mut rng = Rng::with_seed(seed);
-        let entry = &REGISTRY[number as usize % REGISTRY.len()];
+        let entry = counted_in_redis(number as usize);
         let rules = [Rule::random(entry, &mut rng)];
         println!("{} seed {seed}: {:?}", entry.short, rules[0].case.quota);
         let mut model = Model::default();

@@ -1,10 +1,10 @@
 //! Several gateways take leases, spend them at random times, return the rest, or die. The admitted
 //! requests keep the bound of the rule.
 
-use diana_algorithm::REGISTRY;
 use diana_policy::time::Now;
 use diana_redis::protocol::{Back, Charge, RuleReply};
 use fastrand::Rng;
+use kit::rules::counted_in_redis;
 
 use kit::laws::bound::{Admission, Promise, kept, promise};
 use kit::laws::stream;
@@ -32,7 +32,7 @@ fn what_is_let_through_keeps_the_bound() {
     for number in 0..ROUNDS {
         let seed = start.wrapping_add(number);
         let mut rng = Rng::with_seed(seed);
-        let entry = &REGISTRY[number as usize % REGISTRY.len()];
+        let entry = counted_in_redis(number as usize);
         let rule = Rule::random(entry, &mut rng);
         println!("{} seed {seed}: {:?}", entry.short, rule.case.quota);
         server.command(&["FLUSHALL"]);

@@ -5,7 +5,7 @@ use crate::addresses::ADDRESSES;
 use crate::mapping::Allowed::{Any, Either, Flag, List, Map, Named, Text};
 use crate::mapping::{Allowed, Mapping, mapping, optional, required};
 use crate::rule::RULE;
-use diana_request::identity::{self, client_address, metadata};
+use diana_request::identity::{self, ValueForm};
 
 /// An entry.
 pub static ENTRY: Mapping = mapping(
@@ -122,16 +122,16 @@ pub static SOURCE: Mapping = Mapping {
     keys: &[],
     more: || {
         let kinds = identity::REGISTRY.iter();
-        let names = kinds.flat_map(|kind| [&[kind.name], kind.options].concat());
-        names.map(|name| optional(name, value_of(name))).collect()
+        let keys = kinds.flat_map(|kind| [&[(kind.name, kind.form)], kind.options].concat());
+        keys.map(|(name, form)| optional(name, written_as(form))).collect()
     },
 };
 
-fn value_of(name: &str) -> Allowed {
-    match name {
-        "unverified" => Flag,
-        _ if name == metadata::KIND.name => TEXTS,
-        _ if name == client_address::KIND.name => Any,
-        _ => TEXT,
+fn written_as(form: ValueForm) -> Allowed {
+    match form {
+        ValueForm::Text => TEXT,
+        ValueForm::Texts => TEXTS,
+        ValueForm::Flag => Flag,
+        ValueForm::Any => Any,
     }
 }

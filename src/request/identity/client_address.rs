@@ -5,13 +5,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
-use super::{BuiltSource, Identifier, Mistake, Source, SourceKind, SourceValue};
+use super::{BuiltSource, Identifier, Mistake, Source, SourceKind, SourceValue, ValueForm};
 use diana_policy::address;
 use diana_policy::port::Request;
 use diana_policy::tree::Tree;
 
 /// `client_address` in the registry.
-pub const KIND: SourceKind = SourceKind { name: "client_address", options: &[], build };
+pub const KIND: SourceKind =
+    SourceKind { name: "client_address", form: ValueForm::Any, options: &[], build };
 
 /// Prefix lengths of the two families.
 #[derive(Debug)]

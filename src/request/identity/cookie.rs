@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, text};
+use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm, text};
 use diana_policy::port::{Request, Values};
 use diana_policy::spelling::{cookie, form};
 use diana_policy::tree::Tree;
 
 /// `cookie` in the registry.
-pub const KIND: SourceKind = SourceKind { name: "cookie", options: &[], build };
+pub const KIND: SourceKind =
+    SourceKind { name: "cookie", form: ValueForm::Text, options: &[], build };
 
 #[derive(Debug)]
 struct Cookie(String);

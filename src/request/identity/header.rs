@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
-use super::{BuiltSource, Identifier, Source, SourceKind, SourceValue, header_name};
+use super::{BuiltSource, Identifier, Source, SourceKind, SourceValue, ValueForm, header_name};
 use diana_policy::port::{Request, Values};
 use diana_policy::spelling::header::{self, AUTHORIZATION};
 use diana_policy::tree::Tree;
 
 /// `header` in the registry.
-pub const KIND: SourceKind = SourceKind { name: "header", options: &[], build };
+pub const KIND: SourceKind =
+    SourceKind { name: "header", form: ValueForm::Text, options: &[], build };
 
 #[derive(Debug)]
 struct Header(String);

@@ -10,15 +10,19 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::metadata::Metadata;
-use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, header, text};
+use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm, header, text};
 use diana_policy::json;
 use diana_policy::port::Request;
 use diana_policy::spelling::header::{signed_part, token};
 use diana_policy::tree::Tree;
 
 /// `jwt_claim` in the registry.
-pub const KIND: SourceKind =
-    SourceKind { name: "jwt_claim", options: &["payload", "unverified"], build };
+pub const KIND: SourceKind = SourceKind {
+    name: "jwt_claim",
+    form: ValueForm::Text,
+    options: &[("payload", ValueForm::Text), ("unverified", ValueForm::Flag)],
+    build,
+};
 
 /// Maximum length of an encoded payload. Those of identity providers are far shorter.
 const LONGEST: usize = 16 << 10;

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue};
+use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm};
 use diana_policy::port::{Property, Request};
 use diana_policy::spelling::metadata;
 use diana_policy::tree::Tree;
 
 /// `metadata` in the registry.
-pub const KIND: SourceKind = SourceKind { name: "metadata", options: &[], build };
+pub const KIND: SourceKind =
+    SourceKind { name: "metadata", form: ValueForm::Texts, options: &[], build };
 
 /// A value in dynamic metadata.
 #[derive(Debug)]

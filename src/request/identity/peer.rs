@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue};
+use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm};
 use diana_policy::port::{Property, Request};
 use diana_policy::tree::Tree;
 
 /// `peer` in the registry.
-pub const KIND: SourceKind = SourceKind { name: "peer", options: &[], build };
+pub const KIND: SourceKind =
+    SourceKind { name: "peer", form: ValueForm::Text, options: &[], build };
 
 #[derive(Debug)]
 struct Peer(Property);

@@ -2,13 +2,14 @@
 
 use std::rc::Rc;
 
-use super::{BuiltSource, Source, SourceKind, SourceValue, text};
+use super::{BuiltSource, Source, SourceKind, SourceValue, ValueForm, text};
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::spelling::{form, query};
 use diana_policy::tree::Tree;
 
 /// `query` in the registry.
-pub const KIND: SourceKind = SourceKind { name: "query", options: &[], build };
+pub const KIND: SourceKind =
+    SourceKind { name: "query", form: ValueForm::Text, options: &[], build };
 
 #[derive(Debug)]
 struct Query(String);

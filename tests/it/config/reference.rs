@@ -86,7 +86,7 @@ nokey: 5
             assert!(shown || key == "url", "{key} is not shown");
         }
     }
-    for source in diana_request::identity::REGISTRY.iter().flat_map(|kind| kind.options) {
+    for (source, _) in diana_request::identity::REGISTRY.iter().flat_map(|kind| kind.options) {
         assert!(REFERENCE.contains(&format!("{source}: ")), "{source} is not shown");
     }
 }

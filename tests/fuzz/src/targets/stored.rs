@@ -4,6 +4,7 @@
 use diana_algorithm::REGISTRY;
 use diana_redis::protocol::resp::{command, word};
 use fastrand::Rng;
+use kit::rules::counted_in_redis;
 
 use kit::rules::{Rule, today, trip};
 use kit::server::{Server, spell};
@@ -20,7 +21,7 @@ pub fn run(input: &[u8]) {
 }
 
 fn play(server: &Server, rng: &mut Rng) {
-    let rule = Rule::random(&REGISTRY[rng.usize(0..REGISTRY.len())], rng);
+    let rule = Rule::random(counted_in_redis(rng.usize(0..REGISTRY.len())), rng);
     let charge = rule.charge(1, rule.case.quota.cost, 100);
     server.command(&["FLUSHALL"]);
     let now = Some(today(rng));
