@@ -168,7 +168,7 @@ impl Instance {
         self.judge(host, |limiter| limiter.decide(request, &self.clock(host)))
     }
 
-    /// As [`Instance::decide`], with an explanation for an operator.
+    /// As `Instance::decide`, with an explanation for an operator.
     pub fn decide_explained(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
         self.judge(host, |limiter| limiter.decide_explained(request, &self.clock(host)))
     }
