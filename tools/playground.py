@@ -7,13 +7,15 @@ import shutil
 import textwrap
 
 import needs
-from build import PROFILE, without_paths
+from build import without_paths
 from console import CARGO_TARGET, ROOT, TARGET, die, relative, run, say
 
 SOURCE = ROOT / "src/web/page"
 PAGE = TARGET / "playground/index.html"
 WORK = TARGET / "npm/playground"
 WASM = "wasm32-unknown-unknown"
+# A profile of Cargo.toml.
+PROFILE = "page"
 # The most bytes of the page.
 LIMIT = 2 << 20
 
