@@ -79,7 +79,7 @@ fn assert_told_alike(answer: &Answer, url: &str) {
 }
 
 #[test]
-fn headers_are_those_of_each_refusal_whatever_the_one_before_was_told() {
+fn cached_refusal_headers_fit_each_refusal() {
     let entry = |url: &str, unit: &str, rpu: u64| {
         format!(
             "{{Url: {url}, rules: [{{name: {unit}-{rpu}, actor: device, unit: {unit}, rpu: {rpu}, \

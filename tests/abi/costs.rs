@@ -43,7 +43,7 @@ pub const ALL_HEADERS: (&str, u64) = ("proxy_get_header_map_pairs", 1);
 
 /// The host calls each exported callback of a stream for every request.
 #[test]
-fn module_exports_only_the_callbacks_that_it_needs() {
+fn module_exports_only_needed_callbacks() {
     const NEEDED: [&str; 8] = [
         "proxy_on_configure",
         "proxy_on_context_create",
@@ -58,7 +58,7 @@ fn module_exports_only_the_callbacks_that_it_needs() {
 }
 
 #[test]
-fn a_rule_for_everybody_costs_the_clock() {
+fn rule_for_all_callers_reads_only_the_clock() {
     for algo in ["W", "SW", "TB", "LB"] {
         let calls = calls(&one("/", "all", algo), &Request::get("/x"));
         assert_eq!(calls, BTreeMap::from([CLOCK]), "{algo}");
@@ -66,7 +66,7 @@ fn a_rule_for_everybody_costs_the_clock() {
 }
 
 #[test]
-fn a_path_is_read_once_and_only_if_a_rule_has_one() {
+fn path_is_read_once_and_only_if_a_rule_needs_it() {
     let two = format!(
         "[{{Url: /x/y, rules: [{0}]}}, {{Url: /x, rules: [{0}]}}, {{Url: /, rules: [{0}]}}]",
         "{actor: all, unit: second, rpu: 1000, algo: W, scope: local}"
@@ -78,7 +78,7 @@ fn a_path_is_read_once_and_only_if_a_rule_has_one() {
 }
 
 #[test]
-fn a_path_that_no_rule_covers_costs_nothing_but_itself() {
+fn request_outside_all_entries_reads_only_its_path() {
     let mut host = Host::new(1);
     for (actor, path) in [("all", ONE_HEADER), ("device", ALL_HEADERS)] {
         let mut vm = host.start_vm(&format!("limits: {}", one("/x", actor, "W"))).unwrap();
@@ -89,7 +89,7 @@ fn a_path_that_no_rule_covers_costs_nothing_but_itself() {
 }
 
 #[test]
-fn all_that_headers_say_costs_one_call() {
+fn all_headers_are_read_in_one_call() {
     let request = Request::get("/x?id=1")
         .header("x-device-id", "a")
         .header("x-account-id", "b,c")
@@ -117,7 +117,7 @@ fn all_that_headers_say_costs_one_call() {
 }
 
 #[test]
-fn a_source_that_several_rules_use_is_asked_once() {
+fn source_of_several_rules_is_read_once() {
     let rule = |unit| format!("{{actor: device, unit: {unit}, rpu: 1000, algo: W, scope: local}}");
     let limits = format!("[{{Url: /, rules: [{}, {}]}}]", rule("second"), rule("minute"));
     let request = Request::get("/").header("x-device-id", "a");
@@ -126,7 +126,7 @@ fn a_source_that_several_rules_use_is_asked_once() {
 }
 
 #[test]
-fn the_address_is_asked_once() {
+fn client_address_is_read_once() {
     let except = "except: {addresses: [10.0.0.0/8]}";
     let rule = |actor| format!("{{actor: {actor}, unit: second, rpu: 9, scope: local, {except}}}");
     let rules = [rule("device"), rule("net"), rule("[net, device]")].join(", ");
@@ -138,7 +138,7 @@ fn the_address_is_asked_once() {
 }
 
 #[test]
-fn the_wall_clock_is_read_anew_once_a_second() {
+fn wall_clock_is_read_once_a_second() {
     let mut host = Host::new(1);
     let mut vm = host.start_vm(&format!("limits: {}", one("/", "all", "W"))).unwrap();
     vm.request(&Request::get("/"));
@@ -153,7 +153,7 @@ fn the_wall_clock_is_read_anew_once_a_second() {
 }
 
 #[test]
-fn the_timer_hands_over_what_was_counted_and_nothing_else_does() {
+fn only_the_timer_reports_metrics() {
     let mut host = Host::new(1);
     let limits = "[{Url: /, rules: [{name: r, actor: device, unit: minute, rpu: 2, algo: W, \
                    scope: local}]}]";
@@ -199,7 +199,7 @@ fn fuel_per_accepted_request() {
 
 /// The plan of a request is found in constant time.
 #[test]
-fn a_thousand_plans_cost_no_more_than_two() {
+fn thousand_plans_cost_no_more_than_two() {
     let request = Request::get("/").header("x-device-id", "a").header("x-plan", "p1");
     let [few, many] = [2, 1_000].map(|count| {
         let plans: Vec<String> = (0..count).map(|plan| format!("p{plan}: {{rpu: 500}}")).collect();

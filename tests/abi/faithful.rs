@@ -30,14 +30,14 @@ const HOLD: &str = r#"
     (func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32) (i32.const 1))"#;
 
 #[test]
-fn a_module_that_imports_what_the_host_lacks_cannot_be_loaded() {
+fn module_with_an_unknown_import_is_not_loaded() {
     let wasm = r#"(module (import "env" "proxy_redis_call" (func (param i32) (result i32))))"#;
     let error = Host::with_module(wasm, 0).unwrap().start_vm("").err().unwrap();
     assert!(matches!(&error, StartError::Unloadable(cause) if cause.contains("proxy_redis_call")));
 }
 
 #[test]
-fn a_function_that_does_nothing_here_says_so() {
+fn unimplemented_function_returns_its_status() {
     let vm = start(
         r#"(func (export "proxy_on_configure") (param i32 i32) (result i32)
              (call $say (call $get_status (i32.const 0) (i32.const 0) (i32.const 0)))
@@ -47,7 +47,7 @@ fn a_function_that_does_nothing_here_says_so() {
 }
 
 #[test]
-fn most_host_functions_are_out_of_reach_before_the_module_is_initialised() {
+fn host_functions_are_restricted_during_initialization() {
     let mut host =
         host(r#"(func (export "_initialize") (drop (call $get_log_level (i32.const 0))))"#);
     let error = host.start_vm("").err().unwrap();
@@ -55,7 +55,7 @@ fn most_host_functions_are_out_of_reach_before_the_module_is_initialised() {
 }
 
 #[test]
-fn a_trap_ends_the_vm_and_shows_the_last_log_lines() {
+fn trap_ends_the_vm_and_shows_the_last_log_lines() {
     let mut vm = start(
         r#"(func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
              (call $say (i32.const 42)) (unreachable))"#,
@@ -71,7 +71,7 @@ fn a_trap_ends_the_vm_and_shows_the_last_log_lines() {
 }
 
 #[test]
-fn a_refused_configuration_names_what_was_logged_and_leaves_the_old_one() {
+fn refused_configuration_returns_its_log_and_keeps_the_old_one() {
     let mut vm = start(
         r#"(func (export "proxy_on_configure") (param i32) (param $size i32) (result i32)
              (call $say (local.get $size)) (i32.eqz (local.get $size)))
@@ -84,7 +84,7 @@ fn a_refused_configuration_names_what_was_logged_and_leaves_the_old_one() {
 }
 
 #[test]
-fn a_reply_is_sent_after_the_call_has_returned_and_passes_its_own_filter() {
+fn local_reply_follows_the_callback_and_runs_response_filters() {
     let mut vm = start(
         r#"(func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
              (drop (call $reply (i32.const 429) (i32.const 112) (i32.const 8) (i32.const 64)
@@ -123,7 +123,7 @@ const RESUME: &str = r#"
       (global.set $next (i32.add (global.get $next) (i32.const 1))))"#;
 
 #[test]
-fn answering_hundreds_of_requests_in_one_call_overflows_the_stack() {
+fn hundreds_of_replies_in_one_call_overflow_the_stack() {
     let reject = |limit: u32| {
         format!(
             r#"{HOLD}
@@ -151,7 +151,7 @@ fn answering_hundreds_of_requests_in_one_call_overflows_the_stack() {
 }
 
 #[test]
-fn a_header_has_its_first_value_and_the_property_all_of_them() {
+fn header_has_the_first_value_and_property_all_values() {
     let mut vm = start(
         r#"(func (export "proxy_on_request_headers") (param i32 i32 i32) (result i32)
              (drop (call $header (i32.const 0) (i32.const 64) (i32.const 5)
@@ -166,7 +166,7 @@ fn a_header_has_its_first_value_and_the_property_all_of_them() {
 }
 
 #[test]
-fn metrics_belong_to_the_process_and_counters_only_grow() {
+fn metrics_are_per_process_and_counters_only_grow() {
     let mut host = host(
         r#"(func (export "proxy_on_configure") (param i32 i32) (result i32)
              (drop (call $define (i32.const 0) (i32.const 64) (i32.const 5) (i32.const 16)))
@@ -181,7 +181,7 @@ fn metrics_belong_to_the_process_and_counters_only_grow() {
 }
 
 #[test]
-fn shared_data_is_common_to_all_vms() {
+fn shared_data_is_visible_to_all_vms() {
     let mut host = host(
         r#"(func $set (param $cas i32) (call $say (call $set_shared (i32.const 64) (i32.const 5)
              (i32.const 64) (i32.const 5) (local.get $cas))))
@@ -199,7 +199,7 @@ fn shared_data_is_common_to_all_vms() {
 }
 
 #[test]
-fn every_write_of_any_key_takes_the_next_number() {
+fn every_write_takes_the_next_cas_number() {
     let mut data = SharedData::default();
     data.set(b"a", b"1", 0).unwrap();
     data.set(b"b", b"2", 0).unwrap();
@@ -209,7 +209,7 @@ fn every_write_of_any_key_takes_the_next_number() {
 }
 
 #[test]
-fn a_wrong_number_is_a_mismatch_only_where_the_key_exists() {
+fn cas_mismatch_needs_an_existing_key() {
     let mut data = SharedData::default();
     data.set(b"a", b"1", u32::MAX).unwrap();
     assert_eq!(data.set(b"a", b"2", u32::MAX), Err(Status::CasMismatch));
@@ -231,7 +231,7 @@ const CALL: &str = r#"
         (i32.const 16) (i32.const 20))))"#;
 
 #[test]
-fn a_call_to_a_known_cluster_is_answered_by_the_test() {
+fn call_to_a_known_cluster_gets_the_response_of_the_test() {
     let mut host = host(CALL);
     assert_eq!(said(&host.start_vm("").unwrap()), ["02"], "the cluster is not known yet");
     host.empty_cluster("upstream");
@@ -250,7 +250,7 @@ fn a_call_to_a_known_cluster_is_answered_by_the_test() {
 }
 
 #[test]
-fn a_call_that_was_reset_has_no_headers_to_ask_for() {
+fn reset_call_has_no_response_headers() {
     let mut host = host(CALL);
     host.add_cluster("upstream");
     let mut vm = host.start_vm("").unwrap();
@@ -259,7 +259,7 @@ fn a_call_that_was_reset_has_no_headers_to_ask_for() {
 }
 
 #[test]
-fn a_root_that_has_ended_gets_no_answer() {
+fn ended_root_gets_no_call_response() {
     let mut host = host(CALL);
     host.add_cluster("upstream");
     let mut vm = host.start_vm("a").unwrap();
@@ -271,7 +271,7 @@ fn a_root_that_has_ended_gets_no_answer() {
 }
 
 #[test]
-fn vms_see_the_environment_that_they_are_given() {
+fn environment_is_visible_to_vms() {
     let mut host = host(
         r#"(func (export "proxy_on_configure") (param i32 i32) (result i32)
              (drop (call $environ_sizes (i32.const 16) (i32.const 20)))
@@ -283,7 +283,7 @@ fn vms_see_the_environment_that_they_are_given() {
 }
 
 #[test]
-fn the_wall_clock_can_be_stepped_and_the_other_not() {
+fn only_the_wall_clock_can_step() {
     let host = host("");
     let clock = host.clock();
     let (wall, monotonic) = (clock.wall(), clock.monotonic());

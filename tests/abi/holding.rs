@@ -44,7 +44,7 @@ fn assert_slots(vm: &mut Vm, streams: &[u32], start: u64, slots: &[u64]) {
 
 /// An error of a third of a microsecond per slot would be a millisecond here.
 #[test]
-fn slots_do_not_drift() {
+fn held_requests_leave_without_drift() {
     for scope in ["local", "gateway"] {
         let mut host = Host::new(25);
         let mut vm = start(&mut host, &config(scope, 3_000, ""));
@@ -57,7 +57,7 @@ fn slots_do_not_drift() {
 }
 
 #[test]
-fn at_most_32_go_on_in_one_call_and_a_backlog_is_served_each_millisecond() {
+fn at_most_32_requests_resume_each_millisecond() {
     const HELD: usize = 2_000;
     let mut host = Host::new(20);
     let mut vm = start(&mut host, &config("gateway", 1_000_000, ""));
@@ -78,7 +78,7 @@ fn at_most_32_go_on_in_one_call_and_a_backlog_is_served_each_millisecond() {
 }
 
 #[test]
-fn a_long_wait_costs_no_ticks_and_a_vm_without_any_has_no_timer() {
+fn long_hold_costs_no_ticks() {
     for scope in ["local", "gateway"] {
         let mut host = Host::new(21);
         let mut vm = start(&mut host, &config(scope, 2, ", max_delay: 20s, max_queue: 200"));
@@ -93,7 +93,7 @@ fn a_long_wait_costs_no_ticks_and_a_vm_without_any_has_no_timer() {
 }
 
 #[test]
-fn many_holds_leave_no_memory_behind() {
+fn many_held_requests_leave_no_memory() {
     let mut host = Host::new(23);
     let mut vm = start(&mut host, &config("gateway", 100_000, ""));
     let mut memory = Vec::new();

@@ -57,7 +57,7 @@ fn judge(vm: &mut Vm, request: &Request) -> Answer {
 }
 
 #[test]
-fn thousands_of_hostile_requests() {
+fn thousands_of_hostile_requests_cause_no_trap() {
     let seed = 1;
     println!("seed {seed}");
     let mut random = Rng::with_seed(seed);
@@ -81,7 +81,7 @@ fn thousands_of_hostile_requests() {
 }
 
 #[test]
-fn thousands_of_headers_hide_none() {
+fn thousands_of_headers_hide_no_header() {
     // Envoy accepts at most 1,024 pairs or a mebibyte from a module, but returns any number.
     let mut host = Host::new(6);
     let mut vm = start(&mut host);
@@ -96,7 +96,7 @@ fn thousands_of_headers_hide_none() {
 }
 
 #[test]
-fn headers_that_cannot_be_read_are_nobodys() {
+fn unreadable_headers_name_no_caller() {
     let mut host = Host::new(7);
     let mut vm = host
         .start_vm(
@@ -126,7 +126,7 @@ fn headers_that_cannot_be_read_are_nobodys() {
 }
 
 #[test]
-fn a_request_that_lacks_pseudo_headers_is_judged() {
+fn request_without_pseudo_headers_is_limited() {
     let mut host = Host::new(5);
     let mut vm = host
         .start_vm("limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 2, algo: W, scope: local}]},

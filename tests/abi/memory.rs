@@ -40,25 +40,25 @@ fn bytes_per_caller(algo: &str) -> usize {
 }
 
 #[test]
-fn a_live_caller_of_a_fixed_window_takes_at_most_64_bytes() {
+fn fixed_window_caller_takes_at_most_64_bytes() {
     let bytes = bytes_per_caller("W");
     assert!(bytes <= 64, "{bytes}");
 }
 
 #[test]
-fn a_live_caller_of_a_token_bucket_takes_at_most_64_bytes() {
+fn token_bucket_caller_takes_at_most_64_bytes() {
     let bytes = bytes_per_caller("TB");
     assert!(bytes <= 64, "{bytes}");
 }
 
 #[test]
-fn a_live_caller_of_a_sliding_window_takes_four_bytes_more_a_slice() {
+fn sliding_window_caller_takes_four_more_bytes_per_slice() {
     let bytes = bytes_per_caller("SW, slices: 20");
     assert!(bytes <= 64 + 20 * 4, "{bytes}");
 }
 
 #[test]
-fn a_flood_of_millions_of_bytes_leaves_memory_where_it_was() {
+fn flood_of_long_callers_grows_no_memory() {
     let mut host = Host::new(4);
     let mut vm = host.start_vm(&config(1_000, "W", 3)).unwrap();
     let mut flood = |from: usize| {

@@ -47,7 +47,7 @@ fn metric(host: &Host, what: &str) -> u64 {
 }
 
 #[test]
-fn whatever_comes_back_nothing_traps_and_the_rules_stay() {
+fn invalid_responses_cause_no_trap_and_keep_the_rules() {
     let mut host = host(2);
     let mut proxy = host.start_proxy(2, CONFIG).unwrap();
     let huge = "#".repeat(10 << 20);
@@ -92,7 +92,7 @@ fn whatever_comes_back_nothing_traps_and_the_rules_stay() {
 }
 
 #[test]
-fn headers_that_are_not_there_are_not_asked_for() {
+fn headers_of_a_reset_call_are_not_read() {
     let mut vm = host(8).start_vm(CONFIG).unwrap();
     vm.fire();
     vm.start_counting();
@@ -102,7 +102,7 @@ fn headers_that_are_not_there_are_not_asked_for() {
 }
 
 #[test]
-fn looking_costs_one_small_read() {
+fn idle_check_for_new_rules_costs_one_read() {
     let mut host = host(6);
     let mut proxy = host.start_proxy(2, CONFIG).unwrap();
     proxy.tick();
@@ -132,7 +132,7 @@ fn serve(host: &Host, proxy: &mut Proxy, text: &str) {
 
 /// A preceding filter may hold a request while the rules change.
 #[test]
-fn a_request_that_arrives_late_is_judged_with_the_others_and_counted() {
+fn request_held_by_another_filter_counts_under_new_rules() {
     let mut host = host(15);
     let mut vm = host.start_vm(CONFIG).unwrap();
     vm.fire();
@@ -155,7 +155,7 @@ fn a_request_that_arrives_late_is_judged_with_the_others_and_counted() {
 const SETTLED: usize = 320;
 
 #[test]
-fn many_documents_leave_neither_memory_nor_keys_behind() {
+fn many_documents_leave_no_memory_and_no_keys() {
     let mut host = host(16);
     let mut proxy = host.start_proxy(1, CONFIG).unwrap();
     let mut memory = Vec::new();
@@ -173,7 +173,7 @@ fn many_documents_leave_neither_memory_nor_keys_behind() {
 
 /// Envoy keeps the metrics of a removed rule. The module may only keep their ids.
 #[test]
-fn names_of_rules_that_are_gone_take_no_more_than_the_ids_of_their_metrics() {
+fn removed_rules_keep_only_their_metric_ids() {
     let mut host = host(20);
     let mut proxy = host.start_proxy(1, CONFIG).unwrap();
     // For a rule without requests.

@@ -44,7 +44,7 @@ const DR: u64 = 1 << 28;
 
 /// Envoy's reports of the end of a stream, with the expected usage.
 #[test]
-fn each_end_is_read() {
+fn every_end_of_a_stream_is_read() {
     let told: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
     let untold: &[(&str, &str)] = &[(":status", "200")];
     let twice: &[(&str, &str)] = &[("x-used", "7"), ("x-used", "7")];
@@ -76,7 +76,7 @@ fn each_end_is_read() {
 
 /// Properties of unexpected type or length are not numbers, and have no effect on other requests.
 #[test]
-fn whatever_the_host_says_is_no_trap() {
+fn odd_properties_cause_no_trap() {
     let path: &[&str] = &["metadata", "filter_metadata", "ns", "used"];
     for bytes in [&b""[..], b"7", b"12345678", &[0xff; 8], &f64::NAN.to_le_bytes(), &[0x80; 4096]] {
         for name in ["code", "flags", "code_details"] {
@@ -97,7 +97,7 @@ fn whatever_the_host_says_is_no_trap() {
 }
 
 #[test]
-fn it_costs_a_few_questions() {
+fn settlement_costs_a_few_host_calls() {
     let mut host = Host::new(74);
     let document = rule("{header: x-used}", "local").replace("accepted: {headers: true}\n", "");
     let mut vm = host.start_vm(&document).unwrap();
@@ -124,7 +124,7 @@ fn it_costs_a_few_questions() {
 /// The memory of a worker for open streams is bounded. Streams beyond the bound keep their
 /// reservations.
 #[test]
-fn three_hundred_thousand_open_streams_take_bounded_memory() {
+fn many_open_streams_take_bounded_memory() {
     const OPEN: usize = 300_000;
     let plain = "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 100000000, algo: W, scope: local}]}]";
     let settled = rule("{header: x-used}", "local").replace("accepted: {headers: true}", "");

@@ -69,7 +69,7 @@ fn modes(host: &Host) -> [u64; 2] {
 
 /// The main thread serves no requests, and its roots have no calls.
 #[test]
-fn memory_and_gauges_are_as_after_the_first() {
+fn many_updates_leave_memory_and_gauges_unchanged() {
     let (mut host, mut redis) = (Host::new(40), Redis::default());
     host.add_cluster("redis");
     // The record of fingerprints has its full length. Otherwise it would grow for some eight

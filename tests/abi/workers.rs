@@ -14,7 +14,7 @@ fn config(scope: &str, unit: &str, rpu: u64) -> String {
 }
 
 #[test]
-fn workers_that_see_a_clock_step_at_different_times_share_a_window() {
+fn workers_share_a_window_despite_a_clock_step() {
     let caller = Request::get("/").header("x-device-id", "ann");
     for step in [HOUR, -HOUR] {
         let mut host = Host::new(11);

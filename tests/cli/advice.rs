@@ -4,7 +4,7 @@ use crate::check::{GOOD, found, indented};
 
 /// A file that is too large for `kubectl apply` gets advice.
 #[test]
-fn large_files_come_with_advice() {
+fn large_files_get_advice() {
     let of_size = |size: usize| format!("{GOOD}{}\n", "#".repeat(size - GOOD.len() - 1));
     let advised = |name: &str, text: &str| {
         let (all, code) = found(name, text);
@@ -23,7 +23,7 @@ fn large_files_come_with_advice() {
 }
 
 #[test]
-fn many_rules_get_the_number_of_their_series() {
+fn many_rules_get_advice_on_their_series() {
     let advised = |rules: usize| {
         let rules = "      - {actor: device, unit: day, rpu: 5}\n".repeat(rules);
         let (all, code) = found("rules.yaml", &format!("limits:\n  - Url: /\n    rules:\n{rules}"));
@@ -36,7 +36,7 @@ fn many_rules_get_the_number_of_their_series() {
 
 /// A reduced number of callers per rule gets advice with a remedy.
 #[test]
-fn many_local_rules_get_advice_on_their_room() {
+fn many_local_rules_get_advice_on_their_keys() {
     let advised = |scope: &str| {
         let rule = format!("      - {{actor: device, unit: day, rpu: 5, scope: {scope}}}\n");
         let rules = rule.repeat(520);

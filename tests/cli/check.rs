@@ -29,7 +29,7 @@ pub fn indented(text: &str, spaces: usize) -> String {
 }
 
 #[test]
-fn every_shipped_example_is_without_problems() {
+fn shipped_examples_have_no_problems() {
     let ran = diana(&["check", "envoy"]);
     assert_eq!(ran.code, Some(0), "{ran:?}");
     // The configurations inside files of Envoy and Istio are checked, too.
@@ -47,7 +47,7 @@ fn every_shipped_example_is_without_problems() {
 }
 
 #[test]
-fn a_manifest_of_json_is_blamed_where_its_text_begins() {
+fn problem_in_json_has_the_position_of_its_text() {
     let text = serde_json::json!({"static_resources": {"configuration": {
         "@type": "type.googleapis.com/google.protobuf.StringValue", "value": BAD}}});
     let (all, code) = found("envoy.json", &format!("\n{text}"));
@@ -56,7 +56,7 @@ fn a_manifest_of_json_is_blamed_where_its_text_begins() {
 }
 
 #[test]
-fn folders_are_looked_through() {
+fn folders_are_searched_recursively() {
     let folder = folder(&[
         ("a/good.yaml", GOOD),
         ("b/bad.yml", BAD),
@@ -74,7 +74,7 @@ fn folders_are_looked_through() {
 }
 
 #[test]
-fn what_cannot_be_used_is_said() {
+fn unusable_input_has_a_reason() {
     let nothing = folder(&[("a.yaml", "a: b"), ("b.txt", "limits: []")]);
     let large = folder(&[("large.yaml", &"#".repeat((1 << 20) + 1))]);
     for (path, why) in [(nothing, "no rules found"), (large, "more than 1048576 bytes")] {
@@ -84,7 +84,7 @@ fn what_cannot_be_used_is_said() {
 }
 
 #[test]
-fn bytes_that_are_no_text_and_bombs_are_refused() {
+fn binary_files_and_alias_bombs_are_refused() {
     let ran = with_input(&["check", "-"], b"limits: \xff");
     assert!(ran.code == Some(2) && ran.out.contains("not UTF-8 at offset 8"), "{ran:?}");
     let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
@@ -98,7 +98,7 @@ fn bytes_that_are_no_text_and_bombs_are_refused() {
 }
 
 #[test]
-fn nothing_of_a_file_reaches_the_terminal_as_it_is() {
+fn control_characters_of_a_file_are_escaped() {
     let ran = with_input(
         &["check", "-"],
         "limits:\n  - \"Url\u{202e}\\e[31m\": /\n    rules: []\n".as_bytes(),
@@ -108,7 +108,7 @@ fn nothing_of_a_file_reaches_the_terminal_as_it_is() {
 }
 
 #[test]
-fn code_hosts_are_told_the_same() {
+fn github_and_sarif_formats_have_the_same_problems() {
     let folder = folder(&[("bad, file.yaml", BAD)]);
     let path = folder.join("bad, file.yaml");
     let github = diana(&["check", "--format", "github", path.to_str().unwrap()]);

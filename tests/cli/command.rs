@@ -105,7 +105,7 @@ fn help_names_all_commands_and_the_exit_codes() {
 }
 
 #[test]
-fn shells_and_man_are_told_of_every_command() {
+fn completions_and_man_page_name_every_command() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = diana(&["completions", shell]).out;
         assert!(script.contains("completions") && script.contains("format"), "{shell}: {script}");
@@ -118,6 +118,6 @@ fn shells_and_man_are_told_of_every_command() {
 }
 
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn closed_pipe_ends_the_command_quietly() {
     ends_quietly_without_reader(&["man"]);
 }

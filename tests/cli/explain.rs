@@ -23,7 +23,7 @@ fn rules_in_two_files_are_not_explained() {
 }
 
 #[test]
-fn the_guide_shows_what_is_said() {
+fn guide_shows_the_output_of_explain() {
     let guide = fs::read_to_string(root().join("docs/guides/command.md")).unwrap();
     let (_, rest) = guide.split_once("$ diana explain ").unwrap();
     let (command, rest) = rest.split_once('\n').unwrap();

@@ -108,7 +108,7 @@ limits:
 ";
 
 #[test]
-fn each_rule_tells_what_it_did() {
+fn report_counts_decisions_of_each_rule() {
     let mut log: Vec<Asked> = (0..3).map(|number| asked(BEGIN + number, "/a", 1)).collect();
     log.extend((0..2).map(|number| asked(BEGIN + 10 + number, "/held", 2)));
     log.extend((0..2).map(|number| asked(BEGIN + 20 + number, "/later", 3 + number)));
@@ -148,7 +148,7 @@ limits:
 }
 
 #[test]
-fn people_are_told_in_tables() {
+fn text_report_has_tables() {
     let log = [asked(BEGIN, "/a", 1), asked(BEGIN + 1, "/a", 1), asked(BEGIN + 60_001, "/held", 1)];
     let (_, rules, log) = files(&RULES.replace("rpu: 2", "rpu: 1"), &log);
     let Ran { out, code, .. } = diana(&["replay", &rules, &log, "--set", "header:x-account-id=14"]);
@@ -183,12 +183,12 @@ pub fn shows(name: &str) {
 }
 
 #[test]
-fn the_guide_shows_what_is_said() {
+fn guide_shows_the_output_of_replay() {
     shows("replay");
 }
 
 #[test]
-fn two_files_are_compared_request_by_request() {
+fn two_rule_files_are_compared_by_request() {
     let log: Vec<Asked> = (0..5).map(|number| asked(BEGIN + number, "/a", 1)).collect();
     let (folder, rules, log) = files(RULES, &log);
     fs::write(folder.join("other.yaml"), RULES.replace("rpu: 2", "rpu: 4")).unwrap();

@@ -7,14 +7,14 @@ use crate::command::{diana, root};
 const FILE: &str = "envoy/limits.schema.json";
 
 #[test]
-fn the_schema_in_the_repository_is_what_the_command_prints() {
+fn schema_file_equals_the_printed_schema() {
     let kept = fs::read_to_string(root().join(FILE)).unwrap();
     let printed = diana(&["schema"]).out;
     assert!(kept == printed, "write it anew: cargo run -p diana-cli schema > {FILE}");
 }
 
 #[test]
-fn rules_in_the_repository_name_it_to_editors() {
+fn shipped_rules_reference_the_schema() {
     let examples = fs::read_dir(root().join("envoy/examples")).unwrap();
     let examples = examples.map(|entry| (entry.unwrap().path(), "../limits.schema.json"));
     let others = ["limits.yaml", "fleet-rules.yaml"];

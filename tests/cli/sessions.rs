@@ -11,7 +11,7 @@ use crate::documents::assert_snapshots;
 const COMMAND: &str = "$ diana ";
 
 #[test]
-fn sessions_print_what_their_transcripts_show() {
+fn sessions_match_their_transcripts() {
     let sessions = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/sessions");
     assert_snapshots(sessions, |_, _, text| {
         let (commands, rules): (Vec<&str>, Vec<&str>) =

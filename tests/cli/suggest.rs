@@ -29,7 +29,7 @@ fn told(log: &[Asked], more: &[&str]) -> Value {
 }
 
 #[test]
-fn the_limit_refuses_no_more_callers_than_it_may_and_one_less_would() {
+fn suggested_limit_is_the_smallest_allowed() {
     for (share, refused, limit) in
         [("0", 0, 100), ("1%", 1, 99), ("0.1", 10, 90), ("12.5 %", 12, 88)]
     {
@@ -42,7 +42,7 @@ fn the_limit_refuses_no_more_callers_than_it_may_and_one_less_would() {
 /// A replay of the same log under the suggested rules refuses the reported number of callers, for
 /// any log.
 #[test]
-fn what_is_suggested_does_what_is_said() {
+fn suggested_rules_refuse_the_reported_callers() {
     let mut rng = fastrand::Rng::with_seed(7);
     for unit in ["second", "minute", "hour", "day"] {
         let mut at = BEGIN;
@@ -70,7 +70,7 @@ fn what_is_suggested_does_what_is_said() {
 }
 
 #[test]
-fn all_of_the_output_is_rules() {
+fn output_is_a_valid_rules_file() {
     let ran =
         suggest(&log(20), &["--actor", "header:x-account-id", "--url", "/a", "--refuse", "10%"]);
     // Columns are as wide as their content.
@@ -95,7 +95,7 @@ fn all_of_the_output_is_rules() {
 }
 
 #[test]
-fn bursts_are_told_apart_from_what_takes_its_time() {
+fn steady_requests_are_no_burst() {
     let even: Vec<Asked> = (0..100).map(|number| asked(BEGIN + number * 500, "/", 1)).collect();
     let told = told(&even, &["--actor", "account"]);
     let busiest: Vec<u64> = told["busiest"]
@@ -108,7 +108,7 @@ fn bursts_are_told_apart_from_what_takes_its_time() {
 }
 
 #[test]
-fn nothing_is_suggested_without_callers() {
+fn log_without_callers_is_refused() {
     for (more, why) in [
         (&["--url", "/b"][..], "the log has no request to /b"),
         (
@@ -126,7 +126,7 @@ fn nothing_is_suggested_without_callers() {
 
 /// Windows are those of the rules, so a replay has the same counts.
 #[test]
-fn windows_are_those_of_the_algorithm() {
+fn suggestion_uses_windows_of_the_algorithm() {
     // Three before a full minute, and three after it.
     let log: Vec<Asked> =
         (0..6).map(|number| asked(BEGIN + 57_000 + number * 1000, "/", 1)).collect();
@@ -137,6 +137,6 @@ fn windows_are_those_of_the_algorithm() {
 }
 
 #[test]
-fn the_guide_shows_what_is_suggested() {
+fn guide_shows_the_output_of_suggest() {
     crate::replay::shows("suggest");
 }

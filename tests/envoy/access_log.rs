@@ -3,7 +3,7 @@
 use crate::harness::{Gateway, eventually};
 
 #[test]
-fn a_refusal_names_its_rule() {
+fn refusal_names_its_rule() {
     let envoy = Gateway::with(
         "limits: [{Url: /, rules: [{name: only, actor: account, unit: hour, rpu: 1, scope: local}]}]",
     )

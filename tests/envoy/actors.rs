@@ -35,7 +35,7 @@ const SIGNED: [&str; 2] = [
 ];
 
 #[test]
-fn verified_token() {
+fn verified_token_is_a_caller() {
     let keys = r#"{"keys":[{"kty":"oct","alg":"HS256","k":"ZGlhbmEgdGVzdHMgd2l0aCB0aGlzIGtleSwgMzIgYnl0ZXM"}]}"#;
     let provider = json!({
         "issuer": "test",
@@ -58,7 +58,7 @@ fn verified_token() {
 }
 
 #[test]
-fn metadata() {
+fn metadata_is_a_caller() {
     let rule = json!({
         "header": "x-plan",
         "on_header_present": {"metadata_namespace": "shop.caller", "key": "plan"},
@@ -78,7 +78,7 @@ fn metadata() {
 }
 
 #[test]
-fn device_or_else_its_address() {
+fn device_falls_back_to_its_address() {
     let envoy = Gateway::with(&rules("device", "")).trust_forwarded_for().start_shared();
     assert_apart(
         &envoy,

@@ -12,7 +12,7 @@ limits:
 "#;
 
 #[test]
-fn refused() {
+fn refused_request_gets_the_default_response() {
     let envoy = Gateway::with(RULES).start_shared();
     let accepted = envoy.get("/bucket", &[]);
     assert_eq!((accepted.status, &*accepted.body), (200, "upstream\n"));
@@ -31,7 +31,7 @@ fn refused() {
 }
 
 #[test]
-fn configured_response() {
+fn refused_request_gets_the_configured_response() {
     let refused = Gateway::with(RULES).start_shared().get("/own", &[]);
     assert_eq!((refused.status, &*refused.body), (429, "slow down"));
     assert_eq!(refused.header("x-help"), Some("ask us"));

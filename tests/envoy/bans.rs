@@ -30,7 +30,7 @@ fn all_ban(envoy: &Envoy, account: &str) {
 }
 
 #[test]
-fn refusals_over_many_connections_add_up_to_one_ban_that_the_rules_lift() {
+fn refusals_on_many_connections_add_up_to_one_ban() {
     let ban = "after: 20, within: 1m, for: 10m";
     let envoy = Gateway::with(&trap("gateway", ban)).workers(2).start();
     for number in 0..20 {

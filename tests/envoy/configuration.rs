@@ -35,7 +35,7 @@ fn assert_told(log: &str) {
 }
 
 #[test]
-fn validation_fails() {
+fn validation_of_invalid_rules_fails() {
     assert!(validate(&Gateway::with(GOOD)).status.success());
     let refused = validate(&Gateway::with(BAD));
     assert_eq!(refused.status.code(), Some(1));
@@ -43,7 +43,7 @@ fn validation_fails() {
 }
 
 #[test]
-fn a_bad_update_leaves_the_old_rules_in_force() {
+fn bad_update_leaves_the_old_rules_in_force() {
     let deep = "[".repeat(5_000);
     let mut bomb = String::from("a0: &a0 [x, x]\n");
     for level in 1..40 {

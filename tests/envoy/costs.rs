@@ -12,7 +12,7 @@ fn rules(algo: &str, scope: &str, cost: &str) -> String {
 
 /// Metadata of a preceding filter, with the type of the value.
 #[test]
-fn by_metadata() {
+fn cost_is_read_from_metadata() {
     for (set, read) in [("NUMBER", "number"), ("STRING", "text")] {
         let rule = json!({
             "header": "x-points",

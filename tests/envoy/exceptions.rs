@@ -4,7 +4,7 @@ use crate::harness::{Gateway, Http2, Outcome};
 use crate::metrics::settles;
 
 #[test]
-fn what_is_excepted_is_never_judged() {
+fn exempt_request_is_never_refused() {
     let envoy = Gateway::with(
         r#"
 limits:
@@ -30,7 +30,7 @@ except: {addresses: [10.0.0.0/8, "2001:db8::/32"], paths: [/healthz], headers: {
 }
 
 #[test]
-fn what_must_be_percent_encoded_is_excepted() {
+fn exemption_matches_percent_encoded_values() {
     let envoy = Gateway::with(
         r#"
 limits:

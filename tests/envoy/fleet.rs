@@ -55,7 +55,7 @@ fn gateways_share_each_kind_of_limit_exactly() {
 }
 
 #[test]
-fn a_reset_at_one_gateway_counts_at_the_other() {
+fn reset_at_one_gateway_counts_at_the_other() {
     let (_redis, envoys) = fleet();
     let account = [("x-account-id", "a")];
     assert_eq!(admitted(&envoys, "/window", &account), LIMIT);
@@ -70,7 +70,7 @@ fn a_reset_at_one_gateway_counts_at_the_other() {
 }
 
 #[test]
-fn gateways_go_on_without_redis_and_come_together_again() {
+fn gateways_rejoin_when_redis_returns() {
     let (mut redis, envoys) = fleet();
     let ask = |envoy: &Envoy, account: &str| envoy.get("/window", &[("x-account-id", account)]);
     envoys.iter().for_each(|envoy| assert_eq!(ask(envoy, "a").status, 200));

@@ -54,7 +54,7 @@ const FORGED: [&[(&str, &str)]; 3] = [
 ];
 
 #[test]
-fn a_hot_key_goes_to_its_own_cluster_and_nothing_else_does() {
+fn only_hot_keys_go_to_the_hot_cluster() {
     let services = Services::start();
     let envoy = services.gateway(|rules| rules.replace("per: 10s", "per: 2s")).workers(2).start();
     let forged = |path: &str| {

@@ -48,7 +48,7 @@ pub fn fill(envoy: &Envoy) -> Vec<Client> {
 }
 
 #[test]
-fn slots_are_free_after_all_clients_left() {
+fn slots_are_free_after_all_clients_disconnect() {
     let service = Upstream::answering(hang);
     for (scope, workers) in [("local", 1), ("gateway", 4)] {
         let envoy = Gateway::with(&rules(scope)).workers(workers).before(&service).start_shared();
@@ -97,7 +97,7 @@ fn fill_with_upgrades(envoy: &Envoy) -> Vec<Client> {
 }
 
 #[test]
-fn upgrades_keep_their_slots_until_they_end() {
+fn upgraded_connections_keep_their_slots() {
     let service = Upstream::answering(switch);
     let routes = json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
         {"match": {"prefix": "/"}, "route": {"cluster": service.cluster()}}]}]});

@@ -66,7 +66,7 @@ fn repeated_headers_are_joined_as_the_module_expects() {
 }
 
 #[test]
-fn header_sent_twice_makes_no_new_caller() {
+fn repeated_header_creates_no_new_caller() {
     let names = || SINGLE.iter().chain(APART);
     let (mut limits, mut actors) = (String::new(), String::new());
     for name in names() {

@@ -13,7 +13,7 @@ fn refuses(envoy: &Envoy, path: &str, headers: &[(&str, &str)], is_meant: bool) 
 }
 
 #[test]
-fn spellings_of_parameters_and_cookies() {
+fn spellings_of_parameters_and_cookies_escape_no_limit() {
     let envoy = Gateway::with(
         "
 limits:

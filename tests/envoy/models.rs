@@ -92,11 +92,11 @@ fn play(file: &str, answers_whole: bool) {
 }
 
 #[test]
-fn by_events() {
+fn event_stream_costs_its_tokens() {
     play("sse", false);
 }
 
 #[test]
-fn by_protocol() {
+fn protocol_filter_costs_its_tokens() {
     play("protocol", true);
 }

@@ -24,7 +24,7 @@ fn ask(envoy: &Envoy, path: &str) -> Response {
 }
 
 #[test]
-fn why_is_told_whoever_answers() {
+fn explanation_covers_admitted_and_refused_requests() {
     let envoy = Gateway::with(
         "explain: {header: x-diana-explain, token_env: DIANA_TOKEN}\n\
          limits:\n\
@@ -59,7 +59,7 @@ fn admitted(envoy: &Envoy, path: &str, requests: usize) -> usize {
 }
 
 #[test]
-fn what_is_lifted_is_lifted_in_all_workers() {
+fn reset_reaches_all_workers() {
     let envoy = Gateway::with(
         "admin: {path: /.diana, token_env: DIANA_TOKEN}\n\
          limits:\n\
@@ -109,7 +109,7 @@ fn what_is_lifted_is_lifted_in_all_workers() {
 }
 
 #[test]
-fn what_nobody_should_ask_is_told_as_json_up_to_what_envoy_itself_reads() {
+fn invalid_order_gets_a_json_error() {
     let envoy = Gateway::with(
         "admin: {path: /.diana, token_env: DIANA_TOKEN}\n\
          limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 2, algo: W}]}]",

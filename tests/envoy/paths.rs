@@ -21,7 +21,7 @@ limits:
 }
 
 #[test]
-fn known_spellings() {
+fn known_spellings_escape_no_limit() {
     let envoy = closed();
     for path in [
         "/closed/room",
@@ -69,7 +69,7 @@ fn known_spellings() {
 }
 
 #[test]
-fn random_spellings() {
+fn random_spellings_escape_no_limit() {
     let seed = 20_261_121;
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);

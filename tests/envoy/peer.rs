@@ -36,7 +36,7 @@ actors: {{peer: [{{peer: {source}}}]}}
 }
 
 #[test]
-fn by_name() {
+fn certificate_name_is_a_caller() {
     let certificates = Certificates::new("by-name");
     certificates.sign("ada", "URI:spiffe://shop/ada");
     certificates.sign("ada2", "URI:spiffe://shop/ada");
@@ -51,7 +51,7 @@ fn by_name() {
 }
 
 #[test]
-fn by_fingerprint() {
+fn certificate_fingerprint_is_a_caller() {
     let certificates = Certificates::new("by-fingerprint");
     certificates.sign("ada", "URI:spiffe://shop/ada");
     certificates.sign("ada2", "URI:spiffe://shop/ada");

@@ -93,7 +93,7 @@ fn each_plan_has_its_limit_and_usage_is_kept() {
 }
 
 #[test]
-fn a_claim_sets_the_limit() {
+fn claim_sets_the_limit() {
     let envoy = start();
     for (token, limit) in REPORTS {
         let count = limit + 20;

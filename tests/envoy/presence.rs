@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::harness::{Gateway, hcm_filter};
 
 #[test]
-fn metadata_of_every_type_is_present_to_conditions_and_actors_alike() {
+fn presence_of_metadata_agrees_with_actors() {
     let present = json!({
         "text": "gold", "switched-off": false, "switched-on": true, "zero": 0, "number": 5, "negative": -1.5,
         "list": ["a", "b"], "empty-text-in-list": [""], "list-in-list": [[], ["a"]],

@@ -60,7 +60,7 @@ pub fn told(envoy: &Envoy, words: &str) {
 }
 
 #[test]
-fn a_centre_that_is_down_at_the_start_and_comes_up() {
+fn rules_arrive_when_the_server_comes_up() {
     let centre = Centre::start(Says::Status(500));
     let port = centre.port;
     drop(centre);
@@ -82,7 +82,7 @@ fn a_centre_that_is_down_at_the_start_and_comes_up() {
 }
 
 #[test]
-fn whatever_the_centre_does_the_last_good_rules_stay() {
+fn last_good_rules_survive_bad_responses() {
     let good = Says::Text(document("good", 10));
     let centre = Centre::start(good.clone());
     let envoy = gateway(centre.port).workers(2).start();
@@ -120,7 +120,7 @@ fn whatever_the_centre_does_the_last_good_rules_stay() {
 }
 
 #[test]
-fn a_header_from_the_environment_reaches_the_centre() {
+fn header_from_the_environment_is_sent() {
     let centre = Centre::start(Says::Text(document("there", 10)));
     let own = document("own", 10);
     let remote = "remote: {cluster: centre, authority: config.example.com, path: '/r?raw', \
@@ -138,7 +138,7 @@ fn a_header_from_the_environment_reaches_the_centre() {
 }
 
 #[test]
-fn an_unknown_cluster_is_told_and_envoy_ends_well() {
+fn unknown_cluster_is_logged() {
     let own = document("own", 10);
     let envoy = Gateway::with(&format!("{own}remote: {{cluster: nobody, path: /r}}")).start();
     told(&envoy, "Envoy has no such cluster; the gateway's own rules stay active");

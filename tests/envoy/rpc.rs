@@ -41,7 +41,7 @@ fn refusal<'h>(content_type: &'h str, more: &[(&'h str, &'h str)]) -> Vec<(&'h s
 }
 
 #[test]
-fn rpc_refusals_on_the_wire_are_those_of_the_protocol() {
+fn rpc_refusals_follow_their_protocol() {
     let envoy = Gateway::with(RULES).start_shared();
     let post = |content_type: &str, more: &[(&str, &str)]| {
         let headers = [&[("content-type", content_type), ("content-length", "0")], more].concat();

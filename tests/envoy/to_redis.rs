@@ -53,7 +53,7 @@ pub fn breaks_off(envoy: &Envoy) {
 }
 
 #[test]
-fn a_pipeline_reaches_redis_and_its_answers_come_back() {
+fn pipeline_reaches_redis_and_returns_replies() {
     let redis = Redis::with_password("sesame");
     let envoy = gateway(redis.port).start();
     let answer = count(&envoy);
@@ -71,7 +71,7 @@ fn a_pipeline_reaches_redis_and_its_answers_come_back() {
 }
 
 #[test]
-fn a_long_pipeline_comes_back_whole() {
+fn long_pipeline_returns_every_reply() {
     let redis = Redis::start();
     let envoy = gateway(redis.port).start();
     let value = "x".repeat(100_000);
@@ -99,7 +99,7 @@ fn tls(redis: &Redis, certificates: &Certificates) -> u16 {
 }
 
 #[test]
-fn over_tls() {
+fn redis_is_reached_over_tls() {
     let certificates = Certificates::new("redis");
     for gateway in [gateway, older_gateway] {
         over_tls_to(gateway, &certificates);
@@ -136,7 +136,7 @@ fn over_tls_to(gateway: fn(u16) -> Gateway, certificates: &Certificates) {
 }
 
 #[test]
-fn faults_of_redis() {
+fn redis_faults_have_distinct_responses() {
     let mut redis = Redis::start();
     let envoy = gateway(redis.port).start();
     counts(&envoy, 1);

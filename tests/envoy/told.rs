@@ -19,7 +19,7 @@ fn get(envoy: &Envoy, headers: &[(&str, &str)]) -> Response {
 }
 
 #[test]
-fn the_example_answers_with_problems() {
+fn example_responds_with_problem_json() {
     let envoy = example();
     let number = |answer: &Response, name: &str| {
         answer.header(name).map(|text| text.parse::<u64>().unwrap())
@@ -66,7 +66,7 @@ fn marks(upstream: &Upstream, path: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_upstream_is_told_which_rules_in_shadow_would_have_refused() {
+fn upstream_gets_marks_of_refusing_shadow_rules() {
     let upstream = Upstream::start();
     let envoy = Gateway::with(
         "
@@ -118,7 +118,7 @@ mark: X-Diana-Limited
 }
 
 #[test]
-fn the_access_log_tells_limit_remaining_and_reset() {
+fn access_log_has_limit_remaining_and_reset() {
     let envoy = Gateway::with(
         "
 limits: [{Url: /, rules: [{name: day, actor: all, unit: day, rpu: 1, algo: W, scope: local}]}]

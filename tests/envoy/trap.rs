@@ -12,7 +12,7 @@ limits:
 ";
 
 #[test]
-fn usage_survives_the_death_of_a_vm() {
+fn usage_survives_a_trap_of_the_vm() {
     let envoy = Gateway::with(RULES).idle_timeout("4s").trap_door().start();
     assert_eq!(envoy.statuses(3, "/counted", &[]), [200; 3]);
     assert_eq!(envoy.get("/line", &[]).status, 200);

@@ -17,7 +17,7 @@ limits:
 }
 
 #[test]
-fn envoy_ends_without_a_trap() {
+fn envoy_ends_without_a_trap_after_updates() {
     let envoy = generation(0).workers(2).start();
     assert_eq!(envoy.statuses(4, "/", &[]), [200; 4]);
     envoy.update(&generation(1));

@@ -13,7 +13,7 @@ use kit::store::gateway::START;
 use kit::store::rule::Rule;
 
 #[test]
-fn a_rule_tells_its_quota_and_its_unit() {
+fn algorithm_reports_its_quota_and_unit() {
     let quota = Quota::new(Unit::Hour, 7);
     for entry in REGISTRY.iter() {
         let algorithm =
@@ -34,7 +34,7 @@ fn entry_delay(short: &str) -> Option<u64> {
 }
 
 #[test]
-fn no_rule_is_built_whose_requests_all_cost_more_than_there_is() {
+fn cost_above_the_limit_builds_no_rule() {
     for entry in REGISTRY.iter() {
         let quota = Quota { cost: 6, ..Quota::new(Unit::Second, 5) };
         assert!(Rule::try_new(entry.short, quota).is_none(), "{}", entry.short);
@@ -45,7 +45,7 @@ fn no_rule_is_built_whose_requests_all_cost_more_than_there_is() {
 
 /// Whether the next slot is free.
 #[test]
-fn a_line_has_one_permit_left_or_none() {
+fn leaky_bucket_has_at_most_one_remaining_permit() {
     let Rule { algorithm, .. } = Rule::new("LB", Quota::new(Unit::Second, 10));
     let mut state = vec![0; algorithm.properties().words];
     assert_eq!(algorithm.balance(&state, START).remaining, 1);
@@ -59,7 +59,7 @@ fn a_line_has_one_permit_left_or_none() {
 
 /// If a rule can be counted by a fleet, each gateway can count its share.
 #[test]
-fn the_part_of_a_gateway_means_something_wherever_the_whole_does() {
+fn gateway_share_of_a_valid_quota_is_valid() {
     for entry in REGISTRY.iter() {
         for rpu in 0..20 {
             let quota = Quota { max_delay: Some(SECOND / 2), ..Quota::new(Unit::Second, rpu) };
@@ -78,7 +78,7 @@ fn the_part_of_a_gateway_means_something_wherever_the_whole_does() {
 
 /// A gateway in degraded mode has an equal share of all counts, rounded up.
 #[test]
-fn a_part_is_one_of_so_many_rounded_up() {
+fn gateway_share_is_rounded_up() {
     let quota = Quota {
         burst: Some(20),
         max_queue: Some(9),
@@ -95,7 +95,7 @@ fn a_part_is_one_of_so_many_rounded_up() {
 
 /// The parameters of a quota for the Redis script, besides `rpu` and the unit.
 #[test]
-fn redis_is_told_the_numbers_of_an_algorithm() {
+fn redis_gets_the_parameters_of_an_algorithm() {
     let numbers = |short, quota: Quota| {
         let rule = Rule::new(short, quota);
         (rule.entry.codec(&quota).unwrap().numbers)(&quota)
@@ -122,7 +122,7 @@ fn redis_is_told_the_numbers_of_an_algorithm() {
 
 /// The reported usage is the limit minus the remaining permits, if there is no debt.
 #[test]
-fn what_is_charged_and_what_is_left_are_the_limit() {
+fn charged_and_remaining_add_up_to_the_limit() {
     const LIMIT: u64 = 1000;
     let mut rng = Rng::with_seed(seed::next());
     for short in ["W", "SW", "TB"] {
@@ -150,7 +150,7 @@ fn what_is_charged_and_what_is_left_are_the_limit() {
 
 /// Most numbers fit 64 bits and use a faster division, with the same results.
 #[test]
-fn a_bucket_drains_by_its_rate_however_much_it_owes_and_however_long_that_takes() {
+fn bucket_drains_exactly_for_large_numbers() {
     const MOST: u64 = 1_000_000_000;
     for unit in [Unit::Second, Unit::Day, Unit::Month] {
         let quota = Quota::new(unit, MOST);
@@ -177,7 +177,7 @@ fn a_bucket_drains_by_its_rate_however_much_it_owes_and_however_long_that_takes(
 
 /// Stores reuse buffers for new states, which may contain the state of another caller.
 #[test]
-fn what_an_admission_writes_depends_on_nothing_that_lay_there() {
+fn admission_overwrites_the_whole_state() {
     for entry in REGISTRY.iter() {
         let Rule { algorithm, .. } = Rule::new(entry.short, Quota::new(Unit::Second, 9));
         let (mut state, mut now) = (vec![0; algorithm.properties().words], START);

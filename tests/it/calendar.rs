@@ -46,7 +46,7 @@ fn window(unit: Unit, second: i64, zone: &TimeZone) -> (i64, i64) {
 
 /// Compares ends and lengths around the days on which clocks change.
 #[test]
-fn days_weeks_and_months_are_those_of_the_clocks_in_force() {
+fn windows_agree_with_jiff() {
     let mut rng = Rng::with_seed(seed::next());
     let units = [Unit::Day, Unit::Week, Unit::Month, Unit::of(2 * DAY), Unit::of(31 * DAY)];
     let mut odd = 0;
@@ -80,7 +80,7 @@ fn days_weeks_and_months_are_those_of_the_clocks_in_force() {
 
 /// Equal to some windows within a few years, except for a clock change.
 #[test]
-fn the_shortest_and_the_longest_window_are_not_far_from_what_there_is() {
+fn window_bounds_are_tight() {
     for zone in SUMMER.map(zone).into_iter().chain([Zone::UTC, Zone::ahead(-7200)]) {
         let change = u64::from(zone.shift()) * SECOND;
         for unit in [Unit::Day, Unit::Week, Unit::Month] {
@@ -102,7 +102,7 @@ fn the_shortest_and_the_longest_window_are_not_far_from_what_there_is() {
 
 /// Windows have no gaps and no overlaps.
 #[test]
-fn each_window_begins_where_the_one_before_ends() {
+fn windows_have_no_gaps_and_no_overlaps() {
     for text in SUMMER {
         for unit in [Unit::Day, Unit::Week, Unit::Month, Unit::of(3 * DAY)] {
             let all = windows(unit, zone(text));
@@ -119,7 +119,7 @@ fn each_window_begins_where_the_one_before_ends() {
 }
 
 #[test]
-fn days_have_23_and_25_hours_where_clocks_change() {
+fn day_has_23_or_25_hours_when_clocks_change() {
     let at = |unit, wall: u64| windows(unit, zone(BERLIN)).at(wall * SECOND);
     // Noon on Sunday, 29 March, and on Sunday, 25 October 2026.
     let (spring, autumn) = (1_774_778_400, 1_792_926_000);
@@ -137,7 +137,7 @@ fn days_have_23_and_25_hours_where_clocks_change() {
 }
 
 #[test]
-fn a_year_has_its_months() {
+fn year_has_its_months() {
     for (year, february) in [(2023, 28), (2024, 29), (2100, 28), (2000, 29)] {
         let first = date(year, 1, 1).to_zoned(TimeZone::UTC).unwrap().timestamp();
         let mut wall = first.as_second() as u64 * SECOND;
@@ -150,7 +150,7 @@ fn a_year_has_its_months() {
 }
 
 #[test]
-fn windows_of_one_length_are_counted_from_a_monday_by_local_time() {
+fn fixed_windows_begin_on_a_local_monday() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..2_000 {
         let ticks = match rng.u8(0..6) {
@@ -175,7 +175,7 @@ fn windows_of_one_length_are_counted_from_a_monday_by_local_time() {
 
 /// Clocks with large errors compute the same windows.
 #[test]
-fn what_is_told_of_windows_holds_for_clocks_that_are_far_apart() {
+fn window_edges_agree_for_clocks_hours_apart() {
     let mut rng = Rng::with_seed(seed::next());
     for text in SUMMER {
         for unit in [Unit::Day, Unit::Month, Unit::of(3 * DAY)] {
@@ -203,7 +203,7 @@ fn what_is_told_of_windows_holds_for_clocks_that_are_far_apart() {
 
 /// For any time, there is no panic, and a window does not end in the past.
 #[test]
-fn clocks_may_stand_anywhere() {
+fn any_clock_value_has_a_window() {
     let mut rng = Rng::with_seed(seed::next());
     for text in SUMMER {
         for unit in [Unit::Second, Unit::Day, Unit::Week, Unit::Month] {

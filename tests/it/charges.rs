@@ -60,7 +60,7 @@ impl Caller {
 }
 
 #[test]
-fn a_lease_of_a_sliding_window_ends_with_its_slice() {
+fn lease_of_a_sliding_window_ends_with_its_slice() {
     let mut caller = Caller::new("SW", Quota::new(Unit::Second, 10));
     assert!(caller.reserve(0, 0, 10).is_admitted());
     // Spent at 0.95 s, they would expire at 1.1 s, and twenty requests would pass within 0.15 s.
@@ -69,7 +69,7 @@ fn a_lease_of_a_sliding_window_ends_with_its_slice() {
 }
 
 #[test]
-fn a_lease_of_a_window_ends_with_it_and_comes_back_only_to_it() {
+fn lease_of_a_window_ends_with_its_window() {
     let mut caller = Caller::new("W", Quota::new(Unit::Second, 10));
     assert!(caller.reserve(250 * MS, 0, 8).is_admitted());
     let receipt = caller.receipt();
@@ -82,7 +82,7 @@ fn a_lease_of_a_window_ends_with_it_and_comes_back_only_to_it() {
 }
 
 #[test]
-fn a_bucket_does_not_refill_while_its_tokens_are_out() {
+fn bucket_does_not_refill_outstanding_tokens() {
     let mut caller = Caller::new("TB", Quota::new(Unit::Second, 10));
     assert_eq!(caller.algorithm.properties().most_out, 5);
     assert!(caller.reserve(0, 0, 5).is_admitted());
@@ -95,7 +95,7 @@ fn a_bucket_does_not_refill_while_its_tokens_are_out() {
 }
 
 #[test]
-fn a_token_bucket_with_max_delay_holds_what_has_no_token() {
+fn token_bucket_with_max_delay_holds_requests() {
     let quota = Quota {
         burst: Some(2),
         max_delay: Some(250 * MS),
@@ -114,7 +114,7 @@ fn a_token_bucket_with_max_delay_holds_what_has_no_token() {
 }
 
 #[test]
-fn a_token_that_is_taken_later_is_not_there_before() {
+fn token_taken_for_later_is_unavailable_before() {
     let quota = Quota { burst: Some(2), max_delay: Some(SECOND), ..Quota::new(Unit::Second, 10) };
     let mut caller = Caller::new("TB", quota);
     assert_eq!(caller.reserve(0, 500 * MS, 1), Decision::Admit { wait: 500 * MS });
@@ -126,7 +126,7 @@ fn a_token_that_is_taken_later_is_not_there_before() {
 }
 
 #[test]
-fn a_slot_is_the_instant_at_which_the_request_leaves() {
+fn queue_position_is_the_instant_of_leaving() {
     let mut caller = Caller::new("LB", Quota::new(Unit::Second, 10));
     assert_eq!(caller.reserve(0, 350 * MS, 1), Decision::Admit { wait: 350 * MS });
     assert_eq!(caller.reserve(0, 0, 1), Decision::Admit { wait: 450 * MS });
@@ -138,7 +138,7 @@ fn a_slot_is_the_instant_at_which_the_request_leaves() {
 }
 
 #[test]
-fn only_the_last_place_in_a_queue_comes_back() {
+fn only_the_last_queue_position_can_be_returned() {
     let mut caller = Caller::new("LB", Quota::new(Unit::Second, 10));
     assert_eq!(caller.spend_by(0), None);
     caller.reserve(0, 0, 1);

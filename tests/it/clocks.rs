@@ -31,7 +31,7 @@ const HOUR: u64 = 3600 * SECOND;
 const WALL: u64 = 500_000 * HOUR;
 
 #[test]
-fn a_small_step_back_stays_in_the_window_in_force() {
+fn small_step_back_stays_in_the_current_window() {
     let mut caller = Caller::new(Quota::new(Unit::Day, 1));
     let midnight = WALL / (24 * HOUR) * 24 * HOUR;
     assert!(caller.admits(Now { mono: HOUR, wall: midnight - 1 }));
@@ -43,7 +43,7 @@ fn a_small_step_back_stays_in_the_window_in_force() {
 }
 
 #[test]
-fn after_a_large_step_back_a_window_ends_one_unit_after_its_first_request() {
+fn large_step_back_ends_a_window_after_one_unit() {
     let mut caller = Caller::new(Quota::new(Unit::Second, 1));
     assert!(caller.admits(Now { mono: HOUR, wall: WALL }));
     let back = WALL - HOUR;
@@ -56,7 +56,7 @@ fn after_a_large_step_back_a_window_ends_one_unit_after_its_first_request() {
 
 /// Sunday, 25 October 2026, in Berlin.
 #[test]
-fn after_a_large_step_back_a_long_day_lasts_as_long_as_it_was_to() {
+fn large_step_back_keeps_the_length_of_a_day() {
     let zone = kit::zones::zone("CET-1CEST,M3.5.0,M10.5.0/3");
     let begins = 1_792_879_200 * SECOND;
     for (mono, wall) in [(0, 25 * HOUR), (3 * HOUR, 22 * HOUR)] {
@@ -71,7 +71,7 @@ fn after_a_large_step_back_a_long_day_lasts_as_long_as_it_was_to() {
 }
 
 #[test]
-fn a_day_begins_at_midnight_of_the_time_zone() {
+fn day_begins_at_midnight_of_the_time_zone() {
     let mut caller = Caller::new(Quota { zone: Zone::ahead(8 * 3600), ..Quota::new(Unit::Day, 1) });
     let midnight = WALL / (24 * HOUR) * 24 * HOUR + 16 * HOUR;
     assert!(caller.admits(Now { mono: HOUR, wall: midnight - 1 }));

@@ -19,7 +19,7 @@ use crate::steps;
 /// Each step of a document is a request with a condition of `match` under `if`. The condition holds for no reader of the
 /// request, for all, or for some: a rule applies then, an exemption does not.
 #[test]
-fn conditions_hold_as_their_transcripts_show() {
+fn conditions_match_their_transcripts() {
     assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/conditions"), |_, _, text| {
         let mut transcript = String::new();
         for (line, mut keys) in steps::split(text).1 {
@@ -78,7 +78,7 @@ impl Request for Closed {
 }
 
 #[test]
-fn a_header_that_nobody_can_read() {
+fn unreadable_header_limits_and_never_exempts() {
     for test in [Test::Exact("web".into()), Test::Not("web".into()), Test::Present(true)] {
         let condition = Condition { field: ConditionField::Header("x-app".into()), test };
         assert_eq!(holds(&condition, &Closed), [true, false]);
@@ -87,7 +87,7 @@ fn a_header_that_nobody_can_read() {
 
 /// The text `a` in a list, as Envoy hands it over.
 #[test]
-fn a_list_in_metadata_is_present_and_no_text() {
+fn metadata_list_is_present_but_has_no_text() {
     let path = ["metadata", "filter_metadata", "n", "k"];
     let list = b"\x01\0\0\0\x01\0\0\0\0\0\0\0a\0\0";
     for (test, value, held) in [
@@ -105,7 +105,7 @@ fn a_list_in_metadata_is_present_and_no_text() {
 /// RFC 3986: a query's data may need any character encoded but the unreserved ones. Libraries encode cookies as they encode
 /// queries, though most reserved bytes could stand in one.
 #[test]
-fn value_is_plain_with_reserved_bytes_encoded() {
+fn value_with_encoded_reserved_bytes_is_plain() {
     for byte in 0..=0x7f_u8 {
         let letter = char::from(byte);
         let is_plain =

@@ -8,7 +8,7 @@ use kit::seed;
 
 /// A separator or surrounding character is not part of a name.
 #[test]
-fn a_name_has_no_spaces_signs_or_controls() {
+fn name_with_spaces_signs_or_controls_is_refused() {
     assert!(!is_name(""));
     for code in 0..=0x2ff {
         let letter = char::from_u32(code).unwrap();
@@ -60,7 +60,7 @@ fn random(rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn a_value_is_taken_for_all_that_anybody_may_read() {
+fn value_has_every_possible_reading() {
     let mut rng = Rng::with_seed(seed::next());
     let mut quoted = 0;
     for _ in 0..20_000 {
@@ -91,7 +91,7 @@ fn a_value_is_taken_for_all_that_anybody_may_read() {
 
 /// Names and values end at the first separator, and exclude surrounding spaces.
 #[test]
-fn the_values_of_a_name_are_all_that_stand_under_it() {
+fn name_has_the_values_of_every_cookie() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..10_000 {
         let names = ["sid", "s%69d", "sid ", " sid", "sid\t", "xsid", "si", "", "s+d", "s d"];

@@ -17,7 +17,7 @@ use crate::steps;
 
 /// A document has a `cost`, each step a request. The transcript has its cost.
 #[test]
-fn costs_of_requests_are_those_of_their_transcripts() {
+fn costs_match_their_transcripts() {
     assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/cost"), |_, _, text| {
         let (cost, steps) = steps::split(text);
         let rule = format!("{{actor: all, unit: day, rpu: 1000, cost: {cost}}}");
@@ -39,7 +39,7 @@ fn cost_that_is_no_text_is_the_default() {
 
 /// For any costs, a caller gets exactly the permits that fit.
 #[test]
-fn what_fits_is_let_through() {
+fn requests_are_admitted_while_their_cost_fits() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for (algo, scope) in [("W", "local"), ("W", "gateway"), ("TB", "local"), ("TB", "gateway")] {
         let text = format!(
@@ -74,7 +74,7 @@ fn what_fits_is_let_through() {
 
 /// The estimate of a busy caller's demand.
 #[test]
-fn what_most_requests_take_is_what_is_meant_where_they_say_nothing() {
+fn usual_cost_is_the_default() {
     let usual = |cost: &str| {
         let document = format!(
             "limits: [{{Url: /, rules: [{{actor: all, rpu: 100, unit: day, cost: {cost}}}]}}]"

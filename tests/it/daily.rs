@@ -54,7 +54,7 @@ fn admits_of(store: &mut dyn Store, account: u64, cost: u64, now: Now) -> bool {
 
 /// The incremental gauge of a worker is always right, and returns to its initial value in the end.
 #[test]
-fn accounts_are_told_as_they_come_and_taken_back_in_the_end() {
+fn account_gauge_returns_to_zero() {
     for ends in [DAY / 2, DAY] {
         let mut store = open(by_day(5), 1_000, 100, &mut Tables::default());
         let mut told = 0;

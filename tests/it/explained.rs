@@ -32,7 +32,7 @@ fn told(rules: &[Explained]) -> (usize, usize) {
 }
 
 #[test]
-fn what_just_fits_is_told_and_a_byte_more_is_left_out() {
+fn explanation_fills_the_header_to_the_last_byte() {
     for (bytes, wanted) in [(0, (2, 0)), (1, (1, 1))] {
         let rules = [told_in(4000), told_in(MOST - END - 4000 + bytes)];
         assert_eq!(told(&rules), wanted);
@@ -41,7 +41,7 @@ fn what_just_fits_is_told_and_a_byte_more_is_left_out() {
 }
 
 #[test]
-fn as_many_rules_are_told_as_fit_and_the_others_are_counted() {
+fn explanation_counts_the_rules_that_do_not_fit() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..200 {
         let longest = rng.usize(60..3_000);

@@ -69,7 +69,7 @@ fn leave(queue: &mut Queue, stream: u32) -> Option<u64> {
 /// Requests of several lines and limiters arrive, are released and leave. Returned positions are
 /// reused, as in stores.
 #[test]
-fn it_does_what_the_simple_model_does() {
+fn hold_queue_agrees_with_the_model() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let mut left = 0;
     for _ in 0..300 {
@@ -107,7 +107,7 @@ fn it_does_what_the_simple_model_does() {
 
 /// A request that may leave earlier than others in its line has a separate position.
 #[test]
-fn who_comes_later_and_may_go_earlier_goes_earlier() {
+fn later_request_with_an_earlier_turn_leaves_first() {
     let mut queue = queue(&[Some(ANN); 3]);
     queue.join(4, 7, held(15, Some(ANN)));
     assert_eq!(leave(&mut queue, 1), Some(30));
@@ -116,7 +116,7 @@ fn who_comes_later_and_may_go_earlier_goes_earlier() {
 
 /// With linear time per request this took minutes without optimisation.
 #[test]
-fn a_crowd_may_leave_at_once() {
+fn many_requests_leave_in_linear_time() {
     const CROWD: u32 = 200_000;
     let mut queue = queue(&vec![Some(ANN); CROWD as usize]);
     for stream in 1..=CROWD / 2 {

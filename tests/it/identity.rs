@@ -23,7 +23,7 @@ const SEED: Seed = Seed { k0: 1, k1: 2 };
 /// A document has actors and requests. With several actors, `by` is the actor of a request. Each
 /// transcript numbers the callers, and shows the value if the actor has one source.
 #[test]
-fn callers_are_those_of_their_transcripts() {
+fn callers_match_their_transcripts() {
     assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/identity"), |_, _, text| {
         let (actors, steps) = steps::split(text);
         let policy = policy(&format!("limits: []\nactors: {actors}"));
@@ -152,7 +152,7 @@ fn claims_of_an_unverified_token_are_bounded() {
 /// The properties of a source: whether callers choose the value, and the header that contains only
 /// the value.
 #[test]
-fn a_source_says_whose_word_it_takes() {
+fn source_reports_whether_callers_choose_its_value() {
     for (own, is_chosen, header) in [
         ("{header: X-Account}", true, Some("x-account")),
         ("{cookie: sid}", true, None),

@@ -25,7 +25,7 @@ fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
 }
 
 #[test]
-fn whatever_lies_in_shared_data_no_place_is_lost_for_good() {
+fn damaged_shared_data_loses_no_slot_for_good() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..1_000 {
         spoiled::play(&mut rng);

@@ -11,7 +11,7 @@ fn text(json: &str) -> Option<String> {
 }
 
 #[test]
-fn text_and_whole_numbers() {
+fn text_and_whole_numbers_are_read() {
     for (json, wanted) in [
         (r#"{"sub":"bob"}"#, Some("bob")),
         (" {\n\t\"sub\" : \"bob\" , \"a\" : 1 } ", Some("bob")),
@@ -64,7 +64,7 @@ fn text_and_whole_numbers() {
 }
 
 #[test]
-fn whatever_is_json_is_understood_and_nothing_else_traps() {
+fn member_agrees_with_serde_json() {
     let seed = seed::next();
     let mut random = Rng::with_seed(seed);
     let mut valid = 0;

@@ -12,7 +12,7 @@ fn hash(seed: u64, parts: &[(usize, &str)]) -> (u64, u64) {
 }
 
 #[test]
-fn parts_sources_and_seeds_make_a_difference() {
+fn hash_depends_on_parts_sources_and_seed() {
     let hashes = [
         hash(1, &[(0, "ab"), (0, "c")]),
         hash(1, &[(0, "a"), (0, "bc")]),
@@ -30,7 +30,7 @@ fn parts_sources_and_seeds_make_a_difference() {
 }
 
 #[test]
-fn a_hash_is_the_same_on_every_machine() {
+fn hash_is_the_same_on_every_machine() {
     assert_eq!(hash(1, &[(0, "abc")]), hash(1, &[(0, "abc")]));
     let mut public = KeyHasher::public();
     public.part(0, b"abc");

@@ -106,7 +106,7 @@ enum Full {
 }
 
 #[test]
-fn callers_take_what_was_said_and_no_more() {
+fn callers_take_the_reported_memory() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for (rule, callers, full) in RULES {
         for keys in [1, rng.u64(2..16), rng.u64(100..1000)] {
@@ -127,7 +127,7 @@ fn callers_take_what_was_said_and_no_more() {
 
 /// Callers of one of many rules take no more of a worker than that rule's share.
 #[test]
-fn rule_among_many_remembers_its_part_of_callers() {
+fn rule_among_many_takes_its_share_of_memory() {
     let entry = |path: String| {
         format!(
             "{{Url: /{path}, rules: [{{actor: account, unit: day, rpu: 1, algo: W, scope: gateway}}]}}"
@@ -150,7 +150,7 @@ fn rule_among_many_remembers_its_part_of_callers() {
 
 /// For any number of refusals between two reports.
 #[test]
-fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
+fn cached_bans_take_the_reported_memory() {
     const KEYS: usize = 4096;
     let said = bans::memory(Scope::Gateway, KEYS).worker;
     let ban =
@@ -170,7 +170,7 @@ fn what_a_worker_knows_of_the_bans_of_a_gateway_takes_what_was_said() {
 
 /// The cache of callers in workers is divided among rules, with room to count them.
 #[test]
-fn newcomers_of_many_rules_are_counted_exactly() {
+fn new_callers_of_many_rules_are_counted_exactly() {
     let rules = |count: usize, scope: &str| {
         let rule = |n| {
             format!(

@@ -56,7 +56,7 @@ fn first_reply_stays_and_unknown_questions_have_none() {
 }
 
 #[test]
-fn one_unusable_reply_has_all_asked_again() {
+fn one_unusable_reply_repeats_all_questions() {
     let (mut replies, [rule, ban, other, last]) = asked();
     replies.settle(rule, Settled::Alone);
     replies.settle(ban, decided(3));

@@ -15,7 +15,7 @@ const EXAMPLE: &str = r#"{ "foo": ["bar", "baz"], "": 0, "a/b": 1, "c%d": 2, "e^
     "i\\j": 5, "k\"l": 6, " ": 7, "m~n": 8 }"#;
 
 #[test]
-fn the_example_of_the_rfc() {
+fn example_of_the_rfc_is_read() {
     for (pointer, wanted) in [
         ("/foo", r#"["bar", "baz"]"#),
         ("/foo/0", "bar"),
@@ -34,7 +34,7 @@ fn the_example_of_the_rfc() {
 }
 
 #[test]
-fn what_is_not_there() {
+fn missing_values_are_not_found() {
     for (json, pointer) in [
         (EXAMPLE, "/fo"),
         (EXAMPLE, "/foo/2"),
@@ -61,7 +61,7 @@ fn what_is_not_there() {
 }
 
 #[test]
-fn any_document_and_any_pointer() {
+fn any_pointer_agrees_with_serde_json() {
     let mut random = Rng::with_seed(seed::next());
     let mut found = 0;
     for _ in 0..10_000 {

@@ -134,7 +134,7 @@ fn metadata_is_present_unless_it_is_empty() {
 }
 
 #[test]
-fn list_with_a_mapping_in_it_is_absent() {
+fn metadata_list_with_a_mapping_is_absent() {
     let is_present =
         |value: &[u8]| agree("metadata", &FakeRequest::get("/").property(&PATH, value), true);
     for (value, is_whole) in FORMS {

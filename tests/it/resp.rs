@@ -4,7 +4,7 @@ use diana_redis::protocol::resp::{Value, command, values, word};
 use fastrand::Rng;
 
 #[test]
-fn a_command_is_an_array_of_words() {
+fn command_is_an_array_of_words() {
     let mut out = b"before".to_vec();
     command(&mut out, 2);
     word(&mut out, b"GET");
@@ -31,7 +31,7 @@ fn replies_are_read() {
 }
 
 #[test]
-fn no_length_is_believed() {
+fn invalid_lengths_are_refused() {
     for bytes in [
         "$9223372036854775807\r\nabc\r\n",
         "$-2\r\n",
@@ -58,7 +58,7 @@ fn no_length_is_believed() {
 }
 
 #[test]
-fn any_bytes_are_replies_or_nothing() {
+fn random_replies_round_trip() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..20_000 {
         let mut bytes = Vec::new();

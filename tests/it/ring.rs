@@ -3,7 +3,7 @@
 use diana_policy::ring::Ring;
 
 #[test]
-fn a_ring_counts_what_a_list_counts() {
+fn ring_agrees_with_a_list() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for counters in [1, 2, 3, 11, 61] {
         let ring = Ring::new(counters);
@@ -49,7 +49,7 @@ fn a_ring_counts_what_a_list_counts() {
 }
 
 #[test]
-fn a_counter_stops_at_its_end() {
+fn counter_saturates() {
     let ring = Ring::new(2);
     let mut state = vec![0; ring.words()];
     ring.add(&mut state, 4, u64::MAX);

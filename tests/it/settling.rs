@@ -32,7 +32,7 @@ fn used(settler: &Settler, came: Option<&FakeEnding>, ended: &FakeEnding) -> (u6
 }
 
 #[test]
-fn a_header_is_read() {
+fn cost_is_read_from_a_header() {
     for (value, expected) in [
         ("0", Ok(0)),
         ("250", Ok(250)),
@@ -65,7 +65,7 @@ fn a_header_is_read() {
 }
 
 #[test]
-fn metadata_is_read_as_it_is_said_to_be_written() {
+fn metadata_is_read_in_its_configured_form() {
     let answered = || FakeEnding::answered(200);
     let untyped = ["metadata", "filter_metadata", "envoy.ai", "tokens"];
     let typed = ["metadata", "typed_filter_metadata", "envoy.ai", "tokens"];
@@ -107,7 +107,7 @@ fn metadata_is_read_as_it_is_said_to_be_written() {
 }
 
 #[test]
-fn whoever_was_not_answered_used_nothing_unless_it_left() {
+fn unanswered_request_used_nothing_unless_its_client_left() {
     for settler in [by_header(), by_metadata(NumberForm::Number), by_metadata(NumberForm::Typed)] {
         let unreachable = FakeEnding::unreachable();
         assert_eq!(used(&settler, None, &unreachable), (0, None));
@@ -125,7 +125,7 @@ fn whoever_was_not_answered_used_nothing_unless_it_left() {
 }
 
 #[test]
-fn only_the_outcomes_that_are_listed_count() {
+fn only_listed_outcomes_count() {
     let statuses = Outcomes { statuses: vec![(401, 401), (500, 599)], ..Outcomes::default() };
     let failed = Outcomes { failed: true, ..Outcomes::default() };
     let details = vec!["ext_authz_denied".into(), "upstream_reset_after_response_started".into()];
@@ -164,7 +164,7 @@ fn only_the_outcomes_that_are_listed_count() {
 }
 
 #[test]
-fn what_counts_may_tell_what_it_used() {
+fn counted_outcome_may_report_its_cost() {
     let place = ResponseSource::Header("x-tokens-used".into());
     let told = Some(ResponseCost { place, most: MOST, missing: MISSING });
     let count = Some(Outcomes { statuses: vec![(200, 299)], ..Outcomes::default() });

@@ -55,7 +55,7 @@ fn request_of(
 }
 
 #[test]
-fn a_large_table_decides_like_a_map_that_never_forgets() {
+fn large_table_agrees_with_a_map() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for entry in REGISTRY {
         let algorithm = algorithm(entry.short, Quota::new(Unit::Second, 3));
@@ -77,7 +77,7 @@ fn a_large_table_decides_like_a_map_that_never_forgets() {
 }
 
 #[test]
-fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
+fn flood_of_new_callers_grants_no_fresh_bucket() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for entry in REGISTRY {
         let algorithm = algorithm(entry.short, Quota::new(Unit::Hour, 3600));
@@ -105,7 +105,7 @@ fn a_flood_of_newcomers_hands_nobody_a_fresh_bucket() {
 }
 
 #[test]
-fn a_newcomer_gets_a_row_as_soon_as_one_has_run_out() {
+fn new_caller_gets_an_expired_row() {
     let algorithm = algorithm("W", Quota::new(Unit::Second, 1));
     let mut table = Table::new(algorithm.clone(), 300);
     for caller in 0..300 {
@@ -121,7 +121,7 @@ fn a_newcomer_gets_a_row_as_soon_as_one_has_run_out() {
 }
 
 #[test]
-fn leaving_an_overflow_bucket_keeps_what_was_used_there() {
+fn leaving_an_overflow_bucket_keeps_the_usage() {
     let algorithm = algorithm("TB", Quota { burst: Some(2), ..Quota::new(Unit::Day, 1) });
     let mut table = Table::new(algorithm.clone(), 1);
     // The only row is in use for a second. The new caller uses up its two permits in an overflow
@@ -136,7 +136,7 @@ fn leaving_an_overflow_bucket_keeps_what_was_used_there() {
 }
 
 #[test]
-fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
+fn check_uses_no_instant_before_the_watermark() {
     let algorithm = algorithm("W", Quota::new(Unit::Second, 1));
     let mut table = Table::new(algorithm.clone(), 1);
     assert!(request(&mut table, &*algorithm, 1, at(100)).0);
@@ -147,7 +147,7 @@ fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
 }
 
 #[test]
-fn a_wall_clock_that_leapt_ahead_and_came_back_is_believed_again() {
+fn returned_wall_clock_is_followed_after_a_unit() {
     let algorithm = algorithm("W", Quota::new(Unit::Minute, 1));
     let mut table = Table::new(algorithm.clone(), 1);
     let year = 365 * 86_400_000_000;
@@ -160,7 +160,7 @@ fn a_wall_clock_that_leapt_ahead_and_came_back_is_believed_again() {
 }
 
 #[test]
-fn everybody_together_get_no_row_that_is_free_for_others() {
+fn counter_of_all_callers_takes_no_row() {
     let algorithm = algorithm("TB", Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) });
     for rows in [1, 2] {
         let mut table = Table::new(algorithm.clone(), rows);
@@ -180,7 +180,7 @@ fn everybody_together_get_no_row_that_is_free_for_others() {
 
 /// `rpu: 0` closes a rule for a while. When it opens again, it continues its counts.
 #[test]
-fn a_rule_that_was_closed_for_a_while_has_forgotten_nobody() {
+fn rule_with_zero_limit_keeps_its_usage() {
     for entry in REGISTRY {
         let [closed, open] =
             [0, 60].map(|rpu| algorithm(entry.short, Quota::new(Unit::Minute, rpu)));
@@ -195,7 +195,7 @@ fn a_rule_that_was_closed_for_a_while_has_forgotten_nobody() {
 
 /// Quota and room change separately, together, or not at all.
 #[test]
-fn a_table_goes_by_what_it_was_told_last() {
+fn table_uses_the_latest_quota_and_size() {
     // With both quotas a permit is available after a second. With the rate of the other one it
     // would be after an hour, or at once.
     let by = [(Unit::Second, 1), (Unit::Hour, 3600)]

@@ -83,7 +83,7 @@ fn commands(login: &Login, script: Script) -> Vec<Vec<Vec<u8>>> {
 }
 
 #[test]
-fn a_pipeline_logs_in_asks_and_quits() {
+fn pipeline_logs_in_calls_and_quits() {
     let seen = commands(&login(), Script::Digest);
     let [auth, select, ask, quit] = &seen[..] else { panic!("{seen:?}") };
     assert_eq!(auth[..], [b"AUTH".to_vec(), b"pass word".to_vec()]);
@@ -105,7 +105,7 @@ fn a_pipeline_logs_in_asks_and_quits() {
 }
 
 #[test]
-fn a_script_goes_by_its_digest_or_as_a_whole() {
+fn script_is_sent_by_digest_or_text() {
     let short = commands(&Login::default(), Script::Digest).remove(0);
     assert_eq!(short[0], b"EVALSHA");
     assert_eq!(short[1].len(), 40);
@@ -119,7 +119,7 @@ fn a_script_goes_by_its_digest_or_as_a_whole() {
 }
 
 #[test]
-fn an_answer_is_read() {
+fn reply_of_the_script_is_read() {
     let decided = |wait, retry| {
         let opinion = RuleReply {
             retry,
@@ -153,7 +153,7 @@ fn an_answer_is_read() {
 }
 
 #[test]
-fn a_seed_is_read() {
+fn seed_is_read() {
     let seed = |text: &str| {
         let body = format!("+OK\r\n+OK\r\n*1\r\n${}\r\n{text}\r\n+OK\r\n", text.len());
         first(body.as_bytes())
@@ -166,7 +166,7 @@ fn a_seed_is_read() {
 }
 
 #[test]
-fn whatever_is_no_answer_is_garbage() {
+fn other_replies_are_garbage() {
     let numbers = |count: usize| format!("*{count}\r\n{}", ":1\r\n".repeat(count));
     for body in [
         "".into(),
@@ -193,7 +193,7 @@ fn admits(remaining: u64) -> String {
 }
 
 #[test]
-fn a_ban_is_asked_about_and_told_of_in_its_own_words() {
+fn ban_has_its_own_question_and_reply() {
     let ban = Ban { after: 3, within: 8, period: 5, max: 6, halve_after: 7 };
     let refusals = Refusals {
         fingerprint: 2,
@@ -269,7 +269,7 @@ fn failures_have_names() {
 }
 
 #[test]
-fn only_what_the_script_knows_can_be_asked() {
+fn only_algorithms_of_the_script_have_parameters() {
     for entry in diana_algorithm::REGISTRY {
         let quota = Quota::new(Unit::Second, 5);
         let known = Numbers::of_rule(entry, &quota).is_some();

@@ -80,7 +80,7 @@ impl Guava {
 }
 
 #[test]
-fn a_saturating_caller_waits_as_guava_says() {
+fn saturating_caller_waits_as_long_as_with_guava() {
     let quota = Quota {
         warm_up: Some(1500 * MS),
         max_delay: Some(20 * SECOND),
@@ -108,7 +108,7 @@ fn a_saturating_caller_waits_as_guava_says() {
 }
 
 #[test]
-fn a_token_bucket_names_the_slot_and_refuses() {
+fn token_bucket_reports_the_next_slot() {
     let algorithm = build("TB", Quota { warm_up: Some(1500 * MS), ..Quota::new(Unit::Second, 5) });
     let mut state = vec![0; algorithm.properties().words];
     let mut new = state.clone();
@@ -119,7 +119,7 @@ fn a_token_bucket_names_the_slot_and_refuses() {
 }
 
 #[test]
-fn a_charge_on_a_store_comes_back_whole() {
+fn charge_is_returned_in_full() {
     let quota = Quota {
         warm_up: Some(7 * SECOND),
         max_delay: Some(20 * SECOND),

@@ -92,7 +92,7 @@ const BAN: Ban = Ban {
 };
 
 #[test]
-fn who_is_banned_is_charged_nowhere() {
+fn banned_caller_is_not_charged() {
     let server = Server::start();
     let now = 1_700_000_000 * SECOND;
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
@@ -114,7 +114,7 @@ fn who_is_banned_is_charged_nowhere() {
 
 /// Replies are correct for bans of any length.
 #[test]
-fn an_operator_bans_for_any_time_and_lifts_it() {
+fn operator_bans_for_any_time_and_unbans() {
     let server = Server::start();
     let now = 1_700_000_000 * SECOND;
     let say = |sets, now| {
@@ -130,7 +130,7 @@ fn an_operator_bans_for_any_time_and_lifts_it() {
 }
 
 #[test]
-fn what_is_not_ours_bans_nobody() {
+fn foreign_value_bans_no_caller() {
     let server = Server::start();
     let now = 1_700_000_000 * SECOND;
     server.decide(&trip_about(Some(now), count(&BAN, 1, 3)));

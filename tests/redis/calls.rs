@@ -27,7 +27,7 @@ fn each(server: &Server, trip: &Trip, login: &Login) -> Vec<Result<u64, Failure>
 }
 
 #[test]
-fn calls_of_one_trip_are_charged_each() {
+fn every_call_of_a_batch_is_charged() {
     let server = Server::start();
     let (login, two) = (Login::default(), two());
     assert_eq!(each(&server, &two, &login), [Err(Failure::NoScript), Err(Failure::NoScript)]);
@@ -43,7 +43,7 @@ fn calls_of_one_trip_are_charged_each() {
 }
 
 #[test]
-fn one_call_that_fails_does_not_fail_the_other() {
+fn failed_call_does_not_fail_the_other() {
     let server = Server::start();
     let mut two = two();
     assert_eq!(each(&server, &by(Script::Text, &two), &Login::default()), [Ok(9), Ok(9)]);

@@ -18,7 +18,7 @@ fn ask(server: &Server, rule: &Rule, time: u64) -> RuleReply {
 }
 
 #[test]
-fn a_step_back_forgets_no_gateway_and_keeps_none() {
+fn step_back_keeps_gateways_and_their_expiry() {
     let server = Server::start();
     let call = |gateway, time| {
         let trip = diana_redis::protocol::Trip { gateway, ..trip(Some(time), vec![]) };
@@ -29,7 +29,7 @@ fn a_step_back_forgets_no_gateway_and_keeps_none() {
 }
 
 #[test]
-fn a_lost_clock_is_a_lost_state() {
+fn lost_clock_makes_later_states_corrupt() {
     let server = Server::start();
     for short in ["W", "SW", "TB", "LB"] {
         server.command(&["FLUSHALL"]);

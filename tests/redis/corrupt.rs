@@ -90,7 +90,7 @@ fn corrupt_bytes_count_as_empty_and_are_replaced() {
 }
 
 #[test]
-fn what_cannot_be_ours_is_told_by_its_numbers() {
+fn impossible_numbers_are_corrupt() {
     let server = Server::start();
     let now = Some(1_700_000_000_000_000);
     let float = |number: f64| [&[0xcb][..], &number.to_be_bytes()].concat();
@@ -132,7 +132,7 @@ fn what_cannot_be_ours_is_told_by_its_numbers() {
 
 /// In-flight slots have a value of any length.
 #[test]
-fn corrupt_places_count_as_none_and_are_replaced() {
+fn corrupt_slots_count_as_empty_and_are_replaced() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
     let quota = Quota::new(Unit::Second, 10);
@@ -175,7 +175,7 @@ fn corrupt_places_count_as_none_and_are_replaced() {
 }
 
 #[test]
-fn a_clock_of_another_age_is_replaced() {
+fn implausible_clock_is_replaced() {
     let server = Server::start();
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let bytes = |latest: u64, ahead: u64| {
@@ -194,7 +194,7 @@ fn a_clock_of_another_age_is_replaced() {
 }
 
 #[test]
-fn a_corrupt_seed_clock_or_register_is_replaced() {
+fn corrupt_seed_clock_or_register_is_replaced() {
     let server = Server::start();
     for spoil in [
         ["LPUSH", "diana:{2:test}:seed", "x"],
@@ -215,7 +215,7 @@ fn a_corrupt_seed_clock_or_register_is_replaced() {
 }
 
 #[test]
-fn corrupt_counts_and_shared_buckets_stop_nothing() {
+fn corrupt_counts_and_shared_buckets_are_replaced() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
     let (mut corrupt, mut shared) = (0, 0);

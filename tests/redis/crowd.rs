@@ -39,7 +39,7 @@ fn come(server: &Server, rule: &Rule, now: u64, callers: std::ops::Range<u64>) -
 }
 
 #[test]
-fn newcomers_beyond_the_bound_share_a_thousand_buckets() {
+fn callers_beyond_the_bound_share_a_thousand_buckets() {
     let server = Server::start();
     for short in ["W", "SW", "TB"] {
         server.command(&["FLUSHALL"]);
@@ -62,7 +62,7 @@ fn newcomers_beyond_the_bound_share_a_thousand_buckets() {
 }
 
 #[test]
-fn a_ban_is_never_shared() {
+fn ban_is_never_shared() {
     let server = Server::start();
     let ban = Ban {
         after: 1,
@@ -106,7 +106,7 @@ fn bytes_of_many(server: &Server, short: &str) -> u64 {
 }
 
 #[test]
-fn the_bytes_that_callers_take_are_those_that_the_docs_state() {
+fn callers_take_the_documented_bytes() {
     let server = Server::start();
     let mut seen = Vec::new();
     for (short, most) in [("W", 200), ("SW", 240), ("TB", 200), ("LB", 200)] {

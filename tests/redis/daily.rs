@@ -66,7 +66,7 @@ fn caller(rng: &mut Rng) -> Key {
 }
 
 #[test]
-fn redis_counts_like_the_filter_in_rust_however_crowded_it_is() {
+fn redis_counts_like_the_filter_in_rust() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
     let (mut admitted, mut refused) = (0, 0);
@@ -127,7 +127,7 @@ fn each_day_gives_each_account_its_permits() {
 }
 
 #[test]
-fn a_clock_that_is_set_back_reopens_no_day_and_ends_one_after_a_day() {
+fn step_back_reopens_no_day() {
     let server = Server::start();
     let rule = Rule::new(1, 1, 1_000);
     let one = Key { hash: 1 << 40, second_hash: 5 };
@@ -144,7 +144,7 @@ fn a_clock_that_is_set_back_reopens_no_day_and_ends_one_after_a_day() {
 }
 
 #[test]
-fn what_others_wrote_counts_as_empty_and_is_replaced() {
+fn foreign_value_counts_as_empty_and_is_replaced() {
     let server = Server::start();
     let rule = Rule::new(1, 1, 1_000);
     let one = Key { hash: 1 << 40, second_hash: 5 };
@@ -161,7 +161,7 @@ fn what_others_wrote_counts_as_empty_and_is_replaced() {
 }
 
 #[test]
-fn memory_is_that_of_one_day_and_ends_with_it() {
+fn filter_takes_the_memory_of_one_day() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
     let rule = Rule::new(3, 1, 100_000);

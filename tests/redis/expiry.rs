@@ -18,7 +18,7 @@ fn time_left(server: &Server, key: &str) -> u64 {
 }
 
 #[test]
-fn key_lives_until_the_slice_ends_that_counts_it() {
+fn key_lives_until_its_last_slice_ends() {
     let server = Server::start();
     let start = seed::next();
     let mut checked = 0;
@@ -56,7 +56,7 @@ fn key_lives_until_the_slice_ends_that_counts_it() {
 }
 
 #[test]
-fn a_bucket_is_kept_while_its_permits_are_out() {
+fn bucket_is_kept_while_permits_are_outstanding() {
     let server = Server::start();
     // Its debt has drained within a millisecond.
     let quota = Quota { burst: Some(800), ..Quota::new(Unit::Second, 1_000_000) };
@@ -69,7 +69,7 @@ fn a_bucket_is_kept_while_its_permits_are_out() {
 }
 
 #[test]
-fn nothing_stays_but_the_seed_and_the_clock() {
+fn only_the_seed_and_the_clock_stay() {
     let server = Server::start();
     for (fingerprint, short) in (0..).zip(["W", "SW", "TB", "LB"]) {
         let rule = Rule { fingerprint, ..Rule::new(short, Quota::new(Unit::Second, 1000)) };

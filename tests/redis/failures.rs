@@ -20,7 +20,7 @@ fn login(username: Option<&str>, password: &str) -> Login {
 }
 
 #[test]
-fn a_password_is_wanted() {
+fn missing_password_has_a_name() {
     let server = Server::with(&["--requirepass", "secret"]);
     assert_eq!(ask(&server, &Login::default()), Err(Failure::NoAuth));
     assert_eq!(ask(&server, &login(None, "guess")), Err(Failure::WrongPass));
@@ -30,13 +30,13 @@ fn a_password_is_wanted() {
 }
 
 #[test]
-fn a_password_is_not_wanted() {
+fn superfluous_password_has_a_name() {
     assert_eq!(ask(&Server::start(), &login(None, "secret")), Err(Failure::Open));
 }
 
 /// A Redis without the command `AUTH` quotes the password in its error.
 #[test]
-fn what_redis_says_about_a_password_is_kept_from_the_log() {
+fn errors_about_passwords_are_not_logged() {
     let plain = Server::start();
     let locked = Server::with(&["--requirepass", "other"]);
     let without = Server::with(&["--rename-command", "AUTH", ""]);
@@ -59,7 +59,7 @@ fn what_redis_says_about_a_password_is_kept_from_the_log() {
 }
 
 #[test]
-fn what_redis_quotes_is_kept_from_the_log() {
+fn quoted_keys_are_not_logged() {
     let server = Server::with(&["--rename-command", "EVALSHA", ""]);
     let failure = ask(&server, &Login::default()).unwrap_err().to_string();
     assert!(failure.contains("unknown command"), "{failure}");
@@ -67,7 +67,7 @@ fn what_redis_quotes_is_kept_from_the_log() {
 }
 
 #[test]
-fn a_user_may_not_do_everything() {
+fn missing_permissions_have_a_name() {
     let server = Server::start();
     let user = |name: &str, rights: &[&str]| {
         let words = [&["ACL", "SETUSER", name, "on", ">pass"], rights].concat();
@@ -87,7 +87,7 @@ fn a_user_may_not_do_everything() {
 }
 
 #[test]
-fn the_script_is_known_by_its_digest_once_it_was_seen() {
+fn script_is_called_by_digest_once_loaded() {
     let server = Server::start();
     let ask = |script| {
         let trip = by(script, &trip(None, vec![]));
@@ -103,7 +103,7 @@ fn the_script_is_known_by_its_digest_once_it_was_seen() {
 }
 
 #[test]
-fn another_database() {
+fn database_is_selected() {
     let server = Server::start();
     assert_eq!(ask(&server, &Login { db: 9, ..Login::default() }), Ok(()));
     assert_eq!(server.command(&["DBSIZE"]), "0");
@@ -114,7 +114,7 @@ fn another_database() {
 }
 
 #[test]
-fn memory_is_full() {
+fn full_memory_has_a_name() {
     let server = Server::with(&["--maxmemory-policy", "noeviction"]);
     assert_eq!(ask(&server, &Login::default()), Ok(()));
     server.command(&["CONFIG", "SET", "maxmemory", "1"]);
@@ -127,14 +127,14 @@ fn memory_is_full() {
 }
 
 #[test]
-fn a_replica_is_no_primary() {
+fn replica_has_a_name() {
     let server = Server::start();
     server.command(&["REPLICAOF", "127.0.0.1", "1"]);
     assert_eq!(ask(&server, &Login::default()), Err(Failure::ReadOnly));
 }
 
 #[test]
-fn another_script_keeps_redis_busy() {
+fn busy_redis_has_a_name() {
     let server = Server::with(&["--busy-reply-threshold", "1"]);
     let mut endless = server.connect();
     endless.write_all(&spell(&["EVAL", "while true do end", "0"])).unwrap();
@@ -147,7 +147,7 @@ fn another_script_keeps_redis_busy() {
 }
 
 #[test]
-fn a_cluster_keeps_a_namespace_in_one_place() {
+fn namespace_is_in_one_cluster_slot() {
     let server = Server::with(&["--cluster-enabled", "yes", "--port", "0", "--cluster-port", "1"]);
     assert_eq!(ask(&server, &Login::default()), Err(Failure::ClusterDown));
     assert_eq!(server.command(&["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]), "OK");

@@ -13,7 +13,7 @@ use kit::server::Server;
 const NOW: u64 = 1_700_000_000 * SECOND;
 
 #[test]
-fn who_comes_first_chooses_the_seed() {
+fn first_gateway_chooses_the_seed() {
     let server = Server::start();
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let first = trip(Some(NOW), vec![rule.charge(1, 1, 0)]);

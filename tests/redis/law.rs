@@ -221,22 +221,22 @@ impl Play<'_> {
 }
 
 #[test]
-fn a_window_refuses_for_good_only_for_what_was_used() {
+fn fixed_window_refuses_finally_only_for_usage() {
     play("W", false);
 }
 
 #[test]
-fn a_sliding_window_refuses_for_good_only_for_what_was_used() {
+fn sliding_window_refuses_finally_only_for_usage() {
     play("SW", false);
 }
 
 #[test]
-fn a_bucket_refuses_for_good_only_for_what_was_used() {
+fn token_bucket_refuses_finally_only_for_usage() {
     play("TB", false);
 }
 
 #[test]
-fn what_comes_back_late_or_never_breaks_no_bound() {
+fn late_or_missing_returns_break_no_bound() {
     for short in ["W", "SW", "TB"] {
         play(short, true);
     }

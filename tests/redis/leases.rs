@@ -25,7 +25,7 @@ struct Lease {
 const ROUNDS: u64 = 120;
 
 #[test]
-fn what_is_let_through_keeps_the_bound() {
+fn admissions_by_lease_keep_the_bound() {
     let server = Server::start();
     let start = seed::next();
     let mut spent = 0;

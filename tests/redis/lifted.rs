@@ -53,7 +53,7 @@ impl Counter for Redis<'_> {
 }
 
 #[test]
-fn a_reset_keeps_charged_what_is_reserved_by_whatever_plan() {
+fn reset_keeps_reservations_of_every_plan() {
     let server = Server::start();
     let mut all = Tally::default();
     for seed in (0..40).map(|_| seed::next()) {

@@ -33,7 +33,7 @@ fn decided(server: &Server, trip: &Trip) -> Vec<Decided> {
 }
 
 #[test]
-fn every_part_counts_by_itself_and_only_the_first_knows_the_gateways() {
+fn only_the_first_shard_counts_gateways() {
     let server = Server::start();
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let asks = || vec![ask_of(0, vec![rule.charge(1, 1, 0)])];
@@ -58,7 +58,7 @@ fn every_part_counts_by_itself_and_only_the_first_knows_the_gateways() {
 
 /// The number of shards is stored at a key that does not depend on it.
 #[test]
-fn gateways_are_told_that_not_all_go_by_the_same_number_of_parts() {
+fn different_shard_numbers_are_reported() {
     let server = Server::start();
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let ask = |gateway, parts, after| {
@@ -84,7 +84,7 @@ fn gateways_are_told_that_not_all_go_by_the_same_number_of_parts() {
 /// Filters of different sizes need separate keys, since the counts of one would be noise in the
 /// other.
 #[test]
-fn a_quota_over_another_number_of_parts_is_another_filter() {
+fn quota_with_another_shard_number_has_another_filter() {
     let server = Server::start();
     let (quota, rule) = (Quota::new(Unit::Day, 2), Rule::new("W", Quota::new(Unit::Day, 2)));
     for (parts, filters) in [(2, 1), (8, 2), (2, 2)] {
@@ -102,7 +102,7 @@ fn a_quota_over_another_number_of_parts_is_another_filter() {
 
 /// Each shard holds its share of accounts with the same error as the whole.
 #[test]
-fn quotas_of_many_accounts_fit_into_parts() {
+fn quotas_of_many_accounts_fit_into_shards() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
     let (parts, quota) = (Shards::new(8), Quota::new(Unit::Day, 2));

@@ -37,7 +37,7 @@ impl Sender {
 }
 
 #[test]
-fn a_batch_that_comes_again_settles_nothing() {
+fn repeated_batch_settles_nothing() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
     for short in ["W", "SW"] {
@@ -66,7 +66,7 @@ fn a_batch_that_comes_again_settles_nothing() {
 
 /// Newly known usage is also recorded once, so that reservations remain distinct.
 #[test]
-fn what_counted_is_noted_once() {
+fn counted_usage_is_recorded_once() {
     let server = Server::start();
     for short in ["W", "SW"] {
         server.command(&["FLUSHALL"]);

@@ -52,7 +52,7 @@ impl Caller<'_> {
 
 /// Redis has no calendar, and the clocks of gateways differ.
 #[test]
-fn windows_are_those_of_the_calendar_whatever_a_gateway_believes_the_time_is() {
+fn windows_follow_the_calendar_for_any_gateway_clock() {
     let server = Server::start();
     let mut rng = Rng::with_seed(seed::next());
     let units = [

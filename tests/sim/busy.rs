@@ -74,7 +74,7 @@ fn waited(entry: &Entry) -> Micros {
 }
 
 #[test]
-fn a_flood_uses_the_whole_limit_and_is_refused_at_once() {
+fn flood_uses_the_whole_limit() {
     for scope in [Scope::Gateway, Scope::Global] {
         for algo in ["W", "SW", "TB"] {
             for (limit, demand) in [(300, 300), (300, 600), (300, 3_000), (1_500, 3_000)] {

@@ -24,7 +24,7 @@ fn from(device: &str) -> Request {
 }
 
 #[test]
-fn looking_for_bans_costs_no_host_call() {
+fn ban_check_costs_no_host_call() {
     let mut host = Host::new(1);
     let mut vm = host.start_vm(&ban("local", 1)).unwrap();
     // One caller is banned, so that the set of banned callers is read.
@@ -42,7 +42,7 @@ fn looking_for_bans_costs_no_host_call() {
 }
 
 #[test]
-fn gateway_reads_its_bans_twenty_times_a_second() {
+fn gateway_reads_bans_twenty_times_a_second() {
     let mut vm = Host::new(2).start_vm(&ban("gateway", 100_000)).unwrap();
     let mut reads = 0;
     for _ in 0..2_000 {
@@ -120,7 +120,7 @@ fn forged(request: Request) -> Request {
 }
 
 #[test]
-fn a_forged_mark_reaches_nobody() {
+fn forged_hot_key_mark_is_removed() {
     for (actor, algo) in [("account", "TB"), ("device", "LB"), ("net", "SW")] {
         let mut host = Host::new(1);
         let config = hot(actor, "local", algo) + "\nactors: {net: [{client_address: {}}]}";
@@ -135,7 +135,7 @@ fn a_forged_mark_reaches_nobody() {
 }
 
 #[test]
-fn looking_for_a_mark_costs_nothing_where_headers_are_read_and_one_look_where_they_are_not() {
+fn forged_mark_check_costs_at_most_one_host_call() {
     let calls = |actor: &str, scope: &str, is_hot: bool| {
         let mut host = Host::new(4);
         let mut config = hot(actor, scope, "W") + "\nactors: {net: [{client_address: {}}]}";
@@ -157,7 +157,7 @@ fn looking_for_a_mark_costs_nothing_where_headers_are_read_and_one_look_where_th
 }
 
 #[test]
-fn a_hot_request_costs_one_call_more() {
+fn hot_request_costs_one_more_host_call() {
     let mut host = Host::new(5);
     let mut vm = host.start_vm(&hot("account", "local", "W")).unwrap();
     (0..12).for_each(|_| _ = vm.request(&get("/api", "ann")));

@@ -27,7 +27,7 @@ fn answers(config: &str, requests: usize, pause: u64) -> Vec<Answer> {
 }
 
 #[test]
-fn a_hot_caller_costs_what_he_costs_under_a_local_rule() {
+fn leased_request_costs_as_much_as_under_a_local_rule() {
     for algo in ["W", "SW", "TB"] {
         // Two seconds. The first is the warm-up.
         let answers = answers(&config("gateway", algo, "second", 100_000), 4_000, 500);
@@ -43,7 +43,7 @@ fn a_hot_caller_costs_what_he_costs_under_a_local_rule() {
 }
 
 #[test]
-fn a_remembered_refusal_costs_the_clock_and_the_caller_s_name() {
+fn cached_refusal_reads_no_shared_data() {
     for algo in ["W", "SW", "TB", "LB, max_queue: 0"] {
         let rpu = if algo.starts_with("LB") { 60 } else { 1 };
         let answers = answers(&config("gateway", algo, "minute", rpu), 200, 1_000);
@@ -55,7 +55,7 @@ fn a_remembered_refusal_costs_the_clock_and_the_caller_s_name() {
 }
 
 #[test]
-fn a_leaky_bucket_costs_one_question_and_one_write() {
+fn leaky_bucket_costs_one_read_and_one_write() {
     let answers = answers(&config("gateway", "LB", "second", 1_000), 400, 2_000);
     let last = &answers[100..];
     assert!(last.iter().all(Answer::is_admitted));

@@ -23,7 +23,7 @@ const TICKS: &str = r#"
         (then (drop (call $tick_period (i32.const 0))))))"#;
 
 #[test]
-fn a_timer_fires_a_period_after_its_last_tick_and_up_to_a_millisecond_late() {
+fn timer_fires_a_period_after_its_last_tick() {
     let mut vm = start(TICKS);
     vm.run(1_000_000);
     let ticks: Vec<u32> = said(&vm).iter().map(|at| at.parse().unwrap()).collect();
@@ -35,7 +35,7 @@ fn a_timer_fires_a_period_after_its_last_tick_and_up_to_a_millisecond_late() {
 }
 
 #[test]
-fn each_root_of_a_vm_has_its_own_timer() {
+fn each_root_has_its_own_timer() {
     let mut vm = start(
         r#"(func (export "proxy_on_configure") (param $id i32) (param $size i32) (result i32)
              (i32.eqz (call $tick_period (i32.add (i32.const 10) (local.get $size)))))
@@ -52,7 +52,7 @@ fn each_root_of_a_vm_has_its_own_timer() {
 }
 
 #[test]
-fn a_held_request_is_readable_through_the_effective_context_until_it_is_resumed() {
+fn held_request_is_readable_by_its_effective_context() {
     let mut vm = start(&format!("{HOLD}{RESUME}"));
     assert_eq!(vm.tick_period(), 20);
     let stream = vm.open(&Request::get("/").header("x-key", "a")).unwrap();
@@ -64,7 +64,7 @@ fn a_held_request_is_readable_through_the_effective_context_until_it_is_resumed(
 }
 
 #[test]
-fn a_stream_that_has_gone_is_no_context() {
+fn ended_stream_is_no_context() {
     let mut vm = start(&format!("{HOLD}{RESUME}"));
     let stream = vm.open(&Request::get("/")).unwrap();
     vm.close(stream).unwrap();
@@ -73,7 +73,7 @@ fn a_stream_that_has_gone_is_no_context() {
 }
 
 #[test]
-fn a_stream_that_has_just_gone_can_be_named_without_effect() {
+fn just_ended_stream_can_be_resumed_without_effect() {
     let mut host = host(
         r#"(func (export "proxy_on_request_headers") (param $id i32) (param i32 i32) (result i32)
              (call $say (call $effective (i32.sub (local.get $id) (i32.const 1))))

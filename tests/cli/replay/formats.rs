@@ -121,7 +121,7 @@ fn zstandard(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn lines_of_several_formats_may_stand_in_one_file() {
+fn file_may_mix_formats() {
     let lines = log().into_iter().enumerate().map(|(number, asked)| {
         let (_, write) = FORMATS[[1, 2, 3, 5][number % 4]];
         write(&asked) + if number % 2 == 0 { "\n" } else { "\r\n\n" }
@@ -130,7 +130,7 @@ fn lines_of_several_formats_may_stand_in_one_file() {
 }
 
 #[test]
-fn compressed_files_are_known_by_what_is_in_them() {
+fn compression_is_detected_from_content() {
     for (format, write) in FORMATS {
         let text = text(write);
         check(&replay(&gzip(&text)), format);
@@ -170,7 +170,7 @@ fn several_files_are_one_log() {
 }
 
 #[test]
-fn requests_are_judged_when_they_came_not_when_they_ended() {
+fn requests_are_replayed_in_order_of_arrival() {
     // The first request of an account took long, so its line is the last one.
     let mut log = log();
     log[0].took = 20_000;
@@ -185,7 +185,7 @@ fn requests_are_judged_when_they_came_not_when_they_ended() {
 }
 
 #[test]
-fn fields_of_other_names_are_set() {
+fn field_names_are_set_by_option() {
     let rules =
         "limits: [{Url: /, rules: [{name: it, actor: tenant, unit: hour, rpu: 1, algo: W}]}]
 actors: {tenant: [{metadata: [acme, tenant]}]}";

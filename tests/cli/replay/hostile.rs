@@ -39,7 +39,7 @@ fn bad_lines_are_counted_and_shown() {
 }
 
 #[test]
-fn what_is_no_log_cannot_be_used() {
+fn file_without_requests_is_refused() {
     for bytes in [&b""[..], b"\n\n", b"hello\n", &[0xff; 100], b"\x1f\x8b", b"\x28\xb5\x2f\xfd\0"] {
         let ran = replay(bytes, &[]);
         let is_said = ran.error.contains("no line of the log is a request")
@@ -55,7 +55,7 @@ fn what_is_no_log_cannot_be_used() {
 }
 
 #[test]
-fn a_file_that_breaks_off_is_told_as_far_as_it_goes() {
+fn truncated_file_is_reported_up_to_its_end() {
     let lines: String =
         (0..20_000).map(|number| envoy(&asked(BEGIN + number, "/", number)) + "\n").collect();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -72,7 +72,7 @@ fn a_file_that_breaks_off_is_told_as_far_as_it_goes() {
 
 /// A file need not fit into memory.
 #[test]
-fn a_line_without_an_end_is_left_out() {
+fn overlong_line_is_skipped() {
     let good = envoy(&asked(BEGIN, "/", 1));
     let long = "x".repeat(3 << 20);
     let ran = replay(format!("{good}\n{long}\n{good}\n{long}").as_bytes(), &["--format", "json"]);
@@ -86,7 +86,7 @@ fn a_line_without_an_end_is_left_out() {
 }
 
 #[test]
-fn a_clock_that_jumps_back_is_told() {
+fn backward_clock_is_reported() {
     let mut lines: Vec<String> =
         (0..100).map(|at| envoy(&asked(BEGIN + at * 1000, "/", 1))).collect();
     lines.push(envoy(&asked(BEGIN - 3_600_000, "/", 2)));
@@ -105,7 +105,7 @@ fn a_clock_that_jumps_back_is_told() {
 }
 
 #[test]
-fn whoever_interrupts_it_is_told_what_is_known() {
+fn interrupt_prints_the_report_so_far() {
     let folder = folder(&[("rules.yaml", RULES)]);
     let rules = folder.join("rules.yaml");
     let mut child = Command::new(env!("CARGO_BIN_EXE_diana"))
@@ -137,7 +137,7 @@ fn whoever_interrupts_it_is_told_what_is_known() {
 }
 
 #[test]
-fn a_closed_pipe_ends_it_quietly() {
+fn closed_pipe_ends_replay_quietly() {
     let folder = folder(&[("rules.yaml", RULES), ("log", &envoy(&asked(BEGIN, "/", 1)))]);
     let (rules, log) = (folder.join("rules.yaml"), folder.join("log"));
     ends_quietly_without_reader(&["replay", name(&rules), name(&log)]);

@@ -25,7 +25,7 @@ fn data(page: &str) -> Value {
 }
 
 #[test]
-fn the_page_needs_nothing_from_elsewhere() {
+fn page_fetches_no_resources() {
     let page = page(&[asked(BEGIN, "/", 1)]);
     assert!(!page.contains("{{"), "a part of it was not filled in");
     for fetches in ["src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
@@ -36,7 +36,7 @@ fn the_page_needs_nothing_from_elsewhere() {
 
 /// Any content of a log stays text.
 #[test]
-fn nothing_of_a_log_becomes_a_part_of_the_page() {
+fn markup_in_a_log_stays_text() {
     let (_, rules, log) = files(RULES, &[asked(BEGIN, "/", 1), asked(BEGIN, "/", 1)]);
     let text = fs::read_to_string(&log).unwrap().replace("account-1", "</script><b>{{plot}}<!--");
     fs::write(&log, text).unwrap();

@@ -4,7 +4,7 @@ use super::{Asked, BEGIN, asked, count, decisions, told};
 
 /// Wrong passwords count, and right ones do not.
 #[test]
-fn outcomes_are_those_of_the_log() {
+fn outcomes_are_read_from_the_log() {
     let rules = "limits: [{Url: /, rules: [{name: login, actor: account, unit: hour, rpu: 2, algo: SW, \
                  count: {status: [401]}}]}]";
     let with = |status: u16| -> Vec<Asked> {
@@ -16,7 +16,7 @@ fn outcomes_are_those_of_the_log() {
 }
 
 #[test]
-fn the_response_tells_what_was_used() {
+fn true_cost_is_read_from_the_log() {
     let rules = "limits: [{Url: /, rules: [{name: tokens, actor: account, unit: hour, rpu: 100, algo: W, \
                  cost: {response: {header: x-tokens}, reserve: 10, max: 60}}]}]";
     // The size of the body, in column 6, is always 12.
@@ -27,7 +27,7 @@ fn the_response_tells_what_was_used() {
 }
 
 #[test]
-fn a_decision_tells_how_long_a_request_is_held() {
+fn decision_of_a_held_request_has_its_delay() {
     let rules = "limits: [{Url: /, rules: [{actor: account, unit: second, rpu: 2, algo: LB, max_delay: 1s}]}]";
     let log: Vec<Asked> = (0..4).map(|number| asked(BEGIN + number * 100, "/", 1)).collect();
     let expected = [("admitted", 0), ("held", 400_000), ("held", 800_000), ("refused", 0)];

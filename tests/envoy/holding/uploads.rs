@@ -62,7 +62,7 @@ fn large_bodies_arrive_whole() {
 }
 
 #[test]
-fn a_grpc_request_is_held_like_any_other() {
+fn grpc_request_is_held() {
     let upstream = Upstream::start();
     let envoy = line("gateway", 2).before(&upstream).start_shared();
     take_a_slot(&envoy);

@@ -52,7 +52,7 @@ fn gateway_limits_hold_over_all_workers() {
 }
 
 #[test]
-fn five_wrong_passwords_and_never_a_sixth() {
+fn login_limit_admits_five_wrong_passwords() {
     let service = upstream::start();
     let rules = "limits:
   - Url: /login

@@ -23,7 +23,7 @@ fn all_settle_on(clients: &mut [Client], name: &str) {
 }
 
 #[test]
-fn a_change_reaches_all_workers_and_no_request_fails() {
+fn remote_change_reaches_all_workers_and_fails_no_request() {
     let centre = Centre::start(Says::Text(document("first", 1_000_000)));
     let envoy = gateway(centre.port).workers(WORKERS).start();
     settles_on(&envoy, "first");

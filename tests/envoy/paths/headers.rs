@@ -3,7 +3,7 @@
 use crate::harness::{Gateway, Http2, Outcome};
 
 #[test]
-fn methods_in_lower_case_over_http2() {
+fn lowercase_method_over_http2_escapes_no_limit() {
     let envoy = Gateway::with(
         "
 limits:
@@ -29,7 +29,7 @@ limits:
 }
 
 #[test]
-fn spaces_around_a_key_over_http2() {
+fn spaces_around_a_key_over_http2_escape_no_limit() {
     let envoy = Gateway::with(
         "
 limits:
@@ -52,7 +52,7 @@ limits:
 }
 
 #[test]
-fn spellings_of_a_host() {
+fn spellings_of_a_host_escape_no_limit() {
     let envoy = Gateway::with(
         r#"
 limits:
@@ -83,7 +83,7 @@ limits:
 }
 
 #[test]
-fn a_header_that_comes_twice() {
+fn repeated_header_escapes_no_limit() {
     let envoy = Gateway::with(
         "
 limits:

@@ -125,7 +125,7 @@ fn reason(served: &Served) -> Option<&'static str> {
 }
 
 #[test]
-fn five_that_escaped() {
+fn former_escapes_are_limited() {
     let upstream = Upstream::start();
     let envoy = gateway(&upstream, SETTINGS[0]).start_shared();
     let paths = [
@@ -143,7 +143,7 @@ fn five_that_escaped() {
 }
 
 #[test]
-fn whatever_is_served_was_judged() {
+fn every_served_request_was_limited() {
     let mut random = fastrand::Rng::with_seed(kit::seed::next());
     let (mut by_route, mut by_upstream, mut free) = (0, 0, 0);
     for how in SETTINGS {

@@ -32,7 +32,7 @@ fn one_at_a_time(name: &str) -> Says {
 
 /// Each request has its in-flight slot.
 #[test]
-fn whoever_the_gateway_sends_elsewhere_goes_on_by_the_rules_that_it_came_by() {
+fn redirected_request_keeps_the_rules_of_its_arrival() {
     const CLIENTS: usize = 10;
     let service = Upstream::answering(send_elsewhere);
     let centre = Centre::start(one_at_a_time("first"));

@@ -53,7 +53,7 @@ fn assert_used(envoy: &Envoy, account: &str, used: u64) {
 }
 
 #[test]
-fn an_answer_of_another_filter_costs_the_most() {
+fn local_reply_of_another_filter_costs_the_maximum() {
     let service = upstream::start();
     let envoy = filters(Gateway::with(&rules()).workers(3).before(&service)).start_shared();
     let abort = ("x-envoy-fault-abort-request", "418");

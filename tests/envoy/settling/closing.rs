@@ -64,7 +64,7 @@ fn assert_used(envoy: &Envoy, account: &str, expected: u64) {
 
 /// The old listener ends with its streams, and their costs count in the new one.
 #[test]
-fn a_drain_that_runs_out_settles_what_it_cuts_off() {
+fn drain_settles_the_streams_it_ends() {
     for (scope, workers) in [("local", 1), ("gateway", 3)] {
         let service = upstream::start();
         let with = |number| {
@@ -90,7 +90,7 @@ fn a_drain_that_runs_out_settles_what_it_cuts_off() {
 
 /// Open requests of a gateway that ends gracefully stay charged in Redis, as reserved or as used.
 #[test]
-fn a_gateway_that_ends_forgets_nothing_in_the_fleet() {
+fn ended_gateway_leaves_its_charges_in_redis() {
     let service = upstream::start();
     let redis = Redis::start();
     let limits = rules("global", 0).replacen(

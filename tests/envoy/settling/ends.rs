@@ -70,7 +70,7 @@ fn routes() -> Value {
 }
 
 #[test]
-fn each_costs_what_was_used() {
+fn every_outcome_costs_what_was_used() {
     thread::scope(|threads| {
         for (algo, scope) in [("W", "local"), ("SW", "gateway")] {
             threads.spawn(move || play(algo, scope));

@@ -20,7 +20,7 @@ limits:
 /// The first leg has returned its only in-flight slot when the second one begins. Only the second
 /// one uses tokens.
 #[test]
-fn both_legs_are_judged_and_the_second_one_is_settled() {
+fn both_legs_are_limited_and_the_second_one_settles() {
     const REQUESTS: u64 = 3;
     let service = upstream::start();
     let redirected = json!({"max_internal_redirects": 1});

@@ -69,7 +69,7 @@ impl Twice {
 }
 
 #[test]
-fn it_is_the_same_twice() {
+fn counted_algorithm_equals_two_plain_states() {
     let mut rng = Rng::with_seed(seed::next());
     let mut refused = [0; 2];
     for round in 0..120 {
@@ -119,7 +119,7 @@ fn it_is_the_same_twice() {
 
 /// An algorithm without settlement charges no debt.
 #[test]
-fn where_nothing_is_settled_nothing_is_owed() {
+fn algorithm_without_settlement_has_no_debt() {
     let quota = Quota::new(Unit::Second, LIMIT);
     for (short, quota) in [
         ("LB", Quota { max_delay: Some(SECOND), ..quota }),

@@ -23,7 +23,7 @@ fn quotas() -> Vec<Quota> {
 }
 
 #[test]
-fn a_client_paced_by_the_policy_is_never_refused() {
+fn client_paced_by_the_policy_header_is_never_refused() {
     for entry in REGISTRY {
         let rules = quotas().into_iter().filter_map(|quota| Rule::try_new(entry.short, quota));
         let mut tried = 0;

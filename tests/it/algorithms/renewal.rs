@@ -13,7 +13,7 @@ use kit::store::rule::Rule;
 /// One tick earlier there are no more permits. If the state is unknown, the reported time is no
 /// earlier.
 #[test]
-fn there_is_more_when_it_is_told_and_not_before() {
+fn permits_renew_at_the_reported_time() {
     let mut rng = Rng::with_seed(seed::next());
     let mut seen = 0;
     for entry in REGISTRY {
@@ -46,7 +46,7 @@ fn there_is_more_when_it_is_told_and_not_before() {
 }
 
 #[test]
-fn it_is_told_of_each_algorithm() {
+fn every_algorithm_reports_its_renewal() {
     let quota = Quota::new(Unit::Second, 10);
     for (short, quota, told) in [
         ("W", quota, SECOND),

@@ -46,7 +46,7 @@ fn sent(worker: &Worker) -> Vec<(Key, u64)> {
 }
 
 #[test]
-fn refusals_enough_for_a_ban_are_sent_at_once_and_others_with_the_timer() {
+fn refusals_that_complete_a_ban_are_sent_at_once() {
     for on_failure in [OnFailure::Gateway, OnFailure::Deny] {
         let mut worker = open_with(false, together(on_failure), &Rc::default());
         for (refusals, at_once) in [(BAN.after, true), (BAN.after - 1, false), (0, false)] {
@@ -63,7 +63,7 @@ fn refusals_enough_for_a_ban_are_sent_at_once_and_others_with_the_timer() {
 /// A request under a lease does not query Redis, and would miss a ban that began in another
 /// gateway.
 #[test]
-fn caller_that_keeps_coming_is_asked_about_once_a_second() {
+fn ban_of_a_busy_caller_is_queried_once_a_second() {
     let mut worker = open(&Rc::default());
     for (after, asks) in [
         (0, 0),
@@ -87,7 +87,7 @@ fn caller_that_keeps_coming_is_asked_about_once_a_second() {
 }
 
 #[test]
-fn refusals_of_two_gateways_begin_a_ban_that_both_enforce_within_a_second() {
+fn refusals_of_two_gateways_ban_in_both_within_a_second() {
     let mut gateways = [open(&Rc::default()), open(&Rc::default())];
     gateways[1].redis = gateways[0].redis.clone();
     let now = SECOND;
@@ -102,7 +102,7 @@ fn refusals_of_two_gateways_begin_a_ban_that_both_enforce_within_a_second() {
 }
 
 #[test]
-fn reply_about_a_ban_holds_in_all_workers_and_is_written_once() {
+fn ban_of_redis_holds_in_all_workers() {
     let data = Rc::<Asked>::default();
     let (mut ours, mut theirs) = (open(&data).bans, open(&data).bans);
     assert_eq!((ours.left(ANN, 0), theirs.left(ANN, 0)), (0, 0));
@@ -131,7 +131,7 @@ fn reply_about_a_ban_holds_in_all_workers_and_is_written_once() {
 }
 
 #[test]
-fn question_says_what_an_operator_orders() {
+fn question_contains_the_operators_order() {
     let bans = open(&Rc::default()).bans;
     for sets in [None, Some(BAN.period), Some(0)] {
         let question = bans.question(ANN, sets).unwrap();
@@ -143,7 +143,7 @@ fn question_says_what_an_operator_orders() {
 
 /// Another gateway may lift a ban that this one knows.
 #[test]
-fn ban_that_may_be_lifted_elsewhere_is_asked_about_every_second() {
+fn ban_is_queried_every_second_if_operators_can_end_it() {
     for lifts in [false, true] {
         let mut worker = open_with(lifts, together(OnFailure::Gateway), &Rc::default());
         // A ban that other workers have stored may be over.

@@ -34,7 +34,7 @@ fn banned(bans: &mut Worker, rng: &mut fastrand::Rng, number: usize) -> Vec<(Key
 }
 
 #[test]
-fn a_million_new_addresses_push_out_no_ban() {
+fn million_new_addresses_displace_no_ban() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         for refusals in [1, BAN.after - 1, BAN.after] {
@@ -54,7 +54,7 @@ fn a_million_new_addresses_push_out_no_ban() {
 }
 
 #[test]
-fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
+fn frequent_offender_is_banned_during_a_flood() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut bans = open(scope, KEYS);
@@ -77,7 +77,7 @@ fn who_is_refused_often_is_banned_in_the_midst_of_a_flood() {
 
 /// Sets do not fill evenly, and still hardly any caller is lost up to the configured number.
 #[test]
-fn as_many_are_remembered_as_there_is_room_for() {
+fn sets_hold_nearly_the_configured_callers() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut bans = open(scope, KEYS);
@@ -92,7 +92,7 @@ fn as_many_are_remembered_as_there_is_room_for() {
 }
 
 #[test]
-fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
+fn excess_bans_displace_no_ban() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut bans = open(scope, KEYS);
@@ -113,7 +113,7 @@ fn more_bans_than_there_is_room_for_leave_the_others_as_they_are() {
 
 /// The fixed capacity of a set, for any callers.
 #[test]
-fn sixteen_callers_in_one_set_are_all_known() {
+fn set_holds_sixteen_callers() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut bans = open(scope, 1);

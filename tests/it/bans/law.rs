@@ -55,7 +55,7 @@ fn pause(rng: &mut fastrand::Rng, ban: &Ban) -> u64 {
 }
 
 #[test]
-fn a_ban_begins_and_lasts_as_if_every_refusal_were_remembered() {
+fn ban_step_agrees_with_the_oracle() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let mut begun = 0;
     for _ in 0..300 {
@@ -102,7 +102,7 @@ fn relapses_double_and_quiet_halves() {
 }
 
 #[test]
-fn state_that_has_run_out_is_that_of_nobody() {
+fn expired_state_decides_like_an_empty_one() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let mut forgotten = 0;
     for _ in 0..2000 {

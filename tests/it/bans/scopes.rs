@@ -6,7 +6,7 @@ use diana_policy::time::SECOND;
 use super::{ANN, BAN, BOB, KEYS, SCOPES, TICK, Worker};
 
 #[test]
-fn refusals_of_all_workers_begin_one_ban_that_all_soon_know() {
+fn refusals_of_all_workers_add_up_to_one_ban() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for (scope, count) in SCOPES.into_iter().flat_map(|scope| (1..5).map(move |n| (scope, n))) {
         let mut workers = Worker::several(scope, count);
@@ -43,7 +43,7 @@ fn refusals_of_all_workers_begin_one_ban_that_all_soon_know() {
 }
 
 #[test]
-fn refusals_of_callers_that_share_a_line_are_counted_once() {
+fn refusals_of_a_shared_cache_slot_are_counted_once() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {
         let mut workers = Worker::several(scope, 2);
@@ -73,7 +73,7 @@ fn refusals_of_callers_that_share_a_line_are_counted_once() {
 
 /// Workers report refusals on their timers, and may cache a ban that is over.
 #[test]
-fn refusals_before_a_ban_was_lifted_do_not_count() {
+fn refusals_before_a_reset_do_not_count() {
     for scope in SCOPES {
         let mut workers = Worker::several(scope, 2);
         let last = workers.len() - 1;
@@ -104,7 +104,7 @@ fn refusals_before_a_ban_was_lifted_do_not_count() {
 }
 
 #[test]
-fn operators_ban_holds_in_all_workers_until_it_is_lifted() {
+fn operators_ban_holds_in_all_workers_until_reset() {
     for scope in SCOPES {
         let mut workers = Worker::several(scope, 2);
         let mut now = 7 * SECOND;
@@ -141,7 +141,7 @@ fn operators_ban_holds_in_all_workers_until_it_is_lifted() {
 }
 
 #[test]
-fn caller_known_to_be_free_is_banned_when_another_worker_bans_it() {
+fn ban_of_another_worker_replaces_cached_absence() {
     for scope in SCOPES {
         let mut workers = Worker::several(scope, 2);
         let last = workers.len() - 1;

@@ -146,7 +146,7 @@ fn readers_of_query(decoders: Decoders) -> Vec<Reader> {
 }
 
 #[test]
-fn of_a_query_parameter() {
+fn query_parameter_conditions_agree_with_the_oracle() {
     const PIECES: [&str; 18] = [
         "&", "&", ";", "=", "=", "a b", "a+b", "a%20b", "%61 b", "x", "y", "%78", "+", "%2B",
         "%20", "%25", "%C3%A9", "%e9",
@@ -192,7 +192,7 @@ fn unquoted(value: &str) -> String {
 }
 
 #[test]
-fn of_a_cookie() {
+fn cookie_conditions_agree_with_the_oracle() {
     const PIECES: [&str; 18] = [
         "; ", ";", "=", "=", "a b", "a%20b", " ", "x", "y", "%78", "\"", "\\", "\\170", "\"x\"",
         "%20", "%25", "%C3%A9", "%2B",

@@ -102,7 +102,7 @@ fn bounds() -> [Bound; 9] {
 }
 
 #[test]
-fn are_the_last_values_that_are_allowed() {
+fn bounds_are_the_last_allowed_values() {
     for Bound { what, most, document } in bounds() {
         let said = |number| match parse(document(number).as_bytes()) {
             Ok(_) => String::new(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use diana_policy::Ban;
 
 #[test]
-fn a_new_version_finds_what_the_one_before_counted() {
+fn rule_fingerprint_is_constant_across_versions() {
     let known = [
         (0x421e333e3c9df5aa, "actor: account, unit: second, rpu: 5"),
         (0xfc939be79db4acf1, "actor: account, unit: second, rpu: 5, warm_up: 1s"),
@@ -28,7 +28,7 @@ fn a_new_version_finds_what_the_one_before_counted() {
 
 /// The text of a time zone and the unit identify a rule, even for units of equal length.
 #[test]
-fn units_and_the_texts_of_time_zones_tell_rules_apart() {
+fn unit_and_time_zone_change_the_fingerprint() {
     let rule = |unit| format!("actor: device, unit: {unit}, rpu: 5, algo: W");
     let zones = [
         "Z",
@@ -61,7 +61,7 @@ fn fingerprint(zone: &str, rule: &str) -> u64 {
 
 /// Other conditions of the entry make its rules different.
 #[test]
-fn other_requests_are_counted_anew() {
+fn conditions_of_the_entry_change_the_fingerprint() {
     let of = |entry: &str| {
         let text = format!("{{{entry}, rules: [{{actor: all, unit: day, rpu: 1}}]}}");
         let policy = super::policy(&text);
@@ -83,7 +83,7 @@ fn other_requests_are_counted_anew() {
 
 /// The same for bans.
 #[test]
-fn a_new_version_finds_whom_the_one_before_banned() {
+fn ban_fingerprint_is_constant_across_versions() {
     let ban = Ban { after: 3, within: 5, period: 7, max: 11, halve_after: 13 };
     assert_eq!(ban.fingerprint(17), 4_426_261_223_196_934_013);
 }

@@ -9,7 +9,7 @@ use diana_policy::{BodyPiece, Policy};
 
 /// The transcript of a document has its rules, or its problems.
 #[test]
-fn documents_have_the_rules_of_their_transcripts() {
+fn documents_match_their_transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/it/config/forms");
     assert_snapshots(folder, |_, _, text| match parse(text.as_bytes()) {
         Ok(policy) => rules(&policy),
@@ -46,7 +46,7 @@ rules:
 ";
 
 #[test]
-fn lines_end_and_begin_as_people_write_them() {
+fn any_line_ending_and_indentation_is_read() {
     let expected = rules(&policy(SEED));
     for text in [
         SEED.trim_end(),

@@ -12,7 +12,7 @@ fn refused(text: &str, what: &str) {
 }
 
 #[test]
-fn deep_nesting() {
+fn deep_nesting_is_refused() {
     for piece in ["[", "[\n", "{a: ", "{\"a\":[", "- ", "&a [", ": ", "[{a: \"\", b: "] {
         refused(&piece.repeat(80_000), "nested too deeply");
     }
@@ -29,7 +29,7 @@ fn deep_nesting() {
 }
 
 #[test]
-fn aliases_that_explode() {
+fn exponential_aliases_are_refused() {
     let bomb = |seed: &str| {
         (1..20).fold(format!("a0: &a0 {seed}\n"), |text, level| {
             let nine = vec![format!("*a{}", level - 1); 9].join(", ");
@@ -48,7 +48,7 @@ fn aliases_that_explode() {
 }
 
 #[test]
-fn large_documents() {
+fn large_documents_are_refused() {
     let limit = 1 << 20;
     refused(&" ".repeat(limit + 1), "the text has 1048577 bytes");
     refused(&" ".repeat(limit), "limits: required");
@@ -62,7 +62,7 @@ fn large_documents() {
 }
 
 #[test]
-fn many_problems() {
+fn many_problems_are_counted() {
     let limit = 1 << 20;
     let rule = "    - {actor: x, unit: y, rpu: -1}\n";
     let text = format!("limits:\n- Url: /\n  rules:\n{}", rule.repeat(25_000));
@@ -76,7 +76,7 @@ fn many_problems() {
 }
 
 #[test]
-fn many_rules() {
+fn many_rules_are_read() {
     let rule = "    - {actor: all, unit: day, rpu: 1}\n";
     let text = format!("limits:\n- Url: /\n  rules:\n{}", rule.repeat(15_000));
     let policy = parse(text.as_bytes()).expect("only many");

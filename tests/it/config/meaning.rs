@@ -11,7 +11,7 @@ use diana_algorithm::Form;
 /// keys of a document besides `limits`. The transcript shows the parsed form. Below the first heading
 /// it shows only the differences from the first line.
 #[test]
-fn keys_mean_what_their_transcripts_show() {
+fn keys_match_their_transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/it/config/meanings");
     assert_snapshots(folder, |file, above, text| {
         let plain = match file {
@@ -98,7 +98,7 @@ fn items(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn daily_quotas_are_made_for_the_requests_that_permits_suffice_for() {
+fn daily_quota_is_sized_by_requests() {
     let shape = |fields: &str| {
         let fields =
             format!("unit: day, algo: W, scope: local, quota: {{accounts: 1000}}, {fields}");
@@ -123,7 +123,7 @@ fn bans_have_fingerprints() {
 }
 
 #[test]
-fn every_key_of_an_algorithm_reaches_it() {
+fn every_key_of_an_algorithm_sets_its_quota() {
     for entry in diana_algorithm::REGISTRY {
         for key in entry.keys {
             let base = format!("algo: {}, unit: second, rpu: 50", entry.long);

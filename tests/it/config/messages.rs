@@ -43,7 +43,7 @@ fn documents_are_reported_with_all_problems() {
 }
 
 #[test]
-fn tags_say_what_stands_there() {
+fn tag_must_match_its_value() {
     let texts = [
         ("null", "~ Null"),
         ("bool", "True FALSE"),
@@ -90,7 +90,7 @@ fn only_the_first_fifty_problems_are_shown() {
 }
 
 #[test]
-fn words_are_looked_up_until_200_problems_are_found() {
+fn hints_end_after_200_problems() {
     // Actors are read before the rules above them.
     let hints = |count: usize| {
         let actors: String = (0..count).map(|number| format!("a{number}: 1, ")).collect();
@@ -102,7 +102,7 @@ fn words_are_looked_up_until_200_problems_are_found() {
 }
 
 #[test]
-fn rules_for_which_no_number_of_keys_would_do() {
+fn rules_too_many_for_any_number_of_keys_are_refused() {
     let rule = "{actor: account, unit: day, rpu: 9, algo: SW, slices: 60, scope: local},";
     let rules = rule.repeat(2000);
     for keys in ["", ", keys: 1", ", keys: 100"] {

@@ -45,7 +45,7 @@ fn read(text: &[u8]) {
 }
 
 #[test]
-fn mutations_of_a_valid_document() {
+fn mutated_document_causes_no_panic() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..3_000 {
         let mut text = REFERENCE.as_bytes().to_vec();
@@ -74,7 +74,7 @@ fn mutations_of_a_valid_document() {
 }
 
 #[test]
-fn random_words() {
+fn random_words_cause_no_panic() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..5_000 {
         let text: String = (0..rng.usize(0..60)).map(|_| piece(&mut rng)).collect();
@@ -83,7 +83,7 @@ fn random_words() {
 }
 
 #[test]
-fn random_trees() {
+fn random_trees_cause_no_panic() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..3_000 {
         let mut text = String::from("{limits: [{Url: /, rules: [");

@@ -59,7 +59,7 @@ fn rule(rpu: Tree) -> Tree {
 }
 
 #[test]
-fn means_what_the_same_yaml_means() {
+fn struct_means_the_same_as_its_yaml() {
     let policy = parse(&with(rule(Tree::Int(7)))).unwrap();
     assert!(policy.shadow);
     assert_eq!(policy.limits[0].urls[0].path(), b"/a");
@@ -116,7 +116,7 @@ fn said(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn has_the_problems_that_the_same_json_has() {
+fn struct_has_the_same_problems_as_its_json() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..500 {
         let keys = ["limits", "actors", "response", "keys", "remote"];
@@ -127,13 +127,13 @@ fn has_the_problems_that_the_same_json_has() {
 }
 
 #[test]
-fn has_problems_by_their_path() {
+fn struct_problems_have_a_path() {
     let problems = parse(&with(rule(Tree::Number("0.5".into())))).unwrap_err().to_string();
     assert!(problems.starts_with("limits[0].rules[0].rpu: found `0.5`"), "{problems}");
 }
 
 #[test]
-fn numbers_are_spelled_as_people_do() {
+fn numbers_are_reported_in_decimal() {
     let spelled = [
         ("0.29", "0.29"),
         ("-1.25", "-1.25"),

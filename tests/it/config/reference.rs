@@ -7,7 +7,7 @@ use diana_policy::{Rule, Scope};
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");
 
 #[test]
-fn the_reference_rules_are_valid() {
+fn reference_rules_are_valid() {
     let policy = policy(REFERENCE);
     assert!(policy.limits.len() >= 3 && policy.actors.len() > 2);
     let algorithms: Vec<&str> =
@@ -18,7 +18,7 @@ fn the_reference_rules_are_valid() {
 }
 
 #[test]
-fn the_examples_are_valid() {
+fn examples_are_valid() {
     let block = policy(include_str!("../../../envoy/examples/block-address.yaml"));
     assert!(block.limits[0].rules[0].ban.is_some());
     assert_eq!(block.warnings, [""; 0]);
@@ -48,7 +48,7 @@ fn the_examples_are_valid() {
 }
 
 #[test]
-fn the_rules_of_the_fleet_are_valid_and_count_together() {
+fn rules_of_the_fleet_are_valid_and_count_together() {
     let redis = policy("limits: []\nredis: {cluster: c}").own();
     let text = include_bytes!("../../../envoy/fleet-rules.yaml");
     let policy = diana_config::parse_remote(text, &redis).unwrap();
@@ -59,7 +59,7 @@ fn the_rules_of_the_fleet_are_valid_and_count_together() {
 
 /// The product reports its keys: each message about an unknown key lists them.
 #[test]
-fn the_reference_rules_show_every_key() {
+fn reference_rules_show_every_key() {
     let text = "
 limits: [{nokey: 5, Url: /, match: {nokey: 5}, unless: [{claims: {nokey: 5}}], except: {nokey: 5}, response: {nokey: 5},
   rules: [{nokey: 5, actor: device, unit: day, rpu: 1, cost: {nokey: 5, header: x, max: 1}, quota: {nokey: 5, accounts: 1},

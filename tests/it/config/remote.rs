@@ -25,7 +25,7 @@ fn of_centre(text: &str) -> Policy {
 }
 
 #[test]
-fn a_document_replaces_as_a_whole_and_the_gateway_keeps_its_own() {
+fn document_replaces_rules_but_not_gateway_settings() {
     let policy =
         of_centre("limits: [{Url: /a, rules: [{name: theirs, actor: device, unit: day, rpu: 6}]}]");
     let rule = &policy.limits[0].rules[0];
@@ -40,7 +40,7 @@ fn a_document_replaces_as_a_whole_and_the_gateway_keeps_its_own() {
 }
 
 #[test]
-fn global_rules_of_a_centre_are_warned_of_without_redis() {
+fn global_rules_without_redis_get_a_warning() {
     let redis = "limits: []\nredis: {cluster: c}\nremote: {cluster: d, path: /}";
     for (local, scope, warnings) in
         [(redis, "gateway", 0), (redis, "global", 0), ("limits: []", "global", 1)]
@@ -55,7 +55,7 @@ fn global_rules_of_a_centre_are_warned_of_without_redis() {
 
 /// The gateway's many rules leave room for fewer callers. The remote rules do not, or do again.
 #[test]
-fn rules_of_a_centre_get_the_configured_room() {
+fn remote_rules_get_the_configured_keys() {
     let rules = |count: usize| {
         let rule = "{actor: device, unit: day, rpu: 5, scope: local}";
         format!("limits: [{{Url: /, rules: [{}]}}]", vec![rule; count].join(", "))
@@ -70,7 +70,7 @@ fn rules_of_a_centre_get_the_configured_room() {
 }
 
 #[test]
-fn a_rule_is_the_same_wherever_it_comes_from() {
+fn remote_rule_has_the_fingerprint_of_a_local_one() {
     let local = policy(LOCAL).limits[0].rules[0].fingerprint;
     let same = "{name: mine, actor: tenant, unit: day, rpu: 9}";
     let there = "actors: {tenant: [{cookie: t}]}\ntime_zone: '+08:00'\nlimits";
@@ -79,7 +79,7 @@ fn a_rule_is_the_same_wherever_it_comes_from() {
 }
 
 #[test]
-fn any_form_of_rules_will_do() {
+fn remote_document_may_have_any_form() {
     let rule = "{actor: all, unit: day, rpu: 5}";
     for text in [
         format!("Url: /\nrules: [{rule}]"),
@@ -93,7 +93,7 @@ fn any_form_of_rules_will_do() {
 }
 
 #[test]
-fn the_redis_of_the_gateway_stays_in_force_under_remote_rules() {
+fn remote_rules_keep_the_gateways_redis() {
     let local = policy("limits: []\nredis: {cluster: c, db: 5}\nremote: {cluster: d, path: /}");
     let remote = parse_remote(b"limits: []", &local.own()).unwrap();
     assert!(remote.redis.is_some_and(|redis| redis.db == 5));

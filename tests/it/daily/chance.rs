@@ -47,7 +47,7 @@ fn bytes(counters: u32, error: f64) -> f64 {
 }
 
 #[test]
-fn a_filter_is_as_large_as_its_formula_says() {
+fn filter_size_follows_its_formula() {
     for (most, counters) in MOST.into_iter().zip([496, 248, 124, 62, 31, 15]) {
         for error in ERRORS {
             let each = Shape::new(10_000_000, error, most).bytes() as f64 / 1e7;
@@ -58,7 +58,7 @@ fn a_filter_is_as_large_as_its_formula_says() {
 }
 
 #[test]
-fn a_stranger_is_taken_for_others_no_more_often_than_accepted() {
+fn false_positives_stay_below_the_accepted_error() {
     let mut rng = Rng::with_seed(seed::next());
     for most in MOST {
         for error in ERRORS {
@@ -79,7 +79,7 @@ fn a_stranger_is_taken_for_others_no_more_often_than_accepted() {
 }
 
 #[test]
-fn a_count_is_never_less_than_the_truth_and_stops_at_the_highest() {
+fn count_is_never_too_low_and_saturates() {
     let mut rng = Rng::with_seed(seed::next());
     for most in [1, 3, 15, 255] {
         let shape = Shape::new(50, 10_000, most);
@@ -130,7 +130,7 @@ fn counters_in_pieces_count_like_a_filter() {
 
 /// A shard has its share of the lines, rounded up, and callers are counted in them as in the whole.
 #[test]
-fn parts_are_as_crowded_as_the_whole() {
+fn shards_are_as_full_as_the_whole_filter() {
     for most in MOST {
         let whole = Shape::new(100_000, 10_000, most);
         for parts in [1, 2, 3, 64, 1000] {
@@ -146,7 +146,7 @@ fn parts_are_as_crowded_as_the_whole() {
 
 /// Memory is allocated by pages. The last page has only the remaining lines.
 #[test]
-fn a_filter_takes_as_much_as_it_says() {
+fn filter_takes_the_declared_memory() {
     let mut rng = Rng::with_seed(seed::next());
     for callers in [100, 5_000, 50_000] {
         let shape = Shape::new(callers, 10_000, 1);

@@ -6,7 +6,7 @@ use diana_store::tables::Tables;
 use super::{DAY, START, admits, by_day, open};
 
 #[test]
-fn what_was_used_stays_used_under_other_numbers() {
+fn usage_survives_a_changed_quota() {
     let mut tables = Tables::default();
     let mut old = open(by_day(5), 1_000, 10_000, &mut tables);
     assert!((0..4).all(|_| admits(&mut *old, 1, START)));
@@ -25,7 +25,7 @@ fn what_was_used_stays_used_under_other_numbers() {
 }
 
 #[test]
-fn counters_that_are_too_narrow_give_nobody_too_much_and_are_replaced_at_midnight() {
+fn narrow_counters_are_replaced_at_midnight() {
     let mut tables = Tables::default();
     let old = open(by_day(3), 1_000, 10_000, &mut tables);
     let mut new = open(by_day(300), 1_000, 10_000, &mut tables);
@@ -43,7 +43,7 @@ fn counters_that_are_too_narrow_give_nobody_too_much_and_are_replaced_at_midnigh
 }
 
 #[test]
-fn a_section_that_no_configuration_counts_in_is_forgotten() {
+fn usage_is_dropped_with_the_last_configuration() {
     let mut tables = Tables::default();
     let mut first = open(by_day(1), 1_000, 10_000, &mut tables);
     assert!(admits(&mut *first, 1, START) && !admits(&mut *first, 1, START));

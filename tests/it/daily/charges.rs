@@ -9,7 +9,7 @@ use kit::store::Take;
 
 /// Other requests may have used up the counter since the check.
 #[test]
-fn who_was_checked_before_others_were_charged_is_judged_anew() {
+fn charge_after_other_charges_is_checked_again() {
     for (rpu, both) in [(1, false), (2, true)] {
         let mut store = open(by_day(rpu), 1_000, 10_000, &mut Tables::default());
         let mut first = store.check(key(1).into(), 1, START);
@@ -31,7 +31,7 @@ fn who_was_checked_before_others_were_charged_is_judged_anew() {
 /// If most requests take several permits, one count represents that number, and never less than the
 /// charge.
 #[test]
-fn requests_that_take_more_or_less_than_most_are_counted_in_full() {
+fn unusual_cost_is_counted_in_full() {
     for (cost, taken) in [(3, 3), (1, 3), (4, 6), (6, 6), (7, 9)] {
         let mut store =
             open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
@@ -51,7 +51,7 @@ fn requests_that_take_more_or_less_than_most_are_counted_in_full() {
 
 /// The filter of the next day counts in units of the new cost.
 #[test]
-fn a_day_begins_with_what_requests_take_by_the_new_configuration() {
+fn new_day_counts_in_units_of_the_new_cost() {
     let mut tables = Tables::default();
     let mut old = open(by_day(30), 1_000, 10_000, &mut tables);
     assert!(admits(&mut *old, 1, START));

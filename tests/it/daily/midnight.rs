@@ -71,7 +71,7 @@ fn later(now: Now, rng: &mut Rng) -> Now {
 }
 
 #[test]
-fn every_day_gives_each_account_what_the_oracle_says() {
+fn daily_permits_agree_with_the_oracle() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..100 {
         let cost = rng.u64(1..4);
@@ -106,7 +106,7 @@ fn every_day_gives_each_account_what_the_oracle_says() {
 }
 
 #[test]
-fn no_account_is_given_more_in_a_crowd_however_many_days_pass() {
+fn overfull_filter_admits_no_account_beyond_its_limit() {
     let mut rng = Rng::with_seed(seed::next());
     let mut store = open(by_day(3), 1_000, 10_000, &mut Tables::default());
     for day in 0..20 {
@@ -125,7 +125,7 @@ fn no_account_is_given_more_in_a_crowd_however_many_days_pass() {
 
 /// The clock of the host is slewed by up to 500 millionths, or a leap second is smeared over a day.
 #[test]
-fn a_clock_that_lags_a_little_ends_no_day_early() {
+fn clock_that_lags_a_little_ends_no_day_early() {
     let mut store = open(by_day(1), 100, 1_000, &mut Tables::default());
     let midnight = Now { mono: 0, wall: 20_000 * DAY };
     assert!(admits(&mut *store, 1, midnight));

@@ -15,7 +15,7 @@ fn worker() -> Worker {
 }
 
 #[test]
-fn a_cluster_that_cannot_be_called_is_a_failure_like_any_other() {
+fn missing_cluster_is_a_failure() {
     let mut worker = worker();
     worker.calls.fake.refusal.set(Some("Envoy has no such cluster"));
     let tickets: Vec<u64> = (0..1000).map(|caller| worker.ask(caller, 0)).collect();
@@ -40,7 +40,7 @@ fn a_cluster_that_cannot_be_called_is_a_failure_like_any_other() {
 }
 
 #[test]
-fn an_answer_that_comes_late_is_nobodys() {
+fn late_reply_is_ignored() {
     let mut worker = worker();
     let ticket = worker.ask(1, 0);
     worker.work(0);
@@ -86,7 +86,7 @@ fn failures_have_names_and_are_counted() {
 /// The host's timer may expire some milliseconds before the timeout, and is then reported as a
 /// reset.
 #[test]
-fn what_ends_long_after_it_was_sent_was_not_in_time() {
+fn late_reset_is_a_timeout() {
     for (now, name) in [(TIMEOUT / 4 - 1, "reset"), (TIMEOUT / 4, "timeout")] {
         let mut worker = worker();
         worker.ask(1, 0);
@@ -100,7 +100,7 @@ fn what_ends_long_after_it_was_sent_was_not_in_time() {
 
 /// Metrics may not be read for days.
 #[test]
-fn what_happened_takes_no_more_room_however_long_redis_is_away() {
+fn long_outage_takes_bounded_memory() {
     let mut worker = worker();
     worker.fail(0);
     for now in (0..3600 * SECOND).step_by(50_000) {

@@ -71,7 +71,7 @@ pub struct Probes {
 }
 
 #[test]
-fn one_failure_makes_all_workers_alone() {
+fn one_failure_starts_degraded_mode_in_all_workers() {
     let bad: [Response; 7] = [
         status(503),
         status(504),
@@ -104,7 +104,7 @@ fn one_failure_makes_all_workers_alone() {
 }
 
 #[test]
-fn one_worker_probes_less_and_less_often() {
+fn one_worker_probes_with_backoff() {
     let (_, mut workers) = gateway(4);
     workers.iter_mut().for_each(|worker| {
         worker.ask(1, 0);
@@ -121,7 +121,7 @@ fn one_worker_probes_less_and_less_often() {
 }
 
 #[test]
-fn two_good_answers_bring_all_workers_back() {
+fn two_good_replies_end_degraded_mode() {
     let (_, mut workers) = gateway(3);
     workers[1].ask(1, 0);
     workers[2].ask(1, 0);
@@ -151,7 +151,7 @@ fn two_good_answers_bring_all_workers_back() {
 }
 
 #[test]
-fn a_good_answer_and_a_bad_one_do_not() {
+fn good_and_bad_reply_keep_degraded_mode() {
     let (_, mut workers) = gateway(1);
     workers[0].fail(0);
     let odd = std::cell::Cell::new(false);
@@ -165,7 +165,7 @@ fn a_good_answer_and_a_bad_one_do_not() {
 }
 
 #[test]
-fn whatever_lies_in_shared_data_the_fleet_comes_together() {
+fn damaged_record_does_not_prevent_recovery() {
     let start = seed::next();
     for number in 0..300 {
         let seed = start.wrapping_add(number);

@@ -34,7 +34,7 @@ fn way(rng: &mut Rng) -> u64 {
 }
 
 #[test]
-fn an_instant_does_not_move_with_how_long_its_answer_takes() {
+fn instant_does_not_depend_on_the_reply_time() {
     let mut rng = Rng::with_seed(seed::next());
     let mut worker = Worker::of(&Default::default());
     let (mut now, mut least) = (SECOND, u64::MAX);
@@ -52,7 +52,7 @@ fn an_instant_does_not_move_with_how_long_its_answer_takes() {
 }
 
 #[test]
-fn another_clock_in_redis_is_noticed_at_once() {
+fn changed_clock_of_redis_is_used_at_once() {
     for to in [AHEAD - 3 * SECOND, AHEAD + 3 * SECOND] {
         let mut worker = Worker::of(&Default::default());
         for number in 1..50 {

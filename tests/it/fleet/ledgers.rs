@@ -39,7 +39,7 @@ fn leave(ledgers: &mut Ledgers, away: &[Shard]) -> Vec<(Shard, Settles, usize)> 
 }
 
 #[test]
-fn a_batch_has_as_many_charges_as_it_may() {
+fn batch_has_at_most_the_allowed_charges() {
     for (count, batches) in
         [(BATCH - 1, vec![BATCH - 1]), (BATCH, vec![BATCH]), (2 * BATCH + 1, vec![BATCH, BATCH, 1])]
     {
@@ -56,7 +56,7 @@ fn a_batch_has_as_many_charges_as_it_may() {
 
 /// One at a time for each shard, and none for an unavailable shard.
 #[test]
-fn what_is_on_its_way_leaves_again_once_it_came_to_nothing() {
+fn failed_batch_is_sent_again() {
     let (mut ledgers, [part, other]) = ledgers(7);
     add(&mut ledgers, part, 1);
     add(&mut ledgers, other, 1);
@@ -77,7 +77,7 @@ fn what_is_on_its_way_leaves_again_once_it_came_to_nothing() {
 
 /// A release without room would leave its slot held forever.
 #[test]
-fn whoever_cannot_say_that_a_place_is_free_gives_up_all_places() {
+fn release_without_room_drops_all_slots() {
     let (mut ledgers, [part, _]) = ledgers(7);
     let holder = ledgers.hold(part, charge(2), 1, START);
     let (_, settles, _) = leave(&mut ledgers, &[])[0];
@@ -92,7 +92,7 @@ fn whoever_cannot_say_that_a_place_is_free_gives_up_all_places() {
 }
 
 #[test]
-fn whoever_inherits_settles_and_holds_nothing_of_the_other_who_can_begin_anew() {
+fn heir_settles_inherited_charges_without_slots() {
     let (mut old, [part, other]) = ledgers(7);
     let (mut new, _) = ledgers(8);
     old.hold(part, charge(2), 1, START);
@@ -112,7 +112,7 @@ fn whoever_inherits_settles_and_holds_nothing_of_the_other_who_can_begin_anew() 
 
 /// Each shard expires separately, but slots have one holder number in all of them.
 #[test]
-fn a_part_that_may_have_forgotten_a_place_is_noticed_by_whoever_says_that_it_lives() {
+fn expired_slot_in_one_shard_changes_the_holder() {
     let (mut ledgers, [part, other]) = ledgers(7);
     let said = |ledgers: &mut Ledgers, away: &[Shard], now: u64| {
         for (part, settles, _) in ledgers.take(away, now) {
@@ -134,7 +134,7 @@ fn a_part_that_may_have_forgotten_a_place_is_noticed_by_whoever_says_that_it_liv
 
 /// Configurations change repeatedly, and each leaves settlements or none.
 #[test]
-fn what_was_settled_of_those_that_ended_takes_no_memory() {
+fn settled_charges_of_ended_instances_take_no_memory() {
     let (mut heir, [part, _]) = ledgers(7);
     add(&mut heir, part, 1);
     let settle_all = |ledgers: &mut Ledgers| {
@@ -180,7 +180,7 @@ fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Back> {
 }
 
 #[test]
-fn it_says_that_it_lives_when_it_has_said_nothing_else() {
+fn heartbeat_is_sent_when_nothing_else_was() {
     let (mut ledgers, [part, _]) = ledgers(7);
     assert!(!ledgers.beat(&place(), START), "it holds nothing");
     ledgers.hold(part, place(), 1, START);
@@ -197,7 +197,7 @@ fn it_says_that_it_lives_when_it_has_said_nothing_else() {
 }
 
 #[test]
-fn it_is_somebody_else_only_where_it_may_have_been_forgotten() {
+fn holder_changes_only_after_it_may_have_expired() {
     let (mut ledgers, [one, other]) = ledgers(7);
     let first = ledgers.hold(one, place(), 1, START);
     settle(&mut ledgers, START);
@@ -220,7 +220,7 @@ fn it_is_somebody_else_only_where_it_may_have_been_forgotten() {
 
 /// A resent batch does not revive a holder that has expired.
 #[test]
-fn what_is_sent_again_says_that_whoever_came_after_it_lives() {
+fn resent_batch_reports_the_current_holder() {
     let (mut ledgers, [part, _]) = ledgers(7);
     ledgers.hold(part, place(), 1, START);
     let (_, settles, _) = ledgers.take(&[], START).remove(0);

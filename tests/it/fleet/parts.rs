@@ -55,7 +55,7 @@ pub(super) fn steps(
 }
 
 #[test]
-fn each_part_has_its_own_share_of_a_clusters_slots() {
+fn shard_has_its_share_of_the_cluster_slots() {
     assert_eq!(slot("123456789"), 0x31c3);
     for number in [2, 3, 16, 100, 1024] {
         let parts = Shards::new(number);
@@ -71,7 +71,7 @@ fn each_part_has_its_own_share_of_a_clusters_slots() {
 }
 
 #[test]
-fn callers_fall_evenly_into_parts_and_each_part_has_room_for_its_own() {
+fn callers_are_spread_evenly_over_shards() {
     let mut counts = [0; 16];
     let parts = Shards::new(16);
     for _ in 0..16_000 {
@@ -93,7 +93,7 @@ fn callers_fall_evenly_into_parts_and_each_part_has_room_for_its_own() {
 }
 
 #[test]
-fn nothing_is_asked_before_it_is_known_what_callers_are_hashed_with() {
+fn request_waits_until_the_secret_is_known() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     let ticket = worker.ask(caller(5), 0);
     assert!(worker.work(0).is_empty());
@@ -107,7 +107,7 @@ fn nothing_is_asked_before_it_is_known_what_callers_are_hashed_with() {
 }
 
 #[test]
-fn without_the_first_part_nobody_is_asked_before_it_was_there_once() {
+fn first_shard_must_reply_once_before_others() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     proxy.away.insert(0);
     let ticket = worker.ask(caller(5), 0);
@@ -127,7 +127,7 @@ fn without_the_first_part_nobody_is_asked_before_it_was_there_once() {
 }
 
 #[test]
-fn a_part_that_fails_is_asked_for_nothing_and_comes_back_by_itself() {
+fn failed_shard_recovers_independently() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     steps_together(&mut worker, &mut proxy);
     proxy.away.extend([3, 7]);
@@ -157,7 +157,7 @@ fn a_part_that_fails_is_asked_for_nothing_and_comes_back_by_itself() {
 }
 
 #[test]
-fn the_first_part_hears_once_a_second_that_the_gateway_lives() {
+fn first_shard_gets_a_heartbeat_each_second() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     steps_together(&mut worker, &mut proxy);
     let mut asked = 0;
@@ -173,7 +173,7 @@ fn the_first_part_hears_once_a_second_that_the_gateway_lives() {
 }
 
 #[test]
-fn an_answer_about_another_part_counts_for_nothing() {
+fn reply_of_another_shard_is_garbage() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     steps_together(&mut worker, &mut proxy);
     // They have loaded the script.
@@ -205,7 +205,7 @@ fn steps_together(worker: &mut Worker, proxy: &mut Proxy) {
 
 /// Its own secret differs, and only the first shard would report that.
 #[test]
-fn a_worker_that_comes_late_goes_by_the_secret_of_the_others() {
+fn new_worker_adopts_the_secret_of_the_others() {
     for first_is_away in [false, true] {
         let data = Rc::new(FakeSharedData::default());
         let open = |own| Worker::with_secret(&data, Shards::new(16), own);
@@ -225,7 +225,7 @@ fn a_worker_that_comes_late_goes_by_the_secret_of_the_others() {
 
 /// An unavailable shard is logged once, regardless of other lines.
 #[test]
-fn the_log_names_every_reason() {
+fn log_names_every_failure() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     steps_together(&mut worker, &mut proxy);
     let now = SECOND / 2;

@@ -11,7 +11,7 @@ use super::redis::admits;
 use super::{MILLISECOND, TIMEOUT, Worker, ok, reset, status};
 
 #[test]
-fn what_was_sent_before_redis_was_back_does_not_count_any_more() {
+fn reply_to_a_call_before_recovery_is_ignored() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = Worker::with(&data, SECOND);
     worker.ask(1, 0);
@@ -40,7 +40,7 @@ fn what_was_sent_before_redis_was_back_does_not_count_any_more() {
 }
 
 #[test]
-fn of_workers_that_want_to_probe_at_the_same_time_one_does() {
+fn only_one_worker_probes_at_a_time() {
     let (data, mut workers) = gateway(2);
     workers.iter_mut().for_each(|worker| {
         worker.ask(1, 0);
@@ -65,7 +65,7 @@ fn of_workers_that_want_to_probe_at_the_same_time_one_does() {
 
 /// A damaged pause could make all workers probe at once, or none for long.
 #[test]
-fn whatever_pause_lies_in_shared_data_the_next_probe_is_due_in_time() {
+fn damaged_pause_keeps_probes_on_time() {
     for (pause, next) in [(0, 100), (99_999, 100), (300_000, 300), (u64::MAX, 900)] {
         let (data, mut workers) = gateway(2);
         workers[0].fail(0);
@@ -85,7 +85,7 @@ fn whatever_pause_lies_in_shared_data_the_next_probe_is_due_in_time() {
 
 /// A closing time in the future is damaged, since no failure is older than that.
 #[test]
-fn whatever_lies_in_shared_data_a_failure_is_noticed() {
+fn failure_is_recorded_over_a_damaged_record() {
     for since in [SECOND, SECOND + 1, u64::MAX] {
         let (data, mut workers) = gateway(1);
         let worker = &mut workers[0];
@@ -107,7 +107,7 @@ fn whatever_lies_in_shared_data_a_failure_is_noticed() {
 
 /// Only the first of many failures is recorded, except those of probes.
 #[test]
-fn what_is_known_is_not_written_again() {
+fn known_failure_is_not_written_again() {
     let (data, mut workers) = gateway(2);
     let out: Vec<u32> = workers
         .iter_mut()

@@ -25,7 +25,7 @@ fn come_back(worker: &mut Worker, mut now: u64) -> u64 {
 }
 
 #[test]
-fn what_fails_again_within_ten_seconds_is_probed_later() {
+fn failure_soon_after_recovery_delays_the_probe() {
     for (calm, pause) in
         [(SECOND, 200), (10 * SECOND - 1, 200), (10 * SECOND, 100), (60 * SECOND, 100)]
     {
@@ -43,7 +43,7 @@ fn what_fails_again_within_ten_seconds_is_probed_later() {
 
 /// Earlier calls are no evidence that Redis is available now.
 #[test]
-fn only_what_answers_probes_closes_it() {
+fn only_probe_replies_end_degraded_mode() {
     let data = Rc::new(FakeSharedData::default());
     let mut workers = [(); 3].map(|()| Worker::with(&data, SECOND));
     let mut out = Vec::new();
@@ -68,7 +68,7 @@ fn only_what_answers_probes_closes_it() {
 
 /// A breaker that never opened, or only long ago, takes no room.
 #[test]
-fn the_record_does_not_grow_for_ever() {
+fn record_size_is_bounded() {
     const WORD: usize = 8;
     let (data, mut workers) = gateway(1);
     let worker = &mut workers[0];
@@ -90,7 +90,7 @@ fn the_record_does_not_grow_for_ever() {
 }
 
 #[test]
-fn a_part_that_is_there_twice_comes_back_all_the_same() {
+fn duplicate_shard_in_the_record_recovers() {
     let (data, mut workers) = gateway(2);
     workers[0].fail(0);
     let (mut record, _) = data.get(KEY).unwrap();
@@ -103,7 +103,7 @@ fn a_part_that_is_there_twice_comes_back_all_the_same() {
 
 /// Only records of existing shards are valid.
 #[test]
-fn a_part_that_there_is_not_is_not_away() {
+fn unknown_shard_in_the_record_is_ignored() {
     let (data, mut workers) = gateway(1);
     workers[0].fail(0);
     let (mut record, _) = data.get(KEY).unwrap();
@@ -118,7 +118,7 @@ fn a_part_that_there_is_not_is_not_away() {
 /// Each line reports that this gateway lost or regained shards. Successive equal failures of shards
 /// are logged once a second at most.
 #[test]
-fn many_parts_that_fail_are_told_of_once_a_second() {
+fn failures_of_many_shards_are_logged_once_a_second() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = Worker::of_parts(&data, Shards::new(64));
     let mut proxy = Proxy::default();
@@ -148,7 +148,7 @@ fn many_parts_that_fail_are_told_of_once_a_second() {
 
 /// A probe queries one shard, and blocks as long as that does.
 #[test]
-fn sixteen_probes_are_out_at_most() {
+fn at_most_16_probes_are_pending() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = Worker::of_parts(&data, Shards::new(64));
     let mut proxy = Proxy::default();

@@ -70,7 +70,7 @@ fn add(worker: &mut Worker, count: u64) {
 /// Memory is bounded. Settlements beyond the bound, or inherited ones that do not fit, are reported
 /// as dropped.
 #[test]
-fn what_finds_no_room_is_told_of_and_all_else_is_settled() {
+fn settlements_beyond_the_bound_are_reported_as_dropped() {
     for (left, own, dropped) in [
         (0, MOST, 0),
         (0, MOST + 7, 7),
@@ -98,7 +98,7 @@ fn what_finds_no_room_is_told_of_and_all_else_is_settled() {
 
 /// Numbers of batches and keys of callers are only valid where they were assigned.
 #[test]
-fn nobody_settles_what_lies_elsewhere() {
+fn settlements_of_another_redis_are_not_inherited() {
     let seed = Seed { k0: 1, k1: 2 };
     let client = |cluster: &str, db: u32, parts: u16, namespace: &str, seed: Seed| {
         let login = Login { db, ..Login::default() };

@@ -26,7 +26,7 @@ fn more(caller: u64) -> Charge {
 }
 
 #[test]
-fn asks_gather_while_a_trip_is_out() {
+fn questions_gather_while_a_batch_is_pending() {
     let mut worker = worker();
     worker.ask(1, 0);
     worker.work(0);
@@ -46,7 +46,7 @@ fn asks_gather_while_a_trip_is_out() {
 }
 
 #[test]
-fn at_most_four_trips_are_out_and_the_rest_waits_its_turn() {
+fn at_most_four_batches_are_pending() {
     let mut worker = worker();
     let mut most = 0;
     for now in (0..TIMEOUT).step_by(MILLISECOND as usize) {
@@ -61,7 +61,7 @@ fn at_most_four_trips_are_out_and_the_rest_waits_its_turn() {
 }
 
 #[test]
-fn a_trip_is_as_long_as_redis_can_bear() {
+fn batch_length_is_bounded() {
     for rules in [1, 3, 40] {
         let mut worker = worker();
         for _ in 0..1000 {
@@ -77,7 +77,7 @@ fn a_trip_is_as_long_as_redis_can_bear() {
 }
 
 #[test]
-fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
+fn operations_leave_with_the_next_batch() {
     let mut worker = worker();
     for caller in 0..1000 {
         worker.send(Operation::Renew(0, 0, more(10_000 + caller)));
@@ -97,7 +97,7 @@ fn errands_go_with_the_next_trip_and_are_not_pushed_aside() {
 
 /// For any number of operations, most of a batch is questions of waiting requests.
 #[test]
-fn errands_do_not_push_requests_aside() {
+fn operations_leave_room_for_requests() {
     let mut worker = worker();
     (0..1000).for_each(|caller| worker.send(Operation::Renew(0, 0, more(10_000 + caller))));
     (0..1000).for_each(|caller| _ = worker.ask(caller, 0));
@@ -110,7 +110,7 @@ fn errands_do_not_push_requests_aside() {
 }
 
 #[test]
-fn errands_leave_by_themselves() {
+fn operations_leave_without_requests() {
     let mut worker = worker();
     assert_eq!(worker.next(0), None);
     worker.send(Operation::Renew(3, 0, more(1)));
@@ -129,7 +129,7 @@ fn errands_leave_by_themselves() {
 }
 
 #[test]
-fn what_gives_back_is_not_sent_again_but_where_nothing_was_done() {
+fn return_is_resent_only_if_nothing_was_executed() {
     let mut worker = worker();
     worker.send(Operation::GiveBack(back(1)));
     worker.send(Operation::Renew(0, 0, more(2)));
@@ -152,7 +152,7 @@ fn what_gives_back_is_not_sent_again_but_where_nothing_was_done() {
 }
 
 #[test]
-fn errands_do_not_pile_up() {
+fn pending_operations_are_bounded() {
     let mut worker = worker();
     worker.ask(1, 0);
     worker.work(0);
@@ -179,7 +179,7 @@ fn errands_do_not_pile_up() {
 }
 
 #[test]
-fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
+fn new_secret_repeats_only_questions_of_the_old_one() {
     let mut worker = worker();
     let theirs = Seed { k0: 8, k1: 9 };
     // Two batches with the old secret.
@@ -207,7 +207,7 @@ fn another_secret_unseeds_those_that_went_by_the_old_one_only() {
 }
 
 #[test]
-fn who_waits_for_a_call_of_a_root_that_ended_is_judged_anew_and_the_loss_is_counted() {
+fn request_of_an_ended_root_is_checked_again() {
     let mut worker = Worker::of(&Rc::new(FakeSharedData::default()));
     let ticket = worker.ask(1, 0);
     worker.work(0);

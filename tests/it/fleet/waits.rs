@@ -15,7 +15,7 @@ fn worker() -> Worker {
 }
 
 #[test]
-fn what_could_not_leave_in_time_does_not_leave_later() {
+fn late_question_is_not_sent() {
     for (waited, leaves) in [(TIMEOUT + GRACE - 1, true), (TIMEOUT + GRACE, false)] {
         let mut worker = worker();
         let ticket = worker.ask(1, SECOND);
@@ -27,7 +27,7 @@ fn what_could_not_leave_in_time_does_not_leave_later() {
 }
 
 #[test]
-fn whatever_can_leave_is_due_at_once() {
+fn sendable_question_is_due_at_once() {
     let mut worker = worker();
     assert_eq!(worker.next(0), None);
     worker.ask(1, 0);
@@ -46,7 +46,7 @@ fn whatever_can_leave_is_due_at_once() {
 
 /// If Redis lacks the script after it was sent, it is not sent forever.
 #[test]
-fn a_script_is_sent_once() {
+fn script_text_is_sent_once() {
     let mut worker = worker();
     let ticket = worker.ask(1, 0);
     worker.work(0);
@@ -61,7 +61,7 @@ fn a_script_is_sent_once() {
 }
 
 #[test]
-fn what_goes_out_and_what_is_not_ours_is_counted() {
+fn calls_and_foreign_values_are_counted() {
     let mut worker = worker();
     for round in 1..4 {
         let now = round * SECOND;
@@ -83,7 +83,7 @@ fn what_goes_out_and_what_is_not_ours_is_counted() {
 
 /// The shortest delay is valid for at least five seconds, and for ten at most.
 #[test]
-fn the_quickest_answer_is_forgotten_in_time() {
+fn quickest_reply_expires() {
     let mut worker = worker();
     let mut ask = |now, takes| {
         worker.ask(1, now);
@@ -106,7 +106,7 @@ fn the_quickest_answer_is_forgotten_in_time() {
 /// A shadow rule may refuse a request that is admitted. Such a reply about any other rule is
 /// malformed.
 #[test]
-fn who_is_refused_by_nobody_is_not_refused() {
+fn refusal_without_a_rule_is_malformed() {
     let refused = |shadow, wait| {
         let mut worker = worker();
         worker.ask_for(vec![Charge { shadow, ..charge(1) }], 0);

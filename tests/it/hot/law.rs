@@ -56,7 +56,7 @@ fn zipf(rng: &mut Rng, keys: u64) -> u64 {
 }
 
 #[test]
-fn keys_of_all_frequencies() {
+fn hot_keys_of_all_frequencies_are_found() {
     for workers in [1, 4] {
         let crowd = run("zipf", workers, 100_000, |rng, _| (key(zipf(rng, 100_000)), true));
         assert!(crowd.hot_keys() > 5, "{}", crowd.hot_keys());
@@ -64,7 +64,7 @@ fn keys_of_all_frequencies() {
 }
 
 #[test]
-fn a_million_keys_that_come_once() {
+fn million_single_requests_hide_no_hot_key() {
     for workers in [1, 4] {
         // Three windows with four hot keys.
         let crowd = run("flood", workers, MOST, |rng, number| match rng.u64(0..300) {
@@ -76,7 +76,7 @@ fn a_million_keys_that_come_once() {
 }
 
 #[test]
-fn a_million_keys_at_once() {
+fn million_simultaneous_keys_hide_no_hot_key() {
     let seed = seed::next();
     for workers in [1, 4] {
         let mut crowd = Crowd::new(seed, workers);
@@ -99,7 +99,7 @@ fn a_million_keys_at_once() {
 }
 
 #[test]
-fn crowds_that_take_turns_to_push_others_out() {
+fn alternating_bursts_hide_no_hot_key() {
     // Each key has several requests in a row, just too few to be hot, and no more. One has requests
     // all the time.
     for (workers, often) in [(1, 3), (1, OVER / 3), (4, 50), (4, OVER / 3)] {
@@ -112,7 +112,7 @@ fn crowds_that_take_turns_to_push_others_out() {
 }
 
 #[test]
-fn a_key_that_is_always_below_a_crowd() {
+fn steady_key_below_a_burst_is_found() {
     let mut crowd = Crowd::new(seed::next(), 1);
     // The maximum number of callers, which have requests for a while and then none.
     for number in 0..2_048 {
@@ -128,7 +128,7 @@ fn a_key_that_is_always_below_a_crowd() {
 }
 
 #[test]
-fn a_list_is_told_once_in_per_and_misses_nobody() {
+fn list_appears_once_per_period_with_every_hot_key() {
     let mut crowd = Crowd::new(seed::next(), 3);
     for burst in 0..40 {
         // All at once, and no more.

@@ -156,7 +156,7 @@ fn read(bytes: &[u8], slice: u64) -> (u64, u64, HashMap<u64, u64>) {
 }
 
 #[test]
-fn what_is_counted_and_forgotten_and_told_is_what_was_said() {
+fn spotter_agrees_with_the_oracle() {
     let seed = kit::seed::next();
     for round in 0..6 {
         let mut rng = Rng::with_seed(seed.wrapping_add(round));
@@ -206,7 +206,7 @@ fn what_is_counted_and_forgotten_and_told_is_what_was_said() {
 
 /// Counts are lowered by the smallest number that makes room for the rest.
 #[test]
-fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
+fn full_window_keeps_the_most_frequent_callers() {
     let data = Rc::new(FakeSharedData::default());
     let hot = Hot { over: OVER, per: PER, header: None, top: TOP, reveal: false };
     let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
@@ -234,7 +234,7 @@ fn a_window_that_is_too_full_keeps_as_many_as_it_has_room_for() {
 
 /// Half of the ordinary callers make room, for any number of hot ones. Hot callers are not lowered.
 #[test]
-fn the_table_makes_room_among_those_who_are_not_hot() {
+fn table_evicts_only_ordinary_callers() {
     const OFTEN: u64 = 5;
     let data = Rc::new(FakeSharedData::default());
     let hot = Hot { over: OFTEN, per: PER, header: None, top: TOP, reveal: false };

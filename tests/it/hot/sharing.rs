@@ -20,7 +20,7 @@ fn see(spotter: &mut Spotter, key: u64, times: u64) {
 }
 
 #[test]
-fn a_key_is_hot_by_the_sum_over_workers_and_the_gauge_counts_it_once() {
+fn key_is_hot_by_the_sum_over_workers() {
     let data = Rc::new(FakeSharedData::default());
     let mut workers: Vec<Spotter> = (0..4).map(|_| spotter(&data)).collect();
     let mut now = 100 * SECOND;
@@ -48,7 +48,7 @@ fn a_key_is_hot_by_the_sum_over_workers_and_the_gauge_counts_it_once() {
 }
 
 #[test]
-fn nothing_is_lost_when_others_write_first() {
+fn lost_race_loses_no_count() {
     let data = Rc::new(FakeSharedData::default());
     let (mut one, mut two) = (spotter(&data), spotter(&data));
     see(&mut one, 7, OVER / 2 + 1);
@@ -63,7 +63,7 @@ fn nothing_is_lost_when_others_write_first() {
 }
 
 #[test]
-fn what_others_left_is_taken_for_nothing() {
+fn foreign_value_counts_as_empty() {
     let longer = |bytes: &[u8]| [bytes, &[1; 8]].concat();
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
@@ -93,7 +93,7 @@ fn what_others_left_is_taken_for_nothing() {
 }
 
 #[test]
-fn memory_is_bounded() {
+fn window_memory_is_bounded() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
     for key in 0..100_000_u64 {
@@ -109,7 +109,7 @@ fn memory_is_bounded() {
 
 /// The gauge still counts callers that were hot in the former window.
 #[test]
-fn a_window_of_another_length_begins_anew_and_takes_back_who_was_hot() {
+fn changed_window_length_resets_the_gauge() {
     let data = Rc::new(FakeSharedData::default());
     let mut before = spotter(&data);
     see(&mut before, 7, 2 * OVER);
@@ -126,7 +126,7 @@ fn a_window_of_another_length_begins_anew_and_takes_back_who_was_hot() {
 
 /// The clocks of workers are not read at the same instant.
 #[test]
-fn what_lies_a_slice_ahead_counts_and_what_lies_further_ahead_does_not() {
+fn only_the_next_slice_ahead_counts() {
     let slice = PER / 5;
     for (ahead, counts) in [(0, true), (slice, true), (2 * slice, false)] {
         let data = Rc::new(FakeSharedData::default());
@@ -141,7 +141,7 @@ fn what_lies_a_slice_ahead_counts_and_what_lies_further_ahead_does_not() {
 
 /// A worker reads twice more for counts of others, and writes only new ones.
 #[test]
-fn who_is_idle_looks_twice_more_and_writes_nothing() {
+fn idle_worker_reads_twice_and_writes_nothing() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
     see(&mut worker, 7, 1);
@@ -153,7 +153,7 @@ fn who_is_idle_looks_twice_more_and_writes_nothing() {
 }
 
 #[test]
-fn names_are_wanted_of_hot_callers_where_they_may_be_told_and_until_they_are_known() {
+fn names_are_read_only_with_reveal_and_once() {
     for reveal in [true, false] {
         let mut worker = Spotter::new(Hot { reveal, ..hot() }, Storage::Worker);
         assert_eq!(worker.is_nameless(7), reveal);
@@ -165,7 +165,7 @@ fn names_are_wanted_of_hot_callers_where_they_may_be_told_and_until_they_are_kno
 
 /// Neighbouring callers in the table: a hot one without requests still takes its place.
 #[test]
-fn who_is_hot_and_did_not_come_hides_nobody() {
+fn idle_hot_caller_hides_no_neighbour() {
     const NEXT: u64 = 7 + 4096;
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
@@ -186,7 +186,7 @@ fn rows(data: &FakeSharedData) -> usize {
 
 /// Otherwise a worker would have no room for other callers.
 #[test]
-fn a_third_of_the_table_is_for_those_who_are_hot() {
+fn hot_callers_take_at_most_their_part_of_the_table() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
     for key in 0..1_500 {
@@ -198,7 +198,7 @@ fn a_third_of_the_table_is_for_those_who_are_hot() {
 
 /// The clocks of workers are not read at the same instant, so a slice begins earlier for one.
 #[test]
-fn what_was_told_in_the_next_slice_is_not_told_again() {
+fn list_of_the_next_slice_is_not_repeated() {
     let slice = PER / 5;
     let data = Rc::new(FakeSharedData::default());
     let mut workers = [spotter(&data), spotter(&data)];

@@ -6,7 +6,7 @@ fn problems(rule: &str) -> String {
 }
 
 #[test]
-fn keys_that_count_by_the_time_are_problems() {
+fn in_flight_refuses_keys_of_time_windows() {
     for key in [
         "unit: second",
         "rpu: 5",
@@ -35,7 +35,7 @@ fn keys_that_count_by_the_time_are_problems() {
 }
 
 #[test]
-fn it_is_named_for_what_it_limits() {
+fn in_flight_rule_has_a_default_name() {
     let document = "limits: [{Url: /a, rules: [{actor: account, in_flight: 1}, {actor: account, in_flight: 2}]}]";
     let policy = diana_config::parse(document.as_bytes()).unwrap();
     let names: Vec<_> = policy.limits[0].rules.iter().map(|rule| &*rule.name).collect();

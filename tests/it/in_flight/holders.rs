@@ -79,7 +79,7 @@ impl Worker {
 
 /// Its slots under the old number do not count any more, and their release does not affect others.
 #[test]
-fn who_stood_still_for_a_second_goes_by_another_number_and_holds_nothing() {
+fn worker_stalled_for_a_second_gets_a_new_holder() {
     for (silent, is_forgotten) in [(FORGOTTEN - 1, false), (FORGOTTEN, true)] {
         let data = Rc::<FakeSharedData>::default();
         let mut worker = Worker::new(&data, START.mono);
@@ -102,7 +102,7 @@ fn who_stood_still_for_a_second_goes_by_another_number_and_holds_nothing() {
 
 /// The value was lost, and others may have counted since.
 #[test]
-fn who_is_not_among_those_that_live_has_been_forgotten_if_it_holds_anything() {
+fn unregistered_holder_with_slots_has_expired() {
     for holds in [true, false] {
         let data = Rc::<FakeSharedData>::default();
         let mut worker = Worker::new(&data, START.mono);
@@ -136,7 +136,7 @@ fn who_is_not_among_those_that_live_has_been_forgotten_if_it_holds_anything() {
 /// if many workers start at once. No worker has the number zero, even in the first millisecond of a
 /// machine.
 #[test]
-fn the_next_number_is_one_more_than_the_last_and_than_the_time() {
+fn holder_number_exceeds_the_last_and_the_time() {
     let by_clock = START.mono >> 10;
     for (at, last, own) in [
         (START.mono, 0, by_clock + 1),
@@ -164,7 +164,7 @@ fn the_next_number_is_one_more_than_the_last_and_than_the_time() {
 
 /// The clocks of workers differ slightly. A time a minute in the future is damaged.
 #[test]
-fn places_count_while_their_worker_lives() {
+fn slots_count_while_their_worker_lives() {
     for (said, lives) in [
         (-(LIFE.cast_signed()), false),
         (1 - LIFE.cast_signed(), true),

@@ -17,7 +17,7 @@ const LIMIT: usize = 3;
 /// Checked by an oracle, also with more callers than the table holds, so that most share slots, in
 /// a table that fills and empties repeatedly.
 #[test]
-fn never_one_too_many_and_none_is_left_behind() {
+fn local_slots_agree_with_the_oracle() {
     let mut rng = Rng::with_seed(seed::next());
     for keys in [1, 20, 1000] {
         let document = format!(

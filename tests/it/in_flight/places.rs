@@ -48,7 +48,7 @@ fn end(limiter: &mut Limiter, permit: Permit, clock: &FakeClock) {
 /// A read and a write on arrival, and the same at the end. Twice a second one more write for all of
 /// them.
 #[test]
-fn a_request_looks_twice_and_writes_twice() {
+fn request_costs_two_reads_and_two_writes() {
     let data = Rc::new(Asked::default());
     let policy = diana_config::parse(document(100, 9).as_bytes()).unwrap();
     let mut limiter = Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
@@ -83,7 +83,7 @@ fn a_request_looks_twice_and_writes_twice() {
 /// A value has room for 32 callers. When it is full, further callers share a count. They continue
 /// to share it when there is room again, until that count is zero.
 #[test]
-fn whoever_finds_no_room_shares_and_goes_on_sharing() {
+fn callers_without_room_share_a_count() {
     const ROOM: usize = 32;
     let (data, clock) = (Rc::default(), clock());
     let mut limiter = limiter(&document(16, 2), &data);
@@ -117,7 +117,7 @@ fn whoever_finds_no_room_shares_and_goes_on_sharing() {
 
 /// Concurrent writes delay it, and do not prevent it.
 #[test]
-fn a_place_that_cannot_be_given_back_is_given_back_later() {
+fn failed_release_is_repeated_later() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
     let mut limiter = limiter(&document(16, 1), &data);
     let permit = request(&mut limiter, 7, &clock).unwrap();
@@ -132,7 +132,7 @@ fn a_place_that_cannot_be_given_back_is_given_back_later() {
 
 /// With eight workers that hold slots of each caller.
 #[test]
-fn places_take_the_memory_that_was_said_and_no_more() {
+fn slots_take_the_declared_memory() {
     for (keys, actor) in [(1, "device"), (16, "device"), (200, "device"), (200, "all")] {
         let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
         let document = document(keys, 100_000).replace("device", actor);

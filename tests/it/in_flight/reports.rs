@@ -56,7 +56,7 @@ fn end(limiter: &mut Limiter, permit: Permit, now: Now) {
 }
 
 #[test]
-fn clients_are_told_how_many_and_to_come_again_soon() {
+fn headers_report_slots_and_a_short_retry_delay() {
     for scope in ["local", "gateway"] {
         let document = format!(
             "limits: [{{Url: /, rules: [{{name: few, actor: all, in_flight: 2, scope: {scope}}}]}}]\n\
@@ -98,7 +98,7 @@ fn clients_are_told_how_many_and_to_come_again_soon() {
 /// Memory limits the number of open requests: further ones are refused, and costs remain as
 /// reserved.
 #[test]
-fn more_open_requests_than_memory_is_there_for_are_refused() {
+fn open_requests_beyond_memory_are_refused() {
     const MOST: usize = 250_000;
     let document =
         "limits: [{Url: /, rules: [{name: few, actor: all, in_flight: 1000000, scope: local}]}]";
@@ -116,7 +116,7 @@ fn more_open_requests_than_memory_is_there_for_are_refused() {
 }
 
 #[test]
-fn more_costs_than_memory_is_there_for_stay_as_they_were_reserved() {
+fn open_costs_beyond_memory_stay_as_reserved() {
     const MOST: usize = 250_000;
     let document = "limits: [{Url: /, rules: [{name: r, actor: all, unit: day, rpu: 100000000, algo: W, scope: local,
       cost: {response: {header: x-used}, reserve: 2, max: 9}}]}]";

@@ -35,7 +35,7 @@ fn used(store: &mut dyn Store) -> Option<u64> {
 }
 
 #[test]
-fn what_was_taken_comes_back_by_its_number() {
+fn slot_is_released_by_its_receipt() {
     let [mut ours, mut theirs] = open();
     let (mut one, mut other) =
         (ours.check(key(1).into(), 1, START), theirs.check(key(1).into(), 1, START));
@@ -56,7 +56,7 @@ fn what_was_taken_comes_back_by_its_number() {
 }
 
 #[test]
-fn nothing_is_lifted_and_no_caller_is_counted() {
+fn in_flight_usage_cannot_be_reset() {
     let [mut ours, _] = open();
     let mut found = ours.check(key(1).into(), 1, START);
     assert!(ours.charge(&mut found, 0).is_admitted());

@@ -24,7 +24,7 @@ fn slots(data: &FakeSharedData) -> Vec<String> {
 
 /// The first worker determined the number of values, for its number of callers.
 #[test]
-fn a_caller_has_one_place_for_workers_that_make_room_for_other_numbers_of_them() {
+fn workers_with_other_keys_share_a_callers_slots() {
     for (first, second) in [(16, 10_000), (10_000, 16)] {
         let (data, clock) = (Rc::default(), clock());
         let [mut one, mut other] = [first, second].map(|keys| limiter(&document(keys), &data));
@@ -38,7 +38,7 @@ fn a_caller_has_one_place_for_workers_that_make_room_for_other_numbers_of_them()
 
 /// The slot of a worker that is not registered as living would not count.
 #[test]
-fn who_cannot_say_that_it_lives_takes_no_place() {
+fn unregistered_worker_takes_no_slot() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
     let mut limiter = limiter(&document(16), &data);
     *data.before_swap.borrow_mut() = Some(Box::new(|data, key| {
@@ -53,7 +53,7 @@ fn who_cannot_say_that_it_lives_takes_no_place() {
 
 /// No living worker holds the slots of a dead one, and its remains are removed while others live.
 #[test]
-fn what_a_dead_worker_left_of_a_rule_goes_while_others_live() {
+fn slots_of_a_dead_worker_are_removed() {
     let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
     let mut dead = limiter(&document(16), &data);
     let open = request(&mut dead, 1, &clock);

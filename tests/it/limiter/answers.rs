@@ -21,7 +21,7 @@ response: {response}"
 }
 
 #[test]
-fn a_body_of_pieces() {
+fn body_is_rendered_from_its_pieces() {
     let refusal = refusal(
         r#"{body: '{"rule": "{rule}", "in": {retry_after}, "of": {limit}, "left": {remaining}, "id": "{id}", "{rules}{": 1}'}"#,
     );
@@ -41,7 +41,7 @@ fn a_body_of_pieces() {
 }
 
 #[test]
-fn jitter_comes_on_top_and_is_the_same_for_a_caller_and_a_second() {
+fn jitter_is_constant_for_a_caller_and_a_second() {
     let gate = |jitter: &str| {
         Gate::new(&format!(
             "limits: [{{Url: /, rules: [{{actor: account, unit: day, rpu: 0, algo: W, scope: local,

@@ -168,7 +168,7 @@ impl Document {
 }
 
 #[test]
-fn a_request_is_asked_for_what_rules_depend_on_and_once() {
+fn limiter_reads_only_needed_values_and_once() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..3_000 {
         let document = Document::random(&mut rng);

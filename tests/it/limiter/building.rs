@@ -42,7 +42,7 @@ fn says(name: &str, why: &'static str) -> Option<Unbuildable> {
 }
 
 #[test]
-fn what_nothing_can_be_built_from_is_refused() {
+fn invalid_policy_is_refused() {
     assert_eq!(wrong(|_| {}), None);
     let wrong_algo = wrong_rule(|rule| rule.algo = "XY");
     assert_eq!(wrong_algo, says("r", "no such algorithm"));
@@ -62,7 +62,7 @@ fn what_nothing_can_be_built_from_is_refused() {
 
 /// Ticks between two calls of a worker for its maintenance.
 #[test]
-fn a_worker_is_called_as_often_as_what_it_keeps_demands() {
+fn tick_interval_depends_on_the_rules() {
     let interval = |rule: &str| {
         let text = format!("limits: [{{Url: /, rules: [{{actor: account, unit: day, {rule}}}]}}]");
         alone(&text).tick_interval()
@@ -113,7 +113,7 @@ fn alone(text: &str) -> Limiter {
 
 /// The host reads headers only if they are used.
 #[test]
-fn headers_are_read_where_a_plan_is_chosen_by_one() {
+fn headers_are_read_if_a_plan_needs_one() {
     for (plans, reads) in [
         ("", false),
         (", plans: {of: {a: {rpu: 9}}}", false),
@@ -130,7 +130,7 @@ fn headers_are_read_where_a_plan_is_chosen_by_one() {
 /// A new limiter uses the other workers' state of Redis from its first request on. Charges that are
 /// not in Redis are not settled there.
 #[test]
-fn an_engine_knows_from_the_beginning_that_redis_is_away() {
+fn new_limiter_starts_in_degraded_mode_without_redis() {
     for is_away in [true, false] {
         let data = Rc::default();
         if is_away {

@@ -11,7 +11,7 @@ use super::{Gate, from};
 
 /// A device header with the text of an address is not the caller with that address.
 #[test]
-fn sources_are_kept_apart() {
+fn equal_values_of_two_sources_are_two_callers() {
     let mut gate =
         Gate::new("{Url: /, rules: [{actor: device, unit: hour, rpu: 1, scope: local}]}");
     let spelled = FakeRequest::get("/").header("x-device-id", [192, 0, 2, 1]);
@@ -21,7 +21,7 @@ fn sources_are_kept_apart() {
 }
 
 #[test]
-fn enforcement_is_by_caller_and_by_their_share() {
+fn enforce_selects_a_share_of_callers() {
     let yaml = |percent: u8| {
         format!(
             "{{Url: /, rules: [{{actor: account, unit: day, rpu: 1, enforce: {percent}, scope: local}}]}}"
@@ -52,7 +52,7 @@ impl Clock for Reads {
 
 /// For any decision, the caller is determined once.
 #[test]
-fn a_refused_request_is_looked_at_once() {
+fn caller_of_a_refused_request_is_read_once() {
     for absent in ["share", "deny"] {
         let mut gate = Gate::new(&format!(
             "limits: [{{Url: /, rules: [{{name: r, actor: who, unit: hour, rpu: 1, absent: {absent}, \

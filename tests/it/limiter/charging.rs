@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::{Gate, from, limiter};
 
 #[test]
-fn no_rule_no_clock() {
+fn request_without_a_rule_reads_no_clock() {
     struct Broken;
     impl diana_policy::port::Clock for Broken {
         fn now(&self) -> Now {
@@ -23,7 +23,7 @@ fn no_rule_no_clock() {
 }
 
 #[test]
-fn a_refusal_names_the_instant_at_which_it_ends() {
+fn retry_delay_is_exact() {
     let rules = [
         "unit: minute, rpu: 60, cost: 2, algo: LB",
         "unit: minute, rpu: 60, cost: 30, algo: LB",
@@ -52,7 +52,7 @@ fn a_refusal_names_the_instant_at_which_it_ends() {
 /// A refusal may end earlier than reported if open requests of another worker use no permits, also
 /// with a single rule.
 #[test]
-fn what_comes_back_in_another_worker_is_there_a_moment_later() {
+fn permits_of_another_worker_shorten_the_retry_delay() {
     let rule = "actor: account, unit: second, rpu: 10, algo: SW, cost: {header: x-cost, default: 1, max: 10}, \
                 count: {status: [401]}";
     let yaml = format!("limits: [{{Url: /, rules: [{{{rule}}}]}}]");

@@ -16,7 +16,7 @@ fn post(path: &str, account: &str) -> FakeRequest {
 }
 
 #[test]
-fn points_for_two_shares_to_one_network_and_three_to_another() {
+fn points_limit_shares_per_network() {
     let mut gate = Gate::new(include_str!("../../../envoy/examples/share-points.yaml"));
     for _ in 0..2 {
         for account in ["ann", "bob"] {
@@ -33,7 +33,7 @@ fn points_for_two_shares_to_one_network_and_three_to_another() {
 }
 
 #[test]
-fn fifty_posts_a_day_and_five_in_a_row() {
+fn posts_are_limited_by_day_and_burst() {
     let mut gate = Gate::new(include_str!("../../../envoy/examples/posts-a-day.yaml"));
     let mut posts = 0;
     for minute in 0..60 {
@@ -59,7 +59,7 @@ fn customer(name: &str, plan: &str) -> FakeRequest {
 }
 
 #[test]
-fn a_thousand_calls_a_month_and_five_in_ten_seconds() {
+fn calls_are_limited_by_month_and_ten_seconds() {
     let mut gate = Gate::new(include_str!("../../../envoy/examples/monthly-quota.yaml"));
     let (free, paid) = (customer("ann", "free"), customer("bob", "paid"));
     let mut calls = [0; 2];

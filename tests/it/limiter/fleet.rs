@@ -184,7 +184,7 @@ fn opinion(retry: i64, remaining: i64, receipt: i64) -> [i64; 10] {
 }
 
 #[test]
-fn a_rule_that_refuses_everything_asks_nobody() {
+fn zero_limit_queries_no_redis() {
     let mut worker = Worker::new("actor: account, unit: day, rpu: 0, scope: global");
     (0..3).for_each(|_| worker.request(&ann()));
     worker.steps(30, &mut |_, _| panic!("asked"));
@@ -193,7 +193,7 @@ fn a_rule_that_refuses_everything_asks_nobody() {
 
 /// Redis decides about simultaneous requests before any of them takes its queue position.
 #[test]
-fn what_redis_admitted_waits_for_its_turn_under_another_rule() {
+fn request_admitted_by_redis_waits_for_its_local_turn() {
     let rules = "actor: account, unit: day, rpu: 10, algo: W, scope: global}, \
                  {actor: account, unit: second, rpu: 10, algo: LB, scope: local";
     let (mut worker, mut redis) = (Worker::new(rules), Redis::default());

@@ -53,7 +53,7 @@ fn turns_are_exactly_one_interval_apart() {
 }
 
 #[test]
-fn a_place_that_came_back_ends_a_refusal() {
+fn returned_queue_position_ends_a_refusal() {
     for scope in ["local", "gateway"] {
         let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB, max_queue: 1}", scope);
         assert_eq!(gate.waits(&from("ann")), Some(0));
@@ -65,7 +65,7 @@ fn a_place_that_came_back_ends_a_refusal() {
 }
 
 #[test]
-fn nobody_moves_up_who_is_held_elsewhere_too() {
+fn request_held_by_two_rules_does_not_move_up() {
     let two = "{actor: account, unit: second, rpu: 10, algo: LB}, {actor: all, unit: second, rpu: 10, algo: LB}";
     let one = "{actor: account, unit: second, rpu: 10, algo: LB}, {actor: all, unit: second, rpu: 100, algo: W}";
     for (rules, scope, moves) in
@@ -78,7 +78,7 @@ fn nobody_moves_up_who_is_held_elsewhere_too() {
 }
 
 #[test]
-fn who_moves_up_keeps_his_place_in_the_lines_of_others() {
+fn request_that_moves_up_keeps_its_turn_in_other_queues() {
     let mut gate = Gate::new(
         "{Url: /, rules: [
             {name: all, actor: all, unit: second, rpu: 10, algo: LB, max_delay: 10s, max_queue: 50, scope: local},

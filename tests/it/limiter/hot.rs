@@ -33,7 +33,7 @@ fn rule(scope: &str, rest: &str) -> String {
 }
 
 #[test]
-fn names_are_told_only_where_the_configuration_says_so() {
+fn names_are_logged_only_with_reveal() {
     let mut gate = Gate::new(
         "limits: [{Url: /, rules: [{name: r, actor: [account, net], unit: second, rpu: 99, scope: local,
            hot: {over: 10, per: 1s, reveal: true, top: 1}}]}]
@@ -64,7 +64,7 @@ actors: {net: [{client_address: {v4: 24, v6: 64}}]}",
 }
 
 #[test]
-fn rules_with_the_same_header_share_a_marker() {
+fn rules_with_the_same_header_share_a_mark() {
     let rule = |name: &str, header: &str| {
         let hot = format!("hot: {{over: 10, per: 1s, header: {header}}}");
         format!("{{name: {name}, actor: account, unit: second, rpu: 99, {hot}}}")
@@ -84,7 +84,7 @@ fn workers<const N: usize>(text: &str, data: &Rc<FakeSharedData>) -> [Gate; N] {
 }
 
 #[test]
-fn a_change_of_the_configuration_leaves_the_gauge_right() {
+fn configuration_change_keeps_the_gauge_right() {
     let data = Rc::new(FakeSharedData::default());
     let [mut old] = workers(&rule("gateway", ""), &data);
     (0..20).for_each(|_| _ = old.admits(&from("ann")));
@@ -101,7 +101,7 @@ fn a_change_of_the_configuration_leaves_the_gauge_right() {
 }
 
 #[test]
-fn clocks_at_their_ends_do_no_harm() {
+fn extreme_clock_values_cause_no_panic() {
     let mut gate = Gate::new(&rule("gateway", ""));
     for mono in [0, 1, u64::MAX - 1, u64::MAX, 5] {
         gate.clock.0.set(Now { mono, wall: 5 });

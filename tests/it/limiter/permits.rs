@@ -193,7 +193,7 @@ impl World {
 }
 
 #[test]
-fn what_is_reserved_is_used_or_given_back_once() {
+fn reserved_permits_are_used_or_returned_once() {
     let mut rng = Rng::with_seed(seed::next());
     let mut total = Seen::default();
     for _ in 0..200 {

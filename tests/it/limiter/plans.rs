@@ -35,7 +35,7 @@ fn number(account: &str, number: f64) -> FakeRequest {
 }
 
 #[test]
-fn data_may_say_any_limit_to_any_algorithm() {
+fn limit_from_data_works_with_any_algorithm() {
     for more in [
         "algo: TB, burst: 20",
         "algo: LB, max_delay: 50ms, cost: 7",
@@ -56,7 +56,7 @@ fn data_may_say_any_limit_to_any_algorithm() {
 }
 
 #[test]
-fn places_in_flight_are_those_of_the_plan() {
+fn plan_sets_the_in_flight_slots() {
     let mut gate = Gate::new(
         "limits: [{Url: /, rules: [{name: r, actor: account, in_flight: 2, plans: {by: [{header: x-plan}], of: {gold: {in_flight: 4}}}}]}]",
     );
@@ -74,7 +74,7 @@ fn places_in_flight_are_those_of_the_plan() {
 }
 
 #[test]
-fn what_is_reserved_is_what_the_plan_says_and_settled_as_it_was_charged() {
+fn plan_sets_the_reservation() {
     let mut gate = rule(
         "rpu: 100, algo: W, cost: {response: {header: x-used}, reserve: 10, max: 50},
          plans: {BY, of: {gold: {rpu: 1000, cost: {reserve: 40}}}}",
@@ -90,7 +90,7 @@ fn what_is_reserved_is_what_the_plan_says_and_settled_as_it_was_charged() {
 }
 
 #[test]
-fn an_operator_who_asks_is_told_the_plan() {
+fn explanation_names_the_plan() {
     let mut gate = rule("rpu: 3, algo: W, plans: {BY, of: {gold: {rpu: 5}, staff: unlimited}}");
     assert_eq!(admitted(&mut gate, &says("long", vec![b'x'; 60_000])), 3, "no plan's name");
     let mut explained = |plan| {

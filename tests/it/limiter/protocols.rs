@@ -39,7 +39,7 @@ fn protocol_follows_the_content_type() {
 }
 
 #[test]
-fn media_types_that_look_like_another_are_plain_http() {
+fn similar_media_types_are_plain_http() {
     for content_type in [
         &b"application/grpcx"[..],
         b"application/grpc-webx",

@@ -139,7 +139,7 @@ impl Book {
 }
 
 #[test]
-fn all_rules_are_charged_or_none_whoever_comes_between() {
+fn all_rules_are_charged_or_none_despite_races() {
     let seed = seed::next();
     for number in 0..600 {
         let seed = seed.wrapping_add(number);

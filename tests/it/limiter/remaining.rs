@@ -88,7 +88,7 @@ fn algorithms() -> Vec<String> {
 }
 
 #[test]
-fn remaining_is_what_further_requests_get() {
+fn remaining_permits_are_admitted() {
     let mut rng = Rng::with_seed(kit::seed::next());
     let mut seen = [0; 2];
     for scope in ["local", "gateway"] {
@@ -133,7 +133,7 @@ fn remaining_is_what_further_requests_get() {
 }
 
 #[test]
-fn request_that_never_fits_reports_what_is_left() {
+fn cost_above_the_limit_reports_remaining_permits() {
     for scope in ["local", "gateway"] {
         for algo in ["W", "SW", "TB"] {
             let rule = format!(
@@ -175,7 +175,7 @@ fn request_without_reserve_reports_every_permit() {
 
 /// With `reserve: 0` a request is near the limit only by earlier usage.
 #[test]
-fn request_without_reserve_is_near_by_what_was_used() {
+fn request_without_reserve_is_near_by_earlier_usage() {
     for scope in ["local", "gateway"] {
         let rule = format!(
             "unit: hour, rpu: {LIMIT}, algo: W, scope: {scope}, near: 80,

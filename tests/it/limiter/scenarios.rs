@@ -27,7 +27,7 @@ use crate::documents::assert_snapshots;
 use crate::steps;
 
 #[test]
-fn scenarios_have_the_decisions_of_their_transcripts() {
+fn scenarios_match_their_transcripts() {
     assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/limiter/scenarios"), |_, _, text| {
         let [local, gateway] = ["local", "gateway"].map(|scope| transcript(text, scope));
         assert_eq!(local, gateway);

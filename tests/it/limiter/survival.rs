@@ -65,7 +65,7 @@ fn changed(part: &str, to: &str) -> String {
 }
 
 #[test]
-fn whatever_else_changes_it_is_the_same_rule() {
+fn other_changes_keep_the_usage_of_a_rule() {
     for (part, to, left) in [
         ("rpu: 10", "rpu: 12", 5),
         ("rpu: 10", "rpu: 5", 0),
@@ -92,7 +92,7 @@ fn whatever_else_changes_it_is_the_same_rule() {
 }
 
 #[test]
-fn a_rule_that_is_another_one_starts_anew() {
+fn changed_identity_of_a_rule_resets_its_usage() {
     for (part, to) in [
         ("Url: /a", "Url: /"),
         ("match: {headers: {x-app: m}}, ", ""),
@@ -117,7 +117,7 @@ fn a_rule_that_is_another_one_starts_anew() {
 }
 
 #[test]
-fn a_name_is_enough() {
+fn name_identifies_a_rule() {
     for scope in ["local", "gateway"] {
         let named = BEFORE.replace("rpu: 10", "rpu: 10, name: x").replace("SCOPE", scope);
         let moved =
@@ -128,7 +128,7 @@ fn a_name_is_enough() {
 }
 
 #[test]
-fn buckets_keep_what_was_used_and_not_what_is_left() {
+fn changed_bucket_keeps_usage_not_remaining_permits() {
     for scope in ["local", "gateway"] {
         let bucket = |more: &str| {
             format!("{{Url: /, rules: [{{actor: account, unit: day, {more}, scope: {scope}}}]}}")
@@ -147,7 +147,7 @@ fn buckets_keep_what_was_used_and_not_what_is_left() {
 }
 
 #[test]
-fn equal_rules_are_told_apart_by_their_order() {
+fn equal_rules_are_distinguished_by_their_order() {
     for scope in ["local", "gateway"] {
         let two = |first: u64, second: u64| {
             let rule =
@@ -176,7 +176,7 @@ limits: [{Url: /a, rules: [{actor: account, unit: day, rpu: 1, scope: SCOPE, ban
 }
 
 #[test]
-fn a_ban_is_lifted_by_a_change_of_its_numbers_or_of_what_makes_the_rule_the_same() {
+fn changed_ban_or_identity_of_a_rule_ends_its_bans() {
     for scope in SCOPES {
         for (part, to) in
             [("rpu: 1", "rpu: 500"), ("for: 10m", "for: 600s"), ("keys: 100", "keys: 9")]

@@ -19,7 +19,7 @@ fn limiter(rules: &str, data: Rc<dyn SharedData>) -> Limiter {
 
 /// Leases and hot callers need maintenance without requests.
 #[test]
-fn there_is_more_to_do_while_permits_are_out_or_a_caller_is_hot() {
+fn leases_and_hot_callers_keep_maintenance_active() {
     const SHARED: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: gateway}";
     const HOT: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: local, \
                        hot: {over: 10, per: 1s}}";
@@ -54,7 +54,7 @@ fn there_is_more_to_do_while_permits_are_out_or_a_caller_is_hot() {
 /// Workers combine their refusals at intervals, since one write per refusal would be one per
 /// request.
 #[test]
-fn refusals_are_passed_on_at_times() {
+fn refusals_are_reported_by_maintenance() {
     const RULE: &str = "{actor: account, unit: day, rpu: 1, algo: W, scope: gateway, \
                         ban: {after: 100, within: 10s, for: 1m}}";
     let data = Rc::new(Asked::default());
@@ -82,7 +82,7 @@ fn refusals_are_passed_on_at_times() {
 
 /// Data of removed rules: callers and bans of `gateway` rules, except quotas.
 #[test]
-fn rules_of_a_gateway_leave_something_in_shared_data() {
+fn removed_gateway_rules_leave_shared_data() {
     const BAN: &str = "ban: {after: 3, within: 10s, for: 1m}";
     for (rule, remains) in [
         ("scope: local", 0),
@@ -101,7 +101,7 @@ fn rules_of_a_gateway_leave_something_in_shared_data() {
 
 /// Leases are returned eighty times a second, and hot callers are processed ten times.
 #[test]
-fn hot_callers_are_seen_to_less_often_than_leases() {
+fn hot_callers_are_maintained_less_often_than_leases() {
     const RULE: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: gateway, \
                         hot: {over: 10, per: 1s}}";
     let data = Rc::new(Asked::default());

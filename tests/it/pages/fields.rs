@@ -56,7 +56,7 @@ fn headers(fields: LimitFields) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn the_table_of_headers_has_every_header_and_no_other() {
+fn table_of_headers_is_complete() {
     let of_both = [LimitFields::Ietf, LimitFields::XRateLimit].into_iter().flat_map(headers);
     let mut told: BTreeSet<String> = of_both.map(str::to_owned).collect();
     // Only for gRPC.
@@ -74,7 +74,7 @@ fn the_table_of_headers_has_every_header_and_no_other() {
 }
 
 #[test]
-fn the_table_of_the_access_log_has_every_word_and_every_field_and_no_other() {
+fn table_of_the_access_log_is_complete() {
     let outcomes = [
         Outcome::Admitted { wait: 0 },
         Outcome::Admitted { wait: 1 },
@@ -104,7 +104,7 @@ fn the_table_of_the_access_log_has_every_word_and_every_field_and_no_other() {
 
 /// In microseconds, with only the necessary digits.
 #[test]
-fn times_are_written_as_they_are() {
+fn times_are_written_exactly() {
     for (ticks, text, json) in [
         (412_017, "0.412017", "0.412017"),
         (61 * SECOND + 30, "61.000030", "61.00003"),

@@ -7,7 +7,7 @@ use crate::limiter::Gate;
 use kit::seed;
 
 #[test]
-fn an_entry_covers_what_any_reading_falls_under() {
+fn entry_covers_any_reading_of_a_path() {
     let urls = [
         ("/a/hello", false),
         ("/hello", false),
@@ -79,7 +79,7 @@ except: {paths: [/b]}",
 }
 
 #[test]
-fn a_rule_alone_judges_the_paths_that_its_prefixes_cover() {
+fn single_rule_limits_the_paths_of_its_prefixes() {
     // It has a separate path through the limiter.
     let mut gate =
         Gate::new("limits: [{Url: [/hello, /a/b], rules: [{actor: all, unit: day, rpu: 0}]}]");

@@ -90,7 +90,7 @@ pub fn falls_under(path: &str, prefix: &str) -> bool {
 }
 
 #[test]
-fn whoever_reads_a_path_reads_nothing_unjudged() {
+fn every_interpretation_of_a_path_is_limited() {
     const PREFIXES: [&str; 4] = ["/hello", "/a", "/a/hello", "/a/b"];
     let index = index(&PREFIXES.map(|prefix| (prefix, false)));
     let mut random = Rng::with_seed(seed::next());

@@ -99,7 +99,7 @@ impl Desk {
 }
 
 #[test]
-fn what_was_lent_by_a_plan_is_not_spent_by_another_and_comes_back_by_the_one_that_lent_it() {
+fn lease_is_spent_and_returned_under_its_own_plan() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
         let mut desk = Desk::new();
         let by = desk.numbers(before);
@@ -120,7 +120,7 @@ fn what_was_lent_by_a_plan_is_not_spent_by_another_and_comes_back_by_the_one_tha
 
 /// The reply then belongs to that plan, even if the caller has another one by then.
 #[test]
-fn a_block_that_runs_low_is_renewed_by_the_plan_that_lent_it() {
+fn low_lease_is_renewed_under_its_own_plan() {
     for plan in [FREE, GOLD] {
         let mut desk = Desk::new();
         (0..40).for_each(|_| _ = desk.question(plan, START));
@@ -136,7 +136,7 @@ fn a_block_that_runs_low_is_renewed_by_the_plan_that_lent_it() {
 
 /// A settlement is recorded later, and a request without a permit has no usage.
 #[test]
-fn what_was_asked_by_a_plan_that_is_past_is_noted_once_and_if_it_was_charged() {
+fn reply_under_a_former_plan_is_recorded_once() {
     for (settles, permits, is_noted) in
         [(false, 1, true), (false, 0, false), (true, 1, false), (true, 0, false)]
     {
@@ -150,7 +150,7 @@ fn what_was_asked_by_a_plan_that_is_past_is_noted_once_and_if_it_was_charged() {
 }
 
 #[test]
-fn blocks_that_come_back_when_a_store_ends_do_so_by_their_plan() {
+fn closed_store_returns_leases_under_their_plan() {
     let mut desk = Desk::new();
     desk.question(GOLD, START);
     desk.hear(GOLD, &lends(10), START);
@@ -160,7 +160,7 @@ fn blocks_that_come_back_when_a_store_ends_do_so_by_their_plan() {
 }
 
 #[test]
-fn who_was_refused_by_a_plan_is_asked_about_by_another() {
+fn cached_refusal_does_not_apply_to_another_plan() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
         let mut desk = Desk::new();
         desk.question(before, START);
@@ -173,7 +173,7 @@ fn who_was_refused_by_a_plan_is_asked_about_by_another() {
 
 /// Neither exhaustion under the old plan nor a pending reply affects the new plan.
 #[test]
-fn a_new_plan_begins_with_nothing_known_but_how_often_its_caller_comes() {
+fn new_plan_keeps_only_the_demand_of_a_caller() {
     for is_answered in [true, false] {
         let mut desk = Desk::new();
         desk.question(FREE, START);
@@ -191,7 +191,7 @@ fn a_new_plan_begins_with_nothing_known_but_how_often_its_caller_comes() {
 
 /// The reply belongs to another plan, and so does its block.
 #[test]
-fn an_answer_by_a_plan_that_is_over_gives_back_its_block_and_says_nothing() {
+fn reply_under_a_former_plan_returns_its_lease() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
         let mut desk = Desk::new();
         desk.question(before, START);
@@ -209,7 +209,7 @@ fn an_answer_by_a_plan_that_is_over_gives_back_its_block_and_says_nothing() {
 /// Admissions by Redis count towards the share of a gateway in degraded mode, regardless of the
 /// caller's current plan.
 #[test]
-fn what_was_let_through_counts_once_redis_is_away() {
+fn admissions_by_redis_count_in_degraded_mode() {
     for (plan, rpu) in PLANS {
         for other in [FREE, GOLD] {
             let mut desk = Desk::new();
@@ -230,7 +230,7 @@ fn what_was_let_through_counts_once_redis_is_away() {
 
 /// The same for the filter of each day.
 #[test]
-fn a_gateway_that_is_cut_off_goes_by_its_part_of_the_plan_in_force() {
+fn degraded_mode_enforces_the_share_of_the_plan() {
     let daily = Shape::new(1000, 10_000, 1000);
     for daily in [None, Some(daily)] {
         for gateways in [1, 2, 3, 4] {
@@ -250,7 +250,7 @@ fn a_gateway_that_is_cut_off_goes_by_its_part_of_the_plan_in_force() {
 /// The share is computed when it changes, not per request, and workers spend leases of it without a
 /// write.
 #[test]
-fn a_caller_of_a_gateway_that_is_cut_off_costs_few_writes() {
+fn caller_in_degraded_mode_costs_few_writes() {
     let mut desk = Desk::of(Quota::new(Unit::Second, 100_000), None);
     desk.handle.replace(away());
     desk.handle.borrow_mut().gateways = 2;

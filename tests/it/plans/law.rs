@@ -85,7 +85,7 @@ fn fits(
 
 /// One worker has all usage, so its decisions are exact.
 #[test]
-fn a_worker_judges_by_the_plan_in_force_and_what_was_used_stays_used() {
+fn worker_decides_by_the_current_plan() {
     for (number, seed) in (0..60).map(|number| (number, seed::next())) {
         for entry in REGISTRY {
             let mut rng = Rng::with_seed(seed);
@@ -125,7 +125,7 @@ fn a_worker_judges_by_the_plan_in_force_and_what_was_used_stays_used() {
 /// other workers are returned a moment later, and until then the bucket drains at the rate of that
 /// plan.
 #[test]
-fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
+fn workers_admit_no_more_than_the_largest_plan() {
     for seed in (0..60).map(|_| seed::next()) {
         for entry in REGISTRY {
             let mut rng = Rng::with_seed(seed);
@@ -156,7 +156,7 @@ fn workers_of_a_gateway_give_no_more_than_the_largest_plan() {
 
 /// After the return of all leases, the remaining permits are exactly the unused ones.
 #[test]
-fn what_was_used_under_one_plan_is_all_that_is_missing_under_another() {
+fn change_of_plan_keeps_exactly_the_usage() {
     for short in ["W", "TB"] {
         for seed in (0..40).map(|_| seed::next()) {
             let mut rng = Rng::with_seed(seed);

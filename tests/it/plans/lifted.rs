@@ -58,7 +58,7 @@ impl Counter for Workers {
 }
 
 #[test]
-fn a_reset_keeps_charged_what_is_reserved_by_whatever_plan() {
+fn reset_keeps_reservations_of_every_plan() {
     let mut all = Tally::default();
     for seed in (0..60).map(|_| seed::next()) {
         for entry in REGISTRY {
@@ -86,7 +86,7 @@ fn a_reset_keeps_charged_what_is_reserved_by_whatever_plan() {
 
 /// The worker that resets need not know the plan of the leases.
 #[test]
-fn a_reset_keeps_charged_what_a_plan_lent_beyond_the_limit_of_the_rule() {
+fn reset_keeps_leases_beyond_the_limit_of_the_rule() {
     for short in ["W", "SW", "TB"] {
         let own = Quota { fastest: Some(1000), slowest: Some(10), ..Quota::new(Unit::Day, 10) };
         let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 1000, ..own }) };

@@ -34,7 +34,7 @@ fn admits(store: &mut dyn Store, (caller, plan): (u64, u32), now: Now) -> bool {
 /// A bucket with a debt of 2,000 refuses for nearly 200 seconds at 10 per second, regardless of the
 /// number of other callers with states that expire under their own plans.
 #[test]
-fn a_full_table_forgets_nobody_who_owes_by_another_plan() {
+fn full_table_keeps_debt_under_another_plan() {
     for scope in [Scope::Local, Scope::Gateway] {
         let mut store = open(scope, 4);
         assert!((0..2000).all(|_| admits(&mut *store, (1, GOLD), START)));

@@ -21,7 +21,7 @@ use super::law::open;
 type Open = (usize, Settlement);
 
 #[test]
-fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_plan() {
+fn settlement_admits_no_more_than_the_largest_plan() {
     for seed in (0..60).map(|_| seed::next()) {
         for (entry, scope) in
             REGISTRY.iter().flat_map(|entry| [(entry, Scope::Local), (entry, Scope::Gateway)])
@@ -71,7 +71,7 @@ fn what_is_settled_by_the_plan_that_charged_it_gives_no_more_than_the_largest_pl
 /// Another rule refuses a request, and this rule's charge is cancelled. By then a faster plan has
 /// drained the whole charge, and granted it again.
 #[test]
-fn undo_returns_nothing_that_a_faster_plan_has_drained() {
+fn cancel_returns_nothing_that_a_faster_plan_drained() {
     const OWN: usize = 0;
     const GOLD: usize = 1;
     // Ten permits that are refilled once a minute, and under the other plan ten times a second.

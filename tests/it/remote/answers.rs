@@ -20,7 +20,7 @@ const EXAMPLES: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn every_example_finds_its_document() {
+fn every_example_selects_its_document() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../envoy/remote");
     let mut files: Vec<_> = folder
         .read_dir()
@@ -62,7 +62,7 @@ fn after(settings: &str, answer: &str) -> (String, String) {
 }
 
 #[test]
-fn documents_are_found_where_they_are() {
+fn document_is_extracted_as_configured() {
     let plain = document("a");
     let encoded = BASE64_STANDARD.encode(&plain);
     let (head, tail) = encoded.split_at(76);
@@ -86,7 +86,7 @@ fn documents_are_found_where_they_are() {
 }
 
 #[test]
-fn what_is_no_document_leaves_the_rules_and_is_told() {
+fn invalid_response_keeps_the_rules_and_is_logged() {
     let long = "#".repeat(2_000);
     let no_text = BASE64_STANDARD.encode(b"limits: []\n# \xff");
     for (settings, answer, told) in [
@@ -116,7 +116,7 @@ fn what_is_no_document_leaves_the_rules_and_is_told() {
 }
 
 #[test]
-fn whatever_the_centre_does_the_last_good_rules_stay_and_it_is_told_once() {
+fn failures_keep_the_rules_and_are_logged_once() {
     for (centre, told) in [
         (Centre::Says(404), "status 404"),
         (Centre::Says(500), "status 500"),
@@ -152,7 +152,7 @@ fn whatever_the_centre_does_the_last_good_rules_stay_and_it_is_told_once() {
 }
 
 #[test]
-fn the_problems_of_a_bad_document_are_told_once() {
+fn problems_of_a_document_are_logged_once() {
     let bad = |unit: &str| {
         Centre::Serves(format!(
             "limits: [{{Url: /, rules: [{{actor: all, unit: {unit}, rpu: 5}}]}}]"

@@ -10,7 +10,7 @@ use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, documen
 use kit::seed;
 
 #[test]
-fn one_worker_asks_and_all_apply() {
+fn one_worker_polls_and_all_apply() {
     let mut gateway = Gateway::serving("a");
     gateway.run(LATENCY + LOOK + 2 * MILLISECOND);
     assert_eq!(gateway.rules(), ["a"; 4]);
@@ -28,7 +28,7 @@ fn one_worker_asks_and_all_apply() {
 }
 
 #[test]
-fn every_change_arrives_within_a_second_of_every() {
+fn change_arrives_within_the_interval_and_a_second() {
     let mut random = Rng::with_seed(seed::next());
     let mut gateway = Gateway::serving("r0");
     gateway.run(SECOND);
@@ -45,7 +45,7 @@ fn every_change_arrives_within_a_second_of_every() {
 }
 
 #[test]
-fn the_request_is_as_configured() {
+fn request_is_sent_as_configured() {
     let config = r#"
 limits: []
 remote:
@@ -77,7 +77,7 @@ remote:
 }
 
 #[test]
-fn a_header_that_the_environment_cannot_fill_is_a_problem() {
+fn header_without_its_variable_is_a_problem() {
     let config = format!("{}, headers: {{x-a: {{env: NAME}}}}}}", LOCAL.trim_end_matches('}'));
     for (value, is_good) in
         [(None, false), (Some("a\nb"), false), (Some(""), false), (Some("a b"), true)]
@@ -95,7 +95,7 @@ fn a_header_that_the_environment_cannot_fill_is_a_problem() {
 }
 
 #[test]
-fn a_call_that_cannot_be_made_is_tried_again_soon() {
+fn failed_call_is_retried_soon() {
     let mut gateway = Gateway::new(3, LOCAL, Centre::CannotBeCalled);
     gateway.run(10 * SECOND);
     assert_eq!((gateway.rules(), gateway.calls()), (vec!["own"; 3], 0));
@@ -109,7 +109,7 @@ fn a_call_that_cannot_be_made_is_tried_again_soon() {
 }
 
 #[test]
-fn a_call_that_nobody_answers_is_given_up() {
+fn call_without_a_response_times_out() {
     let mut gateway = Gateway::new(2, LOCAL, Centre::IsLost);
     gateway.run(5 * SECOND);
     assert_eq!((gateway.calls(), gateway.count("failed")), (1, 1));

@@ -28,7 +28,7 @@ fn number(rule: &str) -> usize {
 }
 
 #[test]
-fn the_rules_in_force_are_always_the_last_good_ones_and_all_agree_in_the_end() {
+fn workers_converge_on_the_last_good_rules() {
     let mut random = Rng::with_seed(seed::next());
     for _ in 0..12 {
         let mut last = 0;

@@ -41,7 +41,7 @@ fn two(data: &FakeSharedData, other: &str, born: u64) -> [Worker; 2] {
 }
 
 #[test]
-fn a_leader_lives_for_a_second_from_when_it_looked_or_was_answered() {
+fn leader_lease_lasts_a_second_after_poll_or_reply() {
     let data = FakeSharedData::default();
     let [mut leader, _] = two(&data, LOCAL, START);
     assert_eq!(word(&data, UNTIL), START + SECOND);
@@ -51,7 +51,7 @@ fn a_leader_lives_for_a_second_from_when_it_looked_or_was_answered() {
 
 /// A lease twice as long as possible is damaged.
 #[test]
-fn who_leads_by_a_lease_that_is_over_or_too_long_does_not_lead() {
+fn expired_or_damaged_lease_is_no_lead() {
     for (until, leads) in [
         (START - 1, false),
         (START, true),
@@ -69,7 +69,7 @@ fn who_leads_by_a_lease_that_is_over_or_too_long_does_not_lead() {
 
 /// Two workers configured at once would take the lead from each other, and poll each time.
 #[test]
-fn who_asks_in_another_way_takes_over_only_if_it_was_configured_later() {
+fn only_a_later_configuration_takes_the_lead() {
     let other = LOCAL.replace('}', ", every: 5s}");
     for (born, takes_over) in [(START - 1, false), (START, false), (START + 1, true)] {
         let data = FakeSharedData::default();
@@ -81,7 +81,7 @@ fn who_asks_in_another_way_takes_over_only_if_it_was_configured_later() {
 
 /// A time beyond the next poll is damaged.
 #[test]
-fn the_centre_is_asked_when_that_is_due() {
+fn server_is_polled_when_due() {
     for (due, asks) in [
         (START - 1, true),
         (START, true),
@@ -101,7 +101,7 @@ fn the_centre_is_asked_when_that_is_due() {
 }
 
 #[test]
-fn an_answer_is_given_up_a_second_after_its_timeout() {
+fn response_is_dropped_a_second_after_its_timeout() {
     let end = START + TIMEOUT + SECOND;
     for (now, failed) in [(end - 1, 0), (end, 0), (end + 1, 1), (end + LOOK, 1)] {
         let data = FakeSharedData::default();
@@ -113,7 +113,7 @@ fn an_answer_is_given_up_a_second_after_its_timeout() {
 
 /// A tick at another time is for other work.
 #[test]
-fn a_worker_looks_when_it_is_due() {
+fn worker_reads_shared_state_when_due() {
     let data = Rc::<Asked>::default();
     let fresh = FakeSharedData::default();
     let mut worker = Worker::new(LOCAL, 1, START, &fresh);
@@ -132,7 +132,7 @@ fn a_worker_looks_when_it_is_due() {
 
 /// Only workers with remote rules are subtracted from the gauge.
 #[test]
-fn only_who_was_counted_is_taken_back() {
+fn gauge_subtracts_only_counted_workers() {
     let data = FakeSharedData::default();
     let [mut leader, other] = two(&data, LOCAL, START);
     assert_eq!(leader.poller.retire(), 0);

@@ -3,7 +3,7 @@
 use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, document};
 
 #[test]
-fn an_answer_that_comes_too_late_is_dropped() {
+fn late_response_is_dropped() {
     let mut gateway = Gateway::serving("a");
     gateway.run(MILLISECOND);
     let leader = gateway.leader();
@@ -21,7 +21,7 @@ fn an_answer_that_comes_too_late_is_dropped() {
 }
 
 #[test]
-fn a_fresh_worker_starts_with_the_last_good_rules() {
+fn new_worker_starts_with_the_last_good_rules() {
     let mut gateway = Gateway::serving("a");
     gateway.run(SECOND);
     gateway.centre = Centre::Says(503);
@@ -44,7 +44,7 @@ remote: {cluster: centre, path: /rules, every: 2s, timeout: 500ms, headers: {x-t
 ";
 
 #[test]
-fn a_new_configuration_asks_at_once_and_keeps_the_last_good_rules_until_then() {
+fn new_configuration_polls_at_once_and_keeps_the_rules() {
     let mut gateway = Gateway::serving("a");
     gateway.run(SECOND);
     (0..4).for_each(|_| gateway.start(CHANGED));
@@ -65,7 +65,7 @@ fn a_new_configuration_asks_at_once_and_keeps_the_last_good_rules_until_then() {
 }
 
 #[test]
-fn a_new_way_of_asking_is_tried_at_once_and_tells_anew_what_is_wrong() {
+fn changed_request_polls_at_once_and_logs_problems() {
     let mut gateway = Gateway::new(2, LOCAL, Centre::Serves("limits: {}".into()));
     gateway.run(SECOND);
     let problems = gateway.lines();
@@ -77,7 +77,7 @@ fn a_new_way_of_asking_is_tried_at_once_and_tells_anew_what_is_wrong() {
 }
 
 #[test]
-fn another_document_is_another_matter() {
+fn another_remote_document_has_separate_state() {
     let other = LOCAL.replace("/rules", "/other");
     let mut gateway = Gateway::new(2, LOCAL, Centre::Serves(document("a")));
     gateway.run(SECOND);

@@ -14,7 +14,7 @@ fn key(gateway: &Gateway, what: &str) -> String {
 }
 
 #[test]
-fn two_keys_are_all_that_is_used() {
+fn polling_uses_two_keys() {
     let mut gateway = Gateway::serving("a");
     for number in 0..20 {
         gateway.serve(&format!("r{number}"));
@@ -27,7 +27,7 @@ fn two_keys_are_all_that_is_used() {
 }
 
 #[test]
-fn a_damaged_document_is_never_applied_and_is_repaired() {
+fn damaged_document_is_never_applied_and_is_repaired() {
     let mut gateway = Gateway::serving("a");
     gateway.run(SECOND);
     gateway.data.set(&key(&gateway, "/document"), document("forged").as_bytes());
@@ -38,7 +38,7 @@ fn a_damaged_document_is_never_applied_and_is_repaired() {
 }
 
 #[test]
-fn whoever_fails_to_leave_a_document_asks_again() {
+fn failed_write_of_a_document_polls_again() {
     let mut gateway = Gateway::serving("a");
     gateway.run(SECOND);
     let mut once = true;
@@ -53,7 +53,7 @@ fn whoever_fails_to_leave_a_document_asks_again() {
 }
 
 #[test]
-fn a_head_that_is_none_is_made_anew() {
+fn damaged_head_is_replaced() {
     let mut gateway = Gateway::serving("a");
     gateway.run(SECOND);
     for damage in [&b""[..], b"x", &[0xff; 64], &[0; 64], &[1; 65]] {
@@ -80,7 +80,7 @@ fn before_writes(gateway: &Gateway, mut look: impl FnMut(&FakeSharedData, u64) +
 
 /// A worker starts during a change, and finds a document that is not yet current.
 #[test]
-fn whoever_looks_in_the_middle_of_a_change_does_no_harm() {
+fn read_during_a_change_is_harmless() {
     let mut gateway = Gateway::new(1, LOCAL, Centre::Serves(document("a")));
     gateway.run(SECOND);
     let seen = Rc::new(RefCell::new(Vec::new()));
@@ -104,7 +104,7 @@ fn whoever_looks_in_the_middle_of_a_change_does_no_harm() {
 
 /// Another worker becomes the leader while the former one processes a response.
 #[test]
-fn whoever_loses_the_lead_while_he_judges_is_not_heard() {
+fn leader_that_loses_the_lead_publishes_nothing() {
     let mut gateway = Gateway::new(1, LOCAL, Centre::Serves(document("a")));
     gateway.run(SECOND);
     gateway.serve("b");
@@ -126,7 +126,7 @@ fn whoever_loses_the_lead_while_he_judges_is_not_heard() {
 }
 
 #[test]
-fn what_only_another_release_understands_is_left_alone_and_told_once() {
+fn unreadable_document_is_kept_and_logged_once() {
     let mut gateway = Gateway::serving("a");
     gateway.run(SECOND);
     gateway.lines();

@@ -38,7 +38,7 @@ fn request() -> FakeRequest {
 
 /// Checked by an oracle that remembers open and counted requests.
 #[test]
-fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
+fn counting_agrees_with_the_oracle() {
     let mut rng = Rng::with_seed(seed::next());
     let (mut soon, mut long) = (0, 0);
     for round in 0..60 {
@@ -82,7 +82,7 @@ fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
 
 /// Refusals due to open requests lead to no ban. With `on: counted` only counted outcomes do.
 #[test]
-fn bans_follow_what_counted() {
+fn bans_follow_counted_outcomes() {
     for (on, bans) in [("refused", false), ("counted", true)] {
         let mut limiter = limiter(&format!(
             "{{actor: address, unit: day, rpu: 3, algo: W, count: {{status: [401]}},
@@ -112,7 +112,7 @@ fn bans_follow_what_counted() {
 }
 
 #[test]
-fn what_is_told_of_them_is_what_is_reserved() {
+fn headers_report_reserved_permits() {
     for (limit, left) in [(5, 1), (4, 0)] {
         let mut limiter = limiter(&format!(
             "{{name: r, actor: address, unit: day, rpu: {limit}, algo: W, cost: 2, scope: local, count: {{status: [401]}}}}"
@@ -162,7 +162,7 @@ impl Metrics for Lines {
 
 /// The returned permits, the usage beyond reservations, and the requests with unknown usage.
 #[test]
-fn metrics_say_what_was_settled() {
+fn metrics_report_settlements() {
     let mut limiter = limiter(
         "{name: r, actor: address, unit: day, rpu: 1000, algo: W, scope: local,
           cost: {response: {header: x-used}, reserve: 5, max: 9}}",
@@ -188,7 +188,7 @@ fn metrics_say_what_was_settled() {
 
 /// Concurrent requests are admitted as long as one permit remains.
 #[test]
-fn where_nothing_is_reserved_nobody_keeps_others_out() {
+fn zero_reserve_admits_concurrent_requests() {
     for scope in ["local", "gateway"] {
         let mut limiter = limiter(&format!(
             "{{actor: address, unit: day, rpu: 2, algo: W, scope: {scope},
@@ -210,7 +210,7 @@ fn where_nothing_is_reserved_nobody_keeps_others_out() {
 
 /// A shadow rule bans no caller, whatever counts.
 #[test]
-fn in_shadow_what_counts_bans_nobody() {
+fn shadow_rule_with_count_bans_no_caller() {
     for (shadow, bans) in [(true, 0), (false, 1)] {
         let mut limiter = limiter(&format!(
             "{{name: r, actor: address, unit: day, rpu: 9, algo: W, scope: local, shadow: {shadow},
@@ -230,7 +230,7 @@ fn in_shadow_what_counts_bans_nobody() {
 /// The example of the page on settled costs: 800 of 900 permits count in the second window, so two
 /// reservations fit.
 #[test]
-fn usage_known_late_is_charged_to_the_window_then() {
+fn late_usage_is_charged_to_the_window_of_its_end() {
     assert_eq!(START.wall % (60 * SECOND), 0);
     for scope in ["local", "gateway"] {
         let mut limiter = limiter(&format!(

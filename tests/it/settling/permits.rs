@@ -58,7 +58,7 @@ fn each_charge_is_closed_once() {
 
 /// The number of rules for a request is only limited by the size of a document.
 #[test]
-fn very_many_come_back_one_after_the_other() {
+fn many_charges_are_cancelled_in_order() {
     const MANY: u32 = 200_000;
     let freed: Rc<Freed> = Rc::default();
     drop(Permit::new((0..MANY).map(charge).collect(), &freed));

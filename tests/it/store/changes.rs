@@ -45,7 +45,7 @@ fn either(a: &Rule, b: &Rule) -> Rule {
 }
 
 #[test]
-fn both_together_give_no_more_than_one_of_them() {
+fn two_configurations_admit_no_more_than_one() {
     rounds(300, |rule, rng| {
         let Quota { rpu, warm_up, .. } = rule.quota;
         // With held requests, turns are further apart under one of the rules.
@@ -76,7 +76,7 @@ fn both_together_give_no_more_than_one_of_them() {
 }
 
 #[test]
-fn what_was_used_stays_used_under_new_numbers_and_in_slots_for_more_or_fewer() {
+fn usage_survives_changed_quota_and_keys() {
     for keys in [1, 16, 1000, 1_000_000] {
         for short in ["W", "SW", "TB"] {
             let day = |rpu| Rule::new(short, Quota::new(Unit::Day, rpu));
@@ -95,7 +95,7 @@ fn what_was_used_stays_used_under_new_numbers_and_in_slots_for_more_or_fewer() {
 }
 
 #[test]
-fn more_keys_make_room_for_more_callers() {
+fn more_keys_hold_more_callers() {
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let mut gateway = Gateway::new(rule, 16, 1);
     (0..40).for_each(|caller| _ = gateway.request(0, caller));
@@ -111,7 +111,7 @@ fn more_keys_make_room_for_more_callers() {
 }
 
 #[test]
-fn a_worker_whose_clock_is_behind_gets_nothing_for_it() {
+fn worker_with_a_late_clock_gains_no_permits() {
     for short in ["W", "SW", "TB"] {
         let gateway = Gateway::new(Rule::new(short, Quota::new(Unit::Second, 100)), 100, 2);
         let start = gateway.clock.get();
@@ -130,7 +130,7 @@ fn a_worker_whose_clock_is_behind_gets_nothing_for_it() {
 }
 
 #[test]
-fn a_rule_for_everybody_that_becomes_one_for_each_has_room_for_them() {
+fn rule_changed_from_all_to_each_caller_has_room() {
     let rule = || Rule::new("W", Quota::new(Unit::Day, 10));
     let mut gateway = Gateway::new(rule(), 1, 1);
     let mut everybody = open(&gateway.rule, 1, gateway.data.clone());
@@ -143,7 +143,7 @@ fn a_rule_for_everybody_that_becomes_one_for_each_has_room_for_them() {
 /// A host that returns to an earlier configuration, while that one still drains, does not report
 /// it.
 #[test]
-fn whoever_judges_again_goes_by_its_own_numbers() {
+fn store_used_again_applies_its_own_quota() {
     let mut tables = Tables::default();
     let mut open = |quota, keys| {
         let spec = CounterSpec { fingerprint: 1, ..Rule::new("TB", quota).spec(keys) };

@@ -7,7 +7,7 @@ use kit::store::gateway::Gateway;
 use kit::store::rule::Rule;
 
 #[test]
-fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
+fn check_uses_no_instant_before_the_watermark() {
     let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Second, 1)), 16, 1);
     gateway.set(900_000, 0);
     assert!((0..20).all(|caller| gateway.admits(caller)));
@@ -23,7 +23,7 @@ fn nothing_is_judged_before_the_instant_at_which_state_was_dropped() {
 }
 
 #[test]
-fn whoever_leaves_a_bucket_takes_what_he_used_there_along() {
+fn usage_moves_from_the_bucket_to_the_slot() {
     let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Minute, 1)), 16, 1);
     assert!((0..32).all(|caller| gateway.admits(caller)));
     gateway.set(50 * SECOND, 0);

@@ -167,11 +167,11 @@ fn agrees(scope: Scope) {
 }
 
 #[test]
-fn a_worker_counts_like_a_map_that_never_forgets() {
+fn local_store_agrees_with_a_map() {
     agrees(Scope::Local);
 }
 
 #[test]
-fn a_gateway_of_one_worker_counts_like_a_map_that_never_forgets() {
+fn gateway_store_of_one_worker_agrees_with_a_map() {
     agrees(Scope::Gateway);
 }

@@ -13,7 +13,7 @@ use kit::store::gateway::{Gateway, START, interrupt, key, open};
 use kit::store::rule::Rule;
 
 #[test]
-fn nobody_gets_more_by_moving_between_a_bucket_and_a_place_of_his_own() {
+fn moving_between_bucket_and_slot_gains_no_permits() {
     let mut overflowed = 0;
     rounds(100, |rule, rng| {
         let keys = rng.usize(1..40);
@@ -47,7 +47,7 @@ fn nobody_gets_more_by_moving_between_a_bucket_and_a_place_of_his_own() {
 }
 
 #[test]
-fn whoever_has_run_out_makes_room_first() {
+fn expired_callers_make_room_first() {
     let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Second, 2)), 16, 1);
     let mut worker = open(&gateway.rule, 16, gateway.data.clone());
     let mut request = |caller: u64| {
@@ -74,7 +74,7 @@ fn whoever_has_run_out_makes_room_first() {
 }
 
 #[test]
-fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
+fn charge_of_a_bucket_is_cancelled_in_the_bucket() {
     // Some of these callers expire after half a second. A worker drops only a few at a time.
     for (scope, callers, later) in [(Scope::Local, 1000, SECOND / 2), (Scope::Gateway, 2000, 0)] {
         let rule = Rule::new("TB", Quota::new(Unit::Second, 10));
@@ -115,7 +115,7 @@ fn a_charge_of_a_bucket_is_undone_in_the_bucket() {
 }
 
 #[test]
-fn a_caller_who_dies_with_a_lease_makes_room_like_any_other() {
+fn lease_of_a_dead_worker_expires_and_makes_room() {
     let rule = Rule::new("TB", Quota { burst: Some(100), ..Quota::new(Unit::Second, 100) });
     let gateway = Gateway::new(rule, 16, 1);
     for caller in 0..32 {
@@ -132,7 +132,7 @@ fn a_caller_who_dies_with_a_lease_makes_room_like_any_other() {
 
 /// After all charges of buckets have expired, only a new caller's slot is read.
 #[test]
-fn a_bucket_is_asked_for_no_longer_than_something_in_it_can_count() {
+fn expired_bucket_is_not_read() {
     for (at, reads) in [(60 * SECOND - 1, 2), (60 * SECOND, 1)] {
         let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Minute, 10)), 16, 1);
         (0..33).for_each(|caller| assert!(gateway.admits(caller)));

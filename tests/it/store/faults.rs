@@ -19,7 +19,7 @@ fn lasting(short: &str) -> Rule {
 }
 
 #[test]
-fn each_loss_of_all_data_gives_one_fresh_limit_at_most() {
+fn lost_data_grants_at_most_one_fresh_limit() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for short in ["W", "SW", "TB"] {
         let gateway = Gateway::new(lasting(short), 100, 4);
@@ -58,7 +58,7 @@ fn garbage(old: &[u8], rng: &mut Rng) -> Vec<u8> {
 }
 
 #[test]
-fn corrupt_bytes_break_nothing() {
+fn corrupt_bytes_cause_no_panic() {
     let mut corrupt = 0;
     rounds(100, |rule, rng| {
         let gateway = Gateway::new(rule, rng.usize(1..40), 2);
@@ -79,7 +79,7 @@ fn corrupt_bytes_break_nothing() {
 }
 
 #[test]
-fn bytes_of_another_layout_count_as_nothing_and_are_counted() {
+fn bytes_of_another_layout_count_as_empty() {
     let gateway = Gateway::new(lasting("W"), 1, 1);
     let traffic = gateway.traffic(0);
     assert!(gateway.request(0, 1).unwrap().is_admitted());
@@ -102,7 +102,7 @@ fn bytes_of_another_layout_count_as_nothing_and_are_counted() {
 /// As after a change of the rule that keeps its fingerprint. Some rows of one have the length of
 /// the other.
 #[test]
-fn callers_whose_states_have_another_length_count_as_nothing() {
+fn state_of_another_length_counts_as_empty() {
     let gateway = Gateway::new(lasting("W"), 1, 1);
     let width = |rule: &Rule| 2 + rule.algorithm.properties().words;
     let sliding = |slices| Quota { slices: Some(slices), ..Quota::new(Unit::Day, 1000) };
@@ -123,7 +123,7 @@ fn callers_whose_states_have_another_length_count_as_nothing() {
 }
 
 #[test]
-fn an_instant_that_nobody_can_have_seen_is_not_judged_at() {
+fn impossible_watermark_is_ignored() {
     for short in ["W", "SW", "TB"] {
         for (mono, wall) in
             [(u64::MAX, 0), (0, u64::MAX), (START.mono, u64::MAX), (1 << 60, 1 << 60)]
@@ -145,7 +145,7 @@ fn an_instant_that_nobody_can_have_seen_is_not_judged_at() {
 }
 
 #[test]
-fn a_number_of_slots_that_is_not_ours_does_not_fill_the_memory() {
+fn foreign_number_of_slots_is_bounded() {
     let gateway = Gateway::new(lasting("W"), 1000, 1);
     gateway.request(0, 1);
     let keys = gateway.data.keys();
@@ -165,7 +165,7 @@ fn a_number_of_slots_that_is_not_ours_does_not_fill_the_memory() {
 }
 
 #[test]
-fn whoever_always_comes_second_is_refused_and_counted() {
+fn request_that_always_loses_the_race_is_refused() {
     for keys in [1000, 1] {
         let gateway = Rc::new(Gateway::new(lasting("W"), keys, 1));
         // Enough for new callers to share a bucket if there is only one slot.
@@ -184,7 +184,7 @@ fn whoever_always_comes_second_is_refused_and_counted() {
 }
 
 #[test]
-fn whoever_never_learns_how_many_slots_there_are_is_refused_and_counted() {
+fn request_without_number_of_slots_is_refused() {
     let gateway = Gateway::new(lasting("W"), 1000, 1);
     *gateway.data.before_swap.borrow_mut() = Some(Box::new(|data, name| data.set(name, &[])));
     assert_eq!(gateway.request(0, 1), Some(Decision::retry(1)));
@@ -193,7 +193,7 @@ fn whoever_never_learns_how_many_slots_there_are_is_refused_and_counted() {
 }
 
 #[test]
-fn a_charge_that_always_loses_in_the_slot_is_not_tried_for_ever_in_the_bucket() {
+fn lost_race_in_the_slot_ends_retries_in_the_bucket() {
     let gateway = Rc::new(Gateway::new(lasting("W"), 1, 1));
     (10..42).for_each(|caller| _ = gateway.request(0, caller));
     *gateway.data.before_swap.borrow_mut() = Some(Box::new(|data, name| {

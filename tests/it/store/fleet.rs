@@ -130,7 +130,7 @@ fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
 }
 
 #[test]
-fn a_gateway_that_is_alone_counts_like_one_without_redis() {
+fn degraded_mode_counts_like_a_gateway_without_redis() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..100 {
         for entry in REGISTRY {
@@ -150,7 +150,7 @@ fn a_gateway_that_is_alone_counts_like_one_without_redis() {
 
 /// With `allow` no store counts; with `deny` the retry delay is a second.
 #[test]
-fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
+fn on_failure_decides_while_redis_is_unavailable() {
     let spec = Rule::new("W", Quota::new(Unit::Second, 1)).spec(100);
     for (on_failure, decision) in
         [(OnFailure::Allow, Decision::NOW), (OnFailure::Deny, Decision::retry(1_000_000))]
@@ -175,7 +175,7 @@ fn what_becomes_of_requests_while_redis_is_away_is_as_configured() {
 
 /// Leases under the previous share are returned all at once.
 #[test]
-fn what_is_lent_comes_back_when_the_part_changes() {
+fn leases_are_returned_when_the_share_changes() {
     const LIMIT: u64 = 1000;
     let spec = Rule::new("W", Quota::new(Unit::Hour, LIMIT)).spec(100);
     let (data, handle) = (Rc::default(), Rc::new(RefCell::new(away())));

@@ -37,7 +37,7 @@ fn block(block: u64, left: u64) -> Back {
 
 /// The caller sent another request while the reply was pending.
 #[test]
-fn an_answer_that_lends_nothing_takes_no_block_away() {
+fn reply_without_a_lease_keeps_the_lease() {
     for lent in [1, 2, 10] {
         let mut desk = Desk::new("W", 1000);
         desk.ask(1, 0);
@@ -51,7 +51,7 @@ fn an_answer_that_lends_nothing_takes_no_block_away() {
 
 /// Two callers may need the same line at once.
 #[test]
-fn a_block_for_which_there_is_no_line_any_more_goes_back() {
+fn lease_without_a_cache_slot_is_returned() {
     let mut desk = Desk::of(Rule::new("SW", Quota::new(Unit::Second, 1000)).spec(1));
     for caller in [1, 2] {
         desk.store.question((key(caller), 1), START, false, false);
@@ -63,7 +63,7 @@ fn a_block_for_which_there_is_no_line_any_more_goes_back() {
 }
 
 #[test]
-fn what_redis_refused_says_nothing_of_the_part_of_a_gateway_that_is_cut_off() {
+fn refusal_of_redis_does_not_apply_in_degraded_mode() {
     let mut desk = Desk::new("W", 1000);
     desk.ask(40, 0);
     desk.hear(&refuses(SECOND, false), 0, 0);
@@ -75,7 +75,7 @@ fn what_redis_refused_says_nothing_of_the_part_of_a_gateway_that_is_cut_off() {
 }
 
 #[test]
-fn a_refusal_is_forgotten_when_it_is_lifted_and_when_its_store_ends() {
+fn reset_and_close_drop_a_cached_refusal() {
     let mut desk = Desk::new("W", 1000);
     let forget: [fn(&mut Desk); 2] =
         [|desk| desk.store.forget_refusal(key(1)), |desk| _ = desk.store.close(START)];
@@ -89,7 +89,7 @@ fn a_refusal_is_forgotten_when_it_is_lifted_and_when_its_store_ends() {
 }
 
 #[test]
-fn what_leaves_before_its_turn_is_given_back_to_redis() {
+fn request_that_leaves_early_returns_its_position_to_redis() {
     let mut desk = Desk::of(Rule::new("LB", Quota::new(Unit::Second, 1000)).spec(100));
     assert!(desk.store.settle(&left(key(1), 9, 3), START));
     let sent = desk.handle.borrow_mut().ledgers.take(&[], START.mono);
@@ -99,7 +99,7 @@ fn what_leaves_before_its_turn_is_given_back_to_redis() {
 
 /// Permits that were granted without being counted.
 #[test]
-fn what_nobody_counted_adds_nothing_to_a_block_when_it_is_undone() {
+fn cancelled_uncounted_permit_adds_nothing_to_a_lease() {
     let mut desk = Desk::new("W", 1000);
     desk.ask(1, 0);
     desk.hear(&lends(10), 0, 0);
@@ -116,7 +116,7 @@ fn what_nobody_counted_adds_nothing_to_a_block_when_it_is_undone() {
 
 /// The account shares counters with one that was charged in the meantime.
 #[test]
-fn an_account_that_was_judged_anew_is_still_the_gateways_own() {
+fn repeated_check_stays_with_the_gateway() {
     let mut desk = Desk::of(daily());
     desk.handle.replace(away());
     let mut first = desk.check(0);
@@ -128,7 +128,7 @@ fn an_account_that_was_judged_anew_is_still_the_gateways_own() {
 }
 
 #[test]
-fn what_redis_decides_has_no_renewal_of_its_own() {
+fn rule_of_redis_has_no_local_balance() {
     let mut desk = Desk::new("W", 1000);
     let asked = desk.check(0);
     assert_eq!(desk.store.remaining(&asked), None);
@@ -138,7 +138,7 @@ fn what_redis_decides_has_no_renewal_of_its_own() {
 
 /// Each account separately, on the day of its charges.
 #[test]
-fn what_redis_let_through_of_a_quota_counts_on_its_day_once_redis_is_away() {
+fn daily_admissions_by_redis_count_in_degraded_mode() {
     let mut desk = Desk::of(daily());
     desk.hear(&lends(0), 0, 0);
     for after in [0, 24 * 3600 * SECOND] {
@@ -155,7 +155,7 @@ fn what_redis_let_through_of_a_quota_counts_on_its_day_once_redis_is_away() {
 }
 
 #[test]
-fn what_was_lent_is_spent_once() {
+fn lease_is_spent_once() {
     let mut desk = Desk::new("TB", 1000);
     desk.ask(1, 0);
     desk.hear(&lends(10), 0, 0);
@@ -174,7 +174,7 @@ fn what_was_lent_is_spent_once() {
 }
 
 #[test]
-fn a_question_charges_nothing_and_says_who_asks() {
+fn question_charges_nothing() {
     let mut desk = Desk::new("TB", 1000);
     let mut asked = desk.check(0);
     assert!(asked.asks());
@@ -190,7 +190,7 @@ fn a_question_charges_nothing_and_says_who_asks() {
 
 /// Only admissions count towards the gateway's share of the limit.
 #[test]
-fn a_refusal_is_noted_nowhere_but_here() {
+fn refusal_is_not_written_to_shared_data() {
     let mut desk = Desk::new("W", 1000);
     desk.ask(1, 0);
     desk.hear(&refuses(MS, false), 0, 0);
@@ -201,7 +201,7 @@ fn a_refusal_is_noted_nowhere_but_here() {
 
 /// A worker remembers no admitted account of a daily quota.
 #[test]
-fn an_account_of_a_daily_quota_takes_no_line() {
+fn daily_account_takes_no_cache_slot() {
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let daily = Some(Shape::new(1000, 10_000, 10));
     let mut desk = Desk::of(CounterSpec { daily, ..rule.spec(100) });
@@ -213,7 +213,7 @@ fn an_account_of_a_daily_quota_takes_no_line() {
 
 /// Leases of Redis, and of the gateway's share.
 #[test]
-fn there_is_more_to_do_as_long_as_anything_is_lent() {
+fn leases_keep_maintenance_active() {
     let is_busy = |of_redis: bool, of_gateway: bool| {
         let mut desk = Desk::new("TB", 1000);
         if of_redis {
@@ -233,7 +233,7 @@ fn there_is_more_to_do_as_long_as_anything_is_lent() {
 
 /// The share is unchanged while the number of gateways is.
 #[test]
-fn a_gateway_that_is_alone_leases_from_its_part() {
+fn degraded_mode_leases_from_the_share() {
     let mut desk = Desk::new("TB", 10_000);
     desk.handle.replace(away());
     for _ in 0..60 {
@@ -245,7 +245,7 @@ fn a_gateway_that_is_alone_leases_from_its_part() {
 }
 
 #[test]
-fn what_is_not_lent_is_not_asked_for_however_often_its_caller_comes() {
+fn rule_without_leases_requests_none() {
     let rule = |short| Rule::new(short, Quota::new(Unit::Second, 1000)).spec(100);
     let by_day = Rule::new("W", Quota::new(Unit::Day, 1000)).spec(100);
     for (spec, lends) in [

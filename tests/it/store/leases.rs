@@ -24,7 +24,7 @@ fn second(rpu: u64) -> Quota {
 }
 
 #[test]
-fn what_was_charged_early_is_not_spent_late_in_a_sliding_window() {
+fn sliding_window_lease_is_not_spent_late() {
     let gateway = gateway("SW", second(1000), 2);
     gateway.take(0, 50);
     gateway.at(950 * MS);
@@ -37,7 +37,7 @@ fn what_was_charged_early_is_not_spent_late_in_a_sliding_window() {
 /// In the tick in which a window ends, by either clock, the next one has begun. Permits of the
 /// previous one would exceed the limit by a block.
 #[test]
-fn a_block_is_not_spent_in_the_tick_in_which_its_window_ends() {
+fn lease_is_not_spent_when_its_window_ends() {
     let late = START.later(950 * MS);
     let by_wall = Now { mono: late.mono + MS, wall: START.wall + SECOND };
     let by_mono = Now { mono: START.mono + SECOND, wall: late.wall + MS };
@@ -53,7 +53,7 @@ fn a_block_is_not_spent_in_the_tick_in_which_its_window_ends() {
 }
 
 #[test]
-fn a_spike_after_idleness_does_not_pass_twice() {
+fn spike_after_idleness_is_admitted_once() {
     let gateway = gateway("TB", second(1000), 2);
     gateway.take(0, 100);
     // The bucket would be full again, but the worker may still spend its permits.
@@ -65,7 +65,7 @@ fn a_spike_after_idleness_does_not_pass_twice() {
 }
 
 #[test]
-fn no_more_than_half_of_a_bucket_is_out() {
+fn at_most_half_of_a_bucket_is_leased() {
     let gateway = gateway("TB", Quota { burst: Some(1000), ..second(100_000) }, 21);
     // The bucket is never empty, and each of twenty workers requests a hundred permits.
     for request in 0..4000 {
@@ -78,7 +78,7 @@ fn no_more_than_half_of_a_bucket_is_out() {
 }
 
 #[test]
-fn at_the_limit_every_permit_finds_its_request() {
+fn every_permit_is_used_at_the_limit() {
     for short in ["W", "SW", "TB"] {
         let gateway = gateway(short, second(1000), 4);
         let mut given = 0;
@@ -90,7 +90,7 @@ fn at_the_limit_every_permit_finds_its_request() {
 }
 
 #[test]
-fn idle_blocks_go_back() {
+fn idle_leases_are_returned() {
     for short in ["W", "SW", "TB"] {
         let gateway = gateway(short, second(1000), 1);
         let given = gateway.take(0, 20);
@@ -106,7 +106,7 @@ fn idle_blocks_go_back() {
 }
 
 #[test]
-fn a_block_goes_back_when_it_ends_even_if_the_caller_comes_on() {
+fn ended_lease_is_returned_despite_more_requests() {
     let minute = Quota::new(Unit::Minute, 1000);
     // At any point of a lease term, returned permits still count as outstanding.
     for (short, begins) in ["W", "SW"].into_iter().flat_map(|it| [0, 250, 499].map(|ms| (it, ms))) {
@@ -123,7 +123,7 @@ fn a_block_goes_back_when_it_ends_even_if_the_caller_comes_on() {
 }
 
 #[test]
-fn a_block_is_spent_for_fifty_milliseconds() {
+fn lease_is_spent_for_50_milliseconds() {
     // At any point of a lease term.
     for begins in [0, 499 * MS] {
         let gateway = gateway("W", Quota::new(Unit::Minute, 1000), 1);
@@ -139,7 +139,7 @@ fn a_block_is_spent_for_fifty_milliseconds() {
 }
 
 #[test]
-fn a_worker_that_dies_takes_only_what_it_held() {
+fn dead_worker_loses_only_its_leases() {
     for short in ["W", "SW", "TB"] {
         let gateway = gateway(short, second(1000), 2);
         let given = gateway.take(0, 40);
@@ -159,7 +159,7 @@ fn a_worker_that_dies_takes_only_what_it_held() {
 }
 
 #[test]
-fn what_the_dead_held_is_free_after_a_second_although_others_renew_theirs() {
+fn leases_of_a_dead_worker_expire_despite_renewals() {
     let gateway = gateway("TB", second(1000), 2);
     gateway.take(0, 100);
     gateway.crash(0);
@@ -173,7 +173,7 @@ fn what_the_dead_held_is_free_after_a_second_although_others_renew_theirs() {
 }
 
 #[test]
-fn a_slow_worker_does_not_forget_what_others_took_in_the_meantime() {
+fn slow_worker_keeps_leases_of_others() {
     let gateway = Rc::new(gateway("TB", second(1000), 3));
     gateway.request(0, 1);
     interrupt(&gateway, Rng::with_seed(0), |gateway, _| {
@@ -192,7 +192,7 @@ fn a_slow_worker_does_not_forget_what_others_took_in_the_meantime() {
 
 /// Their callers, or their turns, would be unknown.
 #[test]
-fn nothing_is_held_of_a_bucket_that_is_shared_or_of_a_line() {
+fn shared_buckets_and_queues_have_no_leases() {
     let lined = Quota { max_delay: Some(SECOND), burst: Some(1000), ..second(1000) };
     for (short, quota, others) in
         [("W", second(1000), 32), ("TB", second(1000), 32), ("TB", lined, 0)]
@@ -205,7 +205,7 @@ fn nothing_is_held_of_a_bucket_that_is_shared_or_of_a_line() {
 }
 
 #[test]
-fn a_refusal_is_remembered_and_its_end_is_told_as_it_is() {
+fn cached_refusal_has_an_exact_retry_delay() {
     let gateway = gateway("W", Quota::new(Unit::Minute, 1), 2);
     let traffic = gateway.traffic(0);
     assert_eq!(gateway.flood(0), 1);
@@ -220,7 +220,7 @@ fn a_refusal_is_remembered_and_its_end_is_told_as_it_is() {
 }
 
 #[test]
-fn a_rule_that_refuses_everything_asks_nobody() {
+fn zero_limit_reads_no_shared_data() {
     let gateway = gateway("W", second(0), 1);
     assert_eq!(gateway.flood(0), 0);
     assert_eq!(gateway.asked.get(), 0);

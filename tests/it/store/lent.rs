@@ -270,7 +270,7 @@ impl Desk {
 /// Each block is spent in its time, renewed before it is spent, and its rest is returned once. A
 /// refusal is remembered for its time.
 #[test]
-fn a_worker_decides_by_what_redis_told_it() {
+fn worker_agrees_with_a_record_of_replies() {
     let mut rng = Rng::with_seed(kit::seed::next());
     let mut seen = [0; 5];
     for _ in 0..600 {

@@ -130,7 +130,7 @@ impl Play {
 }
 
 #[test]
-fn nobody_gets_more_than_the_limit_after_what_was_used_was_lifted() {
+fn reset_grants_at_most_one_limit() {
     let mut rng = Rng::with_seed(seed::next());
     let (mut lifted, mut refused, mut late) = (0, 0, 0);
     for number in 0..180 {
@@ -155,7 +155,7 @@ fn nobody_gets_more_than_the_limit_after_what_was_used_was_lifted() {
 
 /// A remembered refusal lasts at most a second.
 #[test]
-fn all_workers_know_within_a_second() {
+fn reset_reaches_all_workers_within_a_second() {
     for short in ["W", "SW", "TB"] {
         let mut play = Play::new(Rule::new(short, Quota::new(Unit::Day, 30)), Settling::Never);
         while (0..3).any(|worker| play.request(worker)) {}
@@ -173,7 +173,7 @@ fn all_workers_know_within_a_second() {
 }
 
 #[test]
-fn lines_are_not_lifted_nor_what_others_share() {
+fn queues_and_shared_states_are_not_reset() {
     let data = Rc::new(FakeSharedData::default());
     for quota in [
         Quota { max_delay: Some(SECOND), ..Quota::new(Unit::Second, 5) },
@@ -204,7 +204,7 @@ fn lines_are_not_lifted_nor_what_others_share() {
 
 /// A lease taken after a reset is returned, however late the reset or the worker.
 #[test]
-fn what_is_lent_after_it_was_lifted_comes_back_late_too() {
+fn lease_after_a_reset_is_returned_late() {
     let rule = Rule::new("W", Quota::new(Unit::Minute, 1000));
     let data = Rc::new(FakeSharedData::default());
     let new = || open(spec(&rule, Settling::Never), &data);

@@ -50,7 +50,7 @@ fn at(seconds: u64) -> Now {
 
 /// A forgotten caller has no permits to return, but still owes its usage beyond the reservation.
 #[test]
-fn who_is_forgotten_is_charged_what_it_owes_and_else_stays_forgotten() {
+fn settlement_of_an_expired_caller_charges_its_debt() {
     for (used, more) in [(0, 0), (1, 0), (2, -1), (5, -4)] {
         let mut office = Office::new(false);
         // The names of slots with callers contain a number.
@@ -64,7 +64,7 @@ fn who_is_forgotten_is_charged_what_it_owes_and_else_stays_forgotten() {
 
 /// The caller shared a bucket for lack of room. After it gets a slot, only the slot is read.
 #[test]
-fn what_was_shared_is_lifted_from_whoever_has_room_by_now() {
+fn reset_clears_the_slot_not_the_former_bucket() {
     // One permit is regained per second.
     let quota = Quota::new(Unit::of(LIMIT * SECOND), LIMIT);
     let data = Rc::<FakeSharedData>::default();

@@ -31,7 +31,7 @@ fn rules() -> Vec<Rule> {
 }
 
 #[test]
-fn a_live_caller_takes_no_more_than_he_may() {
+fn live_caller_takes_bounded_memory() {
     for rule in rules() {
         let slices = if rule.short == "SW" { rule.quota.slices.unwrap_or(10) } else { 0 };
         let most = 64 + 4 * slices;
@@ -60,7 +60,7 @@ fn a_live_caller_takes_no_more_than_he_may() {
 
 /// A flood uses the memory reported in the log, and nearly all of it.
 #[test]
-fn a_flood_takes_the_memory_that_was_said_and_no_more() {
+fn flood_takes_the_reported_memory() {
     const FEW: usize = 320;
     for rule in rules() {
         let words = rule.algorithm.properties().words;
@@ -74,7 +74,7 @@ fn a_flood_takes_the_memory_that_was_said_and_no_more() {
 
 /// A worker remembers this many refused callers at most.
 #[test]
-fn what_a_worker_knows_of_bans_is_bounded() {
+fn cached_bans_are_bounded() {
     let bans = |callers| bans::memory(Scope::Gateway, callers).worker;
     assert!(0 < bans(1) && bans(1) < bans(4096));
     assert_eq!(bans(1_000_000), bans(4096));

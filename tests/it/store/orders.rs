@@ -12,7 +12,7 @@ use kit::store::rule::Rule;
 use super::desk::Desk;
 
 #[test]
-fn a_look_charges_nothing_and_lifts_nothing() {
+fn usage_query_charges_and_resets_nothing() {
     let desk = Desk::new("W", 10);
     for (asked, back) in
         [(desk.store.looks_at(key(1)), Back::Looks), (desk.store.lifts(key(1)), Back::Lifts)]
@@ -22,7 +22,7 @@ fn a_look_charges_nothing_and_lifts_nothing() {
 }
 
 #[test]
-fn what_others_wait_for_or_share_is_not_lifted_in_redis_either() {
+fn queues_and_quotas_are_not_reset_in_redis() {
     let spec = |short| Rule::new(short, Quota::new(Unit::Second, 10)).spec(100);
     let daily = Some(Shape::new(1000, 10_000, 10));
     for (spec, wanted) in [

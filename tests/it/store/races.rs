@@ -52,7 +52,7 @@ pub fn interrupted(
 }
 
 #[test]
-fn nobody_is_given_too_much_and_nothing_is_lost() {
+fn races_admit_no_excess_and_lose_no_permit() {
     rounds(300, |rule, rng| {
         // With few keys, callers share the lines in which a worker remembers leases.
         let keys = if rng.bool() { 2 } else { 1000 };
@@ -82,7 +82,7 @@ fn nobody_is_given_too_much_and_nothing_is_lost() {
 }
 
 #[test]
-fn nobody_is_given_too_much_by_workers_that_are_slow_or_die() {
+fn slow_or_dead_workers_admit_no_excess() {
     rounds(300, |rule, rng| {
         let gateway = Rc::new(Gateway::new(rule, 1000, rng.usize(2..5)));
         let callers = rng.u64(1..4);
@@ -107,7 +107,7 @@ fn nobody_is_given_too_much_by_workers_that_are_slow_or_die() {
 }
 
 #[test]
-fn the_first_write_of_a_slot_loses_nothing() {
+fn first_write_of_a_slot_loses_no_charge() {
     for interrupted in 0..4 {
         let gateway = Rc::new(Gateway::new(Rule::new("W", Quota::new(Unit::Day, 9)), 1000, 2));
         let mut writes = 0;

@@ -9,7 +9,7 @@ use super::office::{MS, OFTEN, Office, day};
 
 /// The cause may be a charge that another rule cancelled.
 #[test]
-fn a_refusal_beside_other_rules_is_asked_about_anew_soon() {
+fn refusal_with_other_rules_expires_soon() {
     for (beside, again) in [(true, 20 * MS), (false, SECOND)] {
         let mut office = Office::new("W", day(1), beside);
         let mut taken = office.check(1, 0);
@@ -22,7 +22,7 @@ fn a_refusal_beside_other_rules_is_asked_about_anew_soon() {
 }
 
 #[test]
-fn a_closed_store_knows_nobody() {
+fn closed_store_has_no_cached_refusal() {
     let mut office = Office::new("W", day(1), false);
     let mut taken = office.check(1, 0);
     assert!(office.workers[1].charge(&mut taken, 0).is_admitted());
@@ -35,7 +35,7 @@ fn a_closed_store_knows_nobody() {
 /// A caller is busy from twenty requests in one to two spans on, wherever a span begins. The first
 /// request is not counted, since its caller is unknown.
 #[test]
-fn a_block_is_for_whoever_comes_often() {
+fn only_busy_callers_get_a_lease() {
     for (first, then, at, lends) in [
         (20, 0, 0, false),
         (21, 0, 0, true),
@@ -54,7 +54,7 @@ fn a_block_is_for_whoever_comes_often() {
 
 /// A sudden flood is expected to continue.
 #[test]
-fn the_first_block_is_sized_by_the_pace_so_far() {
+fn first_lease_is_sized_by_demand() {
     let mut office = Office::new("W", day(100_000), false);
     assert!((0..21).all(|_| office.take(0, 0)));
     let reservation = office.check(1, 0);
@@ -65,7 +65,7 @@ fn the_first_block_is_sized_by_the_pace_so_far() {
 
 /// No call of the host takes long, however many leases are idle.
 #[test]
-fn blocks_go_back_in_portions() {
+fn leases_are_returned_in_portions() {
     let mut office = Office::new("W", day(1000), false);
     let now = START;
     let mut out = 0;
@@ -88,7 +88,7 @@ fn blocks_go_back_in_portions() {
 
 /// Only up to the maximum number of remembered callers.
 #[test]
-fn the_memory_for_leases_is_in_proportion_to_the_callers() {
+fn lease_memory_is_proportional_to_keys() {
     let of = |keys| stores::memory(Scope::Gateway, 1, Some(keys), 1).worker;
     assert!((100..=1000).contains(&of(1)), "{}", of(1));
     assert_eq!(of(4096), 4096 * of(1));
@@ -101,7 +101,7 @@ fn the_memory_for_leases_is_in_proportion_to_the_callers() {
 /// A lease of a window that has ended counts as outstanding until its return, together with leases
 /// of the next window in the same lease term.
 #[test]
-fn a_lease_of_the_last_window_is_not_taken_for_one_of_this_window() {
+fn lease_of_the_last_window_stays_distinct() {
     let mut office = Office::new("W", Quota::new(Unit::Second, 1000), false);
     office.start.mono += 50 * MS;
     office.take_block(0, 990 * MS);
@@ -114,7 +114,7 @@ fn a_lease_of_the_last_window_is_not_taken_for_one_of_this_window() {
 
 /// A known caller costs one read, and a new caller another one: the number of slots.
 #[test]
-fn how_many_slots_there_are_is_asked_about_newcomers_only() {
+fn only_new_callers_read_the_number_of_slots() {
     let mut office = Office::new("W", day(1000), false);
     assert!(office.take(0, 0));
     for asks in [1, 1] {
@@ -129,7 +129,7 @@ fn how_many_slots_there_are_is_asked_about_newcomers_only() {
 }
 
 #[test]
-fn what_is_left_is_told_as_it_is_by_a_lease_too() {
+fn lease_reports_exact_remaining_permits() {
     let mut office = Office::new("W", day(1000), false);
     office.take_block(0, 0);
     for taken in OFTEN..OFTEN + 20 {
@@ -142,7 +142,7 @@ fn what_is_left_is_told_as_it_is_by_a_lease_too() {
 
 /// A lease counts in its lease term and in the next one, even if other charges follow.
 #[test]
-fn a_lease_is_out_until_the_end_of_the_next_term() {
+fn lease_is_outstanding_until_the_next_term_ends() {
     for again in [0, 2500 * MS] {
         let mut office = Office::new("W", day(1000), false);
         if again > 0 {
@@ -162,7 +162,7 @@ fn a_lease_is_out_until_the_end_of_the_next_term() {
 
 /// The worker does not spend its earlier leases. They count as outstanding until it returns them.
 #[test]
-fn what_a_worker_holds_that_stands_still_for_less_than_a_term_was_not_used() {
+fn leases_of_a_stalled_worker_stay_outstanding() {
     for (short, begins) in
         ["W", "SW", "TB"].into_iter().flat_map(|it| [0, 250, 499].map(|ms| (it, ms * MS)))
     {
@@ -180,7 +180,7 @@ fn what_a_worker_holds_that_stands_still_for_less_than_a_term_was_not_used() {
 
 /// A worker with a slow clock finds leases later than its clock.
 #[test]
-fn a_worker_may_be_a_minute_late() {
+fn worker_may_be_a_minute_late() {
     let mut office = Office::new("W", day(1000), false);
     office.take_block(0, 80 * SECOND);
     office.flood(1, 20 * SECOND);
@@ -189,7 +189,7 @@ fn a_worker_may_be_a_minute_late() {
 
 /// A request of the same cost is refused without a read; a cheaper one may fit.
 #[test]
-fn a_refusal_is_remembered_for_what_takes_as_much() {
+fn cached_refusal_applies_to_equal_or_higher_cost() {
     let mut office = Office::new("W", Quota::new(Unit::Day, 10), false);
     let check = |office: &mut Office, cost: u64, ticks: u64| {
         office.cost = cost;
@@ -209,7 +209,7 @@ fn a_refusal_is_remembered_for_what_takes_as_much() {
 /// Shared data was lost, and other callers use the slot. The leased permits were not taken from the
 /// bucket that the caller now shares.
 #[test]
-fn a_lease_does_not_count_as_given_back_to_a_bucket() {
+fn lease_is_not_returned_to_a_shared_bucket() {
     let mut office = Office::of(16, "W", day(1000), false);
     let ann = office.ann;
     office.take_block(0, 0);

@@ -72,7 +72,7 @@ fn charge(store: &mut dyn Store, caller: Key, now: Now) -> Decision {
 }
 
 #[test]
-fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
+fn removed_rule_is_cleared_after_expiry() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..40 {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
@@ -100,7 +100,7 @@ fn what_a_rule_left_goes_when_it_has_run_out_and_not_before() {
 
 /// Decisions do not change if another worker takes the rule as removed by mistake.
 #[test]
-fn who_still_has_the_rule_loses_and_gains_nothing() {
+fn clearing_by_mistake_changes_no_decision() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..60 {
         let rule = Rule::random(&REGISTRY[rng.usize(..REGISTRY.len())], &mut rng);
@@ -131,7 +131,7 @@ fn who_still_has_the_rule_loses_and_gains_nothing() {
 }
 
 #[test]
-fn bans_go_when_they_are_over_and_forgotten() {
+fn expired_bans_are_cleared() {
     let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
@@ -164,7 +164,7 @@ fn minutely() -> Rule {
 const OVER: u64 = 62 * SECOND;
 
 #[test]
-fn every_value_is_looked_at_once_a_few_at_a_time_and_none_before_it_is_due() {
+fn values_are_read_once_when_due_in_small_portions() {
     let rule = minutely();
     let shared = Rc::new(Asked::default());
     let mut tables = Tables::default();
@@ -210,7 +210,7 @@ fn pass(left: &mut Remains, now: &mut Now) -> bool {
 
 /// A worker without the new configuration, and one that takes over the values.
 #[test]
-fn what_still_counts_is_looked_at_again_twice_at_most() {
+fn live_value_is_read_again_at_most_twice() {
     for (passes, caller) in (1..=5).flat_map(|passes| [(passes, key(1)), (passes, Key::ALL)]) {
         let rule = minutely();
         let data = Rc::new(FakeSharedData::default());
@@ -237,7 +237,7 @@ fn what_still_counts_is_looked_at_again_twice_at_most() {
 }
 
 #[test]
-fn what_somebody_writes_meanwhile_is_not_written_empty() {
+fn concurrent_write_is_not_cleared() {
     let rule = minutely();
     let data = Rc::new(FakeSharedData::default());
     let mut store = stores(&data, &rule);
@@ -259,7 +259,7 @@ fn what_somebody_writes_meanwhile_is_not_written_empty() {
 }
 
 #[test]
-fn they_are_those_of_one_rule_of_one_namespace_if_there_are_any() {
+fn cleanup_covers_one_rule_of_one_namespace() {
     let rule = minutely();
     let data = Rc::new(FakeSharedData::default());
     let of = |namespace: &str, fingerprint| {
@@ -283,7 +283,7 @@ fn they_are_those_of_one_rule_of_one_namespace_if_there_are_any() {
 
 /// A single refusal may still lead to a ban. Values that are not sets of bans belong to others.
 #[test]
-fn what_still_counts_of_bans_stays_and_so_does_what_is_no_set() {
+fn live_bans_and_foreign_values_are_kept() {
     let data = Rc::new(FakeSharedData::default());
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);

@@ -34,7 +34,7 @@ fn charge(store: &mut dyn Store, reservation: &mut Reservation) -> Decision {
 
 /// Several requests are in progress at a time, and are charged or dropped in any order.
 #[test]
-fn no_order_of_charges_gives_anybody_too_much() {
+fn any_order_of_charges_admits_no_excess() {
     for scope in [Scope::Local, Scope::Gateway] {
         rounds(500, |rule, rng| {
             let mut store = open(&rule, scope);
@@ -73,7 +73,7 @@ fn admission(rule: &Rule, now: Now, decision: Decision) -> Admission {
 }
 
 #[test]
-fn what_is_charged_twice_is_charged_once() {
+fn repeated_charge_counts_once() {
     for scope in [Scope::Local, Scope::Gateway] {
         let mut store = open(&Rule::new("W", Quota::new(Unit::Day, 1000)), scope);
         let mut reservation = store.check(key(1).into(), 1, START);
@@ -85,7 +85,7 @@ fn what_is_charged_twice_is_charged_once() {
 
 /// The sum of all changes is the number of callers, whatever configurations come and go.
 #[test]
-fn callers_are_told_of_once_by_rules_that_share_a_table() {
+fn rules_that_share_a_table_count_callers_once() {
     let rule = Rule::new("W", Quota::new(Unit::Day, 1000));
     let mut tables = Tables::default();
     let data = Rc::new(FakeSharedData::default());
@@ -101,7 +101,7 @@ fn callers_are_told_of_once_by_rules_that_share_a_table() {
 
 /// A cancelled charge leaves later charges of other requests in place.
 #[test]
-fn who_is_undone_takes_nobody_along() {
+fn cancelled_charge_keeps_later_charges() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for entry in REGISTRY {
         for scope in [Scope::Local, Scope::Gateway] {
@@ -129,7 +129,7 @@ fn who_is_undone_takes_nobody_along() {
 
 /// Another rule may refuse repeatedly after this one was charged.
 #[test]
-fn what_is_undone_can_be_used() {
+fn cancelled_permits_are_available() {
     for short in ["W", "SW", "TB"] {
         for scope in [Scope::Local, Scope::Gateway] {
             let mut store = open(&Rule::new(short, Quota::new(Unit::Day, 1000)), scope);

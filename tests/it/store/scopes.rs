@@ -19,7 +19,7 @@ use kit::store::together;
 static UNKNOWN: Entry = Entry { codec: None, ..token_bucket::ENTRY };
 
 #[test]
-fn what_redis_cannot_count_is_not_counted_elsewhere_in_silence() {
+fn algorithm_unknown_to_redis_fails_to_open() {
     let quota = Quota::new(Unit::Second, 5);
     let known = || Rule::new("TB", quota).spec(10);
     let unknown = CounterSpec { entry: &UNKNOWN, ..known() };

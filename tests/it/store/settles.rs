@@ -16,7 +16,7 @@ use super::office::MS;
 
 /// Another rule may have refused the earlier requests, so that their reservations were returned.
 #[test]
-fn a_rule_that_settles_asks_again_soon_and_makes_nobody_wait_for_a_block() {
+fn settling_rule_caches_refusals_briefly() {
     let rule = Rule::new("W", Quota::new(Unit::Second, 1000));
     let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
     desk.ask(40, 0);
@@ -29,7 +29,7 @@ fn a_rule_that_settles_asks_again_soon_and_makes_nobody_wait_for_a_block() {
 
 /// Reservation and usage: only a difference is sent, unless usage is stored separately.
 #[test]
-fn what_was_used_is_settled_where_it_makes_a_difference_and_noted_always() {
+fn only_differences_and_kept_usage_are_settled() {
     for (keeps_used, reserved, used, wanted) in [
         (false, 5, 5, None),
         (false, 0, 0, None),
@@ -59,7 +59,7 @@ fn what_was_used_is_settled_where_it_makes_a_difference_and_noted_always() {
 
 /// Reservations may be returned; only usage counts while Redis is unavailable.
 #[test]
-fn what_redis_let_through_counts_when_it_is_settled_and_not_before() {
+fn admission_by_redis_counts_at_settlement() {
     let rule = Rule::new("W", Quota::new(Unit::Second, 100));
     let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
     for permits in [1, 40] {
@@ -74,7 +74,7 @@ fn what_redis_let_through_counts_when_it_is_settled_and_not_before() {
 
 /// The usage of a request is unknown when its charge is sent.
 #[test]
-fn a_rule_that_keeps_what_is_used_says_so_when_it_asks() {
+fn rule_that_keeps_usage_sends_it() {
     for keeps_used in [false, true] {
         let rule = Rule::new("W", Quota::new(Unit::Second, 100));
         let mut desk = Desk::of(CounterSpec { settles: true, keeps_used, ..rule.spec(100) });

@@ -50,7 +50,7 @@ fn checked(store: &mut dyn Store, caller: u64, now: Now) -> bool {
 }
 
 #[test]
-fn by_each_way_a_caller_gets_all_of_its_limit_and_no_more() {
+fn every_way_to_charge_admits_exactly_the_limit() {
     for (name, mut store) in stores() {
         for caller in 0..CALLERS {
             let asks = 0..3 * LIMIT;
@@ -65,7 +65,7 @@ fn by_each_way_a_caller_gets_all_of_its_limit_and_no_more() {
 
 /// Most charges come from blocks, and have their receipts.
 #[test]
-fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
+fn unused_permits_are_returned_for_any_charge() {
     const MOST: u64 = 1000;
     for short in ["W", "SW"] {
         let (data, mut tables) = (Rc::<FakeSharedData>::default(), Tables::default());
@@ -93,7 +93,7 @@ fn whatever_way_permits_were_charged_they_come_back_if_nothing_was_used() {
 }
 
 #[test]
-fn what_a_worker_counts_by_itself_is_neither_looked_at_nor_lifted() {
+fn local_usage_is_neither_read_nor_reset() {
     for (name, mut store) in
         stores().into_iter().filter(|(name, _)| ["local", "daily"].contains(name))
     {

@@ -62,7 +62,7 @@ impl Algorithm for Looked {
 /// search reads a bounded number of rows, and none if no row can have expired since the last
 /// complete search.
 #[test]
-fn whoever_has_run_out_makes_room_and_the_others_are_not_looked_at_in_vain() {
+fn expired_rows_make_room_in_bounded_searches() {
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..40 {
         let rows = rng.u64(1..1500);

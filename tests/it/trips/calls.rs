@@ -25,7 +25,7 @@ fn each(body: &str) -> Vec<Result<u64, &'static str>> {
 }
 
 #[test]
-fn calls_are_answered_by_their_places() {
+fn replies_are_assigned_by_position() {
     let [five, nine] = [5, 9].map(|left| format!("*14\r\n{}", admits(left)));
     let seed = "*1\r\n$32\r\n000000000000000a000000000000000b\r\n";
     for (body, answers) in [
@@ -56,7 +56,7 @@ fn calls_are_answered_by_their_places() {
 }
 
 #[test]
-fn calls_leave_together() {
+fn calls_are_sent_together() {
     let mut trip = two();
     trip.calls[1].script = Script::Text;
     let bytes = trip.pipeline(&login());
@@ -74,7 +74,7 @@ fn calls_leave_together() {
 }
 
 #[test]
-fn who_asks_says_who_it_is_first() {
+fn pipeline_logs_in_first() {
     let names = |username: Option<&str>, db| {
         let login =
             Login { username: username.map(Into::into), password: Some("secret".into()), db };

@@ -43,7 +43,7 @@ const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, r
 const USAGE: [i64; 21] = [0, 0, 0, 4, 1, 0, 2, 1_000_000, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
 #[test]
-fn order_is_carried_out_though_its_client_leaves() {
+fn order_completes_after_its_client_leaves() {
     let mut thread = with(Some(TOKEN), FLEET);
     let order = bearing("POST", "/.diana/unban?rule=g&actor.account=ada", TOKEN);
     assert!(!thread.ask(1, 90, order));
@@ -91,7 +91,7 @@ fn key_finds_the_caller_of_a_global_rule_in_redis() {
 }
 
 #[test]
-fn requests_may_be_long() {
+fn long_requests_are_read() {
     let rules = "limits: [{Url: /, rules: [{name: d, actor: device, unit: day, rpu: 9, algo: W}]}]";
     let mut thread = with(Some(TOKEN), rules);
     let mut status = |query: &str| {
@@ -104,7 +104,7 @@ fn requests_may_be_long() {
 }
 
 #[test]
-fn token_that_is_missing_or_short_opens_nothing() {
+fn missing_or_short_token_grants_no_access() {
     for (token, status, complaints) in [
         (None, 404, 1),
         (Some("fifteen letters"), 404, 1),

@@ -18,7 +18,7 @@ fn admit(thread: &mut Thread, root: u32, token: u32) {
 }
 
 #[test]
-fn a_request_waits_for_its_answer_and_for_nothing_else() {
+fn request_waits_only_for_its_own_reply() {
     let mut thread = Thread::with(FLEET);
     assert!(!thread.request(1, 10, "ann") && thread.streams[&10].is_open());
     assert!(thread.host.calls.borrow().is_empty(), "calls leave when the root is called");
@@ -39,7 +39,7 @@ fn a_request_waits_for_its_answer_and_for_nothing_else() {
 }
 
 #[test]
-fn at_most_32_go_on_with_one_answer() {
+fn at_most_32_requests_resume_with_one_reply() {
     let mut thread = Thread::with(FLEET);
     (0..70).for_each(|stream| _ = thread.request(1, 10 + stream, &stream.to_string()));
     thread.pass(2 * MILLISECOND);
@@ -53,7 +53,7 @@ fn at_most_32_go_on_with_one_answer() {
 }
 
 #[test]
-fn whoever_left_does_not_go_on() {
+fn departed_request_is_not_resumed() {
     let mut thread = Thread::with(FLEET);
     (10..13).for_each(|stream| _ = thread.request(1, stream, &stream.to_string()));
     thread.leave(1, 11);
@@ -65,7 +65,7 @@ fn whoever_left_does_not_go_on() {
 
 /// Replies to a root that has ended are lost, so the root that lives longest makes the calls.
 #[test]
-fn calls_leave_from_the_latest_root() {
+fn calls_are_sent_by_the_latest_root() {
     let mut thread = Thread::with(FLEET);
     assert!(thread.configure(2, FLEET));
     assert!(!thread.request(1, 10, "ann"));
@@ -85,7 +85,7 @@ fn calls_leave_from_the_latest_root() {
 }
 
 #[test]
-fn while_redis_is_away_the_gateway_counts_and_probes() {
+fn degraded_mode_counts_locally_and_probes() {
     let mut thread = Thread::with(FLEET);
     assert!(!thread.request(1, 10, "ann"));
     thread.pass(2 * MILLISECOND);

@@ -20,7 +20,7 @@ fn one(more: &str) -> String {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_what_was_in_force_stays() {
+fn invalid_configuration_is_logged_and_not_applied() {
     let mut thread = Thread::new();
     assert!(!thread.configure(1, "limits: 7"));
     assert_eq!(thread.host.count_of("diana.ns.config.rejected"), 1);
@@ -37,7 +37,7 @@ fn what_is_wrong_is_told_and_what_was_in_force_stays() {
 
 /// All workers receive a configuration within some seconds, and one of them logs it.
 #[test]
-fn a_configuration_is_news_once() {
+fn configuration_is_logged_once() {
     let mut first = Thread::new();
     let host = FakeHost { data: first.host.data.clone(), ..FakeHost::default() };
     let mut second = Thread::of(host);
@@ -113,7 +113,7 @@ fn first_configuration_logs_that_gateway_usage_starts() {
 }
 
 #[test]
-fn a_root_without_a_namespace_of_its_own_has_its_name_as_far_as_metrics_can_bear_it() {
+fn default_namespace_is_the_root_name_without_odd_characters() {
     for (name, namespace) in
         [(&b"a-Z09"[..], "a-Z09"), (b"a.b/c d", "a_b_c_d"), (b"", "diana"), (b"\xff", "_")]
     {
@@ -131,7 +131,7 @@ fn a_root_without_a_namespace_of_its_own_has_its_name_as_far_as_metrics_can_bear
 
 /// Counts are reported within a while, and there are no further calls.
 #[test]
-fn what_was_counted_is_told_and_then_nothing_calls() {
+fn metrics_are_reported_before_the_timer_stops() {
     let mut thread = Thread::with(&one("rpu: 1, scope: local"));
     assert_eq!(thread.host.period(1), 0);
     assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
@@ -149,7 +149,7 @@ fn what_was_counted_is_told_and_then_nothing_calls() {
 
 /// Exact to the byte, which the pages of a VM do not show.
 #[test]
-fn however_often_rules_change_a_worker_takes_what_it_took() {
+fn repeated_changes_take_no_more_memory() {
     let mut thread = Thread::new();
     let mut taken = Vec::with_capacity(300);
     for number in 100..400 {
@@ -181,7 +181,7 @@ fn bytes(thread: &Thread) -> usize {
 
 /// If no other configuration of this worker has the rule.
 #[test]
-fn what_a_rule_left_in_shared_data_goes_when_it_has_run_out() {
+fn shared_data_of_a_removed_rule_is_cleared() {
     let gateway = one("rpu: 1, scope: gateway");
     for other in [false, true] {
         let mut thread = Thread::with(&gateway);
@@ -202,7 +202,7 @@ fn what_a_rule_left_in_shared_data_goes_when_it_has_run_out() {
 /// A listener drains for many minutes. Its leases are returned earlier, since other requests need
 /// them.
 #[test]
-fn a_configuration_that_another_followed_gives_back_what_it_holds_when_it_is_quiet() {
+fn quiet_replaced_configuration_returns_its_leases() {
     let mut thread = Thread::with(&one("rpu: 1, scope: local"));
     assert!(thread.request(1, 10, "ann"));
     assert!(thread.configure(2, &one("rpu: 1, scope: local")));

@@ -38,7 +38,7 @@ fn weak(thread: &Thread, root: u32) -> Weak<Instance> {
 
 /// It lives until its work is done, and no longer.
 #[test]
-fn what_an_instance_holds_is_given_back_before_it_goes() {
+fn ended_instance_returns_its_leases_first() {
     let mut thread = lender();
     let old = weak(&thread, 1);
     assert!(thread.configure(1, "limits: []"));
@@ -52,7 +52,7 @@ fn what_an_instance_holds_is_given_back_before_it_goes() {
 
 /// Another root does it instead.
 #[test]
-fn what_a_root_holds_that_ends_is_given_back_by_another() {
+fn another_root_returns_leases_of_an_ended_one() {
     let mut thread = lender();
     let old = weak(&thread, 1);
     assert!(thread.configure(2, "limits: []"));
@@ -65,7 +65,7 @@ fn what_a_root_holds_that_ends_is_given_back_by_another() {
 /// Remote rules received by another worker are applied at the next poll, and the latest root does
 /// the remaining work at once.
 #[test]
-fn what_rules_hold_that_a_centre_replaces_is_given_back_at_once() {
+fn replaced_remote_rules_return_leases_at_once() {
     let centre = format!("{FLEET}\nremote: {{cluster: centre, path: /rules}}");
     let mut other = Thread::with(&centre);
     other.tick(1);
@@ -86,7 +86,7 @@ fn what_rules_hold_that_a_centre_replaces_is_given_back_at_once() {
 
 /// No root is left to be called for the work.
 #[test]
-fn with_the_last_root_goes_what_nobody_has() {
+fn last_root_drops_unused_instances() {
     let mut thread = lender();
     let old = weak(&thread, 1);
     thread.end(1);
@@ -95,7 +95,7 @@ fn with_the_last_root_goes_what_nobody_has() {
 
 /// A stream may live longer than its root.
 #[test]
-fn who_waits_when_the_last_root_ends_goes_on_with_the_next_one() {
+fn pending_request_resumes_with_the_next_root() {
     let mut thread = lender();
     assert!(!thread.request(1, 12, "bob"));
     let old = weak(&thread, 1);
@@ -111,7 +111,7 @@ fn who_waits_when_the_last_root_ends_goes_on_with_the_next_one() {
 
 /// A stream may use it once more after its root has closed it.
 #[test]
-fn an_instance_that_woke_up_is_closed_when_nobody_has_it() {
+fn reactivated_instance_closes_after_its_last_stream() {
     let mut thread = Thread::with(
         "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 5, scope: local}]}]",
     );
@@ -130,7 +130,7 @@ fn an_instance_that_woke_up_is_closed_when_nobody_has_it() {
 
 /// A current instance is not closed without requests.
 #[test]
-fn what_is_in_force_keeps_its_callers() {
+fn current_instance_keeps_its_callers() {
     let mut thread = Thread::with(
         "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, scope: local, \
          hot: {over: 2, per: 10s}}]}]",
@@ -143,7 +143,7 @@ fn what_is_in_force_keeps_its_callers() {
 
 /// A rule that ends twice is cleared once, and data of other rules remains.
 #[test]
-fn rules_that_end_and_come_again_leave_nothing_behind() {
+fn rules_that_end_twice_are_cleared_once() {
     let text = |names: &[&str]| {
         let rule = |name: &&str| {
             format!(
@@ -191,7 +191,7 @@ fn serve(thread: &mut Thread, redis: &mut Redis, done: &mut usize) {
 /// Successive instances hand all their settlements to the latest one while Redis is unavailable,
 /// and none are lost.
 #[test]
-fn what_is_to_be_settled_is_the_last_ones() {
+fn latest_instance_has_all_settlements() {
     const MANY: u32 = 100;
     let (mut thread, mut redis, mut done) = (Thread::new(), Redis::default(), 0);
     let mut all = Vec::new();
@@ -232,7 +232,7 @@ fn what_is_to_be_settled_is_the_last_ones() {
 
 /// Slots are renewed as long as one of its requests is open, and no longer.
 #[test]
-fn an_instance_that_was_replaced_keeps_places_in_flight() {
+fn replaced_instance_keeps_in_flight_slots() {
     let text = FLEET.replace("unit: day, rpu: 100, algo: W", "in_flight: 1");
     let (mut thread, mut redis, mut done) = (Thread::with(&text), Redis::default(), 0);
     let mut pass = |thread: &mut Thread, seconds: u64| {
@@ -260,7 +260,7 @@ fn an_instance_that_was_replaced_keeps_places_in_flight() {
 
 /// An open cost is settled at the end of its request, and needs no report until then.
 #[test]
-fn an_instance_that_was_replaced_rests_while_costs_are_open() {
+fn replaced_instance_is_idle_while_costs_are_open() {
     let text = "limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 100, algo: W, scope: gateway, \
                 cost: {response: {header: x-used}, reserve: 5, max: 9}}]}]";
     let mut thread = Thread::with(text);
@@ -288,7 +288,7 @@ fn calls(thread: &mut Thread, seconds: u64) -> usize {
 
 /// The renewal of in-flight slots has its own interval.
 #[test]
-fn an_instance_that_was_replaced_is_called_no_more_often_than_before() {
+fn replaced_instance_has_no_extra_calls() {
     let text = "limits: [{Url: /, rules: [{actor: account, in_flight: 1, scope: gateway}]}]";
     let mut thread = Thread::with(text);
     assert!(thread.request(1, 10, "ann"));

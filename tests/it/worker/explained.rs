@@ -5,7 +5,7 @@ use diana_worker::host::Level;
 use kit::fake::{FakeEnvironment, FakeRequest};
 
 #[test]
-fn token_that_is_missing_or_short_explains_nothing() {
+fn missing_or_short_token_gets_no_explanation() {
     for (token, why) in [(None, "not in the environment"), (Some("fifteen letters"), "shorter")] {
         let variables = token.map(|token: &str| ("DIANA_TOKEN".into(), token.into()));
         let environment = FakeEnvironment(variables.into_iter().collect());

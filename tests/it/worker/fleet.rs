@@ -33,7 +33,7 @@ fn soon(thread: &Thread) -> bool {
 
 /// A request that passes renews the lease before it is used up.
 #[test]
-fn what_is_to_be_asked_leaves_at_once() {
+fn lease_renewal_is_sent_at_once() {
     let mut thread = Thread::with(FLEET);
     (0..25).for_each(|stream| _ = thread.request(1, 20 + stream, "ann"));
     let mut body = [0, 0, 0, 90_000, 1, 7, 0, 3, 0, 0, 0].repeat(24);
@@ -51,7 +51,7 @@ fn what_is_to_be_asked_leaves_at_once() {
 
 /// Frequent replies do not delay reports.
 #[test]
-fn answers_do_not_put_upkeep_off() {
+fn replies_do_not_delay_maintenance() {
     let mut thread = Thread::with(FLEET);
     for _ in 0..50 {
         ask(&mut thread, &lends(0));
@@ -81,7 +81,7 @@ fn cut_off() -> Thread {
 
 /// The metrics report it without a request.
 #[test]
-fn that_another_worker_lost_redis_is_told() {
+fn failure_seen_by_another_worker_is_reported() {
     let mut thread = cut_off();
     let away = thread.roots[&1].instance().unwrap().away();
     thread.tick(1);
@@ -93,7 +93,7 @@ fn that_another_worker_lost_redis_is_told() {
 
 /// A rule that needs Redis causes a probe as soon as one is due.
 #[test]
-fn a_request_that_needs_redis_has_it_probed() {
+fn request_that_needs_redis_causes_a_probe() {
     let mut thread = cut_off();
     thread.tick(1);
     assert!(!soon(&thread), "nobody needs it");
@@ -105,7 +105,7 @@ fn a_request_that_needs_redis_has_it_probed() {
 
 /// There are no probes for rules that have ended.
 #[test]
-fn an_instance_that_ended_needs_no_redis() {
+fn ended_instance_needs_no_redis() {
     let mut thread = Thread::with(FLEET);
     assert!(!thread.request(1, 10, "ann"));
     thread.pass(2 * MILLISECOND);
@@ -123,7 +123,7 @@ fn an_instance_that_ended_needs_no_redis() {
 
 /// No request waits for it, and the permits become available to others.
 #[test]
-fn what_a_request_used_is_settled_soon_after_its_end() {
+fn usage_is_settled_soon_after_the_stream() {
     let rule = FLEET.replace(
         "scope: global",
         "scope: global, cost: {response: {header: x-used}, reserve: 5, max: 9}",

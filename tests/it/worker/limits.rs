@@ -20,7 +20,7 @@ fn rule(name: &str, rpu: u32) -> String {
 
 /// A listener drains for many minutes after its replacement.
 #[test]
-fn what_drains_does_not_take_the_limits_of_what_is_in_force() {
+fn draining_instance_keeps_current_limit_gauges() {
     let both = text(&[rule("goes", 5), rule("stays", 5)].join(", "));
     let mut thread = Thread::with(&both);
     assert!(thread.request(1, 10, "ann"));
@@ -38,7 +38,7 @@ fn what_drains_does_not_take_the_limits_of_what_is_in_force() {
 
 /// The gauges of a root are removed at once when it is the last one to end.
 #[test]
-fn with_the_last_root_go_the_limits() {
+fn last_root_clears_limit_gauges() {
     let global = rule("r", 5).replace("local", "global");
     let mut thread = Thread::with(&format!("redis: {{cluster: redis}}\n{}", text(&global)));
     thread.request(1, 10, "ann");

@@ -12,7 +12,7 @@ fn fields(thread: &mut Thread, stream: u32) -> Vec<HeaderField> {
 
 /// At once, after it was held, and after it waited for Redis.
 #[test]
-fn headers_are_added_to_the_response_and_a_line_to_the_log() {
+fn response_gets_headers_and_log_a_line() {
     let told = |thread: &mut Thread, stream: u32| {
         let fields = fields(thread, stream);
         assert!(
@@ -45,7 +45,7 @@ fn headers_are_added_to_the_response_and_a_line_to_the_log() {
 }
 
 #[test]
-fn an_instance_says_what_is_asked_of_a_request() {
+fn instance_reports_needed_headers() {
     let rules = |rule: &str| {
         format!("limits: [{{Url: /, rules: [{{unit: day, rpu: 9, scope: local, {rule}}}]}}]")
     };
@@ -63,7 +63,7 @@ fn an_instance_says_what_is_asked_of_a_request() {
 }
 
 #[test]
-fn whoever_counts_alone_says_so() {
+fn degraded_mode_is_reported() {
     let mut thread = Thread::with(
         "redis: {cluster: redis}\nlimits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: global}]}]",
     );
@@ -85,7 +85,7 @@ const CENTRE: &str = "limits: [{Url: /, rules: [{name: own, actor: account, unit
                       remote: {cluster: centre, path: /rules}";
 
 #[test]
-fn the_rules_of_a_centre_come_into_force() {
+fn remote_rules_are_applied() {
     let mut thread = Thread::with(CENTRE);
     thread.pass(2 * SECOND);
     assert_eq!(thread.host.calls.borrow().len(), 1);
@@ -108,7 +108,7 @@ fn the_rules_of_a_centre_come_into_force() {
 
 /// A root without requests is only called for polling.
 #[test]
-fn a_centre_is_asked_again_in_time() {
+fn server_is_polled_in_time() {
     let mut thread = Thread::with(CENTRE);
     for round in 1..5 {
         thread.pass(10 * SECOND + SECOND / 2);
@@ -123,7 +123,7 @@ fn a_centre_is_asked_again_in_time() {
 /// An instance with a successor in its namespace returns its leases. One of another namespace does
 /// not.
 #[test]
-fn only_what_was_followed_ends_when_it_is_quiet() {
+fn only_a_replaced_instance_closes_when_quiet() {
     let text = |namespace: &str, name: &str| {
         format!(
             "namespace: {namespace}\nlimits: [{{Url: /{name}, rules: [{{name: {name}, actor: account, unit: day, rpu: 9, scope: local}}]}}]"
@@ -148,7 +148,7 @@ fn only_what_was_followed_ends_when_it_is_quiet() {
 
 /// An early call has nothing to do, and does not delay the next one.
 #[test]
-fn calls_at_odd_times_change_nothing() {
+fn early_calls_change_nothing() {
     let line = |rpu: u64| {
         format!(
             "limits: [{{Url: /, rules: [{{name: r, actor: account, unit: second, rpu: {rpu}, algo: LB, scope: local}}]}}]"
@@ -172,7 +172,7 @@ fn calls_at_odd_times_change_nothing() {
 
 /// A call without work does not cancel the next one.
 #[test]
-fn who_was_called_for_nothing_is_called_in_time() {
+fn call_without_work_keeps_the_next_one() {
     let mut thread = Thread::with(
         "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, scope: local}]}]",
     );

@@ -31,7 +31,7 @@ const TOKEN: &str = "a token of 24 characters";
 const FIRST: u32 = 10;
 
 #[test]
-fn scenarios_have_the_answers_of_their_transcripts() {
+fn scenarios_match_their_transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/it/worker/scenarios");
     assert_snapshots(folder, |_, _, scenario| {
         let (configuration, steps) = steps::split(scenario);

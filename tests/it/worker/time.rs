@@ -7,7 +7,7 @@ const MINUTE: &str =
     "limits: [{Url: /, rules: [{actor: account, unit: minute, rpu: 2, algo: W, scope: local}]}]";
 
 #[test]
-fn the_wall_clock_is_looked_at_once_a_second() {
+fn wall_clock_is_read_once_a_second() {
     let mut thread = Thread::with(MINUTE);
     thread.request(1, 10, "ann");
     let looks = thread.host.looks.get();
@@ -22,7 +22,7 @@ fn the_wall_clock_is_looked_at_once_a_second() {
 }
 
 #[test]
-fn windows_are_those_of_the_wall_clock() {
+fn windows_follow_the_wall_clock() {
     let mut thread = Thread::with(MINUTE);
     let request = |thread: &mut Thread| thread.request(1, 10, "ann");
     assert!(request(&mut thread) && request(&mut thread) && !request(&mut thread));
@@ -34,7 +34,7 @@ fn windows_are_those_of_the_wall_clock() {
 }
 
 #[test]
-fn a_step_back_is_told_of_and_slewing_is_not() {
+fn step_back_is_logged_and_slewing_is_not() {
     for (back, told) in [(SECOND, 0), (SECOND + 1, 1), (90 * SECOND, 1)] {
         let mut thread = Thread::with(MINUTE);
         thread.request(1, 10, "ann");
@@ -50,7 +50,7 @@ fn a_step_back_is_told_of_and_slewing_is_not() {
 
 /// On a machine without a battery-backed clock it is 1970 after a start.
 #[test]
-fn a_wall_clock_that_is_behind_from_the_beginning_has_not_stepped_back() {
+fn late_wall_clock_at_the_start_is_no_step_back() {
     let mut thread = Thread::with(MINUTE);
     let now = thread.host.now.get();
     thread.host.now.set(Now { wall: now.mono / 2, ..now });
@@ -60,7 +60,7 @@ fn a_wall_clock_that_is_behind_from_the_beginning_has_not_stepped_back() {
 
 /// An interruption between the readings of the two clocks is detected by their duration.
 #[test]
-fn clocks_that_are_not_read_at_once_are_read_again() {
+fn clocks_read_apart_are_read_again() {
     for (slow, looks) in [(0, 1), (499, 1), (500, 2)] {
         let mut thread = Thread::with(MINUTE);
         let before = thread.host.looks.get();

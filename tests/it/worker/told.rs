@@ -21,7 +21,7 @@ fn assert_told(thread: &Thread, ended: i64) {
 
 /// A response may take so long that maintenance has stopped in the meantime.
 #[test]
-fn a_stream_that_ends_late_is_told_of_though_no_other_comes() {
+fn late_end_of_a_stream_is_reported() {
     let mut thread = Thread::with(LOCAL);
     assert!(thread.request(1, 10, "ann"));
     thread.pass(10 * SECOND);
@@ -35,7 +35,7 @@ fn a_stream_that_ends_late_is_told_of_though_no_other_comes() {
 
 /// A replaced instance closes when it is quiet, and its streams may be longer than that.
 #[test]
-fn a_stream_that_is_longer_than_its_instance_is_told_of_in_the_end() {
+fn end_of_a_stream_after_its_instance_is_reported() {
     for others in [1, 2] {
         let mut thread = Thread::with(LOCAL);
         assert!(thread.request(1, 10, "ann"));

@@ -9,7 +9,7 @@ const LINE: &str = "limits: [{Url: /, rules: [{actor: account, unit: second, rpu
 const TURN: u64 = SECOND / 100;
 
 #[test]
-fn each_goes_on_when_its_turn_has_come_and_not_before() {
+fn held_request_resumes_exactly_at_its_turn() {
     let mut thread = Thread::with(LINE);
     assert!(thread.request(1, 10, "ann"), "nobody is before her");
     let start = thread.host.now.get().mono;
@@ -33,7 +33,7 @@ fn each_goes_on_when_its_turn_has_come_and_not_before() {
 
 /// Some hundreds would exhaust the host's stack.
 #[test]
-fn at_most_32_go_on_in_one_call() {
+fn at_most_32_requests_resume_in_one_call() {
     let mut thread = Thread::with(LINE);
     (0..101).for_each(|stream| _ = thread.request(1, 10 + stream, "ann"));
     let now = thread.host.now.get().mono;
@@ -48,7 +48,7 @@ fn at_most_32_go_on_in_one_call() {
 }
 
 #[test]
-fn who_leaves_does_not_go_on_and_others_take_the_turn() {
+fn departed_request_gives_its_turn_to_the_next() {
     let mut thread = Thread::with(LINE);
     (10..15).for_each(|stream| _ = thread.request(1, stream, "ann"));
     assert!(thread.streams[&12].is_open() && !thread.streams[&10].is_open());
@@ -66,7 +66,7 @@ fn who_leaves_does_not_go_on_and_others_take_the_turn() {
 
 /// The host itself responds to a request after its own timeout.
 #[test]
-fn whom_the_host_answers_does_not_go_on_and_others_take_the_turn() {
+fn request_answered_by_the_host_gives_up_its_turn() {
     let mut thread = Thread::with(LINE);
     (10..15).for_each(|stream| _ = thread.request(1, stream, "ann"));
     assert!(thread.responds(12).is_none() && !thread.streams[&12].is_open());
@@ -80,7 +80,7 @@ fn whom_the_host_answers_does_not_go_on_and_others_take_the_turn() {
 
 /// Positions of clients that left are reused.
 #[test]
-fn the_place_of_who_left_is_free_at_once() {
+fn position_of_a_departed_request_is_free_at_once() {
     let mut thread = Thread::with(LINE);
     (10..15).for_each(|stream| _ = thread.request(1, stream, "ann"));
     thread.leave(1, 14);
@@ -90,7 +90,7 @@ fn the_place_of_who_left_is_free_at_once() {
 }
 
 #[test]
-fn whatever_waits_waits_for_the_latest_root_and_is_handed_on_when_that_ends() {
+fn held_requests_wait_for_the_latest_root() {
     let mut thread = Thread::with(LINE);
     assert!(thread.configure(2, LINE));
     (10..20).for_each(|stream| _ = thread.request(1, stream, "ann"));
@@ -112,7 +112,7 @@ fn whatever_waits_waits_for_the_latest_root_and_is_handed_on_when_that_ends() {
 }
 
 #[test]
-fn a_root_that_the_host_forgot_is_not_waited_for() {
+fn missing_root_is_skipped() {
     let mut thread = Thread::with(LINE);
     assert!(thread.configure(2, LINE));
     // Without a call.
@@ -126,7 +126,7 @@ fn a_root_that_the_host_forgot_is_not_waited_for() {
 /// Reservations of other rules are returned in full, too. Those of admitted requests are settled at
 /// their end.
 #[test]
-fn who_leaves_while_it_waits_has_used_nothing() {
+fn request_that_leaves_while_held_used_nothing() {
     const RULES: &str = "limits: [{Url: /, rules: [
         {actor: account, unit: second, rpu: 1, algo: LB, scope: local, max_delay: 20s, max_queue: 30},
         {actor: account, unit: day, rpu: 15, algo: W, scope: local, cost: {response: {header: x-used}, reserve: 5, max: 9}},
@@ -144,7 +144,7 @@ fn who_leaves_while_it_waits_has_used_nothing() {
 }
 
 #[test]
-fn the_place_in_flight_of_who_was_held_comes_back_at_its_end() {
+fn in_flight_slot_of_a_held_request_is_returned_at_its_end() {
     let rules =
         LINE.replace("rules: [", "rules: [{actor: account, in_flight: 2, scope: gateway}, ");
     let mut thread = Thread::with(&rules);

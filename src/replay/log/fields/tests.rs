@@ -12,7 +12,7 @@ fn mapping_has_targets_and_columns() {
 }
 
 #[test]
-fn mapping_refuses_other_names() {
+fn mapping_refuses_unknown_names() {
     for wrong in ["time", "time=", "colour=5", "header:=x", "metadata:a=x"] {
         let error = FieldMapping::new(&[wrong.into()]).unwrap_err();
         assert!(error.contains(&format!("found `--set {wrong}`")), "{error}");

@@ -20,7 +20,7 @@ fn instant_of_every_format_is_parsed() {
 }
 
 #[test]
-fn other_text_is_no_instant() {
+fn text_without_an_instant_is_refused() {
     for text in [
         "",
         "-",

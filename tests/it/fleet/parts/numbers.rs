@@ -22,7 +22,7 @@ fn live(gateways: &mut [&mut Worker], proxy: &mut Proxy, seconds: std::ops::Rang
 }
 
 #[test]
-fn say_so_once_and_once_more_when_all_go_by_the_same() {
+fn different_shard_numbers_are_logged_once() {
     let ([mut one, mut two, mut other], mut proxy) = ([8, 8, 2].map(gateway), Proxy::default());
     live(&mut [&mut one, &mut two], &mut proxy, 0..3);
     assert_eq!((one.client.stats.apart, one.client.stats.news.len()), (0, 0), "they are the same");

@@ -13,7 +13,7 @@ use super::{MILLISECOND, MOST, START, Worker, add, charge, ok, serve, settle_all
 /// The keys of callers under another secret are invalid. A batch in transit must not be confused
 /// with a later one.
 #[test]
-fn what_was_to_be_settled_under_another_secret_is_given_up_and_told_of() {
+fn changed_secret_drops_and_reports_settlements() {
     let data = Rc::new(FakeSharedData::default());
     let (mut before, mut now) = (Redis::default(), 0);
     let mut worker = Worker::of(&data);

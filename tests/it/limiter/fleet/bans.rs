@@ -25,7 +25,7 @@ pub fn receipts(call: &Call) -> Vec<(u64, u64)> {
 /// Redis processes a request in order: it charges the rule, and then reports the ban that refuses
 /// the request. The charge is returned.
 #[test]
-fn a_grant_goes_back_when_a_ban_is_learnt_with_it() {
+fn charge_is_returned_if_the_reply_has_a_ban() {
     let mut worker = Worker::new(
         "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
          ban: {after: 3, within: 10s, for: 1m}",
@@ -48,7 +48,7 @@ fn a_grant_goes_back_when_a_ban_is_learnt_with_it() {
 
 /// Callers that cannot be refused, or that share a state, are not banned.
 #[test]
-fn bans_are_asked_about_who_may_be_banned() {
+fn bans_are_queried_only_for_bannable_callers() {
     let questions = |actor: &str, more: &str| {
         let rule = format!("actor: {actor}, unit: day, rpu: 9, algo: W, scope: global{more}");
         let text = format!(

@@ -33,7 +33,7 @@ fn worker(algo: &str) -> Worker {
 
 /// Checked by an oracle that remembers open and counted requests.
 #[test]
-fn never_one_too_many_and_what_is_only_reserved_is_told_apart() {
+fn counting_in_redis_agrees_with_the_oracle() {
     let mut rng = Rng::with_seed(seed::next());
     let (mut soon, mut long) = (0, 0);
     for round in 0..30 {

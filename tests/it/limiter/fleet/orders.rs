@@ -120,7 +120,7 @@ fn shared(is_shared: bool, mut opinion: [i64; 10]) -> [i64; 10] {
 }
 
 #[test]
-fn redis_is_asked_for_what_was_ordered_and_for_nothing_else() {
+fn order_sends_only_its_own_questions() {
     for order in ORDERS {
         let mut worker = Worker::new(RULE);
         worker.ask_about("ann", order);
@@ -142,7 +142,7 @@ fn redis_is_asked_for_what_was_ordered_and_for_nothing_else() {
 /// Callers that share a state can be looked up. Their usage is not reset and they are not banned,
 /// since that would affect others.
 #[test]
-fn an_order_fails_only_where_it_would_meet_others() {
+fn order_fails_only_for_a_shared_state() {
     for order in ORDERS {
         for (rule, ban) in [(false, false), (false, true), (true, false), (true, true)] {
             let mut worker = Worker::new(RULE);
@@ -171,7 +171,7 @@ fn an_order_fails_only_where_it_would_meet_others() {
 
 /// The ban is known in this gateway at once, without a query.
 #[test]
-fn a_ban_that_redis_tells_holds_from_then_on_if_it_was_ordered() {
+fn ordered_ban_holds_in_the_gateway_at_once() {
     let (banned, free) = (opinion(0, MINUTE.cast_signed(), 0), opinion(0, 0, 0));
     for (orders, is_banned) in [
         (vec![(Order::Ban(MINUTE), banned)], true),
@@ -194,7 +194,7 @@ fn a_ban_that_redis_tells_holds_from_then_on_if_it_was_ordered() {
 
 /// Concurrent orders each complete under their own ticket after the reply of Redis.
 #[test]
-fn each_order_is_told_by_itself() {
+fn concurrent_orders_complete_separately() {
     let mut worker = Worker::new(RULE);
     let orders = [("ann", Order::Look, 5), ("bob", Order::Reset, 3), ("cid", Order::Unban, 4)];
     let tickets = orders.map(|(name, order, _)| worker.ask_about(name, order));
@@ -212,7 +212,7 @@ fn each_order_is_told_by_itself() {
 /// An order about several callers, of which one is in an unavailable shard. It is not reported as
 /// done, even if the other one was changed, and no further queries are sent.
 #[test]
-fn an_order_is_done_for_all_of_its_callers_or_not_told_as_done() {
+fn order_with_an_unavailable_shard_is_not_done() {
     for number in 0..20 {
         let name = format!("phone-{number}");
         let mut parts = BTreeSet::new();

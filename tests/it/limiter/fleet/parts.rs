@@ -37,7 +37,7 @@ fn one(proxy: &mut Proxy, account: &str, seconds: u64) -> (usize, u64) {
 }
 
 #[test]
-fn a_place_in_a_line_is_taken_when_all_others_have_agreed() {
+fn queue_position_is_taken_after_all_other_shards_agree() {
     let mut proxy = Proxy::default();
     assert_eq!(one(&mut proxy, "ann", 0), (1, 2));
     // A queue position could not be returned.
@@ -48,7 +48,7 @@ fn a_place_in_a_line_is_taken_when_all_others_have_agreed() {
 
 /// They are in the shard of their first actor, and can use its whole room.
 #[test]
-fn callers_by_two_actors_have_the_room_of_all_parts() {
+fn compound_caller_may_use_the_keys_of_all_shards() {
     let rule = "{actor: [account, device], unit: day, rpu: 1, algo: W, scope: global}";
     let (head, _) = TEXT.split_once("      - {").unwrap();
     let text = format!("keys: 1000\n{head}      - {rule}\n");
@@ -82,7 +82,7 @@ fn tentative(call: &Call) -> Vec<bool> {
 /// Charges are tentative while another rule, in another shard or in the gateway, may still refuse
 /// the request. The permits count as outstanding until then.
 #[test]
-fn what_may_have_to_be_taken_back_is_charged_tentatively() {
+fn revocable_charge_is_tentative() {
     let fleet = |actor| format!("{{actor: {actor}, unit: day, rpu: 100, algo: W, scope: global}}");
     let other = "{actor: account, unit: hour, rpu: 100, algo: SW, scope: global}";
     let here = "{actor: account, unit: day, rpu: 100, algo: W, scope: local}";
@@ -140,7 +140,7 @@ fn asked(rules: &str) -> Vec<Asked> {
 
 /// Callers by one actor are evenly distributed over all shards.
 #[test]
-fn callers_by_one_actor_have_their_share_of_room_in_a_part() {
+fn simple_caller_has_its_shards_share_of_keys() {
     let keys = |actor: &str| {
         asked(&format!("{{actor: {actor}, unit: day, rpu: 9, algo: W, scope: global}}"))[0].keys
     };
@@ -150,7 +150,7 @@ fn callers_by_one_actor_have_their_share_of_room_in_a_part() {
 
 /// So that no unusable part of a block remains.
 #[test]
-fn blocks_are_of_whole_requests_where_all_take_as_much() {
+fn lease_is_a_multiple_of_the_cost() {
     let unit = |algo: &str, cost: &str| {
         let rule = format!(
             "{{actor: account, unit: second, rpu: 9, algo: {algo}, cost: {cost}, scope: global}}"

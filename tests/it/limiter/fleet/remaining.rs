@@ -22,7 +22,7 @@ fn ask(worker: &mut Worker, redis: &mut Redis, request: &FakeRequest) {
 }
 
 #[test]
-fn rule_that_was_not_asked_reports_no_number() {
+fn unchecked_rule_reports_no_remaining_permits() {
     let (mut worker, mut redis) = (Worker::of(TWO, OnFailure::Gateway), Redis::default());
     ask(&mut worker, &mut redis, &super::ann());
     let both = field(&worker.fields, "ratelimit").unwrap();
@@ -42,7 +42,7 @@ fn rule_that_was_not_asked_reports_no_number() {
 
 /// Redis is not called for a request that never fits.
 #[test]
-fn request_that_never_fits_the_fleet_reports_no_number() {
+fn cost_above_the_limit_reports_no_remaining_permits() {
     let rule =
         "actor: account, unit: day, rpu: {metadata: [plan, limit], default: 100, max: 100}, algo: W,
                 cost: {header: x-cost, max: 50}, scope: global, response: {body: '{remaining}'}";

@@ -31,7 +31,7 @@ fn request() -> FakeRequest {
 
 /// Nothing depends on an earlier reply.
 #[test]
-fn places_in_lines_of_two_parts_are_asked_for_at_once() {
+fn queue_positions_of_two_shards_are_requested_at_once() {
     let mut worker =
         spread(&[format!("{{actor: account, {LINE}}}"), format!("{{actor: device, {LINE}}}")]);
     let mut proxy = Proxy::default();
@@ -42,7 +42,7 @@ fn places_in_lines_of_two_parts_are_asked_for_at_once() {
 
 /// The second round has the full timeout.
 #[test]
-fn the_second_round_may_take_as_long_as_the_first() {
+fn second_round_has_the_full_timeout() {
     let mut worker = spread(&[
         "{actor: account, unit: day, rpu: 9, algo: W, scope: global}".into(),
         format!("{{actor: device, {LINE}}}"),
@@ -65,7 +65,7 @@ fn the_second_round_may_take_as_long_as_the_first() {
 
 /// A request that is hashed again has waited already.
 #[test]
-fn what_is_asked_again_has_no_longer_for_that() {
+fn repeated_question_has_only_the_remaining_timeout() {
     for rule in [LINE, "unit: day, rpu: 9, algo: W, scope: global"] {
         let mut worker = Worker::new(&format!("actor: account, {rule}"));
         worker.late = 10;
@@ -80,7 +80,7 @@ fn what_is_asked_again_has_no_longer_for_that() {
 /// One call of the host resumes a limited number of requests, and Redis may be available again in
 /// the meantime.
 #[test]
-fn who_was_asked_about_in_vain_is_not_asked_about_again() {
+fn failed_question_is_not_repeated_after_recovery() {
     let mut worker = Worker::new("actor: account, unit: day, rpu: 9, algo: W, scope: global");
     worker.request(&ann());
     let now = worker.clock.0.get().later(MILLISECOND);
@@ -101,7 +101,7 @@ fn who_was_asked_about_in_vain_is_not_asked_about_again() {
 
 /// While one rule waits for Redis, another one uses its lease.
 #[test]
-fn a_lease_counts_also_while_another_rule_is_asked_about() {
+fn lease_is_charged_while_another_rule_waits() {
     let mut worker = Worker::new(
         "name: all, actor: all, unit: hour, rpu: 1000, algo: W, scope: global}, \
          {name: one, actor: account, unit: day, rpu: 9, algo: W, scope: global",
@@ -121,7 +121,7 @@ fn a_lease_counts_also_while_another_rule_is_asked_about() {
 
 /// It was charged for an instant at which the request can no longer leave.
 #[test]
-fn who_cannot_keep_its_turn_in_redis_is_refused() {
+fn request_that_misses_its_turn_in_redis_is_refused() {
     let mut worker = Worker::new(
         "name: fleet, actor: account, unit: second, rpu: 100, burst: 9, algo: TB, max_delay: 1s, scope: global}, \
          {name: here, actor: account, unit: second, rpu: 10, algo: LB, scope: local",
@@ -136,7 +136,7 @@ fn who_cannot_keep_its_turn_in_redis_is_refused() {
 
 /// Another window may have begun in between.
 #[test]
-fn what_is_counted_here_is_judged_when_the_answer_comes() {
+fn local_rule_is_checked_again_at_the_reply() {
     let rules = "actor: account, unit: day, rpu: 10, algo: W, scope: global}, \
                  {actor: account, unit: second, rpu: 1, algo: W, scope: local";
     let mut worker = Worker::new(rules);
@@ -150,7 +150,7 @@ fn what_is_counted_here_is_judged_when_the_answer_comes() {
 
 /// Redis reports a ban together with the charges of all rules.
 #[test]
-fn who_is_banned_hears_of_no_other_rule() {
+fn banned_request_reports_only_the_ban() {
     let ban = "ban: {after: 3, within: 10s, for: 1m}";
     let rule = |name: &str, more: &str| {
         format!("{{name: {name}, actor: account, unit: day, rpu: 9, algo: W, scope: global{more}}}")

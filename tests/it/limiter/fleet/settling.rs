@@ -52,7 +52,7 @@ impl Worker {
 }
 
 #[test]
-fn what_the_gateway_charged_alone_is_settled_there() {
+fn charge_in_degraded_mode_is_settled_in_the_gateway() {
     for algo in ["W", "SW"] {
         let (mut worker, mut redis) = (Worker::new(&rule(algo)), Redis::default());
         worker.away(50);
@@ -79,7 +79,7 @@ fn what_the_gateway_charged_alone_is_settled_there() {
 /// Also in a gateway in degraded mode. In a rule that counts all requests, no permits are only
 /// reserved.
 #[test]
-fn the_part_of_a_gateway_tells_what_is_reserved_from_what_counts() {
+fn share_of_a_gateway_separates_reserved_from_used() {
     for (counts, told) in [(", count: {status: [401]}", true), ("", false)] {
         let rule =
             format!("actor: account, unit: day, rpu: {LIMIT}, algo: W, scope: global{counts}");
@@ -99,7 +99,7 @@ fn the_part_of_a_gateway_tells_what_is_reserved_from_what_counts() {
 
 /// A check without a charge needs no return when the client leaves.
 #[test]
-fn whoever_leaves_before_redis_has_answered_had_nothing() {
+fn client_that_leaves_before_the_reply_is_not_charged() {
     let rule = rule("SW").replace("reserve: 1", "reserve: 0");
     let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
     (0..5).for_each(|_| worker.request(&ann()));

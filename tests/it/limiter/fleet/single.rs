@@ -99,7 +99,7 @@ fn told(fields: &[(&'static str, String)]) -> Vec<(usize, u64)> {
 }
 
 #[test]
-fn a_fleet_of_one_is_a_gateway() {
+fn fleet_of_one_decides_like_a_gateway() {
     let mut rng = Rng::with_seed(seed::next());
     let mut seen = [0; 2];
     for _ in 0..60 {
@@ -159,7 +159,7 @@ limits: [{{Url: /, rules: [{}]}}]",
 
 /// A held request reports a free position only behind its own turn, in any scope.
 #[test]
-fn who_is_held_is_told_when_there_is_a_place_behind_it() {
+fn held_request_reports_the_next_free_position() {
     for scope in ["global", "gateway", "local"] {
         let line = "name: line, algo: LB, max_queue: 9, max_delay: 10s";
         let rule = format!("{line}, actor: account, unit: second, rpu: 1, scope: {scope}");

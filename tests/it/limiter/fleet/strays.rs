@@ -58,7 +58,7 @@ impl Worker {
 
 /// A client leaves before its reply arrives, or just after. The charge is returned.
 #[test]
-fn what_was_charged_for_a_client_that_left_goes_back() {
+fn charge_of_a_departed_client_is_returned() {
     for is_late in [false, true] {
         let mut worker = Worker::new(RULE);
         let ticket = worker.asks();
@@ -75,7 +75,7 @@ fn what_was_charged_for_a_client_that_left_goes_back() {
 }
 
 #[test]
-fn redis_is_looked_for_as_long_as_it_is_needed_and_spoken_of_once() {
+fn probes_continue_while_redis_is_needed() {
     let mut worker = Worker::new(RULE);
     worker.request(&ann());
     worker.steps(100, &mut |_, _| None);
@@ -97,7 +97,7 @@ fn redis_is_looked_for_as_long_as_it_is_needed_and_spoken_of_once() {
 }
 
 #[test]
-fn worker_that_needed_no_redis_learns_that_it_is_back() {
+fn idle_worker_learns_that_redis_is_available() {
     let data = Rc::new(FakeSharedData::default());
     let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
     let worker = || Worker::in_gateway(data.clone(), &text, OnFailure::Gateway, SEED);
@@ -116,7 +116,7 @@ fn worker_that_needed_no_redis_learns_that_it_is_back() {
 
 /// The gateway's own secret has no effect.
 #[test]
-fn a_caller_is_one_and_the_same_for_all_gateways() {
+fn caller_has_one_key_in_all_gateways() {
     let sent = |own| {
         let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
         let mut worker = Worker::sealed(&text, OnFailure::Gateway, own);
@@ -130,7 +130,7 @@ fn a_caller_is_one_and_the_same_for_all_gateways() {
 
 /// The gateway hashes its own callers with its own secret, independent of that of the fleet.
 #[test]
-fn another_secret_of_the_fleet_leaves_those_alone_whom_the_gateway_counts() {
+fn new_fleet_secret_keeps_usage_of_the_gateway() {
     let text = format!(
         "redis: {{cluster: redis}}\nlimits: [{{Url: /own, rules: [{{actor: account, unit: day, rpu: 1, algo: W}}]}},
            {{Url: /all, rules: [{{{RULE}}}]}}]"
@@ -153,7 +153,7 @@ fn another_secret_of_the_fleet_leaves_those_alone_whom_the_gateway_counts() {
 }
 
 #[test]
-fn a_record_tells_whether_the_fleet_counts() {
+fn record_has_the_scope_in_force() {
     let (mut worker, mut redis) = (Worker::new(RULE), Redis::default());
     let states = |worker: &Worker| worker.state.clone().unwrap();
     worker.request(&ann());
@@ -173,7 +173,7 @@ fn a_record_tells_whether_the_fleet_counts() {
 
 /// A caller that shares a state in Redis is not banned for usage of others.
 #[test]
-fn a_refusal_that_others_brought_about_counts_towards_no_ban() {
+fn refusal_by_a_shared_state_counts_towards_no_ban() {
     let mut worker = Worker::new(&format!("{RULE}, ban: {{after: 1, within: 10s, for: 1m}}"));
     let hour = (3600 * SECOND).cast_signed();
     let mut shares = opinion(hour, 3, 0);
@@ -191,7 +191,7 @@ fn a_refusal_that_others_brought_about_counts_towards_no_ban() {
 }
 
 #[test]
-fn refused_request_reports_what_redis_has_left() {
+fn refused_request_reports_remaining_permits_of_redis() {
     for retry in [-1, 1_000_000] {
         let mut worker = Worker::new(RULE);
         worker.asks();

@@ -38,7 +38,7 @@ const PLANS: [(&str, Option<u64>); 5] =
     [("gold", Some(9)), ("silver", Some(2)), ("staff", None), ("", Some(4)), ("tin", Some(4))];
 
 #[test]
-fn bans_and_quotas_see_the_numbers_of_the_plan() {
+fn bans_and_daily_quotas_use_the_plan() {
     let (mut admitted, mut refused, mut banned) = (0, 0, 0);
     let ban = format!(", ban: {{after: {AFTER}, within: 1h, for: 1h}}");
     for seed in (0..20).map(|_| seed::next()) {
@@ -77,7 +77,7 @@ fn bans_and_quotas_see_the_numbers_of_the_plan() {
 /// Without a request the plan of a caller is unknown. An operator then gets the rule's own quota,
 /// the maximum that trusted data may select.
 #[test]
-fn an_operator_is_told_of_a_caller_by_the_numbers_of_the_rule() {
+fn operator_gets_usage_by_the_rules_own_quota() {
     for (limit, own) in [
         (
             "rpu: 4, plans: {by: [{jwt_claim: plan, payload: p}], of: {gold: {rpu: 9}, silver: {rpu: 2}}}",

@@ -35,7 +35,7 @@ fn overtake(gateway: &Rc<Gateway>, time: usize, caller: usize) -> (Verdict, Opti
 
 /// A count of a filter has no owner, so it cannot be returned.
 #[test]
-fn no_quota_is_charged_where_somebody_takes_the_last_permit_of_another_rule() {
+fn lost_race_charges_no_daily_quota() {
     let text = "limits: [{Url: /, rules: [
         {name: posts, actor: account, unit: day, rpu: 5, algo: W, scope: local, quota: {accounts: 1000}},
         {name: once, actor: account, unit: minute, rpu: 1, algo: W, scope: gateway}]}]";
@@ -49,7 +49,7 @@ fn no_quota_is_charged_where_somebody_takes_the_last_permit_of_another_rule() {
 
 /// Only the last queue position can be returned.
 #[test]
-fn no_place_in_a_line_is_taken_before_a_permit_that_somebody_may_take() {
+fn lost_race_takes_no_queue_position() {
     let text = "accepted: {headers: true}\nlimits: [{Url: /, rules: [
         {name: line, actor: all, unit: second, rpu: 1, algo: LB, max_delay: 9s, scope: gateway},
         {name: once, actor: account, unit: day, rpu: 1, algo: W, scope: gateway}]}]";
@@ -62,7 +62,7 @@ fn no_place_in_a_line_is_taken_before_a_permit_that_somebody_may_take() {
 
 /// At any time, and after any earlier charges.
 #[test]
-fn whoever_is_overtaken_is_told_what_whoever_comes_after_is() {
+fn request_that_lost_a_race_gets_the_later_refusal() {
     let rules = [
         "unit: minute, rpu: 1, algo: W",
         "unit: day, rpu: 1, algo: W",
@@ -118,7 +118,7 @@ fn whoever_is_overtaken_is_told_what_whoever_comes_after_is() {
 /// At each attempt another worker has taken the queue position, so the request is refused in the
 /// end by that rule, regardless of the rules before it.
 #[test]
-fn whoever_is_always_overtaken_is_refused_by_the_rule_under_which_that_happens() {
+fn repeatedly_lost_race_refuses_by_the_contended_rule() {
     let text = "limits: [{Url: /, rules: [
         {name: shy, actor: account, unit: minute, rpu: 9, algo: W, scope: local, shadow: true},
         {name: line, actor: all, unit: second, rpu: 1000, algo: LB, max_delay: 9s, scope: gateway}]}]";
