@@ -3,7 +3,7 @@
 mod formats;
 mod hostile;
 mod reports;
-mod settled;
+mod settlement;
 
 use std::fs;
 use std::path::{Path, PathBuf};

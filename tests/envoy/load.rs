@@ -7,6 +7,6 @@ mod fleet;
 mod flood;
 mod holding;
 mod in_flight;
+mod redis_connection;
 mod remote_changes;
-mod to_redis;
 mod updates;

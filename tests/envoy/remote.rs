@@ -1,6 +1,6 @@
 //! Rules from a configuration server.
 
-mod under_way;
+mod open_requests;
 
 use std::time::Duration;
 

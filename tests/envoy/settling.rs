@@ -1,10 +1,10 @@
 //! Requests with costs that are known at the end of their streams, or that count only with certain
 //! outcomes.
 
-mod answered;
-mod closing;
-mod ends;
+mod local_replies;
+mod outcomes;
 mod redirects;
+mod shutdown;
 pub mod upstream;
 
 use crate::harness::{Envoy, Response};

@@ -1,16 +1,16 @@
 //! The Redis client of a gateway, with a simulated Redis.
 
-mod alone;
+mod batches;
 mod breaker;
+mod degraded_mode;
 mod instants;
 mod ledgers;
-mod parts;
 mod probes;
 mod record;
 pub mod redis;
 mod settlements;
-mod trips;
-mod waits;
+mod shards;
+mod timeouts;
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -15,7 +15,7 @@ use diana_limiter::Limiter;
 use diana_policy::key::Seed;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
-use kit::in_flight::spoiled;
+use kit::in_flight::damage;
 use kit::seed;
 
 fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
@@ -28,6 +28,6 @@ fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
 fn damaged_shared_data_loses_no_slot_for_good() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..1_000 {
-        spoiled::play(&mut rng);
+        damage::play(&mut rng);
     }
 }

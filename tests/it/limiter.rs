@@ -1,7 +1,5 @@
 //! Complete decisions.
 
-mod answers;
-mod asking;
 mod bans;
 mod building;
 mod callers;
@@ -14,7 +12,9 @@ mod permits;
 mod plans;
 mod protocols;
 mod races;
+mod reads;
 mod remaining;
+mod responses;
 mod scenarios;
 mod survival;
 mod upkeep;

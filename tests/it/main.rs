@@ -2,7 +2,7 @@
 
 mod address;
 mod algorithms;
-mod allocated;
+mod allocator;
 mod bans;
 mod calendar;
 mod charges;
@@ -13,7 +13,7 @@ mod cookies;
 mod cost;
 mod daily;
 mod documents;
-mod explained;
+mod explanation;
 mod fleet;
 mod hold;
 mod hot;
@@ -27,6 +27,7 @@ mod memory;
 mod pages;
 mod paths;
 mod pending;
+mod pipeline;
 mod plans;
 mod pointer;
 mod presence;
@@ -37,7 +38,6 @@ mod settling;
 mod steps;
 mod store;
 mod table;
-mod trips;
 mod warm_up;
 mod worker;
 

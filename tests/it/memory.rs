@@ -15,7 +15,7 @@ use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
-use crate::allocated;
+use crate::allocator;
 
 /// The host's overhead per value in bytes.
 const HOST: u64 = 192;
@@ -40,9 +40,9 @@ impl SharedData for Shared {
     }
 
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        let before = allocated::bytes();
+        let before = allocator::bytes();
         let written = self.data.swap(key, value, number);
-        self.allocated.set(self.allocated.get() + allocated::bytes() - before);
+        self.allocated.set(self.allocated.get() + allocator::bytes() - before);
         written
     }
 }
@@ -61,7 +61,7 @@ fn taken(policy: Policy, callers: u64) -> Memory {
     let mut limiter = Limiter::alone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
     let clock = FakeClock::default();
     let mut now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
-    let before = allocated::bytes();
+    let before = allocator::bytes();
     for caller in 0..callers {
         // The last one arrives after all maintenance.
         if caller % 1000 == 0 || caller + 1 == callers {
@@ -72,7 +72,7 @@ fn taken(policy: Policy, callers: u64) -> Memory {
         let request = FakeRequest::get("/").header("x-account-id", caller.to_string());
         (0..3).for_each(|_| drop(limiter.decide(&request, &clock)));
     }
-    let worker = (allocated::bytes() - before - shared.allocated.get()) as u64;
+    let worker = (allocator::bytes() - before - shared.allocated.get()) as u64;
     Memory { worker, shared: shared.bytes() }
 }
 
@@ -159,12 +159,12 @@ fn cached_bans_take_the_reported_memory() {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), shared.clone(), &mut tables);
     let mut bans = Bans::new(ban, Scope::Gateway, 1, KEYS, None, &mut stores);
-    let before = allocated::bytes();
+    let before = allocator::bytes();
     let mut rng = Rng::with_seed(kit::seed::next());
     for _ in 0..20 * KEYS {
         bans.refused(Key { hash: rng.u64(..), second_hash: rng.u64(..) }, SECOND);
     }
-    let taken = (allocated::bytes() - before - shared.allocated.get()) as u64;
+    let taken = (allocator::bytes() - before - shared.allocated.get()) as u64;
     assert!(taken.abs_diff(said) < 1024, "{taken} of {said}");
 }
 

@@ -1,11 +1,11 @@
 //! Rules from a configuration server: several workers, one shared memory, and a server with
 //! arbitrary behaviour.
 
-mod answers;
-mod asking;
 mod chaos;
 mod instants;
 mod leaders;
+mod polling;
+mod responses;
 mod sharing;
 
 use diana_policy::Policy;

@@ -1,6 +1,6 @@
 //! Requests with a cost that is unknown on arrival.
 
-mod counted;
+mod outcomes;
 mod permits;
 
 use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};

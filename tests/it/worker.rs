@@ -3,14 +3,14 @@
 mod admin;
 mod calls;
 mod configurations;
-mod ends;
-mod explained;
+mod explanation;
 mod fleet;
 mod limits;
+mod outcomes;
 mod replies;
+mod retirement;
 mod scenarios;
 mod time;
-mod told;
 mod turns;
 
 use std::collections::BTreeMap;

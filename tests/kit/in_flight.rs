@@ -1,6 +1,6 @@
 //! Requests in flight, and damaged values in shared data.
 
-pub mod spoiled;
+pub mod damage;
 
 use crate::fake::FakeRequest;
 

@@ -5,10 +5,10 @@
 
 pub mod bound;
 pub mod case;
+mod equivalence;
 mod lease;
 mod refund;
 mod reserve;
-mod same;
 mod settle;
 pub mod stream;
 
@@ -137,7 +137,7 @@ fn forgetting_loses_nothing(
     }
     let start = now.later(expires.saturating_sub(now.mono));
     let nobody = vec![0; state.len()];
-    same::decide(algorithm, state, &nobody, stream::from(start, case, rng, 8));
+    equivalence::decide(algorithm, state, &nobody, stream::from(start, case, rng, 8));
 }
 
 fn time_stepping_back_refunds_nothing(

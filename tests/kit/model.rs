@@ -1,19 +1,19 @@
 //! A model of the Redis script: its steps in Rust, in the order of a question.
 
-mod back;
 mod bucket;
 mod clock;
-mod counted;
+mod effects;
+pub mod in_flight;
 mod keys;
-mod lend;
-mod lift;
-mod look;
-pub mod places;
+mod lease;
 pub mod proxy;
 pub mod redis;
+mod reset;
 pub mod rule;
+mod rule_state;
 mod slices;
 mod terms;
+mod usage;
 pub mod wire;
 
 use std::collections::HashMap;
@@ -24,8 +24,8 @@ use diana_redis::protocol::RuleReply;
 
 use clock::Clock;
 use keys::{Counter, Seat, Who};
-use look::Look;
 use rule::Rule;
+use rule_state::Look;
 use terms::Terms;
 
 /// Accounting periods: tentative charges count for one or two terms, leases for one or two long

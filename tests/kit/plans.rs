@@ -1,6 +1,6 @@
 //! Rules with plans, and the bound on a caller's admissions while its plan changes.
 
-pub mod lifted;
+pub mod resets;
 
 use std::rc::Rc;
 

@@ -4,19 +4,19 @@
 
 #![allow(clippy::disallowed_methods, reason = "a real process runs on a real clock")]
 
+mod agreement;
 mod bans;
 mod calls;
 mod clocks;
 mod corrupt;
-mod crowd;
 mod daily;
 mod expiry;
 mod failures;
 mod fleet;
 mod law;
 mod leases;
-mod lifted;
-mod parts;
-mod same;
+mod overflow;
+mod resets;
 mod settlements;
+mod shards;
 mod units;

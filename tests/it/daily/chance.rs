@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 use kit::seed;
 
-use crate::allocated;
+use crate::allocator;
 
 const ERRORS: [u64; 5] = [100_000, 30_000, 10_000, 1_000, 100];
 const MOST: [u64; 6] = [1, 2, 10, 200, 5_000, 1_000_000_000];
@@ -150,10 +150,10 @@ fn filter_takes_the_declared_memory() {
     let mut rng = Rng::with_seed(seed::next());
     for callers in [100, 5_000, 50_000] {
         let shape = Shape::new(callers, 10_000, 1);
-        let before = allocated::bytes();
+        let before = allocator::bytes();
         let mut filter = Filter::new(shape);
         (0..50 * callers).for_each(|_| _ = filter.add(random(&mut rng), 1));
-        let taken = (allocated::bytes() - before) as u64;
+        let taken = (allocator::bytes() - before) as u64;
         // The index takes 16 bytes per page of 256 lines.
         let most = shape.bytes() + 16 * shape.bytes().div_ceil(256 * 64);
         assert!((shape.bytes()..=most).contains(&taken), "{taken}, not {}", shape.bytes());

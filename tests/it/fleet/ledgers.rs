@@ -10,7 +10,7 @@ use kit::laws::case::Case;
 use kit::model::rule::Rule;
 
 use super::charge;
-use crate::allocated;
+use crate::allocator;
 
 /// Maximum number of waiting charges, and of those in a batch.
 const MOST: usize = 8192;
@@ -152,9 +152,9 @@ fn settled_charges_of_ended_instances_take_no_memory() {
         settle_all(&mut heir);
     };
     (100..110).for_each(&mut change);
-    let before = allocated::bytes();
+    let before = allocator::bytes();
     (110..1000).for_each(&mut change);
-    assert_eq!(allocated::bytes(), before);
+    assert_eq!(allocator::bytes(), before);
 }
 
 /// The charge of an in-flight slot.

@@ -9,8 +9,8 @@ use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
 use super::breaker::{KEY, gateway, run};
-use super::parts::steps;
 use super::redis::admits;
+use super::shards::steps;
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok};
 
 /// Replies to two probes, so that the breaker closes. Returns when it closed.

@@ -4,7 +4,7 @@
 use diana_policy::time::SECOND;
 use fastrand::Rng;
 
-use super::crowd::{Crowd, OVER, PER};
+use super::workers::{Crowd, OVER, PER};
 use kit::seed;
 
 /// The number of requests in `per` that the law covers.

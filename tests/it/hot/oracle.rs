@@ -11,7 +11,7 @@ use diana_store::hot::spotter::{Spotter, Storage};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use super::crowd::whole;
+use super::workers::whole;
 
 const OVER: u64 = 300;
 const PER: u64 = 10 * SECOND;

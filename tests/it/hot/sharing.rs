@@ -9,7 +9,7 @@ use diana_policy::time::SECOND;
 use diana_store::hot::spotter::{Spotter, Storage};
 use kit::fake::FakeSharedData;
 
-use super::crowd::{OVER, PER, hot, whole};
+use super::workers::{OVER, PER, hot, whole};
 
 fn spotter(data: &Rc<FakeSharedData>) -> Spotter {
     Spotter::new(hot(), Storage::Gateway(data.clone(), "hot".into()))

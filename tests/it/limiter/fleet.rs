@@ -1,14 +1,14 @@
 //! A worker with a Redis that replies, becomes unavailable, or knows of a ban first.
 
 mod bans;
-mod counted;
+mod departures;
 mod orders;
-mod parts;
+mod outcomes;
 mod remaining;
 mod rounds;
 mod settling;
+mod shards;
 mod single;
-mod strays;
 
 use diana_limiter::{Limiter, Ready, Refusal, Verdict};
 use diana_policy::key::Seed;

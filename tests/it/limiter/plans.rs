@@ -1,6 +1,6 @@
 //! Requests under plans of a rule, selected by the request or by trusted data.
 
-mod beside;
+mod bans_and_quotas;
 
 use diana_limiter::{Explained, Verdict};
 use diana_store::permit::End;

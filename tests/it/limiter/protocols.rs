@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use diana_limiter::{Protocol, RefusalReply};
 use serde_json::{Value, json};
 
-use super::answers::refusal;
+use super::responses::refusal;
 use super::{Gate, from};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Complete decisions of several workers, each interrupted by the others just before it writes: a
 //! request is charged to all of its rules or to none.
 
-mod overtaken;
+mod lost_race;
 
 use diana_limiter::{Limiter, Verdict};
 use diana_policy::time::Now;

@@ -1,7 +1,7 @@
 //! Configurations that are added and removed.
 
 use super::{FakeHost, MILLISECOND, Thread};
-use crate::allocated;
+use crate::allocator;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
 use diana_worker::host::Level;
@@ -166,7 +166,7 @@ fn repeated_changes_take_no_more_memory() {
         thread.host.log.take();
         thread.host.refusals.take();
         thread.host.streams.take();
-        taken.push(allocated::bytes());
+        taken.push(allocator::bytes());
     }
     // By then the record of the fingerprints of rules has its maximum length.
     let most = |of: &[i64]| of.iter().copied().max();

@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 use super::bound::{Admission, kept};
 use super::case::Case;
-use super::{same, stream};
+use super::{equivalence, stream};
 
 /// `charged` is the state `old` after a charge of `cost` at `now`. After the cancellation all
 /// decisions equal those without the charge.
@@ -25,7 +25,7 @@ pub fn restores(case: &Case, old: &[u64], charged: &[u64], now: Now, cost: u64, 
     if case.quota.warm_up.is_some() {
         no_sooner(algorithm, old, &back, arrivals);
     } else {
-        same::decide(algorithm, old, &back, arrivals);
+        equivalence::decide(algorithm, old, &back, arrivals);
     }
 }
 

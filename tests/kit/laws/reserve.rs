@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use super::bound::{Admission, kept, max_delay};
 use super::case::Case;
-use super::{same, stream};
+use super::{equivalence, stream};
 
 /// The requests of one caller are delayed at random. Departures keep the bound, a charge equals
 /// that of a request that arrives when this one leaves, and a refusal ends at its retry delay,
@@ -50,7 +50,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
                 let leaves = now.later(wait);
                 let mut then = state.clone();
                 assert_eq!(algorithm.step(&state, leaves, 0, cost, &mut then), Decision::NOW);
-                same::decide(algorithm, &then, &new, stream::from(leaves, case, rng, 4));
+                equivalence::decide(algorithm, &then, &new, stream::from(leaves, case, rng, 4));
                 past.push(Admission { at: now, leaves: leaves.mono, cost });
                 state = new;
             }

@@ -7,7 +7,7 @@ use diana_policy::decision::Retry;
 use diana_policy::time::SECOND;
 use diana_redis::protocol::RuleReply;
 
-use super::places::Places;
+use super::in_flight::Places;
 use super::rule::Rule;
 use super::wire::{Asking, commands};
 use super::{Asked, CHECKS, LOOKS, Model, Outcome, Receipts};

@@ -3,13 +3,13 @@
 mod cluster;
 mod faults;
 mod nodes;
-mod rights;
+mod outages;
+mod permissions;
 mod rotation;
 mod sentinel;
 mod shards;
 mod tls;
-mod together;
-mod unreachable;
+mod topologies;
 
 use super::measure::TIMEOUT;
 use super::{Fleet, GATEWAYS, WORKERS, counts_with_others, mode};

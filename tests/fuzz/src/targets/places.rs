@@ -2,9 +2,9 @@
 //! permanently, and no caller gets more than the limit at once.
 
 use fastrand::Rng;
-use kit::in_flight::spoiled;
+use kit::in_flight::damage;
 
 pub fn run(input: &[u8]) {
     fastrand::feed(input);
-    spoiled::play(&mut Rng::with_seed(0));
+    damage::play(&mut Rng::with_seed(0));
 }

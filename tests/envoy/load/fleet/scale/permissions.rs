@@ -1,4 +1,4 @@
-//! The gateways' user in envoy/redis/users.conf has no unused permissions. The module `together`
+//! The gateways' user in envoy/redis/users.conf has no unused permissions. The module `topologies`
 //! tests that they suffice.
 
 use std::fs;

@@ -4,7 +4,7 @@ use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use diana_redis::protocol::RuleReply;
 
-use super::look::{Look, NOTHING};
+use super::rule_state::{Look, NOTHING};
 use super::{LIFTS, Receipts};
 
 impl Look {

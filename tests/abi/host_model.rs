@@ -12,7 +12,7 @@ use host::vm::Vm;
 
 /// A host of a filter in text form, with the functions of the prelude.
 fn host(functions: &str) -> Host {
-    let prelude = include_str!("faithful/prelude.wat");
+    let prelude = include_str!("host_model/prelude.wat");
     Host::with_module(&format!("(module {prelude} {functions})"), 0).unwrap()
 }
 

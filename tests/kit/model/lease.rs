@@ -3,7 +3,7 @@
 use diana_policy::decision::Decision;
 use diana_policy::time::Now;
 
-use super::look::Look;
+use super::rule_state::Look;
 use super::{AHEAD, Asked, LEASE};
 
 impl Look {

@@ -4,7 +4,7 @@ use diana_policy::decision::Retry;
 use diana_policy::time::Now;
 
 use super::Asked;
-use super::look::Look;
+use super::rule_state::Look;
 
 impl Look {
     /// Adds newly known usage at the instant of its charge, as long as that counts.

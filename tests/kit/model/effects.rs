@@ -3,7 +3,7 @@
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 
-use super::look::Look;
+use super::rule_state::Look;
 use super::{Asked, LONG, TERM};
 
 impl Look {
