@@ -22,9 +22,7 @@ limits:                     # document
 [`envoy/limits.yaml`](../../envoy/limits.yaml) shows every key in its place. Editors that read JSON schemas complete and check keys with
 [`envoy/limits.schema.json`](../../envoy/limits.schema.json). `python3 tools/keys.py` writes this page from that schema.
 
-Where a meaning is empty, these pages explain the key: [actors](rules.md#actors) a `source`, [which requests](matching.md) a `match` and a `test`,
-[plans](../guides/plans.md) a `plan`, [settled costs](../guides/settling.md) `told`. `except` and `response` of an entry or a rule have the keys of those at the top.
-`url` is the same as `Url`.
+A name in the column "value", such as [`source`](#source), is a mapping with its own section. Durations are whole numbers of `ms`, `s`, `m`, `h` or `d`.
 """
 DEFINITION = "#/definitions/"
 
@@ -42,15 +40,16 @@ def kinds(schema):
     if "const" in schema:
         return [f"`{schema['const']}`"]
     if schema.get("type") == "array":
-        return ["a list of " + " or ".join(kinds(schema["items"])).replace("a text", "texts")]
+        return ["a list of " + " or ".join(kinds(schema["items"])).replace("text", "texts", 1)]
     if "(ms|s|m|h|d)" in schema.get("pattern", ""):
-        return ["a time, as `1500ms`"]
+        return ["a duration such as `1500ms`"]
     if "(KiB|MiB)" in schema.get("pattern", ""):
-        return ["a size, as `1MiB`"]
+        return ["a size such as `1MiB`"]
     if isinstance(schema.get("additionalProperties"), dict):
-        return ["names with " + " or ".join(kinds(schema["additionalProperties"]))]
-    named = {"integer": "a whole number", "number": "a number", "boolean": "`true`, `false`", "string": "a text", "object": "a mapping"}
-    return [named[schema["type"]]] if isinstance(schema.get("type"), str) and schema["type"] in named else []
+        return ["names, each with " + " or ".join(kinds(schema["additionalProperties"]))]
+    # Only sources that read a mapping themselves have no type.
+    named = {None: "a mapping", "integer": "a whole number", "number": "a number", "boolean": "`true`, `false`", "string": "text", "object": "a mapping"}
+    return [named[schema.get("type")]]
 
 
 def row(name, schema, required):
@@ -68,8 +67,9 @@ def page():
     for name in sorted(definitions, key=lambda it: (it != "document", it != "entry", it != "rule", it)):
         properties = definitions[name].get("properties", {})
         if properties:
+            what = definitions[name]["description"]
             rows = [row(key, value, definitions[name].get("required", [])) for key, value in properties.items()]
-            parts.append("\n".join([f"## {name}", "", "| key | value | meaning |", "| --- | --- | --- |", *rows, ""]))
+            parts.append("\n".join([f"## {name}", "", f"{what[:1].upper()}{what[1:]}.", "", "| key | value | meaning |", "| --- | --- | --- |", *rows, ""]))
     return "\n".join(parts)
 
 

@@ -48,7 +48,7 @@ static NUMBERS: Mapping = Mapping {
 };
 
 static RESERVE: Mapping = mapping(
-    "reserve",
+    "plan_cost",
     "a mapping such as `{reserve: 100}`",
     &[required("reserve", Whole(1, MAX_PERMITS))],
 );

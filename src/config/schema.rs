@@ -48,8 +48,12 @@ fn define(mapping: &Mapping, words: &Words, definitions: &mut Map<String, Value>
     let properties: Map<_, _> = keys.iter().map(property).collect();
     let required = keys.iter().filter(|key| key.is_required).map(|key| key.name);
     let required: Vec<_> = required.collect();
-    let mut schema =
-        json!({"type": "object", "additionalProperties": false, "properties": properties});
+    let mut schema = json!({
+        "type": "object",
+        "description": mapping.what,
+        "additionalProperties": false,
+        "properties": properties,
+    });
     if let (false, Some(schema)) = (required.is_empty(), schema.as_object_mut()) {
         schema.insert("required".into(), required.into());
     }

@@ -13,7 +13,7 @@ use diana_policy::{IdentitySource, Told};
 use diana_request::identity::{self, jwt_claim, metadata};
 
 pub(super) static LIMIT: Mapping = mapping(
-    "limit",
+    "rpu_source",
     "a mapping such as `{metadata: [plans, rpu], default: 10, max: 5000}`",
     &[
         optional("metadata", METADATA),

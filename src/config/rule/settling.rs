@@ -31,7 +31,7 @@ static SETTLED: Mapping = mapping(
 pub const MISSING: Choices<bool> = &[("max", false), ("reserve", true)];
 
 static ANSWERED: Mapping = mapping(
-    "told",
+    "usage_source",
     "a mapping such as `{header: x-tokens-used}` or `{metadata: [namespace, key]}`",
     &[
         optional("header", HEADER),

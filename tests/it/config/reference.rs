@@ -83,11 +83,22 @@ nokey: 5
         for key in keys.split(", ") {
             let shown =
                 REFERENCE.contains(&format!("{key}: ")) || REFERENCE.contains(&format!("{key}:\n"));
-            assert!(shown || key == "url", "{key} is not shown");
+            assert!(shown, "{key} is not shown");
         }
     }
     for (source, _) in diana_request::identity::REGISTRY.iter().flat_map(|kind| kind.options) {
         assert!(REFERENCE.contains(&format!("{source}: ")), "{source} is not shown");
+    }
+}
+
+/// The comments of the reference are the descriptions.
+#[test]
+fn every_key_of_the_schema_has_a_description() {
+    let schema = diana_config::schema();
+    for (mapping, definition) in schema["definitions"].as_object().unwrap() {
+        for (key, value) in definition["properties"].as_object().unwrap() {
+            assert!(value["description"].is_string(), "{mapping}.{key} has no description");
+        }
     }
 }
 
