@@ -40,7 +40,8 @@ def kinds(schema):
     if "const" in schema:
         return [f"`{schema['const']}`"]
     if schema.get("type") == "array":
-        return ["a list of " + " or ".join(kinds(schema["items"])).replace("text", "texts", 1)]
+        items = " or ".join(kinds(schema["items"]))
+        return [f"a list of {items}".replace("of text", "of texts").replace("of a whole number", "of whole numbers")]
     if "(ms|s|m|h|d)" in schema.get("pattern", ""):
         return ["a duration such as `1500ms`"]
     if "(KiB|MiB)" in schema.get("pattern", ""):

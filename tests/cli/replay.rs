@@ -168,6 +168,7 @@ fn text_report_has_tables() {
 /// The output in the guide equals that of its command with a generated log.
 pub fn shows(name: &str) {
     let guide = fs::read_to_string(root().join("docs/guides/command.md")).unwrap();
+    let guide = guide.replace(" \\\n> ", " ");
     let is_it = |block: &&str| block.contains(&format!("| diana {name} "));
     let block = guide.split("$ python3 tools/access_log.py ").find(is_it).unwrap();
     let (command, rest) = block.split_once('\n').unwrap();

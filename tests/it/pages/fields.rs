@@ -92,7 +92,7 @@ fn table_of_the_access_log_is_complete() {
         words.insert(parts.next().unwrap().to_owned());
         fields.extend(parts.map(|part| part.split('=').next().unwrap().to_owned()));
     }
-    let head = "| field | what it says |";
+    let head = "| field | meaning |";
     let listed: BTreeSet<String> =
         first_cells(head).into_iter().flatten().map(str::to_owned).collect();
     assert_eq!(listed, fields);
