@@ -108,7 +108,7 @@ impl Worker {
         let Reply { token, status, body } = reply;
         let fetch = || Some(body.clone());
         let answer = port::Answer { status: Some(*status), size: body.len(), body: &fetch };
-        self.root.answer(*token, &answer, &self.worker, &self.host);
+        self.root.on_reply(*token, &answer, &self.worker, &self.host);
         self.resumed()
     }
 
@@ -148,7 +148,7 @@ impl Worker {
     pub fn is_alone(&self, caller: u32) -> bool {
         let mut hasher = KeyHasher::new(&SEED);
         hasher.part(0, account(caller).as_bytes());
-        self.instance.is_alone(if self.is_one_caller { Key::ALL } else { hasher.finish() })
+        self.instance.is_degraded(if self.is_one_caller { Key::ALL } else { hasher.finish() })
     }
 }
 

@@ -131,9 +131,9 @@ impl Streams for ReplayHost {
 
     fn mark(&self, _: &str, _: &str) {}
 
-    fn take_off(&self, _: &str) {}
+    fn remove_header(&self, _: &str) {}
 
-    fn tell(&self, _: &[u8]) {}
+    fn set_filter_state(&self, _: &[u8]) {}
 
     fn refuse(&self, _: &Refusal) {}
 
@@ -143,7 +143,7 @@ impl Streams for ReplayHost {
         self.resumed.borrow_mut().push(stream);
     }
 
-    fn decided(&self, _: u32, _: Option<&Resumed>, verdict: &Verdict) {
+    fn on_decision(&self, _: u32, _: Option<&Resumed>, verdict: &Verdict) {
         self.decision.set(Some(ReplayDecision::new(verdict, self.now.get())));
     }
 }
@@ -163,7 +163,7 @@ impl Host for ReplayHost {
         self
     }
 
-    fn counted(&self, name: &str) -> u64 {
+    fn counter(&self, name: &str) -> u64 {
         self.counters.borrow().get(name).copied().unwrap_or(0)
     }
 

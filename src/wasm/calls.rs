@@ -105,11 +105,11 @@ impl Streams for HostCall {
         _ = hostcalls::set_map_value(MapType::HttpRequestHeaders, header, Some(value));
     }
 
-    fn take_off(&self, header: &str) {
+    fn remove_header(&self, header: &str) {
         _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, header);
     }
 
-    fn tell(&self, state: &[u8]) {
+    fn set_filter_state(&self, state: &[u8]) {
         raw::set_property("diana", state);
     }
 
@@ -142,8 +142,8 @@ impl Host for HostCall {
         &HostEnvironment
     }
 
-    fn counted(&self, name: &str) -> u64 {
-        stats::counted(name)
+    fn counter(&self, name: &str) -> u64 {
+        stats::counter(name)
     }
 
     fn random(&self) -> u128 {

@@ -81,7 +81,7 @@ impl Drop for Http {
 fn read(instance: &Instance) -> HostRequest {
     let mut request = HostRequest::new(instance.reads_headers());
     for name in instance.marks() {
-        request.take_off(name);
+        request.remove_header(name);
     }
     request
 }

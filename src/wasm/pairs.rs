@@ -32,10 +32,10 @@ pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
     let (mut candidates, texts) = Candidates::of(map, name.len())?;
     let mut found = None;
     while let Some((start, length)) = candidates.next() {
-        if stands_at(name, start, texts) {
+        if is_at(name, start, texts) {
             let value = texts.get(start + name.len() + 1..)?.get(..length)?;
             if found.replace(value).is_some() {
-                return several(map, name);
+                return repeated_values(map, name);
             }
         }
     }
@@ -44,11 +44,11 @@ pub(super) fn values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
 
 /// The values of a repeated header.
 #[inline(never)]
-fn several<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
+fn repeated_values<'a>(map: &'a [u8], name: &str) -> Option<Values<'a>> {
     let (mut candidates, texts) = Candidates::of(map, name.len())?;
     let mut values = Vec::new();
     while let Some((start, length)) = candidates.next() {
-        if stands_at(name, start, texts) {
+        if is_at(name, start, texts) {
             values.push(texts.get(start + name.len() + 1..)?.get(..length)?);
         }
     }
@@ -106,7 +106,7 @@ impl<'a> Candidates<'a> {
 
 /// Returns true if the name is at this position, in any case.
 #[inline(always)]
-fn stands_at(name: &str, start: usize, texts: &[u8]) -> bool {
+fn is_at(name: &str, start: usize, texts: &[u8]) -> bool {
     let found = texts.get(start..).and_then(|texts| texts.get(..name.len()));
     let name = name.as_bytes();
     // Envoy stores most names in lower case, so the cheap comparison usually succeeds.

@@ -28,7 +28,7 @@ impl Plugin {
 impl Context for Plugin {
     fn on_http_call_response(&mut self, token: u32, headers: usize, size: usize, _: usize) {
         let Plugin { host, root } = self;
-        answer(headers, size, |answer| root.answer(token, answer, worker(), host));
+        answer(headers, size, |answer| root.on_reply(token, answer, worker(), host));
     }
 }
 

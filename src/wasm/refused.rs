@@ -10,7 +10,7 @@ use diana_worker::host::{Level, Log, Streams};
 /// Responds to the request of the host's current call.
 pub(super) fn answer(refusal: &Refusal, host: &(impl Log + Streams)) {
     let state = refusal.by.state();
-    host.tell(state.as_bytes());
+    host.set_filter_state(state.as_bytes());
     if refusal.is_logged {
         host.log(Level::Warn, &state);
     }

@@ -44,7 +44,7 @@ impl HostRequest {
 
     /// Removes a header if it is present.
     #[inline(never)]
-    pub(super) fn take_off(&mut self, name: &str) {
+    pub(super) fn remove_header(&mut self, name: &str) {
         // The cheapest test if headers are not read.
         let is_there = match self.reads_headers {
             true => self.values(name) != Some(Values::None),

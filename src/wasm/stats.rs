@@ -21,7 +21,7 @@ pub(super) fn count(name: &str, amount: u64) {
 }
 
 /// The value of a counter of this gateway.
-pub(super) fn counted(name: &str) -> u64 {
+pub(super) fn counter(name: &str) -> u64 {
     id(MetricType::Counter, name).and_then(|id| hostcalls::get_metric(id).ok()).unwrap_or(0)
 }
 

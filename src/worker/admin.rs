@@ -14,11 +14,11 @@ use super::instance::Instance;
 use super::reply::AdminReply;
 
 /// The outcome of a request to the operator's endpoint.
-pub(crate) enum Answered {
+pub(crate) enum AdminOutcome {
     /// The reply.
-    Now(AdminReply),
+    Reply(AdminReply),
     /// The reply of Redis to this ticket is pending.
-    Later(u64),
+    Pending(u64),
 }
 
 impl Instance {
@@ -28,50 +28,50 @@ impl Instance {
         (rest, query): (&str, &[u8]),
         request: &dyn Request,
         host: &dyn Host,
-    ) -> Answered {
-        let answered = self.understood(rest, query, request, host);
-        answered.unwrap_or_else(Answered::Now)
+    ) -> AdminOutcome {
+        let outcome = self.handle_order(rest, query, request, host);
+        outcome.unwrap_or_else(AdminOutcome::Reply)
     }
 
-    fn understood(
+    fn handle_order(
         &self,
         rest: &str,
         query: &[u8],
         request: &dyn Request,
         host: &dyn Host,
-    ) -> Result<Answered, AdminReply> {
-        const LOOKS: [&str; 3] = ["/rules", "/usage", "/top"];
+    ) -> Result<AdminOutcome, AdminReply> {
+        const READS: [&str; 3] = ["/rules", "/usage", "/top"];
         const CHANGES: [&str; 3] = ["/reset", "/ban", "/unban"];
         let method = request.pseudo(Pseudo::Method).unwrap_or_default();
         let wanted = match rest {
-            _ if LOOKS.contains(&rest) => "GET",
+            _ if READS.contains(&rest) => "GET",
             _ if CHANGES.contains(&rest) => "POST",
-            _ => return Err(AdminReply::nothing()),
+            _ => return Err(AdminReply::not_found()),
         };
         if *method != *wanted.as_bytes() {
-            return Err(AdminReply::method(wanted));
+            return Err(AdminReply::wrong_method(wanted));
         }
         let query = AdminQuery::read(query)?;
         match rest {
             "/rules" => {
                 query.allow(&[], &[])?;
-                Ok(Answered::Now(AdminReply::ok(self.rules_json(host))))
+                Ok(AdminOutcome::Reply(AdminReply::ok(self.rules_json(host))))
             }
             "/top" => {
                 query.allow(&["rule"], &[])?;
-                self.top(&query, host).map(Answered::Now)
+                self.top(&query, host).map(AdminOutcome::Reply)
             }
-            _ => self.inquire(rest, &query, host),
+            _ => self.execute(rest, &query, host),
         }
     }
 
     /// Executes an order for the callers that a query names.
-    fn inquire(
+    fn execute(
         &self,
         rest: &str,
         query: &AdminQuery,
         host: &dyn Host,
-    ) -> Result<Answered, AdminReply> {
+    ) -> Result<AdminOutcome, AdminReply> {
         let (rule, actors) = self.rule(query, host)?;
         let names: Vec<String> = actors.iter().map(|actor| format!("actor.{actor}")).collect();
         let key = query.key()?;
@@ -105,9 +105,9 @@ impl Instance {
             None => Err(AdminReply::problem(400, "the query names no caller of this rule")),
             Some(Ok(Inquired::Done(seen))) => {
                 let result = OrderResult { rule, order, seen: Ok(seen) };
-                Ok(Answered::Now(self.order_reply(&result, host)))
+                Ok(AdminOutcome::Reply(self.order_reply(&result, host)))
             }
-            Some(Ok(Inquired::Pending(id))) => Ok(Answered::Later(id)),
+            Some(Ok(Inquired::Pending(id))) => Ok(AdminOutcome::Pending(id)),
             Some(Err(cannot)) => Err(refusal(cannot)),
         }
     }

@@ -37,7 +37,7 @@ impl Clock for HostClock<'_> {
         let mut mono = self.host.monotonic();
         let ClockOffset { ahead, due } = self.offset;
         if mono >= due.get() {
-            self.read_anew(&mut mono);
+            self.update_offset(&mut mono);
         }
         Now { mono, wall: mono.saturating_add_signed(ahead.get()) }
     }
@@ -46,20 +46,20 @@ impl Clock for HostClock<'_> {
 impl HostClock<'_> {
     /// Updates the offset, and the reading of the monotonic clock.
     #[cold]
-    fn read_anew(&self, mono: &mut Micros) {
+    fn update_offset(&self, mono: &mut Micros) {
         let ClockOffset { ahead, due } = self.offset;
-        let anew = read_both(self.host, mono);
-        let back = ahead.get().saturating_sub(anew);
+        let latest = read_both(self.host, mono);
+        let back = ahead.get().saturating_sub(latest);
         // Slewing by a time server changes it by less than a millisecond per second.
         if due.replace(mono.saturating_add(SECOND)) > 0 && back > SECOND as i64 {
-            self.stepped_back(back.unsigned_abs());
+            self.report_step_back(back.unsigned_abs());
         }
-        ahead.set(anew);
+        ahead.set(latest);
     }
 
     /// Counts and logs a backward step of the wall clock.
     #[cold]
-    fn stepped_back(&self, by: Micros) {
+    fn report_step_back(&self, by: Micros) {
         self.host.count(&format!("diana.{}.clock_stepped_back", self.namespace), 1);
         let line = format!(
             "the wall clock stepped back by {} s; an open window ends at most one unit after its first request",

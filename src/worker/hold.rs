@@ -26,7 +26,7 @@ type HoldTurn = (Micros, u64);
 pub struct Queue {
     /// The turns of all positions, the next one first. Contains some that are already free.
     turns: BinaryHeap<Reverse<HoldTurn>>,
-    places: HashTable<QueuePosition>,
+    positions: HashTable<QueuePosition>,
     lines: HoldQueues,
     waiting: HashTable<HeldStream>,
     joined: u64,
@@ -35,13 +35,13 @@ pub struct Queue {
 #[derive(Debug)]
 struct QueuePosition {
     turn: HoldTurn,
-    whose: Whose,
+    owner: PositionOwner,
     permit: Permit,
 }
 
 /// The owner of a position.
 #[derive(Debug, Clone, Copy)]
-enum Whose {
+enum PositionOwner {
     /// The request with the host's number for its stream.
     Stream(u32),
     /// The first request of a line.
@@ -66,10 +66,10 @@ impl Queue {
         let name = line.map(|line| QueueName { instance, line });
         // Out-of-order arrivals are queued individually.
         let line = name.filter(|name| self.lines.join(*name, stream, turn));
-        let whose = line.map_or(Whose::Stream(stream), Whose::First);
+        let owner = line.map_or(PositionOwner::Stream(stream), PositionOwner::First);
         self.turns.push(Reverse(turn));
-        let place = QueuePosition { turn, whose, permit };
-        self.places.insert_unique(hash(turn.1), place, |place| hash(place.turn.1));
+        let position = QueuePosition { turn, owner, permit };
+        self.positions.insert_unique(hash(turn.1), position, |position| hash(position.turn.1));
         let waiting = HeldStream { stream, turn, line };
         self.waiting
             .insert_unique(hash(stream.into()), waiting, |waiting| hash(waiting.stream.into()));
@@ -79,12 +79,12 @@ impl Queue {
     /// position.
     pub fn release(&mut self, now: Micros) -> Option<(u32, Permit)> {
         let turn = self.turns.peek().filter(|turn| turn.0.0 <= now)?.0;
-        let QueuePosition { whose, permit, .. } = self.free(turn)?;
-        let stream = match whose {
-            Whose::Stream(stream) => stream,
-            Whose::First(line) => self.lines.release(line)?,
+        let QueuePosition { owner, permit, .. } = self.free_position(turn)?;
+        let stream = match owner {
+            PositionOwner::Stream(stream) => stream,
+            PositionOwner::First(line) => self.lines.release(line)?,
         };
-        self.forget(stream)?;
+        self.remove_stream(stream)?;
         Some((stream, permit))
     }
 
@@ -97,29 +97,30 @@ impl Queue {
     /// Removes a request after its client has left. Returns the permit of the position that becomes
     /// free. `None` if the request was not held.
     pub fn leave(&mut self, stream: u32) -> Option<Permit> {
-        let HeldStream { turn, line, .. } = self.forget(stream)?;
+        let HeldStream { turn, line, .. } = self.remove_stream(stream)?;
         let free = match line {
             Some(line) => self.lines.leave(line, turn)?,
             None => turn,
         };
-        self.free(free).map(|place| place.permit)
+        self.free_position(free).map(|position| position.permit)
     }
 
     /// Frees a position. Turns of free positions are dropped when they are the next.
-    fn free(&mut self, turn: HoldTurn) -> Option<QueuePosition> {
-        let found = self.places.find_entry(hash(turn.1), |place| place.turn == turn).ok()?;
-        let (place, _) = found.remove();
+    fn free_position(&mut self, turn: HoldTurn) -> Option<QueuePosition> {
+        let found =
+            self.positions.find_entry(hash(turn.1), |position| position.turn == turn).ok()?;
+        let (position, _) = found.remove();
         while let Some(Reverse(next)) = self.turns.peek() {
             let next = *next;
-            if self.places.find(hash(next.1), |place| place.turn == next).is_some() {
+            if self.positions.find(hash(next.1), |position| position.turn == next).is_some() {
                 break;
             }
             self.turns.pop();
         }
-        Some(place)
+        Some(position)
     }
 
-    fn forget(&mut self, stream: u32) -> Option<HeldStream> {
+    fn remove_stream(&mut self, stream: u32) -> Option<HeldStream> {
         let known = |waiting: &HeldStream| waiting.stream == stream;
         let found = self.waiting.find_entry(hash(stream.into()), known).ok()?;
         Some(found.remove().0)

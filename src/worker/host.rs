@@ -54,10 +54,10 @@ pub trait Streams {
     fn mark(&self, header: &str, value: &str);
 
     /// Removes a header that the request has, before the host selects its route.
-    fn take_off(&self, header: &str);
+    fn remove_header(&self, header: &str);
 
     /// Sets the filter state for the access log.
-    fn tell(&self, state: &[u8]);
+    fn set_filter_state(&self, state: &[u8]);
 
     /// Responds with a refusal.
     fn refuse(&self, refusal: &Refusal);
@@ -71,7 +71,7 @@ pub trait Streams {
 
     /// Observes a decision about the request of a stream, unless it passes without a trace.
     /// `resumed` is given if the request waited for Redis.
-    fn decided(&self, _stream: u32, _resumed: Option<&Resumed>, _verdict: &Verdict) {}
+    fn on_decision(&self, _stream: u32, _resumed: Option<&Resumed>, _verdict: &Verdict) {}
 }
 
 /// The host during a call about a root or one of its streams. [`Callout::caller`] is that root.
@@ -83,7 +83,7 @@ pub trait Host: Callout + Clocks + Contexts + Log + Metrics + Streams {
     fn environment(&self) -> &dyn Environment;
 
     /// The value of a counter, summed over all workers.
-    fn counted(&self, name: &str) -> u64;
+    fn counter(&self, name: &str) -> u64;
 
     /// Random bits. Zero if the host has none.
     fn random(&self) -> u128;

@@ -23,7 +23,7 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 
 /// Data that a worker keeps for all of its instances, and the number of the next one.
-pub(crate) struct Kept<'a> {
+pub(crate) struct WorkerData<'a> {
     pub(crate) tables: &'a mut Tables,
     pub(crate) offset: Rc<ClockOffset>,
     pub(crate) number: u32,
@@ -50,11 +50,11 @@ pub struct Instance {
     /// Whether there is a Redis.
     has_redis: bool,
     /// The time of the next upkeep. `None` while none is needed.
-    upkeep: Cell<Option<Micros>>,
+    next_maintenance: Cell<Option<Micros>>,
     /// Whether it has returned its leases and counts since its last request.
     closed: Cell<bool>,
     /// Whether its namespace has a later instance.
-    is_old: Cell<bool>,
+    is_replaced: Cell<bool>,
     /// Whether it has decided about a request since the last upkeep, and the time of the latest
     /// upkeep that found so.
     busy: Cell<bool>,
@@ -65,28 +65,28 @@ impl Instance {
     pub(crate) fn new(
         namespace: Rc<str>,
         policy: Policy,
-        way: Option<Endpoint>,
-        kept: Kept<'_>,
+        endpoint: Option<Endpoint>,
+        worker: WorkerData<'_>,
         host: &dyn Host,
     ) -> Result<Instance, String> {
         let data = host.data();
         let seed = seed::agree(&namespace, &*data, host);
-        let has_redis = way.is_some();
+        let has_redis = endpoint.is_some();
         let operator = Operator::new(&policy, seed, host);
         let from = if policy.is_remote { "remote" } else { "local" };
-        let client = way.map(|way| {
+        let client = endpoint.map(|endpoint| {
             // Redis identifies each client by its name, which must be unique even if the host has
             // no random numbers.
-            let random = host.random() as u64 ^ u64::from(kept.number) << 32;
-            Client::new(way, &namespace, data.clone(), seed, random)
+            let random = host.random() as u64 ^ u64::from(worker.number) << 32;
+            Client::new(endpoint, &namespace, data.clone(), seed, random)
         });
-        let stores = Stores::new(namespace.clone(), data, kept.tables);
+        let stores = Stores::new(namespace.clone(), data, worker.tables);
         let limiter = Limiter::new(policy, seed, stores, client)
             .map_err(|unbuildable| unbuildable.to_string())?;
         Ok(Instance {
             root: host.caller(),
-            number: kept.number,
-            offset: kept.offset,
+            number: worker.number,
+            offset: worker.offset,
             reads_headers: limiter.reads_headers() || operator.is_some(),
             operator,
             origin: (from, host.wall()),
@@ -94,9 +94,9 @@ impl Instance {
             interval: limiter.tick_interval(),
             limiter: RefCell::new(limiter),
             has_redis,
-            upkeep: Cell::new(None),
+            next_maintenance: Cell::new(None),
             closed: Cell::new(false),
-            is_old: Cell::new(false),
+            is_replaced: Cell::new(false),
             busy: Cell::new(false),
             used: Cell::new(0),
             namespace,
@@ -127,13 +127,13 @@ impl Instance {
     /// The number of shards of Redis that are unavailable, so that this gateway is in degraded mode
     /// for them.
     #[must_use]
-    pub fn away(&self) -> usize {
+    pub fn unavailable_shards(&self) -> usize {
         self.redis(Handle::away).unwrap_or(0)
     }
 
     /// Returns true if this gateway is in degraded mode for a caller of a `global` rule.
     #[must_use]
-    pub fn is_alone(&self, caller: Key) -> bool {
+    pub fn is_degraded(&self, caller: Key) -> bool {
         self.redis(|redis| redis.is_alone(caller)).unwrap_or(false)
     }
 
@@ -146,14 +146,14 @@ impl Instance {
     /// The number of requests with a reply that have not been resumed, since one call of the host
     /// resumes a limited number.
     #[must_use]
-    pub fn answered(&self) -> usize {
+    pub fn ready(&self) -> usize {
         self.limiter.try_borrow().map_or(0, |limiter| limiter.ready())
     }
 
     /// Returns true if there is work for Redis that its timer may not know of.
     #[inline(always)]
-    pub(crate) fn is_pressed(&self) -> bool {
-        self.has_redis && self.redis_is_pressed()
+    pub(crate) fn has_redis_work(&self) -> bool {
+        self.has_redis && self.find_redis_work()
     }
 
     /// Returns true if a request may come from an operator.
@@ -165,12 +165,12 @@ impl Instance {
     /// Decides about the request of the host's current call. Marks the request of a hot caller
     /// unless it is refused, before Envoy selects its route.
     pub(crate) fn decide(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
-        self.judge(host, |limiter| limiter.decide(request, &self.clock(host)))
+        self.decide_with(host, |limiter| limiter.decide(request, &self.clock(host)))
     }
 
     /// As `Instance::decide`, with an explanation for an operator.
     pub fn decide_explained(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
-        self.judge(host, |limiter| limiter.decide_explained(request, &self.clock(host)))
+        self.decide_with(host, |limiter| limiter.decide_explained(request, &self.clock(host)))
     }
 
     /// Decides about the request of the selected stream after a reply of Redis.
@@ -178,7 +178,7 @@ impl Instance {
         let now = self.now(host);
         let verdict = self.with_limiter(host, |limiter| limiter.resume(ready, now)).flatten();
         verdict.unwrap_or_else(|| {
-            self.judge(host, |limiter| {
+            self.decide_with(host, |limiter| {
                 let mut verdict = Verdict::pass();
                 host.read(self.reads_headers, &mut |request| {
                     verdict = limiter.restart(ready, request, &self.clock(host));
@@ -189,11 +189,15 @@ impl Instance {
     }
 
     /// Notes the stream of a pending request or order.
-    pub(crate) fn wait(&self, id: u64, stream: u32, host: &dyn Host) {
+    pub(crate) fn set_stream(&self, id: u64, stream: u32, host: &dyn Host) {
         self.with_limiter(host, |limiter| limiter.set_stream(id, stream));
     }
 
-    fn judge(&self, host: &dyn Host, judge: impl FnOnce(&mut Limiter) -> Verdict) -> Verdict {
+    fn decide_with(
+        &self,
+        host: &dyn Host,
+        decide: impl FnOnce(&mut Limiter) -> Verdict,
+    ) -> Verdict {
         // The host never calls about one stream during a call about another.
         let Ok(mut limiter) = self.limiter.try_borrow_mut() else {
             host.log(
@@ -202,7 +206,7 @@ impl Instance {
             );
             return Verdict::pass();
         };
-        judge(&mut limiter)
+        decide(&mut limiter)
     }
 
     /// Calls the limiter, unless one of its calls is in progress.
@@ -211,11 +215,11 @@ impl Instance {
         host: &dyn Host,
         act: impl FnOnce(&mut Limiter) -> T,
     ) -> Option<T> {
-        let were_away = self.away();
+        let were_unavailable = self.unavailable_shards();
         let done = self.limiter.try_borrow_mut().ok().map(|mut limiter| act(&mut limiter));
-        if self.away() != were_away {
+        if self.unavailable_shards() != were_unavailable {
             // The metrics report the change, even without a request.
-            self.begin_upkeep(host);
+            self.schedule_maintenance(host);
         }
         done
     }
@@ -230,11 +234,11 @@ impl Instance {
 
     /// The time of the next work.
     pub(crate) fn next(&self, now: Micros) -> Option<Micros> {
-        if self.answered() > 0 {
+        if self.ready() > 0 {
             return Some(now);
         }
         let limiter = self.limiter.try_borrow().ok().and_then(|limiter| limiter.next(now));
-        [limiter, self.upkeep.get()].into_iter().flatten().min()
+        [limiter, self.next_maintenance.get()].into_iter().flatten().min()
     }
 
     /// The slots of its rules in shared data.
@@ -245,9 +249,9 @@ impl Instance {
     }
 
     #[inline(never)]
-    fn redis_is_pressed(&self) -> bool {
-        let is_pressed = |redis: &Handle| redis.has_operations() || redis.away() > 0;
-        self.redis(is_pressed).unwrap_or(false)
+    fn find_redis_work(&self) -> bool {
+        let has_redis_work = |redis: &Handle| redis.has_operations() || redis.away() > 0;
+        self.redis(has_redis_work).unwrap_or(false)
     }
 
     /// The state of Redis, if there is one.

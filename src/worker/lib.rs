@@ -9,7 +9,7 @@
 //! roots. So all held requests are in one queue (`hold.rs`), and the tick of any root serves all of
 //! them. At most 32 requests are resumed in one call, since some hundreds exhaust the host's stack.
 //! Code that makes a request wait does not set a timer. At the end of each call that may have made
-//! one wait, `Worker::settle` sets the timer of the latest root. Only that root makes calls to
+//! one wait, `Worker::schedule` sets the timer of the latest root. Only that root makes calls to
 //! Redis, since it lives longest. A root that ends transfers its work to another root. To wait for
 //! something new, add its time to `Instance::next`, or to `Worker::next` if it belongs to no
 //! instance.
@@ -19,11 +19,11 @@
 //! two seconds after its last request, since Envoy may drain a listener for many minutes.
 
 mod admin;
+mod changes;
 mod clock;
 pub mod hold;
 pub mod host;
 mod instance;
-mod news;
 mod operator;
 pub mod remote;
 mod reply;

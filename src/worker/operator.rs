@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use super::host::{Host, Level};
+use super::worker::Worker;
 use diana_policy::Policy;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::path::Path;
@@ -50,7 +51,7 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     /// Returns true if `given` is the token, unless there were too many wrong ones in this second.
-    fn is(&self, token: Token, given: &[u8], seed: &Seed, now: Micros) -> bool {
+    fn is_right(&self, token: Token, given: &[u8], seed: &Seed, now: Micros) -> bool {
         if self.second.replace(now / SECOND) != now / SECOND {
             self.wrong.set(0);
         }
@@ -58,12 +59,24 @@ impl Attempts {
         if self.wrong.get() >= ATTEMPTS {
             return false;
         }
-        let is_it = own == digest(given, seed);
-        if !is_it {
+        let is_right = own == digest(given, seed);
+        if !is_right {
             self.wrong.set(self.wrong.get() + 1);
         }
-        is_it
+        is_right
     }
+}
+
+/// The wish of an operator in a request.
+pub(crate) enum OperatorRequest {
+    /// There is none.
+    None,
+    /// An explanation of the decision, in this header of the response.
+    Explanation(Rc<str>),
+    /// An order to the operator's endpoint: the path below the endpoint, and the query.
+    Order { path: String, query: Vec<u8> },
+    /// An order whose token is missing or wrong.
+    Denied,
 }
 
 /// The access of operators to a configuration.
@@ -84,27 +97,44 @@ impl Operator {
         is_any.then(|| Box::new(Operator { seed, explain, admin }))
     }
 
-    /// The path below the operator's endpoint and the query, if the request is for the endpoint.
-    /// The inner `None` means that its token is missing or wrong.
-    pub(crate) fn asks_for(
+    /// Reads what an operator wants. Removes the token for an explanation from the request.
+    #[inline(never)]
+    pub(crate) fn read(
+        &self,
+        request: &dyn Request,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> OperatorRequest {
+        if let Some(order) = self.order(request, &worker.admin_attempts, host) {
+            return order;
+        }
+        let header = self.explanation_header(request, &worker.attempts, host);
+        header.map_or(OperatorRequest::None, OperatorRequest::Explanation)
+    }
+
+    /// The order of a request to the operator's endpoint.
+    fn order(
         &self,
         request: &dyn Request,
         attempts: &Attempts,
         host: &dyn Host,
-    ) -> Option<Option<(String, Vec<u8>)>> {
-        let (path, token) = self.admin.as_ref()?;
-        let asked = is_for(request, path)?;
+    ) -> Option<OperatorRequest> {
+        let (endpoint, token) = self.admin.as_ref()?;
+        let (path, query) = split_path(request, endpoint)?;
         let given = match request.header("authorization") {
             Values::One(value) => value.strip_prefix(b"Bearer "),
             Values::None | Values::Many(_) => None,
         };
-        let is = |given| attempts.is(*token, given, &self.seed, host.monotonic());
-        Some(given.is_some_and(is).then_some(asked))
+        let is_right = |given| attempts.is_right(*token, given, &self.seed, host.monotonic());
+        Some(match given.is_some_and(is_right) {
+            true => OperatorRequest::Order { path, query },
+            false => OperatorRequest::Denied,
+        })
     }
 
     /// Removes the token from a request that has one. Returns an explanation to be filled if it is
     /// the right one.
-    pub(crate) fn asks_why(
+    fn explanation_header(
         &self,
         request: &dyn Request,
         attempts: &Attempts,
@@ -115,27 +145,27 @@ impl Operator {
         if values == Values::None {
             return None;
         }
-        host.take_off(header);
+        host.remove_header(header);
         let Values::One(given) = values else { return None };
-        attempts.is(*token, given, &self.seed, host.monotonic()).then(|| header.clone())
+        attempts.is_right(*token, given, &self.seed, host.monotonic()).then(|| header.clone())
     }
 }
 
 /// The rest of the path and the query, if a request is for the operator's endpoint in plain
 /// spelling.
-fn is_for(request: &dyn Request, path: &str) -> Option<(String, Vec<u8>)> {
+fn split_path(request: &dyn Request, endpoint: &str) -> Option<(String, Vec<u8>)> {
     let raw = request.pseudo(Pseudo::Path)?;
     let (spelled, query) = match raw.iter().position(|&byte| byte == b'?') {
         Some(mark) => (raw.get(..mark)?, raw.get(mark + 1..)?),
         None => (&*raw, &[][..]),
     };
-    let rest = std::str::from_utf8(spelled.strip_prefix(path.as_bytes())?).ok()?;
+    let rest = std::str::from_utf8(spelled.strip_prefix(endpoint.as_bytes())?).ok()?;
     let is_below = rest.is_empty() || rest.starts_with('/');
     (is_below && Path::of(spelled).is_plain).then(|| (rest.into(), query.into()))
 }
 
 /// Logs why operators cannot authenticate, if that is the case.
-pub(crate) fn complain(policy: &Policy, host: &dyn Host) {
+pub(crate) fn log_unusable_tokens(policy: &Policy, host: &dyn Host) {
     let explain = policy.explain.iter().map(|explain| ("explain", &explain.token_env));
     let admin = policy.admin.iter().map(|admin| ("admin", &admin.token_env));
     for (key, variable) in explain.chain(admin) {

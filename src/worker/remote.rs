@@ -7,8 +7,8 @@
 mod call;
 mod document;
 mod head;
-mod judge;
 mod lead;
+mod validate;
 use diana_policy::Policy;
 use diana_policy::key::KeyHasher;
 use diana_policy::port::{Answer, Call, Callout, Environment, SharedData};
@@ -17,7 +17,7 @@ use diana_policy::time::{Micros, SECOND};
 use head::Head;
 
 /// Interval of reading shared data, in ticks.
-pub const LOOK: Micros = SECOND / 4;
+pub const READ_INTERVAL: Micros = SECOND / 4;
 
 /// A worker's access to one configuration server.
 pub struct Poller {
@@ -31,12 +31,12 @@ pub struct Poller {
     settings: u64,
     /// Identifies this worker in the gateway.
     id: u64,
-    born: Micros,
+    configured_at: Micros,
     /// The version of the current document. 0 is none.
     version: u64,
     /// The version of a document that this worker cannot parse, and another one could.
-    not_understood: u64,
-    waiting: Option<PendingPoll>,
+    unreadable: u64,
+    pending: Option<PendingPoll>,
     next: Micros,
     is_counted: bool,
 }
@@ -70,9 +70,9 @@ pub struct PollOutcome {
     /// Change of the number of workers with a remote document.
     pub in_force: i64,
     /// Log lines about successes.
-    pub news: Vec<String>,
+    pub successes: Vec<String>,
     /// Log lines about failures.
-    pub troubles: Vec<String>,
+    pub failures: Vec<String>,
 }
 
 impl Poller {
@@ -85,7 +85,7 @@ impl Poller {
         own: Own,
         namespace: &str,
         environment: &dyn Environment,
-        (id, born): (u64, Micros),
+        (id, configured_at): (u64, Micros),
     ) -> Result<Poller, String> {
         let call = call::of(&remote, environment)?;
         // Identifies the document. Other settings may change without losing it.
@@ -102,10 +102,10 @@ impl Poller {
             own,
             call,
             id,
-            born,
+            configured_at,
             version: 0,
-            not_understood: 0,
-            waiting: None,
+            unreadable: 0,
+            pending: None,
             next: 0,
             is_counted: false,
         })
@@ -132,12 +132,12 @@ impl Poller {
         if access.now < self.next {
             return PollOutcome::default();
         }
-        self.next = access.now + LOOK;
+        self.next = access.now + READ_INTERVAL;
         let (mut head, number) = Head::read(access.data, &self.head);
-        let mut outcome = if ![0, self.version, self.not_understood].contains(&head.version) {
-            self.follow(head, number, access)
+        let mut outcome = if ![0, self.version, self.unreadable].contains(&head.version) {
+            self.apply_document(head, number, access)
         } else if self.lead(&mut head, number, access) {
-            self.ask(&head, access)
+            self.poll(&head, access)
         } else {
             PollOutcome::default()
         };
@@ -149,8 +149,13 @@ impl Poller {
     }
 
     /// Processes the reply to a call of this worker.
-    pub fn answer(&mut self, token: u32, answer: &Answer<'_>, access: &Access<'_>) -> PollOutcome {
-        match self.waiting.take_if(|call| call.token == token) {
+    pub fn on_reply(
+        &mut self,
+        token: u32,
+        answer: &Answer<'_>,
+        access: &Access<'_>,
+    ) -> PollOutcome {
+        match self.pending.take_if(|call| call.token == token) {
             Some(PendingPoll { sent, .. }) => {
                 let document = document::read(&self.remote, answer);
                 self.conclude(document, sent + self.remote.every, access)
@@ -166,7 +171,12 @@ impl Poller {
     }
 
     /// Applies the last valid document.
-    fn follow(&mut self, mut head: Head, number: Option<u32>, access: &Access<'_>) -> PollOutcome {
+    fn apply_document(
+        &mut self,
+        mut head: Head,
+        number: Option<u32>,
+        access: &Access<'_>,
+    ) -> PollOutcome {
         let mut outcome = PollOutcome::default();
         let version = head.version;
         match self
@@ -178,9 +188,9 @@ impl Poller {
                 outcome.policy = Some(policy);
             }
             Some(Err(_)) => {
-                self.not_understood = version;
+                self.unreadable = version;
                 let what = format!("another worker applied version {version:016x}");
-                outcome.troubles.push(self.line(&what, "this worker cannot parse it"));
+                outcome.failures.push(self.line(&what, "this worker cannot parse it"));
             }
             // Forces the next valid reply to be written again. If a leader is about to write the
             // version, its write fails, and it polls again.

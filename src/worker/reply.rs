@@ -33,13 +33,13 @@ impl AdminReply {
     }
 
     /// The reply to a request with a wrong method.
-    pub(crate) fn method(allow: &'static str) -> AdminReply {
+    pub(crate) fn wrong_method(allow: &'static str) -> AdminReply {
         let why = format!("the method must be {allow}");
         AdminReply { allow, ..AdminReply::problem(405, &why) }
     }
 
     /// The reply for an unknown path, or for a request without a valid token.
-    pub(crate) fn nothing() -> AdminReply {
+    pub(crate) fn not_found() -> AdminReply {
         AdminReply::problem(404, "not found")
     }
 

@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
+use super::changes::{self, ConfigChanges};
 use super::host::{Host, Level};
 use super::instance::Instance;
-use super::news::{self, News};
 use super::operator;
 use super::remote::{Access, PollOutcome, Poller};
 use super::worker::Worker;
@@ -26,7 +26,7 @@ pub struct Root {
     /// Polls the configuration server, if there is one.
     poller: Option<Box<Poller>>,
     /// The connection to Redis, if there is one.
-    way: Option<Endpoint>,
+    endpoint: Option<Endpoint>,
 }
 
 impl Root {
@@ -65,23 +65,23 @@ impl Root {
             let data = host.data();
             let outcome =
                 poller.tick(&Access { data: &*data, callout: host, now: host.monotonic() });
-            worker.timers.own(host.caller(), poller.next());
-            self.carry_out(outcome, worker, host);
+            worker.timers.schedule_own_work(host.caller(), poller.next());
+            self.apply_outcome(outcome, worker, host);
         }
         worker.tick(host);
     }
 
     /// Processes the reply to a call.
-    pub fn answer(&mut self, token: u32, answer: &Answer<'_>, worker: &Worker, host: &dyn Host) {
-        if !worker.answer(token, answer, host)
+    pub fn on_reply(&mut self, token: u32, answer: &Answer<'_>, worker: &Worker, host: &dyn Host) {
+        if !worker.on_reply(token, answer, host)
             && let Some(poller) = &mut self.poller
         {
             let data = host.data();
             let access = Access { data: &*data, callout: host, now: host.monotonic() };
-            let outcome = poller.answer(token, answer, &access);
-            self.carry_out(outcome, worker, host);
+            let outcome = poller.on_reply(token, answer, &access);
+            self.apply_outcome(outcome, worker, host);
         }
-        worker.settle(host);
+        worker.schedule(host);
     }
 
     /// The host deletes the root.
@@ -107,31 +107,33 @@ impl Root {
     ) -> Result<(), String> {
         let namespace = policy.namespace.as_deref().unwrap_or(root_id);
         let mut poller = poller(&policy, namespace, host).transpose()?;
-        self.way = way(&policy, host.environment())?;
+        self.endpoint = endpoint(&policy, host.environment())?;
         self.namespace = namespace.into();
         let data = host.data();
         let last_good = poller.as_mut().and_then(|poller| poller.last_good(&*data));
         let rules = last_good.as_ref().unwrap_or(&policy);
-        if let Some(news) = news::of(&self.namespace, text, rules, &*data, host.monotonic()) {
-            tell(&self.namespace, &policy, &news, host);
-            if news.is_first && counts_in_gateway(rules) {
+        if let Some(changes) =
+            changes::detect(&self.namespace, text, rules, &*data, host.monotonic())
+        {
+            log_configuration(&self.namespace, &policy, &changes, host);
+            if changes.is_first && counts_in_gateway(rules) {
                 host.log(Level::Info, FIRST);
             }
-            operator::complain(&policy, host);
+            operator::log_unusable_tokens(&policy, host);
         }
         worker.timers.begin(host.caller());
         if poller.is_some() {
-            worker.timers.own(host.caller(), host.monotonic());
+            worker.timers.schedule_own_work(host.caller(), host.monotonic());
         }
         self.poller = poller.map(Box::new);
         let replaced = self.replace(last_good.unwrap_or(policy), worker, host);
-        worker.settle(host);
+        worker.schedule(host);
         replaced
     }
 
     fn replace(&mut self, policy: Policy, worker: &Worker, host: &dyn Host) -> Result<(), String> {
-        let (namespace, way) = (self.namespace.clone(), self.way.clone());
-        let instance = worker.build(namespace, policy, way, host)?;
+        let (namespace, endpoint) = (self.namespace.clone(), self.endpoint.clone());
+        let instance = worker.build(namespace, policy, endpoint, host)?;
         // Only after the new instance is built, so that it takes over the counts of the old one.
         if let Some(old) = self.instance.replace(instance) {
             old.close(host);
@@ -142,15 +144,18 @@ impl Root {
     }
 
     /// Applies the results of a poll.
-    fn carry_out(&mut self, outcome: PollOutcome, worker: &Worker, host: &dyn Host) {
+    fn apply_outcome(&mut self, outcome: PollOutcome, worker: &Worker, host: &dyn Host) {
         let count = |what| host.count(&format!("diana.{}.remote.{what}", self.namespace), 1);
         outcome.count.into_iter().for_each(count);
         self.count_in_force(outcome.in_force, host);
-        outcome.news.iter().for_each(|line| host.log(Level::Info, line));
-        outcome.troubles.iter().for_each(|line| host.log(Level::Warn, line));
+        outcome.successes.iter().for_each(|line| host.log(Level::Info, line));
+        outcome.failures.iter().for_each(|line| host.log(Level::Warn, line));
         if let Some(policy) = outcome.policy {
             if outcome.is_first {
-                tell_anew(&news::anew(&self.namespace, &policy, &*host.data()).anew, host);
+                log_new_rules(
+                    &changes::compare(&self.namespace, &policy, &*host.data()).new_rules,
+                    host,
+                );
             }
             if let Err(why) = self.replace(policy, worker, host) {
                 return host.log(Level::Error, &why);
@@ -169,8 +174,8 @@ impl Root {
 /// The poller, if the configuration has a configuration server.
 fn poller(policy: &Policy, namespace: &str, host: &dyn Host) -> Option<Result<Poller, String>> {
     let poller = |remote| {
-        let who = (host.random() as u64, host.monotonic());
-        Poller::new(remote, policy.own(), namespace, host.environment(), who)
+        let id = (host.random() as u64, host.monotonic());
+        Poller::new(remote, policy.own(), namespace, host.environment(), id)
     };
     policy.remote.clone().map(poller)
 }
@@ -180,7 +185,7 @@ fn poller(policy: &Policy, namespace: &str, host: &dyn Host) -> Option<Result<Po
 /// # Errors
 ///
 /// An environment variable is missing.
-fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint>, String> {
+fn endpoint(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint>, String> {
     let Some(redis) = &policy.redis else { return Ok(None) };
     let variable = |key: &str, name: &Option<String>| {
         let Some(name) = name else { return Ok(None) };
@@ -199,12 +204,12 @@ fn way(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint
 }
 
 /// Counts an accepted configuration, and logs its advice and changes.
-fn tell(namespace: &str, policy: &Policy, news: &News, host: &dyn Host) {
+fn log_configuration(namespace: &str, policy: &Policy, changes: &ConfigChanges, host: &dyn Host) {
     host.count(&format!("diana.{namespace}.config.accepted"), 1);
     for line in &policy.warnings {
         host.log(Level::Warn, line);
     }
-    tell_anew(&news.anew, host);
+    log_new_rules(&changes.new_rules, host);
     host.log(Level::Info, &diana_limiter::sizing::summary(policy));
 }
 
@@ -214,7 +219,7 @@ fn counts_in_gateway(policy: &Policy) -> bool {
     rules.any(|rule| rule.scope_with(policy.redis.is_some()) == Scope::Gateway)
 }
 
-fn tell_anew(names: &[String], host: &dyn Host) {
+fn log_new_rules(names: &[String], host: &dyn Host) {
     const NAMED: usize = 20;
     if names.is_empty() {
         return;

@@ -25,7 +25,7 @@ struct ResponseState {
     /// Headers to add to the upstream's response.
     fields: Vec<HeaderField>,
     /// The response header for an explanation, if an operator wants one.
-    explains: Option<Rc<str>>,
+    explanation_header: Option<Rc<str>>,
 }
 
 impl StreamState {
@@ -37,7 +37,7 @@ impl StreamState {
 
     /// An operator wants an explanation in this header of the response.
     pub(crate) fn explain(&mut self, header: Rc<str>) {
-        self.response.get_or_insert_default().explains = Some(header);
+        self.response.get_or_insert_default().explanation_header = Some(header);
     }
 
     /// The request is admitted, at once or after a wait.
@@ -45,7 +45,7 @@ impl StreamState {
         self.permit = permit;
         let Some(report) = report else { return };
         if let Some(record) = &report.by {
-            host.tell(record.state().as_bytes());
+            host.set_filter_state(record.state().as_bytes());
         }
         for (header, rules) in &report.marks {
             host.mark(header, rules);
@@ -53,16 +53,17 @@ impl StreamState {
         let headers = report.headers().into_iter();
         let mut fields: Vec<HeaderField> =
             headers.map(|(name, value)| (name.into(), value)).collect();
-        if let Some(header) = self.take_explains() {
+        if let Some(header) = self.take_explanation_header() {
             fields.push((header.to_string().into(), Explained::all(&report.explained)));
         }
-        let response = (!fields.is_empty()).then_some(ResponseState { fields, explains: None });
+        let response =
+            (!fields.is_empty()).then_some(ResponseState { fields, explanation_header: None });
         self.response = response.map(Box::new);
     }
 
     /// The request is refused.
     pub(crate) fn refuse(&mut self, refusal: &mut Refusal, host: &dyn Host) {
-        if let Some(header) = self.take_explains() {
+        if let Some(header) = self.take_explanation_header() {
             let explained = Explained::all(&refusal.explained);
             let response = Rc::make_mut(&mut refusal.response);
             response.headers.push((header.as_ref().into(), explained));
@@ -75,7 +76,7 @@ impl StreamState {
         self.response.take().map(|response| response.fields).unwrap_or_default()
     }
 
-    fn take_explains(&mut self) -> Option<Rc<str>> {
-        self.response.take()?.explains
+    fn take_explanation_header(&mut self) -> Option<Rc<str>> {
+        self.response.take()?.explanation_header
     }
 }

@@ -2,9 +2,10 @@
 
 use std::rc::Rc;
 
-use super::admin::Answered;
+use super::admin::AdminOutcome;
 use super::host::Host;
 use super::instance::Instance;
+use super::operator::OperatorRequest;
 use super::reply::AdminReply;
 use super::state::{HeaderField, StreamState};
 use super::worker::Worker;
@@ -20,14 +21,14 @@ pub struct Stream {
     /// The remaining work; the worker has it while the request waits.
     state: StreamState,
     /// Whether the request has waited, and the response has not come.
-    waited: bool,
+    has_waited: bool,
 }
 
 impl Stream {
     /// A stream before the arrival of its request, with the host's number for it.
     #[must_use]
     pub fn new(instance: Rc<Instance>, id: u32) -> Stream {
-        Stream { instance, id, state: StreamState::default(), waited: false }
+        Stream { instance, id, state: StreamState::default(), has_waited: false }
     }
 
     /// The host's number of the stream.
@@ -62,8 +63,8 @@ impl Stream {
             // An empty verdict needs no drop. The check for that would take a fifteenth of the time
             // of the decision.
             std::mem::forget(verdict);
-            if is_new || instance.is_pressed() {
-                worker.settle(host);
+            if is_new || instance.has_redis_work() {
+                worker.schedule(host);
             }
             return (true, None);
         }
@@ -75,16 +76,25 @@ impl Stream {
     /// the request passes.
     #[inline(never)]
     pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> bool {
-        let mut asks = None;
-        if self.instance.operator().is_some() {
-            match self.hear_operator(request, worker, host) {
-                Some(header) => asks = header,
-                None => return false,
+        let mut explanation_header = None;
+        if let Some(operator) = self.instance.operator() {
+            match operator.read(request, worker, host) {
+                OperatorRequest::None => {}
+                OperatorRequest::Explanation(header) => explanation_header = Some(header),
+                OperatorRequest::Order { path, query } => {
+                    let outcome = self.instance.operate((&path, &query), request, host);
+                    self.respond(outcome, worker, host);
+                    return false;
+                }
+                OperatorRequest::Denied => {
+                    self.respond(AdminOutcome::Reply(AdminReply::not_found()), worker, host);
+                    return false;
+                }
             }
         }
-        let is_explained = asks.is_some();
+        let is_explained = explanation_header.is_some();
         let is_new = self.instance.open(host);
-        let verdict = match asks {
+        let verdict = match explanation_header {
             Some(header) => {
                 self.state.explain(header);
                 self.instance.decide_explained(request, host)
@@ -98,54 +108,26 @@ impl Stream {
     /// `new` is true. Returns true if the request passes.
     #[inline(never)]
     fn conclude(&mut self, verdict: Verdict, new: bool, worker: &Worker, host: &dyn Host) -> bool {
-        let goes_on = verdict.is_pass() || self.carry_out(verdict, worker, host);
+        let passes = verdict.is_pass() || self.apply_verdict(verdict, worker, host);
         // Refusals leave no other work than admitted requests.
-        if new || self.waited || self.instance.is_pressed() {
-            worker.settle(host);
+        if new || self.has_waited || self.instance.has_redis_work() {
+            worker.schedule(host);
         }
-        goes_on
+        passes
     }
 
-    /// Returns the explanation to be filled if an operator wants one. The outer `None` means that
-    /// the request was an order and has its reply.
-    #[inline(never)]
-    fn hear_operator(
-        &mut self,
-        request: &dyn Request,
-        worker: &Worker,
-        host: &dyn Host,
-    ) -> Option<Option<Rc<str>>> {
-        let instance = self.instance.clone();
-        let operator = instance.operator()?;
-        if let Some(asked) = operator.asks_for(request, &worker.admin_attempts, host) {
-            self.operate(asked, request, worker, host);
-            return None;
+    /// Responds to an operator, at once or after the reply of Redis.
+    fn respond(&mut self, outcome: AdminOutcome, worker: &Worker, host: &dyn Host) {
+        match outcome {
+            AdminOutcome::Reply(reply) => host.reply(&reply),
+            AdminOutcome::Pending(id) => self.wait_for_redis(id, worker, host),
         }
-        Some(operator.asks_why(request, &worker.attempts, host))
-    }
-
-    /// Handles an order of an operator.
-    fn operate(
-        &mut self,
-        asked: Option<(String, Vec<u8>)>,
-        request: &dyn Request,
-        worker: &Worker,
-        host: &dyn Host,
-    ) {
-        let answered = match asked {
-            None => Answered::Now(AdminReply::nothing()),
-            Some((rest, query)) => self.instance.operate((&rest, &query), request, host),
-        };
-        match answered {
-            Answered::Now(reply) => host.reply(&reply),
-            Answered::Later(id) => self.wait_for(id, worker, host),
-        }
-        worker.settle(host);
+        worker.schedule(host);
     }
 
     /// Carries out a verdict. Returns true if the request passes.
-    fn carry_out(&mut self, verdict: Verdict, worker: &Worker, host: &dyn Host) -> bool {
-        host.decided(self.id, None, &verdict);
+    fn apply_verdict(&mut self, verdict: Verdict, worker: &Worker, host: &dyn Host) -> bool {
+        host.on_decision(self.id, None, &verdict);
         match verdict {
             Verdict::Admit(permit, report) => {
                 self.state.admit(permit, report.as_deref(), host);
@@ -154,24 +136,24 @@ impl Stream {
             Verdict::Hold(mut held) => {
                 let permit = std::mem::take(&mut held.permit);
                 self.state.admit(permit, Some(&held.report), host);
-                self.wait(None, worker);
+                self.store_state(None, worker);
                 worker.hold(self.id, &self.instance, held);
             }
-            Verdict::Pending { id } => self.wait_for(id, worker, host),
+            Verdict::Pending { id } => self.wait_for_redis(id, worker, host),
             Verdict::Refuse(mut refusal) => self.state.refuse(&mut refusal, host),
         }
         false
     }
 
     /// The request waits for replies of Redis.
-    fn wait_for(&mut self, id: u64, worker: &Worker, host: &dyn Host) {
-        self.instance.wait(id, self.id, host);
-        self.wait(Some(id), worker);
+    fn wait_for_redis(&mut self, id: u64, worker: &Worker, host: &dyn Host) {
+        self.instance.set_stream(id, self.id, host);
+        self.store_state(Some(id), worker);
     }
 
-    fn wait(&mut self, pending: Option<u64>, worker: &Worker) {
-        self.waited = true;
-        worker.keep(self.id, pending, std::mem::take(&mut self.state));
+    fn store_state(&mut self, pending: Option<u64>, worker: &Worker) {
+        self.has_waited = true;
+        worker.store_state(self.id, pending, std::mem::take(&mut self.state));
     }
 
     /// The response headers have arrived. Returns the headers to add, if there is work left.
@@ -187,7 +169,7 @@ impl Stream {
             return None;
         }
         let was_open = self.is_open();
-        self.take_over(worker);
+        self.take_state(worker);
         let fields = self.state.take_fields();
         if self.is_open() {
             let permit = &mut self.state.permit;
@@ -197,12 +179,12 @@ impl Stream {
     }
 
     /// Takes the state of a request that has waited back from the worker. Returns true if it has waited.
-    fn take_over(&mut self, worker: &Worker) -> bool {
-        let waited = std::mem::take(&mut self.waited);
-        if waited {
+    fn take_state(&mut self, worker: &Worker) -> bool {
+        let has_waited = std::mem::take(&mut self.has_waited);
+        if has_waited {
             self.state = worker.take_state(self.id);
         }
-        waited
+        has_waited
     }
 
     /// Returns true if there is work for the response or the end of the stream, so that
@@ -210,40 +192,40 @@ impl Stream {
     #[must_use]
     #[inline]
     pub fn is_open(&self) -> bool {
-        self.waited || !self.state.is_empty()
+        self.has_waited || !self.state.is_empty()
     }
 
     /// The stream has ended.
     pub fn end(&mut self, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
-        let waits = self.leave(worker, host);
-        self.finish(waits, ending, worker, host);
+        let was_waiting = self.leave(worker, host);
+        self.finish(was_waiting, ending, worker, host);
     }
 
     /// Gives up the queue position if the request still waits. Returns true if it did.
     fn leave(&self, worker: &Worker, host: &dyn Host) -> bool {
-        self.waited && worker.leave(self.id, &self.instance, host)
+        self.has_waited && worker.leave(self.id, &self.instance, host)
     }
 
     /// Completes the work of the stream.
-    fn finish(&mut self, waits: bool, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
-        let waited = self.take_over(worker);
+    fn finish(&mut self, was_waiting: bool, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
+        let has_waited = self.take_state(worker);
         let StreamState { permit, .. } = std::mem::take(&mut self.state);
         let is_settled = !permit.is_none();
         if is_settled {
-            self.settle(permit, waits, ending, host);
+            self.settle(permit, was_waiting, ending, host);
         }
-        if waited || is_settled {
+        if has_waited || is_settled {
             // Last, since it selects the root, and the host then no longer reports how the stream
             // ended.
-            worker.settle(host);
+            worker.schedule(host);
         }
     }
 
     /// Settles the charges of the request. Cancels them if the client left while it waited.
     #[inline(never)]
-    fn settle(&self, permit: Permit, waits: bool, ending: &dyn Ending, host: &dyn Host) {
+    fn settle(&self, permit: Permit, was_waiting: bool, ending: &dyn Ending, host: &dyn Host) {
         let now = self.instance.now(host);
-        if waits {
+        if was_waiting {
             permit.finish(End::Left);
             self.instance.with_limiter(host, |limiter| limiter.return_charges(now));
         } else {

@@ -27,9 +27,9 @@ struct Timer {
     period: u32,
     /// The time of the host's next call. Setting a period restarts it, so even a shorter one may
     /// delay the call.
-    fires: Micros,
+    fires_at: Micros,
     /// The time of work that only this root can do.
-    own: Option<Micros>,
+    own_work: Option<Micros>,
 }
 
 impl Timers {
@@ -39,8 +39,8 @@ impl Timers {
     }
 
     /// Schedules work of a root that only it can do.
-    pub(crate) fn own(&self, root: u32, instant: Micros) {
-        self.change(root, |timer| timer.own = Some(instant));
+    pub(crate) fn schedule_own_work(&self, root: u32, instant: Micros) {
+        self.change(root, |timer| timer.own_work = Some(instant));
     }
 
     /// Returns true if the work of the worker waits for this root's timer.
@@ -50,48 +50,48 @@ impl Timers {
 
     /// Ensures that the host calls in time for `next`. The current root is selected before and
     /// after.
-    pub(crate) fn settle(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
+    pub(crate) fn schedule(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
         let timer = self.latest().unwrap_or(Timer::off(host.caller()));
         // Compares with the earliest possible time first, which usually avoids reading the clock.
         let Some(soonest) = timer.next(next(0)) else { return };
-        if timer.fires <= soonest {
+        if timer.fires_at <= soonest {
             return;
         }
-        self.wake(timer.root, host, &next);
+        self.schedule_root(timer.root, host, &next);
     }
 
     /// Ensures that the host calls a root in time.
     #[inline(never)]
-    fn wake(&self, root: u32, host: &dyn Host, next: &dyn Fn(Micros) -> Option<Micros>) {
+    fn schedule_root(&self, root: u32, host: &dyn Host, next: &dyn Fn(Micros) -> Option<Micros>) {
         let now = host.monotonic();
         let Some(due) = self.of(root).next(next(now)) else { return };
         let caller = host.caller();
         if root == caller {
-            self.change(root, |timer| timer.wake(due, now, host));
+            self.change(root, |timer| timer.ensure_call(due, now, host));
         } else if host.enter(root) {
-            self.change(root, |timer| timer.wake(due, now, host));
+            self.change(root, |timer| timer.ensure_call(due, now, host));
             host.enter(caller);
         } else {
             // The host has deleted it without a call.
-            self.forget(root);
-            self.settle(host, next);
+            self.remove(root);
+            self.schedule(host, next);
         }
     }
 
     /// Sets the timer for the next work of the root, or for that of `next`. Required on each tick,
     /// since the host's period then restarts.
-    pub(crate) fn rest(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
+    pub(crate) fn reset_period(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
         let root = host.caller();
         let is_latest = self.is_latest(root);
-        let (period, now) = self.pause(root, host, |now| next(now).filter(|_| is_latest));
+        let (period, now) = self.next_period(root, host, |now| next(now).filter(|_| is_latest));
         self.change(root, |timer| timer.set(period, now, host));
         if !is_latest {
-            self.settle(host, next);
+            self.schedule(host, next);
         }
     }
 
     /// The period until the next work of a root, and the current time.
-    fn pause(
+    fn next_period(
         &self,
         root: u32,
         host: &dyn Host,
@@ -107,13 +107,13 @@ impl Timers {
     pub(crate) fn end(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) -> bool {
         let root = host.caller();
         self.change(root, |timer| timer.set(0, 0, host));
-        self.forget(root);
+        self.remove(root);
         let others: Vec<u32> = self.timers.borrow().iter().rev().map(|timer| timer.root).collect();
         let heir = others.into_iter().find(|other| host.enter(*other));
         if let Some(heir) = heir {
             // Unconditionally, whatever its current period is.
-            let (period, now) = self.pause(heir, host, next);
-            self.change(heir, |timer| timer.tell(period, now, host));
+            let (period, now) = self.next_period(heir, host, next);
+            self.change(heir, |timer| timer.set_period(period, now, host));
         }
         host.enter(root);
         heir.is_some()
@@ -123,7 +123,7 @@ impl Timers {
         self.timers.borrow().last().copied()
     }
 
-    fn forget(&self, root: u32) {
+    fn remove(&self, root: u32) {
         self.timers.borrow_mut().retain(|timer| timer.root != root);
     }
 
@@ -146,31 +146,31 @@ impl Timers {
 
 impl Timer {
     fn off(root: u32) -> Timer {
-        Timer { root, period: 0, fires: Micros::MAX, own: None }
+        Timer { root, period: 0, fires_at: Micros::MAX, own_work: None }
     }
 
     fn next(&self, of_all: Option<Micros>) -> Option<Micros> {
-        [self.own, of_all].into_iter().flatten().min()
+        [self.own_work, of_all].into_iter().flatten().min()
     }
 
     /// Ensures a call at `instant`, rounded up to whole milliseconds, or earlier.
-    fn wake(&mut self, instant: Micros, now: Micros, host: &dyn Host) {
+    fn ensure_call(&mut self, instant: Micros, now: Micros, host: &dyn Host) {
         let period = milliseconds(instant.saturating_sub(now));
-        if later(now, period) < self.fires {
+        if later(now, period) < self.fires_at {
             self.set(period, now, host);
         }
     }
 
     fn set(&mut self, period: u32, now: Micros, host: &dyn Host) {
         if self.period != period {
-            self.tell(period, now, host);
+            self.set_period(period, now, host);
         } else if period > 0 {
-            self.fires = later(now, period);
+            self.fires_at = later(now, period);
         }
     }
 
-    fn tell(&mut self, period: u32, now: Micros, host: &dyn Host) {
-        self.fires = if period == 0 { Micros::MAX } else { later(now, period) };
+    fn set_period(&mut self, period: u32, now: Micros, host: &dyn Host) {
+        self.fires_at = if period == 0 { Micros::MAX } else { later(now, period) };
         self.period = period;
         host.set_period(period);
     }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::clock::ClockOffset;
 use super::hold::Queue;
 use super::host::Host;
-use super::instance::{Instance, Kept};
+use super::instance::{Instance, WorkerData};
 use super::operator::Attempts;
 use super::state::StreamState;
 use super::timer::Timers;
@@ -63,20 +63,20 @@ impl Worker {
         &self,
         namespace: Rc<str>,
         policy: Policy,
-        way: Option<Endpoint>,
+        endpoint: Option<Endpoint>,
         host: &dyn Host,
     ) -> Result<Rc<Instance>, String> {
         let number = self.number.replace(self.number.get().wrapping_add(1));
         let built = {
             let tables = &mut self.tables.borrow_mut();
-            let kept = Kept { tables, offset: self.offset.clone(), number };
-            Rc::new(Instance::new(namespace, policy, way, kept, host)?)
+            let data = WorkerData { tables, offset: self.offset.clone(), number };
+            Rc::new(Instance::new(namespace, policy, endpoint, data, host)?)
         };
         self.all()
             .iter()
             .filter(|other| other.namespace() == built.namespace())
-            .for_each(|other| other.age(host));
-        built.tell_limits(true, host);
+            .for_each(|other| other.mark_replaced(host));
+        built.report_limits(true, host);
         self.instances.borrow_mut().push(built.clone());
         Ok(built)
     }
@@ -87,7 +87,7 @@ impl Worker {
     }
 
     /// Keeps the state of a stream with a waiting request.
-    pub(crate) fn keep(&self, stream: u32, pending: Option<u64>, state: StreamState) {
+    pub(crate) fn store_state(&self, stream: u32, pending: Option<u64>, state: StreamState) {
         self.waiting.borrow_mut().insert(stream, (pending, state));
     }
 
@@ -116,26 +116,26 @@ impl Worker {
     /// Resumes requests with a turn, and does the work of all instances that is due.
     pub(crate) fn tick(&self, host: &dyn Host) {
         let mut left = self.release(host, RELEASES);
-        let sends = self.timers.is_latest(host.caller());
+        let may_send = self.timers.is_latest(host.caller());
         for instance in self.all() {
-            if sends {
-                instance.work_for_fleet(host);
+            if may_send {
+                instance.send_calls(host);
             }
             self.resume_ready(&instance, host, &mut left);
             instance.log_redis(host);
-            instance.keep_up(host);
+            instance.maintain(host);
         }
-        self.clear_away(host);
+        self.clear_removed_rules(host);
         self.sweep(host);
-        self.timers.rest(host, |now| self.next(now));
+        self.timers.reset_period(host, |now| self.next(now));
     }
 
     /// Processes the reply to a call. Returns false if none of the instances made it.
-    pub(crate) fn answer(&self, token: u32, answer: &Answer<'_>, host: &dyn Host) -> bool {
+    pub(crate) fn on_reply(&self, token: u32, answer: &Answer<'_>, host: &dyn Host) -> bool {
         let mut left = RELEASES;
-        let sends = self.timers.is_latest(host.caller());
+        let may_send = self.timers.is_latest(host.caller());
         let taken = self.all().iter().any(|instance| {
-            let taken = instance.take_answer(token, answer, sends, host);
+            let taken = instance.on_reply(token, answer, may_send, host);
             if taken {
                 self.resume_ready(instance, host, &mut left);
                 instance.log_redis(host);
@@ -148,17 +148,17 @@ impl Worker {
 
     /// Sets a timer for waiting work. Required at the end of each call of the host that may have
     /// made a request wait.
-    pub(crate) fn settle(&self, host: &dyn Host) {
-        self.timers.settle(host, |now| self.next(now));
+    pub(crate) fn schedule(&self, host: &dyn Host) {
+        self.timers.schedule(host, |now| self.next(now));
     }
 
     /// The root of the host's current call has ended, and no longer has an instance.
     pub(crate) fn end(&self, host: &dyn Host) {
-        self.all().iter().for_each(|instance| instance.lose_calls(host));
+        self.all().iter().for_each(|instance| instance.on_root_ended(host));
         self.sweep(host);
         if !self.timers.end(host, |now| self.next(now)) {
             // The host will not call again, so no work can be completed.
-            self.let_go(&|_| true, host);
+            self.drop_unused(&|_| true, host);
         }
     }
 
@@ -167,7 +167,7 @@ impl Worker {
         let held = self.queue.borrow().next();
         let instances = self.instances.borrow();
         let instances = instances.iter().filter_map(|instance| instance.next(now)).min();
-        [held, instances, self.clearing()].into_iter().flatten().min()
+        [held, instances, self.next_clearing()].into_iter().flatten().min()
     }
 
     /// Resumes at most `left` held requests. Returns how many more may be resumed in this call.
@@ -186,25 +186,26 @@ impl Worker {
 
     /// Drops instances without references and without work.
     pub(crate) fn sweep(&self, host: &dyn Host) {
-        self.hand_on(host);
-        self.let_go(&|instance| instance.is_over(host), host);
+        self.hand_over_settlements(host);
+        self.drop_unused(&|instance| instance.is_finished(host), host);
     }
 
     /// Drops instances without references for which `may_go` returns true.
-    fn let_go(&self, may_go: &dyn Fn(&Instance) -> bool, host: &dyn Host) {
-        let is_over =
+    fn drop_unused(&self, may_go: &dyn Fn(&Instance) -> bool, host: &dyn Host) {
+        let is_unused =
             |instance: &mut Rc<Instance>| Rc::strong_count(instance) == 1 && may_go(instance);
-        let over: Vec<Rc<Instance>> = self.instances.borrow_mut().extract_if(.., is_over).collect();
-        over.iter().for_each(|instance| instance.tell_limits(false, host));
-        if !over.is_empty() {
+        let unused: Vec<Rc<Instance>> =
+            self.instances.borrow_mut().extract_if(.., is_unused).collect();
+        unused.iter().for_each(|instance| instance.report_limits(false, host));
+        if !unused.is_empty() {
             // A remaining instance with the same rule sets its metrics again.
-            self.all().iter().for_each(|instance| instance.tell_limits(true, host));
+            self.all().iter().for_each(|instance| instance.report_limits(true, host));
         }
-        for instance in over {
+        for instance in unused {
             let in_force: Vec<Remains> =
                 self.all().iter().flat_map(|instance| instance.remains(host)).collect();
-            let goes_on = |left: &Remains| in_force.iter().any(|rule| rule.is_of(left));
-            let left = instance.remains(host).into_iter().filter(|left| !goes_on(left));
+            let still_counts = |left: &Remains| in_force.iter().any(|rule| rule.is_of(left));
+            let left = instance.remains(host).into_iter().filter(|left| !still_counts(left));
             let mut remains = self.remains.borrow_mut();
             for left in left.filter_map(Remains::if_there) {
                 remains.retain(|other| !other.is_of(&left));
@@ -219,7 +220,7 @@ impl Worker {
 
     /// Hands unsettled charges of retired instances to the newest live instance, so that retired
     /// instances can be dropped while Redis is down.
-    fn hand_on(&self, host: &dyn Host) {
+    fn hand_over_settlements(&self, host: &dyn Host) {
         let all = self.all();
         let mut rest = all.as_slice();
         while let [old, later @ ..] = rest {
@@ -233,13 +234,13 @@ impl Worker {
     }
 
     /// The time at which the next removed rule may be cleared.
-    fn clearing(&self) -> Option<Micros> {
+    fn next_clearing(&self) -> Option<Micros> {
         self.remains.borrow().iter().map(Remains::due).min()
     }
 
     /// Clears the shared data of removed rules, if that is due.
-    fn clear_away(&self, host: &dyn Host) {
-        let Some(due) = self.clearing() else { return };
+    fn clear_removed_rules(&self, host: &dyn Host) {
+        let Some(due) = self.next_clearing() else { return };
         let Some(instance) = self.all().pop().filter(|_| due <= host.monotonic()) else { return };
         let now = instance.now(host);
         self.remains.borrow_mut().retain_mut(|left| left.work(now));

@@ -97,13 +97,13 @@ impl Worker {
         let fetch = || Some(body.as_bytes().to_vec());
         let answer = Answer { status, size: body.len(), body: &fetch };
         let access = Access { data, callout: &self.callout, now };
-        let outcome = self.poller.answer(self.answered as u32, &answer, &access);
+        let outcome = self.poller.on_reply(self.answered as u32, &answer, &access);
         self.answered += 1;
         self.take(outcome);
     }
 
     fn take(&mut self, outcome: PollOutcome) {
-        self.lines.extend(outcome.news.into_iter().chain(outcome.troubles));
+        self.lines.extend(outcome.successes.into_iter().chain(outcome.failures));
         outcome.count.into_iter().for_each(|what| *self.counts.entry(what).or_default() += 1);
         self.in_force += outcome.in_force;
         if let Some(policy) = outcome.policy {

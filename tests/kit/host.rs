@@ -41,7 +41,7 @@ pub struct FakeHost {
     /// The filter states of streams.
     pub states: RefCell<BTreeMap<u32, String>>,
     pub marks: RefCell<Vec<String>>,
-    pub taken_off: RefCell<Vec<String>>,
+    pub removed_headers: RefCell<Vec<String>>,
     /// Decisions, recorded from the first [`FakeHost::take_decided`] on.
     pub decided: RefCell<Option<Vec<Decided>>>,
 }
@@ -87,7 +87,7 @@ impl Default for FakeHost {
             replies: RefCell::default(),
             states: RefCell::default(),
             marks: RefCell::default(),
-            taken_off: RefCell::default(),
+            removed_headers: RefCell::default(),
             decided: RefCell::default(),
         }
     }
@@ -242,11 +242,11 @@ impl Streams for FakeHost {
         self.marks.borrow_mut().push(format!("{header}: {value}"));
     }
 
-    fn take_off(&self, header: &str) {
-        self.taken_off.borrow_mut().push(header.into());
+    fn remove_header(&self, header: &str) {
+        self.removed_headers.borrow_mut().push(header.into());
     }
 
-    fn tell(&self, state: &[u8]) {
+    fn set_filter_state(&self, state: &[u8]) {
         let state = str::from_utf8(state).expect("a text");
         self.states.borrow_mut().insert(self.entered.get(), state.into());
     }
@@ -264,7 +264,7 @@ impl Streams for FakeHost {
         self.entered.set(self.caller.get());
     }
 
-    fn decided(&self, stream: u32, resumed: Option<&Resumed>, verdict: &Verdict) {
+    fn on_decision(&self, stream: u32, resumed: Option<&Resumed>, verdict: &Verdict) {
         let Some(decided) = &mut *self.decided.borrow_mut() else { return };
         let fate = match verdict {
             Verdict::Admit(..) => Fate::Goes,
@@ -285,7 +285,7 @@ impl Host for FakeHost {
         &self.environment
     }
 
-    fn counted(&self, name: &str) -> u64 {
+    fn counter(&self, name: &str) -> u64 {
         self.count_of(name).cast_unsigned()
     }
 

@@ -261,7 +261,7 @@ impl Worker for OfThread {
         let root = self.host.calls.borrow()[token as usize].0;
         let fetch = || Some(body.to_vec());
         let answer = port::Answer { status, size: body.len(), body: &fetch };
-        self.of_root(root, |root, worker, host| root.answer(token, &answer, worker, host));
+        self.of_root(root, |root, worker, host| root.on_reply(token, &answer, worker, host));
     }
 
     fn configure(&mut self, listener: usize, document: &str) {

@@ -99,7 +99,7 @@ impl Instance {
     fn rule_status(&self, rule: &Rule, actors: Vec<String>, host: &dyn Host) -> RuleStatus {
         let count = |what| {
             let name = format!("diana.{}.rule.{}.{what}", self.namespace(), rule.name);
-            host.counted(&name)
+            host.counter(&name)
         };
         RuleStatus {
             rule: rule.name.clone(),

@@ -22,7 +22,7 @@ pub(super) struct HoldQueues(HashTable<HoldQueue>);
 struct HoldQueue {
     name: QueueName,
     /// Its positions, the first one first.
-    places: VecDeque<HoldTurn>,
+    positions: VecDeque<HoldTurn>,
     /// Its streams in order of arrival, with gaps for those that have left. Without gaps there are
     /// as many streams as positions.
     streams: VecDeque<(u64, Option<u32>)>,
@@ -33,12 +33,12 @@ impl HoldQueues {
     /// last of the line.
     pub(super) fn join(&mut self, name: QueueName, stream: u32, turn: HoldTurn) -> bool {
         let same = |line: &HoldQueue| line.name == name;
-        let new = || HoldQueue { name, places: VecDeque::new(), streams: VecDeque::new() };
+        let new = || HoldQueue { name, positions: VecDeque::new(), streams: VecDeque::new() };
         let entry = self.0.entry(hash(name), same, |line| hash(line.name));
         let line = entry.or_insert_with(new).into_mut();
-        let fits = line.places.back().is_none_or(|last| *last < turn);
+        let fits = line.positions.back().is_none_or(|last| *last < turn);
         if fits {
-            line.places.push_back(turn);
+            line.positions.push_back(turn);
             line.streams.push_back((turn.1, Some(stream)));
         }
         fits
@@ -47,7 +47,7 @@ impl HoldQueues {
     /// Removes the first position of a line. Returns the stream that it belongs to.
     pub(super) fn release(&mut self, name: QueueName) -> Option<u32> {
         self.change(name, |line| {
-            line.places.pop_front();
+            line.positions.pop_front();
             let (_, stream) = line.streams.pop_front()?;
             line.close_gaps();
             stream
@@ -60,7 +60,7 @@ impl HoldQueues {
             let at = line.streams.binary_search_by_key(&turn.1, |(came, _)| *came).ok()?;
             line.streams.get_mut(at)?.1.take()?;
             line.close_gaps();
-            line.places.pop_back()
+            line.positions.pop_back()
         })
     }
 
@@ -71,7 +71,7 @@ impl HoldQueues {
     ) -> Option<T> {
         let mut line = self.0.find_entry(hash(name), |line| line.name == name).ok()?;
         let changed = change(line.get_mut());
-        if line.get().places.is_empty() {
+        if line.get().positions.is_empty() {
             line.remove();
         }
         changed

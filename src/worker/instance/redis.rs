@@ -7,24 +7,24 @@ use diana_policy::port::Answer;
 
 impl Instance {
     /// Makes the calls to Redis that are due.
-    pub(crate) fn work_for_fleet(&self, host: &dyn Host) {
+    pub(crate) fn send_calls(&self, host: &dyn Host) {
         let now = self.now(host);
         self.with_limiter(host, |limiter| limiter.work(now, host));
     }
 
     /// Processes the reply to a call of this instance, and sends the next calls if this root
-    /// `sends`. Returns false if another instance made the call.
-    pub(crate) fn take_answer(
+    /// `may_send`. Returns false if another instance made the call.
+    pub(crate) fn on_reply(
         &self,
         token: u32,
         answer: &Answer<'_>,
-        sends: bool,
+        may_send: bool,
         host: &dyn Host,
     ) -> bool {
         let now = self.now(host);
         let taken = self.with_limiter(host, |limiter| {
             let taken = limiter.on_reply(token, answer, now);
-            if taken && sends {
+            if taken && may_send {
                 limiter.work(now, host);
             }
             taken
@@ -32,13 +32,13 @@ impl Instance {
         let taken = taken.unwrap_or(false);
         if taken {
             // It may contain permits for a caller without further requests.
-            self.begin_upkeep(host);
+            self.schedule_maintenance(host);
         }
         taken
     }
 
     /// Drops the calls of the root that has ended.
-    pub(crate) fn lose_calls(&self, host: &dyn Host) {
+    pub(crate) fn on_root_ended(&self, host: &dyn Host) {
         let now = self.now(host);
         self.with_limiter(host, |limiter| limiter.on_root_ended(host.caller(), now));
     }

@@ -15,22 +15,22 @@ impl Instance {
     pub(crate) fn open(&self, host: &dyn Host) -> bool {
         self.closed.set(false);
         self.busy.set(true);
-        self.upkeep.get().is_none() && self.begin_upkeep(host)
+        self.next_maintenance.get().is_none() && self.schedule_maintenance(host)
     }
 
     /// Schedules upkeep, unless the instance is closed. Returns true if it was not scheduled
     /// before.
-    pub(crate) fn begin_upkeep(&self, host: &dyn Host) -> bool {
-        let is_new = self.upkeep.get().is_none() && !self.closed.get();
+    pub(crate) fn schedule_maintenance(&self, host: &dyn Host) -> bool {
+        let is_new = self.next_maintenance.get().is_none() && !self.closed.get();
         if is_new {
-            self.upkeep.set(Some(host.monotonic().saturating_add(self.interval)));
+            self.next_maintenance.set(Some(host.monotonic().saturating_add(self.interval)));
         }
         is_new
     }
 
     /// Does the periodic work, if it is due.
-    pub(crate) fn keep_up(&self, host: &dyn Host) {
-        let Some(due) = self.upkeep.get() else { return };
+    pub(crate) fn maintain(&self, host: &dyn Host) {
+        let Some(due) = self.next_maintenance.get() else { return };
         let now = self.now(host);
         if now.mono < due {
             return;
@@ -46,11 +46,11 @@ impl Instance {
         }
         drop(limiter);
         let quiet_at = self.used.get().saturating_add(QUIET);
-        if self.is_old.get() && !more && now.mono >= quiet_at {
+        if self.is_replaced.get() && !more && now.mono >= quiet_at {
             return self.close(host);
         }
-        let goes_on = more || self.is_old.get();
-        self.upkeep.set(goes_on.then(|| now.mono.saturating_add(self.interval)));
+        let stays_active = more || self.is_replaced.get();
+        self.next_maintenance.set(stays_active.then(|| now.mono.saturating_add(self.interval)));
     }
 
     /// Passes on what its rules counted since they were last kept up.
@@ -59,9 +59,9 @@ impl Instance {
     }
 
     /// A later instance of its namespace exists, and may receive all further requests.
-    pub(crate) fn age(&self, host: &dyn Host) {
-        self.is_old.set(true);
-        self.begin_upkeep(host);
+    pub(crate) fn mark_replaced(&self, host: &dyn Host) {
+        self.is_replaced.set(true);
+        self.schedule_maintenance(host);
     }
 
     /// Returns its leases and reports its counts, unless that has been done. Few further requests
@@ -75,7 +75,8 @@ impl Instance {
         let holds_slots = limiter.holds_slots();
         drop(limiter);
         // In-flight slots of open requests must be renewed until they end.
-        self.upkeep.set(holds_slots.then(|| host.monotonic().saturating_add(self.interval)));
+        self.next_maintenance
+            .set(holds_slots.then(|| host.monotonic().saturating_add(self.interval)));
         self.closed.set(!holds_slots);
         if !holds_slots {
             self.stop_probing();
@@ -84,7 +85,7 @@ impl Instance {
 
     /// Sets the metrics with the limits of its rules. `in_force` is false when the rules no longer
     /// apply.
-    pub(crate) fn tell_limits(&self, in_force: bool, host: &dyn Host) {
+    pub(crate) fn report_limits(&self, in_force: bool, host: &dyn Host) {
         let limiter = self.limiter.try_borrow();
         limiter.into_iter().for_each(|it| it.tell_limits(&self.namespace, in_force, host));
     }
@@ -103,7 +104,7 @@ impl Instance {
     }
 
     /// Returns true if an instance without root and streams has no work left.
-    pub(crate) fn is_over(&self, host: &dyn Host) -> bool {
+    pub(crate) fn is_finished(&self, host: &dyn Host) -> bool {
         self.close(host);
         self.stop_probing();
         self.next(Micros::MAX).is_none()

@@ -13,7 +13,7 @@ pub struct Head {
     /// The worker that polls.
     pub leader: u64,
     /// When the leader was configured.
-    pub born: Micros,
+    pub configured_at: Micros,
     /// The settings of the leader.
     pub settings: u64,
     /// The end of the leader's lease.
@@ -23,7 +23,7 @@ pub struct Head {
     /// The version of the last valid document. 0 is none.
     pub version: u64,
     /// A hash of the current problem. 0 is none.
-    pub trouble: u64,
+    pub problem: u64,
     /// The version of the last invalid document, so that its problems are logged once.
     pub rejected: u64,
 }
@@ -32,15 +32,16 @@ impl Head {
     /// The state, and its version for a write.
     pub fn read(data: &dyn SharedData, key: &str) -> (Head, Option<u32>) {
         let (words, number) = words::read(data, key);
-        let [leader, born, settings, until, due, version, trouble, rejected] = words;
-        (Head { leader, born, settings, until, due, version, trouble, rejected }, number)
+        let [leader, configured_at, settings, until, due, version, problem, rejected] = words;
+        (Head { leader, configured_at, settings, until, due, version, problem, rejected }, number)
     }
 
     /// Writes the state if it is unchanged since it was read. Returns true if it was written.
     pub fn write(&self, data: &dyn SharedData, key: &str, number: Option<u32>) -> bool {
-        let Head { leader, born, settings, until, due, version, trouble, rejected } = *self;
+        let Head { leader, configured_at, settings, until, due, version, problem, rejected } =
+            *self;
         words::write(
-            [leader, born, settings, until, due, version, trouble, rejected],
+            [leader, configured_at, settings, until, due, version, problem, rejected],
             data,
             key,
             number,

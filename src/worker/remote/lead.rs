@@ -22,25 +22,26 @@ impl Poller {
         if head.leader != self.id {
             let differs = head.settings != self.settings;
             // A longer lease is damaged.
-            let lives = (access.now..access.now + 2 * LEASE).contains(&head.until);
-            if lives && !(differs && head.born < self.born) {
+            let is_led = (access.now..access.now + 2 * LEASE).contains(&head.until);
+            if is_led && !(differs && head.configured_at < self.configured_at) {
                 return false;
             }
             if differs {
                 (head.due, head.rejected) = (0, 0);
             }
-            (head.leader, head.born, head.settings) = (self.id, self.born, self.settings);
+            (head.leader, head.configured_at, head.settings) =
+                (self.id, self.configured_at, self.settings);
         }
         head.until = access.now + LEASE;
         head.write(access.data, &self.head, number)
     }
 
     /// Polls the server, if that is due.
-    pub(super) fn ask(&mut self, head: &Head, access: &Access<'_>) -> PollOutcome {
-        let waits = (access.now + 1..=access.now + self.remote.every).contains(&head.due);
-        match self.waiting {
+    pub(super) fn poll(&mut self, head: &Head, access: &Access<'_>) -> PollOutcome {
+        let is_scheduled = (access.now + 1..=access.now + self.remote.every).contains(&head.due);
+        match self.pending {
             Some(PendingPoll { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
-                self.waiting = None;
+                self.pending = None;
                 let due = sent + self.remote.every;
                 return self.conclude(
                     Err(Unusable::Failed("no response arrived".into())),
@@ -49,8 +50,8 @@ impl Poller {
                 );
             }
             Some(_) => {}
-            None if !waits => match access.callout.send(&self.call) {
-                Ok(token) => self.waiting = Some(PendingPoll { token, sent: access.now }),
+            None if !is_scheduled => match access.callout.send(&self.call) {
+                Ok(token) => self.pending = Some(PendingPoll { token, sent: access.now }),
                 Err(why) => {
                     return self.conclude(
                         Err(Unusable::Failed(why.into())),

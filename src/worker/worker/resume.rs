@@ -8,7 +8,7 @@ use diana_limiter::{Ready, ReadyRequest, Verdict};
 impl Worker {
     /// Resumes at most `left` requests of an instance that have a reply.
     pub(crate) fn resume_ready(&self, instance: &Instance, host: &dyn Host, left: &mut usize) {
-        while *left > 0 && instance.answered() > 0 {
+        while *left > 0 && instance.ready() > 0 {
             // The reply may contain permits, even if the client has left.
             instance.open(host);
             match instance.next_ready(host) {
@@ -36,22 +36,22 @@ impl Worker {
         host.record(&format!("diana.{}.fleet.wait_us", instance.namespace()), waited);
         host.enter(stream);
         let verdict = instance.resume(&mut ready, host);
-        host.decided(stream, Some(&ready.resumed), &verdict);
+        host.on_decision(stream, Some(&ready.resumed), &verdict);
         let mut state = self.take_state(stream);
         match verdict {
             Verdict::Admit(permit, report) => {
                 state.admit(permit, report.as_deref(), host);
-                self.keep(stream, None, state);
+                self.store_state(stream, None, state);
                 host.resume(stream);
             }
             Verdict::Hold(mut held) => {
                 state.admit(std::mem::take(&mut held.permit), Some(&held.report), host);
-                self.keep(stream, None, state);
+                self.store_state(stream, None, state);
                 self.hold(stream, instance, held);
             }
             Verdict::Refuse(mut refusal) => state.refuse(&mut refusal, host),
             // It waits for the next round under the same number.
-            Verdict::Pending { .. } => self.keep(stream, Some(id), state),
+            Verdict::Pending { .. } => self.store_state(stream, Some(id), state),
         }
         host.enter(host.caller());
     }

@@ -97,7 +97,7 @@ impl Worker {
             let Some(Response { status, body }) = redis(&call) else { continue };
             let fetch = || Some(body.clone());
             let answer = Answer { status, size: body.len(), body: &fetch };
-            self.root.answer(token, &answer, &self.worker, &self.host);
+            self.root.on_reply(token, &answer, &self.worker, &self.host);
         }
         for decided in self.host.take_decided() {
             let known = self.waiting.remove(&decided.stream);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana_policy::port::SharedData;
-use diana_worker::remote::LOOK;
+use diana_worker::remote::READ_INTERVAL;
 use kit::fake::{Asked, FakeSharedData};
 
 use super::{EVERY, LOCAL, SECOND, TIMEOUT, Worker, document};
@@ -95,7 +95,7 @@ fn server_is_polled_when_due() {
         set(&data, DUE, due);
         other.tick(START, &data);
         assert_eq!(other.sent.len() == 1, asks, "due {due}");
-        let next = if due == START + 1 { due } else { START + LOOK };
+        let next = if due == START + 1 { due } else { START + READ_INTERVAL };
         assert_eq!(other.poller.next(), next);
     }
 }
@@ -103,7 +103,7 @@ fn server_is_polled_when_due() {
 #[test]
 fn response_is_dropped_a_second_after_its_timeout() {
     let end = START + TIMEOUT + SECOND;
-    for (now, failed) in [(end - 1, 0), (end, 0), (end + 1, 1), (end + LOOK, 1)] {
+    for (now, failed) in [(end - 1, 0), (end, 0), (end + 1, 1), (end + READ_INTERVAL, 1)] {
         let data = FakeSharedData::default();
         let [mut leader, _] = two(&data, LOCAL, START);
         leader.tick(now, &data);
@@ -124,10 +124,10 @@ fn worker_reads_shared_state_when_due() {
         data.reads.get() - before
     };
     assert_eq!(looks(START), 1);
-    assert_eq!(looks(START + LOOK - 1), 0);
-    assert_eq!(looks(START + LOOK), 1);
-    assert_eq!(looks(START + 3 * LOOK), 1);
-    assert_eq!(worker.poller.next(), START + 4 * LOOK);
+    assert_eq!(looks(START + READ_INTERVAL - 1), 0);
+    assert_eq!(looks(START + READ_INTERVAL), 1);
+    assert_eq!(looks(START + 3 * READ_INTERVAL), 1);
+    assert_eq!(worker.poller.next(), START + 4 * READ_INTERVAL);
 }
 
 /// Only workers with remote rules are subtracted from the gauge.
@@ -137,6 +137,6 @@ fn gauge_subtracts_only_counted_workers() {
     let [mut leader, other] = two(&data, LOCAL, START);
     assert_eq!(leader.poller.retire(), 0);
     leader.answer(Some(200), &document("a"), START + 7, &data);
-    leader.tick(START + LOOK, &data);
+    leader.tick(START + READ_INTERVAL, &data);
     assert_eq!((leader.poller.retire(), other.poller.retire()), (-1, 0));
 }

@@ -1,7 +1,7 @@
 //! Polling: the calls of workers, and the delay of a change.
 
 use diana_policy::port::Call;
-use diana_worker::remote::{LOOK, Poller};
+use diana_worker::remote::{Poller, READ_INTERVAL};
 use fastrand::Rng;
 use kit::fake::FakeEnvironment;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use kit::seed;
 #[test]
 fn one_worker_polls_and_all_apply() {
     let mut gateway = Gateway::serving("a");
-    gateway.run(LATENCY + LOOK + 2 * MILLISECOND);
+    gateway.run(LATENCY + READ_INTERVAL + 2 * MILLISECOND);
     assert_eq!(gateway.rules(), ["a"; 4]);
     assert_eq!((gateway.calls(), gateway.count("fetched"), gateway.count("applied")), (1, 1, 4));
     let lines = gateway.lines();

@@ -45,11 +45,11 @@ fn at_most_32_requests_resume_with_one_reply() {
     thread.pass(2 * MILLISECOND);
     admit(&mut thread, 1, 0);
     let instance = thread.roots[&1].instance().cloned().unwrap();
-    assert_eq!((thread.host.resumed.borrow().len(), instance.answered()), (32, 38));
+    assert_eq!((thread.host.resumed.borrow().len(), instance.ready()), (32, 38));
     thread.pass(MILLISECOND);
     assert_eq!(thread.host.resumed.borrow().len(), 64);
     thread.pass(MILLISECOND);
-    assert_eq!((thread.host.resumed.borrow().len(), instance.answered()), (70, 0));
+    assert_eq!((thread.host.resumed.borrow().len(), instance.ready()), (70, 0));
 }
 
 #[test]
@@ -91,7 +91,7 @@ fn degraded_mode_counts_locally_and_probes() {
     thread.pass(2 * MILLISECOND);
     thread.answer(1, 0, Some(503), b"");
     let instance = thread.roots[&1].instance().cloned().unwrap();
-    assert_eq!((instance.away(), instance.gateways()), (1, 1));
+    assert_eq!((instance.unavailable_shards(), instance.gateways()), (1, 1));
     assert_eq!(*thread.host.resumed.borrow(), [10]);
     assert!(thread.host.lines().iter().any(|line| line.contains("cannot be relied upon")));
     assert!(thread.request(1, 11, "ann"), "by the gateway's part of the limit");
@@ -100,7 +100,7 @@ fn degraded_mode_counts_locally_and_probes() {
     admit(&mut thread, 1, 1);
     thread.pass(SECOND / 20 + MILLISECOND);
     admit(&mut thread, 1, 2);
-    assert_eq!((instance.away(), instance.gateways()), (0, 2));
+    assert_eq!((instance.unavailable_shards(), instance.gateways()), (0, 2));
     thread.pass(MILLISECOND);
     assert!(thread.host.lines().iter().any(|line| line.contains("is back")));
 }

@@ -20,6 +20,6 @@ fn missing_or_short_token_gets_no_explanation() {
         let request = FakeRequest::get("/").header("x-why", token.unwrap_or_default());
         assert!(thread.ask(1, 10, request));
         assert_eq!(thread.responds(10).unwrap_or_default(), []);
-        assert_eq!(*thread.host.taken_off.borrow(), ["x-why"]);
+        assert_eq!(*thread.host.removed_headers.borrow(), ["x-why"]);
     }
 }

@@ -83,9 +83,9 @@ fn cut_off() -> Thread {
 #[test]
 fn failure_seen_by_another_worker_is_reported() {
     let mut thread = cut_off();
-    let away = thread.roots[&1].instance().unwrap().away();
+    let away = thread.roots[&1].instance().unwrap().unavailable_shards();
     thread.tick(1);
-    assert_eq!((away, thread.roots[&1].instance().unwrap().away()), (0, 1));
+    assert_eq!((away, thread.roots[&1].instance().unwrap().unavailable_shards()), (0, 1));
     assert!(thread.host.next().is_some());
     thread.pass(SECOND);
     assert_eq!(thread.host.next(), None);

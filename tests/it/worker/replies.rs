@@ -69,14 +69,14 @@ fn degraded_mode_is_reported() {
     );
     assert!(thread.configure(2, "limits: []"));
     let instance = thread.roots[&1].instance().cloned().unwrap();
-    assert!(!instance.is_alone(Key::ALL));
+    assert!(!instance.is_degraded(Key::ALL));
     thread.request(1, 10, "ann");
     // Its calls are made by the latest root.
     thread.tick(1);
     assert!(thread.host.calls.borrow().is_empty());
     thread.pass(2 * MILLISECOND);
     thread.answer(2, 0, None, b"");
-    assert!(instance.is_alone(Key::ALL));
+    assert!(instance.is_degraded(Key::ALL));
     thread.pass(SECOND);
     assert!(thread.host.calls.borrow().len() > 1);
 }

@@ -130,12 +130,12 @@ impl Operator {
             self.explained.push(stream);
         }
         if self.thread.ask(1, stream, request.clone()) {
-            let headers = self.thread.host.taken_off.take();
+            let headers = self.thread.host.removed_headers.take();
             let without: String = headers.iter().map(|name| format!(" without {name}")).collect();
             let why = self.explanation(stream);
             return format!("goes on{without}{why}\n{}", self.events()).trim_end().into();
         }
-        self.thread.host.taken_off.take();
+        self.thread.host.removed_headers.take();
         let events = self.events();
         if events.is_empty() { "waits".into() } else { events }
     }

@@ -41,7 +41,7 @@ pub fn run(input: &[u8]) {
             })
         });
     }
-    assert!(worker.instance.away() == 0, "the gateway stays alone");
+    assert!(worker.instance.unavailable_shards() == 0, "the gateway stays alone");
     // Redis counted under the secret in shared data, or the gateway in degraded mode: each of them
     // once.
     assert!(worker.admitted.values().all(|count| *count <= 2 * FLEET), "{:?}", worker.admitted);

@@ -4,7 +4,7 @@
 use diana_policy::Policy;
 use diana_policy::port::{Answer, SharedData};
 use diana_policy::time::{Micros, SECOND};
-use diana_worker::remote::{Access, LOOK, PollOutcome, Poller};
+use diana_worker::remote::{Access, PollOutcome, Poller, READ_INTERVAL};
 use fastrand::Rng;
 use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ impl Worker {
         while self.answered < self.callout.sent.borrow().len() {
             let fetch = || Some(body.to_vec());
             let answer = Answer { status, size: body.len(), body: &fetch };
-            let outcome = self.poller.answer(self.answered as u32, &answer, &access);
+            let outcome = self.poller.on_reply(self.answered as u32, &answer, &access);
             self.answered += 1;
             take(&mut self.rule, outcome);
         }
@@ -50,7 +50,7 @@ impl Worker {
 }
 
 fn take(rule: &mut String, outcome: PollOutcome) {
-    for line in outcome.news.iter().chain(&outcome.troubles) {
+    for line in outcome.successes.iter().chain(&outcome.failures) {
         assert!(line.len() < 10_000, "{line}");
     }
     if let Some(policy) = outcome.policy {
@@ -73,7 +73,7 @@ pub fn run(input: &[u8]) {
         let status = [Some(200), Some(200), Some(503), None][rng.usize(0..4)];
         let body = if rng.bool() { GOOD.to_vec() } else { rng.rest(200) };
         for _ in 0..rng.u8(1..50) {
-            now += LOOK / 2;
+            now += READ_INTERVAL / 2;
             workers.iter_mut().for_each(|worker| worker.step(now, &data, &body, status));
         }
         if rng.bool() {
@@ -85,8 +85,8 @@ pub fn run(input: &[u8]) {
     }
     workers[0] = Worker::new(9, &data);
     spoil(&data, &mut rng);
-    for _ in 0..(2 * EVERY + 4 * SECOND) / (LOOK / 2) {
-        now += LOOK / 2;
+    for _ in 0..(2 * EVERY + 4 * SECOND) / (READ_INTERVAL / 2) {
+        now += READ_INTERVAL / 2;
         workers.iter_mut().for_each(|worker| worker.step(now, &data, GOOD, Some(200)));
     }
     let rules = workers.each_ref().map(|worker| worker.rule.as_str());

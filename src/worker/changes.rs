@@ -12,60 +12,63 @@ const SLOTS: u64 = 8;
 
 /// Ticks after its acceptance during which a configuration is not new. All workers receive it
 /// within that time.
-const FOR: Micros = 10 * SECOND;
+const KNOWN_FOR: Micros = 10 * SECOND;
 
 /// Maximum number of recorded fingerprints of rules: those of the current rules, then those of
 /// former ones.
-const KNOWN: usize = 4096;
+const MOST_RULES: usize = 4096;
 
 /// The changes of a new configuration.
-pub(crate) struct News {
+pub(crate) struct ConfigChanges {
     /// Rules that the previous configuration did not have. Empty if there was none.
-    pub(crate) anew: Vec<String>,
+    pub(crate) new_rules: Vec<String>,
     /// Whether it is the first configuration of its namespace in this process, as far as shared
     /// data shows.
     pub(crate) is_first: bool,
 }
 
 /// The changes of a configuration. `None` if it was accepted a moment ago.
-pub(crate) fn of(
+pub(crate) fn detect(
     namespace: &str,
     text: &[u8],
     policy: &Policy,
     data: &dyn SharedData,
     now: Micros,
-) -> Option<News> {
+) -> Option<ConfigChanges> {
     let mut hasher = KeyHasher::public();
     hasher.part(0, text);
     let digest = hasher.finish().hash;
     let key = format!("diana/1/{namespace}/config/{}", digest % SLOTS);
     let known = data.get(&key).and_then(|(bytes, _)| <[u8; 16]>::try_from(bytes).ok());
     let known = known.map_or(0, u128::from_le_bytes);
-    if (known >> 64) as u64 == digest && now.saturating_sub(known as u64) <= FOR {
+    if (known >> 64) as u64 == digest && now.saturating_sub(known as u64) <= KNOWN_FOR {
         return None;
     }
-    let told = u128::from(digest) << 64 | u128::from(now);
-    write(data, &key, &told.to_le_bytes());
-    Some(anew(namespace, policy, data))
+    let record = u128::from(digest) << 64 | u128::from(now);
+    write(data, &key, &record.to_le_bytes());
+    Some(compare(namespace, policy, data))
 }
 
 /// Compares the rules of a configuration with the previous ones of its namespace, and records them.
-pub(crate) fn anew(namespace: &str, policy: &Policy, data: &dyn SharedData) -> News {
+pub(crate) fn compare(namespace: &str, policy: &Policy, data: &dyn SharedData) -> ConfigChanges {
     let key = format!("diana/1/{namespace}/rules");
     let (bytes, number) = data.get(&key).unzip();
     let (before, _) = bytes.as_deref().unwrap_or_default().as_chunks::<8>();
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
     let now: Vec<[u8; 8]> = rules().map(|rule| rule.fingerprint.to_le_bytes()).collect();
     // A removed rule's usage may remain until it returns, or the rule may belong to another plugin.
-    let gone = before.iter().filter(|fingerprint| !now.contains(fingerprint));
+    let removed = before.iter().filter(|fingerprint| !now.contains(fingerprint));
     let mut known = Vec::with_capacity((now.len() + before.len()) * 8);
-    now.iter().chain(gone).take(KNOWN).for_each(|fingerprint| known.extend(fingerprint));
+    now.iter().chain(removed).take(MOST_RULES).for_each(|fingerprint| known.extend(fingerprint));
     let is_written = data.swap(&key, &known, number);
     if number.is_none() {
-        return News { anew: Vec::new(), is_first: is_written };
+        return ConfigChanges { new_rules: Vec::new(), is_first: is_written };
     }
     let is_new = |rule: &&Rule| !before.contains(&rule.fingerprint.to_le_bytes());
-    News { anew: rules().filter(is_new).map(|rule| rule.name.clone()).collect(), is_first: false }
+    ConfigChanges {
+        new_rules: rules().filter(is_new).map(|rule| rule.name.clone()).collect(),
+        is_first: false,
+    }
 }
 
 /// Overwrites a value. A concurrent writer writes the same kind of value.

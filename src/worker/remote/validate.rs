@@ -20,22 +20,23 @@ impl Poller {
         if head.leader != self.id {
             return PollOutcome::default();
         }
-        let mut next = Head { due, until: access.now + LEASE, trouble: 0, ..head };
+        let mut next = Head { due, until: access.now + LEASE, problem: 0, ..head };
         let outcome = match &document {
-            Ok(text) => self.judge(text, &head, &mut next),
+            Ok(text) => self.validate(text, &head, &mut next),
             Err(unusable) => {
                 let (count, why) = match unusable {
                     Unusable::Failed(why) => ("failed", why),
                     Unusable::Rejected(why) => ("rejected", why),
                 };
-                next.trouble = digest(&[why.as_bytes()]);
-                self.trouble(count, why, &head, &next)
+                next.problem = digest(&[why.as_bytes()]);
+                self.problem(count, why, &head, &next)
             }
         };
         // The document is written before the head. A worker that reads it in between treats it as
         // damaged.
-        let is_left = document.is_ok_and(|text| outcome.is_first && self.leave(&text, access));
-        if outcome.is_first && !is_left || !next.write(access.data, &self.head, number) {
+        let is_written =
+            document.is_ok_and(|text| outcome.is_first && self.write_document(&text, access));
+        if outcome.is_first && !is_written || !next.write(access.data, &self.head, number) {
             return PollOutcome::default();
         }
         if outcome.is_first {
@@ -45,24 +46,24 @@ impl Poller {
     }
 
     /// Writes a document to shared data.
-    fn leave(&self, text: &[u8], access: &Access<'_>) -> bool {
+    fn write_document(&self, text: &[u8], access: &Access<'_>) -> bool {
         let number = access.data.get(&self.document).map(|(_, number)| number);
         access.data.swap(&self.document, text, number)
     }
 
     /// Parses a document unless its version is known.
-    fn judge(&self, text: &[u8], head: &Head, next: &mut Head) -> PollOutcome {
+    fn validate(&self, text: &[u8], head: &Head, next: &mut Head) -> PollOutcome {
         let version = version_of(text);
         if version == head.version {
-            let news =
-                (head.trouble != 0).then(|| self.line("the last problem is solved", &stays(head)));
-            let news = news.into_iter().collect();
-            return PollOutcome { count: Some("fetched"), news, ..PollOutcome::default() };
+            let successes = (head.problem != 0)
+                .then(|| self.line("the last problem is solved", &active_rules(head)));
+            let successes = successes.into_iter().collect();
+            return PollOutcome { count: Some("fetched"), successes, ..PollOutcome::default() };
         }
         let bad = format!("version {version:016x} is invalid");
         if version == head.rejected {
-            next.trouble = version;
-            return self.trouble("rejected", &bad, head, next);
+            next.problem = version;
+            return self.problem("rejected", &bad, head, next);
         }
         match diana_config::parse_remote(text, &self.own) {
             Ok(mut policy) => {
@@ -70,31 +71,31 @@ impl Poller {
                 let what = format!("version {version:016x} is now active");
                 PollOutcome {
                     count: Some("fetched"),
-                    news: vec![self.line(&what, &sizing::summary(&policy))],
-                    troubles: std::mem::take(&mut policy.warnings),
+                    successes: vec![self.line(&what, &sizing::summary(&policy))],
+                    failures: std::mem::take(&mut policy.warnings),
                     is_first: true,
                     policy: Some(policy),
                     in_force: 0,
                 }
             }
             Err(problems) => {
-                (next.trouble, next.rejected) = (version, version);
-                let mut outcome = self.trouble("rejected", &bad, head, next);
-                outcome.troubles.extend(problems.to_string().lines().map(str::to_owned));
+                (next.problem, next.rejected) = (version, version);
+                let mut outcome = self.problem("rejected", &bad, head, next);
+                outcome.failures.extend(problems.to_string().lines().map(str::to_owned));
                 outcome
             }
         }
     }
 
     /// Counts a problem, and logs it if it is new.
-    fn trouble(&self, count: &'static str, what: &str, head: &Head, next: &Head) -> PollOutcome {
-        let line = (head.trouble != next.trouble).then(|| self.line(what, &stays(head)));
-        let troubles = line.into_iter().collect();
-        PollOutcome { count: Some(count), troubles, ..PollOutcome::default() }
+    fn problem(&self, count: &'static str, what: &str, head: &Head, next: &Head) -> PollOutcome {
+        let line = (head.problem != next.problem).then(|| self.line(what, &active_rules(head)));
+        let failures = line.into_iter().collect();
+        PollOutcome { count: Some(count), failures, ..PollOutcome::default() }
     }
 }
 
-fn stays(head: &Head) -> String {
+fn active_rules(head: &Head) -> String {
     match head.version {
         0 => "the gateway's own rules stay active".into(),
         version => format!("version {version:016x} stays active"),
