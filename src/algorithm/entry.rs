@@ -46,7 +46,7 @@ pub struct Conflict {
 
 impl Conflict {
     /// A key that has no effect because the rule refuses all requests.
-    pub(super) fn beside_nothing(key: &'static str) -> Conflict {
+    pub(super) fn without_effect(key: &'static str) -> Conflict {
         let message = "means nothing beside `rpu: 0`, which refuses everything".into();
         Conflict { key, with: &["rpu"], message }
     }

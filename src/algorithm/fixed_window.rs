@@ -75,9 +75,9 @@ impl Window {
     }
 
     /// The usage, or zero if it belongs to another window than `other`, in that window.
-    fn beside(self, other: Window) -> Window {
-        let is_it = (self.ends, self.latest) == (other.ends, other.latest);
-        Window { used: if is_it { self.used } else { 0 }, ..other }
+    fn within(self, other: Window) -> Window {
+        let is_same = (self.ends, self.latest) == (other.ends, other.latest);
+        Window { used: if is_same { self.used } else { 0 }, ..other }
     }
 
     /// Ticks until it ends.
@@ -131,8 +131,8 @@ impl Algorithm for FixedWindow {
             return self.current(old, now).plus(debt).save(new);
         }
         let window = Window::load(old);
-        let is_it = self.first(window) == settlement.receipt;
-        let back = if is_it { settlement.back() } else { 0 };
+        let is_same = self.first(window) == settlement.receipt;
+        let back = if is_same { settlement.back() } else { 0 };
         Window { used: window.used.saturating_sub(back), ..window }.save(new);
     }
 
@@ -172,20 +172,20 @@ impl CountsUsed for FixedWindow {
         let known = Window::load(used);
         let old = match Window::load(charged) {
             window if self.first(window) == settlement.receipt => {
-                known.beside(window).plus(settlement.used.min(settlement.reserved))
+                known.within(window).plus(settlement.used.min(settlement.reserved))
             }
-            window => known.beside(window),
+            window => known.within(window),
         };
         old.save(new);
         if settlement.debt() > 0 {
             let window = self.current(charged, now);
-            old.beside(window).plus(settlement.debt()).save(new);
+            old.within(window).plus(settlement.debt()).save(new);
         }
     }
 
     fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]) {
         let (window, known) = (Window::load(charged), Window::load(used));
-        let used = window.used.saturating_sub(known.beside(window).used);
+        let used = window.used.saturating_sub(known.within(window).used);
         Window { used, ..window }.save(new);
     }
 }

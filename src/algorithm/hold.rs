@@ -33,7 +33,7 @@ pub(super) const MAX_QUEUE: Setting = Setting {
 };
 
 /// `max_queue` as the parameter of the Redis script.
-pub(super) fn places(quota: &Quota) -> i64 {
+pub(super) fn max_queue_number(quota: &Quota) -> i64 {
     Codec::signed(quota.max_queue.unwrap_or(quota.rpu))
 }
 

@@ -25,7 +25,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// How long a state with used slots is assumed to stay live, since the end of requests is unknown.
-const LOOK: Micros = SECOND / 10;
+const RECHECK_AFTER: Micros = SECOND / 10;
 
 #[derive(Debug)]
 struct InFlight {
@@ -83,6 +83,6 @@ impl Algorithm for InFlight {
     }
 
     fn expires(&self, state: &[u64], now: Now) -> Micros {
-        if load(state) == 0 { now.mono } else { now.mono.saturating_add(LOOK) }
+        if load(state) == 0 { now.mono } else { now.mono.saturating_add(RECHECK_AFTER) }
     }
 }

@@ -20,7 +20,9 @@ pub const ENTRY: Entry = Entry {
     codec: Some(Codec {
         kind: "LB",
         // In the script, a token bucket of the size of the request.
-        numbers: |quota| [Codec::NONE, Codec::signed(max_delay(quota)), hold::places(quota)],
+        numbers: |quota| {
+            [Codec::NONE, Codec::signed(max_delay(quota)), hold::max_queue_number(quota)]
+        },
     }),
     part,
     by_calendar: false,

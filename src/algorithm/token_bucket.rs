@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry {
         kind: "TB",
         numbers: |quota| {
             let delay = max_delay(quota).map_or(Codec::NONE, Codec::signed);
-            [Codec::signed(burst(quota)), delay, hold::places(quota)]
+            [Codec::signed(burst(quota)), delay, hold::max_queue_number(quota)]
         },
     }),
     part: Quota::part,
@@ -63,7 +63,7 @@ fn max_delay(quota: &Quota) -> Option<Micros> {
 fn build(quota: &Quota) -> BuiltAlgorithm {
     let mut conflicts = warm_up::conflicts(quota);
     if quota.rpu == 0 && quota.burst.is_some() {
-        conflicts.push(Conflict::beside_nothing("burst"));
+        conflicts.push(Conflict::without_effect("burst"));
     }
     let burst = burst(quota);
     if quota.cost > burst && quota.rpu > 0 {

@@ -26,7 +26,7 @@ pub(super) const KEY: Setting = Setting {
 pub(super) fn conflicts(quota: &Quota) -> Vec<Conflict> {
     let mut conflicts = Vec::new();
     if quota.warm_up.is_some() && quota.rpu == 0 {
-        conflicts.push(Conflict::beside_nothing("warm_up"));
+        conflicts.push(Conflict::without_effect("warm_up"));
     }
     if quota.warm_up.is_some() && quota.burst.is_some() {
         let message = "means nothing beside `warm_up`: after idleness one request passes at once";

@@ -17,20 +17,20 @@ pub struct ActorValue {
 }
 
 /// The results for a request of all actors that rules name.
-pub fn of(policy: &Policy, asked: &dyn Request) -> Vec<ActorValue> {
+pub fn of(policy: &Policy, request: &dyn Request) -> Vec<ActorValue> {
     let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
     let is_named = |number: usize| rules().any(|rule| rule.actor.contains(&number));
     let named = policy.actors.iter().enumerate().filter(|(number, _)| is_named(*number));
     named
-        .map(|(_, actor)| ActorValue { actor: actor.name.clone(), found: find(actor, asked) })
+        .map(|(_, actor)| ActorValue { actor: actor.name.clone(), found: find(actor, request) })
         .collect()
 }
 
 /// The kind of the source that finds a caller, and its value.
-pub fn find(actor: &Actor, asked: &dyn Request) -> Option<(&'static str, String)> {
+pub fn find(actor: &Actor, request: &dyn Request) -> Option<(&'static str, String)> {
     for wanted in &actor.sources {
         let Ok(source) = identity::build(wanted) else { continue };
-        match source.find(asked) {
+        match source.find(request) {
             SourceValue::Absent | SourceValue::NoMetadata => {}
             SourceValue::Value(value) => return Some((wanted.kind, spelled(&value))),
             SourceValue::Repeated => {

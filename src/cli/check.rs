@@ -21,7 +21,7 @@ pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
     let mut findings = Findings::default();
     for path in &check.files {
         let before = (findings.places, findings.unusable.len());
-        input::read(path).into_iter().for_each(|input| look(input, &mut findings));
+        input::read(path).into_iter().for_each(|input| check_file(input, &mut findings));
         if before == (findings.places, findings.unusable.len()) {
             let name = crate::text::plain(&path.to_string_lossy());
             let why = "no rules found; expected `limits`, or `Url` and `rules`, or a manifest that contains them";
@@ -39,7 +39,7 @@ pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
     Ok(if findings.unusable.is_empty() { problems } else { Exit::Unusable })
 }
 
-fn look(Input { name, text, is_found }: Input, findings: &mut Findings) {
+fn check_file(Input { name, text, is_found }: Input, findings: &mut Findings) {
     let text = match text {
         Ok(text) => text,
         Err(why) => return findings.unusable.push((name, why)),
@@ -60,7 +60,7 @@ fn look(Input { name, text, is_found }: Input, findings: &mut Findings) {
     for found in found {
         findings.places += 1;
         match found.source {
-            Ok(source) => judge(&found.part, &source, findings),
+            Ok(source) => check_rules(&found.part, &source, findings),
             Err(problems) => {
                 findings.list.extend(problems.into_iter().map(|one| problem(&found.part, one)));
             }
@@ -68,7 +68,7 @@ fn look(Input { name, text, is_found }: Input, findings: &mut Findings) {
     }
 }
 
-fn judge(part: &FilePart, source: &ConfigSource, findings: &mut Findings) {
+fn check_rules(part: &FilePart, source: &ConfigSource, findings: &mut Findings) {
     match diana_config::check(source) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();

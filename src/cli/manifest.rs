@@ -24,10 +24,10 @@ pub struct FoundRules {
 /// All rules in a file. A file that the user named (`is_named`), and that is not a manifest, must
 /// consist of rules.
 pub fn find(part: &FilePart, text: &str, is_named: bool) -> Vec<FoundRules> {
-    look(part, text, is_named, MAX_DEPTH)
+    find_nested(part, text, is_named, MAX_DEPTH)
 }
 
-fn look(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec<FoundRules> {
+fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec<FoundRules> {
     let source = match ConfigSource::read(text.as_bytes()) {
         Ok(source) => source,
         Err(problems) if is_named || mentions_rules(text) => {
@@ -67,7 +67,7 @@ fn inner(
             let Some(begins) = source.position_of(&place.steps).filter(|_| depth > 0) else {
                 return Vec::new();
             };
-            look(&part.scalar(begins, text), text, place.is_ours, depth - 1)
+            find_nested(&part.scalar(begins, text), text, place.is_ours, depth - 1)
         }
         (Holds::Tree, Tree::Map(_) | Tree::List(_)) if is_rules => {
             let source = source.part(&place.steps).ok_or_else(Vec::new);

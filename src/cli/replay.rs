@@ -131,7 +131,7 @@ impl Replaying {
         if let Some((other, differences)) = &mut self.other {
             differences.add(decision.is_refused(), other.request(&entry).is_refused());
         }
-        self.log.give_back(entry);
+        self.log.recycle(entry);
         Ok(())
     }
 

@@ -47,18 +47,18 @@ struct Observation<'s> {
 
 /// Reads logs and suggests a rule.
 pub fn run(suggest: &Suggest, out: &mut dyn Write) -> io::Result<Exit> {
-    let told = match read(suggest) {
-        Ok(told) => told,
+    let observation = match read(suggest) {
+        Ok(observation) => observation,
         Err(why) => {
             writeln!(io::stderr(), "diana: {why}")?;
             return Ok(Exit::Unusable);
         }
     };
     match suggest.format {
-        ReportFormat::Text => show::text(&told, out)?,
-        ReportFormat::Json => show::json(&told, out)?,
+        ReportFormat::Text => show::text(&observation, out)?,
+        ReportFormat::Json => show::json(&observation, out)?,
     }
-    Ok(match (told.is_whole, told.seen.broken.is_empty()) {
+    Ok(match (observation.is_whole, observation.seen.broken.is_empty()) {
         (false, _) => Exit::Interrupted,
         (true, false) => Exit::Unusable,
         (true, true) => Exit::Fine,
@@ -79,7 +79,7 @@ fn read(suggest: &Suggest) -> Result<Observation<'_>, String> {
         && let Some(entry) = log.next()?
     {
         counter.count(&entry);
-        log.give_back(entry);
+        log.recycle(entry);
     }
     log.clear();
     let Counter { peaks, requests, absent, .. } = counter;

@@ -12,7 +12,7 @@ use diana_request::identity::{self, Mistake, REGISTRY, Source, client_address, h
 
 /// An actor with its sources.
 #[derive(Debug)]
-pub struct KnownActor {
+pub struct ActorSources {
     /// The actor.
     pub actor: Actor,
     /// Its sources.
@@ -28,7 +28,7 @@ pub struct KnownActor {
 pub type ReadSource = (IdentitySource, Rc<dyn Source>);
 
 /// Reads `actors`. The default actors come first, overridden or not.
-pub fn read(top: &Fields<'_>) -> Vec<KnownActor> {
+pub fn read(top: &Fields<'_>) -> Vec<ActorSources> {
     let address = || (client_address::KIND.name, Tree::Null);
     let by_header = |name: &str| (header::KIND.name, Tree::Text(name.into()));
     let mut known = vec![
@@ -50,7 +50,7 @@ pub fn read(top: &Fields<'_>) -> Vec<KnownActor> {
     known
 }
 
-fn standard(name: &str, sources: Vec<(&'static str, Tree)>) -> KnownActor {
+fn standard(name: &str, sources: Vec<(&'static str, Tree)>) -> ActorSources {
     let built = |(kind, value)| build(IdentitySource { kind, value, options: Vec::new() }).ok();
     describe(name, sources.into_iter().filter_map(built).collect())
 }
@@ -59,11 +59,11 @@ fn build(wanted: IdentitySource) -> Result<ReadSource, Vec<Mistake>> {
     identity::build(&wanted).map(|source| (wanted, source))
 }
 
-fn describe(name: &str, built: Vec<ReadSource>) -> KnownActor {
+fn describe(name: &str, built: Vec<ReadSource>) -> ActorSources {
     let is_address = |(wanted, _): &ReadSource| wanted.kind == client_address::KIND.name;
     let is_address = built.iter().all(is_address);
     let (wanted, sources): (_, Vec<Rc<dyn Source>>) = built.into_iter().unzip();
-    KnownActor {
+    ActorSources {
         is_caller_chosen: sources.iter().any(|source| source.is_caller_chosen()),
         is_address,
         actor: Actor { name: name.into(), sources: wanted },
@@ -84,9 +84,10 @@ fn check_name(name: &str, node: &Node<'_>) -> bool {
 
 /// Reports a header that is also a source of an actor. Such a header is removed from every request
 /// before the limits are evaluated.
-pub fn keep_apart(actors: &[KnownActor], header: &str, node: &Node<'_>) {
-    let is_read = |known: &&KnownActor| known.sources.iter().any(|it| it.header() == Some(header));
-    if let Some(KnownActor { actor, .. }) = actors.iter().find(is_read) {
+pub fn refuse_actor_header(actors: &[ActorSources], header: &str, node: &Node<'_>) {
+    let is_read =
+        |known: &&ActorSources| known.sources.iter().any(|it| it.header() == Some(header));
+    if let Some(ActorSources { actor, .. }) = actors.iter().find(is_read) {
         let name = &actor.name;
         node.problem(format!("actor `{name}` is read from this header; choose another header"));
     }

@@ -1,6 +1,6 @@
 //! Warnings about settings that are allowed and probably unintended.
 
-use super::actors::KnownActor;
+use super::actors::ActorSources;
 use diana_policy::time::Unit;
 use diana_policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
 use diana_request::identity::{self, header};
@@ -40,7 +40,12 @@ impl<S: Into<String>> From<S> for Advice {
 }
 
 /// All advice about a valid document.
-pub fn lines(limits: &[Limit], actors: &[KnownActor], keys: usize, except: &Except) -> Vec<Advice> {
+pub fn lines(
+    limits: &[Limit],
+    actors: &[ActorSources],
+    keys: usize,
+    except: &Except,
+) -> Vec<Advice> {
     let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
         lines.push("`except.paths` contains `/`, so no request is limited".into());
@@ -56,7 +61,7 @@ pub fn lines(limits: &[Limit], actors: &[KnownActor], keys: usize, except: &Exce
             "clients choose the key of these rules, and each key is stored for hours; beyond `keys: {keys}` live callers, new \
              callers share buckets, so check that `keys` is large enough"
         ),
-        those(limits, &|rule| {
+        rules_where(limits, &|rule| {
             is_caller_chosen(rule, actors)
                 && rule.daily.is_none()
                 && rule.quota.period() >= Unit::Hour.micros()
@@ -65,19 +70,19 @@ pub fn lines(limits: &[Limit], actors: &[KnownActor], keys: usize, except: &Exce
     lines.extend(line(
         "clients choose the cost of their requests under these rules, unless a proxy in front of Diana sets the header of \
          `cost`",
-        those(limits, &|rule| {
+        rules_where(limits, &|rule| {
             rule.told.as_ref().is_some_and(|told| told.source.kind == header::KIND.name)
         }),
     ));
     lines.extend(line(
         "`reserve: 0` only checks that a permit is left, so all simultaneous requests are admitted, whatever they use; reserve \
          a typical cost, and add a rule with `in_flight`",
-        those(limits, &|rule| rule.settling.as_ref().is_some_and(|it| it.reserve == 0)),
+        rules_where(limits, &|rule| rule.settling.as_ref().is_some_and(|it| it.reserve == 0)),
     ));
     lines.extend(line(
         "clients choose the key of these rules, so a stranger can occupy the `in_flight` slots of another caller with slow \
          requests; use an address or a verified token as the actor",
-        those(limits, &|rule| rule.is_in_flight() && is_caller_chosen(rule, actors)),
+        rules_where(limits, &|rule| rule.is_in_flight() && is_caller_chosen(rule, actors)),
     ));
     lines.extend(line(
         "these rules allow more per unit than another rule of the same entry and actor allows per larger unit, so they may \
@@ -86,11 +91,11 @@ pub fn lines(limits: &[Limit], actors: &[KnownActor], keys: usize, except: &Exce
     ));
     lines.extend(line(
         "clients choose the plan of these rules, so every client can choose the largest",
-        those(limits, &|rule| has_chosen_plans(rule, actors)),
+        rules_where(limits, &|rule| has_chosen_plans(rule, actors)),
     ));
     lines.extend(line(
         "all requests count as one caller under these rules, so a ban refuses all of them",
-        those(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
+        rules_where(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
     ));
     lines
 }
@@ -98,7 +103,7 @@ pub fn lines(limits: &[Limit], actors: &[KnownActor], keys: usize, except: &Exce
 /// The warning about `global` rules without Redis, or Redis without `global` rules. The latter is
 /// omitted for rules that a remote document may replace (`are_final` is false).
 pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Advice> {
-    let mut global = those(limits, &|rule| rule.scope == Scope::Global).peekable();
+    let mut global = rules_where(limits, &|rule| rule.scope == Scope::Global).peekable();
     if !has_redis {
         let message = "without `redis`, each gateway counts `global` rules by itself and admits the whole limit; with `quota`, \
                        each worker does";
@@ -108,7 +113,7 @@ pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Ad
     is_idle.then(|| "`redis` is not used, since no rule has `scope: global`".into())
 }
 
-fn of_sources(known: &KnownActor) -> Vec<Advice> {
+fn of_sources(known: &ActorSources) -> Vec<Advice> {
     let name = &known.actor.name;
     let warnings = known.sources.iter().filter_map(|source| source.warning());
     warnings.map(|warning| format!("actor `{name}`: {warning}").into()).collect()
@@ -131,8 +136,8 @@ fn idle(limit: &Limit) -> impl Iterator<Item = &Rule> {
 }
 
 /// Returns true if a limit has a rule that depends on client addresses only.
-fn is_guard(limit: &Limit, actors: &[KnownActor]) -> bool {
-    let by_address = |rule: &Rule| known(rule, actors).all(|known| known.is_address);
+fn is_guard(limit: &Limit, actors: &[ActorSources]) -> bool {
+    let by_address = |rule: &Rule| actors_of(rule, actors).all(|known| known.is_address);
     limit.rules.iter().any(|rule| !rule.actor.is_empty() && by_address(rule))
 }
 
@@ -140,7 +145,7 @@ fn is_guard(limit: &Limit, actors: &[KnownActor]) -> bool {
 fn unguarded<'l>(
     limit: &'l Limit,
     guards: &[&Limit],
-    actors: &'l [KnownActor],
+    actors: &'l [ActorSources],
 ) -> impl Iterator<Item = &'l Rule> {
     let is_below = |guard: &Limit, url: &Prefix| guard.urls.iter().any(|it| it.covers(url.path()));
     // A condition on values that clients choose may exclude requests from the guard.
@@ -156,12 +161,12 @@ fn unguarded<'l>(
 
 /// Clients choose a compound key if they choose any part: that part alone yields an unlimited
 /// number of keys.
-fn is_caller_chosen(rule: &Rule, actors: &[KnownActor]) -> bool {
-    known(rule, actors).any(|known| known.is_caller_chosen)
+fn is_caller_chosen(rule: &Rule, actors: &[ActorSources]) -> bool {
+    actors_of(rule, actors).any(|known| known.is_caller_chosen)
 }
 
 /// Returns true if clients choose the plan of a rule.
-fn has_chosen_plans(rule: &Rule, actors: &[KnownActor]) -> bool {
+fn has_chosen_plans(rule: &Rule, actors: &[ActorSources]) -> bool {
     let is_chosen = |wanted| identity::build(wanted).is_ok_and(|source| source.is_caller_chosen());
     match rule.plans.as_ref().map(|plans| &plans.kind) {
         Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen),
@@ -170,12 +175,15 @@ fn has_chosen_plans(rule: &Rule, actors: &[KnownActor]) -> bool {
     }
 }
 
-fn known<'k>(rule: &Rule, actors: &'k [KnownActor]) -> impl Iterator<Item = &'k KnownActor> {
+fn actors_of<'k>(
+    rule: &Rule,
+    actors: &'k [ActorSources],
+) -> impl Iterator<Item = &'k ActorSources> {
     rule.actor.iter().filter_map(|&index| actors.get(index))
 }
 
 /// The rules for which `is` returns true.
-fn those<'l>(
+fn rules_where<'l>(
     limits: &'l [Limit],
     is: &dyn Fn(&Rule) -> bool,
 ) -> impl Iterator<Item = &'l Rule> + use<'l> {

@@ -131,7 +131,7 @@ fn texts(node: &Node<'_>, allowed: &Allowed) -> Option<Vec<String>> {
         let text = item.fitting(&LINE)?;
         match texts.binary_search_by(|known| known.as_str().cmp(text)) {
             Ok(_) => item.problem(format!("{} is already in the list", item.tree().found())),
-            Err(place) => texts.insert(place, text.into()),
+            Err(index) => texts.insert(index, text.into()),
         }
     }
     Some(texts)

@@ -2,7 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::actors::KnownActor;
+use super::actors::ActorSources;
 use super::fields::NameIndex;
 use super::plans::PlanDraft;
 use diana_policy::Zone;
@@ -11,7 +11,7 @@ use diana_policy::Zone;
 #[derive(Debug)]
 pub struct Context<'c> {
     /// The actors that rules may name.
-    pub actors: &'c [KnownActor],
+    pub actors: &'c [ActorSources],
     /// The plans that rules may name.
     pub plans: Vec<(&'c str, Option<PlanDraft<'c>>)>,
     /// The time zone of the document.

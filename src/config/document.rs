@@ -8,7 +8,7 @@ use super::context::Context;
 use super::fields::{Fields, NameIndex};
 use super::mapping::Allowed;
 use super::node::{self, Node};
-use super::place::{PlacePart, ProblemPlace};
+use super::node_path::{NodePart, NodePath};
 use super::report::ProblemReport;
 use super::rule::{fingerprint, naming};
 use super::table::{DOCUMENT, LIMITS};
@@ -25,14 +25,14 @@ pub fn read(report: &ProblemReport<'_>, own: Option<&Own>) -> Option<(Policy, Ve
     roots.retain(|root| *root.tree() != Tree::Null);
     match roots.as_slice() {
         [] => {
-            let place = ProblemPlace { steps: vec![0], part: PlacePart::Missing("limits") };
-            report.add(place, format!("required, allowed: {LIMITS}"));
+            let path = NodePath { steps: vec![0], part: NodePart::Missing("limits") };
+            report.add(path, format!("required, allowed: {LIMITS}"));
             None
         }
         [root] if is_full(root.tree()) => {
             let top = Fields::read(root, &Allowed::Map(&DOCUMENT))?;
             if own.is_some() {
-                refuse_own(&top);
+                refuse_gateway_keys(&top);
             }
             Some(policy(&top, &top.list("limits").unwrap_or_default(), own))
         }
@@ -74,7 +74,7 @@ fn blocks<'a>(root: &Node<'a>) -> Vec<Node<'a>> {
 }
 
 /// Reports keys that a remote document must not contain.
-fn refuse_own(top: &Fields<'_>) {
+fn refuse_gateway_keys(top: &Fields<'_>) {
     let allowed: Vec<_> = DOCUMENT.keys.iter().map(|key| key.name).collect();
     for node in top.more().iter().filter_map(|key| top.get(key.name)) {
         node.key_problem(format!(
@@ -102,11 +102,11 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let is_own = own.is_none();
     let own = own.cloned().unwrap_or_else(|| settings::own(top));
     if let (Some(explain), Some(node)) = (&own.explain, top.get("explain")) {
-        actors::keep_apart(&actors, &explain.header, node);
+        actors::refuse_actor_header(&actors, &explain.header, node);
     }
     let callers = settings::fit(top, &limits, own.keys);
     let except = except::read(top, false);
-    mark::blame(top, &own, &limits, &actors, &except);
+    mark::check(top, &own, &limits, &actors, &except);
     let mut advice = advice::lines(&limits, &actors, callers, &except);
     advice.extend(settings::advice(&limits, own.keys, callers));
     let remote = remote::read(top);

@@ -51,16 +51,16 @@ fn urls(fields: &Fields<'_>, ignore_case: bool) -> Option<Vec<Prefix>> {
     let urls: Vec<Prefix> =
         nodes.iter().filter_map(|node| values::path(node, &URL, ignore_case)).collect();
     if urls.len() == nodes.len() {
-        nodes.iter().enumerate().for_each(|(place, node)| below_another(place, node, &urls));
+        nodes.iter().enumerate().for_each(|(index, node)| report_covered(index, node, &urls));
     }
     Some(urls).filter(|urls| !urls.is_empty())
 }
 
 /// Reports a path that another one of the list covers.
-fn below_another(place: usize, node: &Node<'_>, urls: &[Prefix]) {
-    let Some(url) = urls.get(place) else { return };
+fn report_covered(index: usize, node: &Node<'_>, urls: &[Prefix]) {
+    let Some(url) = urls.get(index) else { return };
     let covers = |(at, other): &(usize, &Prefix)| {
-        *at != place && other.covers(url.path()) && (*at < place || *other != url)
+        *at != index && other.covers(url.path()) && (*at < index || *other != url)
     };
     if let Some((_, other)) = urls.iter().enumerate().find(covers) {
         let other = String::from_utf8_lossy(other.path());

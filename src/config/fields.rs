@@ -143,7 +143,7 @@ impl<'a> Fields<'a> {
 
     /// The only present key of `keys`. Each of them is a source of a number. Reports any other
     /// count.
-    pub fn place(&self, keys: &[&'static str]) -> Option<(&'static str, &Node<'a>)> {
+    pub fn only_one_of(&self, keys: &[&'static str]) -> Option<(&'static str, &Node<'a>)> {
         let found: Vec<_> = keys.iter().filter_map(|key| Some((*key, self.get(key)?))).collect();
         if let [place] = found.as_slice() {
             return Some(*place);
@@ -154,7 +154,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Reports a problem of a key, present or not.
-    pub fn blame(&self, key: &'static str, message: String) {
+    pub fn report(&self, key: &'static str, message: String) {
         match self.get(key) {
             Some(value) => value.problem(message),
             None => self.node.missing_problem(key, message),

@@ -56,7 +56,7 @@ pub fn read<'a>(fields: &Fields<'a>, reserved: Reserved) -> Vec<(String, Node<'a
     let pairs = fields.named("headers");
     if pairs.len() > MAX_HEADERS {
         let message = format!("found {} headers, allowed: at most {MAX_HEADERS}", pairs.len());
-        fields.blame("headers", message);
+        fields.report("headers", message);
         return Vec::new();
     }
     let mut headers: Vec<(String, Node<'_>)> = Vec::new();

@@ -21,8 +21,8 @@ mod mapping;
 mod mark;
 mod matching;
 mod node;
+mod node_path;
 mod operator;
-mod place;
 mod plans;
 mod protobuf;
 mod redis;
@@ -38,7 +38,7 @@ mod values;
 mod yaml;
 
 pub use advice::Advice;
-pub use place::ConfigSource;
+pub use node_path::ConfigSource;
 pub use schema::schema;
 
 use problem::Problems;

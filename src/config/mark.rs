@@ -1,6 +1,6 @@
 //! `mark`: a request header that names the shadow rules that would have refused the request.
 
-use super::actors::KnownActor;
+use super::actors::ActorSources;
 use super::fields::Fields;
 use super::response;
 use diana_policy::remote::Own;
@@ -9,17 +9,17 @@ use diana_request::identity::header;
 
 /// Reports a header that has another use. It is removed from every request before the limits are
 /// evaluated.
-pub fn blame(
+pub fn check(
     top: &Fields<'_>,
     own: &Own,
     limits: &[Limit],
-    actors: &[KnownActor],
+    actors: &[ActorSources],
     except: &Except,
 ) {
     let Some(mark) = own.mark.as_deref() else { return };
     let by_actor =
-        |known: &KnownActor| known.sources.iter().any(|source| source.header() == Some(mark));
-    let is_used = response::is_own(mark)
+        |known: &ActorSources| known.sources.iter().any(|source| source.header() == Some(mark));
+    let is_used = response::is_reserved(mark)
         || own.explain.as_ref().is_some_and(|explain| *explain.header == *mark)
         || actors.iter().any(by_actor)
         || excepts(except, mark)
@@ -32,7 +32,7 @@ pub fn blame(
             node.problem(format!("`{mark}` is read or set elsewhere; choose another header"));
         }
         // The `mark` belongs to the gateway, and this is a remote document.
-        None => top.blame(
+        None => top.report(
             "limits",
             format!("`{mark}` is the header of the gateway's `mark`; choose another header"),
         ),
@@ -41,7 +41,7 @@ pub fn blame(
 
 fn is_used_by_limit(limit: &Limit, mark: &str) -> bool {
     let blocks = limit.matcher.any.iter().chain(&limit.matcher.unless);
-    blocks.flat_map(|block| &block.values).any(|condition| looks_at(condition, mark))
+    blocks.flat_map(|block| &block.values).any(|condition| reads_header(condition, mark))
         || excepts(&limit.except, mark)
         || limit.rules.iter().any(|rule| is_used_by_rule(rule, mark))
 }
@@ -64,9 +64,9 @@ fn is_used_by_rule(rule: &Rule, mark: &str) -> bool {
 }
 
 fn excepts(except: &Except, mark: &str) -> bool {
-    except.headers.iter().any(|condition| looks_at(condition, mark))
+    except.headers.iter().any(|condition| reads_header(condition, mark))
 }
 
-fn looks_at(condition: &Condition, mark: &str) -> bool {
+fn reads_header(condition: &Condition, mark: &str) -> bool {
     matches!(&condition.field, ConditionField::Header(name) if name == mark)
 }

@@ -64,7 +64,7 @@ fn items<'a>(fields: &Fields<'a>, key: &'static str) -> Vec<Node<'a>> {
     if fields.get(key).is_some_and(|node| *node.tree() == Tree::List(Vec::new())) {
         let allowed = fields.allowed(key);
         let message = format!("found an empty list, allowed: {allowed}; omit `{key}` to match all");
-        fields.blame(key, message);
+        fields.report(key, message);
     }
     items
 }

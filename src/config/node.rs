@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use super::hint;
 use super::mapping::Allowed;
-use super::place::{PlacePart, ProblemPlace};
+use super::node_path::{NodePart, NodePath};
 use super::report::ProblemReport;
 use diana_policy::tree::Tree;
 
@@ -70,17 +70,17 @@ impl<'a> Node<'a> {
 
     /// Reports a problem of this node.
     pub fn problem(&self, message: String) {
-        self.add(PlacePart::Value, message);
+        self.add(NodePart::Value, message);
     }
 
     /// Reports a problem of this node's key.
     pub fn key_problem(&self, message: String) {
-        self.add(PlacePart::Key, message);
+        self.add(NodePart::Key, message);
     }
 
     /// Reports a problem of a missing key of this mapping.
     pub fn missing_problem(&self, key: &'static str, message: String) {
-        self.add(PlacePart::Missing(key), message);
+        self.add(NodePart::Missing(key), message);
     }
 
     /// Reports an unknown key, with a hint about the right place.
@@ -89,8 +89,8 @@ impl<'a> Node<'a> {
         self.key_problem(format!("unknown key, allowed: {}{hint}", known.join(", ")));
     }
 
-    fn add(&self, part: PlacePart, message: String) {
-        self.report.add(ProblemPlace { steps: self.steps.clone(), part }, message);
+    fn add(&self, part: NodePart, message: String) {
+        self.report.add(NodePath { steps: self.steps.clone(), part }, message);
     }
 
     /// Reports an unexpected value.

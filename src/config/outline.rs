@@ -1,7 +1,7 @@
 //! The positions of a document's rules, for tools that display them.
 
 use super::document::is_full;
-use super::place::ConfigSource;
+use super::node_path::ConfigSource;
 use diana_policy::tree::Tree;
 
 /// The steps to each rule of a valid source, in document order. The first step is the number of the

@@ -2,19 +2,19 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::place::{ConfigSource, ProblemPlace};
+use super::node_path::{ConfigSource, NodePath};
 use super::problem::{Problem, Problems, SHOWN};
 use diana_policy::tree::Tree;
 
 /// Maximum number of stored problems. Further ones are counted, to save time and memory.
-const KEPT: usize = 200;
+const MOST_PROBLEMS: usize = 200;
 
 /// The documents and their problems.
 #[derive(Debug)]
 pub struct ProblemReport<'a> {
     source: &'a ConfigSource,
     /// In the order of the text.
-    found: RefCell<Vec<(ProblemPlace, String)>>,
+    found: RefCell<Vec<(NodePath, String)>>,
     more: Cell<usize>,
 }
 
@@ -37,21 +37,21 @@ impl<'a> ProblemReport<'a> {
     /// Returns true if most further problems are only counted, so that their messages do not
     /// matter.
     pub fn is_full(&self) -> bool {
-        self.found.borrow().len() >= KEPT
+        self.found.borrow().len() >= MOST_PROBLEMS
     }
 
     /// Adds a problem.
-    pub fn add(&self, place: ProblemPlace, message: String) {
+    pub fn add(&self, path: NodePath, message: String) {
         let mut found = self.found.borrow_mut();
-        let is_known = |(other, said): &(ProblemPlace, String)| *other == place && *said == message;
+        let is_known = |(other, text): &(NodePath, String)| *other == path && *text == message;
         // Several rules may report the same problem of a shared part.
         if found.iter().any(is_known) {
             return;
         }
-        let after = found.partition_point(|(earlier, _)| *earlier <= place);
-        found.insert(after, (place, message));
-        if found.len() > KEPT {
-            found.truncate(KEPT);
+        let after = found.partition_point(|(earlier, _)| *earlier <= path);
+        found.insert(after, (path, message));
+        if found.len() > MOST_PROBLEMS {
+            found.truncate(MOST_PROBLEMS);
             self.more.set(self.more.get() + 1);
         }
     }
@@ -61,9 +61,9 @@ impl<'a> ProblemReport<'a> {
         let mut found = self.found.into_inner();
         let hidden = self.more.get() + found.len().saturating_sub(SHOWN);
         found.truncate(SHOWN);
-        let problem = |(place, message): (ProblemPlace, String)| Problem {
-            position: self.source.position(&place),
-            path: place.path(&self.source.documents),
+        let problem = |(path, message): (NodePath, String)| Problem {
+            position: self.source.position(&path),
+            path: path.path(&self.source.documents),
             message,
         };
         Problems::new(found.into_iter().map(problem).collect(), hidden)

@@ -47,7 +47,7 @@ pub fn standard() -> Response {
 }
 
 /// Returns true if Diana sets a header of this name in some responses.
-pub fn is_own(name: &str) -> bool {
+pub fn is_reserved(name: &str) -> bool {
     OWN.iter().any(|(own, _)| *own == name) || X_RATE_LIMIT.contains(&name)
 }
 
@@ -76,7 +76,7 @@ pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
     if response.fields == LimitFields::XRateLimit {
         let is_taken = |(name, _): &&(String, String)| X_RATE_LIMIT.contains(&name.as_str());
         for (name, _) in response.headers.iter().filter(is_taken) {
-            fields.blame("headers", format!("found `{name}`, which `fields: x-ratelimit` sets"));
+            fields.report("headers", format!("found `{name}`, which `fields: x-ratelimit` sets"));
         }
     }
     Rc::new(response)

@@ -114,12 +114,12 @@ pub fn read(
     let on_failure = fields.choice("on_failure", ON_FAILURES);
     if scope != Scope::Global && fields.get("on_failure").is_some() {
         let message = "requires `scope: global`: other rules do not use Redis";
-        fields.blame("on_failure", message.into());
+        fields.report("on_failure", message.into());
     }
     let limiter = limiter?;
     if let Some(ban) = &ban {
         let most = plans.as_ref().map_or(limiter.quota, |plans| plans.largest());
-        ban::blame(&fields, ban, &most, limiter.settling.as_ref());
+        ban::check(&fields, ban, &most, limiter.settling.as_ref());
     }
     Some(Rule {
         name,
@@ -204,12 +204,12 @@ fn allowed_actors(context: &Context<'_>) -> String {
 
 fn all_is_one_caller(fields: &Fields<'_>, enforce: u8) {
     if fields.get("absent").is_some() {
-        fields.blame("absent", "not allowed with `actor: all`, which is never absent".into());
+        fields.report("absent", "not allowed with `actor: all`, which is never absent".into());
     }
     if (1..100).contains(&enforce) {
         let message =
             "selects a share of the callers, but `actor: all` is a single one; allowed: 0, 100";
-        fields.blame("enforce", message.into());
+        fields.report("enforce", message.into());
     }
 }
 
@@ -217,7 +217,7 @@ fn all_is_one_caller(fields: &Fields<'_>, enforce: u8) {
 fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
     let Some(text) = fields.text("name") else { return String::new() };
     if context.names.borrow_mut().insert(Cow::Owned(text.into()), 2).is_some() {
-        fields.blame("name", format!("duplicate name: an earlier rule has the name `{text}`"));
+        fields.report("name", format!("duplicate name: an earlier rule has the name `{text}`"));
     }
     text.into()
 }

@@ -53,7 +53,7 @@ pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
         )
     };
     match (fits, top.get("keys")) {
-        (None, _) => top.blame("limits", format!("{}; use fewer rules or slices", could(1))),
+        (None, _) => top.report("limits", format!("{}; use fewer rules or slices", could(1))),
         (Some(fits), Some(node)) if fits < keys => {
             let message = format!("{}; use `keys: {fits}`, or fewer rules or slices", could(keys));
             node.problem(message);

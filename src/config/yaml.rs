@@ -9,7 +9,7 @@ pub mod scalar;
 use self::aliases::Expanded;
 use self::events::{Error, EventKind, YamlEvent};
 use super::hint;
-use super::place::ConfigSource;
+use super::node_path::ConfigSource;
 use super::problem::{Position, Problem, Problems};
 use diana_policy::tree::Tree;
 
@@ -17,7 +17,7 @@ use diana_policy::tree::Tree;
 const MAX_SIZE: usize = 200_000;
 
 /// Maximum number of events stored for aliases.
-const MAX_KEPT: usize = 100_000;
+const MAX_ALIAS_EVENTS: usize = 100_000;
 
 /// Maximum nesting.
 const MAX_DEPTH: usize = 32;
@@ -144,7 +144,7 @@ impl<'t> YamlReader<'t> {
             let message = "too large: more than 200000 nodes, aliases counted each time";
             return Err(YamlFailure::Refused(position, message));
         };
-        if self.events.kept() > MAX_KEPT {
+        if self.events.stored() > MAX_ALIAS_EVENTS {
             let message = "too large: anchors contain more than 100000 nodes; remove anchors";
             return Err(YamlFailure::Refused(position, message));
         }

@@ -30,10 +30,10 @@ impl HostPattern {
     /// commas, one match is enough.
     #[must_use]
     pub fn matches(&self, authority: &[u8]) -> bool {
-        authority.split(|&byte| byte == b',').any(|one| self.is_meant_by(one))
+        authority.split(|&byte| byte == b',').any(|one| self.matches_authority(one))
     }
 
-    fn is_meant_by(&self, authority: &[u8]) -> bool {
+    fn matches_authority(&self, authority: &[u8]) -> bool {
         if authority.contains(&b'%') {
             let plain: Vec<u8> = decoded(authority).collect();
             return self.names(bare(&plain).trim_ascii());

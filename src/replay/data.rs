@@ -31,7 +31,7 @@ impl SharedValue {
         SharedValue { text: [name.as_bytes(), bytes].concat(), name: name.len() as u32, number: 1 }
     }
 
-    fn parts(&self) -> (&[u8], &[u8]) {
+    fn split(&self) -> (&[u8], &[u8]) {
         self.text.split_at_checked(self.name as usize).unwrap_or_default()
     }
 
@@ -52,8 +52,8 @@ impl SharedData for MemoryData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
         let key = key.as_bytes();
         let values = self.values.borrow();
-        let found = values.find(self.hash(key), |value| value.parts().0 == key)?;
-        let bytes = found.parts().1;
+        let found = values.find(self.hash(key), |value| value.split().0 == key)?;
+        let bytes = found.split().1;
         let mut copy = Vec::with_capacity(bytes.len() + ROOM);
         copy.extend_from_slice(bytes);
         Some((copy, found.number))
@@ -63,8 +63,8 @@ impl SharedData for MemoryData {
         let name = key.as_bytes();
         let hash = self.hash(name);
         let mut values = self.values.borrow_mut();
-        let Some(known) = values.find_mut(hash, |value| value.parts().0 == name) else {
-            let rehash = |value: &SharedValue| self.hash(value.parts().0);
+        let Some(known) = values.find_mut(hash, |value| value.split().0 == name) else {
+            let rehash = |value: &SharedValue| self.hash(value.split().0);
             values.insert_unique(hash, SharedValue::new(key, bytes), rehash);
             return true;
         };

@@ -49,14 +49,14 @@ impl<A: Arrival> ReplayWorker<A> {
     /// If the rules have problems.
     pub(crate) fn new(
         rules: &ConfigSource,
-        place: WorkerNumber,
+        number: WorkerNumber,
         data: Rc<dyn SharedData>,
         counters: Rc<Counters>,
     ) -> Result<ReplayWorker<A>, String> {
         let (policy, _) = diana_config::check(rules).map_err(|problems| problems.to_string())?;
         let host = ReplayHost::new(data, counters);
         let (worker, mut root) = (Worker::default(), Root::default());
-        root.apply(NAMESPACE, b"", of_place(policy, place), &worker, &host)?;
+        root.apply(NAMESPACE, b"", for_worker(policy, number), &worker, &host)?;
         let (open, ends) = (HashMap::new(), Vec::new());
         Ok(ReplayWorker { host, worker, root, open, stream: 0, ends, scheduled: None })
     }
@@ -135,15 +135,15 @@ impl<A: Arrival> ReplayWorker<A> {
 /// The policy of one worker. All workers of all gateways use the same shared data, where the states of a rule are found
 /// by its fingerprint. So the fingerprint contains the number of the gateway or of the worker, unless the rule counts
 /// for the whole fleet.
-fn of_place(mut policy: Policy, place: WorkerNumber) -> Policy {
+fn for_worker(mut policy: Policy, number: WorkerNumber) -> Policy {
     policy.namespace = None;
     // The rules in the file are replayed, without Redis.
     policy.remote = None;
     policy.redis = None;
     for rule in policy.limits.iter_mut().flat_map(|limit| &mut limit.rules) {
         let apart = match rule.scope {
-            Scope::Local => place.worker,
-            Scope::Gateway => place.gateway,
+            Scope::Local => number.worker,
+            Scope::Gateway => number.gateway,
             Scope::Global => 0,
         };
         rule.fingerprint = rule.fingerprint.wrapping_add(APART.wrapping_mul(apart as u64));

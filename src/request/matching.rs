@@ -32,13 +32,13 @@ impl PathIndex {
         let numbered = entries.enumerate();
         for (entry, prefix) in numbered.flat_map(|(at, all)| all.iter().map(move |one| (at, one))) {
             let length = prefix.path().len();
-            let place = sorted.partition_point(|(_, other)| other.path().len() <= length);
-            sorted.insert(place, (entry, prefix));
+            let position = sorted.partition_point(|(_, other)| other.path().len() <= length);
+            sorted.insert(position, (entry, prefix));
         }
         let (mut exact, mut folded) = (PathTree::new(false), PathTree::new(true));
-        for (place, (_, prefix)) in sorted.iter().enumerate() {
+        for (position, (_, prefix)) in sorted.iter().enumerate() {
             let tree = if prefix.ignores_case() { &mut folded } else { &mut exact };
-            tree.insert(prefix.path(), place);
+            tree.insert(prefix.path(), position);
         }
         PathIndex { order: sorted.iter().map(|(entry, _)| *entry).collect(), exact, folded }
     }
@@ -58,7 +58,9 @@ impl PathIndex {
         if is_plain {
             self.exact.walk(path.text, |entry| hits.push(entry));
             self.folded.walk(path.text, |entry| add(hits, entry));
-        } else if !(odd(&self.exact, path.text, hits) && odd(&self.folded, path.text, hits)) {
+        } else if !(add_covering(&self.exact, path.text, hits)
+            && add_covering(&self.folded, path.text, hits))
+        {
             hits.clear();
             hits.extend(0..self.order.len());
         }
@@ -66,12 +68,12 @@ impl PathIndex {
             *hit = self.order.get(*hit).copied().unwrap_or_default();
         }
         if !is_plain {
-            self.keep_first(hits);
+            self.remove_repeats(hits);
         }
     }
 
     /// Keeps each entry at the position of its first matching prefix.
-    fn keep_first(&self, hits: &mut Vec<usize>) {
+    fn remove_repeats(&self, hits: &mut Vec<usize>) {
         let mut seen = vec![false; self.order.len()];
         let mut is_first =
             |entry: &usize| seen.get_mut(*entry).is_some_and(|seen| !std::mem::replace(seen, true));
@@ -82,7 +84,7 @@ impl PathIndex {
 /// Adds the entries that cover any reading of a path. Returns false if there are too many readings
 /// to follow.
 #[inline(never)]
-fn odd(tree: &PathTree, path: &[u8], hits: &mut Vec<usize>) -> bool {
+fn add_covering(tree: &PathTree, path: &[u8], hits: &mut Vec<usize>) -> bool {
     if tree.len() == 1 {
         tree.walk(path, |entry| add(hits, entry));
         return true;
@@ -95,7 +97,7 @@ fn odd(tree: &PathTree, path: &[u8], hits: &mut Vec<usize>) -> bool {
 
 /// Inserts an entry at its sorted position, unless it is present.
 fn add(hits: &mut Vec<usize>, entry: usize) {
-    if let Err(place) = hits.binary_search(&entry) {
-        hits.insert(place, entry);
+    if let Err(position) = hits.binary_search(&entry) {
+        hits.insert(position, entry);
     }
 }

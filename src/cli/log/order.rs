@@ -94,7 +94,7 @@ impl AccessLog {
     }
 
     /// Takes an unused entry for reuse.
-    pub fn give_back(&mut self, entry: Rc<LogEntry>) {
+    pub fn recycle(&mut self, entry: Rc<LogEntry>) {
         self.spare.push(entry);
     }
 

@@ -26,31 +26,38 @@ struct Suggestion {
 }
 
 impl Suggestion {
-    fn new(told: &Observation<'_>) -> io::Result<Suggestion> {
-        let most = told.peaks.most(told.rule.span());
-        let limit = limit(&most, told.share);
+    fn new(observation: &Observation<'_>) -> io::Result<Suggestion> {
+        let most = observation.peaks.most(observation.rule.span());
+        let limit = limit(&most, observation.share);
         let refused = most.iter().filter(|most| u64::from(**most) > limit).count();
-        let policy = told.rule.policy(limit).map_err(io::Error::other)?;
+        let policy = observation.rule.policy(limit).map_err(io::Error::other)?;
         let memory = sizing::memory(&policy.limits, policy.keys);
-        Ok(Suggestion { limit, refused, yaml: told.rule.yaml(limit), memory, keys: policy.keys })
+        Ok(Suggestion {
+            limit,
+            refused,
+            yaml: observation.rule.yaml(limit),
+            memory,
+            keys: policy.keys,
+        })
     }
 }
 
 /// Writes rules as YAML, with figures in comments.
-pub fn text(told: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(told)?;
-    let callers = told.peaks.count();
-    let (url, actor) = (crate::text::plain(&told.rule.suggest.url), &told.rule.suggest.actor);
+pub fn text(observation: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(observation)?;
+    let callers = observation.peaks.count();
+    let (url, actor) =
+        (crate::text::plain(&observation.rule.suggest.url), &observation.rule.suggest.actor);
     let mut comment = Vec::new();
     writeln!(
         comment,
         "{} requests to {url} from {} callers, identified by `{}`",
-        number(told.requests - told.absent),
+        number(observation.requests - observation.absent),
         number(callers as u64),
         crate::text::plain(actor)
     )?;
-    if told.absent > 0 {
-        writeln!(comment, "{} more requests have no caller", number(told.absent))?;
+    if observation.absent > 0 {
+        writeln!(comment, "{} more requests have no caller", number(observation.absent))?;
     }
     writeln!(
         comment,
@@ -60,10 +67,10 @@ pub fn text(told: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
         .iter()
         .enumerate()
         .map(|(span, (name, _))| {
-            let most = told.peaks.most(span);
+            let most = observation.peaks.most(span);
             let cells = QUANTILES.iter().map(|(_, at)| number(quantile(&most, *at)));
             let limit = if span > 0 {
-                number(super::share::limit(&most, told.share))
+                number(super::share::limit(&most, observation.share))
             } else {
                 String::new()
             };
@@ -78,14 +85,14 @@ pub fn text(told: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
         "\n{} per {} would have refused requests of {} callers ({}). Callers use up to {} KiB in each worker\nand {} KiB of \
          shared data, with room for {} callers (`keys`).",
         number(limit),
-        told.rule.unit(),
+        observation.rule.unit(),
         number(refused as u64),
         share(refused as u64, callers as u64),
         memory.worker.div_ceil(1024),
         memory.shared.div_ceil(1024),
         number(keys as u64)
     )?;
-    notes(told).iter().try_for_each(|note| writeln!(comment, "{note}"))?;
+    notes(observation).iter().try_for_each(|note| writeln!(comment, "{note}"))?;
     for line in String::from_utf8_lossy(&comment).lines() {
         writeln!(out, "{}", format!("# {line}").trim_end())?;
     }
@@ -93,40 +100,40 @@ pub fn text(told: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// Writes one JSON object for programs.
-pub fn json(told: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(told)?;
+pub fn json(observation: &Observation<'_>, out: &mut dyn Write) -> io::Result<()> {
+    let Suggestion { limit, refused, yaml, memory, keys } = Suggestion::new(observation)?;
     let spans: Vec<Value> = SPANS
         .iter()
         .enumerate()
         .map(|(span, (name, _))| {
-            let most = told.peaks.most(span);
+            let most = observation.peaks.most(span);
             let [half, ninety, ninety_nine, of_thousand, all] = QUANTILES.map(|(_, at)| quantile(&most, at));
             json!({
                 "span": name, "p50": half, "p90": ninety, "p99": ninety_nine, "p99_9": of_thousand, "max": all,
-                "limit": super::share::limit(&most, told.share),
+                "limit": super::share::limit(&most, observation.share),
             })
         })
         .collect();
     let object = json!({
-        "requests": told.requests,
-        "absent": told.absent,
-        "callers": told.peaks.count(),
+        "requests": observation.requests,
+        "absent": observation.absent,
+        "callers": observation.peaks.count(),
         "busiest": spans,
-        "unit": told.rule.unit(),
+        "unit": observation.rule.unit(),
         "limit": limit,
         "refused": refused,
         "rules": yaml,
         "memory": {"worker": memory.worker, "shared": memory.shared, "keys": keys},
-        "log": {"lines": told.seen.lines, "bad": told.seen.bad, "is_whole": told.is_whole && told.seen.broken.is_empty()},
-        "notes": notes(told),
+        "log": {"lines": observation.seen.lines, "bad": observation.seen.bad, "is_whole": observation.is_whole && observation.seen.broken.is_empty()},
+        "notes": notes(observation),
     });
     writeln!(out, "{object:#}")
 }
 
 /// Notes about the log.
-fn notes(told: &Observation<'_>) -> Vec<String> {
-    let mut notes = told.seen.notes();
-    if !told.is_whole {
+fn notes(observation: &Observation<'_>) -> Vec<String> {
+    let mut notes = observation.seen.notes();
+    if !observation.is_whole {
         notes.insert(0, "interrupted: the report covers the lines that were read".into());
     }
     notes

@@ -38,7 +38,7 @@ pub struct RuleAlgorithm {
     /// The quota.
     pub quota: Quota,
     /// The source of the `rpu` in trusted data, if there is one.
-    pub told_rpu: Option<Told>,
+    pub limit_source: Option<Told>,
     /// The source of the cost in requests, if there is one.
     pub told: Option<Told>,
     /// The settlement of reservations, if there is one.
@@ -77,23 +77,23 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<RuleAlgorit
     }
     let entry = entry?;
     // Defaults replace invalid values, so that conflicts of the other keys are reported too.
-    let Cost { most: cost, told, answered } = cost.unwrap_or(Cost::ONE);
-    let settling = settling::read(fields, answered, cost);
+    let Cost { most: cost, told, response } = cost.unwrap_or(Cost::ONE);
+    let settling = settling::read(fields, response, cost);
     let (unit, rpu) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1));
     let quota = Quota { unit, rpu, cost, zone, ..options };
     if settling.is_some() {
-        settling::blame(fields, &quota, entry);
+        settling::check(fields, &quota, entry);
     }
     match entry.algorithm(&quota, entry.keeps_used(settling.as_ref())) {
         Ok(algorithm) if wrong.is_empty() => {
-            let told_rpu = limit.and_then(|limit| limit.told);
-            return Some(RuleAlgorithm { quota, told_rpu, told, settling, entry, algorithm });
+            let limit_source = limit.and_then(|limit| limit.told);
+            return Some(RuleAlgorithm { quota, limit_source, told, settling, entry, algorithm });
         }
         Ok(_) => {}
         Err(conflicts) => {
             for Conflict { key, with, message } in conflicts {
                 if !wrong.iter().any(|wrong| *wrong == key || with.contains(wrong)) {
-                    fields.blame(key, message);
+                    fields.report(key, message);
                 }
             }
         }
@@ -115,7 +115,7 @@ fn refuse_local(fields: &Fields<'_>, entry: Option<&'static Entry>) {
     let refuse = |what: &str| {
         let message =
             format!("`{what}` is not available with `scope: global`; allowed: local, gateway");
-        fields.blame("scope", message);
+        fields.report("scope", message);
     };
     if let Some(Entry { short, codec: None, .. }) = entry
         && fields.get("quota").is_none()
@@ -140,7 +140,7 @@ fn refuse_months(fields: &Fields<'_>, entry: &Entry) {
          {able}",
         entry.short
     );
-    fields.blame("unit", message);
+    fields.report("unit", message);
 }
 
 fn unit(fields: &Fields<'_>) -> Option<Unit> {

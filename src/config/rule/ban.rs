@@ -31,11 +31,11 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     let period = fields.number("for");
     let max = if fields.has("max") { fields.number("max") } else { period };
     let halve_after = fields.number("halve_after").or(max);
-    // Only validates. `blame` reads it again after the rest of the rule.
+    // Only validates. `check` reads it again after the rest of the rule.
     fields.choice("on", ON);
     let (period, max) = (period?, max?);
     if max < period {
-        fields.blame("max", "shorter than `for`; must be at least as long".into());
+        fields.report("max", "shorter than `for`; must be at least as long".into());
     } else if let (Some(node), true) = (fields.get("halve_after"), max == period) {
         node.key_problem("requires a `max` longer than `for`".into());
     }
@@ -48,7 +48,7 @@ pub fn is_by_outcome(rule: &Fields<'_>) -> bool {
 }
 
 /// Reports conflicts of a ban's `on` with the rest of the rule.
-pub fn blame(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Settling>) {
+pub fn check(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Settling>) {
     if !is_by_outcome(rule) {
         return;
     }

@@ -38,12 +38,12 @@ pub struct Cost {
     /// The source of the cost in requests, if there is one.
     pub told: Option<Told>,
     /// The permits to reserve, and the source of the usage in the response, if there is one.
-    pub answered: Option<(u64, ResponseCost)>,
+    pub response: Option<(u64, ResponseCost)>,
 }
 
 impl Cost {
     /// A cost of one permit.
-    pub const ONE: Cost = Cost { most: 1, told: None, answered: None };
+    pub const ONE: Cost = Cost { most: 1, told: None, response: None };
 }
 
 /// Reads `cost`. The default is one permit.
@@ -51,8 +51,8 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     let Some(node) = rule.get("cost") else { return Some(Cost::ONE) };
     match node.tree() {
         Tree::Map(pairs) if pairs.iter().any(|(key, _)| key == "response") => {
-            let answered = settling::cost(node)?;
-            return Some(Cost { most: answered.0.max(1), told: None, answered: Some(answered) });
+            let response = settling::cost(node)?;
+            return Some(Cost { most: response.0.max(1), told: None, response: Some(response) });
         }
         Tree::Map(_) => {}
         _ => return rule.number("cost").map(|most| Cost { most, ..Cost::ONE }),
@@ -69,12 +69,12 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     }
     let source = source(&fields);
     let told = Told { source: source?, is_text, default: default? };
-    Some(Cost { most: most?, told: Some(told), answered: None })
+    Some(Cost { most: most?, told: Some(told), response: None })
 }
 
 /// The source of the cost in requests. Exactly one must be given.
 fn source(fields: &Fields<'_>) -> Option<IdentitySource> {
-    let (kind, value) = fields.place(&[header::KIND.name, metadata::KIND.name])?;
+    let (kind, value) = fields.only_one_of(&[header::KIND.name, metadata::KIND.name])?;
     let source = IdentitySource { kind, value: value.tree().clone(), options: Vec::new() };
     let told = Told { source, is_text: false, default: 1 };
     if let Err(mistakes) = Teller::new(&told, 1) {

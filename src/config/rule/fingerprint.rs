@@ -5,7 +5,7 @@
 //! of the same kind. In addition it depends on everything that determines the meaning of the state.
 //! All other settings can change.
 
-use crate::actors::KnownActor;
+use crate::actors::ActorSources;
 use diana_algorithm::{self as algorithm, Entry};
 use diana_policy::key::KeyHasher;
 use diana_policy::time::Unit;
@@ -27,7 +27,7 @@ pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree
 
 /// Sets the fingerprint of every rule. `zone` is the text of a time zone with rules for summer
 /// time. Names that were not configured are still empty.
-pub fn fill(limits: &mut [Limit], actors: &[KnownActor], zone: Option<&str>) {
+pub fn fill(limits: &mut [Limit], actors: &[ActorSources], zone: Option<&str>) {
     let mut kinds = Vec::new();
     for limit in limits {
         for rule in &mut limit.rules {
@@ -45,7 +45,7 @@ pub fn fill(limits: &mut [Limit], actors: &[KnownActor], zone: Option<&str>) {
     }
 }
 
-fn kind(entry: u64, rule: &Rule, actors: &[KnownActor], zone: Option<&str>) -> u64 {
+fn kind(entry: u64, rule: &Rule, actors: &[ActorSources], zone: Option<&str>) -> u64 {
     let mut hasher = KeyHasher::public();
     let mut number = |number: i64| hasher.part(0, &number.to_le_bytes());
     // 0 is not the length of any other unit.

@@ -35,7 +35,7 @@ pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Ho
     let (over, per) = (fields.number("over"), fields.number("per"));
     let header = headers::marker(&fields, "header");
     if let (Some(header), Some(node)) = (&header, fields.get("header")) {
-        actors::keep_apart(context.actors, header, node);
+        actors::refuse_actor_header(context.actors, header, node);
     }
     let top = fields.number("top").unwrap_or(10);
     let reveal = fields.flag("reveal", false);

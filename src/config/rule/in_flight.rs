@@ -11,12 +11,12 @@ use diana_policy::{Quota, Settling};
 pub(crate) const LIMIT: Allowed = Whole(1, 1_000_000);
 
 /// Keys of rules that count by time or by cost.
-const OTHERS: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];
+const FORBIDDEN: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];
 
 /// Reads the algorithm of a rule with this key.
 pub fn read(fields: &Fields<'_>) -> Option<RuleAlgorithm> {
     let more = fields.more();
-    let others = OTHERS.iter().copied().chain(more.iter().map(|key| key.name));
+    let others = FORBIDDEN.iter().copied().chain(more.iter().map(|key| key.name));
     let others: Vec<_> = others.filter_map(|key| fields.get(key)).collect();
     for node in &others {
         node.key_problem("not allowed with `in_flight`".into());
@@ -31,7 +31,7 @@ pub fn read(fields: &Fields<'_>) -> Option<RuleAlgorithm> {
     let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: true };
     Some(RuleAlgorithm {
         quota,
-        told_rpu: None,
+        limit_source: None,
         told: None,
         settling: Some(settling),
         entry: IN_FLIGHT,

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use crate::actors::KnownActor;
+use crate::actors::ActorSources;
 use crate::fields::NameIndex;
 use crate::values::LONGEST;
 use diana_policy::{Limit, Prefix, Rule};
 
 /// Sets the names of rules without one. `taken` holds the configured names, each with the number
 /// for the next rule of that name.
-pub fn fill(limits: &mut [Limit], actors: &[KnownActor], mut taken: NameIndex<'_>) {
+pub fn fill(limits: &mut [Limit], actors: &[ActorSources], mut taken: NameIndex<'_>) {
     for Limit { urls, rules, .. } in limits {
         let Some(url) = urls.first() else { continue };
         for rule in rules.iter_mut().filter(|rule| rule.name.is_empty()) {
@@ -31,7 +31,7 @@ fn free(base: &str, taken: &mut NameIndex<'_>) -> String {
     name
 }
 
-fn base(url: &Prefix, rule: &Rule, actors: &[KnownActor]) -> String {
+fn base(url: &Prefix, rule: &Rule, actors: &[ActorSources]) -> String {
     let names: Vec<&str> = rule
         .actor
         .iter()

@@ -25,9 +25,9 @@ pub fn read(
 ) -> Option<Rc<Plans>> {
     let Some(node) = rule.get("plans") else {
         let limiter = limiter?;
-        let told = limiter.told_rpu.take()?;
+        let told = limiter.limit_source.take()?;
         if told.default > 0 {
-            blame_default(rule, Quota { rpu: told.default, ..limiter.quota }, limiter);
+            report_default(rule, Quota { rpu: told.default, ..limiter.quota }, limiter);
         }
         // The `default` determines the lifetime of a caller's state. A caller with a lower `rpu`
         // has a longer lifetime, where that matters.
@@ -61,7 +61,7 @@ pub fn read(
 }
 
 /// Reports conflicts of the `default` of `rpu` with the rule's other keys, as for a plan.
-fn blame_default(rule: &Fields<'_>, quota: Quota, limiter: &RuleAlgorithm) {
+fn report_default(rule: &Fields<'_>, quota: Quota, limiter: &RuleAlgorithm) {
     let Some(node) = rule.get("rpu") else { return };
     let Err(conflicts) = (limiter.entry.build)(&quota) else { return };
     for Conflict { key, message, .. } in conflicts {
@@ -147,7 +147,7 @@ fn numbers(fields: &Fields<'_>, limiter: &RuleAlgorithm) -> Option<Quota> {
     let own = limiter.quota;
     let rpu = if fields.has("rpu") { fields.number("rpu") } else { Some(own.rpu) };
     let cost = reserve(fields, limiter);
-    let (said, wrong) = options(fields, Some(limiter.entry));
+    let (found, wrong) = options(fields, Some(limiter.entry));
     let (rpu, cost) = (rpu?, cost?);
     if !wrong.is_empty() {
         return None;
@@ -157,13 +157,13 @@ fn numbers(fields: &Fields<'_>, limiter: &RuleAlgorithm) -> Option<Quota> {
     let quota = Quota {
         rpu,
         cost,
-        burst: said.burst.or(own.burst),
-        max_delay: said.max_delay.or(own.max_delay),
-        max_queue: said.max_queue.or(own.max_queue),
+        burst: found.burst.or(own.burst),
+        max_delay: found.max_delay.or(own.max_delay),
+        max_queue: found.max_queue.or(own.max_queue),
         ..own
     };
     if let Err(conflicts) = (limiter.entry.build)(&quota) {
-        conflicts.into_iter().for_each(|conflict| blame(fields, conflict));
+        conflicts.into_iter().for_each(|conflict| report_conflict(fields, conflict));
         return None;
     }
     Some(quota)
@@ -178,7 +178,7 @@ fn reserve(fields: &Fields<'_>, limiter: &RuleAlgorithm) -> Option<u64> {
     let fields = fields.mapping("cost")?;
     let node = fields.node("reserve")?;
     let settling = limiter.settling.as_ref();
-    let Some(answered) = settling.and_then(|settling| settling.told.as_ref()) else {
+    let Some(response) = settling.and_then(|settling| settling.told.as_ref()) else {
         node.key_problem("requires `cost.response` in the rule".into());
         return None;
     };
@@ -187,15 +187,17 @@ fn reserve(fields: &Fields<'_>, limiter: &RuleAlgorithm) -> Option<u64> {
         node.key_problem(message.into());
         return None;
     }
-    fields.number_up_to("reserve", answered.most)
+    fields.number_up_to("reserve", response.most)
 }
 
 /// Reports a conflict of a plan at one of its own keys.
-fn blame(fields: &Fields<'_>, Conflict { key, with, message }: Conflict) {
-    let said = [key].into_iter().chain(with.iter().copied()).find(|key| fields.has(key));
-    match said {
-        Some(said) if said == key => fields.blame(said, message),
-        Some(said) => fields.blame(said, format!("conflicts with the plan's `{key}`: {message}")),
-        None => fields.blame("rpu", message),
+fn report_conflict(fields: &Fields<'_>, Conflict { key, with, message }: Conflict) {
+    let found = [key].into_iter().chain(with.iter().copied()).find(|key| fields.has(key));
+    match found {
+        Some(found) if found == key => fields.report(found, message),
+        Some(found) => {
+            fields.report(found, format!("conflicts with the plan's `{key}`: {message}"))
+        }
+        None => fields.report("rpu", message),
     }
 }

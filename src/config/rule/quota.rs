@@ -47,7 +47,7 @@ pub fn read(
     let error = if fields.has("error") { fields.number("error") } else { Some(DEFAULT_ERROR) };
     let memory = fields.number("memory");
     let limiter = limiter?;
-    blame_what_does_not_fit(rule, limiter, scope, is_all);
+    report_unsupported(rule, limiter, scope, is_all);
     let (accounts, error) = (accounts?, error?);
     let largest = plans.map_or(limiter.quota, Plans::largest);
     let most = largest.rpu / limiter.quota.cost.max(1);
@@ -78,21 +78,21 @@ pub fn read(
 }
 
 /// Reports keys of the rule that a quota does not support.
-fn blame_what_does_not_fit(rule: &Fields<'_>, limiter: &RuleAlgorithm, scope: Scope, is_all: bool) {
+fn report_unsupported(rule: &Fields<'_>, limiter: &RuleAlgorithm, scope: Scope, is_all: bool) {
     let RuleAlgorithm { quota, told, settling, entry, .. } = limiter;
-    let answered = settling.as_ref().is_some_and(|settling| settling.told.is_some());
+    let response = settling.as_ref().is_some_and(|settling| settling.told.is_some());
     let by_calendar = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
     for (key, is_wrong, allowed) in [
         ("unit", quota.unit != Unit::Day, "day"),
         ("algo", !entry.by_calendar, &*by_calendar.collect::<Vec<_>>().join(", ")),
         ("rpu", quota.rpu == 0, "1 or more"),
-        ("cost", told.is_some() || answered, "a fixed number"),
+        ("cost", told.is_some() || response, "a fixed number"),
         ("scope", scope == Scope::Gateway, "local, global"),
-        ("count", settling.is_some() && !answered, "no `count`, since a charge cannot be undone"),
+        ("count", settling.is_some() && !response, "no `count`, since a charge cannot be undone"),
         ("actor", is_all, "one that distinguishes callers"),
     ] {
         if is_wrong {
-            rule.blame(key, format!("allowed with `quota`: {allowed}"));
+            rule.report(key, format!("allowed with `quota`: {allowed}"));
         }
     }
 }

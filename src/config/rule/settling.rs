@@ -73,18 +73,18 @@ pub fn cost(node: &Node<'_>) -> Option<(u64, ResponseCost)> {
             .choice("missing", MISSING)
             .and_then(|is_reserve| if is_reserve { reserve } else { most }),
     };
-    let place = place(&fields);
+    let place = usage_source(&fields);
     let (reserve, most) = (reserve?, most?);
-    let answered = ResponseCost { place: place?, most, missing: missing? };
-    Some((reserve, answered))
+    let response = ResponseCost { place: place?, most, missing: missing? };
+    Some((reserve, response))
 }
 
 /// The source of the usage in the response. Exactly one must be given.
-fn place(cost: &Fields<'_>) -> Option<ResponseSource> {
+fn usage_source(cost: &Fields<'_>) -> Option<ResponseSource> {
     let fields = cost.mapping("response")?;
     let typed = fields.flag("typed", false);
     let is_text = fields.choice("type", TYPES).unwrap_or(false);
-    let (kind, node) = fields.place(&["header", "metadata"])?;
+    let (kind, node) = fields.only_one_of(&["header", "metadata"])?;
     if kind == "header" {
         for node in ["typed", "type"].iter().filter_map(|key| fields.get(key)) {
             node.key_problem("requires `metadata`".into());
@@ -111,20 +111,20 @@ fn place(cost: &Fields<'_>) -> Option<ResponseSource> {
 /// Reads the settlement of a rule, after its `cost`.
 pub fn read(
     rule: &Fields<'_>,
-    answered: Option<(u64, ResponseCost)>,
+    response: Option<(u64, ResponseCost)>,
     cost: u64,
 ) -> Option<Settling> {
     let count = count(rule);
-    if answered.is_none() && count.is_none() {
+    if response.is_none() && count.is_none() {
         return None;
     }
-    let (reserve, told) = answered.map_or((cost, None), |(reserve, told)| (reserve, Some(told)));
+    let (reserve, told) = response.map_or((cost, None), |(reserve, told)| (reserve, Some(told)));
     let bans = ban::is_by_outcome(rule);
     Some(Settling { reserve, told, count, bans, is_place: false })
 }
 
 /// Reports a settlement that the algorithm does not support.
-pub fn blame(rule: &Fields<'_>, quota: &Quota, entry: &Entry) {
+pub fn check(rule: &Fields<'_>, quota: &Quota, entry: &Entry) {
     if !(entry.can)(quota).settles {
         let key = if rule.get("count").is_some() { "count" } else { "cost" };
         let able = REGISTRY.iter().filter(|entry| (entry.can)(quota).settles);
@@ -136,7 +136,7 @@ pub fn blame(rule: &Fields<'_>, quota: &Quota, entry: &Entry) {
             if rule.get("algo").is_some() { "" } else { ", the default," },
             able.join(", ")
         );
-        rule.blame(key, message);
+        rule.report(key, message);
     }
 }
 
@@ -154,7 +154,7 @@ fn count(rule: &Fields<'_>) -> Option<Outcomes> {
     };
     if outcomes == Outcomes::default() {
         let allowed = rule.allowed("count");
-        rule.blame("count", format!("found no outcome, allowed: {allowed}"));
+        rule.report("count", format!("found no outcome, allowed: {allowed}"));
         return None;
     }
     Some(outcomes)

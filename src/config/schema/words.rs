@@ -1,7 +1,7 @@
 //! Descriptions of keys: the comments of the reference.
 
 use crate::mapping::Allowed;
-use crate::place::ConfigSource;
+use crate::node_path::ConfigSource;
 use crate::table::DOCUMENT;
 use diana_policy::tree::Tree;
 

@@ -7,10 +7,10 @@ use super::events::{Error, EventKind, Events, YamlEvent};
 pub struct Expanded<'t> {
     events: Events<'t>,
     /// The events of all nodes with an anchor. Nested ones are stored once.
-    kept: Vec<AliasStep<'t>>,
-    /// The number of unclosed lists and mappings at the end of `kept`.
+    stored: Vec<AliasStep<'t>>,
+    /// The number of unclosed lists and mappings at the end of `stored`.
     open: usize,
-    /// Each anchor, with the start of its node in `kept`. The parser numbers anchors across all
+    /// Each anchor, with the start of its node in `stored`. The parser numbers anchors across all
     /// documents, and resolves the scope of aliases.
     anchors: Vec<(usize, usize)>,
     replays: Vec<Replay>,
@@ -19,11 +19,11 @@ pub struct Expanded<'t> {
 #[derive(Debug, Clone)]
 enum AliasStep<'t> {
     Event(YamlEvent<'t>),
-    /// The node that begins at this index of `kept`.
+    /// The node that begins at this index of `stored`.
     Repeat(usize),
 }
 
-/// A node of `kept` that is being replayed.
+/// A node of `stored` that is being replayed.
 #[derive(Debug)]
 struct Replay {
     next: usize,
@@ -35,7 +35,7 @@ impl<'t> Expanded<'t> {
     pub fn new(text: &'t str) -> Expanded<'t> {
         Expanded {
             events: Events::new(text),
-            kept: Vec::new(),
+            stored: Vec::new(),
             open: 0,
             anchors: Vec::new(),
             replays: Vec::new(),
@@ -43,8 +43,8 @@ impl<'t> Expanded<'t> {
     }
 
     /// The number of events stored for aliases.
-    pub fn kept(&self) -> usize {
-        self.kept.len()
+    pub fn stored(&self) -> usize {
+        self.stored.len()
     }
 
     /// The next event. After the last one, or an error, always `End`.
@@ -61,7 +61,7 @@ impl<'t> Expanded<'t> {
     /// The next step of the innermost replay.
     fn repeat(&mut self) -> Option<AliasStep<'t>> {
         let replay = self.replays.last_mut()?;
-        let step = self.kept.get(replay.next)?.clone();
+        let step = self.stored.get(replay.next)?.clone();
         replay.next += 1;
         replay.open = after(replay.open, &step);
         if replay.open == 0 {
@@ -91,9 +91,9 @@ impl<'t> Expanded<'t> {
             _ => AliasStep::Event(event),
         };
         if anchor.is_some() || self.open > 0 {
-            self.anchors.extend(anchor.map(|anchor| (anchor, self.kept.len())));
+            self.anchors.extend(anchor.map(|anchor| (anchor, self.stored.len())));
             self.open = after(self.open, &step);
-            self.kept.push(step.clone());
+            self.stored.push(step.clone());
         }
         Ok(step)
     }

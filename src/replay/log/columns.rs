@@ -36,12 +36,12 @@ impl Columns {
 
     /// A column of that line, counted from zero.
     pub fn of<'l>(&self, line: &'l [u8], column: usize) -> Option<&'l [u8]> {
-        let (start, end) = self.place(column)?;
+        let (start, end) = self.span(column)?;
         line.get(start as usize..end as usize)
     }
 
     /// Where a column begins and ends.
-    pub fn place(&self, column: usize) -> Option<(u32, u32)> {
+    pub fn span(&self, column: usize) -> Option<(u32, u32)> {
         self.0.get(column).copied()
     }
 }

@@ -59,31 +59,31 @@ impl LogEntry {
     }
 
     /// Stores a text.
-    pub fn keep(&mut self, text: &[u8]) -> TextSpan {
+    pub fn store(&mut self, text: &[u8]) -> TextSpan {
         let start = self.text.len() as u32;
         self.text.extend_from_slice(text);
         TextSpan { start, end: self.text.len() as u32 }
     }
 
     /// Stores a whole line, before anything else. That is faster than to store each part of it.
-    pub fn keep_line(&mut self, line: &[u8]) {
-        self.keep(line);
+    pub fn store_line(&mut self, line: &[u8]) {
+        self.store(line);
     }
 
     /// As [`LogEntry::put`], with a part of the line that was stored.
-    pub fn put_part(&mut self, field: LogField, (start, end): (u32, u32)) {
+    pub fn put_span(&mut self, field: LogField, (start, end): (u32, u32)) {
         let span = TextSpan { start, end };
         if self.span(span).and_then(value).is_some()
-            && let Some(place @ None) = self.fields.get_mut(field as usize)
+            && let Some(slot @ None) = self.fields.get_mut(field as usize)
         {
-            *place = Some(span);
+            *slot = Some(span);
         }
     }
 
     /// Stores the value of a field, unless it is empty.
     pub fn put(&mut self, field: LogField, text: &[u8]) {
         if let (Some(text), Some(None)) = (value(text), self.fields.get(field as usize)) {
-            let span = self.keep(text);
+            let span = self.store(text);
             self.fields.iter_mut().skip(field as usize).take(1).for_each(|it| *it = Some(span));
         }
     }
@@ -91,7 +91,7 @@ impl LogEntry {
     /// Stores the value of a field that a `--set` names, by the number of the `--set`.
     pub fn put_set(&mut self, number: usize, text: &[u8]) {
         if let Some(text) = value(text) {
-            let span = self.keep(text);
+            let span = self.store(text);
             self.set.push((number, span));
         }
     }
@@ -99,7 +99,7 @@ impl LogEntry {
     /// Stores a header.
     pub fn put_header(&mut self, name: &[u8], text: &[u8]) {
         if let Some(text) = value(text) {
-            let spans = (self.keep(name), self.keep(text));
+            let spans = (self.store(name), self.store(text));
             self.headers.push(spans);
         }
     }

@@ -73,14 +73,14 @@ pub fn read(
     entry: &mut LogEntry,
 ) -> Result<(), &'static str> {
     columns.split(line);
-    entry.keep_line(line);
+    entry.store_line(line);
     let layout = layout(line, columns);
     let column = |number: usize| columns.of(line, number);
     let mut time = column(layout.time);
     let mut took = layout.duration.and_then(column);
     let mut status = column(layout.status);
-    for (number, target, place) in mapping.columns() {
-        let Some(text) = column(place) else { continue };
+    for (number, target, at) in mapping.columns() {
+        let Some(text) = column(at) else { continue };
         match target {
             FieldTarget::Time => time = Some(text),
             FieldTarget::Duration => took = Some(text),
@@ -97,8 +97,8 @@ pub fn read(
     let (method, path) = column(layout.request).and_then(request).ok_or("it has no request")?;
     entry.put(LogField::Method, method);
     entry.put(LogField::Path, path);
-    for (field, place) in layout.fields {
-        columns.place(*place).into_iter().for_each(|place| entry.put_part(*field, place));
+    for (field, column) in layout.fields {
+        columns.span(*column).into_iter().for_each(|span| entry.put_span(*field, span));
     }
     Ok(())
 }

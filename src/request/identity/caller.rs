@@ -171,7 +171,7 @@ impl Callers {
         let Some(actor) = self.actors.get(*part) else { return Caller::Absent };
         match actor.find(request) {
             (source, SourceValue::Value(value)) => {
-                self.known(*counted, source, &actor.hashed(source, &value))
+                self.single(*counted, source, &actor.hashed(source, &value))
             }
             (_, SourceValue::Repeated) => Caller::Shared,
             (_, SourceValue::Absent) => Caller::Absent,
@@ -184,7 +184,7 @@ impl Callers {
 
     /// A caller with a single value.
     #[inline(always)]
-    fn known(&self, counted: CountScope, source: usize, value: &[u8]) -> Caller {
+    fn single(&self, counted: CountScope, source: usize, value: &[u8]) -> Caller {
         let public = || Key::of(&Seed::PUBLIC, source, value);
         let percentile = if self.percentiles { percentile(public()) } else { 0 };
         Caller::Known { key: Key::of(self.seed(counted), source, value), percentile }
@@ -219,7 +219,7 @@ impl Callers {
         let percentile = public.map_or(0, |public| percentile(public.finish()));
         let key = secret.finish();
         let key = match (parts.get(..2), counted) {
-            (Some([first, _]), CountScope::InFleet) => self.beside(key, *first, request),
+            (Some([first, _]), CountScope::InFleet) => self.in_shard_of(key, *first, request),
             _ => key,
         };
         Caller::Known { key, percentile }
@@ -228,7 +228,7 @@ impl Callers {
     /// The key in the fleet for a caller with this first part. Rules with the same first part keep
     /// its states in the same shard of Redis, so that one call charges them together.
     #[inline(never)]
-    fn beside(&self, key: Key, first: usize, request: &dyn Request) -> Key {
+    fn in_shard_of(&self, key: Key, first: usize, request: &dyn Request) -> Key {
         let mut secret = KeyHasher::new(&self.seeds.1);
         if let Some(actor) = self.actors.get(first)
             && let (source, SourceValue::Value(value)) = actor.find(request)

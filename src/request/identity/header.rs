@@ -20,7 +20,7 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 }
 
 /// The value of a request header.
-fn said<'r>(name: &str, request: &'r dyn Request) -> SourceValue<'r> {
+fn header_value<'r>(name: &str, request: &'r dyn Request) -> SourceValue<'r> {
     match request.header(name) {
         Values::None => SourceValue::Absent,
         // HTTP/2 permits spaces around a value, which the upstream strips.
@@ -39,7 +39,7 @@ fn said<'r>(name: &str, request: &'r dyn Request) -> SourceValue<'r> {
 
 /// The credentials in the `authorization` header.
 pub(super) fn credentials<'r>(request: &'r dyn Request) -> SourceValue<'r> {
-    match said(AUTHORIZATION, request) {
+    match header_value(AUTHORIZATION, request) {
         SourceValue::Value(Identifier::Text(Cow::Borrowed(text))) => {
             SourceValue::text(header::credentials(text))
         }
@@ -49,7 +49,7 @@ pub(super) fn credentials<'r>(request: &'r dyn Request) -> SourceValue<'r> {
 
 impl Source for Header {
     fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
-        said(&self.0, request)
+        header_value(&self.0, request)
     }
 
     fn reads_headers(&self) -> bool {

@@ -50,9 +50,9 @@ impl PathTree {
         let new = self.nodes.len();
         let Some(node) = self.nodes.get_mut(parent) else { return parent };
         match node.children.binary_search_by(|(known, _)| order(known, name)) {
-            Ok(place) => node.children.get(place).map_or(parent, |(_, child)| *child),
-            Err(place) => {
-                node.children.insert(place, (name.into(), new));
+            Ok(position) => node.children.get(position).map_or(parent, |(_, child)| *child),
+            Err(position) => {
+                node.children.insert(position, (name.into(), new));
                 self.nodes.push(PathNode { parent, ..PathNode::default() });
                 new
             }
@@ -78,8 +78,8 @@ impl PathTree {
             let by_length = known.len().cmp(&name.len());
             by_length.then_with(|| known.iter().copied().cmp(name.iter().map(lower)))
         };
-        let place = node.children.binary_search_by(|(known, _)| compare(known));
-        node.children.get(place.ok()?).map(|(_, child)| *child)
+        let position = node.children.binary_search_by(|(known, _)| compare(known));
+        node.children.get(position.ok()?).map(|(_, child)| *child)
     }
 
     /// Calls `take` with the entries of all nodes along a path in plain spelling.

@@ -26,7 +26,7 @@ pub enum Step<'p> {
     /// Leads to a name, as spelled.
     Down(&'p [u8]),
     /// Leads to a name that no configured path has.
-    Away,
+    Below,
 }
 
 impl<'p> Piece<'p> {
@@ -58,7 +58,7 @@ impl<'p> Piece<'p> {
     }
 
     /// Returns true if it has parameters that some readers extend to the next true slash.
-    pub fn reaches_on(&self) -> bool {
+    pub fn may_continue(&self) -> bool {
         self.is_loose && self.cut.is_some()
     }
 
@@ -68,7 +68,7 @@ impl<'p> Piece<'p> {
     pub fn steps(&self, resolves: bool) -> (Step<'p>, Option<Step<'p>>) {
         let head = self.head();
         if head.is_empty() {
-            return (Step::Stay, Some(Step::Away));
+            return (Step::Stay, Some(Step::Below));
         }
         let dots = match self.dots() {
             None => return (Step::Down(head), None),
@@ -77,9 +77,9 @@ impl<'p> Piece<'p> {
         };
         let is_sure = self.is_sure && self.cut.is_none() && !head.contains(&b'%');
         match (resolves, is_sure) {
-            (false, _) => (Step::Away, None),
+            (false, _) => (Step::Below, None),
             (true, true) => (dots, None),
-            (true, false) => (dots, Some(Step::Away)),
+            (true, false) => (dots, Some(Step::Below)),
         }
     }
 }

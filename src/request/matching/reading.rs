@@ -19,7 +19,7 @@ struct PathState {
     /// The number of names below the node that are not in the tree.
     beyond: usize,
     /// Whether the segment continues. Its remaining text does not matter.
-    goes_on: bool,
+    continues: bool,
 }
 
 /// Follows all readings of one path.
@@ -59,7 +59,7 @@ impl PathReader<'_> {
     fn read(&mut self, path: &[u8], resolves: bool, dots: usize) -> Option<()> {
         self.climbs = dots;
         self.states.clear();
-        self.states.push(PathState { node: PathTree::ROOT, beyond: 0, goes_on: false });
+        self.states.push(PathState { node: PathTree::ROOT, beyond: 0, continues: false });
         let mut pieces = Pieces::of(path);
         loop {
             // An additional name matters only if a later segment leads up again.
@@ -80,13 +80,13 @@ impl PathReader<'_> {
     /// Advances every state by each possible meaning of a piece.
     fn step(&mut self, piece: &Piece<'_>, resolves: bool) -> Option<()> {
         let (step, other) = piece.steps(resolves);
-        if self.is_only_way(piece, step, other) {
+        if self.advance_single(piece, step, other) {
             return Some(());
         }
         for at in 0..self.states.len() {
             let Some(&state) = self.states.get(at) else { continue };
-            if state.goes_on {
-                self.add(PathState { goes_on: false, ..state })?;
+            if state.continues {
+                self.add(PathState { continues: false, ..state })?;
                 if piece.is_loose {
                     self.add(state)?;
                 }
@@ -95,12 +95,12 @@ impl PathReader<'_> {
             for step in [Some(step), other].into_iter().flatten() {
                 let state = after(self.tree, state, step);
                 self.add(state)?;
-                if piece.reaches_on() {
-                    self.add(PathState { goes_on: true, ..state })?;
+                if piece.may_continue() {
+                    self.add(PathState { continues: true, ..state })?;
                 }
             }
             if piece.is_loose {
-                self.add(PathState { goes_on: true, ..after(self.tree, state, Step::Away) })?;
+                self.add(PathState { continues: true, ..after(self.tree, state, Step::Below) })?;
             }
         }
         std::mem::swap(&mut self.states, &mut self.next);
@@ -110,16 +110,21 @@ impl PathReader<'_> {
 
     /// Advances a single state by the only meaning that matters, if this is the case: most pieces
     /// of most paths.
-    fn is_only_way(&mut self, piece: &Piece<'_>, step: Step<'_>, other: Option<Step<'_>>) -> bool {
+    fn advance_single(
+        &mut self,
+        piece: &Piece<'_>,
+        step: Step<'_>,
+        other: Option<Step<'_>>,
+    ) -> bool {
         let [state] = self.states.as_mut_slice() else { return false };
-        let strays = piece.is_loose || other.is_some();
-        if state.goes_on || piece.reaches_on() || strays && self.climbs > 0 {
+        let has_other_meanings = piece.is_loose || other.is_some();
+        if state.continues || piece.may_continue() || has_other_meanings && self.climbs > 0 {
             return false;
         }
         let from = state.node;
         *state = after(self.tree, *state, step);
         let PathState { node, beyond, .. } = *state;
-        if strays {
+        if has_other_meanings {
             // The other meanings end below this node for good.
             self.cover(from);
         }
@@ -157,7 +162,7 @@ fn after(tree: &PathTree, state: PathState, step: Step<'_>) -> PathState {
         Step::Down(name) if beyond == 0 => {
             tree.child(node, name).map_or((node, 1), |child| (child, 0))
         }
-        Step::Down(_) | Step::Away => (node, beyond + 1),
+        Step::Down(_) | Step::Below => (node, beyond + 1),
     };
     PathState { node, beyond, ..state }
 }

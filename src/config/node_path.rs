@@ -7,16 +7,16 @@ use diana_policy::tree::Tree;
 ///
 /// Places are ordered as in the text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ProblemPlace {
+pub struct NodePath {
     /// The path.
     pub steps: Vec<usize>,
     /// The part of the node.
-    pub part: PlacePart,
+    pub part: NodePart,
 }
 
 /// A part of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PlacePart {
+pub enum NodePart {
     /// Its key.
     Key,
     /// The node itself.
@@ -25,7 +25,7 @@ pub enum PlacePart {
     Missing(&'static str),
 }
 
-impl ProblemPlace {
+impl NodePath {
     /// The place in the notation for readers, such as `limits[0].rules[1].algo`.
     pub fn path(&self, documents: &[Tree]) -> String {
         let mut path = String::new();
@@ -48,7 +48,7 @@ impl ProblemPlace {
                 _ => None,
             };
         }
-        if let PlacePart::Missing(key) = self.part {
+        if let NodePart::Missing(key) = self.part {
             push_key(&mut path, key);
         }
         path
@@ -110,11 +110,11 @@ impl ConfigSource {
         self.find(steps).and_then(|(_, key, _)| self.positions.get(key?).copied())
     }
 
-    /// Line and column of `place`.
-    pub(super) fn position(&self, place: &ProblemPlace) -> Option<Position> {
-        let (index, key, _) = self.find(&place.steps)?;
-        let blamed = key.filter(|_| place.part == PlacePart::Key).unwrap_or(index);
-        self.positions.get(blamed).copied()
+    /// Line and column of `path`.
+    pub(super) fn position(&self, path: &NodePath) -> Option<Position> {
+        let (index, key, _) = self.find(&path.steps)?;
+        let at = key.filter(|_| path.part == NodePart::Key).unwrap_or(index);
+        self.positions.get(at).copied()
     }
 
     fn find(&self, steps: &[usize]) -> Option<FoundTree<'_>> {
