@@ -8,7 +8,7 @@ use diana_policy::port;
 use diana_policy::time::{Micros, Now};
 use diana_worker::{Instance, Root, Stream};
 use kit::fake::{FakeRequest, FakeSharedData};
-use kit::host::{FakeHost, Fate};
+use kit::host::{FakeHost, StreamOutcome};
 
 use crate::network::Reply;
 use crate::world::Plan;
@@ -87,13 +87,14 @@ impl Worker {
         let request = Rc::new(FakeRequest::get("/").header("x-account-id", account(caller)));
         let mut stream = Stream::new(self.instance.clone(), self.streams);
         stream.request(&*request, &self.worker, &self.host);
-        let fate = self.host.take_decided().pop().map_or(Fate::Goes, |decided| decided.fate);
-        if matches!(fate, Fate::Asks(_)) {
+        let outcome =
+            self.host.take_decided().pop().map_or(StreamOutcome::Goes, |decided| decided.outcome);
+        if matches!(outcome, StreamOutcome::Asks(_)) {
             self.host.streams.borrow_mut().insert(self.streams, request);
             self.waiting.insert(self.streams, stream);
             return Vec::new();
         }
-        vec![Done { is_admitted: fate != Fate::Refused, waited: None }]
+        vec![Done { is_admitted: outcome != StreamOutcome::Refused, waited: None }]
     }
 
     pub fn tick(&mut self, now: Micros) -> Vec<Done> {
@@ -121,7 +122,7 @@ impl Worker {
     fn resumed(&mut self) -> Vec<Done> {
         let mut done = Vec::new();
         for decided in self.host.take_decided() {
-            if matches!(decided.fate, Fate::Asks(_)) {
+            if matches!(decided.outcome, StreamOutcome::Asks(_)) {
                 continue;
             }
             self.waiting.remove(&decided.stream);
@@ -129,7 +130,7 @@ impl Worker {
             let since = decided.resumed.map(|resumed| resumed.since);
             let waited =
                 since.map(|since| diana_worker::host::Clocks::monotonic(&self.host) - since);
-            done.push(Done { is_admitted: decided.fate != Fate::Refused, waited });
+            done.push(Done { is_admitted: decided.outcome != StreamOutcome::Refused, waited });
         }
         done
     }

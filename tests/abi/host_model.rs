@@ -21,7 +21,7 @@ fn start(functions: &str) -> Vm {
 }
 
 /// The log without levels.
-fn said(vm: &Vm) -> Vec<String> {
+fn log_texts(vm: &Vm) -> Vec<String> {
     vm.log().iter().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
 }
 
@@ -43,7 +43,7 @@ fn unimplemented_function_returns_its_status() {
              (call $say (call $get_status (i32.const 0) (i32.const 0) (i32.const 0)))
              (i32.const 1))"#,
     );
-    assert_eq!(said(&vm), ["12"]);
+    assert_eq!(log_texts(&vm), ["12"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn local_reply_follows_the_callback_and_runs_response_filters() {
     assert!(answer.is_refused(), "although the callback said Continue");
     assert_eq!((answer.status(), answer.details.as_str()), (429, "upstream"));
     assert_eq!(answer.header("content-length"), Some("5"));
-    assert_eq!(said(&vm), ["01", "02", "03"]);
+    assert_eq!(log_texts(&vm), ["01", "02", "03"]);
     assert_eq!(answer.calls("proxy_send_local_response"), 1);
     assert!(answer.fuel > 0);
 
@@ -162,7 +162,7 @@ fn header_has_the_first_value_and_property_all_values() {
              (i32.const 0))"#,
     );
     vm.request(&Request::get("/").header("X-Key", "a").header("x-other", "b").header("x-key", "c"));
-    assert_eq!(said(&vm), ["a", "a,c"]);
+    assert_eq!(log_texts(&vm), ["a", "a,c"]);
 }
 
 #[test]
@@ -176,7 +176,7 @@ fn metrics_are_per_process_and_counters_only_grow() {
     );
     let proxy = host.start_proxy(2, "").unwrap();
     assert_eq!(host.counter("x-key"), Some(12), "three VMs, and the one that validated");
-    assert_eq!(said(&proxy.main), ["00", "02"]);
+    assert_eq!(log_texts(&proxy.main), ["00", "02"]);
     assert_eq!(proxy.workers.len(), 2);
 }
 
@@ -193,8 +193,8 @@ fn shared_data_is_visible_to_all_vms() {
              (call $say_result)
              (i32.const 1))"#,
     );
-    assert_eq!(said(&host.start_vm("").unwrap()), ["00", "00", "00", "x-key"]);
-    assert_eq!(said(&host.start_vm("").unwrap()), ["08", "00", "00", "x-key"]);
+    assert_eq!(log_texts(&host.start_vm("").unwrap()), ["00", "00", "00", "x-key"]);
+    assert_eq!(log_texts(&host.start_vm("").unwrap()), ["08", "00", "00", "x-key"]);
     assert_eq!(host.shared_keys(), 1);
 }
 
@@ -233,9 +233,9 @@ const CALL: &str = r#"
 #[test]
 fn call_to_a_known_cluster_gets_the_response_of_the_test() {
     let mut host = host(CALL);
-    assert_eq!(said(&host.start_vm("").unwrap()), ["02"], "the cluster is not known yet");
+    assert_eq!(log_texts(&host.start_vm("").unwrap()), ["02"], "the cluster is not known yet");
     host.empty_cluster("upstream");
-    assert_eq!(said(&host.start_vm("").unwrap()), ["10"], "nobody could answer");
+    assert_eq!(log_texts(&host.start_vm("").unwrap()), ["10"], "nobody could answer");
     host.add_cluster("upstream");
     let mut vm = host.start_vm("").unwrap();
     let call = vm.call_outs()[0].clone();
@@ -245,7 +245,7 @@ fn call_to_a_known_cluster_gets_the_response_of_the_test() {
     );
     assert_eq!(call.headers[1], (":path".into(), b"/".to_vec()));
     vm.answer_call_out(Response::new(200, "fine")).unwrap();
-    assert_eq!(said(&vm), ["00", "01", "01"], "there is one header, but not `x-key`");
+    assert_eq!(log_texts(&vm), ["00", "01", "01"], "there is one header, but not `x-key`");
     assert!(vm.call_outs().is_empty());
 }
 
@@ -255,7 +255,7 @@ fn reset_call_has_no_response_headers() {
     host.add_cluster("upstream");
     let mut vm = host.start_vm("").unwrap();
     vm.answer_call_out(Response::reset()).unwrap();
-    assert_eq!(said(&vm), ["00", "00", "02"]);
+    assert_eq!(log_texts(&vm), ["00", "00", "02"]);
 }
 
 #[test]
@@ -279,7 +279,7 @@ fn environment_is_visible_to_vms() {
              (i32.const 1))"#,
     );
     host.set_environment("NAME", "value");
-    assert_eq!(said(&host.start_vm("").unwrap()), ["01", "11"]);
+    assert_eq!(log_texts(&host.start_vm("").unwrap()), ["01", "11"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod requests;
 use fastrand::Rng;
 
 use host::Host;
-use host::answer::{Answer, Fate};
+use host::answer::{Answer, StreamOutcome};
 use host::pairs;
 use host::request::Request;
 use host::vm::Vm;
@@ -48,9 +48,9 @@ fn start(host: &mut Host) -> Vm {
     host.start_vm(CONFIG).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn judge(vm: &mut Vm, request: &Request) -> Answer {
+fn decide(vm: &mut Vm, request: &Request) -> Answer {
     let answer = vm.request(request);
-    assert_ne!(answer.fate, Fate::Held, "{request:?}");
+    assert_ne!(answer.outcome, StreamOutcome::Held, "{request:?}");
     assert!(matches!(answer.status(), 200 | 503), "{answer:?}");
     assert!(answer.fuel < MOST_FUEL, "{} for {:.400}", answer.fuel, format!("{request:?}"));
     answer
@@ -67,7 +67,7 @@ fn thousands_of_hostile_requests_cause_no_trap() {
     let mut memory = Vec::new();
     for number in 0..3_000 {
         host.advance(random.u64(..20_000));
-        let answer = judge(&mut vm, &hostile(&mut random));
+        let answer = decide(&mut vm, &hostile(&mut random));
         refused += u32::from(answer.is_refused());
         most = most.max(answer.fuel);
         if number % 500 == 499 {
@@ -90,7 +90,7 @@ fn thousands_of_headers_hide_no_header() {
     });
     let mut admitted = |caller: &str| {
         let request = crowd.clone().header("x-device-id", caller).header("x-account-id", caller);
-        (0..30).filter(|_| judge(&mut vm, &request).is_admitted()).count()
+        (0..30).filter(|_| decide(&mut vm, &request).is_admitted()).count()
     };
     assert_eq!([admitted("a"), admitted("a"), admitted("b")], [20, 0, 20]);
 }
@@ -112,17 +112,17 @@ fn unreadable_headers_name_no_caller() {
         [cut(1), cut(4), cut(20), cut(60), cut(whole.len() - 1), huge.into(), lengths, overflow];
     for (number, bytes) in broken.iter().enumerate() {
         let request = Request::get("/a").header("x-account-id", format!("a{number}"));
-        assert!(judge(&mut vm, &request.garbled(bytes.clone())).is_admitted());
+        assert!(decide(&mut vm, &request.garbled(bytes.clone())).is_admitted());
     }
     let mut admitted = broken.len();
     for number in 0..20 {
         let bytes = broken[number % broken.len()].clone();
-        admitted += usize::from(judge(&mut vm, &Request::get("/a").garbled(bytes)).is_admitted());
+        admitted += usize::from(decide(&mut vm, &Request::get("/a").garbled(bytes)).is_admitted());
     }
     assert_eq!(admitted, 12, "whoever cannot be told from others shares one bucket");
     let ada = Request::get("/a").header("x-account-id", "ada");
-    assert!(judge(&mut vm, &ada.clone().garbled(whole)).is_admitted());
-    assert!(judge(&mut vm, &ada.garbled([])).is_admitted(), "no headers, so no account");
+    assert!(decide(&mut vm, &ada.clone().garbled(whole)).is_admitted());
+    assert!(decide(&mut vm, &ada.garbled([])).is_admitted(), "no headers, so no account");
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn request_without_pseudo_headers_is_limited() {
                             {Url: /x, rules: [{actor: all, unit: day, rpu: 9, algo: W, scope: local}]}]")
         .unwrap();
     let connect = Request::get("/").without(":path").without(":method").without(":authority");
-    assert!(judge(&mut vm, &connect).is_admitted());
-    assert!(judge(&mut vm, &Request::get("*").without(":scheme")).is_admitted());
-    assert!(judge(&mut vm, &connect).is_refused(), "they fall under `/`");
+    assert!(decide(&mut vm, &connect).is_admitted());
+    assert!(decide(&mut vm, &Request::get("*").without(":scheme")).is_admitted());
+    assert!(decide(&mut vm, &connect).is_refused(), "they fall under `/`");
 }

@@ -140,8 +140,8 @@ fn request_held_by_another_filter_counts_under_new_rules() {
     vm.answer_call_out(Response::new(200, &document(3))).unwrap();
     // Under their original rules one request per day passes.
     late.iter().for_each(|&stream| vm.arrive(stream).unwrap());
-    let fates: Vec<bool> = late.iter().map(|&stream| vm.answer(stream).is_admitted()).collect();
-    assert_eq!(fates, [true, false, false]);
+    let outcomes: Vec<bool> = late.iter().map(|&stream| vm.answer(stream).is_admitted()).collect();
+    assert_eq!(outcomes, [true, false, false]);
     assert_eq!(admitted(&mut vm, 9), 2, "one of three is used");
     late.iter().for_each(|&stream| drop(vm.close(stream).unwrap()));
     host.advance(SECOND);

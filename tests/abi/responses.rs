@@ -58,14 +58,14 @@ fn rpc_clients_get_errors_of_their_protocol() {
 }
 
 /// A field of the access log's state.
-fn told<'a>(state: &'a str, name: &str) -> &'a str {
+fn state_field<'a>(state: &'a str, name: &str) -> &'a str {
     state.split(' ').find_map(|word| word.strip_prefix(name)?.strip_prefix('=')).unwrap()
 }
 
-fn assert_told_alike(answer: &Answer, url: &str) {
+fn assert_reports_agree(answer: &Answer, url: &str) {
     let state = String::from_utf8(answer.filter_state["wasm.diana"].clone()).unwrap();
     let [rule, limit, left, wait, reset] =
-        ["rule", "limit", "remaining", "wait", "reset"].map(|name| told(&state, name));
+        ["rule", "limit", "remaining", "wait", "reset"].map(|name| state_field(&state, name));
     let seconds = |time: &str| {
         let (whole, rest) = time.strip_suffix('s').unwrap().split_once('.').unwrap();
         (whole.parse::<u64>().unwrap() + u64::from(rest != "000000")).to_string()
@@ -98,7 +98,7 @@ fn cached_refusal_headers_fit_each_refusal() {
             let answer = vm.request(&Request::get(url).header("x-device-id", name));
             if answer.is_refused() {
                 refused += 1;
-                assert_told_alike(&answer, url);
+                assert_reports_agree(&answer, url);
             }
             host.advance(random.u64(0..400_000));
         }

@@ -18,7 +18,7 @@ pub fn found(name: &str, text: &str) -> (Value, Option<i32>) {
     (serde_json::from_str(&ran.out).unwrap_or_else(|_| panic!("{ran:?}")), ran.code)
 }
 
-fn place(finding: &Value) -> (u64, u64, &str) {
+fn location(finding: &Value) -> (u64, u64, &str) {
     let number = |key: &str| finding[key].as_u64().unwrap();
     (number("line"), number("column"), finding["path"].as_str().unwrap())
 }
@@ -39,7 +39,7 @@ fn shipped_examples_have_no_problems() {
         let (all, code) = found("example.yaml", &text.replace("rpu: ", "rpx: "));
         assert!(all["problems"].as_u64() > Some(2) && code == Some(1), "{name}: {all}");
         for finding in all["findings"].as_array().unwrap() {
-            let (line, _, _) = place(finding);
+            let (line, _, _) = location(finding);
             let blamed = text.lines().nth(line as usize - 1).unwrap();
             assert!(blamed.contains("rpu: "), "{name}:{line}: {finding}");
         }
@@ -52,7 +52,7 @@ fn problem_in_json_has_the_position_of_its_text() {
         "@type": "type.googleapis.com/google.protobuf.StringValue", "value": BAD}}});
     let (all, code) = found("envoy.json", &format!("\n{text}"));
     let blamed = &all["findings"][0];
-    assert_eq!((code, place(blamed).0), (Some(1), 2), "{all}");
+    assert_eq!((code, location(blamed).0), (Some(1), 2), "{all}");
 }
 
 #[test]
@@ -121,13 +121,13 @@ fn github_and_sarif_formats_have_the_same_problems() {
     let log: Value = serde_json::from_str(&sarif.out).unwrap();
     let result = &log["runs"][0]["results"][0];
     assert_eq!((&log["version"], &result["level"]), (&"2.1.0".into(), &"error".into()), "{log}");
-    let place = &result["locations"][0]["physicalLocation"];
+    let location = &result["locations"][0]["physicalLocation"];
     assert_eq!(
-        (&place["region"]["startLine"], &place["region"]["startColumn"]),
+        (&location["region"]["startLine"], &location["region"]["startColumn"]),
         (&4.into(), &62.into())
     );
     assert!(
-        place["artifactLocation"]["uri"].as_str().unwrap().ends_with("bad%2C%20file.yaml"),
-        "{place}"
+        location["artifactLocation"]["uri"].as_str().unwrap().ends_with("bad%2C%20file.yaml"),
+        "{location}"
     );
 }

@@ -15,7 +15,7 @@ use crate::command::{Ran, diana, folder, root, with_input};
 
 /// A request of a test. Times are milliseconds since the epoch.
 #[derive(Debug, Clone)]
-pub struct Asked {
+pub struct LoggedRequest {
     pub at: u64,
     pub path: String,
     pub account: u64,
@@ -24,8 +24,8 @@ pub struct Asked {
 }
 
 /// A request of one millisecond with status 200.
-pub fn asked(at: u64, path: &str, account: u64) -> Asked {
-    Asked { at, path: path.into(), account, took: 1, status: 200 }
+pub fn logged(at: u64, path: &str, account: u64) -> LoggedRequest {
+    LoggedRequest { at, path: path.into(), account, took: 1, status: 200 }
 }
 
 /// Tuesday, 24 November 2026, 06:00:00 UTC, in milliseconds.
@@ -38,8 +38,8 @@ pub fn written(at: u64) -> String {
 }
 
 /// A line in Envoy's default format. The account is also the client address.
-pub fn envoy(asked: &Asked) -> String {
-    let Asked { at, path, account, took, status } = asked;
+pub fn envoy(logged: &LoggedRequest) -> String {
+    let LoggedRequest { at, path, account, took, status } = logged;
     let [.., b, c, d] = account.to_be_bytes();
     format!(
         "[{}] \"GET {path} HTTP/2\" {status} - 0 12 {took} 3 \"203.0.113.9, 10.{b}.{c}.{d}\" \"curl/8.5.0 (x \"y\")\" \
@@ -49,7 +49,7 @@ pub fn envoy(asked: &Asked) -> String {
 }
 
 /// Writes rules and a log in Envoy's default format.
-pub fn files(rules: &str, log: &[Asked]) -> (PathBuf, String, String) {
+pub fn files(rules: &str, log: &[LoggedRequest]) -> (PathBuf, String, String) {
     let lines: Vec<String> = log.iter().map(envoy).collect();
     let folder = folder(&[("rules.yaml", rules), ("access.log", &(lines.join("\n") + "\n"))]);
     let name = |file: &str| folder.join(file).to_str().unwrap().to_owned();
@@ -58,7 +58,7 @@ pub fn files(rules: &str, log: &[Asked]) -> (PathBuf, String, String) {
 }
 
 /// The report about a log under these rules. Column 14 has the account.
-pub fn told(rules: &str, log: &[Asked], more: &[&str]) -> Value {
+pub fn report(rules: &str, log: &[LoggedRequest], more: &[&str]) -> Value {
     let (_, rules, log) = files(rules, log);
     let ran = diana(
         &[&["replay", &rules, &log, "--format", "json", "--set", "header:x-account-id=14"], more]
@@ -69,7 +69,7 @@ pub fn told(rules: &str, log: &[Asked], more: &[&str]) -> Value {
 }
 
 /// The decision about each request in order of arrival, with its wait in microseconds.
-pub fn decisions(rules: &str, log: &[Asked]) -> Vec<(String, u64)> {
+pub fn decisions(rules: &str, log: &[LoggedRequest]) -> Vec<(String, u64)> {
     let (folder, rules, log) = files(rules, log);
     let lines = folder.join("decisions");
     let set = "header:x-account-id=14";
@@ -89,12 +89,12 @@ pub fn name(path: &Path) -> &str {
 }
 
 /// A count of a rule in a report.
-pub fn count(told: &Value, rule: &str, what: &str) -> u64 {
-    let rules = told["rules"]["by_rule"].as_array().unwrap();
+pub fn count(report: &Value, rule: &str, what: &str) -> u64 {
+    let rules = report["rules"]["by_rule"].as_array().unwrap();
     let found = rules.iter().find(|one| one["rule"] == rule);
     found
         .and_then(|rule| rule[what].as_u64())
-        .unwrap_or_else(|| panic!("{rule}: {what} in {told:#}"))
+        .unwrap_or_else(|| panic!("{rule}: {what} in {report:#}"))
 }
 
 const RULES: &str = "
@@ -109,26 +109,27 @@ limits:
 
 #[test]
 fn report_counts_decisions_of_each_rule() {
-    let mut log: Vec<Asked> = (0..3).map(|number| asked(BEGIN + number, "/a", 1)).collect();
-    log.extend((0..2).map(|number| asked(BEGIN + 10 + number, "/held", 2)));
-    log.extend((0..2).map(|number| asked(BEGIN + 20 + number, "/later", 3 + number)));
-    let told = told(RULES, &log, &[]);
+    let mut log: Vec<LoggedRequest> =
+        (0..3).map(|number| logged(BEGIN + number, "/a", 1)).collect();
+    log.extend((0..2).map(|number| logged(BEGIN + 10 + number, "/held", 2)));
+    log.extend((0..2).map(|number| logged(BEGIN + 20 + number, "/later", 3 + number)));
+    let report = report(RULES, &log, &[]);
     let counts = |rule: &str| {
         ["consulted", "admitted", "refused", "beside", "held", "shadow_refused"]
-            .map(|what| count(&told, rule, what))
+            .map(|what| count(&report, rule, what))
     };
     assert_eq!(counts("all"), [7, 6, 0, 1, 0, 0]);
     assert_eq!(counts("account"), [7, 6, 1, 0, 0, 0]);
     assert_eq!(counts("held"), [2, 2, 0, 0, 1, 0]);
     assert_eq!(counts("later"), [2, 1, 0, 0, 0, 1]);
-    let all = &told["rules"]["all"];
+    let all = &report["rules"]["all"];
     assert_eq!(
         (&all["admitted"], &all["refused"], &all["held"]),
         (&6.into(), &1.into(), &1.into())
     );
-    let most = &told["rules"]["refused_most"][0];
+    let most = &report["rules"]["refused_most"][0];
     assert_eq!((&most["caller"], &most["rule"]), (&"account-1".into(), &"account".into()));
-    assert_eq!(told["notes"], serde_json::json!([]));
+    assert_eq!(report["notes"], serde_json::json!([]));
 }
 
 #[test]
@@ -140,16 +141,18 @@ limits:
       - {name: strict, actor: account, unit: minute, rpu: 1, algo: W, ban: {after: 3, within: 1m, for: 1m}}
       - {name: hot, actor: account, unit: minute, rpu: 1000, algo: W, hot: {over: 10, per: 1s}}
 ";
-    let log: Vec<Asked> = (0..2000).map(|number| asked(BEGIN + number, "/", 1)).collect();
-    let told = told(rules, &log, &[]);
-    let counts = ["admitted", "refused", "banned", "bans"].map(|what| count(&told, "strict", what));
+    let log: Vec<LoggedRequest> = (0..2000).map(|number| logged(BEGIN + number, "/", 1)).collect();
+    let report = report(rules, &log, &[]);
+    let counts =
+        ["admitted", "refused", "banned", "bans"].map(|what| count(&report, "strict", what));
     assert_eq!(counts, [1, 3, 1996, 1]);
-    assert!(count(&told, "hot", "hot") > 1000, "{told:#}");
+    assert!(count(&report, "hot", "hot") > 1000, "{report:#}");
 }
 
 #[test]
 fn text_report_has_tables() {
-    let log = [asked(BEGIN, "/a", 1), asked(BEGIN + 1, "/a", 1), asked(BEGIN + 60_001, "/held", 1)];
+    let log =
+        [logged(BEGIN, "/a", 1), logged(BEGIN + 1, "/a", 1), logged(BEGIN + 60_001, "/held", 1)];
     let (_, rules, log) = files(&RULES.replace("rpu: 2", "rpu: 1"), &log);
     let Ran { out, code, .. } = diana(&["replay", &rules, &log, "--set", "header:x-account-id=14"]);
     assert_eq!(code, Some(0));
@@ -190,7 +193,7 @@ fn guide_shows_the_output_of_replay() {
 
 #[test]
 fn two_rule_files_are_compared_by_request() {
-    let log: Vec<Asked> = (0..5).map(|number| asked(BEGIN + number, "/a", 1)).collect();
+    let log: Vec<LoggedRequest> = (0..5).map(|number| logged(BEGIN + number, "/a", 1)).collect();
     let (folder, rules, log) = files(RULES, &log);
     fs::write(folder.join("other.yaml"), RULES.replace("rpu: 2", "rpu: 4")).unwrap();
     let other = folder.join("other.yaml");
@@ -198,12 +201,12 @@ fn two_rule_files_are_compared_by_request() {
         ["replay", &rules, &log, "--set", "header:x-account-id=14", "--against", name(&other)];
     let text = diana(&arguments).out;
     assert!(text.contains("rules.yaml only") && text.contains("2  40.0 %"), "{text}");
-    let told: Value =
+    let report: Value =
         serde_json::from_str(&diana(&[&arguments[..], &["--format", "json"]].concat()).out)
             .unwrap();
     assert_eq!(
-        told["against"]["refused_by"],
+        report["against"]["refused_by"],
         serde_json::json!({"neither": 2, "both": 1, "only_rules": 2, "only_against": 0})
     );
-    assert_eq!(told["against"]["all"]["refused"], 1);
+    assert_eq!(report["against"]["all"]["refused"], 1);
 }

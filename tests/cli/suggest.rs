@@ -3,18 +3,18 @@
 use serde_json::Value;
 
 use crate::command::{Ran, diana, folder};
-use crate::replay::{Asked, BEGIN, asked, count, envoy, name};
+use crate::replay::{BEGIN, LoggedRequest, count, envoy, logged, name};
 
 /// A log of two minutes. In each minute, caller n makes n requests at once.
-fn log(callers: u64) -> Vec<Asked> {
+fn log(callers: u64) -> Vec<LoggedRequest> {
     let of = |minute: u64, caller: u64| {
-        (0..caller).map(move |number| asked(BEGIN + minute * 60_000 + number, "/a", caller))
+        (0..caller).map(move |number| logged(BEGIN + minute * 60_000 + number, "/a", caller))
     };
     (0..2).flat_map(|minute| (1..=callers).flat_map(move |caller| of(minute, caller))).collect()
 }
 
 /// Runs the command on a log. Column 14 has the account.
-fn suggest(log: &[Asked], more: &[&str]) -> Ran {
+fn suggest(log: &[LoggedRequest], more: &[&str]) -> Ran {
     let lines: Vec<String> = log.iter().map(envoy).collect();
     let folder = folder(&[("access.log", &lines.join("\n"))]);
     let log = folder.join("access.log");
@@ -22,7 +22,7 @@ fn suggest(log: &[Asked], more: &[&str]) -> Ran {
     diana(&[&["suggest", name(&log)], &set[..], more].concat())
 }
 
-fn told(log: &[Asked], more: &[&str]) -> Value {
+fn report(log: &[LoggedRequest], more: &[&str]) -> Value {
     let ran = suggest(log, &[more, &["--format", "json"]].concat());
     assert_eq!((ran.code, ran.error.as_str()), (Some(0), ""), "{ran:?}");
     serde_json::from_str(&ran.out).unwrap()
@@ -33,9 +33,13 @@ fn suggested_limit_is_the_smallest_allowed() {
     for (share, refused, limit) in
         [("0", 0, 100), ("1%", 1, 99), ("0.1", 10, 90), ("12.5 %", 12, 88)]
     {
-        let told = told(&log(100), &["--actor", "account", "--refuse", share]);
-        assert_eq!((&told["refused"], &told["limit"]), (&refused.into(), &limit.into()), "{share}");
-        assert_eq!((&told["callers"], &told["absent"]), (&100.into(), &0.into()));
+        let report = report(&log(100), &["--actor", "account", "--refuse", share]);
+        assert_eq!(
+            (&report["refused"], &report["limit"]),
+            (&refused.into(), &limit.into()),
+            "{share}"
+        );
+        assert_eq!((&report["callers"], &report["absent"]), (&100.into(), &0.into()));
     }
 }
 
@@ -46,25 +50,25 @@ fn suggested_rules_refuse_the_reported_callers() {
     let mut rng = fastrand::Rng::with_seed(7);
     for unit in ["second", "minute", "hour", "day"] {
         let mut at = BEGIN;
-        let log: Vec<Asked> = (0..5000)
+        let log: Vec<LoggedRequest> = (0..5000)
             .map(|_| {
                 at += if rng.u8(0..100) == 0 { rng.u64(0..100_000) } else { rng.u64(0..60) };
                 let caller = 1000f64.powf(rng.f64()) as u64;
-                asked(at, ["/a/b", "/b"][rng.usize(0..2)], caller)
+                logged(at, ["/a/b", "/b"][rng.usize(0..2)], caller)
             })
             .collect();
         let more = ["--actor", "account", "--url", "/a", "--refuse", "3%", "--unit", unit];
-        let told = told(&log, &more);
-        let refused = told["refused"].as_u64().unwrap();
-        let callers = told["callers"].as_u64().unwrap();
-        assert!(refused <= callers * 3 / 100 && callers > 100, "{told:#}");
-        let rules = told["rules"].as_str().unwrap();
-        let replayed = crate::replay::told(rules, &log, &[]);
+        let report = report(&log, &more);
+        let refused = report["refused"].as_u64().unwrap();
+        let callers = report["callers"].as_u64().unwrap();
+        assert!(refused <= callers * 3 / 100 && callers > 100, "{report:#}");
+        let rules = report["rules"].as_str().unwrap();
+        let replayed = crate::replay::report(rules, &log, &[]);
         assert_eq!(replayed["rules"]["refused_callers"].as_u64(), Some(refused), "{replayed:#}");
         // A limit lower by one refuses more callers than allowed.
-        let limit = told["limit"].as_u64().unwrap();
+        let limit = report["limit"].as_u64().unwrap();
         let less = rules.replace(&format!("rpu: {limit}"), &format!("rpu: {}", limit - 1));
-        let replayed = crate::replay::told(&less, &log, &[]);
+        let replayed = crate::replay::report(&less, &log, &[]);
         assert!(replayed["rules"]["refused_callers"].as_u64() > Some(callers * 3 / 100));
     }
 }
@@ -96,9 +100,10 @@ fn output_is_a_valid_rules_file() {
 
 #[test]
 fn steady_requests_are_no_burst() {
-    let even: Vec<Asked> = (0..100).map(|number| asked(BEGIN + number * 500, "/", 1)).collect();
-    let told = told(&even, &["--actor", "account"]);
-    let busiest: Vec<u64> = told["busiest"]
+    let even: Vec<LoggedRequest> =
+        (0..100).map(|number| logged(BEGIN + number * 500, "/", 1)).collect();
+    let report = report(&even, &["--actor", "account"]);
+    let busiest: Vec<u64> = report["busiest"]
         .as_array()
         .unwrap()
         .iter()
@@ -128,12 +133,12 @@ fn log_without_callers_is_refused() {
 #[test]
 fn suggestion_uses_windows_of_the_algorithm() {
     // Three before a full minute, and three after it.
-    let log: Vec<Asked> =
-        (0..6).map(|number| asked(BEGIN + 57_000 + number * 1000, "/", 1)).collect();
+    let log: Vec<LoggedRequest> =
+        (0..6).map(|number| logged(BEGIN + 57_000 + number * 1000, "/", 1)).collect();
     let rules =
         "limits: [{Url: /, rules: [{name: it, actor: account, unit: minute, rpu: 3, algo: W}]}]";
-    assert_eq!(told(&log, &["--actor", "account"])["limit"], 3);
-    assert_eq!(count(&crate::replay::told(rules, &log, &[]), "it", "refused"), 0);
+    assert_eq!(report(&log, &["--actor", "account"])["limit"], 3);
+    assert_eq!(count(&crate::replay::report(rules, &log, &[]), "it", "refused"), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Names of time zones, which the filter does not support.
 
 use crate::command::{diana, folder};
-use crate::replay::{BEGIN, asked, envoy, name};
+use crate::replay::{BEGIN, envoy, logged, name};
 
 const RULES: &str = "
 time_zone: Europe/Berlin
@@ -43,7 +43,7 @@ fn every_zone_has_a_valid_posix_text() {
 
 #[test]
 fn check_refuses_zone_names_and_other_commands_replace_them() {
-    let line = envoy(&asked(BEGIN, "/", 1));
+    let line = envoy(&logged(BEGIN, "/", 1));
     let folder = folder(&[("rules.yaml", RULES), ("log", &line)]);
     let (rules, log) = (folder.join("rules.yaml"), folder.join("log"));
     let checked = diana(&["check", name(&rules)]);

@@ -17,7 +17,7 @@ limits:
 ";
 
 /// The paths of the problems in `BAD`.
-const PLACES: [&str; 5] = [
+const PROBLEM_PATHS: [&str; 5] = [
     "limits[0].Url",
     "limits[0].rules[0].unit",
     "limits[0].rules[1].actor",
@@ -26,9 +26,9 @@ const PLACES: [&str; 5] = [
 ];
 
 #[track_caller]
-fn assert_told(log: &str) {
-    for place in PLACES {
-        assert!(log.contains(place), "{place} is not in the log:\n{log}");
+fn assert_problems(log: &str) {
+    for path in PROBLEM_PATHS {
+        assert!(log.contains(path), "{path} is not in the log:\n{log}");
     }
     assert!(log.contains("burst"), "the log does not ask whether `burst` was meant:\n{log}");
     assert_no_trap(log);
@@ -39,7 +39,7 @@ fn validation_of_invalid_rules_fails() {
     assert!(validate(&Gateway::with(GOOD)).status.success());
     let refused = validate(&Gateway::with(BAD));
     assert_eq!(refused.status.code(), Some(1));
-    assert_told(&String::from_utf8_lossy(&refused.stderr));
+    assert_problems(&String::from_utf8_lossy(&refused.stderr));
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn bad_update_leaves_the_old_rules_in_force() {
         let refused = || (rejected() == Some(count)).then_some(());
         eventually(&format!("Envoy to refuse {start:?}"), refused);
     }
-    assert_told(&envoy.log());
+    assert_problems(&envoy.log());
     // The usage is unchanged, too.
     assert_eq!(envoy.statuses(2, "/", &[]), [200, 503]);
     envoy.update(&Gateway::with("limits: []"));

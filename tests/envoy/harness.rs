@@ -1,11 +1,12 @@
 //! Starts Envoy for a test, sends requests to it, and stops it.
 
 mod bootstrap;
-mod centre;
 mod certificates;
 mod changes;
 mod client;
 mod clock;
+mod config_server;
+mod crash;
 mod envoy;
 mod http2;
 mod open_load;
@@ -15,16 +16,15 @@ mod resp;
 mod response;
 mod shipped;
 mod stats;
-mod trapdoor;
 mod upstream;
 mod wait;
 mod wire;
 
 pub use bootstrap::{Gateway, hcm_filter};
-pub use centre::{Centre, Says};
 pub use certificates::Certificates;
 pub use client::{Client, exchange, request};
 pub use clock::Clock;
+pub use config_server::{ConfigServer, ServerResponse};
 pub use envoy::{Envoy, assert_no_trap, start_all, validate};
 pub use http2::{Http2, Outcome};
 pub use open_load::{Hit, OpenLoad};

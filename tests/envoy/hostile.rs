@@ -38,7 +38,7 @@ fn assert_alive(envoy: &Envoy) {
 
 /// Fails if the response is caused by a crash of the filter.
 #[track_caller]
-fn assert_judged(answer: &Response, sent: &[u8]) {
+fn assert_decided(answer: &Response, sent: &[u8]) {
     let sent = sent.escape_ascii();
     assert!(answer.status != 503 || answer.refused(), "{answer:?} to {sent}");
 }
@@ -84,7 +84,7 @@ fn request_without_a_path_escapes_no_limit() {
     ] {
         let bytes = format!("{line}\r\nhost: shop.example.com\r\n\r\n").into_bytes();
         if let Ok(answer) = exchange(envoy.port, &bytes) {
-            assert_judged(&answer, &bytes);
+            assert_decided(&answer, &bytes);
         }
     }
     assert_alive(&envoy);
@@ -100,7 +100,7 @@ fn random_bytes_escape_no_limit() {
     for _ in 0..4_000 {
         let bytes = random_request(&mut random);
         if let Ok(answer) = exchange(envoy.port, &bytes) {
-            assert_judged(&answer, &bytes);
+            assert_decided(&answer, &bytes);
             answered += u32::from(answer.status == 200 || answer.refused());
         }
     }

@@ -15,10 +15,10 @@ const RESERVE: u64 = 500;
 const MOST: u64 = 20_000;
 
 /// The requested kind of response: `stream`, `whole` or `cut`, and tokens.
-const ASKS: &str = "x-asks";
+const KIND: &str = "x-asks";
 
 fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
-    let (how, tokens) = arrival.header(ASKS).and_then(|asks| asks.split_once(' ')).unwrap();
+    let (how, tokens) = arrival.header(KIND).and_then(|asks| asks.split_once(' ')).unwrap();
     let usage = format!(
         r#""usage":{{"prompt_tokens":0,"completion_tokens":{tokens},"total_tokens":{tokens}}}"#
     );
@@ -76,7 +76,7 @@ fn play(file: &str, answers_whole: bool) {
     {
         let account = number.to_string();
         let mut client = Client::connect(envoy.port).unwrap();
-        let headers = [("x-account-id", &*account), (ASKS, asks)];
+        let headers = [("x-account-id", &*account), (KIND, asks)];
         client.write(&request("POST", PATH, &headers)).unwrap();
         // An aborted response is invalid.
         assert_eq!(client.read().is_ok(), !asks.starts_with("cut"), "{asks}");
@@ -84,7 +84,7 @@ fn play(file: &str, answers_whole: bool) {
         eventually(&format!("{asks} to cost {used} by {file}.yaml"), || {
             last = LIMIT
                 - RESERVE
-                - left(&envoy, PATH, &[("x-account-id", &account), (ASKS, "stream 0")]);
+                - left(&envoy, PATH, &[("x-account-id", &account), (KIND, "stream 0")]);
             (last == used).then_some(())
         });
     }

@@ -17,7 +17,7 @@ const SILVER: &str = "eyJpc3MiOiJ0ZXN0Iiwic3ViIjoiYW5uIiwicGxhbiI6InNpbHZlciJ9.b
 const GOLD: &str = "eyJpc3MiOiJ0ZXN0Iiwic3ViIjoiYW5uIiwicGxhbiI6ImdvbGQifQ.XghMKhwdzZX_7VV2C0x03k3Eyt86WJPWQvfVNzjoLqs";
 
 /// A plan that is a number, and one that is a list: neither names a plan.
-const ODD: [&str; 2] = [
+const INVALID_PLANS: [&str; 2] = [
     "eyJpc3MiOiJ0ZXN0Iiwic3ViIjoib2RkLW51bWJlciIsInBsYW4iOjV9.IpHPEZ47ckxNLevF6K6KeLKR6F-u5UQODIiPnU1MjSA",
     "eyJpc3MiOiJ0ZXN0Iiwic3ViIjoib2RkLWxpc3QiLCJwbGFuIjpbImdvbGQiXX0.37C33sNRNN0nLK-iVCWW076NXbzcRDKYUy58OQXzOMo",
 ];
@@ -86,7 +86,7 @@ fn each_plan_has_its_limit_and_usage_is_kept() {
         assert_eq!(admitted(&envoy, "/", token, left + 20), left, "{token}");
     }
     assert_eq!(admitted(&envoy, "/", GOLD, 50), 50);
-    for token in ODD {
+    for token in INVALID_PLANS {
         assert_eq!(admitted(&envoy, "/", token, 20), 10, "{token}");
     }
     envoy.assert_unharmed();

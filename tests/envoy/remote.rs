@@ -4,7 +4,7 @@ mod open_requests;
 
 use std::time::Duration;
 
-use crate::harness::{Centre, Envoy, Gateway, Says, assert_no_trap, eventually};
+use crate::harness::{ConfigServer, Envoy, Gateway, ServerResponse, assert_no_trap, eventually};
 
 /// A document of this name: one rule that counts, and one that identifies the current document.
 pub fn document(name: &str, rpu: u32) -> String {
@@ -53,7 +53,7 @@ pub fn lines(envoy: &Envoy) -> Vec<String> {
 
 /// Waits until the last line contains these words.
 #[track_caller]
-pub fn told(envoy: &Envoy, words: &str) {
+pub fn wait_for_line(envoy: &Envoy, words: &str) {
     eventually(&format!("a line with `{words}`"), || {
         lines(envoy).last().is_some_and(|line| line.contains(words)).then_some(())
     });
@@ -61,46 +61,52 @@ pub fn told(envoy: &Envoy, words: &str) {
 
 #[test]
 fn rules_arrive_when_the_server_comes_up() {
-    let centre = Centre::start(Says::Status(500));
-    let port = centre.port;
-    drop(centre);
+    let config_server = ConfigServer::start(ServerResponse::Status(500));
+    let port = config_server.port;
+    drop(config_server);
     let envoy = gateway(port).workers(2).start();
     assert_eq!(in_force(&envoy).as_deref(), Some("own"));
-    told(&envoy, "status 503, which Envoy also returns if it cannot connect");
+    wait_for_line(&envoy, "status 503, which Envoy also returns if it cannot connect");
     let failed = metric(&envoy, "failed");
     eventually("some more polls", || (metric(&envoy, "failed") >= failed + 2).then_some(()));
     assert_eq!(lines(&envoy).len(), 1, "{:?}", lines(&envoy));
     assert!(lines(&envoy)[0].contains("the gateway's own rules stay active"));
-    let centre = Centre::on(port, Says::Text(document("up", 10)));
+    let config_server = ConfigServer::on(port, ServerResponse::Text(document("up", 10)));
     settles_on(&envoy, "up");
-    let asked = centre.asked();
-    assert!(asked[0].starts_with("GET /rules.yaml HTTP/1.1\r\nhost: centre\r\n"), "{asked:?}");
-    drop(centre);
-    told(&envoy, "if it cannot connect");
+    let requests = config_server.requests();
+    assert!(
+        requests[0].starts_with("GET /rules.yaml HTTP/1.1\r\nhost: centre\r\n"),
+        "{requests:?}"
+    );
+    drop(config_server);
+    wait_for_line(&envoy, "if it cannot connect");
     assert_eq!(in_force(&envoy).as_deref(), Some("up"));
     envoy.assert_unharmed();
 }
 
 #[test]
 fn last_good_rules_survive_bad_responses() {
-    let good = Says::Text(document("good", 10));
-    let centre = Centre::start(good.clone());
-    let envoy = gateway(centre.port).workers(2).start();
+    let good = ServerResponse::Text(document("good", 10));
+    let config_server = ConfigServer::start(good.clone());
+    let envoy = gateway(config_server.port).workers(2).start();
     settles_on(&envoy, "good");
-    told(&envoy, "is now active");
+    wait_for_line(&envoy, "is now active");
     let mut told_so_far = lines(&envoy).len();
-    for (says, words) in [
-        (Says::Status(404), "status 404"),
-        (Says::Late(Duration::from_secs(2), document("late", 1)), "status 504"),
-        (Says::Text(String::new()), "the document is empty"),
-        (Says::Text("#".repeat(2 << 20)), "the response is larger than `max_size`"),
-        (Says::Text("#".repeat(40 << 20)), "the response is far too large"),
-        (Says::Half(document("half", 1)), "the connection was closed early"),
-        (Says::Garbage, "status 502"),
-        (Says::Text("limits: [{Url: /, rules: [{actor: all, unit: dya}]}]".into()), "is invalid"),
+    for (response, words) in [
+        (ServerResponse::Status(404), "status 404"),
+        (ServerResponse::Late(Duration::from_secs(2), document("late", 1)), "status 504"),
+        (ServerResponse::Text(String::new()), "the document is empty"),
+        (ServerResponse::Text("#".repeat(2 << 20)), "the response is larger than `max_size`"),
+        (ServerResponse::Text("#".repeat(40 << 20)), "the response is far too large"),
+        (ServerResponse::Half(document("half", 1)), "the connection was closed early"),
+        (ServerResponse::Garbage, "status 502"),
+        (
+            ServerResponse::Text("limits: [{Url: /, rules: [{actor: all, unit: dya}]}]".into()),
+            "is invalid",
+        ),
     ] {
-        centre.say(says);
-        told(&envoy, words);
+        config_server.respond_with(response);
+        wait_for_line(&envoy, words);
         let polls = || metric(&envoy, "failed") + metric(&envoy, "rejected");
         let before = polls();
         eventually("two more polls", || (polls() >= before + 2).then_some(()));
@@ -108,32 +114,32 @@ fn last_good_rules_survive_bad_responses() {
         // A line per change, not per poll. The message about a huge response depends on timing.
         let told_of = lines(&envoy).len() - told_so_far;
         assert!(told_of == 1 || words.contains("far too large"), "{words}: {:#?}", lines(&envoy));
-        centre.say(good.clone());
-        told(&envoy, "the last problem is solved");
+        config_server.respond_with(good.clone());
+        wait_for_line(&envoy, "the last problem is solved");
         told_so_far = lines(&envoy).len();
     }
     assert!(envoy.log().contains("limits[0].rules[0].unit: found `dya`"), "{}", envoy.log());
     assert!(metric(&envoy, "rejected") >= 2);
-    centre.say(Says::Text(document("next", 10)));
+    config_server.respond_with(ServerResponse::Text(document("next", 10)));
     settles_on(&envoy, "next");
     envoy.assert_unharmed();
 }
 
 #[test]
 fn header_from_the_environment_is_sent() {
-    let centre = Centre::start(Says::Text(document("there", 10)));
+    let config_server = ConfigServer::start(ServerResponse::Text(document("there", 10)));
     let own = document("own", 10);
     let remote = "remote: {cluster: centre, authority: config.example.com, path: '/r?raw', \
                   headers: {authorization: {env: DIANA_TOKEN}}}";
-    let gateway = Gateway::with(&format!("{own}{remote}")).cluster("centre", centre.port);
+    let gateway = Gateway::with(&format!("{own}{remote}")).cluster("centre", config_server.port);
     let envoy = gateway.variable("DIANA_TOKEN", "Bearer abc").start();
     settles_on(&envoy, "there");
-    let asked = centre.asked();
+    let requests = config_server.requests();
     assert!(
-        asked[0].starts_with("GET /r?raw HTTP/1.1\r\nhost: config.example.com\r\n"),
-        "{asked:?}"
+        requests[0].starts_with("GET /r?raw HTTP/1.1\r\nhost: config.example.com\r\n"),
+        "{requests:?}"
     );
-    assert!(asked[0].contains("\r\nauthorization: Bearer abc\r\n"), "{asked:?}");
+    assert!(requests[0].contains("\r\nauthorization: Bearer abc\r\n"), "{requests:?}");
     envoy.assert_unharmed();
 }
 
@@ -141,7 +147,7 @@ fn header_from_the_environment_is_sent() {
 fn unknown_cluster_is_logged() {
     let own = document("own", 10);
     let envoy = Gateway::with(&format!("{own}remote: {{cluster: nobody, path: /r}}")).start();
-    told(&envoy, "Envoy has no such cluster; the gateway's own rules stay active");
+    wait_for_line(&envoy, "Envoy has no such cluster; the gateway's own rules stay active");
     assert_eq!(in_force(&envoy).as_deref(), Some("own"));
     let (status, log) = envoy.quit();
     assert!(status.success(), "Envoy ended with {status}:\n{log}");

@@ -13,7 +13,7 @@ limits:
 
 #[test]
 fn usage_survives_a_trap_of_the_vm() {
-    let envoy = Gateway::with(RULES).idle_timeout("4s").trap_door().start();
+    let envoy = Gateway::with(RULES).idle_timeout("4s").crashing_module().start();
     assert_eq!(envoy.statuses(3, "/counted", &[]), [200; 3]);
     assert_eq!(envoy.get("/line", &[]).status, 200);
     let mut held: Vec<Client> = (0..3)

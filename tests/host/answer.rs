@@ -6,7 +6,7 @@ use super::guest::Calls;
 use super::pairs::Headers;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum StreamOutcome {
     /// The request is pending.
     Held,
     /// The request passed to the upstream.
@@ -17,7 +17,7 @@ pub enum Fate {
 
 #[derive(Debug, Clone)]
 pub struct Answer {
-    pub fate: Fate,
+    pub outcome: StreamOutcome,
     /// When it passed to the upstream, on the monotonic clock.
     pub went_on: Option<u64>,
     /// The headers that the client receives, including `:status`.
@@ -33,15 +33,15 @@ pub struct Answer {
 
 impl Answer {
     pub fn is_admitted(&self) -> bool {
-        self.fate == Fate::Admitted
+        self.outcome == StreamOutcome::Admitted
     }
 
     pub fn is_held(&self) -> bool {
-        self.fate == Fate::Held
+        self.outcome == StreamOutcome::Held
     }
 
     pub fn is_refused(&self) -> bool {
-        self.fate == Fate::Refused
+        self.outcome == StreamOutcome::Refused
     }
 
     pub fn status(&self) -> u16 {

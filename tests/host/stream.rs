@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::answer::{Answer, Fate};
+use super::answer::{Answer, StreamOutcome};
 use super::pairs::Headers;
 use super::request::Request;
 use super::trap::Trap;
@@ -26,7 +26,7 @@ pub struct Stream {
     /// The response's headers, while the module can read them.
     pub response: Option<Headers>,
     pub filter_state: BTreeMap<String, Vec<u8>>,
-    pub fate: Fate,
+    pub outcome: StreamOutcome,
     /// When it passed to the upstream, on the monotonic clock.
     pub went_on: Option<u64>,
     /// The response to the client.
@@ -41,7 +41,7 @@ impl Stream {
             is_readable: false,
             response: None,
             filter_state: BTreeMap::new(),
-            fate: Fate::Held,
+            outcome: StreamOutcome::Held,
             went_on: None,
             sent: (Headers::new(), Vec::new(), String::new()),
         }
@@ -97,13 +97,13 @@ impl Vm {
         let stream = self.stream(id);
         let (headers, body, details) = stream.sent.clone();
         let filter_state = stream.filter_state.clone();
-        let (fate, went_on) = (stream.fate, stream.went_on);
-        Answer { fate, went_on, headers, body, details, filter_state, calls, fuel }
+        let (outcome, went_on) = (stream.outcome, stream.went_on);
+        Answer { outcome, went_on, headers, body, details, filter_state, calls, fuel }
     }
 
     /// Whether a stream is held, admitted or refused so far.
-    pub fn fate(&mut self, id: u32) -> Fate {
-        self.stream(id).fate
+    pub fn outcome(&mut self, id: u32) -> StreamOutcome {
+        self.stream(id).outcome
     }
 
     /// The streams that have not ended.
@@ -129,7 +129,7 @@ impl Vm {
     /// Ends a stream: after the upstream's response if the request was admitted, or because the
     /// client left if it is still held.
     pub fn close(&mut self, id: u32) -> Result<Answer, Trap> {
-        if self.stream(id).fate == Fate::Admitted {
+        if self.stream(id).outcome == StreamOutcome::Admitted {
             let response = vec![(":status".to_owned(), b"200".to_vec())];
             self.respond(id, (response, Vec::new(), "via_upstream".into()))?;
         }
@@ -170,7 +170,7 @@ impl Vm {
 
     /// Notifies the module of the end of a stream.
     pub(crate) fn finish(&mut self, id: u32) -> Result<(), Trap> {
-        let has_left = self.stream(id).fate == Fate::Held;
+        let has_left = self.stream(id).outcome == StreamOutcome::Held;
         self.stream(id).is_readable = !has_left;
         self.call::<_, ()>("proxy_on_log", id, id)?;
         self.stream(id).is_readable = false;
@@ -186,19 +186,27 @@ impl Vm {
     /// Resumes a held request. Does nothing if its stream has ended.
     pub(crate) fn resume(&mut self, id: u32) {
         let now = self.guest().outside.clock.monotonic();
-        let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
+        let stream = self
+            .guest()
+            .streams
+            .get_mut(&id)
+            .filter(|stream| stream.outcome == StreamOutcome::Held);
         if let Some(stream) = stream {
             stream.is_readable = false;
             stream.went_on = Some(now);
-            stream.fate = Fate::Admitted;
+            stream.outcome = StreamOutcome::Admitted;
         }
     }
 
     /// Sends a local reply. The filter also sees its headers, as those of any response.
     pub(crate) fn reply(&mut self, id: u32, reply: Reply) -> Result<(), Trap> {
-        let stream = self.guest().streams.get_mut(&id).filter(|stream| stream.fate == Fate::Held);
+        let stream = self
+            .guest()
+            .streams
+            .get_mut(&id)
+            .filter(|stream| stream.outcome == StreamOutcome::Held);
         let Some(stream) = stream else { return Ok(()) };
-        stream.fate = Fate::Refused;
+        stream.outcome = StreamOutcome::Refused;
         let is_grpc = stream.request.is_grpc();
         self.respond(id, local_reply(reply, is_grpc))
     }

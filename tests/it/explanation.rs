@@ -11,7 +11,7 @@ const MOST: usize = 8 << 10;
 const END: usize = 32;
 
 /// A rule with an explanation of this number of bytes, including the comma.
-fn told_in(bytes: usize) -> Explained {
+fn skipped_rule(bytes: usize) -> Explained {
     let named =
         |length: usize| Explained::Skipped { rule: "r".repeat(length).into(), why: Why::Path };
     let bare = json::ascii(&named(0)).len() + 1;
@@ -21,7 +21,7 @@ fn told_in(bytes: usize) -> Explained {
 }
 
 /// The number of explained and of omitted rules.
-fn told(rules: &[Explained]) -> (usize, usize) {
+fn counts(rules: &[Explained]) -> (usize, usize) {
     let text = Explained::all(rules);
     assert!(text.len() <= MOST, "{} bytes", text.len());
     let all: Vec<Value> = serde_json::from_str(&text).unwrap();
@@ -34,10 +34,10 @@ fn told(rules: &[Explained]) -> (usize, usize) {
 #[test]
 fn explanation_fills_the_header_to_the_last_byte() {
     for (bytes, wanted) in [(0, (2, 0)), (1, (1, 1))] {
-        let rules = [told_in(4000), told_in(MOST - END - 4000 + bytes)];
-        assert_eq!(told(&rules), wanted);
+        let rules = [skipped_rule(4000), skipped_rule(MOST - END - 4000 + bytes)];
+        assert_eq!(counts(&rules), wanted);
     }
-    assert_eq!(told(&[]), (0, 0));
+    assert_eq!(counts(&[]), (0, 0));
 }
 
 #[test]
@@ -46,13 +46,13 @@ fn explanation_counts_the_rules_that_do_not_fit() {
     for _ in 0..200 {
         let longest = rng.usize(60..3_000);
         let rules: Vec<Explained> =
-            (0..rng.usize(..300)).map(|_| told_in(rng.usize(50..=longest))).collect();
+            (0..rng.usize(..300)).map(|_| skipped_rule(rng.usize(50..=longest))).collect();
         let mut size = END;
         let fits = |rule: &&Explained| {
             size += json::ascii(&rule).len() + 1;
             size <= MOST
         };
         let fit = rules.iter().take_while(fits).count();
-        assert_eq!(told(&rules), (fit, rules.len() - fit));
+        assert_eq!(counts(&rules), (fit, rules.len() - fit));
     }
 }

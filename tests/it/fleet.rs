@@ -112,7 +112,7 @@ impl Worker {
     }
 
     /// A worker whose Redis has shards.
-    pub fn of_parts(data: &Rc<FakeSharedData>, parts: Shards) -> Worker {
+    pub fn with_shards(data: &Rc<FakeSharedData>, parts: Shards) -> Worker {
         Worker::open(data, TIMEOUT, parts)
     }
 
@@ -162,7 +162,7 @@ impl Worker {
     }
 
     /// Returns true if every shard is available.
-    pub fn is_together(&self) -> bool {
+    pub fn is_connected(&self) -> bool {
         self.handle.away() == 0
     }
 
@@ -181,7 +181,7 @@ impl Worker {
         self.work(now);
         let (token, _) = self.calls.one();
         self.answer(token, &status(503), now).unwrap();
-        assert!(!self.is_together());
+        assert!(!self.is_connected());
     }
 }
 

@@ -52,11 +52,11 @@ pub struct Decided {
     pub stream: u32,
     /// The answer that it waited for, if it did.
     pub resumed: Option<Resumed>,
-    pub fate: Fate,
+    pub outcome: StreamOutcome,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum StreamOutcome {
     Goes,
     /// It goes at this instant of the monotonic clock.
     Held(Micros),
@@ -266,13 +266,13 @@ impl Streams for FakeHost {
 
     fn on_decision(&self, stream: u32, resumed: Option<&Resumed>, verdict: &Verdict) {
         let Some(decided) = &mut *self.decided.borrow_mut() else { return };
-        let fate = match verdict {
-            Verdict::Admit(..) => Fate::Goes,
-            Verdict::Hold(held) => Fate::Held(held.until),
-            Verdict::Refuse(_) => Fate::Refused,
-            Verdict::Pending { id: ticket } => Fate::Asks(*ticket),
+        let outcome = match verdict {
+            Verdict::Admit(..) => StreamOutcome::Goes,
+            Verdict::Hold(held) => StreamOutcome::Held(held.until),
+            Verdict::Refuse(_) => StreamOutcome::Refused,
+            Verdict::Pending { id: ticket } => StreamOutcome::Asks(*ticket),
         };
-        decided.push(Decided { stream, resumed: resumed.cloned(), fate });
+        decided.push(Decided { stream, resumed: resumed.cloned(), outcome });
     }
 }
 

@@ -196,7 +196,7 @@ fn implausible_clock_is_replaced() {
 #[test]
 fn corrupt_seed_clock_or_register_is_replaced() {
     let server = Server::start();
-    for spoil in [
+    for damage in [
         ["LPUSH", "diana:{2:test}:seed", "x"],
         ["SET", "diana:{2:test}:seed", "x"],
         ["SET", "diana:{2:test}:seed", "0000000000000001000000000000000G"],
@@ -206,11 +206,11 @@ fn corrupt_seed_clock_or_register_is_replaced() {
         ["SADD", "diana:{2:test}:gateways", "x"],
     ] {
         server.command(&["FLUSHALL"]);
-        server.command(&spoil);
+        server.command(&damage);
         let decided = server.decide(&trip(None, vec![]));
-        assert_eq!(decided.gateways, 1, "{spoil:?}");
+        assert_eq!(decided.gateways, 1, "{damage:?}");
         let seed = server.command(&["GET", "diana:{2:test}:seed"]);
-        assert_eq!(seed, "00000000000000010000000000000002", "{spoil:?}");
+        assert_eq!(seed, "00000000000000010000000000000002", "{damage:?}");
     }
 }
 

@@ -56,14 +56,14 @@ impl Play<'_> {
         Play { server, rule, rng, now, held, spent, careless, refused: [0; 2] }
     }
 
-    fn say(&mut self, charge: Charge) -> RuleReply {
+    fn decide(&mut self, charge: Charge) -> RuleReply {
         let decided = self.server.decide(&trip(Some(self.now), vec![charge]));
         assert_eq!(decided.corrupt, 0);
         decided.asks[0].rules[0]
     }
 
     /// The state of a single counter with the spent permits. Panics if they exceed the limit.
-    fn truth(&self) -> Vec<u64> {
+    fn true_state(&self) -> Vec<u64> {
         let mut state = vec![0; self.rule.case.algorithm.properties().words];
         for (when, cost) in &self.spent {
             let old = state.clone();
@@ -75,7 +75,7 @@ impl Play<'_> {
 
     /// Ticks for which the spent permits refuse a request.
     fn keeps_out(&self) -> u64 {
-        let (old, algorithm) = (self.truth(), &self.rule.case.algorithm);
+        let (old, algorithm) = (self.true_state(), &self.rule.case.algorithm);
         match algorithm.step(&old, at(self.now), 0, 1, &mut old.clone()) {
             Decision::Refuse { retry: Retry::After(ticks) } => ticks,
             Decision::Refuse { .. } => panic!("it costs one permit"),
@@ -88,11 +88,11 @@ impl Play<'_> {
         self.spent.insert(place, (when, cost));
     }
 
-    fn asks(&mut self) {
+    fn take_permits(&mut self) {
         let want = if self.rng.bool() { 0 } else { self.rng.u64(1..16) };
         let tentative = want == 0 && self.rng.u8(0..3) == 0;
         let plain = self.rule.charge(1, 1, want);
-        let said = self.say(Charge { tentative, ..plain });
+        let said = self.decide(Charge { tentative, ..plain });
         let RuleReply { receipt, term, lease, block, .. } = said;
         match said.retry {
             None if tentative => {
@@ -126,7 +126,7 @@ impl Play<'_> {
     }
 
     /// A holder spends or returns permits, or is too late.
-    fn goes_on(&mut self) {
+    fn spend_or_return(&mut self) {
         if self.held.is_empty() {
             return;
         }
@@ -151,7 +151,7 @@ impl Play<'_> {
     fn gives_back(&mut self, place: usize) {
         let Held { back, .. } = self.held.swap_remove(place);
         let plain = self.rule.charge(1, 0, 0);
-        self.say(Charge { back, ..plain });
+        self.decide(Charge { back, ..plain });
     }
 
     /// Advances the clock. Holders without failures return expired permits while these still count
@@ -187,12 +187,12 @@ fn play(short: &str, careless: bool) {
         let mut play = Play::random(&server, short, start.wrapping_add(number), careless);
         println!("{short} seed {start} + {number}: {:?}", play.rule.case.quota);
         for _ in 0..TURNS {
-            play.asks();
-            play.goes_on();
+            play.take_permits();
+            play.spend_or_return();
             play.passes();
         }
         refused = [refused[0] + play.refused[0], refused[1] + play.refused[1]];
-        play.truth();
+        play.true_state();
         while !careless && !play.held.is_empty() {
             play.gives_back(0);
         }
@@ -208,14 +208,18 @@ impl Play<'_> {
     /// Without outstanding permits, the remaining ones are the limit minus the spent ones.
     fn is_true(&mut self) {
         let charge = self.rule.charge(1, 0, 0);
-        let left = self.say(charge).remaining;
-        let truth = self.rule.case.algorithm.balance(&self.truth(), at(self.now)).remaining;
+        let left = self.decide(charge).remaining;
+        let true_state =
+            self.rule.case.algorithm.balance(&self.true_state(), at(self.now)).remaining;
         match self.rule.entry.short {
             "TB" => {
                 let most_out = self.rule.case.algorithm.properties().most_out;
-                assert!(left <= truth && truth <= left + most_out + 1, "{left} of {truth}");
+                assert!(
+                    left <= true_state && true_state <= left + most_out + 1,
+                    "{left} of {true_state}"
+                );
             }
-            _ => assert_eq!(left, truth),
+            _ => assert_eq!(left, true_state),
         }
     }
 }

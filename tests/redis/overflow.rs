@@ -20,13 +20,13 @@ fn charge(rule: &Rule, caller: u64) -> Charge {
     Charge { keys: KEYS, ..rule.charge(caller, 1, 0) }
 }
 
-fn say(server: &Server, now: u64, charge: Charge) -> RuleReply {
+fn decide(server: &Server, now: u64, charge: Charge) -> RuleReply {
     server.decide(&trip(Some(now), vec![charge])).asks.remove(0).rules[0]
 }
 
 /// Sends one request of each caller, in batches of a hundred. Returns the number of callers that
 /// shared a state.
-fn come(server: &Server, rule: &Rule, now: u64, callers: std::ops::Range<u64>) -> usize {
+fn send_callers(server: &Server, rule: &Rule, now: u64, callers: std::ops::Range<u64>) -> usize {
     let callers: Vec<u64> = callers.collect();
     let ask = |caller: &u64| ask_of(0, vec![charge(rule, *caller)]);
     let mut shared = 0;
@@ -44,18 +44,18 @@ fn callers_beyond_the_bound_share_a_thousand_buckets() {
     for short in ["W", "SW", "TB"] {
         server.command(&["FLUSHALL"]);
         let rule = Rule::new(short, Quota::new(Unit::Day, 3));
-        assert_eq!(come(&server, &rule, START, 0..KEYS), 0, "{short}");
-        assert_eq!(come(&server, &rule, START, KEYS..5_000), 4_950, "{short}");
+        assert_eq!(send_callers(&server, &rule, START, 0..KEYS), 0, "{short}");
+        assert_eq!(send_callers(&server, &rule, START, KEYS..5_000), 4_950, "{short}");
         assert_eq!(server.callers().len() as u64, KEYS, "{short}");
         assert_eq!(server.keys("diana:*:o*").len(), 1024, "{short}");
         // The secret, the clock, the register, and the rule's count.
         assert_eq!(server.command(&["DBSIZE"]), (KEYS + 1024 + 4).to_string(), "{short}");
         // The first callers keep their states.
-        let first = say(&server, START, charge(&rule, 0));
+        let first = decide(&server, START, charge(&rule, 0));
         assert_eq!((first.overflow, first.retry), (false, None), "{short}");
         // The others share the limit of their overflow bucket, and get no leases.
         let other = Charge { want: 100, ..charge(&rule, KEYS) };
-        let other = say(&server, START, other);
+        let other = decide(&server, START, other);
         assert_eq!((other.overflow, other.block), (true, 0), "{short}");
         assert!(other.retry.is_some(), "{short}: four more had its bucket");
     }

@@ -20,7 +20,7 @@ struct Redis<'s> {
 }
 
 impl Redis<'_> {
-    fn say(&mut self, plan: usize, now: Now, charge: impl Fn(&Rule) -> Charge) -> RuleReply {
+    fn decide(&mut self, plan: usize, now: Now, charge: impl Fn(&Rule) -> Charge) -> RuleReply {
         self.rule.judge_by(self.quotas[plan]);
         let decided = self.server.decide(&trip(Some(now.mono), vec![charge(&self.rule)]));
         assert_eq!(decided.corrupt, 0);
@@ -30,7 +30,7 @@ impl Redis<'_> {
 
 impl Counter for Redis<'_> {
     fn charge(&mut self, plan: usize, cost: u64, now: Now) -> Option<u64> {
-        let said = self.say(plan, now, |rule| rule.charge(1, cost, 0));
+        let said = self.decide(plan, now, |rule| rule.charge(1, cost, 0));
         said.retry.is_none().then_some(said.receipt)
     }
 
@@ -40,14 +40,14 @@ impl Counter for Redis<'_> {
             0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
             permits => Back::Debt { receipt, permits },
         };
-        self.say(plan, now, |rule| Charge { back, counted: Some(used), ..rule.charge(1, 0, 0) });
+        self.decide(plan, now, |rule| Charge { back, counted: Some(used), ..rule.charge(1, 0, 0) });
     }
 
     fn lift(&mut self, plan: usize, now: Now) -> Left {
         let ask = |back| move |rule: &Rule| Charge { back, ..rule.charge(1, 0, 0) };
-        self.say(plan, now, ask(Back::Lifts));
+        self.decide(plan, now, ask(Back::Lifts));
         let RuleReply { block: reserved, charged, receipt: lent, .. } =
-            self.say(plan, now, ask(Back::Looks));
+            self.decide(plan, now, ask(Back::Looks));
         Left { used: charged - lent - reserved, reserved }
     }
 }

@@ -26,7 +26,7 @@ use fastrand::Rng;
 use kit::server::Server;
 
 use native::Native;
-use oracle::Looked;
+use oracle::CheckedCounts;
 use plan::{Plan, WIDE};
 use shipped::Shipped;
 use world::{Played, Start, World};
@@ -73,13 +73,13 @@ fn play(test: &str, start: Start, seeds: impl Iterator<Item = u64>) {
         }
     };
     let server = Server::start();
-    let (mut sum, mut broken) = (Looked::default(), Vec::new());
+    let (mut sum, mut broken) = (CheckedCounts::default(), Vec::new());
     for seed in &seeds {
         let plan = Plan::draw(*seed);
         println!("seed {seed}: {plan:?}");
         let play = || {
             let mut world = World::new(&plan, start, &server);
-            world.tells_all = is_one;
+            world.prints_all = is_one;
             let shipped = world.run();
             if test == "shipped" && plan.wide.is_some() {
                 compare(&shipped, &World::new(&plan, NATIVE, &server).run());
@@ -87,7 +87,7 @@ fn play(test: &str, start: Start, seeds: impl Iterator<Item = u64>) {
             shipped.0
         };
         match catch_unwind(AssertUnwindSafe(play)) {
-            Ok(looked) => sum.add(looked),
+            Ok(checked) => sum.add(checked),
             Err(_) => broken.push(seed),
         }
     }

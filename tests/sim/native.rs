@@ -15,7 +15,7 @@ use kit::ending::FakeEnding;
 use kit::fake::{FakeEnvironment, FakeRequest, FakeSharedData};
 use kit::host::FakeHost;
 
-use super::node::{self, ALARM, Call, End, Fate, Gateway, Visit, Worker, draw, report};
+use super::node::{self, ALARM, Call, End, Gateway, StreamOutcome, Visit, Worker, draw, report};
 use super::plan::{CENTRE, TOKEN};
 
 pub struct Native {
@@ -60,7 +60,7 @@ impl Gateway for Native {
             environment: FakeEnvironment([(TOKEN.0.into(), TOKEN.1.into())].into()),
             ..FakeHost::default()
         };
-        let mut worker = OfThread {
+        let mut worker = ThreadHost {
             host,
             started: self.clocks.mono,
             last: 0,
@@ -68,7 +68,7 @@ impl Gateway for Native {
             roots: BTreeMap::new(),
             listeners: vec![0; documents.len()],
             streams: BTreeMap::new(),
-            fates: HashMap::new(),
+            outcomes: HashMap::new(),
             refusals: HashMap::new(),
             calls: BTreeMap::new(),
         };
@@ -87,7 +87,7 @@ impl Gateway for Native {
     }
 }
 
-struct OfThread {
+struct ThreadHost {
     host: FakeHost,
     /// The monotonic clock when that of the world shows zero.
     started: Micros,
@@ -98,7 +98,7 @@ struct OfThread {
     /// The root of each.
     listeners: Vec<u32>,
     streams: BTreeMap<u32, OfStream>,
-    fates: HashMap<u32, Fate>,
+    outcomes: HashMap<u32, StreamOutcome>,
     /// Reports of refusals and replies, by stream.
     refusals: HashMap<u32, String>,
     /// Calls that await an answer, and their clusters.
@@ -111,7 +111,7 @@ struct OfStream {
     stream: Option<Stream>,
 }
 
-impl OfThread {
+impl ThreadHost {
     fn next(&mut self) -> u32 {
         self.last += 1;
         self.last
@@ -137,7 +137,7 @@ impl OfThread {
         let instance = self.roots[&root].instance().expect("it is configured").clone();
         let (goes_on, stream) = Stream::begin(&instance, id, &*request, &self.worker, &self.host);
         if goes_on {
-            self.fates.insert(id, Fate::Admitted);
+            self.outcomes.insert(id, StreamOutcome::Admitted);
         }
         let stream = stream.filter(Stream::is_open);
         self.streams.insert(id, OfStream { root, stream });
@@ -165,22 +165,22 @@ impl OfThread {
             headers.push(("content-length".into(), reply.body.len().to_string()));
             let body = String::from_utf8_lossy(&reply.body).into_owned();
             self.refusals.insert(stream, report(&headers, &body, &refusal.by.state()));
-            self.fates.insert(stream, Fate::Refused);
+            self.outcomes.insert(stream, StreamOutcome::Refused);
         }
         for (stream, reply) in self.host.replies.take() {
             let mut headers = vec![(":status".to_owned(), reply.status.to_string())];
             headers.extend(reply.headers().map(|(name, value)| (name.into(), value.into())));
             headers.push(("content-length".into(), reply.body.len().to_string()));
             self.refusals.insert(stream, report(&headers, &reply.body, ""));
-            self.fates.insert(stream, Fate::Refused);
+            self.outcomes.insert(stream, StreamOutcome::Refused);
         }
         for stream in self.host.resumed.take() {
-            self.fates.entry(stream).or_insert(Fate::Admitted);
+            self.outcomes.entry(stream).or_insert(StreamOutcome::Admitted);
         }
     }
 }
 
-impl Worker for OfThread {
+impl Worker for ThreadHost {
     fn open(&mut self, listener: usize, visit: &Visit) -> u32 {
         self.open_by(self.listeners[listener], visit)
     }
@@ -191,18 +191,19 @@ impl Worker for OfThread {
         self.open_by(root, visit)
     }
 
-    fn fate(&mut self, stream: u32) -> Fate {
+    fn outcome(&mut self, stream: u32) -> StreamOutcome {
         self.collect();
-        self.fates.get(&stream).copied().unwrap_or(Fate::Held)
+        self.outcomes.get(&stream).copied().unwrap_or(StreamOutcome::Held)
     }
 
     fn end(&mut self, id: u32, end: End) -> String {
-        let fate = self.fate(id);
+        let outcome = self.outcome(id);
         let Some(OfStream { root, stream }) = self.streams.remove(&id) else {
             return String::new();
         };
         self.host.begin(root, id);
-        let ending = if fate == Fate::Admitted { ending(end) } else { FakeEnding::left(None) };
+        let ending =
+            if outcome == StreamOutcome::Admitted { ending(end) } else { FakeEnding::left(None) };
         let came = !ending.headers.is_empty();
         let text = |(name, value): &(String, Vec<u8>)| {
             (name.clone(), String::from_utf8_lossy(value).into_owned())
@@ -219,7 +220,7 @@ impl Worker for OfThread {
             stream.end(&ending, &self.worker, &self.host);
         }
         self.collect();
-        self.fates.remove(&id);
+        self.outcomes.remove(&id);
         self.host.streams.borrow_mut().remove(&id);
         let state = self.host.states.borrow_mut().remove(&id).unwrap_or_default();
         let refusal = self.refusals.remove(&id);

@@ -56,7 +56,7 @@ impl Visit {
 
 /// The decision about a request so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum StreamOutcome {
     Held,
     Admitted,
     Refused,
@@ -92,7 +92,7 @@ pub trait Worker {
     /// Ends a stream with a redirect and opens the stream of the request that follows it, under the same rules.
     fn follow(&mut self, stream: u32, visit: &Visit) -> u32;
 
-    fn fate(&mut self, stream: u32) -> Fate;
+    fn outcome(&mut self, stream: u32) -> StreamOutcome;
 
     /// Ends a stream; `end` matters only if its request was admitted. Returns the response's headers and body and the
     /// filter state, as text.

@@ -13,7 +13,7 @@ use super::record::{Account, Entry, Reach};
 use super::rule::{Ban, Cost, Rule, Scope, ahead};
 
 /// A fleet counts together again this long after the last fault.
-const TOGETHER: Micros = 2 * SECOND;
+const RECOVERY: Micros = 2 * SECOND;
 
 /// Longest delay until a settlement is counted.
 const SETTLING: Micros = SECOND;
@@ -29,7 +29,7 @@ const LEASED: Micros = 75 * MILLISECOND;
 const TERMS: Micros = SECOND;
 
 /// How long workers take to learn of bans of others.
-const KNOWN: Micros = 200 * MILLISECOND;
+const PROPAGATION: Micros = 200 * MILLISECOND;
 
 /// Ticks by which a host's timers and the steps of a decision may be late.
 const LATE: Micros = 15 * MILLISECOND;
@@ -54,24 +54,24 @@ pub struct Oracle<'a> {
     pub orders: Vec<Entry>,
     pub reaches: &'a BTreeMap<usize, Reach>,
     pub deaths: &'a BTreeMap<usize, Micros>,
-    pub alarms: &'a [(usize, Micros)],
+    pub degradations: &'a [(usize, Micros)],
     /// By gateway, filled in by `judge`.
-    pub wells: BTreeMap<usize, Micros>,
+    pub recoveries: BTreeMap<usize, Micros>,
     /// The extent of the checks, to notice worlds that are too tame.
-    pub looked: Looked,
+    pub checked: CheckedCounts,
 }
 
 /// Numbers of requests that were checked.
 #[derive(Debug, Default, Clone, Copy)]
-pub struct Looked {
+pub struct CheckedCounts {
     pub admissions: usize,
     pub refusals: usize,
     /// Refusals that no fault could excuse.
     pub accountable: usize,
 }
 
-impl Looked {
-    pub fn add(&mut self, other: Looked) {
+impl CheckedCounts {
+    pub fn add(&mut self, other: CheckedCounts) {
         self.admissions += other.admissions;
         self.refusals += other.refusals;
         self.accountable += other.accountable;
@@ -87,12 +87,12 @@ type Refused = BTreeMap<(Option<usize>, Account), Vec<Micros>>;
 impl Oracle<'_> {
     /// # Panics
     /// If a promise is broken.
-    pub fn judge(mut self) -> Looked {
+    pub fn check(mut self) -> CheckedCounts {
         self.operators_are_answered();
-        self.find_wells();
-        self.nobody_waits_too_long();
-        self.nobody_alarms_without_cause();
-        self.fleets_come_together();
+        self.find_recoveries();
+        self.no_request_waits_too_long();
+        self.degraded_mode_has_a_cause();
+        self.fleets_recover();
         for (number, rules) in self.plan.entries.iter().enumerate() {
             for rule in rules {
                 let of_rule = self.entries.iter().filter(|entry| entry.visit.entry == number);
@@ -106,7 +106,7 @@ impl Oracle<'_> {
                     admissions += admitted.len();
                     self.never_over(rule, admitted);
                 }
-                self.looked.admissions += admissions;
+                self.checked.admissions += admissions;
             }
             self.never_refused_in_error(number, rules);
             if let [rule] = &rules[..]
@@ -115,7 +115,7 @@ impl Oracle<'_> {
                 self.bans_hold(number, rule, ban);
             }
         }
-        self.looked
+        self.checked
     }
 
     /// Operators are answered in time, and at the end they find nothing in flight.
@@ -124,8 +124,8 @@ impl Oracle<'_> {
             // Some leave before they are answered.
             let until = entry.decided.map(|(at, _)| at).or(entry.ended);
             let until = until.expect("an operator is answered");
-            let stood = self.stood_still(entry.worker, entry.arrived..until);
-            assert!(until - entry.arrived <= TIMEOUT + LATE + stood, "too late: {entry:?}");
+            let stalled = self.stalled_for(entry.worker, entry.arrived..until);
+            assert!(until - entry.arrived <= TIMEOUT + LATE + stalled, "too late: {entry:?}");
             let is_look = entry.decided.is_some()
                 && entry.visit.order.as_ref().is_some_and(|order| !order.is_reset);
             let is_zero = entry.report.contains("\"in_flight\":0,");
@@ -149,50 +149,51 @@ impl Oracle<'_> {
         let carried_out = order.report.starts_with(":status: 200;");
         let is_lent = self.may_be_outstanding(rule, order, order.arrived);
         let lent = if is_lent { LEASED + TIMEOUT } else { 0 };
-        carried_out.then(|| order.arrived.saturating_sub(lent)..known(order).end)
+        carried_out.then(|| order.arrived.saturating_sub(lent)..reset_span(order).end)
     }
 
     /// A gateway counts alone only if a call failed.
-    fn nobody_alarms_without_cause(&self) {
-        for (gateway, at) in self.alarms {
+    fn degraded_mode_has_a_cause(&self) {
+        for (gateway, at) in self.degradations {
             let reach = self.reaches.get(gateway);
-            let has_cause =
-                reach.is_some_and(|reach| reach.may_be_alone(&(*at..*at), self.well(*gateway)));
+            let has_cause = reach.is_some_and(|reach| {
+                reach.may_be_degraded(&(*at..*at), self.recovered_at(*gateway))
+            });
             assert!(has_cause, "gateway {gateway} began to count alone at {at}; calls: {reach:?}");
         }
     }
 
     /// From this time on a gateway has to count together with the others. While it is idle it does not look for Redis.
-    fn well(&self, gateway: usize) -> Micros {
-        self.wells.get(&gateway).copied().unwrap_or(0)
+    fn recovered_at(&self, gateway: usize) -> Micros {
+        self.recoveries.get(&gateway).copied().unwrap_or(0)
     }
 
-    fn find_wells(&mut self) {
+    fn find_recoveries(&mut self) {
         let ends = self.plan.faults.iter().map(|fault| fault.span().end).max().unwrap_or(0);
         for gateway in self.reaches.keys() {
             let of_gateway = self.entries.iter().filter(|entry| entry.gateway_life == *gateway);
             let asked = of_gateway.map(|entry| entry.arrived).find(|arrived| *arrived >= ends);
-            self.wells.insert(*gateway, asked.unwrap_or(ends) + TOGETHER);
+            self.recoveries.insert(*gateway, asked.unwrap_or(ends) + RECOVERY);
         }
     }
 
     /// No gateway counts alone longer than promised after the last fault.
-    fn fleets_come_together(&self) {
+    fn fleets_recover(&self) {
         // A worker that stood still may take Redis for away, or not.
         if self.plan.faults.iter().any(|fault| matches!(fault, Fault::Still { .. })) {
             return;
         }
         for (gateway, reach) in self.reaches {
             // A gateway that has ended or makes no more calls cannot find out.
-            let well = self.well(*gateway);
-            let is_late = |alone: &&Range<Micros>| alone.end > well && alone.end < Micros::MAX;
+            let recovery = self.recovered_at(*gateway);
+            let is_late = |alone: &&Range<Micros>| alone.end > recovery && alone.end < Micros::MAX;
             let late = reach.alone.iter().find(is_late);
             assert!(late.is_none(), "gateway {gateway} counted alone in {late:?}");
         }
     }
 
     /// No client waits longer than its rules and the timeout of Redis allow.
-    fn nobody_waits_too_long(&self) {
+    fn no_request_waits_too_long(&self) {
         for entry in self.entries.iter().filter(|entry| !entry.is_lost) {
             let rules = &self.plan.entries[entry.visit.entry];
             let mut longest = LATE;
@@ -204,18 +205,18 @@ impl Oracle<'_> {
             let Some(until) = until else {
                 panic!("a request is undecided when all is over: {entry:?}")
             };
-            let stood = self.stood_still(entry.worker, entry.arrived..until);
+            let stalled = self.stalled_for(entry.worker, entry.arrived..until);
             let waited = until - entry.arrived;
             // After a stall many requests are resumed, some in each turn.
-            if waited > longest + stood {
-                longest += self.crowd(entry, until) * TURN / GO_ON;
+            if waited > longest + stalled {
+                longest += self.simultaneous_waits(entry, until) * TURN / GO_ON;
             }
-            assert!(waited <= longest + stood, "waited {waited} of {longest}: {entry:?}");
+            assert!(waited <= longest + stalled, "waited {waited} of {longest}: {entry:?}");
         }
     }
 
     /// The requests that waited in the same worker at the same time.
-    fn crowd(&self, entry: &Entry, until: Micros) -> u64 {
+    fn simultaneous_waits(&self, entry: &Entry, until: Micros) -> u64 {
         let waits = |other: &&Entry| {
             let left = other.decided.map(|(at, _)| at).or(other.ended);
             other.worker_life == entry.worker_life
@@ -226,14 +227,14 @@ impl Oracle<'_> {
     }
 
     /// Ticks for which a worker stood still within a span.
-    fn stood_still(&self, worker: usize, within: Range<Micros>) -> Micros {
+    fn stalled_for(&self, worker: usize, within: Range<Micros>) -> Micros {
         let mut sum = 0;
         for fault in &self.plan.faults {
-            if let Fault::Still { span, worker: stood } = fault
-                && *stood == worker
+            if let Fault::Still { span, worker: stalled } = fault
+                && *stalled == worker
             {
                 let (start, end) = (span.start.max(within.start), span.end.min(within.end));
-                sum += if start <= end { end - start + KNOWN } else { 0 };
+                sum += if start <= end { end - start + PROPAGATION } else { 0 };
             }
         }
         sum
@@ -248,7 +249,7 @@ impl Oracle<'_> {
         let mut charges: Vec<(&Entry, Micros, bool)> = Vec::new();
         for entry in admitted {
             let at = entry.admitted().expect("it was admitted");
-            charges.push((entry, at, self.may_be_alone(rule, entry, &(entry.arrived..at))));
+            charges.push((entry, at, self.may_be_degraded(rule, entry, &(entry.arrived..at))));
         }
         charges.sort_by_key(|(entry, ..)| entry.arrived);
         let settles = matches!(rule.cost, Cost::Settled { .. });
@@ -259,7 +260,8 @@ impl Oracle<'_> {
             }
             let mut sum = Sum::default();
             // Sum of the charges between the arrival of each request and this decision.
-            for (first, at, may_be_alone) in charges.iter().rev().filter(|(_, at, _)| at <= end) {
+            for (first, at, may_be_degraded) in charges.iter().rev().filter(|(_, at, _)| at <= end)
+            {
                 if rule.holds() && self.is_still(first.worker, *at) {
                     // Its turn was over before the worker continued.
                     break;
@@ -277,14 +279,18 @@ impl Oracle<'_> {
                         rate(length + PUNCTUAL + late) + rule.cost.reserved()
                     }
                 };
-                let resets = self.resets(rule, last.counted_as(rule)).map(known);
+                let resets = self.resets(rule, last.counted_as(rule)).map(reset_span);
                 let resets = resets.filter(|reset| overlaps(reset, &(begin..*end))).count() as u64;
                 let emptied = self.times_emptied(rule, &(begin..*end)) + resets;
                 if settles && emptied > 0 {
                     // Earlier debts are forgotten.
                     break;
                 }
-                sum.add(self.known(rule, first, last), first.gateway_life, *may_be_alone);
+                sum.add(
+                    self.certain_charge(rule, first, last),
+                    first.gateway_life,
+                    *may_be_degraded,
+                );
                 let allowed = allowed * (1 + emptied);
                 // A bucket of a gateway that counts alone is full at the start.
                 let shares = sum.alone.len() as u64 * if rule.algo == "TB" { 2 } else { 1 };
@@ -299,7 +305,7 @@ impl Oracle<'_> {
     }
 
     /// Permits that a request was certainly charged when a later one arrived.
-    fn known(&self, rule: &Rule, entry: &Entry, later: &Entry) -> u64 {
+    fn certain_charge(&self, rule: &Rule, entry: &Entry, later: &Entry) -> u64 {
         let Cost::Settled { reserve, .. } = rule.cost else { return rule.cost.reserved() };
         let Some(used) = entry.used else { return reserve };
         // A debt counts when it becomes known; in a bucket it drains from then on.
@@ -316,7 +322,7 @@ impl Oracle<'_> {
             let wrong = fault.span();
             matches!(fault, Fault::Emptied { .. } | Fault::Failover { .. })
                 && rule.scope == Scope::Global
-                && overlaps(&(wrong.start..wrong.end + TOGETHER), span)
+                && overlaps(&(wrong.start..wrong.end + RECOVERY), span)
         };
         // Of several parts only the first knows the secret that callers are hashed with, and it is asked once a second.
         let is_restart = |restart: &Fault, emptied: Micros| {
@@ -331,10 +337,12 @@ impl Oracle<'_> {
     }
 
     /// Whether the gateway of a request may have counted it alone.
-    fn may_be_alone(&self, rule: &Rule, entry: &Entry, span: &Range<Micros>) -> bool {
+    fn may_be_degraded(&self, rule: &Rule, entry: &Entry, span: &Range<Micros>) -> bool {
         let reach = self.reaches.get(&entry.gateway_life);
         rule.scope == Scope::Global
-            && reach.is_some_and(|reach| reach.may_be_alone(span, self.well(entry.gateway_life)))
+            && reach.is_some_and(|reach| {
+                reach.may_be_degraded(span, self.recovered_at(entry.gateway_life))
+            })
     }
 
     fn never_too_many_at_a_time(&self, rule: &Rule, admitted: &[&Entry]) {
@@ -348,7 +356,7 @@ impl Oracle<'_> {
             let count = admitted.iter().filter(holds).count() as u64;
             let is_alone = |other: &&&Entry| {
                 let since = other.admitted().expect("it was admitted");
-                self.may_be_alone(rule, other, &(since..since))
+                self.may_be_degraded(rule, other, &(since..since))
             };
             let mut alone: Vec<usize> = admitted
                 .iter()
@@ -381,7 +389,7 @@ impl Oracle<'_> {
                 | Fault::Emptied { .. }
                 | Fault::Failover { .. } => {
                     rule.scope == Scope::Global
-                        && overlaps(&(wrong.start..wrong.end + TOGETHER), &span)
+                        && overlaps(&(wrong.start..wrong.end + RECOVERY), &span)
                 }
                 _ => false,
             }
@@ -390,8 +398,8 @@ impl Oracle<'_> {
 
     fn is_still(&self, worker: usize, at: Micros) -> bool {
         self.plan.faults.iter().any(|fault| match fault {
-            Fault::Still { span, worker: stood } => {
-                *stood == worker && (span.start..span.end + TIMEOUT).contains(&at)
+            Fault::Still { span, worker: stalled } => {
+                *stalled == worker && (span.start..span.end + TIMEOUT).contains(&at)
             }
             _ => false,
         })
@@ -407,7 +415,7 @@ impl Oracle<'_> {
             self.entries.iter().filter(|entry| entry.visit.entry == number).collect();
         for refusal in &of_entry {
             let Some(decided) = refusal.refused() else { continue };
-            self.looked.refusals += 1;
+            self.checked.refusals += 1;
             let is_excused = rules.iter().any(|rule| {
                 self.may_be_stingy(rule, refusal, decided)
                     || rule.ban.is_some_and(|ban| may_be_banned(rule, ban, refusal, &of_entry))
@@ -420,7 +428,7 @@ impl Oracle<'_> {
             if is_excused || may_be_out || may_be_charged {
                 continue;
             }
-            self.looked.accountable += 1;
+            self.checked.accountable += 1;
             let fits = |rule: &Rule| {
                 let own = refusal.counted_as(rule);
                 let counted = self
@@ -492,7 +500,7 @@ impl Oracle<'_> {
             if let Some(at) = entry.refused() {
                 refused.entry((None, own)).or_default().push(at);
                 // Refusals of a gateway that cannot reach Redis may not count.
-                if !self.may_be_alone(rule, entry, &(entry.arrived..at))
+                if !self.may_be_degraded(rule, entry, &(entry.arrived..at))
                     && !self.may_be_outstanding(rule, entry, at)
                 {
                     refused.entry((Some(entry.worker_life), own)).or_default().push(at);
@@ -507,11 +515,12 @@ impl Oracle<'_> {
             // With operators a gateway remembers bans of Redis for a second only.
             let has_admin = self.plan.wide.as_ref().is_some_and(|wide| !wide.resets.is_empty());
             let until = entry.admitted().unwrap_or(entry.arrived);
-            if has_admin && self.may_be_alone(rule, entry, &(entry.arrived..until)) {
+            if has_admin && self.may_be_degraded(rule, entry, &(entry.arrived..until)) {
                 continue;
             }
             // Other workers learn of refusals and bans within 150 ms, other listeners of a worker within 50.
-            let known = here + if rule.scope == Scope::Local { 50 * MILLISECOND } else { KNOWN };
+            let known =
+                here + if rule.scope == Scope::Local { 50 * MILLISECOND } else { PROPAGATION };
             assert!(
                 entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
                 "{}: let through though banned at {here}: {entry:?}",
@@ -523,7 +532,7 @@ impl Oracle<'_> {
     /// Returns true if a recent fault may have left permits charged that no request uses.
     fn may_be_stingy(&self, rule: &Rule, refusal: &Entry, decided: Micros) -> bool {
         let span = refusal.arrived..decided;
-        if self.may_be_alone(rule, refusal, &span) {
+        if self.may_be_degraded(rule, refusal, &span) {
             return true;
         }
         let is_settled = matches!(rule.cost, Cost::Settled { .. });
@@ -531,7 +540,7 @@ impl Oracle<'_> {
         // the workers are presumed dead.
         let after = match rule.algo {
             "P" => 10 * SECOND,
-            _ => TOGETHER + rule.unit + rule.unit / 10,
+            _ => RECOVERY + rule.unit + rule.unit / 10,
         };
         let is_recent = |wrong: &Range<Micros>| overlaps(&(wrong.start..wrong.end + after), &span);
         let lost = self
@@ -556,7 +565,7 @@ impl Oracle<'_> {
             match fault {
                 // Rules with settled costs grant no leases.
                 Fault::Emptied { .. } if is_settled => {
-                    is_meant && overlaps(&(wrong.start..wrong.end + TOGETHER), &span)
+                    is_meant && overlaps(&(wrong.start..wrong.end + RECOVERY), &span)
                 }
                 _ => is_meant && is_recent(&wrong),
             }
@@ -567,7 +576,7 @@ impl Oracle<'_> {
     fn settled(&self, rule: &Rule, entry: &Entry) -> Option<Micros> {
         let ended = entry.ended?;
         let settled = match self.reaches.get(&entry.gateway_life) {
-            Some(reach) if rule.scope == Scope::Global => reach.together_for(SETTLING, ended),
+            Some(reach) if rule.scope == Scope::Global => reach.connected_for(SETTLING, ended),
             _ => ended + SETTLING,
         };
         let death = self.deaths.get(&entry.worker_life);
@@ -592,7 +601,7 @@ impl Oracle<'_> {
                 continue;
             }
             // Its gateway may have counted it alone after Redis had charged it.
-            let is_alone = self.may_be_alone(rule, entry, &(entry.arrived..decided));
+            let is_alone = self.may_be_degraded(rule, entry, &(entry.arrived..decided));
             let amount = match (rule.cost, entry.used) {
                 (Cost::Plain(cost), _) => cost,
                 (_, Some(used)) if is_over && !is_alone => used,
@@ -636,14 +645,14 @@ impl Oracle<'_> {
 }
 
 /// From an order to reset until all workers know of it.
-fn known(order: &Entry) -> Range<Micros> {
+fn reset_span(order: &Entry) -> Range<Micros> {
     let answered = order.decided.map(|(at, _)| at).or(order.ended);
     order.arrived..answered.unwrap_or(Micros::MAX - SECOND) + SECOND
 }
 
 /// How long refusals may count, and a ban last that they lead to.
 fn memory(ban: Ban) -> Micros {
-    Ban::WITHIN + Ban::WITHIN / 7 + ban.lasts + TOGETHER
+    Ban::WITHIN + Ban::WITHIN / 7 + ban.lasts + RECOVERY
 }
 
 /// When the first refusals after a long pause led to a ban. Later refusals may be due to the ban itself.
@@ -676,9 +685,9 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, amount: u64, gateway: usize, may_be_alone: bool) {
+    fn add(&mut self, amount: u64, gateway: usize, may_be_degraded: bool) {
         self.all += amount;
-        if !may_be_alone {
+        if !may_be_degraded {
             self.together += amount;
         } else if !self.alone.contains(&gateway) {
             self.alone.push(gateway);

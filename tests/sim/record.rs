@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use diana_policy::time::{Micros, Now, SECOND};
 
-use super::node::{Fate, Visit};
+use super::node::{StreamOutcome, Visit};
 use super::rule::{Rule, Scope};
 
 /// A caller, where it is counted: in one worker, one gateway, or the whole fleet.
@@ -26,7 +26,7 @@ pub struct Entry {
     pub clocks: Now,
     pub arrived: Micros,
     /// When it was admitted or refused; `None` if the client left or the worker died before.
-    pub decided: Option<(Micros, Fate)>,
+    pub decided: Option<(Micros, StreamOutcome)>,
     pub ended: Option<Micros>,
     /// Used permits by the response; `None` without a response.
     pub used: Option<u64>,
@@ -38,11 +38,11 @@ pub struct Entry {
 
 impl Entry {
     pub fn admitted(&self) -> Option<Micros> {
-        self.decided.filter(|(_, fate)| *fate == Fate::Admitted).map(|(at, _)| at)
+        self.decided.filter(|(_, outcome)| *outcome == StreamOutcome::Admitted).map(|(at, _)| at)
     }
 
     pub fn refused(&self) -> Option<Micros> {
-        self.decided.filter(|(_, fate)| *fate == Fate::Refused).map(|(at, _)| at)
+        self.decided.filter(|(_, outcome)| *outcome == StreamOutcome::Refused).map(|(at, _)| at)
     }
 
     /// The account that a rule charges it to.
@@ -68,14 +68,14 @@ pub struct Reach {
 }
 
 /// How long it takes until all workers of a gateway know that it counts together again: each looks when it is due.
-const KNOWN: Micros = SECOND;
+const PROPAGATION: Micros = SECOND;
 
 impl Reach {
     /// A call that left at `sent` has failed.
     pub fn fail(&mut self, sent: Micros, now: Micros) {
         self.failed = self.failed.max(Some(now));
         match self.alone.last_mut() {
-            Some(last) if last.end.saturating_add(KNOWN) >= sent => last.end = Micros::MAX,
+            Some(last) if last.end.saturating_add(PROPAGATION) >= sent => last.end = Micros::MAX,
             _ => self.alone.push(sent..Micros::MAX),
         }
     }
@@ -90,19 +90,19 @@ impl Reach {
         }
     }
 
-    /// Returns true if a worker of the gateway may have counted alone in a span; from `well` on none may.
-    pub fn may_be_alone(&self, span: &Range<Micros>, well: Micros) -> bool {
+    /// Returns true if a worker of the gateway may have counted alone in a span; from `recovery` on none may.
+    pub fn may_be_degraded(&self, span: &Range<Micros>, recovery: Micros) -> bool {
         self.alone.iter().any(|alone| {
-            let known = alone.end.saturating_add(KNOWN).min(well.max(alone.end));
+            let known = alone.end.saturating_add(PROPAGATION).min(recovery.max(alone.end));
             alone.start <= span.end && span.start <= known
         })
     }
 
     /// The first instant from `at` on since when the gateway has counted with the others for `ticks`.
-    pub fn together_for(&self, ticks: Micros, at: Micros) -> Micros {
+    pub fn connected_for(&self, ticks: Micros, at: Micros) -> Micros {
         let mut since = at;
         for alone in &self.alone {
-            let known = alone.end.saturating_add(KNOWN);
+            let known = alone.end.saturating_add(PROPAGATION);
             if alone.start <= since.saturating_add(ticks) && since <= known {
                 since = known;
             }

@@ -10,7 +10,7 @@ use host::call_out::Response;
 use host::request::Request;
 use host::vm::Vm;
 
-use super::node::{ALARM, Call, End, Fate, Gateway, Metrics, Visit, Worker, draw, report};
+use super::node::{ALARM, Call, End, Gateway, Metrics, StreamOutcome, Visit, Worker, draw, report};
 use super::plan::{CENTRE, Plan, TOKEN};
 
 pub struct Shipped {
@@ -123,18 +123,18 @@ impl Worker for OfVm {
         self.open_by(root, visit)
     }
 
-    fn fate(&mut self, stream: u32) -> Fate {
-        match self.vm.fate(stream) {
-            answer::Fate::Held => Fate::Held,
-            answer::Fate::Admitted => Fate::Admitted,
-            answer::Fate::Refused => Fate::Refused,
+    fn outcome(&mut self, stream: u32) -> StreamOutcome {
+        match self.vm.outcome(stream) {
+            answer::StreamOutcome::Held => StreamOutcome::Held,
+            answer::StreamOutcome::Admitted => StreamOutcome::Admitted,
+            answer::StreamOutcome::Refused => StreamOutcome::Refused,
         }
     }
 
     fn end(&mut self, stream: u32, end: End) -> String {
         let vm = &mut self.vm;
         let ended = match end {
-            _ if vm.fate(stream) != answer::Fate::Admitted => vm.close(stream),
+            _ if vm.outcome(stream) != answer::StreamOutcome::Admitted => vm.close(stream),
             End::Served(used) => {
                 let (used, via) = (used.to_string(), "via_upstream");
                 let headers: &[(&str, &str)] = &[(":status", "200"), ("x-used", &used)];

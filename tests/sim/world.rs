@@ -10,8 +10,8 @@ use fastrand::Rng;
 use kit::server::Server;
 
 use super::network::{Network, Response, Sent, Way};
-use super::node::{End, Fate, Gateway, Metrics, Order, Visit, Worker};
-use super::oracle::{Looked, Oracle};
+use super::node::{End, Gateway, Metrics, Order, StreamOutcome, Visit, Worker};
+use super::oracle::{CheckedCounts, Oracle};
 use super::plan::{CENTRE, Fault, MILLISECOND, Plan, REST, Reset};
 use super::record::{Entry, Reach};
 use super::rule::{Rule, Scope};
@@ -20,7 +20,7 @@ use super::rule::{Rule, Scope};
 pub type Start = fn(&Plan, u64, Micros, u64) -> Box<dyn Gateway>;
 
 /// The extent of the checks, all requests, and the metrics of each gateway at the end.
-pub type Played = (Looked, Vec<Entry>, Vec<Metrics>);
+pub type Played = (CheckedCounts, Vec<Entry>, Vec<Metrics>);
 
 enum Event {
     /// A random request to a random worker.
@@ -44,7 +44,7 @@ enum Event {
 }
 
 /// A worker, or the one that took its place.
-struct Place {
+struct WorkerSlot {
     gateway: usize,
     life: usize,
     worker: Rc<RefCell<dyn Worker>>,
@@ -55,7 +55,7 @@ struct Place {
 }
 
 /// A gateway, or the one that took its place.
-struct Site {
+struct GatewaySlot {
     life: usize,
     gateway: Box<dyn Gateway>,
     /// How often the document of each listener was changed.
@@ -65,12 +65,12 @@ struct Site {
 pub struct World<'a> {
     plan: &'a Plan,
     /// Whether to print all requests.
-    pub tells_all: bool,
+    pub prints_all: bool,
     rng: Rng,
     start: Start,
     network: Network<'a>,
-    sites: Vec<Site>,
-    places: Vec<Place>,
+    gateway_slots: Vec<GatewaySlot>,
+    worker_slots: Vec<WorkerSlot>,
     lives: usize,
     order: BinaryHeap<Reverse<(Micros, u64)>>,
     events: BTreeMap<u64, Event>,
@@ -81,19 +81,19 @@ pub struct World<'a> {
     /// When each worker's life ended.
     deaths: BTreeMap<usize, Micros>,
     /// Lives of gateways that began to count alone, and when.
-    alarms: Vec<(usize, Micros)>,
+    degradations: Vec<(usize, Micros)>,
 }
 
 impl World<'_> {
     pub fn new<'a>(plan: &'a Plan, start: Start, server: &'a Server) -> World<'a> {
         let mut world = World {
             plan,
-            tells_all: false,
+            prints_all: false,
             rng: Rng::with_seed(plan.seed ^ 1 << 63),
             start,
             network: Network::new(plan, server),
-            sites: Vec::new(),
-            places: Vec::new(),
+            gateway_slots: Vec::new(),
+            worker_slots: Vec::new(),
             lives: 0,
             order: BinaryHeap::new(),
             events: BTreeMap::new(),
@@ -101,20 +101,20 @@ impl World<'_> {
             entries: Vec::new(),
             reaches: BTreeMap::new(),
             deaths: BTreeMap::new(),
-            alarms: Vec::new(),
+            degradations: Vec::new(),
         };
         for gateway in 0..plan.gateways {
-            let site = world.site(0, vec![0; plan.listeners]);
-            world.sites.push(site);
+            let gateway_slot = world.start_gateway(0, vec![0; plan.listeners]);
+            world.gateway_slots.push(gateway_slot);
             for _ in 0..plan.workers {
-                let place = world.place(gateway);
-                world.places.push(place);
+                let worker_slot = world.start_worker(gateway);
+                world.worker_slots.push(worker_slot);
             }
         }
         world
     }
 
-    fn site(&mut self, now: Micros, changes: Vec<usize>) -> Site {
+    fn start_gateway(&mut self, now: Micros, changes: Vec<usize>) -> GatewaySlot {
         self.lives += 1;
         let (seed, mut ahead) = (self.rng.u64(..), self.rng.u64(..3));
         if self.plan.wide.as_ref().is_some_and(|wide| wide.midnight > 0) {
@@ -122,23 +122,23 @@ impl World<'_> {
             ahead = 0;
         }
         let gateway = (self.start)(self.plan, seed, now, ahead);
-        Site { life: self.lives, gateway, changes }
+        GatewaySlot { life: self.lives, gateway, changes }
     }
 
-    fn place(&mut self, gateway: usize) -> Place {
+    fn start_worker(&mut self, gateway: usize) -> WorkerSlot {
         self.lives += 1;
-        let site = &mut self.sites[gateway];
-        let changes = site.changes.iter().enumerate();
+        let gateway_slot = &mut self.gateway_slots[gateway];
+        let changes = gateway_slot.changes.iter().enumerate();
         let documents: Vec<String> =
             changes.map(|(listener, changes)| self.plan.document(listener, *changes)).collect();
-        let worker = site.gateway.start(&documents);
-        Place { gateway, life: self.lives, worker, called: None, open: BTreeMap::new() }
+        let worker = gateway_slot.gateway.start(&documents);
+        WorkerSlot { gateway, life: self.lives, worker, called: None, open: BTreeMap::new() }
     }
 
     /// Runs all events, then the oracles.
     pub fn run(mut self) -> Played {
-        for worker in 0..self.places.len() {
-            self.look(worker, 0);
+        for worker in 0..self.worker_slots.len() {
+            self.collect(worker, 0);
         }
         for (number, fault) in self.plan.faults.iter().enumerate() {
             self.add(fault.span().start, Event::Fault(number));
@@ -157,39 +157,45 @@ impl World<'_> {
                 break;
             }
             let event = self.events.remove(&number).expect("an event happens once");
-            self.happen(event, now);
+            self.process(event, now);
         }
         let open: Vec<&BTreeMap<u32, usize>> =
-            self.places.iter().map(|place| &place.open).collect();
+            self.worker_slots.iter().map(|worker_slot| &worker_slot.open).collect();
         assert!(open.iter().all(|open| open.is_empty()), "streams are left: {open:?}");
         self.find_leaks();
-        let metrics = self.sites.iter().map(|site| site.gateway.metrics()).collect();
-        if self.tells_all {
+        let metrics =
+            self.gateway_slots.iter().map(|gateway_slot| gateway_slot.gateway.metrics()).collect();
+        if self.prints_all {
             self.entries.iter().for_each(|entry| println!("{entry:?}"));
             self.reaches.iter().for_each(|reach| println!("{reach:?}"));
         }
-        let World { plan, entries, reaches, deaths, alarms, .. } = &self;
+        let World { plan, entries, reaches, deaths, degradations, .. } = &self;
         let (orders, entries) =
             entries.iter().cloned().partition(|entry| entry.visit.order.is_some());
-        let (wells, looked) = (BTreeMap::new(), Looked::default());
-        let looked =
-            Oracle { plan, entries, orders, reaches, deaths, alarms, wells, looked }.judge();
-        (looked, self.entries, metrics)
+        let (recoveries, checked) = (BTreeMap::new(), CheckedCounts::default());
+        let checked =
+            Oracle { plan, entries, orders, reaches, deaths, degradations, recoveries, checked }
+                .check();
+        (checked, self.entries, metrics)
     }
 
     /// # Panics
     /// If workers, hosts or Redis keep anything after the last request.
     fn find_leaks(&self) {
-        for place in &self.places {
-            let leaks = place.worker.borrow_mut().leaks();
-            assert!(leaks.is_empty(), "a worker of gateway {} leaks {leaks:?}", place.gateway);
+        for worker_slot in &self.worker_slots {
+            let leaks = worker_slot.worker.borrow_mut().leaks();
+            assert!(
+                leaks.is_empty(),
+                "a worker of gateway {} leaks {leaks:?}",
+                worker_slot.gateway
+            );
         }
         assert_eq!(self.network.leaks(), "", "keys that Redis keeps for ever");
-        for (number, site) in self.sites.iter().enumerate() {
+        for (number, gateway_slot) in self.gateway_slots.iter().enumerate() {
             // A worker that died cannot correct the gauges.
             let workers = self.workers_of(number);
             let died = |fault: &Fault| matches!(fault, Fault::Dies { worker, .. } if workers.contains(worker));
-            let mut open = site.gateway.metrics();
+            let mut open = gateway_slot.gateway.metrics();
             open.retain(|name, _| name.ends_with(".in_flight"));
             assert!(open.is_empty() || self.plan.faults.iter().any(died), "in flight: {open:?}");
         }
@@ -205,7 +211,7 @@ impl World<'_> {
             for caller in 0..self.plan.callers.min(2) {
                 for _ in 0..(most + 2).min(25) {
                     at += 7 * MILLISECOND;
-                    let worker = self.rng.usize(..self.places.len());
+                    let worker = self.rng.usize(..self.worker_slots.len());
                     let visit = self.visit_of(entry, caller, false);
                     self.add(at, Event::Visit { worker, visit });
                 }
@@ -214,9 +220,9 @@ impl World<'_> {
         at += REST;
         if self.plan.wide.as_ref().is_some_and(|wide| !wide.resets.is_empty()) {
             for (entry, rules) in self.plan.entries.iter().enumerate() {
-                let places = rules.iter().filter(|rule| rule.algo == "P");
-                for rule in places.filter(|rule| rule.scope != Scope::Local) {
-                    let worker = self.rng.usize(..self.places.len());
+                let worker_slots = rules.iter().filter(|rule| rule.algo == "P");
+                for rule in worker_slots.filter(|rule| rule.scope != Scope::Local) {
+                    let worker = self.rng.usize(..self.worker_slots.len());
                     let visit = self.order(rule, entry, 0, false);
                     self.add(at, Event::Visit { worker, visit });
                 }
@@ -225,14 +231,14 @@ impl World<'_> {
         at + 2 * SECOND
     }
 
-    fn happen(&mut self, event: Event, now: Micros) {
+    fn process(&mut self, event: Event, now: Micros) {
         match event {
             Event::Request => {
                 if now < self.plan.ends {
                     let next = now + self.gap();
                     self.add(next, Event::Request);
                     let first = self.rng.u8(..100) < self.plan.skew;
-                    let worker = if first { 0 } else { self.rng.usize(..self.places.len()) };
+                    let worker = if first { 0 } else { self.rng.usize(..self.worker_slots.len()) };
                     let visit = self.visit();
                     self.arrive(worker, visit, now);
                 }
@@ -243,9 +249,9 @@ impl World<'_> {
                 if self.postpone(worker, now, 1, || Event::Tick { worker, life }) {
                     return;
                 }
-                let place = &mut self.places[worker];
-                if place.life == life && place.called.is_some_and(|at| at <= now) {
-                    place.called = None;
+                let worker_slot = &mut self.worker_slots[worker];
+                if worker_slot.life == life && worker_slot.called.is_some_and(|at| at <= now) {
+                    worker_slot.called = None;
                     self.call(worker, now, |worker| worker.tick());
                 }
             }
@@ -254,20 +260,20 @@ impl World<'_> {
                 self.add(at, Event::Answer { worker, life, response });
             }
             Event::Answer { worker, life, response } => {
-                let until = self.goes_on(worker, now);
+                let until = self.stalled_until(worker, now);
                 if until > now {
                     self.add(until, Event::Answer { worker, life, response });
-                } else if self.places[worker].life == life {
-                    self.note(worker, &response, now);
+                } else if self.worker_slots[worker].life == life {
+                    self.record_reach(worker, &response, now);
                     let Response { token, status, body, .. } = response;
                     self.call(worker, now, |worker| worker.answer(token, status, &body));
                 }
             }
             Event::Document { worker, life, response } => {
-                let until = self.goes_on(worker, now);
+                let until = self.stalled_until(worker, now);
                 if until > now {
                     self.add(until, Event::Document { worker, life, response });
-                } else if self.places[worker].life == life {
+                } else if self.worker_slots[worker].life == life {
                     let Response { token, status, body, .. } = response;
                     self.call(worker, now, |worker| worker.answer(token, status, &body));
                 }
@@ -276,11 +282,11 @@ impl World<'_> {
                 if self.postpone(worker, now, 0, || Event::End { worker, life, stream, end }) {
                     return;
                 }
-                let place = &mut self.places[worker];
-                if place.life != life {
+                let worker_slot = &mut self.worker_slots[worker];
+                if worker_slot.life != life {
                     return;
                 }
-                if let Some(request) = place.open.remove(&stream) {
+                if let Some(request) = worker_slot.open.remove(&stream) {
                     let entry = &mut self.entries[request];
                     entry.ended = Some(now);
                     entry.used = match end {
@@ -298,14 +304,14 @@ impl World<'_> {
             }
             Event::Fault(number) => self.fail(number, now),
             Event::Drained { gateway, life } => {
-                if self.sites[gateway].life == life {
+                if self.gateway_slots[gateway].life == life {
                     for worker in self.workers_of(gateway) {
                         let ended = self.act(worker, now, |worker| worker.end_drain());
                         for stream in ended {
-                            let request = self.places[worker].open.remove(&stream);
+                            let request = self.worker_slots[worker].open.remove(&stream);
                             request.into_iter().for_each(|it| self.entries[it].ended = Some(now));
                         }
-                        self.look(worker, now);
+                        self.collect(worker, now);
                     }
                 }
             }
@@ -316,24 +322,24 @@ impl World<'_> {
         match self.plan.faults[number].clone() {
             Fault::Dies { worker, .. } => self.replace(worker, now),
             Fault::Restarts { gateway, .. } => {
-                let changes = self.sites[gateway].changes.clone();
-                self.sites[gateway] = self.site(now, changes);
+                let changes = self.gateway_slots[gateway].changes.clone();
+                self.gateway_slots[gateway] = self.start_gateway(now, changes);
                 self.workers_of(gateway).for_each(|worker| self.replace(worker, now));
             }
             Fault::Emptied { .. } => self.network.empty(now),
             Fault::Update { gateway, listener, drain, .. } => {
-                self.sites[gateway].changes[listener] += 1;
-                let changes = self.sites[gateway].changes[listener];
+                self.gateway_slots[gateway].changes[listener] += 1;
+                let changes = self.gateway_slots[gateway].changes[listener];
                 let document = self.plan.document(listener, changes);
                 for worker in self.workers_of(gateway) {
                     self.call(worker, now, |worker| worker.configure(listener, &document));
                 }
-                let life = self.sites[gateway].life;
+                let life = self.gateway_slots[gateway].life;
                 self.add(now + drain, Event::Drained { gateway, life });
             }
             Fault::Still { span, worker } => {
                 // After the stall it may take answers for late.
-                let life = self.sites[self.places[worker].gateway].life;
+                let life = self.gateway_slots[self.worker_slots[worker].gateway].life;
                 self.reaches.entry(life).or_default().fail(span.start, span.end);
             }
             Fault::Failover { span } if now < span.end => {
@@ -346,8 +352,8 @@ impl World<'_> {
     }
 
     /// Records whether a gateway reached Redis.
-    fn note(&mut self, worker: usize, response: &Response, now: Micros) {
-        let life = self.sites[self.places[worker].gateway].life;
+    fn record_reach(&mut self, worker: usize, response: &Response, now: Micros) {
+        let life = self.gateway_slots[self.worker_slots[worker].gateway].life;
         let reach = self.reaches.entry(life).or_default();
         if response.is_whole && now < response.given_up {
             return reach.succeed(response.sent, now);
@@ -359,16 +365,16 @@ impl World<'_> {
 
     /// A worker dies with all its streams, and another one takes its place.
     fn replace(&mut self, worker: usize, now: Micros) {
-        let gateway = self.places[worker].gateway;
-        self.sites[gateway].gateway.set_time(now);
-        let place = self.place(gateway);
-        let old = std::mem::replace(&mut self.places[worker], place);
+        let gateway = self.worker_slots[worker].gateway;
+        self.gateway_slots[gateway].gateway.set_time(now);
+        let worker_slot = self.start_worker(gateway);
+        let old = std::mem::replace(&mut self.worker_slots[worker], worker_slot);
         self.deaths.insert(old.life, now);
         for request in old.open.into_values() {
             let entry = &mut self.entries[request];
             (entry.is_lost, entry.ended) = (true, Some(now));
         }
-        self.look(worker, now);
+        self.collect(worker, now);
     }
 
     fn workers_of(&self, gateway: usize) -> std::ops::Range<usize> {
@@ -376,12 +382,12 @@ impl World<'_> {
     }
 
     /// End of the stall of a worker; `now` if it is running.
-    fn goes_on(&self, worker: usize, now: Micros) -> Micros {
+    fn stalled_until(&self, worker: usize, now: Micros) -> Micros {
         let mut until = now;
         for fault in &self.plan.faults {
             match fault {
-                Fault::Still { span, worker: stood }
-                    if *stood == worker && span.contains(&until) =>
+                Fault::Still { span, worker: stalled }
+                    if *stalled == worker && span.contains(&until) =>
                 {
                     until = span.end;
                 }
@@ -399,7 +405,7 @@ impl World<'_> {
         by: Micros,
         event: impl Fn() -> Event,
     ) -> bool {
-        let until = self.goes_on(worker, now);
+        let until = self.stalled_until(worker, now);
         if until > now {
             self.add(until + by, event());
         }
@@ -444,9 +450,9 @@ impl World<'_> {
         let listener = self.rng.usize(..self.plan.listeners);
         let request = self.enter(worker, visit.clone(), now);
         let stream = self.act(worker, now, |worker| worker.open(listener, &visit));
-        self.places[worker].open.insert(stream, request);
-        self.attend(worker, stream, now);
-        self.look(worker, now);
+        self.worker_slots[worker].open.insert(stream, request);
+        self.draw_departure(worker, stream, now);
+        self.collect(worker, now);
     }
 
     /// The gateway follows a redirect.
@@ -454,21 +460,21 @@ impl World<'_> {
         let visit = self.entries[request].visit.clone();
         let second = self.enter(worker, visit.clone(), now);
         let stream = self.act(worker, now, |worker| worker.follow(stream, &visit));
-        self.places[worker].open.insert(stream, second);
-        self.attend(worker, stream, now);
-        self.look(worker, now);
+        self.worker_slots[worker].open.insert(stream, second);
+        self.draw_departure(worker, stream, now);
+        self.collect(worker, now);
     }
 
     /// Records a request.
     fn enter(&mut self, worker: usize, visit: Visit, now: Micros) -> usize {
-        let place = &self.places[worker];
-        let site = &self.sites[place.gateway];
+        let worker_slot = &self.worker_slots[worker];
+        let gateway_slot = &self.gateway_slots[worker_slot.gateway];
         self.entries.push(Entry {
             visit,
             worker,
-            gateway_life: site.life,
-            worker_life: place.life,
-            clocks: site.gateway.clocks(),
+            gateway_life: gateway_slot.life,
+            worker_life: worker_slot.life,
+            clocks: gateway_slot.gateway.clocks(),
             arrived: now,
             decided: None,
             ended: None,
@@ -480,8 +486,8 @@ impl World<'_> {
     }
 
     /// Draws whether the client leaves early.
-    fn attend(&mut self, worker: usize, stream: u32, now: Micros) {
-        let life = self.places[worker].life;
+    fn draw_departure(&mut self, worker: usize, stream: u32, now: Micros) {
+        let life = self.worker_slots[worker].life;
         if self.rng.u8(..100) < self.plan.leaving {
             let at = now + self.rng.u64(..300 * MILLISECOND);
             self.add(at, Event::End { worker, life, stream, end: End::Left });
@@ -491,19 +497,19 @@ impl World<'_> {
     /// Has the host call a worker, possibly with another one running in the middle.
     fn call<T>(&mut self, worker: usize, now: Micros, act: impl FnOnce(&mut dyn Worker) -> T) -> T {
         let done = self.act(worker, now, act);
-        self.look(worker, now);
+        self.collect(worker, now);
         done
     }
 
     fn act<T>(&mut self, number: usize, now: Micros, act: impl FnOnce(&mut dyn Worker) -> T) -> T {
-        let gateway = self.places[number].gateway;
-        self.sites[gateway].gateway.set_time(now);
+        let gateway = self.worker_slots[number].gateway;
+        self.gateway_slots[gateway].gateway.set_time(now);
         let other = self.workers_of(gateway).start + self.rng.usize(..self.plan.workers);
         let is_interrupted = self.rng.u8(..100) < self.plan.interrupted
             && other != number
             && now < self.plan.ends
-            && self.goes_on(other, now) == now;
-        let worker = self.places[number].worker.clone();
+            && self.stalled_until(other, now) == now;
+        let worker = self.worker_slots[number].worker.clone();
         if !is_interrupted {
             return act(&mut *worker.borrow_mut());
         }
@@ -512,29 +518,29 @@ impl World<'_> {
         let opened = Rc::new(Cell::new(None));
         let interrupt = {
             let (opened, visit) = (opened.clone(), visit.clone());
-            let other = self.places[other].worker.clone();
+            let other = self.worker_slots[other].worker.clone();
             move || opened.set(Some(other.borrow_mut().open(listener, &visit)))
         };
-        self.sites[gateway].gateway.interrupt_after(accesses, Box::new(interrupt));
+        self.gateway_slots[gateway].gateway.interrupt_after(accesses, Box::new(interrupt));
         let done = act(&mut *worker.borrow_mut());
-        self.sites[gateway].gateway.take_interruption();
+        self.gateway_slots[gateway].gateway.take_interruption();
         if let Some(stream) = opened.get() {
             let request = self.enter(other, visit, now);
-            self.places[other].open.insert(stream, request);
-            self.attend(other, stream, now);
-            self.look(other, now);
+            self.worker_slots[other].open.insert(stream, request);
+            self.draw_departure(other, stream, now);
+            self.collect(other, now);
         }
         done
     }
 
     /// Collects the decisions, calls and timers of a worker after the host has called it.
-    fn look(&mut self, number: usize, now: Micros) {
-        let worker = self.places[number].worker.clone();
+    fn collect(&mut self, number: usize, now: Micros) {
+        let worker = self.worker_slots[number].worker.clone();
         let mut worker = worker.borrow_mut();
-        let life = self.places[number].life;
+        let life = self.worker_slots[number].life;
         self.decide(number, &mut *worker, now);
         for call in worker.calls() {
-            let gateway = self.places[number].gateway;
+            let gateway = self.worker_slots[number].gateway;
             if call.cluster == CENTRE {
                 let (at, response) = self.network.read_document(&call, now, &mut self.rng);
                 self.add(at, Event::Document { worker: number, life, response });
@@ -550,11 +556,12 @@ impl World<'_> {
             }
         }
         if worker.is_alarmed() {
-            self.alarms.push((self.sites[self.places[number].gateway].life, now));
+            self.degradations
+                .push((self.gateway_slots[self.worker_slots[number].gateway].life, now));
         }
         let due = worker.due();
-        if due != self.places[number].called {
-            self.places[number].called = due;
+        if due != self.worker_slots[number].called {
+            self.worker_slots[number].called = due;
             if let Some(due) = due {
                 self.add(due.max(now), Event::Tick { worker: number, life });
             }
@@ -563,27 +570,30 @@ impl World<'_> {
 
     /// Records the decisions of a worker, and schedules the ends of admitted streams.
     fn decide(&mut self, number: usize, worker: &mut dyn Worker, now: Micros) {
-        let open: Vec<(u32, usize)> =
-            self.places[number].open.iter().map(|(stream, request)| (*stream, *request)).collect();
+        let open: Vec<(u32, usize)> = self.worker_slots[number]
+            .open
+            .iter()
+            .map(|(stream, request)| (*stream, *request))
+            .collect();
         for (stream, request) in open {
             if self.entries[request].decided.is_some() {
                 continue;
             }
-            let fate = worker.fate(stream);
-            match fate {
-                Fate::Held => {}
-                Fate::Refused => {
-                    self.entries[request].decided = Some((now, fate));
+            let outcome = worker.outcome(stream);
+            match outcome {
+                StreamOutcome::Held => {}
+                StreamOutcome::Refused => {
+                    self.entries[request].decided = Some((now, outcome));
                     self.entries[request].ended = Some(now);
-                    self.places[number].open.remove(&stream);
+                    self.worker_slots[number].open.remove(&stream);
                     self.entries[request].report = worker.end(stream, End::Left);
                 }
-                Fate::Admitted => {
-                    self.entries[request].decided = Some((now, fate));
+                StreamOutcome::Admitted => {
+                    self.entries[request].decided = Some((now, outcome));
                     let end = self.ending(request);
                     let takes = self.rng.u64(..=2 * self.plan.service);
                     let takes = if now < self.plan.ends { takes } else { MILLISECOND };
-                    let life = self.places[number].life;
+                    let life = self.worker_slots[number].life;
                     self.add(now + takes, Event::End { worker: number, life, stream, end });
                 }
             }

@@ -1,6 +1,6 @@
 //! Timers and held streams. Both meet in ticks.
 
-use super::{HOLD, RESUME, host, said, start};
+use super::{HOLD, RESUME, host, log_texts, start};
 use host::request::Request;
 
 /// A root that logs its age in milliseconds at each tick. Its second tick sets a longer period, its
@@ -26,7 +26,7 @@ const TICKS: &str = r#"
 fn timer_fires_a_period_after_its_last_tick() {
     let mut vm = start(TICKS);
     vm.run(1_000_000);
-    let ticks: Vec<u32> = said(&vm).iter().map(|at| at.parse().unwrap()).collect();
+    let ticks: Vec<u32> = log_texts(&vm).iter().map(|at| at.parse().unwrap()).collect();
     for ((at, earliest), most) in ticks.iter().zip([10, 20, 40, 60]).zip(1..) {
         assert!((earliest..=earliest + most).contains(at), "{ticks:?}");
     }
@@ -43,8 +43,8 @@ fn each_root_has_its_own_timer() {
     );
     vm.configure("ten bytes.").unwrap();
     vm.run(115_000);
-    let ticks = |vm: &_, id| said(vm).iter().filter(|root| *root == id).count();
-    assert!((10..=11).contains(&ticks(&vm, "01")) && ticks(&vm, "02") == 5, "{:?}", said(&vm));
+    let ticks = |vm: &_, id| log_texts(vm).iter().filter(|root| *root == id).count();
+    assert!((10..=11).contains(&ticks(&vm, "01")) && ticks(&vm, "02") == 5, "{:?}", log_texts(&vm));
     vm.end_drain().unwrap();
     let before = ticks(&vm, "01");
     vm.run(100_000);
@@ -59,7 +59,7 @@ fn held_request_is_readable_by_its_effective_context() {
     assert!(vm.answer(stream).is_held());
     vm.run(21_000);
     assert!(vm.answer(stream).is_admitted());
-    assert_eq!(said(&vm), ["00", "00", "02"]);
+    assert_eq!(log_texts(&vm), ["00", "00", "02"]);
     assert_eq!(vm.close(stream).unwrap().status(), 200);
 }
 
@@ -69,7 +69,11 @@ fn ended_stream_is_no_context() {
     let stream = vm.open(&Request::get("/")).unwrap();
     vm.close(stream).unwrap();
     vm.run(21_000);
-    assert_eq!(said(&vm), ["02", "02", "02"], "what follows hits the root, which has no headers");
+    assert_eq!(
+        log_texts(&vm),
+        ["02", "02", "02"],
+        "what follows hits the root, which has no headers"
+    );
 }
 
 #[test]
@@ -95,5 +99,5 @@ fn just_ended_stream_can_be_resumed_without_effect() {
         vm.answer(third).is_admitted(),
         "what cannot be named is not chosen: it resumed itself"
     );
-    assert_eq!(said(&vm), ["00", "00", "00", "00", "02", "00"]);
+    assert_eq!(log_texts(&vm), ["00", "00", "00", "00", "02", "00"]);
 }

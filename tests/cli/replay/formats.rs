@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
-use super::{Asked, BEGIN, asked, envoy, name, written};
+use super::{BEGIN, LoggedRequest, envoy, logged, name, written};
 use crate::command::{diana, folder, with_input};
 
 const RULES: &str = "
@@ -18,12 +18,12 @@ limits:
 actors: {agent: [{header: user-agent}]}
 ";
 
-fn log() -> Vec<Asked> {
-    (0..12).map(|number| asked(BEGIN + number * 1000, "/a/b?c=d", number % 3)).collect()
+fn log() -> Vec<LoggedRequest> {
+    (0..12).map(|number| logged(BEGIN + number * 1000, "/a/b?c=d", number % 3)).collect()
 }
 
-fn istio(asked: &Asked) -> String {
-    let Asked { at, path, account, took, status } = asked;
+fn istio(logged: &LoggedRequest) -> String {
+    let LoggedRequest { at, path, account, took, status } = logged;
     format!(
         "[{}] \"GET {path} HTTP/1.1\" {status} - via_upstream - \"-\" 0 12 {took} 3 \"-\" \"curl/8.5.0\" \"cc21\" \"example.com\" \
          \"10.0.2.1:80\" outbound|80||x [fd00::1]:5555 [fd00::1]:443 10.0.0.{account}:4242 - default",
@@ -31,21 +31,21 @@ fn istio(asked: &Asked) -> String {
     )
 }
 
-fn istio_json(asked: &Asked) -> String {
+fn istio_json(logged: &LoggedRequest) -> String {
     json!({
-        "start_time": written(asked.at), "method": "GET", "path": asked.path, "response_code": asked.status,
-        "duration": asked.took, "response_flags": "-", "downstream_remote_address": format!("10.0.0.{}:42", asked.account),
+        "start_time": written(logged.at), "method": "GET", "path": logged.path, "response_code": logged.status,
+        "duration": logged.took, "response_flags": "-", "downstream_remote_address": format!("10.0.0.{}:42", logged.account),
         "user_agent": "curl/8.5.0", "authority": "example.com", "upstream_transport_failure_reason": null,
         "route_name": "d\u{e9}fault \"x\"",
     })
     .to_string()
 }
 
-fn gateway_json(asked: &Asked) -> String {
+fn gateway_json(logged: &LoggedRequest) -> String {
     json!({
-        "start_time": written(asked.at), "method": "GET", "x-envoy-origin-path": asked.path,
-        "response_code": asked.status, "duration": asked.took, "user-agent": "curl/8.5.0",
-        "x-forwarded-for": format!("192.0.2.1,10.0.0.{}", asked.account), ":authority": "example.com",
+        "start_time": written(logged.at), "method": "GET", "x-envoy-origin-path": logged.path,
+        "response_code": logged.status, "duration": logged.took, "user-agent": "curl/8.5.0",
+        "x-forwarded-for": format!("192.0.2.1,10.0.0.{}", logged.account), ":authority": "example.com",
     })
     .to_string()
 }
@@ -57,17 +57,17 @@ fn common_time(at: u64) -> String {
     local.strftime("%d/%b/%Y:%H:%M:%S -0530").to_string()
 }
 
-fn common(asked: &Asked) -> String {
-    let (time, path) = (common_time(asked.at), &asked.path);
-    format!("10.0.0.{} - - [{time}] \"GET {path} HTTP/1.0\" {} 12", asked.account, asked.status)
+fn common(logged: &LoggedRequest) -> String {
+    let (time, path) = (common_time(logged.at), &logged.path);
+    format!("10.0.0.{} - - [{time}] \"GET {path} HTTP/1.0\" {} 12", logged.account, logged.status)
 }
 
-fn combined(asked: &Asked) -> String {
-    format!("{} \"https://example.com/\" \"curl/8.5.0\"", common(asked))
+fn combined(logged: &LoggedRequest) -> String {
+    format!("{} \"https://example.com/\" \"curl/8.5.0\"", common(logged))
 }
 
 /// A format: its name, and the function that writes a line.
-type Format = (&'static str, fn(&Asked) -> String);
+type Format = (&'static str, fn(&LoggedRequest) -> String);
 
 const FORMATS: [Format; 6] = [
     ("envoy", envoy),
@@ -78,25 +78,25 @@ const FORMATS: [Format; 6] = [
     ("combined", combined),
 ];
 
-fn text(write: fn(&Asked) -> String) -> String {
-    log().iter().map(|asked| write(asked) + "\n").collect()
+fn text(write: fn(&LoggedRequest) -> String) -> String {
+    log().iter().map(|logged| write(logged) + "\n").collect()
 }
 
-fn check(told: &str, format: &str) {
-    let told: Value =
-        serde_json::from_str(told).unwrap_or_else(|error| panic!("{format}: {error}"));
-    assert_eq!(told["log"]["bad"], 0, "{format}: {told:#}");
-    let rule = &told["rules"]["by_rule"][0];
+fn check(report: &str, format: &str) {
+    let report: Value =
+        serde_json::from_str(report).unwrap_or_else(|error| panic!("{format}: {error}"));
+    assert_eq!(report["log"]["bad"], 0, "{format}: {report:#}");
+    let rule = &report["rules"]["by_rule"][0];
     let counts = ["consulted", "admitted", "refused"].map(|what| rule[what].as_u64().unwrap());
-    assert_eq!(counts, [12, 6, 6], "{format}: {told:#}");
-    let agents = told["rules"]["by_rule"][1]["admitted"].as_u64().unwrap();
-    assert_eq!(agents, if format == "common" { 0 } else { 6 }, "{format}: {told:#}");
+    assert_eq!(counts, [12, 6, 6], "{format}: {report:#}");
+    let agents = report["rules"]["by_rule"][1]["admitted"].as_u64().unwrap();
+    assert_eq!(agents, if format == "common" { 0 } else { 6 }, "{format}: {report:#}");
     assert_eq!(
-        (&told["from"], &told["to"]),
+        (&report["from"], &report["to"]),
         (&"2026-11-24T06:00:00Z".into(), &"2026-11-24T06:00:11Z".into())
     );
     // In order of the log's clock.
-    let most = &told["rules"]["refused_most"];
+    let most = &report["rules"]["refused_most"];
     assert_eq!((most.as_array().unwrap().len(), &most[0]["times"]), (3, &2.into()), "{format}");
 }
 
@@ -122,9 +122,9 @@ fn zstandard(text: &str) -> Vec<u8> {
 
 #[test]
 fn file_may_mix_formats() {
-    let lines = log().into_iter().enumerate().map(|(number, asked)| {
+    let lines = log().into_iter().enumerate().map(|(number, logged)| {
         let (_, write) = FORMATS[[1, 2, 3, 5][number % 4]];
-        write(&asked) + if number % 2 == 0 { "\n" } else { "\r\n\n" }
+        write(&logged) + if number % 2 == 0 { "\n" } else { "\r\n\n" }
     });
     check(&replay(lines.collect::<String>().trim_end().as_bytes()), "mixed");
 }
@@ -175,13 +175,13 @@ fn requests_are_replayed_in_order_of_arrival() {
     let mut log = log();
     log[0].took = 20_000;
     log.rotate_left(1);
-    let lines: String = log.iter().map(|asked| envoy(asked) + "\n").collect();
-    let told: Value = serde_json::from_str(&replay(lines.as_bytes())).unwrap();
-    let most = told["rules"]["refused_most"].as_array().unwrap();
+    let lines: String = log.iter().map(|logged| envoy(logged) + "\n").collect();
+    let report: Value = serde_json::from_str(&replay(lines.as_bytes())).unwrap();
+    let most = report["rules"]["refused_most"].as_array().unwrap();
     let first = most.iter().find(|caller| caller["caller"] == "10.0.0.0").unwrap();
     // Its third and fourth requests.
     assert_eq!(first["first"], "2026-11-24T06:00:06Z");
-    assert_eq!(told["log"]["late"], 0);
+    assert_eq!(report["log"]["late"], 0);
 }
 
 #[test]
@@ -200,9 +200,9 @@ actors: {tenant: [{metadata: [acme, tenant]}]}";
     let set = ["time=when", "path=req.uri", "method=req.verb", "metadata:acme/tenant=req.who"];
     let mut arguments = vec!["replay", name(&rules), name(&log), "--format", "json"];
     set.iter().for_each(|set| arguments.extend(["--set", set]));
-    let told: Value = serde_json::from_str(&diana(&arguments).out).unwrap();
-    assert_eq!(told["rules"]["refused_most"][0]["caller"], "zoe", "{told:#}");
-    assert_eq!(told["from"], "2026-11-24T06:00:00Z");
+    let report: Value = serde_json::from_str(&diana(&arguments).out).unwrap();
+    assert_eq!(report["rules"]["refused_most"][0]["caller"], "zoe", "{report:#}");
+    assert_eq!(report["from"], "2026-11-24T06:00:00Z");
     let ran = diana(&["replay", name(&rules), name(&log), "--set", "colour=5"]);
     assert!(ran.code == Some(2) && ran.error.contains("header:NAME"), "{ran:?}");
 }

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use super::{BEGIN, asked, envoy, name};
+use super::{BEGIN, envoy, logged, name};
 use crate::command::{Ran, diana, ends_quietly_without_reader, folder, with_input};
 
 const RULES: &str =
@@ -20,7 +20,7 @@ fn replay(bytes: &[u8], more: &[&str]) -> Ran {
 
 #[test]
 fn bad_lines_are_counted_and_shown() {
-    let good = envoy(&asked(BEGIN, "/", 1));
+    let good = envoy(&logged(BEGIN, "/", 1));
     let text = format!(
         "{good}\nnonsense \u{1b}[31m\n{{\"a\": 1}}\n{{\n[2026-13-01T00:00:00Z] \"GET / H\" 200\n{good}"
     );
@@ -57,51 +57,58 @@ fn file_without_requests_is_refused() {
 #[test]
 fn truncated_file_is_reported_up_to_its_end() {
     let lines: String =
-        (0..20_000).map(|number| envoy(&asked(BEGIN + number, "/", number)) + "\n").collect();
+        (0..20_000).map(|number| envoy(&logged(BEGIN + number, "/", number)) + "\n").collect();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     gzip.write_all(lines.as_bytes()).unwrap();
     let gzip = gzip.finish().unwrap();
     let ran = replay(&gzip[..gzip.len() / 2], &["--format", "json"]);
     assert_eq!(ran.code, Some(2));
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    let count = told["log"]["lines"].as_u64().unwrap();
-    assert!((1000..19_000).contains(&count) && told["log"]["is_whole"] == false, "{told:#}");
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    let count = report["log"]["lines"].as_u64().unwrap();
+    assert!((1000..19_000).contains(&count) && report["log"]["is_whole"] == false, "{report:#}");
     let note = format!("standard input: cannot be read beyond line {}: ", count + 1);
-    assert!(told["notes"][0].as_str().unwrap().starts_with(&note), "{:#}", told["notes"]);
+    assert!(report["notes"][0].as_str().unwrap().starts_with(&note), "{:#}", report["notes"]);
 }
 
 /// A file need not fit into memory.
 #[test]
 fn overlong_line_is_skipped() {
-    let good = envoy(&asked(BEGIN, "/", 1));
+    let good = envoy(&logged(BEGIN, "/", 1));
     let long = "x".repeat(3 << 20);
     let ran = replay(format!("{good}\n{long}\n{good}\n{long}").as_bytes(), &["--format", "json"]);
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((&told["log"]["lines"], &told["log"]["bad"]), (&4.into(), &2.into()), "{told:#}");
-    assert_eq!(told["log"]["bad_examples"][0]["why"], "longer than 1 MiB");
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (&report["log"]["lines"], &report["log"]["bad"]),
+        (&4.into(), &2.into()),
+        "{report:#}"
+    );
+    assert_eq!(report["log"]["bad_examples"][0]["why"], "longer than 1 MiB");
     // A long line below the maximum is valid.
     let path = format!("/{}", "y".repeat(100_000));
-    let ran = replay(envoy(&asked(BEGIN, &path, 1)).as_bytes(), &[]);
+    let ran = replay(envoy(&logged(BEGIN, &path, 1)).as_bytes(), &[]);
     assert!(ran.out.starts_with("1 request from"), "{ran:?}");
 }
 
 #[test]
 fn backward_clock_is_reported() {
     let mut lines: Vec<String> =
-        (0..100).map(|at| envoy(&asked(BEGIN + at * 1000, "/", 1))).collect();
-    lines.push(envoy(&asked(BEGIN - 3_600_000, "/", 2)));
-    lines.push(envoy(&asked(BEGIN + 100_000, "/", 1)));
+        (0..100).map(|at| envoy(&logged(BEGIN + at * 1000, "/", 1))).collect();
+    lines.push(envoy(&logged(BEGIN - 3_600_000, "/", 2)));
+    lines.push(envoy(&logged(BEGIN + 100_000, "/", 1)));
     let ran = replay(lines.join("\n").as_bytes(), &["--format", "json"]);
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!(told["log"]["late"], 1, "{told:#}");
-    let latest = told["log"]["latest"].as_f64().unwrap();
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["log"]["late"], 1, "{report:#}");
+    let latest = report["log"]["latest"].as_f64().unwrap();
     assert!((3600.0..3700.0).contains(&latest), "{latest}");
-    assert_eq!(told["from"], "2026-11-24T06:00:00Z");
+    assert_eq!(report["from"], "2026-11-24T06:00:00Z");
     // A line far in the future does not delay the processing of others.
-    lines.insert(50, envoy(&asked(BEGIN + 86_400_000_000, "/", 3)));
+    lines.insert(50, envoy(&logged(BEGIN + 86_400_000_000, "/", 3)));
     let ran = replay(lines.join("\n").as_bytes(), &["--format", "json"]);
-    let told: Value = serde_json::from_str(&ran.out).unwrap();
-    assert_eq!((&told["log"]["late"], &told["to"]), (&1.into(), &"2029-08-20T06:00:00Z".into()));
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(
+        (&report["log"]["late"], &report["to"]),
+        (&1.into(), &"2029-08-20T06:00:00Z".into())
+    );
 }
 
 #[test]
@@ -118,7 +125,7 @@ fn interrupt_prints_the_report_so_far() {
     let mut stdin = child.stdin.take().unwrap();
     // Writes until the command ends.
     let feed = std::thread::spawn(move || {
-        let line = |number: u64| envoy(&asked(BEGIN + number * 100, "/", number % 100)) + "\n";
+        let line = |number: u64| envoy(&logged(BEGIN + number * 100, "/", number % 100)) + "\n";
         (0..).take_while(|number| stdin.write_all(line(*number).as_bytes()).is_ok()).count()
     });
     while !fs::metadata(folder.join("decisions")).is_ok_and(|it| it.len() > 0) {
@@ -138,7 +145,7 @@ fn interrupt_prints_the_report_so_far() {
 
 #[test]
 fn closed_pipe_ends_replay_quietly() {
-    let folder = folder(&[("rules.yaml", RULES), ("log", &envoy(&asked(BEGIN, "/", 1)))]);
+    let folder = folder(&[("rules.yaml", RULES), ("log", &envoy(&logged(BEGIN, "/", 1)))]);
     let (rules, log) = (folder.join("rules.yaml"), folder.join("log"));
     ends_quietly_without_reader(&["replay", name(&rules), name(&log)]);
 }

@@ -4,13 +4,13 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::{Asked, BEGIN, asked, files, name};
+use super::{BEGIN, LoggedRequest, files, logged, name};
 use crate::command::diana;
 
 const RULES: &str =
     "limits: [{Url: /, rules: [{name: it, actor: account, unit: minute, rpu: 1, algo: W}]}]";
 
-fn page(log: &[Asked]) -> String {
+fn page(log: &[LoggedRequest]) -> String {
     let (folder, rules, log) = files(RULES, log);
     let page = folder.join("report.html");
     let set = "header:x-account-id=14";
@@ -26,7 +26,7 @@ fn data(page: &str) -> Value {
 
 #[test]
 fn page_fetches_no_resources() {
-    let page = page(&[asked(BEGIN, "/", 1)]);
+    let page = page(&[logged(BEGIN, "/", 1)]);
     assert!(!page.contains("{{"), "a part of it was not filled in");
     for fetches in ["src=", "href=", "@import", "url(", "fetch(", "XMLHttpRequest", "import("] {
         assert!(!page.contains(fetches), "{fetches}");
@@ -37,7 +37,7 @@ fn page_fetches_no_resources() {
 /// Any content of a log stays text.
 #[test]
 fn markup_in_a_log_stays_text() {
-    let (_, rules, log) = files(RULES, &[asked(BEGIN, "/", 1), asked(BEGIN, "/", 1)]);
+    let (_, rules, log) = files(RULES, &[logged(BEGIN, "/", 1), logged(BEGIN, "/", 1)]);
     let text = fs::read_to_string(&log).unwrap().replace("account-1", "</script><b>{{plot}}<!--");
     fs::write(&log, text).unwrap();
     let html = log.replace("access.log", "report.html");
@@ -53,14 +53,14 @@ fn markup_in_a_log_stays_text() {
 fn counts_over_time_add_up() {
     for days in [0, 2, 400, 2000] {
         let apart = days * 86_400 + 1;
-        let log: Vec<Asked> =
-            (0..3000).map(|number| asked(BEGIN + number * apart * 1000 / 3, "/", 1)).collect();
-        let told = data(&page(&log));
-        let time = &told["rules"]["over_time"];
+        let log: Vec<LoggedRequest> =
+            (0..3000).map(|number| logged(BEGIN + number * apart * 1000 / 3, "/", 1)).collect();
+        let report = data(&page(&log));
+        let time = &report["rules"]["over_time"];
         let sum = |of: &Value| {
             of.as_array().map_or(0, |it| it.iter().map(|it| it.as_u64().unwrap()).sum())
         };
-        let all = &told["rules"]["all"];
+        let all = &report["rules"]["all"];
         let counted: [u64; 2] = ["admitted", "refused"].map(|what| sum(&time["all"][what]));
         assert_eq!(counted.map(Value::from), ["admitted", "refused"].map(|what| all[what].clone()));
         assert_eq!(counted.iter().sum::<u64>(), 3000);

@@ -12,7 +12,7 @@ use kit::process_clock::{self, Wall, to_mid_hour};
 use serde_json::{Value, json};
 
 use super::upstream::Upstream;
-use super::{shipped, trapdoor};
+use super::{crash, shipped};
 pub use listener::{access_log_of, hcm_filter};
 use redis::ToRedis;
 
@@ -34,7 +34,7 @@ pub struct Gateway {
     route_config: Value,
     settings: Value,
     idle_timeout: &'static str,
-    has_trap_door: bool,
+    has_crashing_module: bool,
     has_precise_timers: bool,
     access_log: Option<&'static str>,
     gives_memory_back: bool,
@@ -69,7 +69,7 @@ impl Gateway {
             route_config: Value::Null,
             settings: json!({}),
             idle_timeout: "30s",
-            has_trap_door: false,
+            has_crashing_module: false,
             has_precise_timers: false,
             access_log: Some(listener::ACCESS_LOG),
             gives_memory_back: false,
@@ -157,8 +157,8 @@ impl Gateway {
     }
 
     /// With a module that crashes on a request with many headers.
-    pub fn trap_door(mut self) -> Self {
-        self.has_trap_door = true;
+    pub fn crashing_module(mut self) -> Self {
+        self.has_crashing_module = true;
         self
     }
 
@@ -237,7 +237,7 @@ impl Gateway {
     }
 
     /// With a cluster without endpoints.
-    pub fn cluster_of_nobody(mut self, name: &str) -> Self {
+    pub fn empty_cluster(mut self, name: &str) -> Self {
         self.clusters.push(json!({"name": name}));
         self
     }

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
 use crate::harness::{Gateway, eventually, exchange, request};
-use crate::remote::{document, in_force, metric, settles_on, told};
+use crate::remote::{document, in_force, metric, settles_on, wait_for_line};
 
 /// A running etcd. Dropping it stops it.
 struct Etcd {
@@ -79,7 +79,7 @@ fn rules_are_put_changed_and_deleted() {
     let example = fs::read_to_string(example).unwrap();
     let config = example.replace("remote:\n", "remote:\n  every: 1s\n");
     let envoy = Gateway::with(&config).cluster("config_centre", etcd.port).workers(2).start();
-    told(
+    wait_for_line(
         &envoy,
         "the response has no value at `/kvs/0/value`; the gateway's own rules stay active",
     );
@@ -89,14 +89,14 @@ fn rules_are_put_changed_and_deleted() {
         settles_on(&envoy, name);
     }
     etcd.delete(&key);
-    told(&envoy, "the response has no value at `/kvs/0/value`");
+    wait_for_line(&envoy, "the response has no value at `/kvs/0/value`");
     assert_eq!(in_force(&envoy).as_deref(), Some("second"));
     etcd.put(&key, "limits: {}");
-    told(&envoy, "is invalid");
+    wait_for_line(&envoy, "is invalid");
     etcd.put(&key, &document("third", 10));
     settles_on(&envoy, "third");
     drop(etcd);
-    told(&envoy, "if it cannot connect");
+    wait_for_line(&envoy, "if it cannot connect");
     assert_eq!(in_force(&envoy).as_deref(), Some("third"));
     assert!(metric(&envoy, "rejected") >= 1);
     envoy.assert_unharmed();

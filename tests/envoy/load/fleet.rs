@@ -58,7 +58,7 @@ impl<R> Fleet<R> {
 
     /// Sends GETs until all workers count in Redis.
     #[track_caller]
-    fn comes_together(&self, path: &str) {
+    fn load_until_together(&self, path: &str) {
         let load = OpenLoad {
             gateways: &self.ports(),
             rate: 100,
@@ -68,14 +68,14 @@ impl<R> Fleet<R> {
             connections: 10 * GATEWAYS + 1,
             requests: &[request("GET", path, &[])],
         };
-        load.fire_during(|| self.is_together_again());
+        load.fire_during(|| self.wait_until_together());
     }
 
     /// Waits until all workers that serve requests count in Redis.
     #[track_caller]
-    fn is_together_again(&self) {
+    fn wait_until_together(&self) {
         eventually("the fleet to count together", || {
-            self.envoys.iter().all(counts_with_others).then_some(())
+            self.envoys.iter().all(counts_in_fleet).then_some(())
         });
     }
 
@@ -90,11 +90,11 @@ fn mode(envoy: &Envoy, mode: &str) -> u64 {
     envoy.stat(&format!("wasmcustom.diana.shop.mode.{mode}")).unwrap_or(0)
 }
 
-fn counts_with_others(envoy: &Envoy) -> bool {
+fn counts_in_fleet(envoy: &Envoy) -> bool {
     (mode(envoy, "gateway"), mode(envoy, "fleet")) == (0, WORKERS.into())
 }
 
-fn counts_alone(envoy: &Envoy) -> bool {
+fn is_degraded(envoy: &Envoy) -> bool {
     (mode(envoy, "gateway"), mode(envoy, "fleet")) == (WORKERS.into(), 0)
 }
 

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Centre, Client, OpenLoad, Says, eventually, request};
+use crate::harness::{Client, ConfigServer, OpenLoad, ServerResponse, eventually, request};
 use crate::remote::{document, gateway, lines, metric, settles_on};
 
 const WORKERS: u32 = 3;
@@ -24,8 +24,8 @@ fn all_settle_on(clients: &mut [Client], name: &str) {
 
 #[test]
 fn remote_change_reaches_all_workers_and_fails_no_request() {
-    let centre = Centre::start(Says::Text(document("first", 1_000_000)));
-    let envoy = gateway(centre.port).workers(WORKERS).start();
+    let config_server = ConfigServer::start(ServerResponse::Text(document("first", 1_000_000)));
+    let envoy = gateway(config_server.port).workers(WORKERS).start();
     settles_on(&envoy, "first");
     // The probability that one of the workers has none of these connections is 10⁻⁵.
     let mut clients: Vec<Client> = (0..30).map(|_| Client::connect(envoy.port).unwrap()).collect();
@@ -42,7 +42,7 @@ fn remote_change_reaches_all_workers_and_fails_no_request() {
             // Each change is at another moment of the second after which the leader polls.
             thread::sleep(Duration::from_secs(1) * number / CHANGES);
             let start = Instant::now();
-            centre.say(Says::Text(document(&name, 1_000_000)));
+            config_server.respond_with(ServerResponse::Text(document(&name, 1_000_000)));
             all_settle_on(&mut clients, &name);
             start.elapsed()
         };

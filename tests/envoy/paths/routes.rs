@@ -27,7 +27,7 @@ struct Served {
     /// The path that the upstream received.
     seen: String,
     route: String,
-    is_judged: bool,
+    is_limited: bool,
 }
 
 fn gateway(upstream: &Upstream, how: (bool, bool, &str, bool)) -> Gateway {
@@ -77,9 +77,9 @@ fn served(envoy: &Envoy, upstream: &Upstream, paths: &[String]) -> Vec<Served> {
             assert!([307, 400].contains(&answer.status), "{path}: {answer:?}");
             continue;
         };
-        let is_judged = answer.header("ratelimit-policy").is_some();
+        let is_limited = answer.header("ratelimit-policy").is_some();
         let (path, seen) = (path.clone(), String::new());
-        served.push(Served { path, seen, route: route.to_owned(), is_judged });
+        served.push(Served { path, seen, route: route.to_owned(), is_limited });
     }
     let arrivals = upstream.arrivals();
     assert_eq!(arrivals.len(), served.len());
@@ -137,7 +137,7 @@ fn former_escapes_are_limited() {
     ];
     for served in served(&envoy, &upstream, &paths.map(String::from)) {
         assert_eq!(served.route, "hello", "{served:?}");
-        assert!(served.is_judged, "{served:?}");
+        assert!(served.is_limited, "{served:?}");
     }
     envoy.assert_unharmed();
 }
@@ -153,10 +153,10 @@ fn every_served_request_was_limited() {
         for served in served(&envoy, &upstream, &paths) {
             let reason = reason(&served);
             let told = format!("{} by {how:?}: {served:?}", served.path);
-            assert!(reason.is_none() || served.is_judged, "{reason:?}, {told}");
+            assert!(reason.is_none() || served.is_limited, "{reason:?}, {told}");
             by_route += u32::from(reason == Some("its route"));
             by_upstream += u32::from(reason == Some("its upstream"));
-            free += u32::from(!served.is_judged);
+            free += u32::from(!served.is_limited);
         }
         envoy.assert_unharmed();
     }
@@ -166,7 +166,7 @@ fn every_served_request_was_limited() {
 
 /// A random path that may lead to or away from `/hello`.
 fn spelling(random: &mut fastrand::Rng) -> String {
-    const PARTS: [&str; 20] = [
+    const PIECES: [&str; 20] = [
         "hello", "hello", "h%65llo", "x", "x", "..", "..", "%2e%2e", ".%2E", ".", "%2f", "%2F",
         "%5c", "\\", ";", ";a=b", "%3b", "/", "/", "%20",
     ];
@@ -175,7 +175,7 @@ fn spelling(random: &mut fastrand::Rng) -> String {
         if random.bool() {
             path.push('/');
         }
-        path += random.choice(PARTS).unwrap();
+        path += random.choice(PIECES).unwrap();
     }
     path + random.choice(["", "", "/", "?y=1"]).unwrap()
 }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 
 use super::{document, gateway, settles_on};
-use crate::harness::{Arrival, Centre, Client, Says, Upstream, eventually, request};
+use crate::harness::{
+    Arrival, Client, ConfigServer, ServerResponse, Upstream, eventually, request,
+};
 use crate::metrics::settles;
 
 /// Whether the service may respond.
@@ -25,9 +27,12 @@ fn send_elsewhere(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
 }
 
 /// One concurrent request per caller.
-fn one_at_a_time(name: &str) -> Says {
+fn one_at_a_time(name: &str) -> ServerResponse {
     let rule = "{name: place, actor: account, in_flight: 1}";
-    Says::Text(format!("{}  - Url: /held\n    rules: [{rule}]\n", document(name, 1_000_000)))
+    ServerResponse::Text(format!(
+        "{}  - Url: /held\n    rules: [{rule}]\n",
+        document(name, 1_000_000)
+    ))
 }
 
 /// Each request has its in-flight slot.
@@ -35,13 +40,13 @@ fn one_at_a_time(name: &str) -> Says {
 fn redirected_request_keeps_the_rules_of_its_arrival() {
     const CLIENTS: usize = 10;
     let service = Upstream::answering(send_elsewhere);
-    let centre = Centre::start(one_at_a_time("first"));
+    let config_server = ConfigServer::start(one_at_a_time("first"));
     let moves =
         json!({"cluster": "upstream", "internal_redirect_policy": {"max_internal_redirects": 1}});
     let routes = json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
         {"match": {"prefix": "/"}, "route": moves},
     ]}]});
-    let envoy = gateway(centre.port)
+    let envoy = gateway(config_server.port)
         .workers(3)
         .cluster("upstream", service.port)
         .routed(routes, json!({}))
@@ -56,7 +61,7 @@ fn redirected_request_keeps_the_rules_of_its_arrival() {
     let open: Vec<Client> = (0..CLIENTS).map(send).collect();
     let came = |path: &str| service.arrivals().iter().filter(|it| it.path == path).count();
     eventually("all to come", || (came("/held/here") == CLIENTS).then_some(()));
-    centre.say(one_at_a_time("second"));
+    config_server.respond_with(one_at_a_time("second"));
     settles_on(&envoy, "second");
     assert!((0..CLIENTS).all(|number| send(number).read().unwrap().refused()));
     MAY_ANSWER.store(true, Ordering::SeqCst);

@@ -86,7 +86,7 @@ fn play(algo: &str, scope: &str) {
         .cluster("upstream", service.port)
         .of_trailers()
         .cluster("down", free_port())
-        .cluster_of_nobody("nobody")
+        .empty_cluster("nobody")
         .routed(routes(), json!({}))
         .start();
     for (number, (path, act, does, status, used)) in [

@@ -4,7 +4,7 @@
 #![no_main]
 
 mod bounded;
-mod spoil;
+mod damage;
 mod targets;
 mod worker;
 

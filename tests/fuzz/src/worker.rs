@@ -7,7 +7,7 @@ use diana_policy::port::{Answer, Call};
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_worker::{Instance, Root, Stream};
 use kit::fake::{FakeRequest, FakeSharedData};
-use kit::host::{FakeHost, Fate};
+use kit::host::{FakeHost, StreamOutcome};
 
 pub const MILLISECOND: Micros = SECOND / 1000;
 const TIMEOUT: Micros = 20 * MILLISECOND;
@@ -79,11 +79,12 @@ impl Worker {
         let request = Rc::new(request(caller));
         let mut stream = Stream::new(self.instance.clone(), self.streams);
         stream.request(&*request, &self.worker, &self.host);
-        let fate = self.host.take_decided().pop().map_or(Fate::Goes, |decided| decided.fate);
-        if matches!(fate, Fate::Asks(_)) {
+        let outcome =
+            self.host.take_decided().pop().map_or(StreamOutcome::Goes, |decided| decided.outcome);
+        if matches!(outcome, StreamOutcome::Asks(_)) {
             self.host.streams.borrow_mut().insert(self.streams, request);
         }
-        self.done(stream, self.streams, caller, fate, now);
+        self.done(stream, self.streams, caller, outcome, now);
     }
 
     /// Does the work that is due, and lets `redis` respond to the calls. `None` is a lost response.
@@ -102,7 +103,7 @@ impl Worker {
         for decided in self.host.take_decided() {
             let known = self.waiting.remove(&decided.stream);
             let (stream, caller, since) = known.expect("it waits, and is told once");
-            self.done(stream, decided.stream, caller, decided.fate, since);
+            self.done(stream, decided.stream, caller, decided.outcome, since);
         }
         for (stream, (_, _, since)) in &self.waiting {
             assert!(now - since <= PATIENCE, "stream {stream} has waited since {since} at {now}");
@@ -115,11 +116,20 @@ impl Worker {
         !self.waiting.is_empty()
     }
 
-    fn done(&mut self, stream: Stream, number: u32, caller: u8, fate: Fate, since: Micros) {
-        match fate {
-            Fate::Goes | Fate::Held(_) => *self.admitted.entry(caller % 8).or_default() += 1,
-            Fate::Refused => self.refused += 1,
-            Fate::Asks(_) => {
+    fn done(
+        &mut self,
+        stream: Stream,
+        number: u32,
+        caller: u8,
+        outcome: StreamOutcome,
+        since: Micros,
+    ) {
+        match outcome {
+            StreamOutcome::Goes | StreamOutcome::Held(_) => {
+                *self.admitted.entry(caller % 8).or_default() += 1
+            }
+            StreamOutcome::Refused => self.refused += 1,
+            StreamOutcome::Asks(_) => {
                 self.waiting.insert(number, (stream, caller, since));
                 return;
             }

@@ -120,7 +120,7 @@ fn pairs(
 
 /// A request must not escape any of `readers`, and must not be exempt for any of the `careful`
 /// ones.
-fn judge(
+fn agree(
     (readers, careful): (&[Reader], &[Reader]),
     text: &str,
     condition: &Condition,
@@ -161,7 +161,7 @@ fn query_parameter_conditions_agree_with_the_oracle() {
         let request = FakeRequest::get(&format!("/p?{query}#&a b=z"));
         let condition =
             Condition { field: ConditionField::Query(NAME.into()), test: test(&mut random) };
-        let (may, must) = judge((&readers, &careful), &query, &condition, &request);
+        let (may, must) = agree((&readers, &careful), &query, &condition, &request);
         seen[usize::from(may) + usize::from(must)] += 1;
     }
     assert!(seen.iter().all(|count| *count > 1_000), "{seen:?}");
@@ -216,7 +216,7 @@ fn cookie_conditions_agree_with_the_oracle() {
         let request = FakeRequest::get("/").header("cookie", &header);
         let condition =
             Condition { field: ConditionField::Cookie(NAME.into()), test: test(&mut random) };
-        let (may, must) = judge((&readers, &careful), &header, &condition, &request);
+        let (may, must) = agree((&readers, &careful), &header, &condition, &request);
         seen[usize::from(may) + usize::from(must)] += 1;
     }
     assert!(seen.iter().all(|count| *count > 1_000), "{seen:?}");

@@ -12,12 +12,12 @@ struct Bound {
     document: fn(u64) -> String,
 }
 
-fn beside(settings: &str) -> String {
+fn with_settings(settings: &str) -> String {
     format!("limits: []\n{settings}")
 }
 
 fn remote(settings: &str) -> String {
-    beside(&format!("remote: {{cluster: c, path: /, {settings}}}"))
+    with_settings(&format!("remote: {{cluster: c, path: /, {settings}}}"))
 }
 
 fn letters(count: u64) -> String {
@@ -26,7 +26,7 @@ fn letters(count: u64) -> String {
 
 /// A list of `first` and this number of `items`, within an anchor.
 fn anchored(first: &str, item: &str, items: u64) -> String {
-    beside(&format!("a: &a [{first}{}]", item.repeat(items as usize)))
+    with_settings(&format!("a: &a [{first}{}]", item.repeat(items as usize)))
 }
 
 /// A rule with a `quota` of ten permits and the default error.
@@ -70,13 +70,13 @@ fn bounds() -> [Bound; 9] {
             most: 32,
             document: |count| {
                 let headers: String = (0..count).map(|number| format!("x-{number}: a,")).collect();
-                beside(&format!("response: {{headers: {{{headers}}}}}"))
+                with_settings(&format!("response: {{headers: {{{headers}}}}}"))
             },
         },
         Bound {
             what: "found 8193 bytes, allowed: at most 8192",
             most: 8192,
-            document: |count| beside(&format!("response: {{body: {}}}", letters(count))),
+            document: |count| with_settings(&format!("response: {{body: {}}}", letters(count))),
         },
         Bound {
             what: "found 65537 bytes, allowed: at most 65536",

@@ -109,7 +109,7 @@ fn json(tree: &Tree) -> String {
 }
 
 /// The problems of a document, without positions.
-fn said(bytes: &[u8]) -> Vec<String> {
+fn problems(bytes: &[u8]) -> Vec<String> {
     let problems = parse(bytes).err();
     let list = problems.iter().flat_map(|problems| problems.list());
     list.map(|problem| format!("{}: {}", problem.path, problem.message)).collect()
@@ -122,7 +122,7 @@ fn struct_has_the_same_problems_as_its_json() {
         let keys = ["limits", "actors", "response", "keys", "remote"];
         let pairs: Vec<_> = keys.map(|key| (key.to_string(), random(&mut rng, 3))).into();
         let text = json(&Tree::Map(pairs.clone()));
-        assert_eq!(said(&structure(&pairs)), said(text.as_bytes()), "{text}");
+        assert_eq!(problems(&structure(&pairs)), problems(text.as_bytes()), "{text}");
     }
 }
 

@@ -216,5 +216,5 @@ fn request_of_an_ended_root_is_checked_again() {
     assert_eq!(requests(worker.client.lose(0, &mut worker.handle)), [(ticket, Settled::Again)]);
     assert_eq!(worker.answer(token, &ok(admits(&call)), 1), None);
     assert_eq!(worker.client.stats.failures, [("lost", 1)]);
-    assert!(worker.is_together(), "Redis is not to blame");
+    assert!(worker.is_connected(), "Redis is not to blame");
 }

@@ -49,7 +49,7 @@ pub fn run(
                 coming.push((now + after, number, token, answer));
             }
         }
-        let together = workers.iter().filter(|worker| worker.is_together()).count();
+        let together = workers.iter().filter(|worker| worker.is_connected()).count();
         if probes.first.is_none() && together > 0 {
             probes.first = Some(now);
         }
@@ -96,7 +96,7 @@ fn one_failure_starts_degraded_mode_in_all_workers() {
             let late = worker.ask(2, MILLISECOND);
             let told = worker.work(MILLISECOND);
             assert_eq!(requests(told), [(late, Settled::Alone)]);
-            assert!(!worker.is_together() && worker.calls.none());
+            assert!(!worker.is_connected() && worker.calls.none());
         }
         assert_eq!(workers[0].client.stats.news.len(), 1);
         assert!(workers[1].client.stats.news.is_empty(), "one line for each change");
@@ -131,7 +131,7 @@ fn two_good_replies_end_degraded_mode() {
         for number in 0..3 {
             workers[number].work(now);
             for (token, call) in workers[number].calls.fresh() {
-                assert!(workers.iter().all(|worker| !worker.is_together()), "{good} was enough");
+                assert!(workers.iter().all(|worker| !worker.is_connected()), "{good} was enough");
                 good += usize::from(Seen::of(&call).callers.is_empty());
                 workers[number].answer(token, &ok(admits(&call)), now);
             }
@@ -142,7 +142,7 @@ fn two_good_replies_end_degraded_mode() {
     }
     assert_eq!(good, 2);
     workers.iter_mut().for_each(|worker| drop(worker.work(SECOND)));
-    assert!(workers.iter().all(|worker| worker.is_together()));
+    assert!(workers.iter().all(|worker| worker.is_connected()));
     let news: Vec<_> = workers.iter().flat_map(|worker| &worker.client.stats.news).collect();
     assert_eq!(news.len(), 2, "{news:?}");
     assert!(news[0].contains("cannot be reached") && news[1].contains("is back"), "{news:?}");
@@ -203,6 +203,6 @@ fn damaged_record_does_not_prevent_recovery() {
             }
             now += MILLISECOND;
         }
-        assert!(workers.iter().all(|worker| worker.is_together()));
+        assert!(workers.iter().all(|worker| worker.is_connected()));
     }
 }

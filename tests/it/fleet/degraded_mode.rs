@@ -36,7 +36,7 @@ fn missing_cluster_is_a_failure() {
             worker.answer(token, &ok(admits(&call)), now);
         }
     }
-    assert!(worker.is_together());
+    assert!(worker.is_connected());
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn ask(worker: &mut Worker, now: u64, ahead: u64, there: u64, back: u64) -> (u64
     }
 }
 
-fn way(rng: &mut Rng) -> u64 {
+fn latency(rng: &mut Rng) -> u64 {
     QUICKEST + if rng.u8(0..4) == 0 { rng.u64(0..9_000) } else { rng.u64(0..300) }
 }
 
@@ -40,7 +40,7 @@ fn instant_does_not_depend_on_the_reply_time() {
     let (mut now, mut least) = (SECOND, u64::MAX);
     for number in 0..2_000 {
         now += rng.u64(20_000..60_000);
-        let (there, back) = (way(&mut rng), way(&mut rng));
+        let (there, back) = (latency(&mut rng), latency(&mut rng));
         let (decided, at) = ask(&mut worker, now, AHEAD, there, back);
         least = least.min(back);
         assert!((decided..=decided + back).contains(&at), "{at}, decided at {decided}");

@@ -33,7 +33,7 @@ fn add(ledgers: &mut Ledgers, part: Shard, count: usize) {
 }
 
 /// The batches to send: the shard, the number, and the count of charges of each.
-fn leave(ledgers: &mut Ledgers, away: &[Shard]) -> Vec<(Shard, Settles, usize)> {
+fn take_batches(ledgers: &mut Ledgers, away: &[Shard]) -> Vec<(Shard, Settles, usize)> {
     let batches = ledgers.take(away, START).into_iter();
     batches.map(|(part, settles, charges)| (part, settles, charges.len())).collect()
 }
@@ -47,10 +47,10 @@ fn batch_has_at_most_the_allowed_charges() {
         add(&mut ledgers, part, count);
         for (number, wanted) in (1..).zip(batches) {
             let settles = Settles { sender: 7, number, asks: wanted };
-            assert_eq!(leave(&mut ledgers, &[]), [(part, settles, wanted)]);
+            assert_eq!(take_batches(&mut ledgers, &[]), [(part, settles, wanted)]);
             ledgers.come_back(part, settles, true);
         }
-        assert!(!ledgers.is_any() && leave(&mut ledgers, &[]).is_empty());
+        assert!(!ledgers.is_any() && take_batches(&mut ledgers, &[]).is_empty());
     }
 }
 
@@ -61,18 +61,18 @@ fn failed_batch_is_sent_again() {
     add(&mut ledgers, part, 1);
     add(&mut ledgers, other, 1);
     assert!(ledgers.is_ready(&[part]) && !ledgers.is_ready(&[part, other]));
-    let of_other = leave(&mut ledgers, &[part]);
+    let of_other = take_batches(&mut ledgers, &[part]);
     assert_eq!(of_other.iter().map(|it| it.0).collect::<Vec<_>>(), [other]);
-    let first = leave(&mut ledgers, &[]);
+    let first = take_batches(&mut ledgers, &[]);
     assert_eq!(first.iter().map(|it| it.0).collect::<Vec<_>>(), [part]);
     add(&mut ledgers, part, 1);
-    assert!(!ledgers.is_ready(&[]) && leave(&mut ledgers, &[]).is_empty());
+    assert!(!ledgers.is_ready(&[]) && take_batches(&mut ledgers, &[]).is_empty());
     let (_, settles, _) = first[0];
     ledgers.come_back(part, settles, false);
     assert!(ledgers.is_ready(&[]));
-    assert_eq!(leave(&mut ledgers, &[]), first, "as it was");
+    assert_eq!(take_batches(&mut ledgers, &[]), first, "as it was");
     ledgers.come_back(part, settles, true);
-    assert_eq!(leave(&mut ledgers, &[])[0].1.number, settles.number + 1);
+    assert_eq!(take_batches(&mut ledgers, &[])[0].1.number, settles.number + 1);
 }
 
 /// A release without room would leave its slot held forever.
@@ -80,12 +80,12 @@ fn failed_batch_is_sent_again() {
 fn release_without_room_drops_all_slots() {
     let (mut ledgers, [part, _]) = ledgers(7);
     let holder = ledgers.hold(part, charge(2), 1, START);
-    let (_, settles, _) = leave(&mut ledgers, &[])[0];
+    let (_, settles, _) = take_batches(&mut ledgers, &[])[0];
     ledgers.come_back(part, settles, true);
     add(&mut ledgers, part, MOST);
     ledgers.free(part, charge(2), holder);
     assert!(!ledgers.beat(&charge(2), START), "it holds nothing");
-    while let Some((part, settles, _)) = leave(&mut ledgers, &[]).pop() {
+    while let Some((part, settles, _)) = take_batches(&mut ledgers, &[]).pop() {
         ledgers.come_back(part, settles, true);
     }
     assert_ne!(ledgers.hold(part, charge(2), 1, START), holder);
@@ -97,12 +97,12 @@ fn heir_settles_inherited_charges_without_slots() {
     let (mut new, _) = ledgers(8);
     old.hold(part, charge(2), 1, START);
     add(&mut old, part, BATCH);
-    let sent = leave(&mut old, &[]);
+    let sent = take_batches(&mut old, &[]);
     add(&mut old, other, MOST - 1);
     new.inherit(&mut old);
     assert!(!old.is_any() && new.is_any());
     assert!(!new.beat(&charge(2), START), "it holds no place");
-    let again = leave(&mut new, &[other]);
+    let again = take_batches(&mut new, &[other]);
     assert_eq!(again, sent, "under its number");
     new.come_back(part, sent[0].1, true);
     // The retired one has the full room.
@@ -138,7 +138,7 @@ fn settled_charges_of_ended_instances_take_no_memory() {
     let (mut heir, [part, _]) = ledgers(7);
     add(&mut heir, part, 1);
     let settle_all = |ledgers: &mut Ledgers| {
-        while let Some((part, settles, _)) = leave(ledgers, &[]).pop() {
+        while let Some((part, settles, _)) = take_batches(ledgers, &[]).pop() {
             ledgers.come_back(part, settles, true);
         }
     };
@@ -158,7 +158,7 @@ fn settled_charges_of_ended_instances_take_no_memory() {
 }
 
 /// The charge of an in-flight slot.
-fn place() -> Charge {
+fn slot_charge() -> Charge {
     let quota = Quota::new(Unit::Second, 6);
     let algorithm = (IN_FLIGHT.build)(&quota).unwrap();
     Rule::of(IN_FLIGHT, Case { quota, algorithm }).unwrap().charge(1, 0, 0)
@@ -182,55 +182,58 @@ fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Back> {
 #[test]
 fn heartbeat_is_sent_when_nothing_else_was() {
     let (mut ledgers, [part, _]) = ledgers(7);
-    assert!(!ledgers.beat(&place(), START), "it holds nothing");
-    ledgers.hold(part, place(), 1, START);
+    assert!(!ledgers.beat(&slot_charge(), START), "it holds nothing");
+    ledgers.hold(part, slot_charge(), 1, START);
     // Waiting entries and sent batches are also reports that the worker lives.
-    assert!(ledgers.beat(&place(), START + BEAT));
+    assert!(ledgers.beat(&slot_charge(), START + BEAT));
     let batches = ledgers.take(&[], START);
     assert_eq!(batches.iter().map(|(.., charges)| charges.len()).collect::<Vec<_>>(), [1]);
-    assert!(ledgers.beat(&place(), START + BEAT));
+    assert!(ledgers.beat(&slot_charge(), START + BEAT));
     batches.iter().for_each(|(part, settles, _)| ledgers.come_back(*part, *settles, true));
-    assert!(ledgers.beat(&place(), START + BEAT - 1) && !ledgers.is_any());
-    assert!(ledgers.beat(&place(), START + BEAT));
+    assert!(ledgers.beat(&slot_charge(), START + BEAT - 1) && !ledgers.is_any());
+    assert!(ledgers.beat(&slot_charge(), START + BEAT));
     assert_eq!(settle(&mut ledgers, START + BEAT), [Back::Lives]);
-    assert!(ledgers.beat(&place(), START + 2 * BEAT - 1) && !ledgers.is_any());
+    assert!(ledgers.beat(&slot_charge(), START + 2 * BEAT - 1) && !ledgers.is_any());
 }
 
 #[test]
 fn holder_changes_only_after_it_may_have_expired() {
     let (mut ledgers, [one, other]) = ledgers(7);
-    let first = ledgers.hold(one, place(), 1, START);
+    let first = ledgers.hold(one, slot_charge(), 1, START);
     settle(&mut ledgers, START);
-    ledgers.free(one, place(), first);
+    ledgers.free(one, slot_charge(), first);
     settle(&mut ledgers, START);
     // No slots were held in this time in any shard.
     let later = START + 10 * SECOND;
-    assert_eq!(ledgers.hold(other, place(), 11, later), first);
+    assert_eq!(ledgers.hold(other, slot_charge(), 11, later), first);
     settle(&mut ledgers, later);
-    assert!(ledgers.beat(&place(), later));
-    assert_eq!(ledgers.hold(one, place(), 11, later), first);
+    assert!(ledgers.beat(&slot_charge(), later));
+    assert_eq!(ledgers.hold(one, slot_charge(), 11, later), first);
     settle(&mut ledgers, later);
     // They are valid for half a second more, and not for a second.
-    assert!(ledgers.beat(&place(), later + SECOND - 1));
-    assert_eq!(ledgers.hold(one, place(), 12, later + SECOND - 1), first);
-    let next = ledgers.hold(one, place(), 12, later + SECOND);
+    assert!(ledgers.beat(&slot_charge(), later + SECOND - 1));
+    assert_eq!(ledgers.hold(one, slot_charge(), 12, later + SECOND - 1), first);
+    let next = ledgers.hold(one, slot_charge(), 12, later + SECOND);
     assert_ne!(next, first);
-    assert_eq!(ledgers.hold(one, place(), 12, later + SECOND), next);
+    assert_eq!(ledgers.hold(one, slot_charge(), 12, later + SECOND), next);
 }
 
 /// A resent batch does not revive a holder that has expired.
 #[test]
 fn resent_batch_reports_the_current_holder() {
     let (mut ledgers, [part, _]) = ledgers(7);
-    ledgers.hold(part, place(), 1, START);
+    ledgers.hold(part, slot_charge(), 1, START);
     let (_, settles, _) = ledgers.take(&[], START).remove(0);
-    assert!(ledgers.beat(&place(), START + SECOND - 1) && !ledgers.beat(&place(), START + SECOND));
+    assert!(
+        ledgers.beat(&slot_charge(), START + SECOND - 1)
+            && !ledgers.beat(&slot_charge(), START + SECOND)
+    );
     ledgers.come_back(part, settles, false);
     let (_, again, charges) = ledgers.take(&[], START + SECOND).remove(0);
-    let next = ledgers.hold(part, place(), 2, START + SECOND);
+    let next = ledgers.hold(part, slot_charge(), 2, START + SECOND);
     assert_eq!((again, charges.len()), (settles, 1));
     assert_eq!(charges[0].back, Back::Lives);
     let numbers = |charge: &Charge| format!("{:?}", charge.numbers);
-    let expected = Charge { numbers: place().numbers.held_by(next), ..place() };
+    let expected = Charge { numbers: slot_charge().numbers.held_by(next), ..slot_charge() };
     assert_eq!(numbers(&charges[0]), numbers(&expected));
 }

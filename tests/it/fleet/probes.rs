@@ -32,10 +32,10 @@ fn reply_to_a_call_before_recovery_is_ignored() {
             }
         }
     }
-    assert!(worker.is_together());
+    assert!(worker.is_connected());
     for token in [old, stuck[0]] {
         worker.answer(token, &status(504), SECOND).unwrap();
-        assert!(worker.is_together());
+        assert!(worker.is_connected());
     }
 }
 
@@ -95,13 +95,13 @@ fn failure_is_recorded_over_a_damaged_record() {
         record[9 * 8..][..8].copy_from_slice(&u64::to_le_bytes(since));
         data.set(KEY, &record);
         worker.work(SECOND);
-        assert!(worker.is_together(), "it is closed");
+        assert!(worker.is_connected(), "it is closed");
         worker.calls.fresh();
         worker.ask(1, SECOND);
         worker.work(SECOND);
         let (token, _) = worker.calls.one();
         worker.answer(token, &status(503), SECOND).unwrap();
-        assert!(!worker.is_together(), "closed at {since}");
+        assert!(!worker.is_connected(), "closed at {since}");
     }
 }
 

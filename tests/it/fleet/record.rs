@@ -14,8 +14,8 @@ use super::shards::steps;
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok};
 
 /// Replies to two probes, so that the breaker closes. Returns when it closed.
-fn come_back(worker: &mut Worker, mut now: u64) -> u64 {
-    while !worker.is_together() {
+fn recover(worker: &mut Worker, mut now: u64) -> u64 {
+    while !worker.is_connected() {
         now = worker.next(now).unwrap();
         worker.work(now);
         let (token, call) = worker.calls.one();
@@ -33,7 +33,7 @@ fn failure_soon_after_recovery_delays_the_probe() {
         let worker = &mut workers[0];
         worker.fail(0);
         assert_eq!(worker.next(0), Some(100 * MILLISECOND));
-        let closed = come_back(worker, 0);
+        let closed = recover(worker, 0);
         assert_eq!(closed, 150 * MILLISECOND);
         let again = closed + calm;
         worker.fail(again);
@@ -62,7 +62,7 @@ fn only_probe_replies_end_degraded_mode() {
     let (token, call) = out.remove(0);
     workers[2].answer(token, &ok(admits(&call)), 102 * MILLISECOND);
     workers[0].work(103 * MILLISECOND);
-    assert!(workers.iter().all(|worker| !worker.is_together()));
+    assert!(workers.iter().all(|worker| !worker.is_connected()));
     assert_eq!(workers[0].next(103 * MILLISECOND), Some(151 * MILLISECOND));
 }
 
@@ -82,7 +82,7 @@ fn record_size_is_bounded() {
         worker.answer(token, &ok(body.into_bytes()), now);
     };
     worker.fail(0);
-    let closed = come_back(worker, 0);
+    let closed = recover(worker, 0);
     for (gateways, later, breakers) in [(3, 10 * SECOND - 1, 1), (4, 10 * SECOND, 0)] {
         answer(worker, gateways, closed + later);
         assert_eq!(length(), (5 + breakers * 5) * WORD, "{later} later");
@@ -108,10 +108,10 @@ fn unknown_shard_in_the_record_is_ignored() {
     workers[0].fail(0);
     let (mut record, _) = data.get(KEY).unwrap();
     let part = record.len() - 5 * 8;
-    for (number, is_together) in [(0, false), (1, true), (7, true)] {
+    for (number, is_connected) in [(0, false), (1, true), (7, true)] {
         record[part] = number;
         data.set(KEY, &record);
-        assert_eq!(Worker::of(&data).is_together(), is_together, "part {number}");
+        assert_eq!(Worker::of(&data).is_connected(), is_connected, "part {number}");
     }
 }
 
@@ -120,7 +120,7 @@ fn unknown_shard_in_the_record_is_ignored() {
 #[test]
 fn failures_of_many_shards_are_logged_once_a_second() {
     let data = Rc::new(FakeSharedData::default());
-    let mut worker = Worker::of_parts(&data, Shards::new(64));
+    let mut worker = Worker::with_shards(&data, Shards::new(64));
     let mut proxy = Proxy::default();
     steps(&mut worker, &mut proxy, 0, 5);
     let mut fail = |parts: std::ops::Range<u64>, now| {
@@ -150,7 +150,7 @@ fn failures_of_many_shards_are_logged_once_a_second() {
 #[test]
 fn at_most_16_probes_are_pending() {
     let data = Rc::new(FakeSharedData::default());
-    let mut worker = Worker::of_parts(&data, Shards::new(64));
+    let mut worker = Worker::with_shards(&data, Shards::new(64));
     let mut proxy = Proxy::default();
     steps(&mut worker, &mut proxy, 0, 5);
     proxy.away.extend(1..41);

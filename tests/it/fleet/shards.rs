@@ -33,7 +33,7 @@ fn caller(part: u64) -> u64 {
 }
 
 fn worker() -> Worker {
-    Worker::of_parts(&Rc::new(FakeSharedData::default()), Shards::new(16))
+    Worker::with_shards(&Rc::new(FakeSharedData::default()), Shards::new(16))
 }
 
 /// Lets the proxy reply to all calls for `count` milliseconds. Returns the outcomes of requests.
@@ -115,7 +115,7 @@ fn first_shard_must_reply_once_before_others() {
     assert_eq!((worker.handle.away(), proxy.parts()), (16, 0));
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 10 * MILLISECOND, 500);
-    assert!(worker.is_together());
+    assert!(worker.is_connected());
     // From then on the other shards work without it.
     proxy.away.insert(0);
     let now = SECOND;
@@ -129,7 +129,7 @@ fn first_shard_must_reply_once_before_others() {
 #[test]
 fn failed_shard_recovers_independently() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
-    steps_together(&mut worker, &mut proxy);
+    connect(&mut worker, &mut proxy);
     proxy.away.extend([3, 7]);
     let tickets = [3, 5, 7].map(|part| worker.ask(caller(part), SECOND));
     let told = steps(&mut worker, &mut proxy, SECOND, 5);
@@ -150,7 +150,7 @@ fn failed_shard_recovers_independently() {
     assert_eq!(worker.handle.away(), 1);
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 3 * SECOND, 2000);
-    assert!(worker.is_together());
+    assert!(worker.is_connected());
     assert!(worker.client.stats.news[1].contains("part 7 of 16"), "{:?}", worker.client.stats.news);
     assert!(worker.client.stats.news[1].ends_with("is back; parts that are still away: 1"));
     assert!(worker.client.stats.news[2].ends_with("is back; the fleet counts together"));
@@ -159,7 +159,7 @@ fn failed_shard_recovers_independently() {
 #[test]
 fn first_shard_gets_a_heartbeat_each_second() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
-    steps_together(&mut worker, &mut proxy);
+    connect(&mut worker, &mut proxy);
     let mut asked = 0;
     for now in (SECOND..5 * SECOND).step_by(10 * MILLISECOND as usize) {
         worker.ask(caller(5), now);
@@ -175,7 +175,7 @@ fn first_shard_gets_a_heartbeat_each_second() {
 #[test]
 fn reply_of_another_shard_is_garbage() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
-    steps_together(&mut worker, &mut proxy);
+    connect(&mut worker, &mut proxy);
     // They have loaded the script.
     [5, 6].into_iter().for_each(|part| _ = worker.ask(caller(part), SECOND / 2));
     steps(&mut worker, &mut proxy, SECOND / 2, 5);
@@ -197,10 +197,10 @@ fn reply_of_another_shard_is_garbage() {
 }
 
 /// The gateway receives the secret for hashing callers.
-fn steps_together(worker: &mut Worker, proxy: &mut Proxy) {
+fn connect(worker: &mut Worker, proxy: &mut Proxy) {
     worker.ask(caller(0), 0);
     assert_eq!(steps(worker, proxy, 0, 4).len(), 1);
-    assert!(worker.is_together());
+    assert!(worker.is_connected());
 }
 
 /// Its own secret differs, and only the first shard would report that.
@@ -211,7 +211,7 @@ fn new_worker_adopts_the_secret_of_the_others() {
         let open = |own| Worker::with_secret(&data, Shards::new(16), own);
         let (mut early, mut late) = (open(Seed { k0: 7, k1: 7 }), open(Seed { k0: 8, k1: 8 }));
         let mut proxy = Proxy::default();
-        steps_together(&mut early, &mut proxy);
+        connect(&mut early, &mut proxy);
         if first_is_away {
             proxy.away.insert(0);
         }
@@ -227,7 +227,7 @@ fn new_worker_adopts_the_secret_of_the_others() {
 #[test]
 fn log_names_every_failure() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
-    steps_together(&mut worker, &mut proxy);
+    connect(&mut worker, &mut proxy);
     let now = SECOND / 2;
     [3, 5, 7].into_iter().for_each(|part| _ = worker.ask(caller(part), now));
     worker.work(now);

@@ -21,7 +21,7 @@ fn late_question_is_not_sent() {
         let ticket = worker.ask(1, SECOND);
         let told = requests(worker.work(SECOND + waited));
         assert_eq!(worker.calls.fresh().len(), usize::from(leaves), "after {waited}");
-        assert_eq!(worker.is_together(), leaves);
+        assert_eq!(worker.is_connected(), leaves);
         assert_eq!(told.contains(&(ticket, Settled::Alone)), !leaves);
     }
 }
@@ -57,7 +57,7 @@ fn script_text_is_sent_once() {
     assert_eq!(Seen::of(&call).script, Script::Text);
     let told = worker.answer(token, &ok(no_script()), 2).unwrap();
     assert_eq!(requests(told), [(ticket, Settled::Alone)]);
-    assert!(worker.calls.none() && !worker.is_together());
+    assert!(worker.calls.none() && !worker.is_connected());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use diana_policy::time::SECOND;
 use fastrand::Rng;
 
-use super::workers::{Crowd, OVER, PER};
+use super::workers::{OVER, PER, Workers};
 use kit::seed;
 
 /// The number of requests in `per` that the law covers.
@@ -16,10 +16,10 @@ fn run(
     workers: usize,
     requests: u64,
     mut draw: impl FnMut(&mut Rng, u64) -> (u64, bool),
-) -> Crowd {
+) -> Workers {
     let seed = seed::next();
     let mut rng = Rng::with_seed(seed);
-    let mut crowd = Crowd::new(seed, workers);
+    let mut crowd = Workers::new(seed, workers);
     let windows = 3;
     // In steps of a hundredth of a second.
     let steps = PER / (SECOND / 100);
@@ -79,7 +79,7 @@ fn million_single_requests_hide_no_hot_key() {
 fn million_simultaneous_keys_hide_no_hot_key() {
     let seed = seed::next();
     for workers in [1, 4] {
-        let mut crowd = Crowd::new(seed, workers);
+        let mut crowd = Workers::new(seed, workers);
         let mut rng = Rng::with_seed(seed);
         // More requests than the law covers: hot keys are still found if they are frequent enough.
         for number in 0..1_000_000 {
@@ -113,7 +113,7 @@ fn alternating_bursts_hide_no_hot_key() {
 
 #[test]
 fn steady_key_below_a_burst_is_found() {
-    let mut crowd = Crowd::new(seed::next(), 1);
+    let mut crowd = Workers::new(seed::next(), 1);
     // The maximum number of callers, which have requests for a while and then none.
     for number in 0..2_048 {
         (0..20).for_each(|_| crowd.see(key(1 + number), true));
@@ -129,7 +129,7 @@ fn steady_key_below_a_burst_is_found() {
 
 #[test]
 fn list_appears_once_per_period_with_every_hot_key() {
-    let mut crowd = Crowd::new(seed::next(), 3);
+    let mut crowd = Workers::new(seed::next(), 3);
     for burst in 0..40 {
         // All at once, and no more.
         (0..2 * OVER + 1).for_each(|_| crowd.see(key(burst), true));

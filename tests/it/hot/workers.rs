@@ -49,7 +49,7 @@ pub fn whole(hash: u64) -> Key {
 }
 
 /// Workers, and the requests of each key.
-pub struct Crowd {
+pub struct Workers {
     rng: Rng,
     now: Micros,
     workers: Vec<(Spotter, Micros)>,
@@ -68,9 +68,9 @@ pub fn hot() -> Hot {
     Hot { over: OVER, per: PER, header: None, top: 100, reveal: false }
 }
 
-impl Crowd {
+impl Workers {
     /// A single worker, or several with shared counts.
-    pub fn new(seed: u64, workers: usize) -> Crowd {
+    pub fn new(seed: u64, workers: usize) -> Workers {
         let (mut rng, data) = (Rng::with_seed(seed), Rc::new(FakeSharedData::default()));
         let now = 1_000 * SECOND + rng.u64(0..PER);
         let place = || match workers {
@@ -80,7 +80,7 @@ impl Crowd {
         let workers =
             (0..workers).map(|_| (Spotter::new(hot(), place()), now + rng.u64(0..PACE))).collect();
         let (past, hot, told) = (HashMap::new(), HashMap::new(), Vec::new());
-        Crowd { rng, now, workers, past, list: None, requests: 0, missed: 0, told, hot }
+        Workers { rng, now, workers, past, list: None, requests: 0, missed: 0, told, hot }
     }
 
     /// A request in a random worker. Callers with a single request need not be remembered.

@@ -52,7 +52,7 @@ fn posts_are_limited_by_day_and_burst() {
 }
 
 /// A customer with a plan in its token.
-fn customer(name: &str, plan: &str) -> FakeRequest {
+fn caller(name: &str, plan: &str) -> FakeRequest {
     let said =
         |claim| ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "claims", claim];
     FakeRequest::get("/api").property(&said("sub"), name).property(&said("plan"), plan)
@@ -61,7 +61,7 @@ fn customer(name: &str, plan: &str) -> FakeRequest {
 #[test]
 fn calls_are_limited_by_month_and_ten_seconds() {
     let mut gate = Gate::new(include_str!("../../../envoy/examples/monthly-quota.yaml"));
-    let (free, paid) = (customer("ann", "free"), customer("bob", "paid"));
+    let (free, paid) = (caller("ann", "free"), caller("bob", "paid"));
     let mut calls = [0; 2];
     for _ in 0..210 {
         for (caller, calls) in [&free, &paid].into_iter().zip(&mut calls) {
@@ -80,5 +80,5 @@ fn calls_are_limited_by_month_and_ten_seconds() {
     assert!(!gate.admits(&free) && gate.admits(&paid));
     gate.wait(1);
     assert!(gate.admits(&free));
-    assert!(gate.admits(&customer("ann", "paid")), "who pays meanwhile has more at once");
+    assert!(gate.admits(&caller("ann", "paid")), "who pays meanwhile has more at once");
 }

@@ -63,11 +63,11 @@ impl Worker {
     }
 
     fn of(text: &str, on_failure: OnFailure) -> Worker {
-        Worker::sealed(text, on_failure, SEED)
+        Worker::with_secret(text, on_failure, SEED)
     }
 
     /// A worker of a gateway with its own secret.
-    fn sealed(text: &str, on_failure: OnFailure, own: Seed) -> Worker {
+    fn with_secret(text: &str, on_failure: OnFailure, own: Seed) -> Worker {
         Worker::in_gateway(Rc::new(FakeSharedData::default()), text, on_failure, own)
     }
 

@@ -18,7 +18,7 @@ fn with(token: Option<&str>, rules: &str) -> Thread {
     thread
 }
 
-fn bearing(method: &str, path: &str, token: &str) -> FakeRequest {
+fn with_token(method: &str, path: &str, token: &str) -> FakeRequest {
     let request = FakeRequest { method: Some(method.into()), ..FakeRequest::get(path) };
     request.header("authorization", format!("Bearer {token}"))
 }
@@ -45,7 +45,7 @@ const USAGE: [i64; 21] = [0, 0, 0, 4, 1, 0, 2, 1_000_000, 5, 0, 0, 0, 0, 0, 0, 0
 #[test]
 fn order_completes_after_its_client_leaves() {
     let mut thread = with(Some(TOKEN), FLEET);
-    let order = bearing("POST", "/.diana/unban?rule=g&actor.account=ada", TOKEN);
+    let order = with_token("POST", "/.diana/unban?rule=g&actor.account=ada", TOKEN);
     assert!(!thread.ask(1, 90, order));
     thread.pass(2 * MILLISECOND);
     thread.leave(1, 90);
@@ -58,7 +58,7 @@ fn order_completes_after_its_client_leaves() {
 fn at_most_32_orders_are_answered_at_once() {
     let mut thread = with(Some(TOKEN), FLEET);
     for stream in 0..70 {
-        let request = bearing("GET", "/.diana/usage?rule=g&actor.account=ada", TOKEN);
+        let request = with_token("GET", "/.diana/usage?rule=g&actor.account=ada", TOKEN);
         assert!(!thread.ask(1, 100 + stream, request));
     }
     thread.pass(2 * MILLISECOND);
@@ -75,7 +75,7 @@ fn key_finds_the_caller_of_a_global_rule_in_redis() {
     let mut thread = with(Some(TOKEN), FLEET);
     let mut called = |query: &str| -> (String, Value) {
         let path = format!("/.diana/usage?rule=g&{query}");
-        assert!(!thread.ask(1, 90, bearing("GET", &path, TOKEN)));
+        assert!(!thread.ask(1, 90, with_token("GET", &path, TOKEN)));
         thread.pass(2 * MILLISECOND);
         let call = thread.host.calls.borrow().len() - 1;
         let body = String::from_utf8_lossy(&thread.host.calls.borrow()[call].1.body).into_owned();
@@ -96,7 +96,7 @@ fn long_requests_are_read() {
     let mut thread = with(Some(TOKEN), rules);
     let mut status = |query: &str| {
         let path = format!("/.diana/usage?rule=d&{query}");
-        answer(&mut thread, bearing("GET", &path, TOKEN)).0
+        answer(&mut thread, with_token("GET", &path, TOKEN)).0
     };
     assert_eq!(status(&format!("actor.device={}", "x".repeat(60 << 10))), 200);
     let many: String = (0..70).map(|number| format!("&p{number}=1")).collect();
@@ -113,7 +113,7 @@ fn missing_or_short_token_grants_no_access() {
     ] {
         let mut thread = with(token, "limits: []");
         let given = token.unwrap_or_default();
-        assert_eq!(answer(&mut thread, bearing("GET", "/.diana/rules", given)).0, status);
+        assert_eq!(answer(&mut thread, with_token("GET", "/.diana/rules", given)).0, status);
         assert!(thread.configure(2, "admin: {path: /.other, token_env: DIANA_TOKEN}\nlimits: []"));
         let log = thread.host.log.take();
         let errors = log.iter().filter(|(level, _)| *level == Level::Error).count();

@@ -8,7 +8,7 @@ const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, r
                      second, rpu: 100000, algo: W, scope: global}]}]";
 
 /// Redis admits a request, and leases this number of permits.
-fn lends(block: i64) -> Vec<u8> {
+fn lease_reply(block: i64) -> Vec<u8> {
     decides(&[0, 0, 0, 90_000, 1, 7, block, 3, 0, 100_000, 0])
 }
 
@@ -54,7 +54,7 @@ fn lease_renewal_is_sent_at_once() {
 fn replies_do_not_delay_maintenance() {
     let mut thread = Thread::with(FLEET);
     for _ in 0..50 {
-        ask(&mut thread, &lends(0));
+        ask(&mut thread, &lease_reply(0));
         thread.pass(MILLISECOND);
     }
     assert!(thread.host.count_of("diana.ns.rule.r.allowed") > 20, "{:?}", thread.host.counts);
@@ -129,7 +129,7 @@ fn usage_is_settled_soon_after_the_stream() {
         "scope: global, cost: {response: {header: x-used}, reserve: 5, max: 9}",
     );
     let mut thread = Thread::with(&rule);
-    ask(&mut thread, &lends(0));
+    ask(&mut thread, &lease_reply(0));
     thread.pass(5 * SECOND);
     _ = thread.responds(10);
     assert!(!soon(&thread));

@@ -8,7 +8,7 @@ fn text(rules: &str) -> String {
 }
 
 /// A rule's limit, its window, and the room for its callers.
-fn told(thread: &Thread, rule: &str, scope: &str) -> [i64; 3] {
+fn gauges(thread: &Thread, rule: &str, scope: &str) -> [i64; 3] {
     let limited = format!("limit_{scope}");
     let names = [limited.as_str(), "window_us", "keys_limit"];
     names.map(|what| thread.host.count_of(&format!("diana.ns.rule.{rule}.{what}")))
@@ -25,7 +25,7 @@ fn draining_instance_keeps_current_limit_gauges() {
     let mut thread = Thread::with(&both);
     assert!(thread.request(1, 10, "ann"));
     assert!(thread.configure(2, &text(&rule("stays", 9))));
-    let limits = |thread: &Thread| ["goes", "stays"].map(|it| told(thread, it, "local")[0]);
+    let limits = |thread: &Thread| ["goes", "stays"].map(|it| gauges(thread, it, "local")[0]);
     thread.pass(10 * SECOND);
     assert_eq!(limits(&thread), [5, 9], "one is in force for the streams of the other still");
     thread.end(1);
@@ -43,7 +43,7 @@ fn last_root_clears_limit_gauges() {
     let mut thread = Thread::with(&format!("redis: {{cluster: redis}}\n{}", text(&global)));
     thread.request(1, 10, "ann");
     thread.streams.clear();
-    assert_eq!(told(&thread, "r", "global")[0], 5);
+    assert_eq!(gauges(&thread, "r", "global")[0], 5);
     thread.end(1);
-    assert_eq!(told(&thread, "r", "global")[0], 0);
+    assert_eq!(gauges(&thread, "r", "global")[0], 0);
 }

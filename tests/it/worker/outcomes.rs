@@ -11,7 +11,7 @@ const LOCAL: &str = "limits: [{Url: /, rules: [
    cost: {response: {header: x-used}, reserve: 5, max: 9}}]}]";
 
 /// The slots and usage of all ended streams are reported exactly once.
-fn assert_told(thread: &Thread, ended: i64) {
+fn assert_reported(thread: &Thread, ended: i64) {
     for (what, count) in
         [("places.in_flight", 0), ("costs.settled", ended), ("costs.debt", 4 * ended)]
     {
@@ -29,7 +29,7 @@ fn late_end_of_a_stream_is_reported() {
     assert_eq!(thread.host.count_of("diana.ns.rule.places.in_flight"), 1);
     thread.leave(1, 10);
     thread.pass(2 * SECOND);
-    assert_told(&thread, 1);
+    assert_reported(&thread, 1);
     assert_eq!(thread.host.next(), None, "it rests again");
 }
 
@@ -47,7 +47,7 @@ fn end_of_a_stream_after_its_instance_is_reported() {
         thread.pass(10 * SECOND);
         thread.leave(others, 10);
         thread.pass(10 * SECOND);
-        assert_told(&thread, 1);
+        assert_reported(&thread, 1);
     }
 }
 

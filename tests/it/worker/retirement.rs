@@ -15,14 +15,14 @@ const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, r
                      day, rpu: 100, algo: W, scope: global}]}]";
 
 /// A worker with a lease of a caller's permits.
-fn lender() -> Thread {
+fn with_lease() -> Thread {
     let mut thread = Thread::with(FLEET);
-    lend(&mut thread, 1);
+    grant_lease(&mut thread, 1);
     thread
 }
 
 /// Redis leases a caller's permits to a worker. Its latest root makes the call.
-fn lend(thread: &mut Thread, latest: u32) {
+fn grant_lease(thread: &mut Thread, latest: u32) {
     assert!(!thread.request(1, 10, "ann"));
     thread.pass(2 * MILLISECOND);
     let token = thread.host.calls.borrow().len() - 1;
@@ -39,7 +39,7 @@ fn weak(thread: &Thread, root: u32) -> Weak<Instance> {
 /// It lives until its work is done, and no longer.
 #[test]
 fn ended_instance_returns_its_leases_first() {
-    let mut thread = lender();
+    let mut thread = with_lease();
     let old = weak(&thread, 1);
     assert!(thread.configure(1, "limits: []"));
     assert!(old.upgrade().is_some());
@@ -53,7 +53,7 @@ fn ended_instance_returns_its_leases_first() {
 /// Another root does it instead.
 #[test]
 fn another_root_returns_leases_of_an_ended_one() {
-    let mut thread = lender();
+    let mut thread = with_lease();
     let old = weak(&thread, 1);
     assert!(thread.configure(2, "limits: []"));
     thread.end(1);
@@ -76,7 +76,7 @@ fn replaced_remote_rules_return_leases_at_once() {
     assert!(thread.configure(2, "namespace: other\nlimits: []"));
     other.answer(1, 0, Some(200), b"limits: []");
     thread.pass(READ_INTERVAL - 5 * MILLISECOND);
-    lend(&mut thread, 2);
+    grant_lease(&mut thread, 2);
     let before = thread.host.calls.borrow().len();
     thread.pass(6 * MILLISECOND);
     let calls = thread.host.calls.borrow();
@@ -87,7 +87,7 @@ fn replaced_remote_rules_return_leases_at_once() {
 /// No root is left to be called for the work.
 #[test]
 fn last_root_drops_unused_instances() {
-    let mut thread = lender();
+    let mut thread = with_lease();
     let old = weak(&thread, 1);
     thread.end(1);
     assert!(old.upgrade().is_none());
@@ -96,7 +96,7 @@ fn last_root_drops_unused_instances() {
 /// A stream may live longer than its root.
 #[test]
 fn pending_request_resumes_with_the_next_root() {
-    let mut thread = lender();
+    let mut thread = with_lease();
     assert!(!thread.request(1, 12, "bob"));
     let old = weak(&thread, 1);
     thread.end(1);

@@ -81,7 +81,7 @@ impl Gateway {
         match rng.u8(..20) {
             0 => self.wait(rng.u64(..2 * SECOND)),
             1 => self.kill(rng.usize(..2)),
-            2..4 => self.spoil(rng),
+            2..4 => self.damage(rng),
             4..8 => self.end(rng),
             _ => _ = self.request(rng.usize(..2), rng.usize(..CALLERS)),
         }
@@ -125,7 +125,7 @@ impl Gateway {
     }
 
     /// Another writer damages a value, at most once per instant.
-    fn spoil(&mut self, rng: &mut Rng) {
+    fn damage(&mut self, rng: &mut Rng) {
         self.clock.0.set(self.clock.0.get().later(SECOND / 100));
         let keys = self.data.keys();
         let Some(key) = rng.choice(&keys) else { return };

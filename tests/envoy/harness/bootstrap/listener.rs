@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Gateway, loopback, shipped, trapdoor};
+use super::{Gateway, crash, loopback, shipped};
 
 /// The default format of the access log.
 pub(super) const ACCESS_LOG: &str =
@@ -22,9 +22,9 @@ impl Gateway {
     pub fn listener(&self, folder: &Path) -> Value {
         let mut filters = self.before.clone();
         let mut filter = shipped::filter(&self.configuration);
-        if self.has_trap_door {
+        if self.has_crashing_module {
             let path = "/typed_config/config/vm_config/code/local/filename";
-            *filter.pointer_mut(path).unwrap() = json!(trapdoor::write(folder));
+            *filter.pointer_mut(path).unwrap() = json!(crash::write(folder));
         }
         let config = &mut filter["typed_config"]["config"];
         config["root_id"] = json!(self.name);

@@ -12,7 +12,7 @@ type Act = dyn Fn(&mut Fleet);
 #[test]
 fn redis_faults_fail_no_request() {
     let mut fleet = Fleet::start_at_redis(TIMEOUT, RULES);
-    fleet.comes_together("/hot");
+    fleet.load_until_together("/hot");
     print_head();
     let faults: [(&str, Option<&str>, &Act, &Act); 6] = [
         ("stopped (SIGSTOP)", Some("timeout"), &|it| it.redis.freeze(), &|it| it.redis.thaw()),
@@ -47,7 +47,7 @@ fn redis_faults_fail_no_request() {
 #[test]
 fn network_faults_fail_no_request() {
     let mut fleet = Fleet::start_with(|port| gateway(TIMEOUT, RULES, port));
-    fleet.comes_together("/hot");
+    fleet.load_until_together("/hot");
     print_head();
     let late = |ms| Wrong::Late(Duration::from_millis(ms));
     let set = |wrong: Wrong, count| {

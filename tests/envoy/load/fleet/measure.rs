@@ -121,7 +121,7 @@ fn cause<R>(fleet: &mut Fleet<R>, fault: &Fault<'_, R>) -> Duration {
     }
     (fault.end)(fleet);
     let ended = Instant::now();
-    fleet.is_together_again();
+    fleet.wait_until_together();
     ended.elapsed()
 }
 

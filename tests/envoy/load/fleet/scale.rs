@@ -12,7 +12,7 @@ mod tls;
 mod topologies;
 
 use super::measure::TIMEOUT;
-use super::{Fleet, GATEWAYS, WORKERS, counts_with_others, mode};
+use super::{Fleet, GATEWAYS, WORKERS, counts_in_fleet, mode};
 use crate::harness::{Gateway, eventually, start_all};
 
 /// The servers of one of the files.
@@ -55,6 +55,6 @@ fn start<S: Servers>(servers: S, gateway: &Gateway) -> Fleet<S> {
 fn reach_redis<R>(fleet: &Fleet<R>, path: &str) {
     eventually("answers of Redis through redis_proxy", || {
         fleet.envoys.iter().for_each(|envoy| drop(envoy.statuses(4, path, &[])));
-        fleet.envoys.iter().all(counts_with_others).then_some(())
+        fleet.envoys.iter().all(counts_in_fleet).then_some(())
     });
 }

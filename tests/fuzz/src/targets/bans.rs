@@ -13,7 +13,7 @@ use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use crate::spoil::spoil_words;
+use crate::damage::damage_words;
 
 const BAN: Ban = Ban {
     after: 10,
@@ -49,7 +49,7 @@ pub fn run(input: &[u8]) {
             worker.tidy(now);
         }
         if rng.u8(0..4) == 0 {
-            spoil(&data, &mut rng);
+            damage(&data, &mut rng);
         }
         for caller in 0..4 {
             let left = workers[rng.usize(0..2)].left(key(caller), now);
@@ -79,11 +79,11 @@ pub fn run(input: &[u8]) {
     assert!(workers[1].left(key(0), now) > 0, "the other worker does not know");
 }
 
-fn spoil(data: &FakeSharedData, rng: &mut Rng) {
+fn damage(data: &FakeSharedData, rng: &mut Rng) {
     let keys = data.keys();
     let Some(name) = rng.choice(&keys) else { return };
     let Some((mut bytes, _)) = data.get(name) else { return };
     let kind = rng.u8(0..6);
-    spoil_words(&mut bytes, kind, 60, rng);
+    damage_words(&mut bytes, kind, 60, rng);
     data.set(name, &bytes);
 }

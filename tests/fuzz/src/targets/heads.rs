@@ -19,17 +19,17 @@ pub fn run(input: &[u8]) {
     let data = Rc::new(FakeSharedData::default());
     let early = rng.bool();
     if early {
-        spoil(&data, &mut rng);
+        damage(&data, &mut rng);
     }
     let (mut worker, mut redis) = (Worker::new(&data, ""), Redis::default());
     let mut now = SECOND + rng.u64(0..1 << 40);
     now -= now % MILLISECOND;
     let began = now;
-    let spoiled = began + rng.u64(0..300) * MILLISECOND;
+    let damaged_at = began + rng.u64(0..300) * MILLISECOND;
     while now < began + 5 * SECOND {
         now += MILLISECOND;
-        if now == spoiled && !early {
-            spoil(&data, &mut rng);
+        if now == damaged_at && !early {
+            damage(&data, &mut rng);
         }
         if now % (10 * MILLISECOND) == 0 {
             worker.request(rng.u8(0..2), now);
@@ -47,7 +47,7 @@ pub fn run(input: &[u8]) {
     assert!(worker.admitted.values().all(|count| *count <= 2 * FLEET), "{:?}", worker.admitted);
 }
 
-fn spoil(data: &FakeSharedData, rng: &mut Rng) {
+fn damage(data: &FakeSharedData, rng: &mut Rng) {
     let mut bytes = data.get(RECORD).map_or(vec![0; 64], |(bytes, _)| bytes);
     match rng.u8(0..4) {
         0 => bytes = rng.rest(100),

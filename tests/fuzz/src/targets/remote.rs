@@ -77,14 +77,14 @@ pub fn run(input: &[u8]) {
             workers.iter_mut().for_each(|worker| worker.step(now, &data, &body, status));
         }
         if rng.bool() {
-            spoil(&data, &mut rng);
+            damage(&data, &mut rng);
         }
         if rng.u8(0..4) == 0 {
             workers[rng.usize(0..2)] = Worker::new(rng.u64(1..9), &data);
         }
     }
     workers[0] = Worker::new(9, &data);
-    spoil(&data, &mut rng);
+    damage(&data, &mut rng);
     for _ in 0..(2 * EVERY + 4 * SECOND) / (READ_INTERVAL / 2) {
         now += READ_INTERVAL / 2;
         workers.iter_mut().for_each(|worker| worker.step(now, &data, GOOD, Some(200)));
@@ -93,7 +93,7 @@ pub fn run(input: &[u8]) {
     assert_eq!(rules, ["good"; 2]);
 }
 
-fn spoil(data: &FakeSharedData, rng: &mut Rng) {
+fn damage(data: &FakeSharedData, rng: &mut Rng) {
     let keys = data.keys();
     if let Some(name) = rng.choice(&keys)
         && let Some((mut bytes, _)) = data.get(name)

@@ -6,7 +6,7 @@ use diana_policy::port::SharedData;
 use diana_policy::time::{SECOND, Unit};
 use fastrand::Rng;
 
-use crate::spoil::spoil_words;
+use crate::damage::damage_words;
 use kit::store::gateway::Gateway;
 use kit::store::rule::Rule;
 
@@ -24,7 +24,7 @@ pub fn run(input: &[u8]) {
     }
     let mut believable = false;
     for _ in 0..rng.usize(0..4) {
-        believable |= spoil(&gateway, &mut rng);
+        believable |= damage(&gateway, &mut rng);
     }
     let caller = rng.u64(0..callers);
     let flood = |worker| {
@@ -40,14 +40,14 @@ pub fn run(input: &[u8]) {
 }
 
 /// Damages a value. Returns true if it may now contain a caller's usage of years.
-fn spoil(gateway: &Gateway, rng: &mut Rng) -> bool {
+fn damage(gateway: &Gateway, rng: &mut Rng) -> bool {
     let keys = gateway.data.keys();
     let Some(name) = rng.choice(&keys) else { return false };
     let Some((mut bytes, _)) = gateway.data.get(name) else { return false };
     let kind = rng.u8(0..6);
     match kind {
         2 => bytes.iter_mut().skip(8).for_each(|byte| *byte = rng.u8(..)),
-        _ => spoil_words(&mut bytes, kind, 60, rng),
+        _ => damage_words(&mut bytes, kind, 60, rng),
     }
     gateway.data.set(name, &bytes);
     kind != 1

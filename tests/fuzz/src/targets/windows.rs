@@ -11,7 +11,7 @@ use diana_store::hot::spotter::{Spotter, Storage};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use crate::spoil::spoil_words;
+use crate::damage::damage_words;
 
 const PER: u64 = 10 * SECOND;
 const PACE: u64 = SECOND / 10;
@@ -35,10 +35,10 @@ pub fn run(input: &[u8]) {
             assert!(list.len() < 1000, "{list}");
         }
         if rng.u8(0..3) == 0 {
-            spoil(&data, &mut rng);
+            damage(&data, &mut rng);
         }
     }
-    spoil(&data, &mut rng);
+    damage(&data, &mut rng);
     // A key that is hot in one worker alone.
     (0..=OVER).for_each(|_| _ = workers[0].see(whole(77)));
     now += PACE;
@@ -58,9 +58,9 @@ fn whole(hash: u64) -> Key {
     Key { hash, second_hash: !hash }
 }
 
-fn spoil(data: &FakeSharedData, rng: &mut Rng) {
+fn damage(data: &FakeSharedData, rng: &mut Rng) {
     let mut bytes = data.get("hot").map_or(vec![0; 144], |(bytes, _)| bytes);
     let kind = rng.u8(0..6);
-    spoil_words(&mut bytes, kind, 200, rng);
+    damage_words(&mut bytes, kind, 200, rng);
     data.set("hot", &bytes);
 }

@@ -7,7 +7,7 @@ use kit::model::proxy::Proxy;
 use super::{Rc, Shards, Worker, caller, steps};
 
 fn gateway(parts: u16) -> Worker {
-    Worker::of_parts(&Rc::new(FakeSharedData::default()), Shards::new(parts))
+    Worker::with_shards(&Rc::new(FakeSharedData::default()), Shards::new(parts))
 }
 
 /// In these seconds, each gateway makes two calls per second.
@@ -16,7 +16,7 @@ fn live(gateways: &mut [&mut Worker], proxy: &mut Proxy, seconds: std::ops::Rang
         for worker in gateways.iter_mut() {
             worker.ask(caller(5), half * SECOND / 2);
             assert_eq!(steps(worker, proxy, half * SECOND / 2, 5).len(), 1);
-            assert!(worker.is_together());
+            assert!(worker.is_connected());
         }
     }
 }

@@ -34,14 +34,14 @@ impl Worker {
         fresh
     }
 
-    fn asks(&mut self) -> u64 {
+    fn send_request(&mut self) -> u64 {
         let verdict = self.limiter.decide(&ann(), &self.clock);
         let Verdict::Pending { id: ticket } = verdict else { panic!("{verdict:?}") };
         ticket
     }
 
     /// The reply to the last call arrives.
-    fn hears(&mut self, body: Vec<u8>) -> usize {
+    fn on_reply(&mut self, body: Vec<u8>) -> usize {
         let token = self.called as u32 - 1;
         let answer = Answer { status: Some(200), size: 9, body: &|| Some(body.clone()) };
         assert!(self.limiter.on_reply(token, &answer, self.clock.now()), "its call");
@@ -61,12 +61,12 @@ impl Worker {
 fn charge_of_a_departed_client_is_returned() {
     for is_late in [false, true] {
         let mut worker = Worker::new(RULE);
-        let ticket = worker.asks();
+        let ticket = worker.send_request();
         assert_eq!(worker.send().len(), 1);
         if !is_late {
             assert!(worker.limiter.cancel(ticket));
         }
-        assert_eq!(worker.hears(grants()), usize::from(is_late));
+        assert_eq!(worker.on_reply(grants()), usize::from(is_late));
         assert_eq!(worker.limiter.cancel(ticket), is_late);
         assert!(worker.limiter.next_ready(worker.clock.now()).is_none());
         let back: Vec<(u64, u64)> = worker.send().iter().flat_map(receipts).collect();
@@ -119,8 +119,8 @@ fn idle_worker_learns_that_redis_is_available() {
 fn caller_has_one_key_in_all_gateways() {
     let sent = |own| {
         let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
-        let mut worker = Worker::sealed(&text, OnFailure::Gateway, own);
-        worker.asks();
+        let mut worker = Worker::with_secret(&text, OnFailure::Gateway, own);
+        worker.send_request();
         worker.send()
     };
     let one = sent(SEED);
@@ -178,10 +178,10 @@ fn refusal_by_a_shared_state_counts_towards_no_ban() {
     let hour = (3600 * SECOND).cast_signed();
     let mut shares = opinion(hour, 3, 0);
     shares[9] = 1;
-    worker.asks();
+    worker.send_request();
     worker.send();
     let answer = decides(&[&[-1][..], &shares, &opinion(0, 0, 0)].concat());
-    assert_eq!(worker.hears(answer), 1);
+    assert_eq!(worker.on_reply(answer), 1);
     let verdict = worker.resumed();
     assert!(matches!(verdict, Some(Verdict::Refuse(_))));
     assert!(worker.send().is_empty(), "told Redis of it");
@@ -194,10 +194,10 @@ fn refusal_by_a_shared_state_counts_towards_no_ban() {
 fn refused_request_reports_remaining_permits_of_redis() {
     for retry in [-1, 1_000_000] {
         let mut worker = Worker::new(RULE);
-        worker.asks();
+        worker.send_request();
         worker.send();
         let answer = decides(&[&[-1][..], &opinion(retry, 3, 0)].concat());
-        assert_eq!(worker.hears(answer), 1);
+        assert_eq!(worker.on_reply(answer), 1);
         let verdict = worker.resumed();
         let Some(Verdict::Refuse(refusal)) = verdict else { panic!("{verdict:?}") };
         assert_eq!(refusal.by.remaining, Some(3));

@@ -38,7 +38,7 @@ impl Worker {
     }
 
     /// Gives an order that requires Redis. Returns its ticket.
-    fn ask_about(&mut self, name: &str, order: Order) -> u64 {
+    fn order(&mut self, name: &str, order: Order) -> u64 {
         match self.inquire(name, order) {
             Ok(Inquired::Pending(id)) => {
                 self.limiter.set_stream(id, id as u32);
@@ -49,7 +49,7 @@ impl Worker {
     }
 
     /// Advances the clock by a millisecond, in which `redis` replies. Returns the completed orders.
-    fn tell_orders(
+    fn complete_orders(
         &mut self,
         redis: &mut dyn FnMut(&Call) -> Option<Vec<u8>>,
     ) -> Vec<(u64, OrderResult)> {
@@ -74,10 +74,10 @@ impl Worker {
     }
 
     /// The outcome of an order with these replies about the rule and the ban.
-    fn told(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> Told {
-        let id = self.ask_about("ann", order);
+    fn result(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> Told {
+        let id = self.order("ann", order);
         let says = decides(&[&[0][..], &rule, &ban].concat());
-        let mut completed = self.tell_orders(&mut |_| Some(says.clone()));
+        let mut completed = self.complete_orders(&mut |_| Some(says.clone()));
         let Some((of, result)) = completed.pop() else { panic!("no reply") };
         assert_eq!((of, result.rule, result.order), (id, 0, order));
         assert!(completed.is_empty() && self.limiter.ready() == 0, "it is told once");
@@ -123,9 +123,9 @@ fn shared(is_shared: bool, mut opinion: [i64; 10]) -> [i64; 10] {
 fn order_sends_only_its_own_questions() {
     for order in ORDERS {
         let mut worker = Worker::new(RULE);
-        worker.ask_about("ann", order);
+        worker.order("ann", order);
         let mut asked = Vec::new();
-        worker.tell_orders(&mut |call| {
+        worker.complete_orders(&mut |call| {
             asked.extend(questions(call));
             None
         });
@@ -147,12 +147,12 @@ fn order_fails_only_for_a_shared_state() {
         for (rule, ban) in [(false, false), (false, true), (true, false), (true, true)] {
             let mut worker = Worker::new(RULE);
             let left = MINUTE.cast_signed();
-            let told = worker.told(
+            let result = worker.result(
                 order,
                 shared(rule, opinion(0, 4, 1)),
                 shared(ban, opinion(0, left, 0)),
             );
-            match (order, told) {
+            match (order, result) {
                 (Order::Reset, Err(why)) if rule => {
                     assert_eq!(why, Cannot::Lift(Unliftable::Shared));
                 }
@@ -182,7 +182,7 @@ fn ordered_ban_holds_in_the_gateway_at_once() {
     ] {
         let mut worker = Worker::new(RULE);
         for (order, ban) in &orders {
-            let [seen] = &worker.told(*order, opinion(0, 9, 0), *ban).unwrap()[..] else {
+            let [seen] = &worker.result(*order, opinion(0, 9, 0), *ban).unwrap()[..] else {
                 panic!()
             };
             assert_eq!(seen.ban, Some(ban[2].cast_unsigned()));
@@ -197,11 +197,11 @@ fn ordered_ban_holds_in_the_gateway_at_once() {
 fn concurrent_orders_complete_separately() {
     let mut worker = Worker::new(RULE);
     let orders = [("ann", Order::Look, 5), ("bob", Order::Reset, 3), ("cid", Order::Unban, 4)];
-    let tickets = orders.map(|(name, order, _)| worker.ask_about(name, order));
+    let tickets = orders.map(|(name, order, _)| worker.order(name, order));
     assert_eq!(worker.limiter.ready(), 0, "nobody has answered");
     let says = |left| [&[0][..], &opinion(0, left, 0), &opinion(0, 0, 0)].concat();
     let says = orders.map(|(_, _, left)| says(left)).concat();
-    let completed = worker.tell_orders(&mut |_| Some(decides(&says)));
+    let completed = worker.complete_orders(&mut |_| Some(decides(&says)));
     let seen = completed.into_iter().map(|(id, OrderResult { order, seen, .. })| {
         (id, order, seen.unwrap()[0].usage.remaining.cast_signed())
     });
@@ -222,11 +222,11 @@ fn order_with_an_unavailable_shard_is_not_done() {
             proxy.away = fails.and_then(|it| parts.iter().nth(it)).copied().into_iter().collect();
             let is_away = !proxy.away.is_empty();
             let mut worker = Worker::of(TWO_WAYS, OnFailure::Gateway);
-            let ticket = worker.ask_about(&name, Order::Reset);
+            let ticket = worker.order(&name, Order::Reset);
             let mut known = Vec::new();
             for _ in 0..400 {
                 let time = worker.clock.now().wall;
-                known.extend(worker.tell_orders(&mut |call| {
+                known.extend(worker.complete_orders(&mut |call| {
                     let asked = split(&call.body).into_iter().map(|(part, _)| part);
                     parts.extend(asked.filter(|part| *part > 0));
                     Some(proxy.answer(&call.body, time))

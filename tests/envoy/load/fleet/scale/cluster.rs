@@ -84,13 +84,13 @@ impl Cluster {
         for (number, node) in self.nodes.all()[PRIMARIES..].iter().enumerate() {
             ok(node, &["CLUSTER", "REPLICATE", &id(&self.nodes.all()[number])]);
         }
-        self.is_whole();
+        self.wait_until_complete();
     }
 
     /// Waits until each primary has a replica that could take over, and all nodes know the location
     /// of the keys.
     #[track_caller]
-    pub fn is_whole(&self) {
+    pub fn wait_until_complete(&self) {
         self.eventually_all("the cluster to be whole", |node| {
             let is_complete = text(node, &["CLUSTER", "INFO"]).contains("cluster_state:ok");
             let known = text(node, &["CLUSTER", "NODES"]);
@@ -108,9 +108,9 @@ impl Cluster {
 
 impl Replicated for Cluster {
     #[track_caller]
-    fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
+    fn apply_fault(&mut self, how: impl FnOnce(&mut Redis)) {
         self.heals();
-        self.nodes.strike(self.nodes.holder(), how);
+        self.nodes.apply_fault(self.nodes.holder(), how);
     }
 
     #[track_caller]
@@ -122,7 +122,7 @@ impl Replicated for Cluster {
     #[track_caller]
     fn heals(&mut self) {
         self.nodes.revive();
-        self.is_whole();
+        self.wait_until_complete();
     }
 }
 

@@ -11,14 +11,14 @@ use crate::load::fleet::measure::{Fault, RULES, measure, print_head};
 /// Servers with replicas that take over.
 pub trait Replicated: Servers {
     /// Applies a fault to the primary with the counted caller.
-    fn strike(&mut self, how: impl FnOnce(&mut Redis));
+    fn apply_fault(&mut self, how: impl FnOnce(&mut Redis));
 
     /// Waits until a replica has taken over.
     fn has_taken_over(&self);
 
     /// Waits until the proxies of the gateways know the new primary, if they have to discover it
     /// themselves.
-    fn is_known(_fleet: &Fleet<Self>)
+    fn wait_until_known(_fleet: &Fleet<Self>)
     where
         Self: Sized,
     {
@@ -33,7 +33,7 @@ pub trait Replicated: Servers {
 fn under_load<S: Servers>(servers: S) -> Fleet<S> {
     let gateway = gateway(&servers, &[], RULES);
     let fleet = start(servers, &gateway);
-    fleet.comes_together("/hot");
+    fleet.load_until_together("/hot");
     print_head();
     fleet
 }
@@ -44,16 +44,16 @@ fn lose_primaries<S: Replicated>(fleet: &mut Fleet<S>) {
     let killed = Fault::<S> {
         name: "a primary killed",
         losses: 1,
-        begin: &|fleet| fleet.redis.strike(Redis::kill),
+        begin: &|fleet| fleet.redis.apply_fault(Redis::kill),
         end: &|fleet| {
             fleet.redis.has_taken_over();
-            S::is_known(fleet);
+            S::wait_until_known(fleet);
         },
         failure: None,
     };
     let stopped = Fault::<S> {
         name: "a primary stopped (SIGSTOP)",
-        begin: &|fleet| fleet.redis.strike(|node| node.freeze()),
+        begin: &|fleet| fleet.redis.apply_fault(|node| node.freeze()),
         ..killed
     };
     for fault in [killed, stopped] {
@@ -92,7 +92,7 @@ fn shard_faults_fail_no_request() {
     let stopped = Fault::<Shards> {
         name: "a shard stopped (SIGSTOP)",
         losses: 0,
-        begin: &|fleet| fleet.redis.strike(|node| node.freeze()),
+        begin: &|fleet| fleet.redis.apply_fault(|node| node.freeze()),
         end: &|fleet| fleet.redis.nodes.revive(),
         failure: None,
     };
@@ -100,7 +100,7 @@ fn shard_faults_fail_no_request() {
     let killed = Fault::<Shards> {
         name: "a shard killed, and started empty",
         losses: 1,
-        begin: &|fleet| fleet.redis.strike(Redis::kill),
+        begin: &|fleet| fleet.redis.apply_fault(Redis::kill),
         ..stopped
     };
     measure(&mut fleet, &killed);
@@ -129,8 +129,8 @@ fn sentinel_faults_fail_no_request() {
         begin: &|fleet| fleet.redis.fail_over(),
         end: &|fleet| {
             fleet.redis.has_taken_over();
-            fleet.redis.is_whole();
-            Sentinels::is_known(fleet);
+            fleet.redis.wait_until_complete();
+            Sentinels::wait_until_known(fleet);
         },
         failure: None,
     };

@@ -18,13 +18,13 @@ pub fn node(settings: Vec<String>) -> Redis {
 /// Nodes, of which one may be faulty.
 pub struct Nodes {
     all: Vec<Redis>,
-    struck: Option<usize>,
+    faulty: Option<usize>,
     caller: String,
 }
 
 impl Nodes {
     pub fn new(all: Vec<Redis>) -> Nodes {
-        Nodes { all, struck: None, caller: String::new() }
+        Nodes { all, faulty: None, caller: String::new() }
     }
 
     pub fn all(&self) -> &[Redis] {
@@ -59,7 +59,7 @@ impl Nodes {
 
     /// The available nodes.
     pub fn rest(&self) -> impl Iterator<Item = &Redis> {
-        let is_struck = |number| self.struck == Some(number);
+        let is_struck = |number| self.faulty == Some(number);
         self.all
             .iter()
             .enumerate()
@@ -67,9 +67,9 @@ impl Nodes {
             .map(|(_, node)| node)
     }
 
-    pub fn strike(&mut self, number: usize, how: impl FnOnce(&mut Redis)) {
+    pub fn apply_fault(&mut self, number: usize, how: impl FnOnce(&mut Redis)) {
         how(&mut self.all[number]);
-        self.struck = Some(number);
+        self.faulty = Some(number);
     }
 
     /// Changes the gateways' password on all nodes, and closes these connections.
@@ -82,7 +82,7 @@ impl Nodes {
     }
 
     pub fn revive(&mut self) {
-        if let Some(number) = self.struck.take() {
+        if let Some(number) = self.faulty.take() {
             self.all[number].revive();
         }
     }

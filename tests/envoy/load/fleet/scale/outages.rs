@@ -3,7 +3,7 @@
 
 use super::{Servers, gateway, mode};
 use crate::harness::{Envoy, Redis, Wire, eventually, free_port, start_all};
-use crate::load::fleet::counts_alone;
+use crate::load::fleet::is_degraded;
 
 /// One port in place of all nodes of a cluster.
 struct Port(u16);
@@ -29,7 +29,7 @@ fn counts_by_itself(envoy: &Envoy, failure: &str, reason: &str) {
         let statuses = envoy.statuses(15, "/", &[("x-account-id", &account)]);
         assert_eq!(statuses, [[200; 10].as_slice(), &[429; 5]].concat(), "{reason}");
     }
-    eventually(reason, || counts_alone(envoy).then_some(()));
+    eventually(reason, || is_degraded(envoy).then_some(()));
     let line = eventually("a line of the log", || {
         let log = envoy.log();
         log.lines().find(|line| line.contains("cannot be relied upon")).map(str::to_owned)

@@ -48,7 +48,7 @@ fn change<R>(fleet: &Fleet<R>, nodes: &Nodes, learn: impl FnOnce()) {
         for node in nodes.all() {
             node.command(&["CLIENT", "KILL", "USER", "diana"]);
         }
-        fleet.is_together_again();
+        fleet.wait_until_together();
     });
     super::super::assert_none_failed(&hits);
     let refused: u64 = fleet.envoys.iter().map(locked_out).sum();

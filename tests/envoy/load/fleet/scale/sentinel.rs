@@ -60,7 +60,7 @@ impl Sentinels {
             let process = all.sentinel(port);
             all.processes.push(process);
         }
-        all.is_whole();
+        all.wait_until_complete();
         all
     }
 
@@ -102,7 +102,7 @@ impl Sentinels {
 
     /// Waits until the primary has two replicas, and all sentinels would agree on another one.
     #[track_caller]
-    pub fn is_whole(&self) {
+    pub fn wait_until_complete(&self) {
         eventually("all nodes to follow, and the sentinels to know it", || {
             let agree = |port: &u16| {
                 let ask = |words: &[&str]| call(*port, &[words]).ok()?.pop();
@@ -121,10 +121,10 @@ impl Sentinels {
 
 impl Replicated for Sentinels {
     #[track_caller]
-    fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
+    fn apply_fault(&mut self, how: impl FnOnce(&mut Redis)) {
         self.heals();
         let primary = self.primary();
-        self.nodes.strike(primary, how);
+        self.nodes.apply_fault(primary, how);
         self.was = Some(primary);
     }
 
@@ -138,7 +138,7 @@ impl Replicated for Sentinels {
 
     /// Proxies query the roles of all nodes four times a second.
     #[track_caller]
-    fn is_known(fleet: &Fleet<Sentinels>) {
+    fn wait_until_known(fleet: &Fleet<Sentinels>) {
         let since = Instant::now();
         eventually("all proxies to know one primary", || {
             let knows = |envoy: &Envoy| {
@@ -152,7 +152,7 @@ impl Replicated for Sentinels {
     #[track_caller]
     fn heals(&mut self) {
         self.nodes.revive();
-        self.is_whole();
+        self.wait_until_complete();
     }
 }
 

@@ -28,9 +28,9 @@ impl Shards {
 
     /// Applies a fault to the shard with the tested caller.
     #[track_caller]
-    pub fn strike(&mut self, how: impl FnOnce(&mut Redis)) {
+    pub fn apply_fault(&mut self, how: impl FnOnce(&mut Redis)) {
         self.nodes.revive();
-        self.nodes.strike(self.nodes.holder(), how);
+        self.nodes.apply_fault(self.nodes.holder(), how);
     }
 
     fn of(node: impl Fn() -> Redis) -> Shards {

@@ -50,7 +50,7 @@ fn count_exactly<R>(fleet: &Fleet<R>) {
 }
 
 #[track_caller]
-fn count_together<S: Servers>(servers: S, nodes: impl Fn(&S) -> &[Redis]) {
+fn assert_shared_limits<S: Servers>(servers: S, nodes: impl Fn(&S) -> &[Redis]) {
     let gateway = gateway(&servers, &PATIENT, RULES);
     let fleet = start(servers, &gateway);
     count_exactly(&fleet);
@@ -71,17 +71,17 @@ fn denied(node: &Redis) -> String {
 
 #[test]
 fn gateways_count_together_in_a_cluster() {
-    count_together(Cluster::start(None), |cluster| cluster.nodes.all());
+    assert_shared_limits(Cluster::start(None), |cluster| cluster.nodes.all());
 }
 
 #[test]
 fn gateways_count_together_in_shards() {
-    count_together(Shards::start(), |shards| shards.nodes.all());
+    assert_shared_limits(Shards::start(), |shards| shards.nodes.all());
 }
 
 #[test]
 fn gateways_count_together_behind_sentinels() {
-    count_together(Sentinels::start(None), |sentinels| sentinels.nodes.all());
+    assert_shared_limits(Sentinels::start(None), |sentinels| sentinels.nodes.all());
 }
 
 #[test]

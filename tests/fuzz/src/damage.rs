@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 /// Damages a value made of words. The `kind` 0 replaces it by at most `longest` bytes, 1 truncates
 /// it, and any other changes some of its words.
-pub fn spoil_words(bytes: &mut Vec<u8>, kind: u8, longest: usize, rng: &mut Rng) {
+pub fn damage_words(bytes: &mut Vec<u8>, kind: u8, longest: usize, rng: &mut Rng) {
     match kind {
         0 => *bytes = rng.rest(longest),
         1 => bytes.truncate(rng.usize(0..=bytes.len())),

@@ -16,13 +16,13 @@ const EXPORTS: u8 = 7;
 const CODE: u8 = 10;
 
 /// `if headers >= 60 { unreachable }`, for a function with their number as second parameter.
-const DOOR: [u8; 9] = [0x20, 1, 0x41, DEADLY as u8, 0x4f, 0x04, 0x40, 0x00, 0x0b];
+const CRASH: [u8; 9] = [0x20, 1, 0x41, DEADLY as u8, 0x4f, 0x04, 0x40, 0x00, 0x0b];
 
 /// Writes the module into a folder.
 pub fn write(folder: &Path) -> PathBuf {
-    let path = folder.join("trapdoor.wasm");
+    let path = folder.join("crash.wasm");
     let module = fs::read(shipped::module()).unwrap();
-    fs::write(&path, with_door(&module)).unwrap();
+    fs::write(&path, with_crash(&module)).unwrap();
     path
 }
 
@@ -37,7 +37,7 @@ impl Envoy {
     }
 }
 
-fn with_door(module: &[u8]) -> Vec<u8> {
+fn with_crash(module: &[u8]) -> Vec<u8> {
     let (magic, mut rest) = module.split_at(8);
     let mut out = magic.to_vec();
     let (mut imported, mut target) = (0, None);
@@ -79,7 +79,7 @@ fn changed(mut section: &[u8], target: usize) -> Vec<u8> {
                 leb(number(&mut body), &mut function);
                 function.push(byte(&mut body));
             }
-            function.extend(DOOR);
+            function.extend(CRASH);
         }
         function.extend(body);
         leb(function.len(), &mut out);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// The response to each request.
 #[derive(Clone)]
-pub enum Says {
+pub enum ServerResponse {
     Text(String),
     Status(u16),
     /// The text after a delay.
@@ -20,30 +20,30 @@ pub enum Says {
 }
 
 struct State {
-    says: Says,
+    response: ServerResponse,
     /// The heads of all requests so far.
-    asked: Vec<String>,
+    requests: Vec<String>,
     ended: bool,
 }
 
 /// A server on a port of loopback. Dropping it closes the port.
-pub struct Centre {
+pub struct ConfigServer {
     pub port: u16,
     state: Arc<Mutex<State>>,
     server: Option<JoinHandle<()>>,
 }
 
-impl Centre {
+impl ConfigServer {
     /// On any port.
-    pub fn start(says: Says) -> Self {
-        Self::on(0, says)
+    pub fn start(response: ServerResponse) -> Self {
+        Self::on(0, response)
     }
 
     /// On the port of a former server.
-    pub fn on(port: u16, says: Says) -> Self {
+    pub fn on(port: u16, response: ServerResponse) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a free port");
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(Mutex::new(State { says, asked: Vec::new(), ended: false }));
+        let state = Arc::new(Mutex::new(State { response, requests: Vec::new(), ended: false }));
         let shared = Arc::clone(&state);
         let server = thread::spawn(move || {
             for stream in listener.incoming() {
@@ -58,17 +58,17 @@ impl Centre {
         Self { port, state, server: Some(server) }
     }
 
-    pub fn say(&self, says: Says) {
-        self.state.lock().unwrap().says = says;
+    pub fn respond_with(&self, response: ServerResponse) {
+        self.state.lock().unwrap().response = response;
     }
 
     /// The heads of all requests so far.
-    pub fn asked(&self) -> Vec<String> {
-        self.state.lock().unwrap().asked.clone()
+    pub fn requests(&self) -> Vec<String> {
+        self.state.lock().unwrap().requests.clone()
     }
 }
 
-impl Drop for Centre {
+impl Drop for ConfigServer {
     fn drop(&mut self) {
         self.state.lock().unwrap().ended = true;
         // Wakes the server, which then ends.
@@ -81,24 +81,24 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     let mut head = String::new();
     let mut from = BufReader::new(stream.try_clone()?);
     while !head.ends_with("\r\n\r\n") && from.read_line(&mut head)? > 0 {}
-    let says = {
+    let response = {
         let mut state = state.lock().unwrap();
-        state.asked.push(head);
-        state.says.clone()
+        state.requests.push(head);
+        state.response.clone()
     };
     let reply = |status: u16, length: usize, text: &str| {
         let head = format!("HTTP/1.1 {status} x\r\nconnection: close\r\n");
         format!("{head}content-length: {length}\r\n\r\n{text}")
     };
-    let bytes = match says {
-        Says::Text(text) => reply(200, text.len(), &text),
-        Says::Status(status) => reply(status, 0, ""),
-        Says::Late(pause, text) => {
+    let bytes = match response {
+        ServerResponse::Text(text) => reply(200, text.len(), &text),
+        ServerResponse::Status(status) => reply(status, 0, ""),
+        ServerResponse::Late(pause, text) => {
             thread::sleep(pause);
             reply(200, text.len(), &text)
         }
-        Says::Half(text) => reply(200, 2 * text.len(), &text),
-        Says::Garbage => "220 smtp.example.com\r\n".into(),
+        ServerResponse::Half(text) => reply(200, 2 * text.len(), &text),
+        ServerResponse::Garbage => "220 smtp.example.com\r\n".into(),
     };
     stream.write_all(bytes.as_bytes())
 }
