@@ -51,7 +51,7 @@ release: build ## lay module, image, chart, bill of materials and checksums into
 	@python3 tools/release.py $(TAG)
 
 bench: build ## measure Diana in Envoy and its core alone (ARGUMENTS="--quick --workers 4")
-	@python3 benches/run.py $(ARGUMENTS)
+	@python3 benches/throughput.py $(ARGUMENTS)
 	@cargo bench --quiet --bench core
 
 lines: cli ## measure how long `diana replay` takes for a million lines of an access log (LINES=10000000, CONFIG=rules.yaml)

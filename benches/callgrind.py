@@ -7,7 +7,7 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
-from server import Envoy
+from server import running
 
 # The binary may be a script that starts Envoy. Counting, which slows it down, starts with the first
 # request.
@@ -63,7 +63,7 @@ def counted(binary, configuration):
         clock = f"{folder}/clock.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", SLOW_CLOCK, "-o", clock], check=True)
         under = [*CALLGRIND, f"--callgrind-out-file={folder}/out"]
-        with Envoy(binary, configuration, under=under, environment={"LD_PRELOAD": clock}) as envoy:
+        with running([*under, binary, "--concurrency", "1"], configuration, {"LD_PRELOAD": clock}) as envoy:
             yield Counted(envoy, Path(folder))
 
 

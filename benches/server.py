@@ -5,47 +5,37 @@ import os
 import subprocess
 import tempfile
 import time
-import urllib.request
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
-START_SECONDS = 300
+import local
 
 
-class Envoy:
-    """Starts Envoy, `under` another program if given, and stops it at the end of a `with`."""
-
-    def __init__(self, binary, configuration, pin=None, workers=1, under=(), environment={}):
-        self.count = workers
-        self.folder = tempfile.TemporaryDirectory(prefix="diana-bench-")
-        config, self.admin, self.log = (Path(self.folder.name, name) for name in ("envoy.json", "admin", "log"))
+@contextmanager
+def running(command, configuration, environment={}):
+    """Starts Envoy by this command, and kills it at the end of a `with`."""
+    with tempfile.TemporaryDirectory(prefix="diana-bench-") as folder:
+        config, admin = (Path(folder, name) for name in ("envoy.json", "admin"))
         config.write_text(json.dumps(configuration))
-        command = [*under, binary, "-c", config, "--concurrency", str(workers), "--disable-hot-restart", "--log-level", "warn"]
-        command += ["--log-path", self.log, "--admin-address-path", self.admin]
+        options = ["-c", config, "--disable-hot-restart", "--log-level", "error", "--admin-address-path", admin]
         # Without EVENT_PRECISE_TIMER, timers follow the kernel's tick.
-        self.process = subprocess.Popen(command, env={**os.environ, "EVENT_PRECISE_TIMER": "1", **environment}, preexec_fn=pin)
+        process = subprocess.Popen([*command, *options], env={**os.environ, "EVENT_PRECISE_TIMER": "1", **environment})
+        try:
+            envoy = Envoy(process, admin)
+            local.wait(lambda: admin.exists() and envoy.get("/ready"), [process])
+            yield envoy
+        finally:
+            local.kill([process])
 
-    def __enter__(self):
-        deadline = time.monotonic() + START_SECONDS
-        while self.process.poll() is None and time.monotonic() < deadline:
-            try:
-                if self.get("/ready").strip() == "LIVE":
-                    self.workers = self.find_workers()
-                    return self
-            except OSError:
-                pass
-            time.sleep(0.05)
-        log = self.log.read_text()
-        self.__exit__()
-        raise RuntimeError(f"Envoy does not start:\n{log}")
 
-    def __exit__(self, *_):
-        self.process.terminate()
-        self.process.wait()
-        self.folder.cleanup()
+class Envoy(NamedTuple):
+    process: subprocess.Popen
+    # A file with the address of its admin interface.
+    admin: Path
 
     def get(self, path):
-        with urllib.request.urlopen(f"http://{self.admin.read_text()}{path}") as answer:
-            return answer.read().decode()
+        return local.get(self.admin.read_text().rpartition(":")[2], path)
 
     def ports(self):
         """The port of each listener."""
@@ -57,19 +47,11 @@ class Envoy:
         lines = self.get(f"/stats?filter={pattern}").splitlines()
         return {name: int(value) for name, value in (line.split(": ") for line in lines)}
 
-    def served(self):
-        """The requests answered so far, by listener."""
-        return {int(name.split(".")[1]): count for name, count in self.stats(r"^http\.\d%2B\.downstream_rq_completed$").items()}
-
-    def find_workers(self):
-        tasks = Path(f"/proc/{self.process.pid}/task").iterdir()
-        workers = [task for task in tasks if (task / "comm").read_text().startswith("wrk:worker_")]
-        if len(workers) != self.count:
-            raise OSError("not all workers run yet")
-        return workers
+    def served(self, listener):
+        """The requests answered so far."""
+        return sum(self.stats(rf"^http\.{listener}\.downstream_rq_completed$").values())
 
     def spent(self):
-        """The seconds of CPU that the workers have used, once they are idle: the kernel accounts for a thread when it sleeps."""
-        while any((worker / "stat").read_text().rsplit(")", 1)[1].split()[0] != "S" for worker in self.workers):
-            time.sleep(0.0005)
-        return sum(int((worker / "schedstat").read_text().split()[0]) for worker in self.workers) / 1e9
+        """The seconds of CPU that the process has used."""
+        # The number of its clock, as clock_getcpuclockid(3) makes it.
+        return time.clock_gettime(~self.process.pid << 3 | 2)

@@ -78,7 +78,7 @@ def free(port, config):
 def get(admin, path):
     """The reply of the Envoy with this admin port; empty if it does not answer with 200."""
     try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{admin}{path}", timeout=1) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{admin}{path}", timeout=10) as answer:
             return answer.read().decode()
     except OSError:
         return ""

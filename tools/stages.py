@@ -21,7 +21,7 @@ ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", 
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse"]
 # The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
 # all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once.
-CRATES = ["--workspace", "--exclude", "diana-tests*", "--exclude", "diana-host", "--exclude", "diana-benches"]
+CRATES = ["--workspace", "--exclude", "diana-tests*", "--exclude", "diana-host"]
 
 
 class Step(NamedTuple):
@@ -64,9 +64,8 @@ def compiled():
 
 
 def lint():
-    needs.rust_component("rustfmt", "fmt")
-    needs.rust_component("clippy", "clippy")
-    needs.rust_target("wasm32-wasip1")
+    needs.rust("component", "rustfmt", "clippy")
+    needs.rust("target", "wasm32-wasip1")
     yield step("cargo", "fmt", "--check")
     yield step("cargo", "fmt", "--check", "--manifest-path", "tests/fuzz/Cargo.toml")
     yield step("cargo", "clippy", "--workspace", "--all-targets", *DENY)
@@ -76,8 +75,8 @@ def lint():
 
 def rustdoc():
     """Checks for nightly runs only: documentation of items, and the code of the playground's target."""
-    needs.rust_component("clippy", "clippy")
-    needs.rust_target("wasm32-unknown-unknown")
+    needs.rust("component", "clippy")
+    needs.rust("target", "wasm32-unknown-unknown")
     yield step("cargo", "clippy", "--test", "wasm", "--target", "wasm32-unknown-unknown", *DENY)
     yield step("cargo", "doc", "--workspace", "--no-deps", RUSTDOCFLAGS="-D warnings")
 
@@ -95,7 +94,7 @@ def crates():
 def wasm():
     """The laws with 32-bit pointers and without a clock, in node."""
     programs("node")
-    needs.rust_target("wasm32-unknown-unknown")
+    needs.rust("target", "wasm32-unknown-unknown")
     runner = needs.cargo_tool("wasm-bindgen-cli", "wasm-bindgen-test-runner", needs.locked("wasm-bindgen"))
     yield tests(*TEST, "--target", "wasm32-unknown-unknown", "--test", "wasm", CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER=runner)
 
@@ -131,7 +130,6 @@ def load():
     newest, oldest = envoy.path(envoy.NEWEST), envoy.path(envoy.OLDEST)
     # The oldest has no ai_protocol_manager.
     yield step(newest, "--mode", "validate", "-c", "envoy/llm/protocol.yaml", "-l", "error")
-    yield step("cargo", "bench", "--quiet", "--bench", "redis")
     yield tests(*TEST, "--test", "envoy", "--", LOAD, *MEASURED, DIANA_ENVOY=newest)
     yield tests(*TEST, "--test", "envoy", "--", "--skip", "models::by_protocol", DIANA_ENVOY=oldest)
 

@@ -1,134 +1,102 @@
-//! The cost of a decision without a host: time, allocations, and memory per caller, for every algorithm of the registry.
+//! The time and the allocations of a decision without a host, for every algorithm of the registry.
 
-// A bench may panic, and it is the one place that measures real time.
-#![allow(clippy::panic, clippy::indexing_slicing, clippy::disallowed_methods)]
+// A bench may panic.
+#![allow(clippy::panic, clippy::indexing_slicing)]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::hint::black_box;
+use std::fmt::{self, Display, Formatter};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Instant;
 
 use diana_algorithm::{REGISTRY, fixed_window};
 use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::time::Now;
+use divan::{AllocProfiler, Bencher, black_box};
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-static BYTES: AtomicU64 = AtomicU64::new(0);
 #[global_allocator]
-static COUNTING: Counting = Counting;
-
-/// The system's allocator, with counts of allocations so far and of bytes in use.
-struct Counting;
-
-// SAFETY: the system's allocator does the work.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Relaxed);
-        BYTES.fetch_add(layout.size() as u64, Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        BYTES.fetch_sub(layout.size() as u64, Relaxed);
-        unsafe { System.dealloc(memory, layout) }
-    }
-}
+static COUNTED: AllocProfiler = AllocProfiler::system();
 
 /// Callers that take turns, where there is more than one.
-const KEYS: usize = 100_000;
-/// Batches are so short that most of them run without an interruption.
-const BATCH: usize = 1_000;
-const BATCHES: usize = 1_001;
+const CALLERS: usize = 100_000;
 
-/// The limits of a case, for an algorithm.
-type Limits = fn(&str) -> String;
-
-/// Names, numbers of callers, limits.
-const CASES: &[(&str, usize, Limits)] = &[
-    ("1 rule, all", 1, |algo| entry("/", &[rule("all", algo, "")])),
-    ("1 rule, header", 1, |algo| entry("/", &[rule("account", algo, "")])),
-    ("1 rule, address", 1, |algo| entry("/", &[rule("address", algo, "")])),
-    ("all, twice a header", 1, |algo| {
-        let minute = rule("account", algo, "").replace("second", "minute");
-        entry("/", &[rule("all", algo, ""), rule("account", algo, ""), minute])
-    }),
-    ("3 rules", 1, |algo| {
-        let entries = [("/", "all"), ("/", "account"), ("/svc", "address")];
-        entries.map(|(url, actor)| entry(url, &[rule(actor, algo, "")])).join(", ")
-    }),
-    ("50 entries", 1, |algo| {
-        let entries = (0..50).map(|n| entry(&format!("/svc/{n}"), &[rule("all", algo, "")]));
-        entries.collect::<Vec<_>>().join(", ")
-    }),
-    ("1 rule, header, hot", 1, |algo| {
-        entry("/", &[rule("account", algo, ", hot: {over: 1000000000, per: 10s}")])
-    }),
-    ("100,000 keys", KEYS, |algo| entry("/", &[rule("account", algo, "")])),
+/// A name, the number of callers, and rules in which `RATE` stands for a limit that the bench does not reach.
+const CASES: [(&str, usize, &str); 7] = [
+    ("1 rule, all", 1, "{Url: /, rules: [{actor: all, RATE}]}"),
+    ("1 rule, header", 1, "{Url: /, rules: [{actor: account, RATE}]}"),
+    (
+        "1 rule, header, hot",
+        1,
+        "{Url: /, rules: [{actor: account, hot: {over: 1000000000, per: 10s}, RATE}]}",
+    ),
+    ("1 rule, address", 1, "{Url: /, rules: [{actor: address, RATE}]}"),
+    (
+        "3 rules, two by header",
+        1,
+        "{Url: /, rules: [{actor: all, RATE}, {actor: account, RATE}, {actor: account, name: other, RATE}]}",
+    ),
+    (
+        "3 entries",
+        1,
+        "{Url: /, rules: [{actor: all, RATE}]}, {Url: /, rules: [{actor: account, RATE}]}, \
+         {Url: /svc, rules: [{actor: address, RATE}]}",
+    ),
+    ("100,000 callers", CALLERS, "{Url: /, rules: [{actor: account, RATE}]}"),
 ];
 
-/// Daily quotas in fixed memory.
-const QUOTA: (&str, usize, Limits) = ("100,000 quotas", KEYS, |algo| {
-    let daily = rule("account", algo, ", quota: {accounts: 100000}");
-    entry("/", &[daily.replace("second, rpu: 1000000000", "day, rpu: 200")])
-});
-
-fn entry(url: &str, rules: &[String]) -> String {
-    format!("{{Url: {url}, rules: [{}]}}", rules.join(", "))
+struct Case {
+    name: String,
+    callers: usize,
+    limits: String,
 }
 
-/// A limit that the bench does not reach.
-fn rule(actor: &str, algo: &str, more: &str) -> String {
-    format!("{{actor: {actor}, unit: second, rpu: 1000000000, algo: {algo}, scope: local{more}}}")
+impl Display for Case {
+    fn fmt(&self, to: &mut Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.name)
+    }
 }
 
 fn main() {
-    println!("| algorithm | case | ns, best (median) | allocations | bytes of a caller |");
-    println!("| --- | --- | ---: | ---: | ---: |");
+    divan::main();
+}
+
+#[divan::bench(args = cases())]
+fn decide(bencher: Bencher<'_, '_>, case: &Case) {
+    let mut bench = Bench::new(case);
+    (0..case.callers).for_each(|_| bench.decide());
+    bencher.bench_local(|| bench.decide());
+}
+
+fn cases() -> Vec<Case> {
+    let fifty = |n| format!("{{Url: /svc/{n}, rules: [{{actor: all, RATE}}]}}");
+    let fifty = (0..50).map(fifty).collect::<Vec<_>>().join(", ");
+    let mut cases = Vec::new();
     for entry in REGISTRY {
-        CASES.iter().for_each(|case| measure(entry.short, case));
+        let rate = format!("unit: second, rpu: 1000000000, algo: {}, scope: local", entry.short);
+        for (name, callers, limits) in CASES.into_iter().chain([("50 entries", 1, &*fifty)]) {
+            let (name, limits) =
+                (format!("{}: {name}", entry.short), limits.replace("RATE", &rate));
+            cases.push(Case { name, callers, limits });
+        }
     }
-    measure(fixed_window::ENTRY.short, &QUOTA);
+    // In fixed memory.
+    let (short, callers) = (fixed_window::ENTRY.short, CALLERS);
+    let rule = "actor: account, unit: day, rpu: 200, scope: local, quota: {accounts: 100000}";
+    let limits = format!("{{Url: /, rules: [{{{rule}, algo: {short}}}]}}");
+    cases.push(Case { name: format!("{short}: 100,000 daily quotas"), callers, limits });
+    cases
 }
 
-/// Prints a row.
-fn measure(algo: &str, (name, keys, limits): &(&str, usize, Limits)) {
-    let mut bench = Bench::new(&limits(algo), *keys);
-    let empty = BYTES.load(Relaxed);
-    bench.decide(BATCH.max(*keys));
-    let bytes = (BYTES.load(Relaxed) - empty) / *keys as u64;
-    let before = ALLOCATIONS.load(Relaxed);
-    let mut times = [0.0; BATCHES];
-    for time in &mut times {
-        let start = Instant::now();
-        bench.decide(BATCH);
-        *time = start.elapsed().as_nanos() as f64 / BATCH as f64;
-    }
-    let allocations = (ALLOCATIONS.load(Relaxed) - before) as f64 / (BATCHES * BATCH) as f64;
-    times.sort_by(f64::total_cmp);
-    // Interruptions only lengthen a batch, so the fastest one is the truth.
-    let [best, .., _] = times;
-    let bytes = if *keys == KEYS { bytes.to_string() } else { String::new() };
-    println!(
-        "| {algo} | {name} | {best:.0} ({:.0}) | {allocations} | {bytes} |",
-        times[BATCHES / 2]
-    );
-}
-
-/// A limiter, and clients that call it once in every tick.
+/// A limiter, and callers that take turns, one in every tick.
 struct Bench {
     limiter: Limiter,
     request: FakeRequest,
     clock: FakeClock,
-    keys: usize,
-    calls: usize,
+    callers: usize,
+    requests: usize,
 }
 
 impl Bench {
-    fn new(limits: &str, keys: usize) -> Bench {
+    fn new(Case { limits, callers, .. }: &Case) -> Bench {
         let text = format!(
             "{{limits: [{limits}], actors: {{account: [{{header: x-account-id}}], \
              address: [{{client_address: {{v4: 32, v6: 64}}}}]}}}}"
@@ -141,26 +109,22 @@ impl Bench {
             .from("192.0.2.1:40000");
         let clock = FakeClock::default();
         clock.0.set(Now { mono: 1_000_000_000, wall: 1_800_000_000_000_000 });
-        Bench { limiter, request, clock, keys, calls: 0 }
+        Bench { limiter, request, clock, callers: *callers, requests: 0 }
     }
 
-    /// Decides about the next requests.
-    fn decide(&mut self, requests: usize) {
-        for _ in 0..requests {
-            if self.keys > 1 {
-                self.next_account();
-            }
-            let Now { mono, wall } = self.clock.0.get();
-            self.clock.0.set(Now { mono: mono + 1, wall: wall + 1 });
-            let verdict = black_box(self.limiter.decide(&self.request, &self.clock));
-            assert!(matches!(verdict, Verdict::Admit(..)), "refused: {verdict:?}");
+    fn decide(&mut self) {
+        self.requests += 1;
+        if self.callers > 1 {
+            self.write_account(self.requests % self.callers);
         }
+        let Now { mono, wall } = self.clock.0.get();
+        self.clock.0.set(Now { mono: mono + 1, wall: wall + 1 });
+        let verdict = black_box(self.limiter.decide(&self.request, &self.clock));
+        assert!(matches!(verdict, Verdict::Admit(..)), "refused: {verdict:?}");
     }
 
-    /// Writes the account's number into the header in place, without an allocation.
-    fn next_account(&mut self) {
-        self.calls = (self.calls + 1) % self.keys;
-        let mut number = self.calls;
+    /// Writes the number of an account into the header in place, without an allocation.
+    fn write_account(&mut self, mut number: usize) {
         for digit in self.request.headers[0].1["account-".len()..].iter_mut().rev() {
             *digit = b'0' + (number % 10) as u8;
             number /= 10;

@@ -1,163 +1,80 @@
-//! Measures and prints the time that Redis takes for a decision.
+//! Prints the time that Redis takes for a call of the script, and for each request in the call.
 //!
-//! Calls use a new connection with a password, like those of gateways, or a persistent connection,
-//! like those of Envoy's proxy.
+//! Calls use a new connection with a password, like those of gateways, or a persistent connection, like those of Envoy's proxy.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use diana_algorithm::REGISTRY;
 use diana_policy::Quota;
 use diana_policy::time::Unit;
 use diana_redis::protocol::resp::values;
-use diana_redis::protocol::{Login, ScriptAnswer, Trip};
+use diana_redis::protocol::{Login, Trip};
 
-use kit::rules::{Rule, ask_of, trip_of};
+use kit::rules::{Rule, trip};
 use kit::server::Server;
 
-const ASKS: u64 = 500;
-const ROUNDS: u64 = 200;
+/// Requests in a large call.
+const REQUESTS: u64 = 64;
+const ROUNDS: u32 = 1000;
 
 fn main() {
-    an_ask_takes_microseconds();
-    an_ask_takes_as_long_on_shards();
-}
-
-/// Sends a call.
-type Way<'w> = &'w dyn Fn(&Trip);
-
-fn an_ask_takes_microseconds() {
-    let (server, port) = start();
-    let direct: Way = &|trip| call(&port, trip);
-    let stream = kept(&port);
-    let kept: Way = &|trip| call_on(&stream, trip);
-    let mut overhead = 0.0;
-    for (name, way) in [("kept connection", kept), ("new connection", direct)] {
-        overhead = time(&server, way, &[], 0, 1);
-        let one = time(&server, way, &[rule("TB")], 1, ASKS);
-        let more = time(&server, way, &[rule("TB")], 16, ASKS);
-        let each = (more - one) / 15.0;
-        let first = one - each;
-        println!("{name}, no ask: {overhead:.1} µs; a call: {first:.1} µs and {each:.1} µs an ask");
-    }
-    for (name, shorts, callers) in [
-        ("W, one caller", &["W"][..], 1),
-        ("W", &["W"], ASKS),
-        ("SW", &["SW"], ASKS),
-        ("TB", &["TB"], ASKS),
-        ("LB", &["LB"], ASKS),
-        ("W, SW, TB", &["W", "SW", "TB"], ASKS),
-    ] {
-        let mut rules: Vec<Rule> = shorts.iter().map(|short| rule(short)).collect();
-        (0..).zip(&mut rules).for_each(|(fingerprint, rule)| rule.fingerprint = fingerprint);
-        let each = (time(&server, direct, &rules, ASKS, callers) - overhead) / ASKS as f64;
-        println!("{name}: {each:.2} µs an ask of {ASKS}");
-    }
-}
-
-/// With fewer processors than shards, caches are cold if successive calls go to different shards,
-/// and warm if they go to the same shard.
-fn an_ask_takes_as_long_on_shards() {
-    let trip = trip(&[rule("TB")], 16, 16);
-    let calls = 16 * ROUNDS as usize;
-    for count in [1, 2, 4] {
-        let shards: Vec<_> = (0..count).map(|_| start()).collect();
-        let streams: Vec<_> = shards.iter().map(|(_, port)| kept(port)).collect();
-        shards.iter().for_each(|(server, _)| drop(server.decide(&trip)));
-        let spent = || shards.iter().map(|(server, _)| processor(server)).sum::<f64>();
-        let each = |shard: &dyn Fn(usize) -> usize| {
-            let began = spent();
-            (0..calls).for_each(|number| call_on(&streams[shard(number)], &trip));
-            (spent() - began) / (16 * calls) as f64
-        };
-        let in_turn = each(&|number| number % count);
-        let after = each(&|number| number * count / calls);
-        println!(
-            "{count} shards: {after:.1} µs an ask of 16, {in_turn:.1} if all are called in turn"
-        );
-    }
-}
-
-/// A Redis with a user, and its port.
-fn start() -> (Server, String) {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let port = port.to_string();
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let port = address.port().to_string();
     let user = ["--user", "gateway", "on", ">word", "~*", "+@all"];
-    let listen = ["--port", &port, "--bind", "127.0.0.1"];
-    (Server::with(&[&listen[..], &user].concat()), port)
-}
-
-fn rule(short: &str) -> Rule {
-    Rule::new(short, Quota::new(Unit::Second, 1_000_000))
-}
-
-fn trip(rules: &[Rule], asks: u64, callers: u64) -> Trip {
-    let ask = |number| {
-        let charge = |rule: &Rule| rule.charge(number % callers, 1, 100);
-        ask_of(0, rules.iter().map(charge).collect())
-    };
-    trip_of(None, (0..asks).map(ask).collect())
-}
-
-/// Microseconds of processor time that Redis takes for a batch.
-fn time(server: &Server, way: Way, rules: &[Rule], asks: u64, callers: u64) -> f64 {
-    let trip = trip(rules, asks, callers);
-    server.command(&["FLUSHALL"]);
-    server.decide(&trip);
-    let began = processor(server);
-    (0..ROUNDS).for_each(|_| way(&trip));
-    (processor(server) - began) / ROUNDS as f64
-}
-
-/// One call with its reply, on a new connection.
-fn call(port: &str, trip: &Trip) {
-    let login = login();
-    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
-    stream.write_all(&trip.pipeline(&login)).unwrap();
-    let mut back = Vec::new();
-    stream.read_to_end(&mut back).unwrap();
-    is_answered(trip, &login, &back);
-}
-
-/// One call with its reply, on a persistent connection.
-fn call_on(mut kept: &TcpStream, trip: &Trip) {
-    let body = trip.pipeline(&Login::default());
-    kept.write_all(body.strip_suffix(b"*1\r\n$4\r\nQUIT\r\n").unwrap()).unwrap();
-    let mut back = Vec::new();
-    let mut some = [0; 65_536];
-    while values(&back).is_none_or(|values| values.is_empty()) {
-        let count = kept.read(&mut some).unwrap();
-        back.extend(&some[..count]);
+    let server = Server::with(&[&["--port", &port, "--bind", "127.0.0.1"][..], &user].concat());
+    println!("| connection | algorithm | µs of a call | µs of each request |");
+    println!("| --- | --- | ---: | ---: |");
+    for entry in REGISTRY.iter().filter(|entry| entry.codec.is_some()) {
+        let rule = Rule::new(entry.short, Quota::new(Unit::Second, 1_000_000));
+        let charges = |count| (0..count).map(|caller| rule.charge(caller, 1, 100)).collect();
+        let [one, many] = [1, REQUESTS].map(|count| trip(None, charges(count)));
+        let [username, password] = ["gateway", "word"].map(|word| Some(word.into()));
+        let login = Login { username, password, db: 0 };
+        let new = |trip: &Trip| call(&connect(&address), &trip.pipeline(&login), 3);
+        let stream = connect(&address);
+        call(&stream, b"*3\r\n$4\r\nAUTH\r\n$7\r\ngateway\r\n$4\r\nword\r\n", 1);
+        let kept = |trip: &Trip| {
+            let body = trip.pipeline(&Login::default());
+            call(&stream, body.strip_suffix(b"*1\r\n$4\r\nQUIT\r\n").unwrap(), 1);
+        };
+        for (connection, send) in [("new", &new as &dyn Fn(&Trip)), ("kept", &kept)] {
+            let [one, many] = [&one, &many].map(|trip| time(&server, send, trip));
+            let each = (many - one) / (REQUESTS - 1) as f64;
+            println!("| {connection} | {} | {:.1} | {each:.1} |", entry.short, one - each);
+        }
     }
-    back.extend(b"+OK\r\n");
-    is_answered(trip, &Login::default(), &back);
 }
 
-/// An authenticated connection.
-fn kept(port: &str) -> TcpStream {
-    let mut stream = TcpStream::connect(format!("127.0.0.1:{port}")).unwrap();
+fn connect(address: &SocketAddr) -> TcpStream {
+    let stream = TcpStream::connect(address).unwrap();
     stream.set_nodelay(true).unwrap();
-    stream.write_all(b"*3\r\n$4\r\nAUTH\r\n$7\r\ngateway\r\n$4\r\nword\r\n").unwrap();
-    stream.read_exact(&mut [0; 5]).unwrap();
     stream
 }
 
-fn login() -> Login {
-    let [username, password] = ["gateway", "word"].map(|word| Some(word.into()));
-    Login { username, password, db: 0 }
+/// Sends commands and reads their replies.
+fn call(mut stream: &TcpStream, commands: &[u8], replies: usize) {
+    stream.write_all(commands).unwrap();
+    let (mut back, mut part) = (Vec::new(), [0; 65_536]);
+    while values(&back).is_none_or(|values| values.len() < replies) {
+        let count = stream.read(&mut part).unwrap();
+        assert!(count > 0, "{}", String::from_utf8_lossy(&back));
+        back.extend(&part[..count]);
+    }
 }
 
-fn is_answered(trip: &Trip, login: &Login, back: &[u8]) {
-    let Ok(ScriptAnswer::Decided(decided)) = trip.answers(login, back).remove(0) else {
-        panic!("{back:?}")
+/// Microseconds of processor time that Redis takes for a call.
+fn time(server: &Server, send: &dyn Fn(&Trip), trip: &Trip) -> f64 {
+    server.command(&["FLUSHALL"]);
+    // Loads the script, and fails if Redis does not decide.
+    server.decide(trip);
+    let spent = || {
+        let info = server.command(&["INFO", "cpu"]);
+        let line = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let names = ["used_cpu_user_main_thread:", "used_cpu_sys_main_thread:"];
+        names.iter().map(|name| line(name).parse::<f64>().unwrap() * 1e6).sum::<f64>()
     };
-    assert_eq!(decided.asks.len(), trip.calls[0].asks.len());
-}
-
-fn processor(server: &Server) -> f64 {
-    let info = server.command(&["INFO", "cpu"]);
-    let spent = |name: &str| {
-        let line = info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        line.parse::<f64>().unwrap() * 1e6
-    };
-    spent("used_cpu_user_main_thread:") + spent("used_cpu_sys_main_thread:")
+    let began = spent();
+    (0..ROUNDS).for_each(|_| send(trip));
+    (spent() - began) / f64::from(ROUNDS)
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The throughput of Envoy with Diana, beside no filter, a filter that does nothing, and Envoy's own limiter.
+"""The CPU time of a request in Envoy with Diana, beside no filter, a filter that does nothing, and Envoy's own limiter.
 
-Every round starts a fresh Envoy and gives all listeners load in turn. Throughput is requests per second of the workers' CPU, so
-other work on the machine matters little.
+Every round starts a fresh Envoy, and gives its listeners load by wrk in turn, for slices so short that other work on the machine
+affects all alike.
 """
 
 import argparse
@@ -10,6 +10,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from statistics import median
 
@@ -22,11 +23,17 @@ import needs
 import redis
 from build import MODULE
 from configuration import bootstrap, diana, entry, local_ratelimit, rule, wasm
-from load import measure
-from server import Envoy
+from server import running
 
 BASELINES = ("no filter", "no-op filter", "local_ratelimit")
 REDIS = 26379
+# Seconds.
+SLICE = 0.1
+WRK = ["wrk", "-t1", "-c64", "-d1h"]
+URL = "http://127.0.0.1:{}/svc/25/items/7?page=2"
+# The same account each time, or as many as accounts.lua has in turn.
+ACCOUNTS = 10_000
+LOADS = {"one": ["-H", "x-account-id: account-000001"], "in turn": ["-s", ROOT / "benches/accounts.lua"]}
 
 
 def filters():
@@ -51,9 +58,9 @@ def filters():
         ("one", "outcomes that count"): [entry("/", rule("account", algo="W", count={"status": [401]}))],
         ("one", "in flight"): [entry("/", {"actor": "account", "in_flight": 1_000_000, "scope": "local"})],
         **{("one", f"header, {scope}"): [entry("/", rule("account", scope=scope))] for scope in ("gateway", "global")},
-        **{("keys", f"header, {scope}"): [entry("/", rule("account", scope=scope, **rare))] for scope in ("local", "gateway", "global")},
+        **{("in turn", f"header, {scope}"): [entry("/", rule("account", scope=scope, **rare))] for scope in ("local", "gateway", "global")},
     }
-    for load in ("one", "keys"):
+    for load in LOADS:
         yield from zip(BASELINES, [load] * 3, (None, wasm(noop, "noop", ""), local_ratelimit()))
         for number, ((of, name), each) in enumerate(limits.items()):
             if of == load:
@@ -68,34 +75,62 @@ def main():
     needs.program("wrk")
     count, seconds = (3, 1) if given.quick else (7, 3)
     compared, rounds = list(filters()), []
-    cores = sorted(os.sched_getaffinity(0))
+    cores = [str(core) for core in sorted(os.sched_getaffinity(0))]
     # One worker has a core to itself; several share all cores with the load.
-    parts = (cores[:1], cores[1:] or cores) if given.workers == 1 else (cores, cores)
-    pin, pin_load = (lambda part=part: os.sched_setaffinity(0, part) for part in parts)
+    of_envoy, of_load = (cores[:1], cores[1:] or cores) if given.workers == 1 else (cores, cores)
+    command = [*pinned(of_envoy), envoy.path(), "--concurrency", str(given.workers)]
     with local.processes() as processes:
         processes.append(redis.spawn(REDIS, 'save ""'))
-        # Each `with` ends its processes, also if the bench is interrupted.
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
         for number in range(count):
-            with Envoy(envoy.path(), bootstrap([each for *_, each in compared], REDIS), pin, given.workers) as server:
-                rounds.append(measure(server, [load for _, load, _ in compared], seconds, pin_load))
-                served = sum(server.served().values())
+            with running(command, bootstrap([each for *_, each in compared], REDIS)) as server:
+                rounds.append(measure(server, [*pinned(of_load), *WRK], [load for _, load, _ in compared], seconds))
                 calls = sum(server.stats(r"^wasmcustom\.diana\..*\.fleet\.trips$").values())
-            print(f"round {number + 1} of {count} done, {served:,} requests, {calls:,} calls to Redis", file=sys.stderr)
+            print(f"round {number + 1} of {count} done, {calls:,} calls to Redis", file=sys.stderr)
         print(f"\n{count} rounds, {seconds} s for each filter in each, {given.workers} workers.\n")
         table(compared, rounds)
 
 
+def pinned(cores):
+    return ["taskset", "-c", ",".join(cores)]
+
+
+def measure(server, wrk, loads, seconds):
+    """The seconds of Envoy's CPU for a request to each listener."""
+    ports, running, spent = server.ports(), [], [0.0] * len(loads)
+    try:
+        for listener, load in enumerate(loads):
+            running.append(subprocess.Popen([*wrk, *LOADS[load], URL.format(ports[listener])], stdout=subprocess.DEVNULL))
+            # Before it is measured, each account comes once.
+            local.wait(lambda: server.served(listener) > ACCOUNTS, running)
+            running[-1].send_signal(signal.SIGSTOP)
+        before = [server.served(listener) for listener in range(len(loads))]
+        for _ in range(round(seconds / SLICE)):
+            for listener, process in enumerate(running):
+                began = server.spent()
+                process.send_signal(signal.SIGCONT)
+                time.sleep(SLICE)
+                process.send_signal(signal.SIGSTOP)
+                # Meanwhile Envoy answers the last requests.
+                time.sleep(SLICE / 20)
+                spent[listener] += server.spent() - began
+        if any(server.stats(r"^http\.\d+\.downstream_rq_[1345]xx$").values()):
+            raise RuntimeError("Envoy refused a request")
+        return [spent[listener] / (server.served(listener) - before[listener]) for listener in range(len(loads))]
+    finally:
+        local.kill(running)
+
+
 def table(compared, rounds):
-    """Prints medians, and ratios of two filters in the same round."""
+    """Prints medians, and the throughput of a filter as a part of another's in the same round."""
     print(f"| load | filter | µs/request | {' | '.join(f'of {name} (min … max)' for name in BASELINES)} |")
     print("| --- | --- | ---: | ---: | ---: | ---: |")
     for number, (name, load, _) in enumerate(compared):
-        bases = [(base, load) for base in BASELINES]
-        places = [next(at for at, other in enumerate(compared) if other[:2] == base) for base in bases]
-        ratios = [[rates[number] / rates[place] for rates in rounds] for place in places]
-        cells = [f"{median(each):.3f} ({min(each):.3f} … {max(each):.3f})" for each in ratios]
-        print(f"| {load} | {name} | {1e6 / median(rates[number] for rates in rounds):.2f} | {' | '.join(cells)} |")
+        cells = []
+        for base in BASELINES:
+            place = next(at for at, other in enumerate(compared) if other[:2] == (base, load))
+            ratios = [times[place] / times[number] for times in rounds]
+            cells.append(f"{median(ratios):.3f} ({min(ratios):.3f} … {max(ratios):.3f})")
+        print(f"| {load} | {name} | {1e6 * median(times[number] for times in rounds):.2f} | {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
