@@ -6,7 +6,7 @@ Lines are in the order in which requests end. Envoy's own format has no column f
 
 import argparse
 import random
-import sys
+import signal
 import time
 
 BEGIN = 1_795_478_400  # 24 November 2026, 00:00 UTC
@@ -38,12 +38,11 @@ def main():
     parser.add_argument("--callers", type=int, default=100_000)
     parser.add_argument("--seconds", type=int, default=86_400, help="the time from the first line to the last one")
     given = parser.parse_args()
+    # Ends silently, as other commands do, when its reader ends.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for text in lines(given.lines, given.callers, given.seconds):
-        sys.stdout.write(text + "\n")
+        print(text)
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except BrokenPipeError:
-        sys.stderr.close()
+    main()

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 import needs
-from console import CARGO_TARGET, TARGET, die, output, relative, run, say
+from console import CARGO_TARGET, TARGET, check_size, output, run
 from optimize import optimize
 
 WASM = "wasm32-wasip1"
@@ -27,20 +27,16 @@ def without_paths():
 
 
 def build():
-    needs.rust_target(WASM)
+    needs.rust("target", WASM)
     flags = {"CARGO_TARGET_WASM32_WASIP1_RUSTFLAGS": f"{without_paths()} {SHORT_NUMBERS}"}
     run([needs.cargo(), "build", "--package", "diana", "--profile", PROFILE, "--target", WASM], env={**os.environ, **flags})
     linked = CARGO_TARGET / WASM / PROFILE / "diana.wasm"
     TARGET.mkdir(exist_ok=True)
-    optimized = optimize(linked)
     # Written and renamed, so that an Envoy or a test never reads half a module.
     part = MODULE.with_suffix(".part")
-    part.write_bytes(optimized or linked.read_bytes())
+    part.write_bytes(optimize(linked) or linked.read_bytes())
     part.replace(MODULE)
-    size = MODULE.stat().st_size
-    say(f"{relative(MODULE)}: {size:,} of at most {LIMIT:,} bytes")
-    if optimized and size > LIMIT:
-        die(f"the module is {size - LIMIT:,} bytes too large")
+    check_size(MODULE, LIMIT)
 
 
 if __name__ == "__main__":

@@ -37,6 +37,14 @@ def run(command, **options):
         die(f"`{words[0]}` failed, see above")
 
 
+def check_size(path, limit):
+    """Prints the size of a file, and ends the tool if it is too large."""
+    size = path.stat().st_size
+    say(f"{relative(path)}: {size:,} of at most {limit:,} bytes")
+    if size > limit:
+        die(f"{relative(path)} is {size - limit:,} bytes too large")
+
+
 def output(command):
     """The output of a command. Empty if it cannot be run or fails."""
     try:

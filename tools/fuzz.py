@@ -53,7 +53,7 @@ def fuzz(program, target, inputs, *options):
     say(f"test fuzz::{target} ... {'ok' if held else 'FAILED'} ({' '.join(line for line in lines if line.startswith('Done '))})")
     if not held:
         say("\n".join(lines[-60:]))
-        say(f"The input is in {relative(findings)}; tools/fuzz.py {target} --replay <file> runs it again.")
+        say(f"The input is in {relative(findings)}; `DIANA_FUZZ={target} {relative(program)} FILE` runs it again.")
         say(f"Once the target passes, add the file to {relative(FOLDER / 'regressions' / target)}.")
     return held
 
@@ -64,7 +64,6 @@ def main():
     parser.add_argument("targets", nargs="*", help="the targets to run; all by default")
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
     parser.add_argument("--anew", action="store_true", help="begin with the seeds, not with earlier findings, and try the same inputs each time")
-    parser.add_argument("--replay", type=Path, help="run this input only")
     arguments = parser.parse_args()
     if unknown := set(arguments.targets) - set(known):
         die(f"no target is called {', '.join(sorted(unknown))}; there are {', '.join(known)}")
@@ -74,7 +73,7 @@ def main():
             corpus = (Path(fresh) if arguments.anew else BUILD) / "corpus" / target
             corpus.mkdir(parents=True, exist_ok=True)
             folders = (FOLDER / kind / target for kind in ("seeds", "regressions"))
-            inputs = [arguments.replay.resolve()] if arguments.replay else [corpus, *(folder for folder in folders if folder.is_dir())]
+            inputs = [corpus, *(folder for folder in folders if folder.is_dir())]
             failed += not fuzz(program, target, inputs, f"-max_total_time={arguments.seconds}", f"-seed={int(arguments.anew)}")
     # In the words of Rust's tests, which `make test` counts.
     say(f"test result: {'FAILED' if failed else 'ok'}. {len(chosen) - failed} passed; {failed} failed")

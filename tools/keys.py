@@ -1,4 +1,4 @@
-"""Writes docs/reference/keys.md, the page of all keys of a document, from envoy/limits.schema.json."""
+"""Writes the tables of docs/reference/keys.md, the page of all keys of a document, from envoy/limits.schema.json."""
 
 import json
 
@@ -6,24 +6,6 @@ from console import ROOT, relative, say
 
 SCHEMA = ROOT / "envoy/limits.schema.json"
 PAGE = ROOT / "docs/reference/keys.md"
-HEAD = """# Every key
-
-**For** authors of rules. **Result:** you find every key of a document, with its values and its default. Start with [rules](rules.md).
-
-A document has `limits`, a list of entries; an entry has rules:
-
-```yaml
-limits:                     # document
-- Url: /share               # entry
-  rules:
-  - {actor: account, unit: day, rpu: 2, algo: W}     # rule
-```
-
-[`envoy/limits.yaml`](../../envoy/limits.yaml) shows every key in its place. Editors that read JSON schemas complete and check keys with
-[`envoy/limits.schema.json`](../../envoy/limits.schema.json). `python3 tools/keys.py` writes this page from that schema.
-
-A name in the column "value", such as [`source`](#source), is a mapping with its own section. Durations are whole numbers of `ms`, `s`, `m`, `h` or `d`.
-"""
 DEFINITION = "#/definitions/"
 
 
@@ -63,7 +45,8 @@ def row(name, schema, required):
 
 def page():
     definitions = json.loads(SCHEMA.read_text())["definitions"]
-    parts = [HEAD]
+    # The introduction.
+    parts = [PAGE.read_text().partition("\n## ")[0]]
     # The outermost mappings come first.
     for name in sorted(definitions, key=lambda it: (it != "document", it != "entry", it != "rule", it)):
         properties = definitions[name].get("properties", {})

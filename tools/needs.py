@@ -5,7 +5,6 @@ import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 from console import ROOT, TARGET, die, output, relative, run, say
 
@@ -39,23 +38,10 @@ def cargo():
     return shutil.which("cargo") or die("`cargo` is missing; install Rust 1.88 or later from https://rustup.rs")
 
 
-def rustup(*words):
-    if not shutil.which("rustup"):
-        die(f"`rustup {' '.join(words)}` is necessary, but `rustup` is missing; see https://rustup.rs")
-    run(["rustup", *words])
-
-
-def rust_target(name):
-    """Installs a target of the Rust compiler."""
+def rust(kind, *names):
+    """Installs these components or targets of the Rust toolchain, if rustup can. Cargo names what is still missing."""
     cargo()
-    if not (Path(output(["rustc", "--print", "sysroot"])) / "lib/rustlib" / name / "lib").is_dir():
-        rustup("target", "add", name)
-
-
-def rust_component(name, command):
-    """Installs a part of the Rust toolchain, such as clippy."""
-    if not output(["cargo", command, "--version"]):
-        rustup("component", "add", name)
+    output(["rustup", kind, "add", *names])
 
 
 def cargo_tool(crate, binary, version, *options):
@@ -100,7 +86,7 @@ def virtual_env(name, packages):
 
 def npm(folder, *words):
     folder.mkdir(parents=True, exist_ok=True)
-    run([shutil.which("npm"), *words, "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder])
+    run(["npm", *words, "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder])
 
 
 def npm_package(name, version):
@@ -109,13 +95,6 @@ def npm_package(name, version):
     return once(folder, version, lambda: npm(folder, "install", f"{name}@{version}")) / "node_modules" / name
 
 
-def npm_project(source, folder):
-    """Installs the packages of a project's lock file into a folder."""
-
-    def install():
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(source / name, folder)
-        npm(folder, "ci")
-
-    once(folder, (source / "package-lock.json").read_text(), install)
+def npm_project(folder):
+    """Installs the packages of the lock file in the folder."""
+    once(folder, (folder / "package-lock.json").read_text(), lambda: npm(folder, "ci"))

@@ -8,7 +8,7 @@ import textwrap
 
 import needs
 from build import without_paths
-from console import CARGO_TARGET, ROOT, TARGET, die, relative, run, say
+from console import CARGO_TARGET, ROOT, TARGET, check_size, run
 
 SOURCE = ROOT / "src/web/page"
 PAGE = TARGET / "playground/index.html"
@@ -22,7 +22,7 @@ LIMIT = 2 << 20
 
 def core():
     """Compiles the core, and generates the JavaScript that calls it."""
-    needs.rust_target(WASM)
+    needs.rust("target", WASM)
     environment = {"CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS": without_paths()}
     run([needs.cargo(), "build", "--package", "diana-web", "--profile", PROFILE, "--target", WASM], env={**os.environ, **environment})
     binder = needs.cargo_tool("wasm-bindgen-cli", "wasm-bindgen", needs.locked("wasm-bindgen"))
@@ -46,9 +46,8 @@ def presets():
 
 def page():
     """Writes the page, with its style and script inside."""
-    needs.npm_project(SOURCE, WORK)
-    for file in SOURCE.iterdir():
-        shutil.copy(file, WORK)
+    shutil.copytree(SOURCE, WORK, dirs_exist_ok=True)
+    needs.npm_project(WORK)
     presets()
     options = ["--bundle", "--minify", "--format=esm", "--target=es2022", "--loader:.wasm=binary", "--legal-comments=inline", "--log-level=warning"]
     places = [f"--alias:presets={WORK / 'presets.js'}", f"--outfile={WORK / 'page.js'}"]
@@ -60,10 +59,7 @@ def page():
     text = text.replace("<!-- style -->", f"<style>{style}</style>").replace("<!-- script -->", f'<script type="module">{script}</script>')
     PAGE.parent.mkdir(parents=True, exist_ok=True)
     PAGE.write_text(text)
-    size = PAGE.stat().st_size
-    say(f"{relative(PAGE)}: {size:,} of at most {LIMIT:,} bytes")
-    if size > LIMIT:
-        die("the playground is too large")
+    check_size(PAGE, LIMIT)
 
 
 def build():
