@@ -10,19 +10,16 @@ use insta::{Settings, assert_snapshot};
 const HEADING: &str = "##";
 
 /// A document of a file.
-#[derive(Default)]
 struct Document {
     heading: String,
     /// The lines after the heading.
     text: String,
-    /// The number of lines before the text in its file.
-    above: usize,
 }
 
 /// Compares the result of `report` for each document of each YAML file of a folder with the
-/// snapshot next to the file. The arguments are the name of the file, the number of lines before
-/// the document, and its text.
-pub fn assert_snapshots(folder: &str, report: impl Fn(&str, usize, &str) -> String) {
+/// snapshot next to the file. The arguments are the name of the file, the heading and the text of
+/// the document.
+pub fn assert_snapshots(folder: &str, report: impl Fn(&str, &str, &str) -> String) {
     let folder = Path::new(folder).canonicalize().unwrap();
     let mut settings = Settings::clone_current();
     settings.set_snapshot_path(&folder);
@@ -34,7 +31,7 @@ pub fn assert_snapshots(folder: &str, report: impl Fn(&str, usize, &str) -> Stri
             let mut reports = String::new();
             for document in documents(&fs::read_to_string(&file).unwrap()) {
                 writeln!(reports, "{}", document.heading).unwrap();
-                reports += &report(name, document.above, &document.text);
+                reports += &report(name, &document.heading, &document.text);
             }
             assert_snapshot!(name, reports);
         }
@@ -51,10 +48,10 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn documents(file: &str) -> Vec<Document> {
     assert!(file.starts_with(HEADING), "the first line is a heading");
     let mut documents: Vec<Document> = Vec::new();
-    for (number, line) in file.lines().enumerate() {
+    for line in file.lines() {
         if line.starts_with(HEADING) {
             let heading = line.to_owned();
-            documents.push(Document { heading, above: number + 1, ..Document::default() });
+            documents.push(Document { heading, text: String::new() });
         } else if let Some(document) = documents.last_mut() {
             writeln!(document.text, "{line}").unwrap();
         }

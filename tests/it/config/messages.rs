@@ -8,13 +8,13 @@ use diana_config::{parse, parse_remote};
 use super::{policy, problems};
 use crate::documents::assert_snapshots;
 
-/// Problems contain the lines of the file.
+/// Lines count from the heading of a document, so a new document changes no others.
 #[test]
 fn documents_are_reported_with_all_problems() {
     let own = policy("limits: []\nmark: X-Mark").own();
     assert_snapshots(
         concat!(env!("CARGO_MANIFEST_DIR"), "/it/config/documents"),
-        |file, above, text| {
+        |file, _, text| {
             let bytes = text.as_bytes();
             let is_remote = file == "rules_of_a_centre";
             let parsed = if is_remote { parse_remote(bytes, &own) } else { parse(bytes) };
@@ -29,17 +29,25 @@ fn documents_are_reported_with_all_problems() {
                 Err(problems) => {
                     assert_eq!(problems.more(), 0, "write fewer problems in one document");
                     for problem in problems.list() {
-                        let mut problem = problem.clone();
-                        if let Some((line, _)) = &mut problem.position {
-                            *line += above;
-                        }
-                        writeln!(report, "{problem}").unwrap();
+                        writeln!(report, "{}", shortened(&problem.to_string())).unwrap();
                     }
                 }
             }
             report
         },
     );
+}
+
+/// A message with only the first keys of a long list, so that a new key changes no snapshot.
+fn shortened(message: &str) -> String {
+    let Some((before, after)) = message.split_once("allowed: ") else { return message.into() };
+    let (keys, hint) = after.split_at(after.find(';').unwrap_or(after.len()));
+    let mut keys: Vec<&str> = keys.split(", ").collect();
+    if before.ends_with("unknown key, ") && keys.len() > 6 {
+        keys.truncate(3);
+        keys.push("…");
+    }
+    format!("{before}allowed: {}{hint}", keys.join(", "))
 }
 
 #[test]
