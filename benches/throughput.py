@@ -110,7 +110,7 @@ def measure(server, wrk, loads, seconds):
                 process.send_signal(signal.SIGCONT)
                 time.sleep(SLICE)
                 process.send_signal(signal.SIGSTOP)
-                # Meanwhile Envoy answers the last requests.
+                # Envoy answers the last requests.
                 time.sleep(SLICE / 20)
                 spent[listener] += server.spent() - began
         if any(server.stats(r"^http\.\d+\.downstream_rq_[1345]xx$").values()):

@@ -15,22 +15,17 @@ use kit::store::rule::Rule;
 #[test]
 fn algorithm_reports_its_quota_and_unit() {
     let quota = Quota::new(Unit::Hour, 7);
-    for entry in REGISTRY.iter() {
-        let algorithm =
-            Rule::new(entry.short, Quota { max_delay: entry_delay(entry.short), ..quota })
-                .algorithm;
-        // With the default of ten slices, eleven are counted.
-        let window = if entry.short == "SW" { 3_960 } else { 3_600 };
-        assert_eq!(algorithm.properties().quota(), (7, window * SECOND), "{}", entry.short);
+    // Slots are further apart than LB holds requests by default.
+    let held = Quota { max_delay: Some(3600 * SECOND), ..quota };
+    // With the default of ten slices, eleven are counted.
+    for (short, quota, window) in
+        [("TB", quota, 3_600), ("W", quota, 3_600), ("SW", quota, 3_960), ("LB", held, 3_600)]
+    {
+        let algorithm = Rule::new(short, quota).algorithm;
+        assert_eq!(algorithm.properties().quota(), (7, window * SECOND), "{short}");
     }
     let warm = Rule::new("TB", Quota { warm_up: Some(SECOND), ..quota }).algorithm;
     assert_eq!(warm.properties().quota(), (7, 3600 * SECOND));
-}
-
-/// The smallest `max_delay` with which LB holds requests for the next slot, at seven permits an
-/// hour.
-fn entry_delay(short: &str) -> Option<u64> {
-    (short == "LB").then_some(3600 * SECOND)
 }
 
 #[test]

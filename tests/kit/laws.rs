@@ -1,5 +1,5 @@
 //! The laws of every algorithm in the registry. A new algorithm is covered without a new test,
-//! except that `bound.rs` must state its bound.
+//! except for its row in `oracle.rs`.
 //!
 //! `tests/wasm` runs the same laws on 32 bits.
 
@@ -12,6 +12,7 @@ mod reserve;
 mod settle;
 pub mod stream;
 
+use crate::oracle::oracle;
 use case::Case;
 use diana_algorithm::{Algorithm, Can, Entry, Leasing, REGISTRY};
 use diana_policy::decision::{Decision, Retry};
@@ -42,7 +43,7 @@ pub fn hold(seed: u64, cases: u64) {
 /// An algorithm has exactly the capabilities of its registry entry.
 fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mut Rng) {
     let Can { holds, leasing, .. } = (entry.can)(quota);
-    assert_eq!(holds, bound::max_delay(entry.short, quota) > 0);
+    assert_eq!(holds, oracle(entry.short).max_delay(quota) > 0);
     let nobody = vec![0; algorithm.properties().words];
     assert_eq!(algorithm.expires(&nobody, Now::default()), 0, "nobody's state is to be kept");
     let is_leased = algorithm.spend_by(&nobody, Now::default()).is_some();
@@ -117,8 +118,8 @@ fn remaining_is_true(
     if left > 0 {
         assert_eq!(step(algorithm, state, now, left), Decision::NOW, "{left} were promised");
     }
-    // A slot of a leaky bucket admits a request of any cost.
-    let takes_any = entry.short == "LB" || case.quota.warm_up.is_some();
+    // A slot admits a request of any cost.
+    let takes_any = oracle(entry.short).burst(&case.quota) == 0;
     if !takes_any || case.quota.rpu == 0 {
         assert_ne!(step(algorithm, state, now, left + 1), Decision::NOW, "{left} is too few");
     }

@@ -9,6 +9,7 @@ pub mod host;
 pub mod in_flight;
 pub mod laws;
 pub mod model;
+pub mod oracle;
 pub mod plans;
 #[cfg(unix)]
 pub mod process_clock;

@@ -5,12 +5,11 @@ pub mod resets;
 use std::rc::Rc;
 
 use diana_algorithm::Entry;
-use diana_algorithm::calendar::Windows;
 use diana_policy::time::{Micros, Now};
 use diana_policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota};
 use fastrand::Rng;
 
-use crate::laws::bound::max_delay;
+use crate::oracle::{Oracle, oracle};
 use crate::store::rule::Rule;
 
 /// An admission.
@@ -53,20 +52,11 @@ pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Rc<Plans>, Vec<Quo
     (rule, Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }), quotas)
 }
 
-/// Maximum permits admitted at once, without held requests.
-pub fn burst(short: &str, quota: &Quota) -> u128 {
-    match short {
-        _ if quota.warm_up.is_some() => 0,
-        "TB" => quota.burst.unwrap_or(quota.rpu).into(),
-        "LB" => 0,
-        _ => quota.rpu.into(),
-    }
-}
-
-fn held(short: &str, quota: &Quota) -> u128 {
+/// Maximum permits of held requests.
+fn held(oracle: &Oracle, quota: &Quota) -> u128 {
     let unit = u128::from(quota.period());
     let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * unit;
-    queue.min(u128::from(max_delay(short, quota)) * u128::from(quota.rpu)).div_ceil(unit)
+    queue.min(u128::from(oracle.max_delay(quota)) * u128::from(quota.rpu)).div_ceil(unit)
 }
 
 /// In any interval, a caller gets at most the permits of its largest plan in that interval. A held
@@ -78,13 +68,14 @@ pub fn keeps_the_bound(short: &str, quotas: &[Quota], given: &[Given]) {
 
 /// As [`keeps_the_bound`], if workers spend leases of a previous plan for `lease` ticks.
 pub fn keeps_the_bound_after(lease: Micros, short: &str, quotas: &[Quota], given: &[Given]) {
+    let oracle = oracle(short);
     for (number, first) in given.iter().enumerate() {
         let lent = given[..number].iter().rev();
         let lent = lent.take_while(|one| lease > 0 && one.at.mono + lease > first.at.mono);
         let (mut sum, mut most, mut rate) = (0, 0, 0);
         let mut see = |plan: usize| {
             let quota = &quotas[plan];
-            most = most.max(burst(short, quota) + held(short, quota));
+            most = most.max(u128::from(oracle.burst(quota)) + held(oracle, quota));
             rate = rate.max(u128::from(quota.rpu));
             (most, rate)
         };
@@ -96,13 +87,12 @@ pub fn keeps_the_bound_after(lease: Micros, short: &str, quotas: &[Quota], given
             let span = u128::from(last.at.mono - first.at.mono) + 1;
             // A slot is as long as the cost of its request, and the last one may exceed the
             // interval.
-            let fits = if burst(short, quota) == 0 { 0 } else { u128::from(last.cost) };
-            let (limit, used) = match short {
-                "W" if window(quota, first.at) == window(quota, last.at) => (most, sum + fits),
-                "SW" if span <= unit => (most, sum + fits),
-                "W" | "SW" => break,
-                _ => (most + (rate * span).div_ceil(unit), sum + fits),
-            };
+            let fits = if oracle.burst(quota) == 0 { 0 } else { u128::from(last.cost) };
+            if !oracle.is_one_interval(quota, first.at, last.at) {
+                break;
+            }
+            let refilled = if oracle.drains() { (rate * span).div_ceil(unit) } else { 0 };
+            let (limit, used) = (most + refilled, sum + fits);
             assert!(
                 used <= limit,
                 "{short}: {used} of {limit} from {:?} to {:?} by {quotas:?}",
@@ -112,9 +102,4 @@ pub fn keeps_the_bound_after(lease: Micros, short: &str, quotas: &[Quota], given
             sum += u128::from(last.cost);
         }
     }
-}
-
-/// The end of the calendar window of an instant.
-pub fn window(quota: &Quota, at: Now) -> u64 {
-    Windows::of(quota).at(at.wall).ends
 }

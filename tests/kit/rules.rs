@@ -10,6 +10,7 @@ use fastrand::Rng;
 
 use crate::laws::case::Case;
 pub use crate::model::rule::Rule;
+use crate::oracle::oracle;
 
 /// The initial wall clock of tests, in microseconds of Unix time: the middle of an hour.
 pub const START: Micros = 1_790_001_200 * SECOND;
@@ -62,7 +63,7 @@ impl Rule {
         }
         let rates = || plans.iter().map(|quota| quota.rpu);
         let (slowest, fastest) = (rates().filter(|rpu| *rpu > 0).min(), rates().max());
-        if ["TB", "LB"].contains(&self.entry.short)
+        if oracle(self.entry.short).drains()
             && let Some(rpu) = slowest
         {
             let most =

@@ -6,9 +6,9 @@ use diana_redis::protocol::{Back, Charge, RuleReply};
 use fastrand::Rng;
 use kit::rules::counted_in_redis;
 
-use kit::laws::bound::{Admission, Promise, kept, promise};
 use kit::laws::stream;
 use kit::model::LEASE;
+use kit::oracle::{Admission, Promise, oracle};
 use kit::rules::{Rule, at, block, left, today, trip};
 use kit::seed;
 use kit::server::Server;
@@ -46,13 +46,13 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
     let mut leases: [Lease; 3] = Default::default();
     let mut past: Vec<Admission> = Vec::new();
     let mut spent = 0;
-    let short = rule.entry.short;
-    let holds = matches!(short, "LB") || rule.case.quota.max_delay.is_some();
+    let (short, quota) = (rule.entry.short, &rule.case.quota);
+    let oracle = oracle(short);
     let mut spend = |now: Now, wait: u64, cost: u64| {
         // For held requests the bound of departures applies, see below.
-        let promise = promise(short, &rule.case.quota, &past, now, cost);
+        let promise = oracle.promise(quota, &past, now, cost);
         let fits = matches!(promise, Promise::Admitted { wait: 0 } | Promise::Either);
-        assert!(fits || holds, "{short} let too much through at {now:?}");
+        assert!(fits || oracle.max_delay(quota) > 0, "{short} let too much through at {now:?}");
         past.push(Admission { at: now, leaves: now.mono + wait, cost });
     };
     for (now, cost) in stream::from(at(today(rng)), &rule.case, rng, 120) {
@@ -92,6 +92,6 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
         assert!(opinion.spend <= LEASE);
         assert!(opinion.block == 0 || opinion.spend > 0, "a lease that is over at once");
     }
-    kept(short, &rule.case.quota, past);
+    oracle.check_departures(quota, past);
     spent
 }

@@ -57,7 +57,7 @@ fn reset_keeps_reservations_of_every_plan() {
     let server = Server::start();
     let mut all = Tally::default();
     for seed in (0..40).map(|_| seed::next()) {
-        for entry in REGISTRY {
+        for entry in REGISTRY.iter().filter(|entry| entry.codec.is_some()) {
             let mut rng = Rng::with_seed(seed);
             let (rule, _, quotas) = random(entry, &mut rng);
             if !(entry.can)(&rule.quota).settles {

@@ -13,7 +13,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::{Lines, field, from, limiter};
-use kit::laws::bound::Admission;
+use kit::oracle::Admission;
 use kit::seed;
 use kit::store::gateway::{PACE, START};
 use kit::store::rule::Rule;

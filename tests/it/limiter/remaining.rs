@@ -1,9 +1,10 @@
 //! The reported remaining permits are available to further requests.
 
-use diana_algorithm::REGISTRY;
+use diana_algorithm::{Entry, REGISTRY};
 use diana_limiter::{Record, Verdict};
+use diana_policy::Quota;
 use diana_policy::decision::Retry;
-use diana_policy::time::SECOND;
+use diana_policy::time::{SECOND, Unit};
 use diana_store::permit::Permit;
 use fastrand::Rng;
 use kit::ending::FakeEnding;
@@ -78,13 +79,16 @@ fn left(item: &str) -> u64 {
 }
 
 /// Quotas of every algorithm, with and without a warm-up.
-fn algorithms() -> Vec<String> {
-    let numbers = |algo: &str, more: &str| {
-        let delay = if algo == "LB" { ", max_delay: 10s" } else { "" };
-        format!("unit: minute, rpu: {LIMIT}, algo: {algo}{delay}{more}")
+fn algorithms() -> Vec<(&'static Entry, String)> {
+    let numbers = |entry: &'static Entry, more: &str| {
+        let holds = (entry.can)(&Quota::new(Unit::Minute, LIMIT)).holds;
+        let delay = if holds { ", max_delay: 10s" } else { "" };
+        (entry, format!("unit: minute, rpu: {LIMIT}, algo: {}{delay}{more}", entry.short))
     };
-    let plain = REGISTRY.iter().map(|entry| numbers(entry.short, ""));
-    plain.chain(["TB", "LB"].map(|algo| numbers(algo, ", warm_up: 1m"))).collect()
+    let warms_up = |entry: &&Entry| entry.keys.iter().any(|key| key.name == "warm_up");
+    let plain = REGISTRY.iter().map(|entry| numbers(entry, ""));
+    let warm = REGISTRY.iter().filter(warms_up).map(|entry| numbers(entry, ", warm_up: 1m"));
+    plain.chain(warm).collect()
 }
 
 #[test]
@@ -92,13 +96,13 @@ fn remaining_permits_are_admitted() {
     let mut rng = Rng::with_seed(kit::seed::next());
     let mut seen = [0; 2];
     for scope in ["local", "gateway"] {
-        for algorithm in algorithms() {
+        for (entry, algorithm) in algorithms() {
             let settled = [0, 1].map(|reserve| {
                 format!("cost: {{response: {{header: x-used}}, reserve: {reserve}, max: 9}}, {algorithm}")
             });
             let told = format!("cost: {{header: x-cost, max: {LIMIT}}}, {algorithm}");
             let in_flight = "in_flight: 10".into();
-            let can_settle = !["TB", "LB"].iter().any(|it| algorithm.contains(it));
+            let can_settle = (entry.can)(&Quota::new(Unit::Minute, LIMIT)).settles;
             let settled = settled.into_iter().filter(|_| can_settle);
             for rule in settled.chain([told, in_flight]) {
                 for _ in 0..40 {

@@ -12,8 +12,8 @@ use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
-use kit::laws::bound::max_delay;
-use kit::plans::{Given, burst, keeps_the_bound, keeps_the_bound_after, random, window};
+use kit::oracle::{Oracle, oracle};
+use kit::plans::{Given, keeps_the_bound, keeps_the_bound_after, random};
 use kit::seed;
 use kit::store::account;
 use kit::store::gateway::{START, key};
@@ -53,7 +53,7 @@ impl Owed {
 
 /// Returns true if a request is admitted at once. `None` if only the bound is guaranteed.
 fn fits(
-    short: &str,
+    oracle: &Oracle,
     quota: &Quota,
     given: &[Given],
     owed: &Owed,
@@ -67,19 +67,13 @@ fn fits(
     let used = |is_it: &dyn Fn(&Given) -> bool| -> u128 {
         given.iter().filter(|one| is_it(one)).map(|one| u128::from(one.cost)).sum()
     };
-    match short {
-        "W" => Some(used(&|one| window(quota, one.at) == window(quota, now)) + cost <= rpu),
-        "SW" => {
-            let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));
-            let slice = |at: Now| at.mono / unit * slices + at.mono % unit * slices / unit;
-            Some(used(&|one| slice(one.at) + slices >= slice(now)) + cost <= rpu)
-        }
-        "TB" => {
-            let unit = u128::from(quota.period());
-            Some(owed.left(quota, now) + cost * unit <= burst(short, quota) * unit)
-        }
-        "LB" => Some(owed.left(quota, now) == 0),
-        other => panic!("state here when `{other}` lets through at once"),
+    if !oracle.drains() {
+        return Some(used(&|one| oracle.counts(quota, one.at, now)) + cost <= rpu);
+    }
+    let left = owed.left(quota, now);
+    match (u128::from(oracle.burst(quota)), u128::from(quota.period())) {
+        (0, _) => Some(left == 0),
+        (burst, unit) => Some(left + cost * unit <= burst * unit),
     }
 }
 
@@ -100,9 +94,9 @@ fn worker_decides_by_the_current_plan() {
                     plan = rng.usize(0..quotas.len());
                 }
                 let (quota, cost) = (&quotas[plan], rule.quota.cost);
-                let expected = fits(entry.short, quota, &given, &owed, now, cost);
+                let expected = fits(oracle(entry.short), quota, &given, &owed, now, cost);
                 let wait = ask(&mut *store, plan, cost, now);
-                let holds = max_delay(entry.short, quota) > 0;
+                let holds = oracle(entry.short).max_delay(quota) > 0;
                 match expected {
                     Some(true) => assert_eq!(wait, Some(0), "refused by {quota:?} at {now:?}"),
                     Some(false) if holds => assert_ne!(wait, Some(0), "{quota:?} at {now:?}"),

@@ -12,6 +12,7 @@ use fastrand::Rng;
 
 use super::races::{gap, interrupted, rounds};
 use kit::fake::FakeSharedData;
+use kit::oracle::oracle;
 use kit::store::Take;
 use kit::store::gateway::{Gateway, START, open};
 use kit::store::rule::Rule;
@@ -34,10 +35,11 @@ fn changed(rule: &Rule, rng: &mut Rng) -> Rule {
 
 /// A rule that allows at least as much as both rules.
 fn either(a: &Rule, b: &Rule) -> Rule {
-    let burst = |rule: &Rule| rule.quota.burst.unwrap_or(rule.quota.rpu);
+    let oracle = oracle(a.short);
+    let burst = oracle.burst(&a.quota).max(oracle.burst(&b.quota));
     let quota = Quota {
         rpu: a.quota.rpu.max(b.quota.rpu),
-        burst: (a.short == "TB").then_some(burst(a).max(burst(b))),
+        burst: oracle.drains().then_some(burst),
         cost: 1,
         ..a.quota
     };

@@ -15,7 +15,7 @@ use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
 use super::races::{gap, rounds};
-use kit::laws::bound;
+use kit::oracle::oracle;
 use kit::store::gateway::{PACE, START, key};
 use kit::store::left;
 use kit::store::rule::Rule;
@@ -79,7 +79,7 @@ impl Twin {
             );
             return;
         };
-        let longest = bound::max_delay(self.rule.short, &self.rule.quota);
+        let longest = oracle(self.rule.short).max_delay(&self.rule.quota);
         let held_elsewhere = longest > 0 && rng.bool();
         let delay = if held_elsewhere { wait + rng.u64(0..longest) } else { wait };
         let expected =
@@ -103,7 +103,7 @@ impl Twin {
     }
 
     fn leave(&mut self, now: Now, rng: &mut Rng) {
-        if self.waiting.is_empty() || bound::max_delay(self.rule.short, &self.rule.quota) == 0 {
+        if self.waiting.is_empty() || !self.rule.queues() {
             return;
         }
         let (caller, place, cost) = self.waiting.swap_remove(rng.usize(0..self.waiting.len()));

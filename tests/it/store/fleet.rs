@@ -19,7 +19,7 @@ use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
-use kit::laws::bound;
+use kit::oracle::oracle;
 
 use super::races::gap;
 use crate::fleet::{MILLISECOND, Worker};
@@ -115,7 +115,7 @@ fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
     let gateway = stores.open(Scope::Gateway, spec.clone());
     let mut twins = Twins { rule, fleet, handle, gateway, held: Vec::new() };
     assert_eq!(twins.fleet.holds(), spec.can().holds);
-    let longest = bound::max_delay(rule.short, &rule.quota);
+    let longest = oracle(rule.short).max_delay(&rule.quota);
     let mut now = START;
     for _ in 0..300 {
         now = now.later(gap(rule, rng).min(10 * PACE));

@@ -14,7 +14,7 @@ use diana_store::usage::Unliftable;
 use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
-use kit::laws::bound::Admission;
+use kit::oracle::Admission;
 use kit::seed;
 use kit::store::ended;
 use kit::store::gateway::{START, key};

@@ -33,7 +33,8 @@ fn rules() -> Vec<Rule> {
 #[test]
 fn live_caller_takes_bounded_memory() {
     for rule in rules() {
-        let slices = if rule.short == "SW" { rule.quota.slices.unwrap_or(10) } else { 0 };
+        let has_slices = rule.entry.keys.iter().any(|key| key.name == "slices");
+        let slices = if has_slices { rule.quota.slices.unwrap_or(10) } else { 0 };
         let most = 64 + 4 * slices;
         let memory = diana_store::stores::memory(
             Scope::Gateway,

@@ -13,7 +13,7 @@ use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
 use super::races::{gap, rounds};
-use kit::laws::bound::Admission;
+use kit::oracle::Admission;
 use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;

@@ -39,7 +39,8 @@ impl Play {
         let want = if rng.bool() { 1 << rng.u8(0..20) } else { 0 };
         // All questions of a batch have the same unit cost. It matters only where leases are
         // impossible.
-        let whole = self.rules[rule].entry.short == "LB" || rng.bool();
+        let queues = (self.rules[rule].entry.can)(&quota).queues;
+        let whole = queues || rng.bool();
         let unit_cost = if whole { quota.cost } else { 1 };
         let shadow = rng.u8(0..6) == 0;
         let tentative = rng.u8(0..3) == 0;
@@ -57,7 +58,7 @@ impl Play {
             (charge.tentative, asked.tentative) = (false, false);
         }
         let holds = quota.max_delay.is_some_and(|delay| delay > 0);
-        if rng.u8(0..12) == 0 && !holds && self.rules[rule].entry.short != "LB" {
+        if rng.u8(0..12) == 0 && !holds && !queues {
             let lifts = rng.bool();
             let nothing = self.rules[rule].charge(caller, 0, 0);
             let back = if lifts { Back::Lifts } else { Back::Looks };

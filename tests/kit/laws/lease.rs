@@ -5,9 +5,9 @@ use diana_policy::settlement::Settlement;
 use diana_policy::time::{Now, SECOND};
 use fastrand::Rng;
 
-use super::bound::{Admission, Promise, promise};
 use super::case::Case;
 use super::stream;
+use crate::oracle::{Admission, Promise, oracle};
 
 /// The permits of a lease.
 struct Lease {
@@ -28,7 +28,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let mut leases: Vec<Lease> = Vec::new();
     let mut past: Vec<Admission> = Vec::new();
     let mut spend = |now: Now, cost: u64| {
-        let promise = promise(entry.short, &case.quota, &past, now, cost);
+        let promise = oracle(entry.short).promise(&case.quota, &past, now, cost);
         let fits = matches!(promise, Promise::Admitted { wait: 0 } | Promise::Either);
         assert!(fits, "{} let too much through at {now:?}", entry.short);
         past.push(Admission { at: now, leaves: now.mono, cost });

@@ -6,9 +6,9 @@ use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use fastrand::Rng;
 
-use super::bound::{Admission, kept};
 use super::case::Case;
 use super::{equivalence, stream};
+use crate::oracle::{Admission, oracle};
 
 /// `charged` is the state `old` after a charge of `cost` at `now`. After the cancellation all
 /// decisions equal those without the charge.
@@ -106,5 +106,5 @@ pub fn in_a_queue(entry: &Entry, case: &Case, rng: &mut Rng) {
             receipts.push(algorithm.receipt(&state));
         }
     }
-    kept(entry.short, &case.quota, past);
+    oracle(entry.short).check_departures(&case.quota, past);
 }

@@ -5,9 +5,9 @@ use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::Now;
 use fastrand::Rng;
 
-use super::bound::{Admission, kept, max_delay};
 use super::case::Case;
 use super::{equivalence, stream};
+use crate::oracle::{Admission, oracle};
 
 /// The requests of one caller are delayed at random. Departures keep the bound, a charge equals
 /// that of a request that arrives when this one leaves, and a refusal ends at its retry delay,
@@ -33,7 +33,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
             let delay = delay.saturating_sub(later);
             algorithm.step(&state, now.later(later), delay, cost, &mut new)
         };
-        let longest = max_delay(entry.short, &case.quota);
+        let longest = oracle(entry.short).max_delay(&case.quota);
         let decision = reserve(0);
         if longest == 0 {
             assert_eq!(decision, own, "a rule that holds nothing counts at the decision");
@@ -62,7 +62,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
             Decision::Refuse { retry } => assert_eq!((own, retry), (Decision::NEVER, Retry::Never)),
         }
     }
-    kept(entry.short, &case.quota, past);
+    oracle(entry.short).check_departures(&case.quota, past);
 }
 
 /// Two rules evaluate the same requests, which leave at the first instant that both permit. Both
@@ -84,7 +84,7 @@ pub fn of_two_rules(entry: &Entry, case: &Case, rng: &mut Rng) {
         }
     }
     for rule in rules {
-        kept(rule.entry.short, &rule.case.quota, rule.past);
+        oracle(rule.entry.short).check_departures(&rule.case.quota, rule.past);
     }
 }
 

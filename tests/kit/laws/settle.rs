@@ -1,7 +1,6 @@
 //! Settlements of charges.
 
 use diana_algorithm::Entry;
-use diana_algorithm::calendar::{Span, Windows};
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use diana_policy::{Quota, Settling};
@@ -9,6 +8,7 @@ use fastrand::Rng;
 
 use super::case::Case;
 use super::{forgetting_loses_nothing, stream};
+use crate::oracle::{Oracle, oracle};
 
 /// An open charge.
 struct Open {
@@ -48,15 +48,15 @@ impl Book {
     }
 
     /// The remaining permits after usage and reservations.
-    fn left(&self, short: &str, quota: &Quota, now: Now) -> u64 {
-        let counts = |event: &&Event| is_together(short, quota, event.at, now);
+    fn left(&self, oracle: &Oracle, quota: &Quota, now: Now) -> u64 {
+        let counts = |event: &&Event| oracle.counts(quota, event.at, now);
         let used = self.events.iter().filter(counts).map(|event| event.permits);
         quota.rpu.saturating_sub(used.sum())
     }
 
     /// The usage in any interval is at most the limit plus debts: those recorded after the last
     /// admission of the interval, or after its start if it has none, for requests admitted before.
-    fn keeps_the_bound(&self, short: &str, quota: &Quota) {
+    fn keeps_the_bound(&self, oracle: &Oracle, quota: &Quota) {
         let debts = |event: usize| -> u128 {
             let open = |(place, debt): &(usize, &Event)| {
                 *place > event && debt.of.is_some_and(|of| of <= event)
@@ -69,7 +69,7 @@ impl Book {
             let mut sum = 0;
             let mut allowed = start.checked_sub(1).map_or(0, |before| debts[before]);
             for (place, event) in self.events.iter().enumerate().skip(start) {
-                if !is_one_interval(short, quota, first.at, event.at) {
+                if !oracle.is_one_interval(quota, first.at, event.at) {
                     break;
                 }
                 sum += u128::from(event.permits);
@@ -87,28 +87,6 @@ impl Book {
     }
 }
 
-/// Returns true if usage at one instant counts at a later one.
-fn is_together(short: &str, quota: &Quota, then: Now, now: Now) -> bool {
-    let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));
-    let slice = |at: Now| at.mono / unit * slices + at.mono % unit * slices / unit;
-    match short {
-        "W" => window(quota, then) == window(quota, now),
-        "SW" => slice(then) + slices >= slice(now),
-        other => panic!("state here how long `{other}` counts what was used"),
-    }
-}
-
-fn is_one_interval(short: &str, quota: &Quota, first: Now, last: Now) -> bool {
-    match short {
-        "W" => window(quota, first) == window(quota, last),
-        _ => last.mono - first.mono < quota.period(),
-    }
-}
-
-fn window(quota: &Quota, at: Now) -> Span {
-    Windows::of(quota).at(at.wall)
-}
-
 /// Checks random requests of one caller that use less than, as much as, or more than their
 /// reservation.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
@@ -116,6 +94,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     if !(entry.can)(quota).settles {
         return;
     }
+    let oracle = oracle(entry.short);
     let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: false };
     let algorithm = entry.algorithm(quota, entry.keeps_used(Some(&settling))).unwrap();
     let algorithm = &*algorithm;
@@ -140,7 +119,7 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
             state.copy_from_slice(&new);
             book.settle(&open, used, now);
             let (left, truth) =
-                (algorithm.balance(state, now).remaining, book.left(entry.short, quota, now));
+                (algorithm.balance(state, now).remaining, book.left(oracle, quota, now));
             assert_eq!(left, truth, "{settlement:?}");
         };
     let mut last = Now::default();
@@ -161,5 +140,5 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     while let Some(one) = open.pop() {
         settle(&mut state, &mut book, one, last, rng);
     }
-    book.keeps_the_bound(entry.short, quota);
+    book.keeps_the_bound(oracle, quota);
 }

@@ -8,7 +8,8 @@ use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use fastrand::Rng;
 
-use super::{Given, keeps_the_bound, window};
+use super::{Given, keeps_the_bound};
+use crate::oracle::oracle;
 
 /// A caller after its usage was reset.
 pub struct Left {
@@ -146,13 +147,6 @@ impl Play<'_> {
 
     /// Returns true if a charge at one instant counts at a later one.
     fn counts(&self, then: Now, now: Now) -> bool {
-        let quota = &self.quotas[0];
-        let (unit, slices) = (quota.period(), quota.slices.unwrap_or(10));
-        let slice = |at: Now| at.mono / unit * slices + at.mono % unit * slices / unit;
-        match self.short {
-            "W" => window(quota, then) == window(quota, now),
-            "SW" => slice(then) + slices >= slice(now),
-            other => panic!("`{other}` settles nothing"),
-        }
+        oracle(self.short).counts(&self.quotas[0], then, now)
     }
 }

@@ -18,7 +18,7 @@ use diana_store::tables::Tables;
 use fastrand::Rng;
 
 use super::rule::Rule;
-use crate::laws::bound::Admission;
+use crate::oracle::Admission;
 use crate::seed;
 
 /// A full minute on the wall clock.

@@ -8,8 +8,8 @@ use diana_policy::time::{Now, Unit};
 use diana_store::CounterSpec;
 use fastrand::Rng;
 
-use crate::laws::bound::{self, Admission, Promise};
 use crate::laws::case::Case;
+use crate::oracle::{Admission, Promise, oracle};
 
 /// A rule's quota and its algorithm.
 pub struct Rule {
@@ -34,7 +34,7 @@ impl Rule {
 
     /// Returns true if requests are held until their turn.
     pub fn queues(&self) -> bool {
-        bound::max_delay(self.short, &self.quota) > 0
+        oracle(self.short).max_delay(&self.quota) > 0
     }
 
     /// Any rule, or one with a limit of some dozens of requests per second, so that leases begin
@@ -102,15 +102,15 @@ impl Rule {
     pub fn judge(&self, past: &[Admission]) {
         let mut past: Vec<Admission> = past.to_vec();
         past.sort_by_key(|one| one.at.mono);
-        let counts_at_once = bound::max_delay(self.short, &self.quota) == 0;
-        if counts_at_once && self.quota.warm_up.is_none() {
+        let oracle = oracle(self.short);
+        if !self.queues() && self.quota.warm_up.is_none() {
             for (number, Admission { at, cost, .. }) in past.iter().enumerate() {
-                let promise = bound::promise(self.short, &self.quota, &past[..number], *at, *cost);
+                let promise = oracle.promise(&self.quota, &past[..number], *at, *cost);
                 let fits = matches!(promise, Promise::Admitted { wait: 0 } | Promise::Either);
                 assert!(fits, "{} gave too much at {at:?}", self.short);
             }
         }
-        bound::kept(self.short, &self.quota, past);
+        oracle.check_departures(&self.quota, past);
     }
 
     /// The remaining permits at `now` after these admissions, without any expiry.
