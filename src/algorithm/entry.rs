@@ -47,7 +47,7 @@ pub struct Conflict {
 impl Conflict {
     /// A key that has no effect because the rule refuses all requests.
     pub(super) fn without_effect(key: &'static str) -> Conflict {
-        let message = "means nothing beside `rpu: 0`, which refuses everything".into();
+        let message = "has no effect with `rpu: 0`, which refuses all requests; remove it".into();
         Conflict { key, with: &["rpu"], message }
     }
 

@@ -70,8 +70,8 @@ fn slots_too_far_apart(quota: &Quota, max_delay: Micros) -> Conflict {
     let longer =
         if unit.div_ceil(quota.rpu) <= hold::LONGEST { ", a longer `max_delay`" } else { "" };
     let message = format!(
-        "found `{}`: slots would be further apart than `max_delay`, {delay}, so that nobody could \
-         wait for the next one; allowed: at least {least} per {}{longer}, or `algo: TB` with \
+        "found `{}`: slots would be further apart than `max_delay`, {delay}, so that no request \
+         could wait for the next one; allowed: at least {least} per {}{longer}, or `algo: TB` with \
          `burst: 1`, which refuses early requests",
         quota.rpu,
         quota.unit.name()

@@ -77,7 +77,7 @@ fn build(quota: &Quota) -> BuiltAlgorithm {
     let max_delay = max_delay(quota);
     if quota.max_queue.is_some() && max_delay.is_none() {
         let message =
-            "means nothing without `max_delay`: an early request is refused, not queued".into();
+            "has no effect without `max_delay`: early requests are refused, not held; set `max_delay`, or remove this".into();
         conflicts.push(Conflict { key: "max_queue", with: &["max_delay"], message });
     }
     if !conflicts.is_empty() {

@@ -29,7 +29,7 @@ pub(super) fn conflicts(quota: &Quota) -> Vec<Conflict> {
         conflicts.push(Conflict::without_effect("warm_up"));
     }
     if quota.warm_up.is_some() && quota.burst.is_some() {
-        let message = "means nothing beside `warm_up`: after idleness one request passes at once";
+        let message = "has no effect with `warm_up`, which admits one request at once after idle time; remove one of the two";
         conflicts.push(Conflict { key: "burst", with: &["warm_up"], message: message.into() });
     }
     conflicts

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-const EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input cannot be used.";
-const LOG_EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input cannot be used or breaks off, \
+const EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
+const LOG_EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable or truncated, \
                          130 interrupted.";
 
 /// Rate limits for Envoy and Istio: check, explain and replay rules before a gateway applies them.

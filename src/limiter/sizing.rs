@@ -18,7 +18,7 @@ pub fn summary(policy: &Policy) -> String {
     for rule in policy.limits.iter().flat_map(|limit| &limit.rules) {
         let Some(daily) = rule.daily else { continue };
         let bytes = daily.bytes().div_ceil(1024);
-        line.push_str(&format!("; of that the quota of `{}` {bytes} KiB", rule.name));
+        line.push_str(&format!("; of this, the quota of `{}` takes {bytes} KiB", rule.name));
     }
     line
 }

@@ -165,7 +165,10 @@ impl Instance {
         let now = self.now(host);
         let top = self.with_limiter(host, |limiter| limiter.top(rule, now.mono)).flatten();
         let top = top.ok_or_else(|| {
-            AdminReply::problem(409, "the rule has no `hot`, or each worker has its own list")
+            AdminReply::problem(
+                409,
+                "the rule has no `hot`, or scope `local`, where each worker has its own list",
+            )
         })?;
         Ok(AdminReply::ok(self.top_json(rule, &top, host)))
     }

@@ -124,7 +124,7 @@ pub trait Worker {
 }
 
 /// Text of the log line of a gateway that begins to count alone.
-pub const ALARM: &str = "cannot be relied upon";
+pub const ALARM: &str = " unavailable: ";
 
 /// Values by name.
 pub type Metrics = BTreeMap<String, i64>;

@@ -102,20 +102,20 @@ impl Client {
         let parts = self.endpoint.parts.number();
         self.stats.news.push(match is_apart {
             true => format!(
-                "rules for the fleet: not all gateways go by `redis.parts` = {parts} as this one does; each number counts \
-                 apart, up to a limit of its own"
+                "global rules: gateways have different values of `redis.parts`, this one {parts}; until all have the same, \
+                 callers may get up to one limit for each value"
             ),
-            false => format!("rules for the fleet: all gateways go by `redis.parts` = {parts} now"),
+            false => format!("global rules: all gateways have `redis.parts` = {parts} now"),
         });
     }
 
     fn tell_opened(&mut self, parts: &[Shard], failure: &Failure, handle: &Handle) {
         if let Some(names) = self.names(parts) {
             let all = usize::from(self.endpoint.parts.number());
-            let whom = if handle.away() == all { "itself" } else { "itself there" };
+            let whose = if handle.away() == all { "" } else { " to the callers there" };
+            let verb = verb(parts);
             self.stats.news.push(format!(
-                "rules for the fleet: {names} cannot be relied upon: {failure}; this gateway goes by {whom} until it \
-                 is back"
+                "global rules: {names} {verb} unavailable: {failure}; `on_failure` of each rule applies{whose}"
             ));
         }
     }
@@ -123,10 +123,11 @@ impl Client {
     fn tell_closed(&mut self, parts: &[Shard], handle: &Handle) {
         if let Some(names) = self.names(parts) {
             let rest = match handle.away() {
-                0 => "the fleet counts together".into(),
-                away => format!("parts that are still away: {away}"),
+                0 => "all gateways count together".into(),
+                away => format!("still unavailable shards: {away}"),
             };
-            self.stats.news.push(format!("rules for the fleet: {names} is back; {rest}"));
+            let verb = verb(parts);
+            self.stats.news.push(format!("global rules: {names} {verb} available again; {rest}"));
         }
     }
 
@@ -136,9 +137,9 @@ impl Client {
         let which = match parts {
             [] => return None,
             _ if all == 1 => String::new(),
-            [one] => format!("part {} of {all} of ", one.number()),
+            [one] => format!("shard {} of {all} of ", one.number()),
             [first, rest @ ..] => {
-                let mut names = format!("parts {}", first.number());
+                let mut names = format!("shards {}", first.number());
                 for part in rest.iter().take(NAMED) {
                     // Writing to a string cannot fail.
                     _ = write!(names, ", {}", part.number());
@@ -188,4 +189,9 @@ impl Client {
         }
         self.tell(handle);
     }
+}
+
+/// The verb of a sentence about shards.
+fn verb(parts: &[Shard]) -> &'static str {
+    if parts.len() > 1 { "are" } else { "is" }
 }

@@ -144,31 +144,31 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Failure::NoAuth => "Redis wants a password (NOAUTH)",
-            Failure::WrongPass => "Redis does not take this user and password (WRONGPASS)",
-            Failure::Open => "Redis wants no password, and was sent one",
-            Failure::NoDatabase => "Redis has no database of this number",
-            Failure::Login => "Redis does not take AUTH or SELECT as it was sent",
-            Failure::NoPerm => "the user may not run the script or use its keys (NOPERM)",
-            Failure::Moved => "this is a node of a cluster, not a primary or a proxy (MOVED)",
-            Failure::CrossSlot => "the cluster keeps a namespace in several places (CROSSSLOT)",
-            Failure::ClusterDown => "the cluster does not serve all of its slots (CLUSTERDOWN)",
-            Failure::TryAgain => "the cluster moves the keys to another node (TRYAGAIN)",
+            Failure::NoAuth => "Redis requires a password (NOAUTH)",
+            Failure::WrongPass => "Redis rejects this user or password (WRONGPASS)",
+            Failure::Open => "Redis requires no password, but one was sent: remove `password_env`",
+            Failure::NoDatabase => "Redis has no database with the number in `db`",
+            Failure::Login => "Redis rejects the command AUTH or SELECT",
+            Failure::NoPerm => "the user lacks the right to run the script or to use its keys (NOPERM)",
+            Failure::Moved => "the endpoint is a node of a Redis Cluster, not a primary or a proxy (MOVED)",
+            Failure::CrossSlot => "the endpoint is a Redis Cluster, which stores the keys of one call in several slots (CROSSSLOT)",
+            Failure::ClusterDown => "the Redis Cluster does not serve all of its slots (CLUSTERDOWN)",
+            Failure::TryAgain => "the Redis Cluster is moving the keys to another node (TRYAGAIN)",
             Failure::NoHost => {
                 "the proxy has no route for the keys, or no primary (no upstream host)"
             }
-            Failure::Upstream => "the proxy gets no answer from the node (upstream failure)",
-            Failure::ReadOnly => "this is a replica, not a primary (READONLY)",
-            Failure::NoReplicas => "no replica follows this primary, or too late (NOREPLICAS)",
+            Failure::Upstream => "the proxy gets no reply from the node (upstream failure)",
+            Failure::ReadOnly => "the endpoint is a replica, not a primary (READONLY)",
+            Failure::NoReplicas => "fewer replicas than `min-replicas-to-write` follow the primary (NOREPLICAS)",
             Failure::OutOfMemory => "Redis has no memory left (OOM)",
             Failure::NoScript => "Redis does not know the script (NOSCRIPT)",
-            Failure::Loading => "Redis is still reading its data (LOADING)",
+            Failure::Loading => "Redis is loading its data (LOADING)",
             Failure::Busy => "another script keeps Redis busy (BUSY)",
             Failure::Other(message) => message,
-            Failure::Garbage => "the answer does not come from Redis",
-            Failure::Timeout => "no answer came in time",
-            Failure::Unreachable => "it cannot be reached",
-            Failure::Reset => "the connection broke off",
+            Failure::Garbage => "the reply is not from Redis",
+            Failure::Timeout => "no reply within `timeout`",
+            Failure::Unreachable => "Envoy cannot connect to it",
+            Failure::Reset => "the connection was closed before the reply",
         })
     }
 }

@@ -35,8 +35,8 @@ pub fn read(line: &[u8], mapping: &FieldMapping, entry: &mut LogEntry) -> Result
     let mut reader = ObjectReader { entry, mapping, has_time: false };
     let mut json = serde_json::Deserializer::from_slice(line);
     let object = Object { reader: &mut reader, within: "" };
-    object.deserialize(&mut json).map_err(|_| "it is no object of JSON")?;
-    json.end().map_err(|_| "it is no object of JSON")?;
+    object.deserialize(&mut json).map_err(|_| "it is not a JSON object")?;
+    json.end().map_err(|_| "it is not a JSON object")?;
     if !reader.has_time {
         return Err("it has no time");
     }

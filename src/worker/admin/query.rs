@@ -25,7 +25,10 @@ impl AdminQuery {
             let name = plain(halves.next().unwrap_or_default());
             let value = plain(halves.next().unwrap_or_default());
             if read.len() == AdminQuery::MOST || read.iter().any(|(other, _)| *other == name) {
-                return Err(AdminReply::problem(400, "too many parameters, or a duplicate one"));
+                return Err(AdminReply::problem(
+                    400,
+                    "found more than 64 parameters, or a parameter that occurs twice",
+                ));
             }
             read.push((name, value));
         }

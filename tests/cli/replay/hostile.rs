@@ -31,7 +31,7 @@ fn bad_lines_are_counted_and_shown() {
         "4 of 6 lines are not requests; the first:",
         "standard input:2: it has no time: nonsense \\u{1b}[31m",
         "standard input:3: it has no time: {\"a\": 1}",
-        "standard input:4: it is no object of JSON: {",
+        "standard input:4: it is not a JSON object: {",
     ] {
         assert!(ran.out.contains(part), "{part} is missing in {}", ran.out);
     }

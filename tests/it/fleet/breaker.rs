@@ -145,8 +145,11 @@ fn two_good_replies_end_degraded_mode() {
     assert!(workers.iter().all(|worker| worker.is_connected()));
     let news: Vec<_> = workers.iter().flat_map(|worker| &worker.client.stats.news).collect();
     assert_eq!(news.len(), 2, "{news:?}");
-    assert!(news[0].contains("cannot be reached") && news[1].contains("is back"), "{news:?}");
-    let whole = "rules for the fleet: Redis (cluster `redis`) ";
+    assert!(
+        news[0].contains("Envoy cannot connect") && news[1].contains("is available again"),
+        "{news:?}"
+    );
+    let whole = "global rules: Redis (cluster `redis`) ";
     assert!(news.iter().all(|line| line.starts_with(whole)), "{news:?}");
 }
 

@@ -131,13 +131,13 @@ fn failures_of_many_shards_are_logged_once_a_second() {
         std::mem::take(&mut worker.client.stats.news)
     };
     let names = |lines: &[String]| {
-        let of = |line: &String| line.split(" cannot").next().unwrap().to_owned();
+        let of = |line: &String| line.split(" are unavailable").next().unwrap().to_owned();
         lines.iter().map(of).collect::<Vec<_>>()
     };
     let told = |first: u64, last: u64, more: &str| {
         let parts: Vec<String> = (first..=last).map(|part| part.to_string()).collect();
         let parts = parts.join(", ");
-        vec![format!("rules for the fleet: parts {parts}{more} of 64 of Redis (cluster `redis`)")]
+        vec![format!("global rules: shards {parts}{more} of 64 of Redis (cluster `redis`)")]
     };
     assert_eq!(names(&fail(1..17, SECOND)), told(1, 16, ""));
     // Redis received the script with the first ones, a millisecond later.

@@ -138,8 +138,8 @@ fn failed_shard_recovers_independently() {
     assert_eq!(
         worker.client.stats.news,
         [
-            "rules for the fleet: parts 3, 7 of 16 of Redis (cluster `redis`) cannot be relied upon: the \
-          proxy gets no answer from the node (upstream failure); this gateway goes by itself there until it is back"
+            "global rules: shards 3, 7 of 16 of Redis (cluster `redis`) are unavailable: the proxy gets no reply from \
+             the node (upstream failure); `on_failure` of each rule applies to the callers there"
         ]
     );
     // Its callers do not wait, and probes are separate calls.
@@ -151,9 +151,17 @@ fn failed_shard_recovers_independently() {
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 3 * SECOND, 2000);
     assert!(worker.is_connected());
-    assert!(worker.client.stats.news[1].contains("part 7 of 16"), "{:?}", worker.client.stats.news);
-    assert!(worker.client.stats.news[1].ends_with("is back; parts that are still away: 1"));
-    assert!(worker.client.stats.news[2].ends_with("is back; the fleet counts together"));
+    assert!(
+        worker.client.stats.news[1].contains("shard 7 of 16"),
+        "{:?}",
+        worker.client.stats.news
+    );
+    assert!(
+        worker.client.stats.news[1].ends_with("is available again; still unavailable shards: 1")
+    );
+    assert!(
+        worker.client.stats.news[2].ends_with("is available again; all gateways count together")
+    );
 }
 
 #[test]
@@ -191,7 +199,7 @@ fn reply_of_another_shard_is_garbage() {
     assert_eq!(worker.client.stats.failures, [("garbage", 2)]);
     let news = &worker.client.stats.news;
     assert!(
-        news[0].contains("parts 5, 6 of 16") && news[0].contains("not come from Redis"),
+        news[0].contains("shards 5, 6 of 16") && news[0].contains("is not from Redis"),
         "{news:?}"
     );
 }
@@ -244,7 +252,7 @@ fn log_names_every_failure() {
         worker.answer(token, &ok(failed.into()), now).unwrap();
     }
     assert_eq!(worker.handle.away(), 5);
-    let told = ["parts 3, 7 of", "READONLY", "part 5 of", "LOADING", "part 9 of", "TRYAGAIN"];
+    let told = ["shards 3, 7 of", "READONLY", "shard 5 of", "LOADING", "shard 9 of", "TRYAGAIN"];
     let news = &worker.client.stats.news;
     let names = |(line, told): (&String, &[&str])| told.iter().all(|told| line.contains(told));
     assert!(news.iter().zip(told.chunks(2)).all(names) && news.len() == 3, "{news:?}");

@@ -93,7 +93,7 @@ fn degraded_mode_counts_locally_and_probes() {
     let instance = thread.roots[&1].instance().cloned().unwrap();
     assert_eq!((instance.unavailable_shards(), instance.gateways()), (1, 1));
     assert_eq!(*thread.host.resumed.borrow(), [10]);
-    assert!(thread.host.lines().iter().any(|line| line.contains("cannot be relied upon")));
+    assert!(thread.host.lines().iter().any(|line| line.contains("is unavailable: ")));
     assert!(thread.request(1, 11, "ann"), "by the gateway's part of the limit");
     thread.pass(SECOND / 10);
     assert_eq!(callers(&thread, 1), [1], "a probe");
@@ -102,7 +102,7 @@ fn degraded_mode_counts_locally_and_probes() {
     admit(&mut thread, 1, 2);
     assert_eq!((instance.unavailable_shards(), instance.gateways()), (0, 2));
     thread.pass(MILLISECOND);
-    assert!(thread.host.lines().iter().any(|line| line.contains("is back")));
+    assert!(thread.host.lines().iter().any(|line| line.contains("is available again")));
 }
 
 /// Two workers on one machine, with any configuration, give callers the same keys.

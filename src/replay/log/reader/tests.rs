@@ -71,7 +71,7 @@ fn line_without_a_request_has_a_reason() {
         ("[2026-11-24T06:00:00Z] \"GET\" 200", "it has no request"),
         ("{\"a\": 1}", "it has no time"),
         ("{\"time\": \"2026-11-24T06:00:00Z\"}", "it has no path"),
-        ("{", "it is no object of JSON"),
+        ("{", "it is not a JSON object"),
         // Of a value that is not needed the depth does not matter.
         (&deep, "it has no time"),
     ] {

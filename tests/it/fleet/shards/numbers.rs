@@ -29,8 +29,8 @@ fn different_shard_numbers_are_logged_once() {
     live(&mut [&mut one, &mut two, &mut other], &mut proxy, 3..10);
     for (worker, parts) in [(&one, 8), (&two, 8), (&other, 2)] {
         let say = format!(
-            "rules for the fleet: not all gateways go by `redis.parts` = {parts} as this one does; each number counts \
-             apart, up to a limit of its own"
+            "global rules: gateways have different values of `redis.parts`, this one {parts}; until all have the same, \
+             callers may get up to one limit for each value"
         );
         assert_eq!(worker.client.stats.news, [say]);
         let counted = worker.client.stats.apart;
@@ -41,7 +41,7 @@ fn different_shard_numbers_are_logged_once() {
     for worker in [one, two] {
         assert_eq!(
             worker.client.stats.news[1..],
-            ["rules for the fleet: all gateways go by `redis.parts` = 8 now"]
+            ["global rules: all gateways have `redis.parts` = 8 now"]
         );
     }
 }

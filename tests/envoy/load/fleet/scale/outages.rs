@@ -32,7 +32,7 @@ fn counts_by_itself(envoy: &Envoy, failure: &str, reason: &str) {
     eventually(reason, || is_degraded(envoy).then_some(()));
     let line = eventually("a line of the log", || {
         let log = envoy.log();
-        log.lines().find(|line| line.contains("cannot be relied upon")).map(str::to_owned)
+        log.lines().find(|line| line.contains(" unavailable: ")).map(str::to_owned)
     });
     assert!(line.contains(reason), "{reason}: {line}");
     assert!(envoy.sum(&format!("wasmcustom.diana.shop.fleet.failed.{failure}")) > 0, "{failure}");
@@ -63,7 +63,7 @@ fn gateway_without_redis_names_the_cause() {
     ]);
     for (number, envoy) in envoys.iter().enumerate() {
         match number {
-            3 => counts_by_itself(envoy, "unreachable", "it cannot be reached"),
+            3 => counts_by_itself(envoy, "unreachable", "Envoy cannot connect to it"),
             _ => counts_by_itself(envoy, "nohost", "no upstream host"),
         }
     }
