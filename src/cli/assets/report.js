@@ -89,7 +89,7 @@
         height: 220,
         cursor: { sync: { key: "time" } },
         tzDate: (at) => uPlot.tzDate(new Date(at * 1000), "Etc/UTC"),
-        axes: [{ ...axis, values: times }, { ...axis, size: 64, values: (_, counts) => counts.map((count) => whole.format(count)) }],
+        axes: [{ ...axis, space: 80, values: times }, { ...axis, size: 64, values: (_, counts) => counts.map((count) => whole.format(count)) }],
         scales: { y: { range: (_, __, most) => [0, Math.max(most, 1) * 1.05] } },
         series: [{ label: "UTC", value: "{YYYY}-{MM}-{DD} {HH}:{mm}:{ss}" }, ...series],
       };
