@@ -1,12 +1,12 @@
 //! Charging all rules that admit a request, or none of them.
 
-use crate::check::{Basis, Check, CheckOutcome, InProgress};
-use crate::report::Reason;
+use crate::check::{Check, InProgress};
 use crate::rules::Rules;
 use diana_algorithm::Leasing;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::Micros;
 use diana_policy::{Rule, Scope};
+use diana_store::refusal::Reason;
 
 /// How often other workers may win the race for a charge before the request is refused.
 const ROUNDS: usize = 16;
@@ -53,7 +53,7 @@ pub(crate) enum Committed {
     Admitted(Micros),
     /// A rule refuses, and none was charged.
     Refused,
-    /// Redis must be asked. Other rules hold the request for this many ticks.
+    /// An authority must be asked. Other rules hold the request for this many ticks.
     Pending(Micros),
 }
 
@@ -63,14 +63,12 @@ impl Rules {
         for _ in 0..ROUNDS {
             let (mut delay, mut is_pending) = (0, false);
             for check in &progress.checks {
-                match &check.outcome {
-                    CheckOutcome::Pending => is_pending = true,
-                    // A rule in shadow neither holds nor refuses.
-                    _ if check.shadow => {}
-                    CheckOutcome::Admits { wait, .. } => delay = delay.max(*wait),
-                    CheckOutcome::Refuses(_) => return Committed::Refused,
-                    CheckOutcome::Unchecked => {}
+                is_pending |= check.reservation.is_pending();
+                // A rule in shadow neither holds nor refuses.
+                if check.refused().is_some() && !check.is_shadow() {
+                    return Committed::Refused;
                 }
+                delay = delay.max(check.wait());
             }
             if delay > 0 && !self.can_hold(progress, delay) {
                 return Committed::Refused;
@@ -81,10 +79,10 @@ impl Rules {
             if self.charge_all(progress, delay) {
                 return Committed::Admitted(delay);
             }
-            self.check_again(progress);
+            self.check(progress);
         }
         // Other workers won every race.
-        let own = progress.checks.iter_mut().find(|check| !check.shadow);
+        let own = progress.checks.iter_mut().find(|check| !check.is_shadow());
         if let Some(check) = own
             && let Some(rule) = self.list.get_mut(check.rule)
         {
@@ -95,17 +93,14 @@ impl Rules {
 
     /// Returns true if every rule can hold the request for as long as the slowest one.
     fn can_hold(&mut self, progress: &mut InProgress, delay: Micros) -> bool {
-        let shorter = |check: &&mut Check| !check.shadow && check.wait() < delay;
+        let shorter = |check: &&mut Check| {
+            !check.is_shadow() && !check.reservation.is_pending() && check.wait() < delay
+        };
         for check in progress.checks.iter_mut().filter(shorter) {
-            let Some(rule) = self.list.get_mut(check.rule) else { continue };
-            let CheckOutcome::Admits { by, .. } = &check.outcome else { continue };
-            let late = match by {
-                Basis::Store(found) => delay.saturating_sub(found.longest_delay),
-                // Redis charged it for an earlier instant, which a queue does not change.
-                Basis::Redis(_) if rule.redis_store(check.plan).is_some_and(|it| it.holds()) => 1,
-                Basis::Redis(_) | Basis::Agreed(_) => 0,
-            };
-            if late > 0 {
+            let late = delay.saturating_sub(check.reservation.longest_delay);
+            if late > 0
+                && let Some(rule) = self.list.get_mut(check.rule)
+            {
                 check.refuse(rule, Reason::Used, Retry::After(late));
                 return false;
             }
@@ -118,26 +113,22 @@ impl Rules {
         for &turn in &self.turns {
             for check in &mut progress.checks {
                 let Some(rule) = self.list.get_mut(check.rule) else { continue };
-                if rule.turn != turn {
+                // An authority has charged its rules before.
+                if rule.turn != turn || check.refused().is_some() || check.reservation.is_answered()
+                {
                     continue;
                 }
-                let CheckOutcome::Admits { wait, by: Basis::Store(found) } = &mut check.outcome
-                else {
-                    continue;
-                };
                 // A rule in shadow does not hold the request.
-                let delay = if check.shadow { *wait } else { delay };
-                let decision = rule.store.charge(found, delay);
-                if found.is_charged() {
+                let delay = if check.is_shadow() { check.turn() } else { delay };
+                let decision = rule.store.charge(&mut check.reservation, delay);
+                if check.reservation.is_charged {
                     continue;
                 }
                 match decision {
-                    Decision::Admit { wait: longer } => *wait = longer,
-                    Decision::Refuse { retry } => {
-                        check.refuse(rule, Reason::Used, retry);
-                    }
+                    Decision::Admit { .. } => check.reservation.decision = decision,
+                    Decision::Refuse { retry } => check.refuse(rule, Reason::Used, retry),
                 }
-                if !check.shadow {
+                if !check.is_shadow() {
                     self.undo(progress);
                     return false;
                 }
@@ -148,23 +139,10 @@ impl Rules {
 
     fn undo(&mut self, progress: &mut InProgress) {
         for check in progress.checks.iter_mut().rev() {
-            let rule = self.list.get_mut(check.rule);
-            if let (Some(rule), CheckOutcome::Admits { by: Basis::Store(found), .. }) =
-                (rule, &mut check.outcome)
-                && found.is_charged()
-            {
-                rule.store.cancel(found);
-            }
-        }
-    }
-
-    fn check_again(&mut self, progress: &mut InProgress) {
-        for check in &mut progress.checks {
-            // A refusal stays: the instant is the same.
-            if let CheckOutcome::Admits { by: Basis::Store(_), .. } = check.outcome
+            if !check.reservation.is_answered()
                 && let Some(rule) = self.list.get_mut(check.rule)
             {
-                check.check(rule, progress.now);
+                check.cancel(rule);
             }
         }
     }

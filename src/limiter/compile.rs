@@ -1,10 +1,8 @@
 //! A limiter from a policy. What need not be done per request is done here.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
-use crate::bans::Bans;
 use crate::commit::Turn;
 use crate::fleet::Fleet;
 use crate::limiter::Limiter;
@@ -18,13 +16,8 @@ use diana_algorithm::{self as algorithm, Leasing};
 use diana_policy::key::Seed;
 use diana_policy::path::Path;
 use diana_policy::port::SharedData;
-use diana_policy::redis::{OnFailure, Redis};
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{self as policy, Actor, Policy, Rule, Scope, Told};
-use diana_redis::client::Client;
-use diana_redis::handle::Handle;
-use diana_redis::shard::Shards;
-use diana_redis::store::{NoCodec, RedisStore};
 use diana_request::cost::Teller;
 use diana_request::identity::caller::{Callers, CountScope};
 use diana_request::identity::header;
@@ -32,6 +25,8 @@ use diana_request::identity::sources::Sources;
 use diana_request::matching::PathIndex;
 use diana_request::plan::Choosers;
 use diana_request::settling::Settler;
+use diana_store::backend::Backend;
+use diana_store::bans::Bans;
 use diana_store::hot::spotter::{Spotter, Storage};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -67,7 +62,7 @@ impl Limiter {
         policy: Policy,
         seed: Seed,
         mut stores: Stores<'_>,
-        client: Option<Client>,
+        backend: Option<Box<dyn Backend>>,
     ) -> Result<Limiter, Unbuildable> {
         stores.lifts = policy.admin.is_some();
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
@@ -75,11 +70,9 @@ impl Limiter {
         let paths = PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice()));
         let needs_path = paths.needs_path() || excepts_paths(&policy);
         let has_exemptions = has_exemptions(&policy);
-        let redis = Rc::new(RefCell::new(handle(policy.redis.as_ref(), client.as_ref())));
-        let mut builder =
-            Builder::new(&policy, actors, seed, stores, client.as_ref(), redis.clone());
+        let mut builder = Builder::new(&policy, actors, seed, stores, backend);
         let (limits, list) = builder.limits(policy.limits)?;
-        let Builder { stores, callers, choosers, .. } = builder;
+        let Builder { stores, callers, choosers, backend, .. } = builder;
         let has_turn = |turn: &Turn| list.iter().any(|rule| rule.turn == *turn);
         let turns = Turn::ALL.into_iter().filter(has_turn).collect();
         let (tick_interval, upkeep) = intervals(&list);
@@ -112,14 +105,14 @@ impl Limiter {
                 has_bans: list.iter().any(|rule| rule.bans.is_some()),
                 settles: list.iter().any(|rule| rule.settler.is_some()),
                 returned: Rc::default(),
-                redis: client.is_some().then(|| redis.clone()),
+                has_backend: backend.is_some(),
                 list,
             },
-            fleet: Fleet::new(client, redis, is_global),
+            fleet: Fleet::new(backend, is_global),
         })
     }
 
-    /// A limiter with separate tables and without Redis, for tools and tests.
+    /// A limiter with separate tables and without an authority for the fleet, for tools and tests.
     ///
     /// # Errors
     /// As [`Limiter::new`].
@@ -141,12 +134,10 @@ struct Builder<'s> {
     keys: usize,
     /// How many rules there are.
     rules: usize,
-    redis: Rc<RefCell<Handle>>,
+    /// Counts rules for the fleet; without it each gateway counts for itself.
+    backend: Option<Box<dyn Backend>>,
     /// Whether all rules are checked and reported only.
     shadow: bool,
-    /// Into how many parts the keys of Redis fall, if rules for the fleet are counted there. Otherwise each gateway
-    /// counts for itself.
-    parts: Option<Shards>,
 }
 
 impl<'s> Builder<'s> {
@@ -155,18 +146,18 @@ impl<'s> Builder<'s> {
         actors: Vec<Sources>,
         seed: Seed,
         stores: Stores<'s>,
-        client: Option<&Client>,
-        redis: Rc<RefCell<Handle>>,
+        backend: Option<Box<dyn Backend>>,
     ) -> Builder<'s> {
         let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
         let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
         let mut callers = Callers::new(actors, seed, percentiles);
-        client.into_iter().for_each(|client| callers.reseed(client.seed()));
+        if let Some(backend) = &backend {
+            callers.reseed(backend.seed());
+        }
         let (keys, rules) = (policy.keys, rules().count());
         let choosers = Choosers::default();
-        let parts = client.map(Client::parts);
         let shadow = policy.shadow;
-        Builder { stores, callers, choosers, keys, rules, redis, shadow, parts }
+        Builder { stores, callers, choosers, keys, rules, backend, shadow }
     }
 
     /// All entries, and their rules one after the other.
@@ -201,22 +192,19 @@ impl<'s> Builder<'s> {
             let (data, namespace) = (&stores.data, &stores.namespace);
             Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.fingerprint))
         });
-        // Callers with the same first actor are in one shard, which may have to hold all of them.
-        let even = |parts| if rule.actor.len() > 1 { Shards::ONE } else { parts };
-        let in_redis = self.parts.filter(|_| rule.scope == Scope::Global).map(even);
-        let no_codec = |NoCodec| Unbuildable::new(&rule, "Redis cannot count by its algorithm");
-        let store: Box<dyn Store> = match in_redis {
-            Some(parts) => {
-                let redis = self.redis.clone();
-                let store =
-                    RedisStore::new(spec, number, parts, redis, stores).map_err(no_codec)?;
-                Box::new(store)
+        let backend = self.backend.as_mut().filter(|_| rule.scope == Scope::Global);
+        let is_in_backend = backend.is_some();
+        let no_codec = || Unbuildable::new(&rule, "the fleet cannot count by its algorithm");
+        let (fingerprint, ban) = (rule.fingerprint, rule.ban);
+        let (store, authority) = match backend {
+            Some(backend) => {
+                let authority = ban.map(|ban| backend.open_bans(number, fingerprint, &ban, &spec));
+                (backend.open(number, spec, stores).ok_or_else(no_codec)?, authority)
             }
-            None => stores.open(rule.scope, spec),
+            None => (stores.open(rule.scope, spec), None),
         };
-        let bans = rule.ban.map(|ban| {
-            let fleet = in_redis.map(|parts| (number, parts, self.redis.clone()));
-            Box::new(Bans::new(ban, rule.scope, rule.fingerprint, keys, fleet, stores))
+        let bans = ban.map(|ban| -> Box<dyn Store> {
+            Box::new(Bans::new(ban, rule.scope, fingerprint, keys, authority, stores))
         });
         let settler = rule.settling.as_deref().map(|settling| Box::new(Settler::new(settling)));
         Ok(CompiledRule {
@@ -234,6 +222,7 @@ impl<'s> Builder<'s> {
             teller: teller.map(Box::new),
             settler,
             store,
+            is_in_backend,
             plans,
             bans,
             hot,
@@ -242,7 +231,7 @@ impl<'s> Builder<'s> {
 
     /// Where a rule's callers are counted.
     fn counted(&self, rule: &Rule) -> CountScope {
-        match self.parts {
+        match self.backend {
             Some(_) if rule.scope == Scope::Global => CountScope::InFleet,
             _ => CountScope::Here,
         }
@@ -264,15 +253,6 @@ impl<'s> Builder<'s> {
 fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
     let unbuildable = |_| Unbuildable { name: actor.name.clone(), why: "no such source" };
     Sources::new(actor).map_err(unbuildable)
-}
-
-/// What rules that are counted in Redis go by, as far as is known.
-fn handle(redis: Option<&Redis>, client: Option<&Client>) -> Handle {
-    // Unused without Redis.
-    let on_failure = redis.map_or(OnFailure::Gateway, |redis| redis.on_failure);
-    let mut handle = Handle::new(on_failure, client.map_or(Shards::ONE, Client::parts));
-    client.into_iter().for_each(|client| client.tell(&mut handle));
-    handle
 }
 
 /// The ticks between two returns of leases, and between two updates of bans and hot callers.
@@ -317,6 +297,7 @@ fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, U
         unit_cost: if is_even { rule.quota.cost } else { 1 },
         fingerprint: rule.fingerprint,
         keys: if rule.actor.is_empty() { 1 } else { keys },
+        is_compound: rule.actor.len() > 1,
         lines: stores::lines(rules),
         daily: rule.daily,
         // A charge may be undone, as for a request that another rule refuses.

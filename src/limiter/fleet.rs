@@ -1,34 +1,26 @@
-//! The other gateways, reached through Redis, and the requests that wait for it.
+//! The authority of the fleet, and the requests that wait for it.
 //!
-//! Redis charges all of its rules or none when it replies, before the other rules are charged: those are checked again
-//! then. If one of them refuses by now, Redis gets its permits back with the next batch. So a charge may be visible for
-//! a while without a request, and never the reverse.
+//! It charges all of its rules or none when it replies, before the other rules are charged: those are checked again
+//! then. If one of them refuses by now, the authority gets its permits back with the next batch. So a charge may be
+//! visible for a while without a request, and never the reverse.
 
-use std::cell::{Ref, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
-use std::rc::Rc;
 
-use crate::check::{Basis, Check, CheckOutcome, InProgress};
+use crate::check::{Check, InProgress};
 use crate::commit::Turn;
 use crate::limiter::Limiter;
-use crate::pending::{Pending, PendingOrder, Ready, ReadyRequest, Replies, Resumed, Waiting};
+use crate::pending::{Pending, PendingOrder, Ready, ReadyRequest, Resumed, Waiting};
 use crate::rules::{CompiledRule, Rules};
 use crate::verdict::Verdict;
 use diana_policy::port::{Answer, Callout};
 use diana_policy::time::{Micros, Now};
-use diana_redis::client::{Client, Completion};
-use diana_redis::handle::Handle;
-use diana_redis::protocol::Question;
-use diana_redis::settled::Settled;
-use diana_redis::shard::Shards;
-use diana_redis::target::Target;
+use diana_store::Reservation;
+use diana_store::backend::{Backend, BackendResult};
 
-/// The client of Redis, and what waits for its replies.
+/// The authority outside of the gateway, and what waits for its replies.
 pub(crate) struct Fleet {
-    pub(crate) client: Option<Client>,
-    /// The state of Redis, and the operations for it.
-    pub(crate) redis: Rc<RefCell<Handle>>,
+    pub(crate) backend: Option<Box<dyn Backend>>,
     /// What waits for replies, or has its replies and was not resumed yet.
     pending: BTreeMap<u64, Pending>,
     /// The numbers of those that have their replies, in order.
@@ -40,33 +32,28 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    pub(crate) fn new(
-        client: Option<Client>,
-        redis: Rc<RefCell<Handle>>,
-        is_global: bool,
-    ) -> Fleet {
+    pub(crate) fn new(backend: Option<Box<dyn Backend>>, is_global: bool) -> Fleet {
         let (pending, ready) = (BTreeMap::new(), VecDeque::new());
-        Fleet { client, redis, pending, ready, last: 0, is_global }
+        Fleet { backend, pending, ready, last: 0, is_global }
     }
 
-    /// Returns true if a part of Redis is unavailable, and a rule needs it.
+    /// Returns true if all shards of the authority are available.
+    pub(crate) fn is_together(&self) -> bool {
+        self.backend.as_ref().is_some_and(|backend| backend.away() == 0)
+    }
+
+    /// Probes unavailable shards from now on, if a rule needs them.
     #[inline]
-    pub(crate) fn is_degraded(&self) -> bool {
-        self.is_global && self.redis.borrow().away() > 0
-    }
-
-    /// Probes Redis from now on. A worker without need for Redis ignores the findings of other workers, so it reads them first.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn probe(&mut self) {
-        let mut redis = self.redis.borrow_mut();
-        let was_in_use = std::mem::replace(&mut redis.in_use, true);
-        if let Some(client) = self.client.as_mut().filter(|_| !was_in_use) {
-            client.refresh(&mut redis);
+    pub(crate) fn probe_if_needed(&mut self) {
+        if self.is_global
+            && let Some(backend) = &mut self.backend
+            && backend.away() > 0
+        {
+            backend.probe();
         }
     }
 
-    /// Asks Redis about a request, which other rules hold for `delay`.
+    /// Asks the authority about a request, which other rules hold for `delay`.
     #[inline(never)]
     pub(crate) fn ask(
         &mut self,
@@ -74,42 +61,37 @@ impl Fleet {
         delay: Micros,
         rules: &mut Rules,
     ) -> Verdict {
-        let parts = self.redis.borrow().parts;
-        let round = Round::of(&progress.checks, &rules.list, parts);
+        let Some(backend) = &self.backend else { return Verdict::pass() };
+        let round = Round::of(&progress.checks, &rules.list, &**backend);
         if round.follows {
             // The second round may take as long as the first.
             progress.since = Some(progress.now.mono);
         }
         let since = *progress.since.get_or_insert(progress.now.mono);
-        let (mut questions, mut replies) = (Vec::new(), Replies::default());
-        for check in &mut progress.checks {
-            match &check.outcome {
-                CheckOutcome::Pending if round.waits(check, &rules.list) => continue,
-                CheckOutcome::Pending => {}
-                // It is checked again when the replies come.
-                CheckOutcome::Admits { by: Basis::Store(_), .. } => {
-                    check.outcome = CheckOutcome::Unchecked;
-                    continue;
-                }
-                _ => continue,
-            }
-            let Some(rule) = rules.list.get_mut(check.rule) else { continue };
-            for (target, question) in rule.questions(check, progress.now, round.tentative) {
-                questions.push((replies.expect(target, check.key), question));
+        for check in progress.checks.iter_mut().filter(|check| check.reservation.is_pending()) {
+            if let Some(rule) = rules.list.get_mut(check.rule)
+                && !round.waits(rule)
+            {
+                check.ask(rule, delay, round.tentative);
             }
         }
         let (id, stream) = progress.waits.unwrap_or_else(|| (self.number(), 0));
         let waiting = Waiting::Request(take(progress));
-        self.pending.insert(id, Pending { stream, is_cancelled: false, replies, waiting });
-        self.send(id, delay, questions, since);
+        self.pending.insert(id, Pending { stream, is_cancelled: false, waiting });
+        self.send(id, delay, since);
         Verdict::Pending { id }
     }
 
-    /// Remembers an order that waits. Returns its number.
-    pub(crate) fn add_order(&mut self, order: PendingOrder, replies: Replies) -> u64 {
+    /// Sends the questions of an order, and remembers it. Returns its number.
+    pub(crate) fn ask_for(&mut self, order: PendingOrder, now: Micros) -> u64 {
         let (id, waiting) = (self.number(), Waiting::Order(order));
-        self.pending.insert(id, Pending { stream: 0, is_cancelled: false, replies, waiting });
+        self.remember(id, Pending { stream: 0, is_cancelled: false, waiting }, now);
         id
+    }
+
+    fn remember(&mut self, id: u64, pending: Pending, now: Micros) {
+        self.pending.insert(id, pending);
+        self.send(id, 0, now);
     }
 
     fn number(&mut self) -> u64 {
@@ -117,16 +99,9 @@ impl Fleet {
         self.last
     }
 
-    /// Has questions of a request sent with the next batch: those about one part of Redis are answered together.
-    pub(crate) fn send(
-        &mut self,
-        id: u64,
-        delay: Micros,
-        questions: Vec<(usize, Question)>,
-        since: Micros,
-    ) {
-        if let Some(client) = &mut self.client {
-            client.ask(id, delay, questions, since, &mut self.redis.borrow_mut());
+    fn send(&mut self, id: u64, delay: Micros, since: Micros) {
+        if let Some(backend) = &mut self.backend {
+            backend.send(id, delay, since);
         }
     }
 
@@ -135,19 +110,18 @@ impl Fleet {
         !std::mem::replace(&mut pending.is_cancelled, true)
     }
 
-    /// Stores the result of a question. Once all of them are known the request is ready, unless its client is gone:
-    /// then returns it.
-    fn settle(&mut self, id: u64, question: usize, settled: Settled) -> Option<Pending> {
-        let pending = self.pending.get_mut(&id)?;
-        pending.replies.settle(question, settled);
-        if !pending.replies.is_complete() {
-            return None;
+    /// A request or order has all of its replies, and is ready. Returns a request if its client is gone.
+    fn on_answered(&mut self, id: u64) -> Option<InProgress> {
+        match self.pending.remove(&id)? {
+            Pending { is_cancelled: true, waiting: Waiting::Request(progress), .. } => {
+                Some(progress)
+            }
+            pending => {
+                self.pending.insert(id, pending);
+                self.ready.push_back(id);
+                None
+            }
         }
-        if pending.is_cancelled && matches!(pending.waiting, Waiting::Request(_)) {
-            return self.pending.remove(&id);
-        }
-        self.ready.push_back(id);
-        None
     }
 }
 
@@ -166,136 +140,131 @@ impl Limiter {
         self.fleet.ready.len()
     }
 
-    /// The next request to be resumed, or order to be answered. What Redis charged for cancelled requests is returned.
+    /// The next request to be resumed, or order to be answered. Charges of cancelled requests are returned.
     pub fn next_ready(&mut self, now: Now) -> Option<Ready> {
         while let Some(id) = self.fleet.ready.pop_front() {
             let Some(pending) = self.fleet.pending.remove(&id) else { continue };
-            let Pending { stream, is_cancelled, replies, waiting } = pending;
+            let Pending { stream, is_cancelled, waiting } = pending;
             match waiting {
-                Waiting::Request(progress) if is_cancelled => {
-                    self.rules.cancel(progress, &replies, now);
-                }
+                Waiting::Request(progress) if is_cancelled => self.rules.abandon(progress, now),
                 Waiting::Request(mut progress) => {
                     progress.waits = Some((id, stream));
                     let since = progress.since.unwrap_or(now.mono);
-                    let resumed = Resumed { id, stream, since, replies };
+                    let resumed = Resumed { id, stream, since };
                     return Some(Ready::Request(ReadyRequest { resumed, progress }));
                 }
-                Waiting::Order(order) => {
-                    let stream = (!is_cancelled).then_some(stream);
-                    let result = self.rules.order_result(order, &replies, now);
-                    return Some(Ready::Order { stream, result });
-                }
+                Waiting::Order(order) => match self.carry_out(order, now) {
+                    Ok(result) => {
+                        let stream = (!is_cancelled).then_some(stream);
+                        return Some(Ready::Order { stream, result });
+                    }
+                    // The callers are known by other keys now: the order is given again.
+                    Err(order) => {
+                        let waiting = Waiting::Order(order);
+                        let pending = Pending { stream, is_cancelled, waiting };
+                        self.fleet.remember(id, pending, now.mono);
+                    }
+                },
             }
         }
         None
     }
 
-    /// The time of the next work for Redis.
+    /// The time of the next work for the authority of the fleet.
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
-        self.fleet.client.as_ref().and_then(|client| client.next(now, &self.fleet.redis.borrow()))
+        self.fleet.backend.as_ref().and_then(|backend| backend.next(now))
     }
 
-    /// The state of Redis.
+    /// The authority of the fleet, if there is one.
     #[must_use]
-    pub fn redis(&self) -> Ref<'_, Handle> {
-        self.fleet.redis.borrow()
+    pub fn backend(&self) -> Option<&dyn Backend> {
+        self.fleet.backend.as_deref()
     }
 
     /// Returns true if all callers of rules of scope `global` are counted together with the other gateways.
     #[must_use]
     pub fn is_together(&self) -> bool {
-        self.fleet.client.is_some() && self.fleet.redis.borrow().away() == 0
+        self.fleet.is_together()
     }
 
-    /// Stops probing Redis until a request needs it again.
+    /// Stops probing the authority until a request needs it again.
     pub fn stop_probing(&mut self) {
-        self.fleet.redis.borrow_mut().in_use = false;
+        self.fleet.backend.iter_mut().for_each(|backend| backend.stop_probing());
     }
 
-    /// Takes over the unsettled charges of a retired limiter, if both use the same Redis. Returns true if they do.
+    /// Takes over the unsettled charges of a retired limiter, if both use the same authority. Returns true if they do.
     pub fn inherit(&mut self, other: &mut Limiter) -> bool {
-        match (&self.fleet.client, &other.fleet.client) {
-            (Some(own), Some(client)) => own.inherit(
-                &mut self.fleet.redis.borrow_mut(),
-                client,
-                &mut other.fleet.redis.borrow_mut(),
-            ),
+        match (&mut self.fleet.backend, &mut other.fleet.backend) {
+            (Some(own), Some(backend)) => own.inherit(&mut **backend),
             _ => false,
         }
     }
 
-    /// Lines for the log about Redis.
+    /// Lines for the log about the authority.
     pub fn log_lines(&mut self) -> Vec<String> {
-        let client = self.fleet.client.as_mut();
-        client.map(|client| take(&mut client.stats.news)).unwrap_or_default()
+        let backend = self.fleet.backend.as_mut();
+        backend.map(|backend| backend.take_log_lines()).unwrap_or_default()
     }
 
-    /// Sends due commands to Redis. Requests without a reply in time become ready.
+    /// Makes the calls to the authority that are due. Requests without a reply in time become ready.
     pub fn work(&mut self, now: Now, callout: &dyn Callout) {
-        let Some(client) = &mut self.fleet.client else { return };
-        let completed = client.work(now, callout, &mut self.fleet.redis.borrow_mut());
-        self.complete(completed, now);
+        let Some(backend) = &mut self.fleet.backend else { return };
+        let answered = backend.work(now, callout);
+        self.on_answers(answered, now);
     }
 
-    /// Takes the answer to a call; returns false if another limiter made it. What follows from it is sent with the next
+    /// Takes the reply to a call; returns false if another limiter made it. What follows from it is sent with the next
     /// [`Limiter::work`].
     pub fn on_reply(&mut self, token: u32, answer: &Answer<'_>, now: Now) -> bool {
-        let Some(client) = &mut self.fleet.client else { return false };
-        let completed = client.answer(token, answer, now, &mut self.fleet.redis.borrow_mut());
-        let is_own = completed.is_some();
-        self.complete(completed.unwrap_or_default(), now);
+        let Some(backend) = &mut self.fleet.backend else { return false };
+        let answered = backend.on_reply(token, answer, now);
+        let is_own = answered.is_some();
+        self.on_answers(answered.unwrap_or_default(), now);
         is_own
     }
 
-    /// Forgets the calls that a root made which has ended: their answers will not come.
+    /// Forgets the calls that a root made which has ended: their replies will not come.
     pub fn on_root_ended(&mut self, root: u32, now: Now) {
-        let Some(client) = &mut self.fleet.client else { return };
-        let completed = client.lose(root, &mut self.fleet.redis.borrow_mut());
-        self.complete(completed, now);
+        let Some(backend) = &mut self.fleet.backend else { return };
+        let answered = backend.on_root_ended(root);
+        self.on_answers(answered, now);
     }
 
-    fn complete(&mut self, completed: Vec<Completion>, now: Now) {
-        if let Some(client) = &self.fleet.client {
-            self.matcher.callers.reseed(client.seed());
+    fn on_answers(&mut self, answers: Vec<BackendResult>, now: Now) {
+        if let Some(backend) = &self.fleet.backend {
+            self.matcher.callers.reseed(backend.seed());
         }
-        for completion in completed {
-            match completion {
-                Completion::Request(id, question, settled) => {
-                    if let Some(Pending { replies, waiting: Waiting::Request(progress), .. }) =
-                        self.fleet.settle(id, question, settled)
-                    {
-                        self.rules.cancel(progress, &replies, now);
+        for answered in answers {
+            match answered {
+                BackendResult::Request(id) => {
+                    if let Some(progress) = self.fleet.on_answered(id) {
+                        self.rules.abandon(progress, now);
                     }
                 }
-                Completion::Operation(target, caller, reply) => {
-                    self.rules.complete(target, caller, reply, now);
-                }
+                BackendResult::Background { .. } => self.rules.complete(answered, now),
             }
         }
     }
 }
 
-impl CompiledRule {
-    /// What Redis is asked about a request.
-    fn questions(
-        &mut self,
-        check: &Check,
-        now: Now,
-        tentative: bool,
-    ) -> impl Iterator<Item = (Target, Question)> {
-        let store = self.redis_store(check.plan);
-        let charge =
-            store.map(|it| it.question((check.key, check.cost), now, check.shadow, tentative));
-        let bans = self.bans.as_ref().filter(|_| check.is_own && !check.shadow);
-        let look = bans.and_then(|bans| bans.question(check.key, None));
-        let rule = charge.map(|charge| (Target::Rule(check.rule), Question::Rule(charge)));
-        rule.into_iter().chain(look.map(|look| (Target::Ban(check.rule), Question::Ban(look))))
+impl Check {
+    /// Asks the authority about a request, and whether its caller is banned.
+    fn ask(&mut self, rule: &mut CompiledRule, delay: Micros, is_tentative: bool) {
+        self.reservation.is_tentative = is_tentative;
+        rule.store.charge(&mut self.reservation, delay);
+        if let Some(bans) = &mut rule.bans
+            && self.may_be_banned()
+        {
+            let Reservation { account, now, .. } = self.reservation;
+            let mut ban = Box::new(Reservation::new(account, 0, now));
+            bans.charge(&mut ban, 0);
+            self.ban = Some(ban);
+        }
     }
 }
 
-/// A round of questions about a request with rules in several shards of Redis.
+/// A round of questions about a request with rules in several shards.
 ///
 /// Each shard charges its own rules. If another shard refuses, revocable charges are returned, and count as outstanding
 /// until then, so that they cause no final refusal. The first round asks about revocable charges. The second round asks
@@ -310,35 +279,29 @@ struct Round {
 }
 
 impl Round {
-    fn of(checks: &[Check], rules: &[CompiledRule], parts: Shards) -> Round {
-        let pending = || checks.iter().filter(|it| matches!(it.outcome, CheckOutcome::Pending));
-        let mut places = pending().map(|check| parts.of(check.key));
-        let first = places.next();
-        let is_spread = places.any(|part| Some(part) != first);
-        let comes_back = |check: &Check| !is_final(check, rules);
-        let by_redis = |check: &Check| {
-            matches!(
-                check.outcome,
-                CheckOutcome::Admits { by: Basis::Redis(_) | Basis::Agreed(_), .. }
-            )
-        };
+    fn of(checks: &[Check], rules: &[CompiledRule], backend: &dyn Backend) -> Round {
+        let pending = || checks.iter().filter(|check| check.reservation.is_pending());
+        let mut shards = pending().map(|check| backend.shard(check.key()));
+        let first = shards.next();
+        let is_spread = shards.any(|shard| Some(shard) != first);
+        let comes_back = |check: &Check| !rules.get(check.rule).is_some_and(is_final);
+        let is_asked =
+            |check: &Check| check.reservation.is_answered() || check.reservation.is_alone;
         Round {
             // Rules that are counted elsewhere are checked again when the replies come.
             tentative: is_spread || pending().count() < checks.len(),
-            follows: !pending().any(comes_back)
-                && checks.iter().any(|check| by_redis(check) || check.alone),
+            follows: !pending().any(comes_back) && checks.iter().any(is_asked),
             holds_back: is_spread && pending().any(comes_back),
         }
     }
 
-    /// Returns true if a pending rule is asked about in a later round.
-    fn waits(&self, check: &Check, rules: &[CompiledRule]) -> bool {
-        self.holds_back && is_final(check, rules)
+    /// Returns true if a rule is asked about in a later round.
+    fn waits(&self, rule: &CompiledRule) -> bool {
+        self.holds_back && is_final(rule)
     }
 }
 
 /// Returns true if the charge of a rule cannot be returned.
-fn is_final(check: &Check, rules: &[CompiledRule]) -> bool {
-    let turn = rules.get(check.rule).map(|rule| rule.turn);
-    matches!(turn, Some(Turn::SharedQueue | Turn::Quota))
+fn is_final(rule: &CompiledRule) -> bool {
+    matches!(rule.turn, Turn::SharedQueue | Turn::Quota)
 }

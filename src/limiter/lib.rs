@@ -1,7 +1,7 @@
 //! One decision, from the request to its report; settling; and queries of operators.
 //!
 //! [`Limiter`] has five parts. `Matcher` finds the rules that apply to a request and its caller under each of them. `Rules`
-//! checks, charges and settles. `Fleet` asks Redis and remembers pending requests. `Reports` makes the verdict. `Upkeep`
+//! checks, charges and settles. `Fleet` asks the authority of the fleet and remembers pending requests. `Reports` makes the verdict. `Upkeep`
 //! is due between requests. The files in the order of one decision: `limiter`, `matcher`, `plans`, `rules`, `check`,
 //! `commit`, `fleet` with `pending`, `reports`, `permit`. `compile` builds all parts from a policy; `operator` answers
 //! operators.
@@ -22,16 +22,18 @@ mod rules;
 mod upkeep;
 mod verdict;
 
-pub mod bans;
 pub mod sizing;
 
 pub use compile::Unbuildable;
 pub use limiter::Limiter;
-pub use operator::{Cannot, Inquired, Order, OrderResult, Seen};
-pub use pending::{Ready, ReadyRequest, Replies, Resumed};
+pub use operator::{CallerQuery, Inquired, OrderResult, Seen};
+pub use pending::{Ready, ReadyRequest, Resumed};
 pub use report::explained::{Explained, Why, seconds};
 pub use report::metrics;
 pub use report::protocol::{Protocol, RefusalReply};
 pub use report::state::{read_key, spell_key};
-pub use report::{Outcome, Reason, Record, Refusal, Refused, Report};
+pub use report::{Outcome, Record, Refusal, Report};
 pub use verdict::{Held, QueueLine, Verdict};
+
+pub use diana_store::refusal::{Reason, Refused};
+pub use diana_store::usage::{Cannot, Order};

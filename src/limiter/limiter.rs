@@ -2,13 +2,13 @@
 //!
 //! All rules are checked at one instant and none is charged. Only if every rule admits are all of them charged, so a
 //! refused request leaves each rule as it was. A request in progress is one value ([`InProgress`]): `decide` creates it,
-//! it is stored while Redis is asked, and `resume` continues it.
+//! it is stored while an authority is asked, and `resume` continues it.
 
 use crate::check::InProgress;
 use crate::commit::Committed;
 use crate::fleet::Fleet;
 use crate::matcher::Matcher;
-use crate::pending::{ReadyRequest, Resumed};
+use crate::pending::ReadyRequest;
 use crate::reports::Reports;
 use crate::rules::Rules;
 use crate::upkeep::Upkeep;
@@ -58,20 +58,20 @@ impl Limiter {
         self.evaluate(&mut progress, clock)
     }
 
-    /// Continues a request that Redis has replied to. Returns `None` if the replies are unusable: then
+    /// Continues a request that has its replies. Returns `None` if the replies are unusable: then
     /// [`Limiter::restart`] decides about it again.
     pub fn resume(&mut self, ready: &mut ReadyRequest, now: Now) -> Option<Verdict> {
         self.rules.return_charges(now);
-        let ReadyRequest { progress, resumed: Resumed { replies, .. } } = ready;
-        self.rules.receive(progress, replies, now);
-        if replies.is_again() {
-            self.rules.give_back(progress);
+        let progress = &mut ready.progress;
+        progress.now = now;
+        self.rules.check(progress);
+        if progress.is_lost() {
+            self.rules.cancel(progress);
             return None;
         }
         if self.rules.keep_bans(progress) {
             return Some(self.reports.refuse(progress, &mut self.rules));
         }
-        self.rules.catch_up(progress);
         Some(self.conclude(progress))
     }
 
@@ -89,7 +89,7 @@ impl Limiter {
         self.evaluate(&mut InProgress { since, waits, hot, explained, ..progress }, clock)
     }
 
-    /// The client of a pending request is gone: what Redis charges for it is returned. Returns true if the request was
+    /// The client of a pending request is gone: its charges are returned. Returns true if the request was
     /// still pending.
     pub fn cancel(&mut self, id: u64) -> bool {
         self.fleet.cancel(id)
@@ -115,9 +115,7 @@ impl Limiter {
         if self.rules.returned.is_any() {
             self.rules.return_charges(clock.now());
         }
-        if self.fleet.is_degraded() {
-            self.fleet.probe();
-        }
+        self.fleet.probe_if_needed();
     }
 
     fn evaluate(&mut self, progress: &mut InProgress, clock: &dyn Clock) -> Verdict {
@@ -138,7 +136,7 @@ impl Limiter {
             Committed::Admitted(delay) => self.reports.admit(progress, delay, &mut self.rules),
             Committed::Pending(delay) => self.fleet.ask(progress, delay, &mut self.rules),
             Committed::Refused => {
-                self.rules.give_back(progress);
+                self.rules.cancel(progress);
                 self.reports.refuse(progress, &mut self.rules)
             }
         }

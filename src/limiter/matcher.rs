@@ -2,17 +2,19 @@
 
 use std::ops::Range;
 
-use crate::check::{Check, InProgress, RuleCaller};
+use crate::check::{Check, InProgress};
 use crate::plans::Chosen;
 use crate::report::explained::{Explained, Why};
 use crate::rules::{CompiledRule, Rules};
 use diana_policy::key::Key;
 use diana_policy::path::Path;
 use diana_policy::port::{Pseudo, Request};
+use diana_policy::time::Now;
 use diana_policy::{Absent, Except, Match};
 use diana_request::identity::caller::{Caller, Callers};
 use diana_request::matching::{PathIndex, except, matcher};
 use diana_request::plan::Choosers;
+use diana_store::{Account, Reservation};
 
 /// The entries of `limits`, and the sources that identify callers.
 pub(crate) struct Matcher {
@@ -141,9 +143,11 @@ impl Matcher {
             (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
             cost = told.or(chosen.cost).unwrap_or(cost);
         }
-        if let Some(mut caller) = self.caller((number, rule), asked, progress) {
-            caller.denied |= is_suspended;
-            progress.checks.push(Check::of(caller, plan, cost));
+        if let Some(mut check) = self.check((number, rule), (plan, cost), asked, progress) {
+            if is_suspended {
+                check.deny();
+            }
+            progress.checks.push(check);
         }
     }
 
@@ -156,14 +160,15 @@ impl Matcher {
         plans.choose(said)
     }
 
-    /// The caller of a request under a rule; `None` if the rule skips requests without one.
+    /// The check of a request of `cost` permits against a rule; `None` if the rule skips requests without a caller.
     #[inline(always)]
-    fn caller(
+    fn check(
         &mut self,
         (number, rule): (usize, &mut CompiledRule),
+        (plan, cost): (u32, u64),
         asked: &Asked<'_>,
         progress: &mut InProgress,
-    ) -> Option<RuleCaller> {
+    ) -> Option<Check> {
         let caller = self.callers.of(rule.actor, asked.request);
         let absent = rule.config.absent;
         let (key, percentile) = match (caller, absent) {
@@ -182,13 +187,13 @@ impl Matcher {
             let is_marked = rule.hot.as_ref().is_some_and(|hot| hot.hot().header.is_some());
             progress.hot.extend(is_marked.then_some(number));
         }
-        Some(RuleCaller {
-            rule: number,
-            key,
-            shadow: rule.shadow || percentile >= rule.config.enforce,
-            is_own,
-            denied: caller == Caller::Absent && absent == Absent::Deny,
-        })
+        let mut reservation = Reservation::new(Account { key, plan }, cost, Now::default());
+        reservation.is_shadow = rule.shadow || percentile >= rule.config.enforce;
+        let mut check = Check { rule: number, is_own, reservation, ban: None };
+        if caller == Caller::Absent && absent == Absent::Deny {
+            check.deny();
+        }
+        Some(check)
     }
 
     /// Counts a request of a hot caller.

@@ -1,11 +1,12 @@
 //! The charges of an admitted request, until its stream ends.
 
-use crate::check::{Basis, Check, CheckOutcome, InProgress};
+use crate::check::{Check, InProgress};
 use crate::rules::Rules;
 use crate::verdict::QueueLine;
 use diana_policy::port::Ending;
 use diana_policy::time::Now;
 use diana_request::settling::Heard;
+use diana_store::Reservation;
 use diana_store::permit::{Permit, Unsettled, permits};
 
 impl Rules {
@@ -31,10 +32,7 @@ impl Rules {
             return None;
         }
         if is_checked_only {
-            // Redis has only been asked whether it fits.
-            if let CheckOutcome::Admits { by: Basis::Store(found), .. } = &mut check.outcome {
-                rule.store.cancel(found);
-            }
+            check.cancel(rule);
             charge.reserved = 0;
         }
         Some(charge)
@@ -44,7 +42,7 @@ impl Rules {
     /// in which it moves up when one before it leaves.
     pub(crate) fn queued_charges(&self, progress: &InProgress) -> (Permit, Option<QueueLine>) {
         let queues = |check: &&Check| {
-            !check.shadow && self.list.get(check.rule).is_some_and(|rule| rule.queues)
+            !check.is_shadow() && self.list.get(check.rule).is_some_and(|rule| rule.queues)
         };
         let queued = progress.checks.iter().filter(queues);
         let charges: Vec<_> = queued.filter_map(|check| check.charge(progress.now)).collect();
@@ -62,8 +60,8 @@ impl Rules {
         let is_even = rule.config.told.is_none();
         (rule.queues && rule.config.is_local() && is_even).then_some(QueueLine {
             rule: check.rule,
-            key: check.key,
-            plan: check.plan,
+            key: check.key(),
+            plan: check.plan(),
         })
     }
 
@@ -93,12 +91,10 @@ impl Rules {
             return 0;
         }
         let (used, untold) = settler.used(reserved, (charge.heard, charge.used.into()), ending);
+        let bans_by_usage = settler.bans();
         rule.counts.settle(reserved, used, untold);
-        if let Some(bans) = rule.bans.as_mut().filter(|_| settler.bans())
-            && used > 0
-            && charge.is_own
-        {
-            bans.refused(charge.key, now.mono);
+        if bans_by_usage && used > 0 && charge.is_own {
+            rule.count_towards_ban(charge.account(), now);
         }
         used
     }
@@ -134,24 +130,17 @@ impl Rules {
 impl Check {
     /// The charge for a request, if there was one and a store counts it.
     fn charge(&self, now: Now) -> Option<Unsettled> {
-        let CheckOutcome::Admits { by, .. } = &self.outcome else { return None };
-        let (receipt, is_alone) = match by {
-            Basis::Store(found) if found.is_charged() && found.is_counted() => {
-                (found.receipt(), found.is_alone)
-            }
-            Basis::Redis(grant) => (grant.receipt, false),
-            Basis::Store(_) | Basis::Agreed(_) => return None,
-        };
-        Some(Unsettled {
-            key: self.key,
+        let Reservation { account, cost, receipt, is_charged, is_alone, .. } = self.reservation;
+        (is_charged && self.reservation.is_counted()).then(|| Unsettled {
+            key: account.key,
             receipt,
             since: now.mono,
-            reserved: permits(self.cost),
+            reserved: permits(cost),
             used: 0,
             rule: self.rule as u32,
-            plan: self.plan,
+            plan: account.plan,
             heard: Heard::Nothing,
-            is_own: self.is_own && !self.shadow,
+            is_own: self.may_be_banned(),
             is_alone,
         })
     }

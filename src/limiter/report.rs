@@ -12,8 +12,9 @@ use std::rc::Rc;
 
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
-use diana_policy::time::{Micros, SECOND};
+use diana_policy::time::Micros;
 use diana_policy::{LimitFields, Response, Scope};
+use diana_store::refusal::{Reason, Refused};
 use explained::Explained;
 
 /// The decision of one rule about a request.
@@ -51,61 +52,6 @@ pub enum Outcome {
     },
     /// The request is refused.
     Refused(Refused),
-}
-
-/// Why a rule refuses a request, and until when: the same from the check to the headers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Refused {
-    /// Why.
-    pub reason: Reason,
-    /// When such a request may fit.
-    pub retry: Retry,
-    /// Permits left to the caller, too few for the request, if that is known.
-    pub remaining: Option<u64>,
-}
-
-/// Why a rule refuses a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reason {
-    /// The caller has used up its limit, or the limit never allows such a request.
-    Used,
-    /// Other workers hold leases of the caller, so that the request may fit soon.
-    Outstanding,
-    /// Other workers won every race, or too many charges are open.
-    Busy,
-    /// The caller is banned; the request was not checked.
-    Banned,
-    /// Redis is unavailable, and the rule refuses all requests without a check.
-    Unavailable,
-}
-
-impl Refused {
-    pub(crate) fn new(reason: Reason, retry: Retry, remaining: Option<u64>) -> Refused {
-        Refused { reason, retry, remaining }
-    }
-
-    /// The same if leases are outstanding: then it is unknown when the request fits, and whether the caller has used up its
-    /// limit.
-    pub(crate) fn if_outstanding(self, is_outstanding: bool) -> Refused {
-        let (reason, retry) = (Reason::Outstanding, Retry::After(SECOND));
-        if is_outstanding { Refused { reason, retry, ..self } } else { self }
-    }
-
-    /// Returns true if the caller has used up its limit, so that the refusal counts towards a ban.
-    pub(crate) fn is_final(&self) -> bool {
-        self.reason == Reason::Used && self.retry != Retry::Soon
-    }
-}
-
-impl Reason {
-    /// Its name in the filter state and in explanations.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Reason::Used | Reason::Outstanding | Reason::Busy => "refused",
-            Reason::Banned => "banned",
-            Reason::Unavailable => "unavailable",
-        }
-    }
 }
 
 impl Outcome {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::check::{Check, CheckOutcome, InProgress};
+use crate::check::{Check, InProgress};
 use crate::report::explained::{Explained, Why};
 use crate::report::{Refusal, Report};
 use crate::rules::Rules;
@@ -11,6 +11,7 @@ use diana_policy::decision::Retry;
 use diana_policy::key::KeyHasher;
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_policy::{Accepted, LimitFields};
+use diana_store::reservation::By;
 
 /// The settings of reports.
 pub(crate) struct Reports {
@@ -115,11 +116,10 @@ impl Reports {
         let mut first = None;
         let mut longest = Retry::Soon;
         for (place, check) in progress.checks.iter().enumerate() {
-            let (Some(refused), Some(rule)) = (check.refused(), rules.list.get_mut(check.rule))
-            else {
-                continue;
-            };
-            if check.shadow {
+            let Some(rule) = rules.list.get_mut(check.rule) else { continue };
+            rule.counts.overflow += u64::from(check.reservation.is_overflow);
+            let Some(refused) = check.refused() else { continue };
+            if check.is_shadow() {
                 rule.counts.shadow_refused += 1;
                 continue;
             }
@@ -156,11 +156,10 @@ fn explained(progress: &mut InProgress, rules: &mut Rules) -> Vec<Explained> {
     let Some(skipped) = progress.explained.take() else { return Vec::new() };
     let mut explained = Vec::new();
     for check in &progress.checks {
-        explained.extend(match check.outcome {
-            CheckOutcome::Pending | CheckOutcome::Unchecked => {
-                rules.skipped(check.rule, Why::NotAsked)
-            }
-            _ => rules.record(check, progress.now).map(Explained::Decided),
+        let is_unchecked = matches!(check.reservation.by, By::Unchecked);
+        explained.extend(match is_unchecked || check.reservation.is_pending() {
+            true => rules.skipped(check.rule, Why::NotAsked),
+            false => rules.record(check, progress.now).map(Explained::Decided),
         });
     }
     explained.extend(skipped);

@@ -1,34 +1,25 @@
 //! The rules of a limiter, each with its store.
 
-use std::any::Any;
-use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::bans::Bans;
-use crate::check::{Check, CheckOutcome, InProgress};
+use crate::check::{Check, InProgress};
 use crate::commit::Turn;
-use crate::pending::Replies;
 use crate::plans::RulePlans;
+use crate::report::Record;
 use crate::report::explained::{Explained, Why};
 use crate::report::metrics::RuleCounts;
-use crate::report::{Reason, Record, Refused};
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Retry;
-use diana_policy::key::Key;
-use diana_policy::redis::OnFailure;
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_policy::{Rule, Scope};
-use diana_redis::handle::Handle;
-
-use diana_redis::protocol::Reply;
-use diana_redis::settled::Settled;
-use diana_redis::store::RedisStore;
-use diana_redis::target::Target;
 use diana_request::cost::Teller;
 use diana_request::settling::Settler;
-use diana_store::Store;
+use diana_store::backend::BackendResult;
 use diana_store::hot::spotter::Spotter;
 use diana_store::permit::Freed;
+use diana_store::refusal::{Reason, Refused};
+use diana_store::reservation::{Awaited, By};
+use diana_store::{Account, Reservation, Store};
 
 /// All rules, in the order of the document.
 pub(crate) struct Rules {
@@ -41,8 +32,8 @@ pub(crate) struct Rules {
     pub(crate) settles: bool,
     /// Charges that came back.
     pub(crate) returned: Rc<Freed>,
-    /// The state of Redis; `None` without one.
-    pub(crate) redis: Option<Rc<RefCell<Handle>>>,
+    /// Whether there is an authority outside of the gateway.
+    pub(crate) has_backend: bool,
 }
 
 /// A rule with its usage.
@@ -62,9 +53,12 @@ pub(crate) struct CompiledRule {
     pub(crate) shadow: bool,
     /// Counts its callers.
     pub(crate) store: Box<dyn Store>,
+    /// Whether that is a store of the authority outside of the gateway.
+    pub(crate) is_in_backend: bool,
     /// How many callers the store has room for.
     pub(crate) keys: u64,
-    pub(crate) bans: Option<Box<Bans>>,
+    /// Counts its refusals, and refuses banned callers.
+    pub(crate) bans: Option<Box<dyn Store>>,
     pub(crate) hot: Option<Spotter>,
     /// Whether requests take positions in a queue, which are returned if a client leaves.
     pub(crate) queues: bool,
@@ -77,22 +71,20 @@ pub(crate) struct CompiledRule {
 }
 
 impl Rules {
-    /// Checks a request against every rule.
+    /// Checks a request against every rule, or again: pending checks take the replies, and the others are brought up to
+    /// date.
     pub(crate) fn check(&mut self, progress: &mut InProgress) {
         let now = progress.now;
         let is_full = self.settles && self.returned.is_full();
         for check in &mut progress.checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
-            let CheckOutcome::Unchecked = check.outcome else { continue };
-            if is_full && rule.is_in_flight() {
+            check.check(rule, now);
+            if is_full && rule.is_in_flight() && check.refused().is_none() {
                 // Without memory for its charge, the slot could not be freed.
-                let refused = Refused::new(Reason::Busy, Retry::Soon, Some(0));
-                check.outcome = CheckOutcome::Refuses(refused);
-                continue;
+                check.cancel(rule);
+                let (reason, retry) = (Reason::Busy, Retry::Soon);
+                check.reservation.refuse(Refused { reason, retry, remaining: Some(0) });
             }
-            let found = rule.store.check(check.account(), check.cost, now);
-            rule.counts.overflow += u64::from(found.is_overflow());
-            check.take(rule, found);
         }
     }
 
@@ -102,21 +94,21 @@ impl Rules {
         for check in &mut progress.checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             if let Some(bans) = &mut rule.bans
-                && check.is_own
-                && !check.shadow
+                && check.may_be_banned()
             {
-                let left = bans.left(check.key, progress.now.mono);
-                check.ban(rule, left);
+                let mut ban = Reservation::new(check.reservation.account, 0, progress.now);
+                bans.check(&mut ban);
+                check.ban(rule, &ban);
             }
         }
         self.keep_bans(progress)
     }
 
-    /// If any rule bans the caller, drops the checks of all others, and returns what Redis charged. Returns true if so.
+    /// If any rule bans the caller, drops the checks of all others, and cancels their charges. Returns true if so.
     pub(crate) fn keep_bans(&mut self, progress: &mut InProgress) -> bool {
         let any = progress.checks.iter().any(Check::is_ban);
         if any {
-            self.give_back(progress);
+            self.cancel(progress);
             if let Some(explained) = &mut progress.explained {
                 let others = progress.checks.iter().filter(|check| !check.is_ban());
                 let others = others.filter_map(|check| self.skipped(check.rule, Why::Banned));
@@ -132,79 +124,36 @@ impl Rules {
         Some(Explained::Skipped { rule: self.list.get(rule)?.name.clone(), why })
     }
 
-    /// Returns what Redis charged for a request.
-    pub(crate) fn give_back(&mut self, progress: &mut InProgress) {
-        for check in &mut progress.checks {
+    /// Cancels the charges of a request that does not proceed.
+    pub(crate) fn cancel(&mut self, progress: &mut InProgress) {
+        for check in progress.checks.iter_mut().rev() {
             if let Some(rule) = self.list.get_mut(check.rule) {
-                check.give_back(rule);
+                check.cancel(rule);
             }
         }
     }
 
-    /// Updates all checks to the present, where Redis has replied about some of them.
-    pub(crate) fn catch_up(&mut self, progress: &mut InProgress) {
-        for check in &mut progress.checks {
+    /// The client of a pending request has left: takes the replies, and cancels the charges.
+    pub(crate) fn abandon(&mut self, mut progress: InProgress, now: Now) {
+        for check in progress.checks.iter_mut().filter(|it| it.reservation.is_pending()) {
             if let Some(rule) = self.list.get_mut(check.rule) {
-                check.catch_up(rule, progress.now);
+                check.check(rule, now);
             }
         }
+        self.cancel(&mut progress);
     }
 
-    /// Takes the replies about a request.
-    pub(crate) fn receive(&mut self, progress: &mut InProgress, replies: &Replies, now: Now) {
-        progress.now = now;
-        for check in &mut progress.checks {
-            let (target, key) = (Target::Rule(check.rule), check.key);
-            let is_asked = replies.is_about(target, key);
-            if !is_asked || !matches!(check.outcome, CheckOutcome::Pending) {
-                continue;
-            }
-            check.outcome = CheckOutcome::Unchecked;
-            let Some(rule) = self.list.get_mut(check.rule) else { continue };
-            match replies.settled(target, key) {
-                Some(Settled::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
-                    check.on_reply(rule, &reply, (wait, at), (sent, now));
-                }
-                _ => check.on_failure(rule, now),
-            }
-            if let Some(Settled::Decided { reply: Reply::Ban(reply), .. }) =
-                replies.settled(Target::Ban(check.rule), key)
-                && let Some(bans) = &mut rule.bans
-            {
-                let left = bans.hear(key, &reply, now.mono);
-                check.ban(rule, left);
-            }
-        }
-    }
-
-    /// Returns what Redis charged for a request after its client has left.
-    pub(crate) fn cancel(&mut self, mut progress: InProgress, replies: &Replies, now: Now) {
-        self.receive(&mut progress, replies, now);
-        self.give_back(&mut progress);
-    }
-
-    /// Passes the reply to an operation to the store or the bans that asked for it.
-    pub(crate) fn complete(
-        &mut self,
-        target: Target,
-        (key, plan): (Key, u32),
-        reply: Option<(Reply, Now)>,
-        now: Now,
-    ) {
-        match target {
-            Target::Rule(rule) => {
-                let reply = reply.and_then(|(reply, sent)| Some((*reply.rule()?, sent)));
-                let rule = self.list.get_mut(rule);
-                if let Some(store) = rule.and_then(|rule| rule.redis_store(plan)) {
-                    store.complete(key, reply, now);
-                }
-            }
-            Target::Ban(rule) => {
-                let bans = self.list.get_mut(rule).and_then(|rule| rule.bans.as_mut());
-                if let (Some(bans), Some((Reply::Ban(reply), _))) = (bans, reply) {
-                    bans.hear(key, &reply, now.mono);
-                }
-            }
+    /// Passes the result of a question that no request waits for to the store or the bans that asked.
+    pub(crate) fn complete(&mut self, answered: BackendResult, now: Now) {
+        let BackendResult::Background { rule, is_ban, account, question } = answered else {
+            return;
+        };
+        let Some(rule) = self.list.get_mut(rule) else { return };
+        let mut reservation = Reservation::new(account, 0, now);
+        reservation.by = By::Reply(Awaited::Background(question));
+        match &mut rule.bans {
+            Some(bans) if is_ban => bans.check(&mut reservation),
+            _ => rule.store.check(&mut reservation),
         }
     }
 
@@ -214,21 +163,19 @@ impl Rules {
         let (mut would_refuse, mut would_hold) = (None, None);
         for (place, check) in progress.checks.iter().enumerate() {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
-            match check.outcome {
-                CheckOutcome::Unchecked | CheckOutcome::Pending | CheckOutcome::Admits { .. } => {
-                    rule.counts.admit(check.wait());
-                    if check.turn() > check.wait() {
-                        rule.counts.shadow_held += 1;
-                        would_hold = would_hold.or(Some(place));
-                    }
-                    if rule.config.near.is_some() && rule.is_near(check) {
-                        rule.counts.near += 1;
-                    }
-                }
-                CheckOutcome::Refuses(_) => {
-                    rule.counts.shadow_refused += 1;
-                    would_refuse = would_refuse.or(Some(place));
-                }
+            rule.counts.overflow += u64::from(check.reservation.is_overflow);
+            if check.refused().is_some() {
+                rule.counts.shadow_refused += 1;
+                would_refuse = would_refuse.or(Some(place));
+                continue;
+            }
+            rule.counts.admit(check.wait());
+            if check.turn() > check.wait() {
+                rule.counts.shadow_held += 1;
+                would_hold = would_hold.or(Some(place));
+            }
+            if rule.config.near.is_some() && rule.is_near(check) {
+                rule.counts.near += 1;
             }
         }
         would_refuse.or(would_hold)
@@ -253,55 +200,38 @@ impl Rules {
     /// The decision of one rule at `now`.
     pub(crate) fn record(&mut self, check: &Check, now: Now) -> Option<Record> {
         let rule = self.list.get_mut(check.rule)?;
-        let scope = rule.scope(check.key, self.redis.as_deref());
-        Some(rule.record(check, scope, now))
+        Some(rule.record(check, self.has_backend, now))
     }
 }
 
 impl CompiledRule {
-    /// Its store, if Redis counts the callers, with the numbers of a plan at hand.
-    pub(crate) fn redis_store(&mut self, plan: u32) -> Option<&mut RedisStore> {
-        let store: &mut dyn Any = &mut *self.store;
-        let store: &mut RedisStore = store.downcast_mut()?;
-        store.judge_by(plan);
-        Some(store)
-    }
-
     /// Returns true if it limits the requests in flight.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.settler.as_ref().is_some_and(|settler| settler.is_place())
     }
 
-    /// How widely a caller is counted.
-    fn scope(&self, caller: Key, redis: Option<&RefCell<Handle>>) -> Scope {
-        if let Some(redis) = redis
-            && self.config.scope == Scope::Global
-        {
-            let redis = redis.borrow();
-            let on_failure = self.config.on_failure.unwrap_or(redis.on_failure);
-            if on_failure == OnFailure::Gateway && redis.is_alone(caller) {
-                return Scope::Gateway;
-            }
-        }
-        self.config.scope_with(redis.is_some())
-    }
-
-    /// The decision at `now`, for a request that is counted in this scope.
-    fn record(&mut self, check: &Check, scope: Scope, now: Now) -> Record {
+    /// The decision at `now`, where an authority outside of the gateway may be available.
+    fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
         let known = check.known(self);
+        let remaining = known.map(|known| known.permits);
+        let Reservation { is_alone, is_shadow, account, .. } = check.reservation;
+        let is_counted = check.reservation.is_counted();
         Record {
-            scope,
-            shadow: check.shadow,
-            shown: self.config.expose && !check.shadow && check.is_counted(),
-            outcome: check.reported(),
+            scope: match is_alone && is_counted {
+                true => Scope::Gateway,
+                false => self.config.scope_with(has_backend),
+            },
+            shadow: is_shadow,
+            shown: self.config.expose && !is_shadow && is_counted,
+            outcome: check.reported(remaining),
             policy: match &mut self.plans {
-                Some(plans) => plans.policy(check.plan),
+                Some(plans) => plans.policy(account.plan),
                 None => self.algorithm.properties().quota(),
             },
-            plan: self.plans.as_ref().and_then(|plans| plans.name(check.plan)),
-            remaining: check.remaining(known),
+            plan: self.plans.as_ref().and_then(|plans| plans.name(account.plan)),
+            remaining,
             reset: check.reset(self, known, now),
-            caller: check.key,
+            caller: account.key,
             rule: self.name.clone(),
         }
     }
@@ -310,12 +240,23 @@ impl CompiledRule {
     pub(crate) fn note_refusal(&mut self, check: &Check, now: Now) {
         let Some(refused) = check.refused() else { return };
         self.counts.lent += u64::from(refused.reason == Reason::Outstanding);
-        if let Some(bans) = &mut self.bans
-            && check.is_own
-            && refused.is_final()
-            && !self.settler.as_ref().is_some_and(|settler| settler.bans())
-        {
-            bans.refused(check.key, now.mono);
+        let bans_by_usage = self.settler.as_ref().is_some_and(|settler| settler.bans());
+        if check.is_own && refused.is_final() && !bans_by_usage {
+            self.count_towards_ban(check.reservation.account, now);
+        }
+    }
+
+    /// Counts a refusal, or a use that the rule bans by, towards a ban of the caller.
+    pub(crate) fn count_towards_ban(&mut self, account: Account, now: Now) {
+        if let Some(bans) = &mut self.bans {
+            bans.charge(&mut Reservation::new(account, 1, now), 0);
+        }
+    }
+
+    /// Counts the refusals that its bans have gathered.
+    pub(crate) fn maintain_bans(&mut self, now: Now) {
+        if let Some(bans) = &mut self.bans {
+            self.counts.bans += bans.maintain(now).bans;
         }
     }
 
@@ -333,7 +274,7 @@ impl CompiledRule {
     pub(crate) fn is_near(&mut self, check: &Check) -> bool {
         let Some(near) = self.config.near else { return false };
         let limit = self.algorithm.properties().limit;
-        let used = check.remaining(check.known(self)).map(|left| limit.saturating_sub(left));
+        let used = check.remaining(self).map(|left| limit.saturating_sub(left));
         used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * u128::from(near))
     }
 }

@@ -1,6 +1,5 @@
 //! The maximum memory of a policy, computed from the layouts of its parts.
 
-use crate::bans;
 use diana_policy::{Limit, Memory, Policy};
 use diana_store::hot::spotter::Spotter;
 use diana_store::stores;
@@ -37,7 +36,7 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
             None => stores::memory(rule.scope, words, callers, rules),
         });
         if rule.ban.is_some() {
-            sum = sum.with(bans::memory(rule.scope, callers.unwrap_or(1)));
+            sum = sum.with(diana_store::bans::memory(rule.scope, callers.unwrap_or(1)));
         }
         if rule.hot.is_some() {
             sum = sum.with(Spotter::memory(rule.is_local()));

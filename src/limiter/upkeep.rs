@@ -61,9 +61,7 @@ impl Limiter {
             return true;
         }
         for rule in &mut self.rules.list {
-            if let Some(bans) = &mut rule.bans {
-                bans.tidy(now.mono);
-            }
+            rule.maintain_bans(now);
             more |= rule.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
         }
         more
@@ -81,14 +79,11 @@ impl Limiter {
             (self.fleet.is_global && self.upkeep.serves).then_some(mode),
             metrics,
         );
-        if let Some(client) = &mut self.fleet.client {
-            client.stats.unsettled =
-                std::mem::take(&mut self.fleet.redis.borrow_mut().ledgers.dropped);
-            metrics::flush_fleet(namespace, &mut client.stats, metrics);
+        if let Some(backend) = &mut self.fleet.backend {
+            metrics::flush_fleet(namespace, &backend.take_counts(), metrics);
         }
         metrics::flush_traffic(namespace, &self.upkeep.traffic, metrics);
         for rule in &mut self.rules.list {
-            rule.counts.bans = rule.bans.as_mut().map_or(0, |bans| std::mem::take(&mut bans.begun));
             rule.counts.flush(namespace, &rule.config.name, metrics);
             let change = std::mem::take(&mut rule.change_in_keys);
             metrics::flush_keys(namespace, &rule.config.name, change, metrics);
@@ -104,7 +99,7 @@ impl Limiter {
         for rule in &self.rules.list {
             let (limit, window) = rule.algorithm.properties().quota();
             let told = if in_force { [limit, window, rule.keys] } else { [0; 3] };
-            let scope = rule.config.scope_with(self.fleet.client.is_some());
+            let scope = rule.config.scope_with(self.fleet.backend.is_some());
             metrics::tell_limit(namespace, &rule.name, scope, told, metrics);
         }
     }
@@ -160,13 +155,13 @@ impl Limiter {
     /// Hands on the last counts, and takes this limiter's callers back from the gauges.
     pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
         self.rules.return_charges(now);
-        for spotter in self.rules.list.iter_mut().filter_map(|rule| rule.hot.as_mut()) {
-            spotter.close(now.mono);
+        for rule in &mut self.rules.list {
+            rule.maintain_bans(now);
+            rule.hot.iter_mut().for_each(|spotter| spotter.close(now.mono));
         }
         self.flush(namespace, metrics);
         self.tell_mode(namespace, None, metrics);
         for rule in &mut self.rules.list {
-            rule.bans.iter_mut().for_each(|bans| bans.tidy(now.mono));
             let change = rule.store.close(now);
             metrics::flush_keys(namespace, &rule.config.name, change, metrics);
         }

@@ -11,7 +11,6 @@ mod follow;
 mod inherit;
 mod offset;
 mod send;
-mod stats;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -28,8 +27,8 @@ use batch::{Batch, Wait, Who};
 use diana_policy::key::{Key, Seed};
 use diana_policy::port::{self, Callout, SharedData};
 use diana_policy::time::{Micros, Now, SECOND};
+use diana_store::backend::BackendCounts;
 use offset::Offset;
-pub use stats::Stats;
 
 /// Ticks after its timeout until a batch fails without a reply. The host usually reports the
 /// timeout earlier, unless it was busy or the root of the call has ended.
@@ -85,8 +84,10 @@ pub struct Client {
     asked_first: Option<Micros>,
     /// The kinds of logged lines about shards, and when each was last logged.
     told: Vec<(&'static str, Micros)>,
-    /// See [`Stats`].
-    pub stats: Stats,
+    /// Events since the counts were last taken.
+    pub counts: BackendCounts,
+    /// Lines for the log.
+    pub log_lines: Vec<String>,
 }
 
 impl Client {
@@ -127,7 +128,8 @@ impl Client {
             again: Vec::new(),
             completed: Vec::new(),
             health,
-            stats: Stats::default(),
+            counts: BackendCounts::default(),
+            log_lines: Vec::new(),
         }
     }
 
@@ -253,7 +255,7 @@ impl Client {
         for (part, who, answer) in &mut answers {
             let outcome = match answer {
                 Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, .. })) => {
-                    self.stats.apart += u64::from(*is_apart);
+                    self.counts.apart += u64::from(*is_apart);
                     Ok(KnownFleet { gateways: *gateways, is_apart: *is_apart })
                 }
                 Ok(ScriptAnswer::Seed(seed)) => {
@@ -269,7 +271,7 @@ impl Client {
         for (part, who, answer) in answers {
             match answer {
                 Ok(ScriptAnswer::Decided(decided)) => {
-                    self.stats.corrupt += decided.corrupt;
+                    self.counts.corrupt += decided.corrupt;
                     let offset = self.offsets.get_mut(usize::from(part.number()));
                     let instant = |it: &mut Offset| it.instant(decided.now, batch.sent.mono, now);
                     let at = offset.map_or(now, instant);

@@ -1,8 +1,11 @@
-//! The interface between the client and the stores and bans of a limiter: the state of Redis, and
-//! operations to send.
+//! The interface between the client and the stores and bans of a limiter: the state of Redis,
+//! questions and operations to send, and the results of questions.
+
+use std::collections::BTreeMap;
 
 use super::ledger::Ledgers;
 use super::protocol::{Charge, Question, Refusals};
+use super::settled::Settled;
 use super::shard::{Shard, Shards};
 use super::target::Target;
 use diana_policy::key::Key;
@@ -59,8 +62,8 @@ impl Operation {
     }
 }
 
-/// The state of Redis, and the operations of a limiter's stores and bans. They add operations, and
-/// their caller has the client send these.
+/// The state of Redis, and the questions and operations of a limiter's stores and bans. They add
+/// these, and the backend has the client send them.
 pub struct Handle {
     /// The configured behaviour while Redis is unavailable.
     pub on_failure: OnFailure,
@@ -74,6 +77,12 @@ pub struct Handle {
     /// The unavailable shards, in order.
     pub(super) away: Vec<Shard>,
     operations: Vec<Operation>,
+    /// The questions of the request in progress, and their numbers.
+    asked: Vec<(usize, Question)>,
+    /// The results of questions that were not read yet, by the number of the question.
+    results: BTreeMap<usize, Settled>,
+    /// The number of the latest question.
+    last: usize,
     /// The settlements.
     pub ledgers: Ledgers,
 }
@@ -82,9 +91,52 @@ impl Handle {
     /// A handle with all shards available.
     #[must_use]
     pub fn new(on_failure: OnFailure, parts: Shards) -> Handle {
-        let (away, operations) = (Vec::new(), Vec::new());
-        let ledgers = Ledgers::default();
-        Handle { on_failure, gateways: 1, in_use: false, parts, away, operations, ledgers }
+        Handle {
+            on_failure,
+            gateways: 1,
+            in_use: false,
+            parts,
+            away: Vec::new(),
+            operations: Vec::new(),
+            asked: Vec::new(),
+            results: BTreeMap::new(),
+            last: 0,
+            ledgers: Ledgers::default(),
+        }
+    }
+
+    /// Adds a question of the request in progress. Returns its number.
+    pub fn ask(&mut self, question: Question) -> usize {
+        let number = self.number();
+        self.asked.push((number, question));
+        number
+    }
+
+    /// Removes the questions of the request in progress.
+    pub fn take_asked(&mut self) -> Vec<(usize, Question)> {
+        std::mem::take(&mut self.asked)
+    }
+
+    /// Stores the result of a question.
+    pub fn store_result(&mut self, question: usize, result: Settled) {
+        self.results.insert(question, result);
+    }
+
+    /// Stores a result for which no question has a number. Returns a number for it.
+    pub fn store_new_result(&mut self, result: Settled) -> usize {
+        let number = self.number();
+        self.results.insert(number, result);
+        number
+    }
+
+    /// Removes the result of a question.
+    pub fn take_result(&mut self, question: usize) -> Option<Settled> {
+        self.results.remove(&question)
+    }
+
+    fn number(&mut self) -> usize {
+        self.last = self.last.wrapping_add(1);
+        self.last
     }
 
     /// Returns true if a shard is unavailable.

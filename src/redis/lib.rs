@@ -29,6 +29,8 @@
 //! context. If that root ends first, the request is decided again, and the breaker stays closed.
 //! `client/offset.rs` converts an instant of the clock of Redis to this gateway's clock.
 
+pub mod backend;
+pub mod bans;
 mod breaker;
 pub mod client;
 pub mod handle;

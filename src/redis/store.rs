@@ -1,7 +1,6 @@
 //! Usage counted for the whole fleet, in Redis, which replies asynchronously.
 //!
-//! A request that this worker cannot decide waits for the reply of Redis, which the limiter passes
-//! on. A busy caller's permits are leased in blocks, spent at once, and renewed before they are
+//! A request that this worker cannot decide waits for the reply of Redis. A busy caller's permits are leased in blocks, spent at once, and renewed before they are
 //! spent. A refusal is remembered briefly. While Redis is unavailable, the gateway enforces its
 //! share of the limit.
 
@@ -16,7 +15,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::handle::Handle;
-use super::protocol::{Back, Charge};
+use super::protocol::{Back, Charge, Question};
 use super::shard::Shards;
 use diana_algorithm::latest_renewal;
 use diana_policy::decision::Decision;
@@ -27,9 +26,10 @@ use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::leases::Leases;
 use diana_store::permit::Unsettled;
 use diana_store::plans::ByPlan;
-pub use diana_store::reservation::By;
+use diana_store::refusal::Reason;
+use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
-use diana_store::usage::{Maintained, Remaining, Unliftable, Usage};
+use diana_store::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
 use diana_store::{Account, CounterSpec, Reservation, Store};
 use share::Share;
 use terms::Terms;
@@ -47,7 +47,7 @@ pub struct RedisStore {
     plans: ByPlan<Terms>,
     leases: Leases,
     share: Share,
-    /// The number of shards.
+    /// The number of shards with its callers.
     parts: Shards,
     /// The maximum number of callers with a separate value in one shard.
     keys: u64,
@@ -67,10 +67,10 @@ impl RedisStore {
     pub fn new(
         spec: CounterSpec,
         number: usize,
-        parts: Shards,
         handle: Rc<RefCell<Handle>>,
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
+        let parts = spread(&spec, &handle.borrow());
         Ok(RedisStore {
             handle,
             number,
@@ -82,12 +82,6 @@ impl RedisStore {
             is_held: spec.algorithm.properties().is_held,
             share: Share::new(spec, stores),
         })
-    }
-
-    /// Returns true if a request may have to wait for its turn.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        self.terms.holds
     }
 
     /// Switches to the quota of this plan.
@@ -104,50 +98,70 @@ impl RedisStore {
         Account { key, plan: self.plans.in_hand() }
     }
 
-    /// Decides without Redis.
-    pub fn check_alone(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
-        self.judge_by(account.plan);
+    /// Decides without Redis, from now on.
+    fn check_alone(&mut self, reservation: &mut Reservation) {
+        reservation.is_alone = true;
+        let now = reservation.now;
         let (on_failure, gateways) = {
             let mut handle = self.handle.borrow_mut();
             handle.in_use = true;
             (self.terms.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
         };
         let decision = match on_failure {
-            OnFailure::Gateway => {
-                let reservation = self.share.part(gateways, now).check(account, cost, now);
-                return Reservation { is_alone: true, ..reservation };
-            }
+            OnFailure::Gateway => return self.share.part(gateways, now).check(reservation),
             OnFailure::Allow => Decision::NOW,
             OnFailure::Deny => Decision::retry(AWAY),
         };
-        Reservation::new(account, cost, now, decision, By::Nobody)
+        reservation.decide(decision, By::Nobody);
+        reservation.reason = Reason::Unavailable;
     }
 }
 
+/// The number of shards over which the callers of a rule are spread.
+pub(crate) fn spread(spec: &CounterSpec, handle: &Handle) -> Shards {
+    if spec.is_compound { Shards::ONE } else { handle.parts }
+}
+
 impl Store for RedisStore {
-    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+    fn check(&mut self, reservation: &mut Reservation) {
+        let Reservation { account, cost, now, .. } = *reservation;
         self.judge_by(account.plan);
+        match reservation.by {
+            By::Reply(Awaited::Asked(question)) => return self.on_result(question, reservation),
+            By::Reply(Awaited::Background(question)) => {
+                return self.complete(account.key, question, now);
+            }
+            By::Reply(Awaited::Admitted { until, .. }) => {
+                reservation.decision = Decision::Admit { wait: until.saturating_sub(now.mono) };
+                return;
+            }
+            _ if reservation.is_alone => return self.check_alone(reservation),
+            _ => {}
+        }
         if cost > self.terms.most {
-            return Reservation::new(account, cost, now, Decision::NEVER, By::Known);
+            return reservation.decide(Decision::NEVER, By::Known);
         }
         let is_alone = self.handle.borrow().is_alone(account.key);
-        if let Some(known) = self.recall((account, cost), now, is_alone) {
-            return known;
+        if self.recall(reservation, is_alone) {
+            return;
         }
         if is_alone {
-            return self.check_alone(account, cost, now);
+            return self.check_alone(reservation);
         }
-        Reservation::new(account, cost, now, Decision::NOW, By::Redis)
+        reservation.decide(Decision::NOW, By::Reply(Awaited::Unasked));
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        if reservation.is_alone {
-            let decision = self.share.last().charge(reservation, delay);
-            reservation.is_alone = true;
-            return decision;
-        }
         let Reservation { account, cost, now, decision, .. } = *reservation;
-        self.judge_by(account.plan);
+        match reservation.by {
+            By::Nobody if decision.is_admitted() => {
+                reservation.is_charged = true;
+                return Decision::Admit { wait: delay };
+            }
+            By::Nobody => return decision,
+            _ if reservation.is_alone => return self.share.last().charge(reservation, delay),
+            _ => self.judge_by(account.plan),
+        }
         match reservation.by {
             By::Lease => {
                 if self.leases.spend(account.key, cost, now).is_none() {
@@ -158,23 +172,31 @@ impl Store for RedisStore {
                 self.renew_early(account.key, now);
                 Decision::Admit { wait: delay }
             }
-            By::Nobody if decision.is_admitted() => {
-                reservation.is_charged = true;
-                Decision::Admit { wait: delay }
+            By::Reply(Awaited::Unasked) => {
+                let Reservation { is_shadow, is_tentative, .. } = *reservation;
+                let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
+                let question = self.handle.borrow_mut().ask(Question::Rule(charge));
+                reservation.by = By::Reply(Awaited::Asked(question));
+                Decision::retry(1)
             }
-            // The reply will charge it.
-            By::Redis => Decision::retry(1),
             _ => decision,
         }
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
-        if reservation.is_alone {
-            return self.share.last().cancel(reservation);
+        let Reservation { account, cost, receipt, .. } = *reservation;
+        match reservation.by {
+            _ if !reservation.is_charged => return,
+            By::Nobody => {}
+            _ if reservation.is_alone => return self.share.last().cancel(reservation),
+            By::Lease => self.leases.unspend(account.key, cost),
+            By::Reply(Awaited::Admitted { term, .. }) => {
+                self.judge_by(account.plan);
+                self.give_back(account.key, (receipt, term), cost);
+            }
+            _ => {}
         }
-        if std::mem::take(&mut reservation.is_charged) && matches!(reservation.by, By::Lease) {
-            self.leases.unspend(reservation.account.key, reservation.cost);
-        }
+        reservation.is_charged = false;
     }
 
     fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
@@ -205,28 +227,41 @@ impl Store for RedisStore {
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
-        if reservation.is_alone {
+        let Reservation { account, cost, now, decision, left, .. } = *reservation;
+        let is_nobody = matches!(reservation.by, By::Nobody);
+        if reservation.is_alone && !is_nobody {
             return self.share.last().remaining(reservation);
         }
-        let Reservation { account, cost, now, decision, .. } = *reservation;
         self.judge_by(account.plan);
         let permits = match reservation.by {
             By::Lease => self.left(account.key),
-            By::Nobody | By::Redis => None,
+            By::Nobody => None,
             // A request that never fits is refused without a call to Redis. A limit of zero has no
             // permits left.
             _ if decision == Decision::NEVER => (self.terms.most == 0).then_some(0),
-            _ => Some(reservation.refusal.left),
+            _ => left,
         }?;
         let renewal = match decision {
-            Decision::Admit { .. } => latest_renewal(&*self.terms.spec.algorithm, cost, now),
+            Decision::Admit { wait } => latest_renewal(&*self.terms.spec.algorithm, cost, now)
+                .map(|renewal| renewal.saturating_add(wait)),
             Decision::Refuse { .. } => None,
         };
         Some(Remaining { permits, renewal })
     }
 
-    fn usage(&mut self, _account: Account, _resets: bool, _now: Now) -> Result<Usage, Unliftable> {
-        Err(Unliftable::Local)
+    fn inquire(&mut self, inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
+        let Inquiry { account, order, question } = *inquiry;
+        self.judge_by(account.plan);
+        match question {
+            Some(question) => Some(self.usage(account.key, order, question)),
+            None => match self.ask_usage(account.key, order) {
+                Ok(question) => {
+                    inquiry.question = Some(question);
+                    None
+                }
+                Err(cannot) => Some(Err(cannot)),
+            },
+        }
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {

@@ -26,6 +26,9 @@ pub struct CounterSpec {
     pub fingerprint: u64,
     /// The number of live callers to make room for.
     pub keys: usize,
+    /// Whether a caller has several actors. Callers with the same first actor are in one shard, so
+    /// that each shard must have room for all of them.
+    pub is_compound: bool,
     /// The maximum number of callers that a worker remembers, if they are not counted locally.
     pub lines: usize,
     /// The filter of a daily quota of many accounts.

@@ -15,8 +15,8 @@ use std::rc::Rc;
 
 use super::plans::ByPlan;
 use super::reservation::By;
-use super::usage::{Maintained, Remaining, Unliftable, Usage};
-use super::{Account, CounterSpec, Reservation, Store};
+use super::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
+use super::{CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
 use diana_algorithm::calendar::Windows;
 use diana_policy::bloom::Shape;
@@ -75,7 +75,8 @@ impl Daily {
 }
 
 impl Store for Daily {
-    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+    fn check(&mut self, reservation: &mut Reservation) {
+        let Reservation { account, cost, now, .. } = *reservation;
         self.judge_by(account.plan);
         let key = account.key;
         let mut filter = self.filter.borrow_mut();
@@ -86,9 +87,8 @@ impl Store for Daily {
             false if cost > self.part() => Decision::NEVER,
             false => Decision::retry(filter.left(now)),
         };
-        let is_overflow = filter.is_crowded();
-        let by = By::Account(filter.charges());
-        Reservation { is_overflow, ..Reservation::new(account, cost, now, decision, by) }
+        reservation.decide(decision, By::Account(filter.charges()));
+        reservation.is_overflow = filter.is_crowded();
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -96,7 +96,7 @@ impl Store for Daily {
         // Other accounts may have been charged since the check, and they share counters with this
         // one.
         if !matches!(reservation.by, By::Account(before) if before == charges) {
-            *reservation = self.check(reservation.account, reservation.cost, reservation.now);
+            self.check(reservation);
         }
         let Reservation { account, cost, decision, .. } = *reservation;
         if !decision.is_admitted() {
@@ -123,15 +123,15 @@ impl Store for Daily {
         })
     }
 
-    fn usage(&mut self, _account: Account, _resets: bool, _now: Now) -> Result<Usage, Unliftable> {
-        Err(Unliftable::Local)
+    fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
+        Some(Err(Cannot::Local))
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
         let mut filter = self.filter.borrow_mut();
         // Drops yesterday's accounts from the gauge, even without requests.
         filter.begin(now);
-        Maintained { is_busy: false, keys: filter.change() }
+        Maintained { keys: filter.change(), ..Maintained::default() }
     }
 
     fn close(&mut self, _now: Now) -> i64 {

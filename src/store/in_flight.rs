@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use super::places::Places;
-use super::reservation::{By, Reservation};
+use super::reservation::By;
 use super::slots::traffic::{Traffic, one_more};
-use super::usage::{Maintained, Remaining, Unliftable, Usage};
-use super::{Account, Store};
+use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
+use super::{Reservation, Store};
 use crate::permit::Unsettled;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
@@ -32,15 +32,14 @@ impl InFlightStore {
 }
 
 impl Store for InFlightStore {
-    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+    fn check(&mut self, reservation: &mut Reservation) {
+        let Reservation { account, now, .. } = *reservation;
         self.places.judge_by(account.plan);
         let draft = self.places.look(account.key, now.mono);
         let (left, is_shared) = self.places.left(account.key, &draft);
         let decision = if left > 0 { Decision::NOW } else { FULL };
-        let mut found = Reservation::new(account, cost, now, decision, By::Places(draft));
-        found.refusal.left = left;
-        found.is_overflow = is_shared;
-        found
+        reservation.decide(decision, By::Places(draft));
+        (reservation.left, reservation.is_overflow) = (Some(left), is_shared);
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -53,7 +52,7 @@ impl Store for InFlightStore {
             _ => self.places.look(account.key, now.mono),
         };
         let taken = self.places.take(account.key, draft, now.mono);
-        (reservation.is_charged, reservation.refusal.left) = (taken.is_some(), taken.unwrap_or(0));
+        (reservation.is_charged, reservation.left) = (taken.is_some(), Some(taken.unwrap_or(0)));
         reservation.receipt = self.places.holder();
         if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
     }
@@ -75,23 +74,24 @@ impl Store for InFlightStore {
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
         // Any request may end in the next tick.
-        Some(Remaining { permits: reservation.refusal.left, renewal: Some(1) })
+        Some(Remaining { permits: reservation.left.unwrap_or(0), renewal: Some(1) })
     }
 
-    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Unliftable> {
-        if resets {
-            return Err(Unliftable::Line);
+    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
+        let Inquiry { account, order, .. } = *inquiry;
+        if order == Order::Reset {
+            return Some(Err(Cannot::Line));
         }
         self.places.judge_by(account.plan);
         let draft = self.places.look(account.key, now.mono);
         let (remaining, is_shared) = self.places.left(account.key, &draft);
         let in_flight = Some(self.places.limit().saturating_sub(remaining));
-        Ok(Usage { remaining, in_flight, is_shared, ..Usage::default() })
+        Some(Ok(Usage { remaining, in_flight, is_shared, ..Usage::default() }))
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
         self.owed.retain(|(key, holder)| !self.places.give_back(*key, *holder, now.mono));
-        Maintained { is_busy: self.places.tell(now.mono), keys: 0 }
+        Maintained { is_busy: self.places.tell(now.mono), ..Maintained::default() }
     }
 
     fn close(&mut self, _now: Now) -> i64 {

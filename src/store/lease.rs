@@ -5,6 +5,8 @@
 //! A lease is small and short: the expected demand of the next `AHEAD`, for at most `LIFE`.
 //! Unspent permits then return to the authority.
 
+use crate::refusal::{Reason, Refused};
+use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
 
@@ -59,26 +61,13 @@ pub struct Block {
     pub receipt: u64,
 }
 
-/// A refusal by the authority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LeaseRefusal {
-    /// Permits of the refused request. Cheaper requests may be admitted.
-    pub cost: u64,
-    /// Ticks until the request would be admitted.
-    pub retry: Micros,
-    /// Whether other workers held leases of the caller, so that the request may fit earlier.
-    pub is_outstanding: bool,
-    /// Remaining permits, too few for the request.
-    pub left: u64,
-}
-
 /// A decision by a lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LeaseDecision {
     /// The leased permits suffice.
     Leased,
     /// A recent refusal still applies.
-    Refused(LeaseRefusal),
+    Refused(Refused),
     /// Only the authority can decide.
     Nothing,
 }
@@ -103,8 +92,11 @@ impl Lease {
         }
         let is_short = self.refusal.age(now) < SHORT;
         if self.asking && is_short && self.demand.is_busy() {
-            let refusal = LeaseRefusal { cost, retry: SECOND, is_outstanding: true, left: 0 };
-            return LeaseDecision::Refused(refusal);
+            return LeaseDecision::Refused(Refused {
+                reason: Reason::Outstanding,
+                retry: Retry::After(SECOND),
+                remaining: Some(0),
+            });
         }
         LeaseDecision::Nothing
     }
@@ -164,15 +156,17 @@ impl Lease {
         (std::mem::take(&mut self.block), std::mem::take(&mut self.left))
     }
 
-    /// Remembers a refusal of the authority that was decided at `sent` or later and arrived at
-    /// `now`: only briefly if it is not final, since a charge that is cancelled at once may have
-    /// caused it.
-    pub fn refuse(&mut self, refusal: LeaseRefusal, is_final: bool, sent: Now, now: Now) {
+    /// Remembers that the authority refused a request of `cost` permits, which was decided at
+    /// `sent` or later and arrived at `now`: only briefly if it is not final, since a charge that
+    /// is cancelled at once may have caused it.
+    pub fn refuse(&mut self, cost: u64, refused: Refused, is_final: bool, (sent, now): (Now, Now)) {
         self.asking = false;
-        let is_final = is_final && !refusal.is_outstanding;
+        let Retry::After(retry) = refused.retry else { return };
+        let is_final = is_final && refused.reason != Reason::Outstanding;
         let longest = if is_final { FINAL } else { PROVISIONAL };
-        let until = sent.mono.saturating_add(refusal.retry.min(longest));
-        self.refusal = Remembered { refusal, since: now.mono, until };
+        let until = sent.mono.saturating_add(retry.min(longest));
+        let (reason, remaining) = (refused.reason, refused.remaining.unwrap_or(0));
+        self.refusal = Remembered { cost, reason, retry, remaining, since: now.mono, until };
     }
 
     /// Forgets the latest refusal.
@@ -189,7 +183,12 @@ impl Lease {
 /// The latest refusal of one caller.
 #[derive(Debug, Clone, Copy, Default)]
 struct Remembered {
-    refusal: LeaseRefusal,
+    /// Permits of the refused request. Cheaper requests may be admitted.
+    cost: u64,
+    reason: Reason,
+    /// Ticks until the request would be admitted, from its arrival.
+    retry: Micros,
+    remaining: u64,
     /// When it arrived; zero if there was none.
     since: Micros,
     /// Zero if permits were leased since.
@@ -203,11 +202,12 @@ impl Remembered {
 
     /// The refusal for a request of `cost` permits at `now`, if it still applies. A more expensive
     /// request may have to wait longer, and gets its retry delay at its next attempt.
-    fn at(&self, cost: u64, now: Now) -> Option<LeaseRefusal> {
+    fn at(&self, cost: u64, now: Now) -> Option<Refused> {
+        let Remembered { reason, remaining, .. } = *self;
         let age = now.mono.saturating_sub(self.since);
-        let retry = self.refusal.retry.saturating_sub(age).max(1);
-        let lasts = now.mono < self.until && cost >= self.refusal.cost;
-        lasts.then_some(LeaseRefusal { retry, ..self.refusal })
+        let retry = Retry::After(self.retry.saturating_sub(age).max(1));
+        let lasts = now.mono < self.until && cost >= self.cost;
+        lasts.then_some(Refused { reason, retry, remaining: Some(remaining) })
     }
 
     /// Ticks since it arrived, or the maximum if there was none.

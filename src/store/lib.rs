@@ -30,6 +30,8 @@
 //! (`plans.rs`), and switches when a call is about another.
 
 mod account;
+pub mod backend;
+pub mod bans;
 mod counter_spec;
 pub mod daily;
 mod found;
@@ -41,6 +43,7 @@ pub mod local;
 pub mod permit;
 pub(crate) mod places;
 pub mod plans;
+pub mod refusal;
 pub mod remains;
 pub mod reservation;
 mod row;
@@ -55,27 +58,27 @@ pub mod usage;
 mod watermark;
 mod weak_registry;
 
-use std::any::Any;
-
 use crate::permit::Unsettled;
 pub use account::Account;
 pub use counter_spec::CounterSpec;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now};
 pub use reservation::Reservation;
-use usage::{Maintained, Remaining, Unliftable, Usage};
+use usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
 
 /// The callers of one rule.
-pub trait Store: Any {
-    /// Checks a request of `cost` permits and charges nothing.
-    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation;
+pub trait Store {
+    /// Checks a request at its instant without a charge. Replaces an earlier decision that may have
+    /// changed. Decides a pending request by the reply of the authority.
+    fn check(&mut self, reservation: &mut Reservation);
 
     /// Charges a request that proceeds `delay` ticks after its check, which is at least this rule's
     /// own wait. Returns an admission with a wait of at most `delay`. Otherwise nothing was
-    /// charged: another worker was faster, or the rule cannot hold a request that long.
+    /// charged: another worker was faster, or the rule cannot hold a request that long. If the
+    /// request is pending, asks the authority, which charges it when it replies.
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
 
-    /// Cancels a charge because another rule refused the request.
+    /// Cancels a charge because the request does not proceed.
     fn cancel(&mut self, reservation: &mut Reservation);
 
     /// Settles a charge at `now`. Returns false if other workers won every race; the caller then
@@ -87,12 +90,10 @@ pub trait Store: Any {
     /// truth. `None` if unknown here.
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining>;
 
-    /// A caller's usage, for an operator. With `resets` it is reset first: only leases and
-    /// reservations still count.
-    ///
-    /// # Errors
-    /// Why the usage cannot be read or reset.
-    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Unliftable>;
+    /// Carries out an order of an operator, and returns the caller's usage after it, or why the
+    /// order is not carried out. After a reset only leases and reservations still count. `None`
+    /// while an authority has not replied: call again with the same inquiry.
+    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>>;
 
     /// Periodic maintenance: returns unused leases, and drops expired state.
     fn maintain(&mut self, now: Now) -> Maintained;

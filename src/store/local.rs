@@ -10,8 +10,8 @@ use super::reservation::By;
 use super::row::Row;
 use super::state::State;
 use super::table::{Table, TablePlace};
-use super::usage::{Maintained, Remaining, Unliftable, Usage};
-use super::{Account, CounterSpec, Reservation, Store};
+use super::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
+use super::{CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Decision;
@@ -59,7 +59,8 @@ impl Local {
 }
 
 impl Store for Local {
-    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+    fn check(&mut self, reservation: &mut Reservation) {
+        let Reservation { account, cost, now, .. } = *reservation;
         self.judge_by(account.plan);
         let key = account.key;
         let mut table = own(&self.table, &self.terms);
@@ -67,9 +68,10 @@ impl Store for Local {
         let place = table.find(key, now);
         let state = table.state(key, place);
         let decision = self.algorithm.step(state, table.judging(now), 0, cost, &mut after);
-        let mut found = reservation(&table, account, cost, now, place, after, decision);
-        found.longest_delay = self.algorithm.properties().longest_delay;
-        found
+        let (version, at) = (table.version(), table.judging(now));
+        reservation.decide(decision, By::Row(Row { place, version, at, other: after }));
+        reservation.is_overflow = place == TablePlace::Overflow;
+        reservation.longest_delay = self.algorithm.properties().longest_delay;
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -78,7 +80,7 @@ impl Store for Local {
         if !matches!(&reservation.by, By::Row(row) if row.version == table.version()) {
             // Another request was charged, or a caller was dropped, since the check.
             drop(table);
-            *reservation = self.check(reservation.account, reservation.cost, reservation.now);
+            self.check(reservation);
             table = self.table.borrow_mut();
         }
         let Reservation { account, cost, decision, is_charged, by: By::Row(row), .. } = reservation
@@ -140,12 +142,12 @@ impl Store for Local {
         Some(self.algorithm.balance(table.state(account.key, place), row.at).into())
     }
 
-    fn usage(&mut self, _account: Account, _resets: bool, _now: Now) -> Result<Usage, Unliftable> {
-        Err(Unliftable::Local)
+    fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
+        Some(Err(Cannot::Local))
     }
 
     fn maintain(&mut self, _now: Now) -> Maintained {
-        Maintained { is_busy: false, keys: self.table.borrow_mut().change() }
+        Maintained { keys: self.table.borrow_mut().change(), ..Maintained::default() }
     }
 
     fn close(&mut self, _now: Now) -> i64 {
@@ -163,23 +165,6 @@ fn own<'t>(
     let mut table = table.borrow_mut();
     table.go_by(algorithm, *capacity);
     table
-}
-
-/// The result of a check.
-#[inline(never)]
-fn reservation(
-    table: &Table,
-    account: Account,
-    cost: u64,
-    now: Now,
-    place: TablePlace,
-    after: State,
-    decision: Decision,
-) -> Reservation {
-    let (version, at) = (table.version(), table.judging(now));
-    let row = Row { place, version, at, other: after };
-    let is_overflow = place == TablePlace::Overflow;
-    Reservation { is_overflow, ..Reservation::new(account, cost, now, decision, By::Row(row)) }
 }
 
 /// Writes the state computed for an admitted request.

@@ -1,36 +1,42 @@
-//! The result of a store's check of one request.
+//! The check of one request by one store, and its charge.
 
 use super::Account;
-use super::lease::LeaseRefusal;
 use super::places::HoldingsDraft;
+use super::refusal::{Reason, Refused};
 use super::row::Row;
 use super::slots::transaction::Transaction;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now};
 
-/// The result of [`Store::check`](super::Store::check), to be charged or dropped. A drop changes
-/// nothing.
+/// The check of one request by one store. Its caller creates it; the store decides and charges it.
+/// It may be dropped before it is charged.
 pub struct Reservation {
     /// The caller.
     pub account: Account,
     /// Permits of the request.
     pub cost: u64,
-    /// When it was checked.
+    /// When it is checked.
     pub now: Now,
+    /// Whether a refusal is only reported.
+    pub is_shadow: bool,
+    /// Whether other stores may still refuse the request after an authority has charged it.
+    pub is_tentative: bool,
+    /// Whether the authority is unavailable, so that the gateway decides from now on.
+    pub is_alone: bool,
     /// The decision.
     pub decision: Decision,
-    /// The refusal, if its reason is known here.
-    pub refusal: LeaseRefusal,
+    /// Why it is refused, if it is.
+    pub reason: Reason,
+    /// Remaining permits, if the store knew them at the decision.
+    pub left: Option<u64>,
     /// The longest delay, in ticks, for which another rule may hold the request.
     pub longest_delay: Micros,
-    /// Whether an overflow bucket decided.
+    /// Whether an overflow bucket decided, because there was no room for another caller.
     pub is_overflow: bool,
     /// Whether it is charged, and the charge is not cancelled.
     pub is_charged: bool,
     /// The receipt for [`Store::settle`](super::Store::settle), once it is charged.
     pub receipt: u64,
-    /// Whether the gateway's share of the limit decided instead of Redis.
-    pub is_alone: bool,
     /// What decided.
     pub by: By,
 }
@@ -41,6 +47,8 @@ pub struct Reservation {
     reason = "an allocation for each transaction at the gateway costs more than what is moved"
 )]
 pub enum By {
+    /// It is not checked yet.
+    Unchecked,
     /// A refusal that still applies, or the configuration.
     Known,
     /// A block that this worker leased.
@@ -53,72 +61,95 @@ pub enum By {
     Places(HoldingsDraft),
     /// An account's counters, with the number of charges at the check.
     Account(u64),
-    /// Redis, which must be queried.
-    Redis,
-    /// No store: Redis is unavailable, and the rule admits or refuses all requests.
+    /// A reply of the authority outside of the gateway. Until then the request is pending.
+    Reply(Awaited),
+    /// No store: the authority is unavailable, and the rule admits or refuses all requests.
     Nobody,
 }
 
+/// The state of a question to the authority outside of the gateway.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// The question has yet to be asked.
+    Unasked,
+    /// It is asked under this number.
+    Asked(usize),
+    /// It has a result under this number, and no request waits for it.
+    Background(usize),
+    /// It was lost, or the caller is known by another key from now on: the request must be decided
+    /// again.
+    Lost,
+    /// The authority has admitted the request, which may leave at `until`, and has charged it if it
+    /// is charged. `term` is its own.
+    Admitted {
+        /// On the monotonic clock.
+        until: Micros,
+        /// The term in which the charge may be cancelled.
+        term: u64,
+    },
+}
+
 impl Reservation {
-    /// A reservation with this decision.
+    /// A request of `cost` permits that is not checked yet.
     #[inline]
-    pub fn new(account: Account, cost: u64, now: Now, decision: Decision, by: By) -> Reservation {
+    pub fn new(account: Account, cost: u64, now: Now) -> Reservation {
         Reservation {
             account,
             cost,
             now,
-            decision,
-            refusal: LeaseRefusal::default(),
+            is_shadow: false,
+            is_tentative: false,
+            is_alone: false,
+            decision: Decision::NOW,
+            reason: Reason::Used,
+            left: None,
             longest_delay: Micros::MAX,
             is_overflow: false,
             is_charged: false,
             receipt: 0,
-            is_alone: false,
-            by,
+            by: By::Unchecked,
         }
     }
 
-    /// A refused reservation, with its reason.
-    pub fn refused(account: Account, cost: u64, now: Now, refusal: LeaseRefusal) -> Reservation {
-        let decision = Decision::retry(refusal.retry);
-        Reservation { refusal, ..Reservation::new(account, cost, now, decision, By::Known) }
+    /// Stores a decision, which replaces an earlier one.
+    #[inline]
+    pub fn decide(&mut self, decision: Decision, by: By) {
+        (self.decision, self.by) = (decision, by);
+        (self.reason, self.left) = (Reason::Used, None);
+        (self.is_overflow, self.is_charged) = (false, false);
+        self.longest_delay = Micros::MAX;
     }
 
-    /// The decision.
+    /// Refuses the request.
+    pub fn refuse(&mut self, refused: Refused) {
+        self.decide(Decision::Refuse { retry: refused.retry }, By::Known);
+        (self.reason, self.left) = (refused.reason, refused.remaining);
+    }
+
+    /// The refusal, if the request is refused.
     #[must_use]
-    pub fn decision(&self) -> Decision {
-        self.decision
+    pub fn refused(&self) -> Option<Refused> {
+        let Decision::Refuse { retry } = self.decision else { return None };
+        Some(Refused { reason: self.reason, retry, remaining: self.left })
     }
 
     /// Returns true if it is refused while other workers hold leases of the caller, which may be
     /// returned.
     #[must_use]
     pub fn is_outstanding(&self) -> bool {
-        self.refusal.is_outstanding
+        self.refused().is_some_and(|refused| refused.reason == Reason::Outstanding)
     }
 
-    /// Returns true if an overflow bucket decided, because there was no room for another caller.
+    /// Returns true if an authority must reply before a decision.
     #[must_use]
-    pub fn is_overflow(&self) -> bool {
-        self.is_overflow
+    pub fn is_pending(&self) -> bool {
+        matches!(self.by, By::Reply(Awaited::Unasked | Awaited::Asked(_)))
     }
 
-    /// Returns true if it is charged, and the charge is not cancelled.
+    /// Returns true if the authority outside of the gateway has admitted the request.
     #[must_use]
-    pub fn is_charged(&self) -> bool {
-        self.is_charged
-    }
-
-    /// The receipt of its charge.
-    #[must_use]
-    pub fn receipt(&self) -> u64 {
-        self.receipt
-    }
-
-    /// Returns true if Redis must be queried before a decision.
-    #[must_use]
-    pub fn asks(&self) -> bool {
-        matches!(self.by, By::Redis)
+    pub fn is_answered(&self) -> bool {
+        matches!(self.by, By::Reply(Awaited::Admitted { .. }))
     }
 
     /// Returns true if a store counts the request.

@@ -20,7 +20,7 @@ use super::slots::names::Names;
 use super::slots::slot;
 use super::slots::traffic::Traffic;
 use super::slots::transactions::Transactions;
-use super::usage::{Maintained, Remaining, Unliftable, Usage};
+use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
 use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::Unsettled;
 use diana_algorithm::latest_renewal;
@@ -86,9 +86,11 @@ impl Shared {
 }
 
 impl Store for Shared {
-    fn check(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
-        self.judge_by(account.plan);
-        self.known(account, cost, now).unwrap_or_else(|| self.ask(account, cost, now))
+    fn check(&mut self, reservation: &mut Reservation) {
+        self.judge_by(reservation.account.plan);
+        if !self.recall(reservation) {
+            self.read_and_check(reservation);
+        }
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
@@ -154,21 +156,20 @@ impl Store for Shared {
             By::Gateway(transaction) => {
                 algorithm.balance(&transaction.state, transaction.now).into()
             }
-            _ => Remaining { permits: reservation.refusal.left, renewal: None },
+            _ => Remaining { permits: reservation.left.unwrap_or(0), renewal: None },
         })
     }
 
-    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Unliftable> {
-        self.judge_by(account.plan);
-        if resets {
-            self.reset(account.key, now)?;
-        }
-        Ok(self.usage_of(account.key, now))
+    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
+        let Account { key, plan } = inquiry.account;
+        self.judge_by(plan);
+        let done = if inquiry.order == Order::Reset { self.reset(key, now) } else { Ok(()) };
+        Some(done.map(|()| self.usage_of(key, now)))
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
         self.hand_in_blocks(now, false);
-        Maintained { is_busy: self.leases.is_any_out(), keys: 0 }
+        Maintained { is_busy: self.leases.is_any_out(), ..Maintained::default() }
     }
 
     fn close(&mut self, now: Now) -> i64 {

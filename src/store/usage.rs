@@ -1,5 +1,6 @@
 //! A caller's usage, for operators.
 
+use crate::Account;
 use diana_algorithm::Balance;
 use diana_policy::time::Micros;
 
@@ -26,6 +27,53 @@ pub struct Maintained {
     pub is_busy: bool,
     /// The change of the number of callers in this worker's memory since the last call.
     pub keys: i64,
+    /// Bans that began since the last call.
+    pub bans: u64,
+}
+
+/// An order of an operator about one caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// Reports its usage.
+    Look,
+    /// Resets its usage.
+    Reset,
+    /// Bans it for this many ticks.
+    Ban(Micros),
+    /// Lifts its ban.
+    Unban,
+}
+
+impl Order {
+    /// The length of the ban that it sets; 0 if it lifts the ban.
+    #[must_use]
+    pub fn sets(self) -> Option<Micros> {
+        match self {
+            Order::Look | Order::Reset => None,
+            Order::Ban(length) => Some(length),
+            Order::Unban => Some(0),
+        }
+    }
+}
+
+/// An order of an operator to a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inquiry {
+    /// The caller.
+    pub account: Account,
+    /// The order.
+    pub order: Order,
+    /// The number of the store's question, while an authority outside of the gateway has not
+    /// replied.
+    pub question: Option<usize>,
+}
+
+impl Inquiry {
+    /// A new order about a caller.
+    #[must_use]
+    pub fn new(account: impl Into<Account>, order: Order) -> Inquiry {
+        Inquiry { account: account.into(), order, question: None }
+    }
 }
 
 /// A caller's usage of its limit.
@@ -45,12 +93,24 @@ pub struct Usage {
     pub in_flight: Option<u64>,
     /// Whether other callers share this usage, since there was no room for another caller.
     pub is_shared: bool,
+    /// The remaining ticks of the caller's ban, of a rule that bans.
+    pub ban: Option<Micros>,
 }
 
-/// Why a caller's usage cannot be reset.
+/// Why an order of an operator is not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unliftable {
-    /// Each worker counts separately.
+pub enum Cannot {
+    /// The rule has no bans.
+    BansNobody,
+    /// There is no room for one more ban.
+    NoRoom,
+    /// The authority is unavailable, and was not asked.
+    Away,
+    /// The authority did not reply in time: the order may have been carried out.
+    Unheard,
+    /// The question was lost, or the caller has another key now: the order must be given again.
+    Lost,
+    /// Each worker counts separately, and does not know the usage of the others.
     Local,
     /// The reset would affect other callers.
     Shared,

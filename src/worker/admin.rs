@@ -4,10 +4,9 @@ mod json;
 mod query;
 
 use self::query::AdminQuery;
-use diana_limiter::{Cannot, Inquired, Order, OrderResult};
+use diana_limiter::{CallerQuery, Cannot, Inquired, Order, OrderResult};
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::time::{DURATIONS, Micros, amount};
-use diana_store::usage::Unliftable;
 
 use super::host::{Host, Level};
 use super::instance::Instance;
@@ -83,26 +82,20 @@ impl Instance {
             "/unban" => Order::Unban,
             _ => Order::Look,
         };
-        let values: Vec<Vec<u8>> = match key {
-            Some(_) => Vec::new(),
-            None => names
-                .iter()
-                .map(|name| query.require(name).map(Vec::from))
-                .collect::<Result<_, _>>()?,
+        let callers = match key {
+            Some(key) => CallerQuery::Key(key),
+            None => {
+                let values = names.iter().map(|name| query.require(name).map(Vec::from));
+                CallerQuery::Values(values.collect::<Result<_, _>>()?)
+            }
         };
         let now = self.now(host);
-        let done = self.with_limiter(host, |limiter| {
-            let callers = match key {
-                Some(key) => limiter.with_key(rule, key).into_iter().collect(),
-                None => limiter.named(rule, &values),
-            };
-            if callers.is_empty() {
-                return None;
+        let done = self.with_limiter(host, |limiter| limiter.inquire(rule, callers, order, now));
+        match done {
+            None => Err(AdminReply::problem(503, "another call is in progress; try again")),
+            Some(Ok(Inquired::Done(seen))) if seen.is_empty() => {
+                Err(AdminReply::problem(400, "the query names no caller of this rule"))
             }
-            Some(limiter.inquire(rule, callers, order, now))
-        });
-        match done.flatten() {
-            None => Err(AdminReply::problem(400, "the query names no caller of this rule")),
             Some(Ok(Inquired::Done(seen))) => {
                 let result = OrderResult { rule, order, seen: Ok(seen) };
                 Ok(AdminOutcome::Reply(self.order_reply(&result, host)))
@@ -181,22 +174,18 @@ fn refusal(cannot: Cannot) -> AdminReply {
         Cannot::Away => {
             (503, "Redis is unavailable and the gateway counts alone, so the command was not sent")
         }
-        Cannot::Unheard => (503, "Redis did not reply in time; the command may have been executed"),
-        Cannot::Lift(Unliftable::Local) => {
+        Cannot::Unheard | Cannot::Lost => {
+            (503, "Redis did not reply in time; the command may have been executed")
+        }
+        Cannot::Local => {
             (409, "scope `local`: each worker counts for itself and cannot read the other workers")
         }
-        Cannot::Lift(Unliftable::Shared) => {
-            (409, "the caller shares a bucket with others, since the table was full")
-        }
-        Cannot::Lift(Unliftable::Line) => {
+        Cannot::Shared => (409, "the caller shares a bucket with others, since the table was full"),
+        Cannot::Line => {
             (409, "nothing to reset: the caller only has requests that are held or in flight")
         }
-        Cannot::Lift(Unliftable::Quota) => {
-            (409, "a quota stores no separate callers, so it cannot reset one")
-        }
-        Cannot::Lift(Unliftable::Busy) => {
-            (503, "other workers changed the state during every attempt; try again")
-        }
+        Cannot::Quota => (409, "a quota stores no separate callers, so it cannot reset one"),
+        Cannot::Busy => (503, "other workers changed the state during every attempt; try again"),
     };
     AdminReply::problem(status, why)
 }

@@ -1,7 +1,7 @@
 //! An instance: one configuration in one worker, shared by its root and its streams.
 
+mod fleet;
 mod operator;
-mod redis;
 mod upkeep;
 
 use std::cell::{Cell, RefCell};
@@ -10,14 +10,14 @@ use std::rc::Rc;
 use super::clock::{ClockOffset, HostClock};
 use super::host::{Host, Level};
 use super::operator::Operator;
+use super::redis::RedisAccess;
 use super::seed;
 use diana_limiter::{Limiter, ReadyRequest, Verdict};
 use diana_policy::Policy;
 use diana_policy::key::Key;
 use diana_policy::port::{Clock, Request};
 use diana_policy::time::{Micros, Now};
-use diana_redis::client::{Client, Endpoint};
-use diana_redis::handle::Handle;
+use diana_store::backend::Backend;
 use diana_store::remains::Remains;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -47,8 +47,8 @@ pub struct Instance {
     /// The interval of upkeep in ticks.
     interval: Micros,
     namespace: Rc<str>,
-    /// Whether there is a Redis.
-    has_redis: bool,
+    /// Whether an authority counts for the fleet.
+    has_backend: bool,
     /// The time of the next upkeep. `None` while none is needed.
     next_maintenance: Cell<Option<Micros>>,
     /// Whether it has returned its leases and counts since its last request.
@@ -65,23 +65,23 @@ impl Instance {
     pub(crate) fn new(
         namespace: Rc<str>,
         policy: Policy,
-        endpoint: Option<Endpoint>,
+        redis: Option<RedisAccess>,
         worker: WorkerData<'_>,
         host: &dyn Host,
     ) -> Result<Instance, String> {
         let data = host.data();
         let seed = seed::agree(&namespace, &*data, host);
-        let has_redis = endpoint.is_some();
+        let has_backend = redis.is_some();
         let operator = Operator::new(&policy, seed, host);
         let from = if policy.is_remote { "remote" } else { "local" };
-        let client = endpoint.map(|endpoint| {
+        let backend = redis.map(|redis| {
             // Redis identifies each client by its name, which must be unique even if the host has
             // no random numbers.
             let random = host.random() as u64 ^ u64::from(worker.number) << 32;
-            Client::new(endpoint, &namespace, data.clone(), seed, random)
+            redis.open(&namespace, data.clone(), seed, random)
         });
         let stores = Stores::new(namespace.clone(), data, worker.tables);
-        let limiter = Limiter::new(policy, seed, stores, client)
+        let limiter = Limiter::new(policy, seed, stores, backend)
             .map_err(|unbuildable| unbuildable.to_string())?;
         Ok(Instance {
             root: host.caller(),
@@ -93,7 +93,7 @@ impl Instance {
             marks: limiter.markers().to_vec(),
             interval: limiter.tick_interval(),
             limiter: RefCell::new(limiter),
-            has_redis,
+            has_backend,
             next_maintenance: Cell::new(None),
             closed: Cell::new(false),
             is_replaced: Cell::new(false),
@@ -128,19 +128,19 @@ impl Instance {
     /// for them.
     #[must_use]
     pub fn unavailable_shards(&self) -> usize {
-        self.redis(Handle::away).unwrap_or(0)
+        self.backend(|backend| backend.away()).unwrap_or(0)
     }
 
     /// Returns true if this gateway is in degraded mode for a caller of a `global` rule.
     #[must_use]
     pub fn is_degraded(&self, caller: Key) -> bool {
-        self.redis(|redis| redis.is_alone(caller)).unwrap_or(false)
+        self.backend(|backend| backend.is_alone(caller)).unwrap_or(false)
     }
 
     /// The last known number of gateways that share the `global` limits in degraded mode.
     #[must_use]
     pub fn gateways(&self) -> u64 {
-        self.redis(|redis| redis.gateways).unwrap_or(1)
+        self.backend(|backend| backend.gateways()).unwrap_or(1)
     }
 
     /// The number of requests with a reply that have not been resumed, since one call of the host
@@ -152,8 +152,8 @@ impl Instance {
 
     /// Returns true if there is work for Redis that its timer may not know of.
     #[inline(always)]
-    pub(crate) fn has_redis_work(&self) -> bool {
-        self.has_redis && self.find_redis_work()
+    pub(crate) fn has_fleet_work(&self) -> bool {
+        self.has_backend && self.find_fleet_work()
     }
 
     /// Returns true if a request may come from an operator.
@@ -249,15 +249,15 @@ impl Instance {
     }
 
     #[inline(never)]
-    fn find_redis_work(&self) -> bool {
-        let has_redis_work = |redis: &Handle| redis.has_operations() || redis.away() > 0;
-        self.redis(has_redis_work).unwrap_or(false)
+    fn find_fleet_work(&self) -> bool {
+        let has_work = |backend: &dyn Backend| backend.has_operations() || backend.away() > 0;
+        self.backend(has_work).unwrap_or(false)
     }
 
-    /// The state of Redis, if there is one.
-    fn redis<T>(&self, read: impl FnOnce(&Handle) -> T) -> Option<T> {
-        let limiter = self.has_redis.then(|| self.limiter.try_borrow().ok()).flatten()?;
-        Some(read(&limiter.redis()))
+    /// Reads the authority of the fleet, if there is one.
+    fn backend<T>(&self, read: impl FnOnce(&dyn Backend) -> T) -> Option<T> {
+        let limiter = self.has_backend.then(|| self.limiter.try_borrow().ok()).flatten()?;
+        limiter.backend().map(read)
     }
 
     fn clock<'a>(&'a self, host: &'a dyn Host) -> HostClock<'a> {

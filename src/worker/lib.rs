@@ -25,6 +25,7 @@ pub mod hold;
 pub mod host;
 mod instance;
 mod operator;
+mod redis;
 pub mod remote;
 mod reply;
 mod root;

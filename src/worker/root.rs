@@ -7,13 +7,11 @@ use super::changes::{self, ConfigChanges};
 use super::host::{Host, Level};
 use super::instance::Instance;
 use super::operator;
+use super::redis::RedisAccess;
 use super::remote::{Access, PollOutcome, Poller};
 use super::worker::Worker;
-use diana_policy::port::{Answer, Environment};
+use diana_policy::port::Answer;
 use diana_policy::{Policy, Scope};
-use diana_redis::client::Endpoint;
-use diana_redis::protocol::Login;
-use diana_redis::shard::Shards;
 
 /// Logged once by a process that counts rules in its own memory.
 const FIRST: &str = "this is the first configuration of this process, so usage that is counted per gateway starts from zero";
@@ -25,8 +23,8 @@ pub struct Root {
     instance: Option<Rc<Instance>>,
     /// Polls the configuration server, if there is one.
     poller: Option<Box<Poller>>,
-    /// The connection to Redis, if there is one.
-    endpoint: Option<Endpoint>,
+    /// The access to Redis, if there is one.
+    redis: Option<RedisAccess>,
 }
 
 impl Root {
@@ -107,7 +105,7 @@ impl Root {
     ) -> Result<(), String> {
         let namespace = policy.namespace.as_deref().unwrap_or(root_id);
         let mut poller = poller(&policy, namespace, host).transpose()?;
-        self.endpoint = endpoint(&policy, host.environment())?;
+        self.redis = RedisAccess::of(&policy, host.environment())?;
         self.namespace = namespace.into();
         let data = host.data();
         let last_good = poller.as_mut().and_then(|poller| poller.last_good(&*data));
@@ -132,8 +130,8 @@ impl Root {
     }
 
     fn replace(&mut self, policy: Policy, worker: &Worker, host: &dyn Host) -> Result<(), String> {
-        let (namespace, endpoint) = (self.namespace.clone(), self.endpoint.clone());
-        let instance = worker.build(namespace, policy, endpoint, host)?;
+        let (namespace, redis) = (self.namespace.clone(), self.redis.clone());
+        let instance = worker.build(namespace, policy, redis, host)?;
         // Only after the new instance is built, so that it takes over the counts of the old one.
         if let Some(old) = self.instance.replace(instance) {
             old.close(host);
@@ -178,29 +176,6 @@ fn poller(policy: &Policy, namespace: &str, host: &dyn Host) -> Option<Result<Po
         Poller::new(remote, policy.own(), namespace, host.environment(), id)
     };
     policy.remote.clone().map(poller)
-}
-
-/// The connection to Redis, if there is one.
-///
-/// # Errors
-///
-/// An environment variable is missing.
-fn endpoint(policy: &Policy, environment: &dyn Environment) -> Result<Option<Endpoint>, String> {
-    let Some(redis) = &policy.redis else { return Ok(None) };
-    let variable = |key: &str, name: &Option<String>| {
-        let Some(name) = name else { return Ok(None) };
-        environment.variable(name).map(Some).ok_or_else(|| {
-            format!(
-                "redis.{key}: `{name}` is not in the environment of the VM; see \
-                 `environment_variables` of `vm_config`"
-            )
-        })
-    };
-    let username = variable("username_env", &redis.username_env)?;
-    let password = variable("password_env", &redis.password_env)?;
-    let login = Login { username, password, db: redis.db };
-    let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);
-    Ok(Some(Endpoint { cluster, timeout, login, parts: Shards::new(redis.parts) }))
 }
 
 /// Counts an accepted configuration, and logs its advice and changes.

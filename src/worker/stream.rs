@@ -63,7 +63,7 @@ impl Stream {
             // An empty verdict needs no drop. The check for that would take a fifteenth of the time
             // of the decision.
             std::mem::forget(verdict);
-            if is_new || instance.has_redis_work() {
+            if is_new || instance.has_fleet_work() {
                 worker.schedule(host);
             }
             return (true, None);
@@ -110,7 +110,7 @@ impl Stream {
     fn conclude(&mut self, verdict: Verdict, new: bool, worker: &Worker, host: &dyn Host) -> bool {
         let passes = verdict.is_pass() || self.apply_verdict(verdict, worker, host);
         // Refusals leave no other work than admitted requests.
-        if new || self.has_waited || self.instance.has_redis_work() {
+        if new || self.has_waited || self.instance.has_fleet_work() {
             worker.schedule(host);
         }
         passes

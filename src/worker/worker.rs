@@ -12,13 +12,13 @@ use super::hold::Queue;
 use super::host::Host;
 use super::instance::{Instance, WorkerData};
 use super::operator::Attempts;
+use super::redis::RedisAccess;
 use super::state::StreamState;
 use super::timer::Timers;
 use diana_limiter::Held;
 use diana_policy::Policy;
 use diana_policy::port::Answer;
 use diana_policy::time::Micros;
-use diana_redis::client::Endpoint;
 use diana_store::permit::End;
 use diana_store::remains::Remains;
 use diana_store::tables::Tables;
@@ -63,14 +63,14 @@ impl Worker {
         &self,
         namespace: Rc<str>,
         policy: Policy,
-        endpoint: Option<Endpoint>,
+        redis: Option<RedisAccess>,
         host: &dyn Host,
     ) -> Result<Rc<Instance>, String> {
         let number = self.number.replace(self.number.get().wrapping_add(1));
         let built = {
             let tables = &mut self.tables.borrow_mut();
             let data = WorkerData { tables, offset: self.offset.clone(), number };
-            Rc::new(Instance::new(namespace, policy, endpoint, data, host)?)
+            Rc::new(Instance::new(namespace, policy, redis, data, host)?)
         };
         self.all()
             .iter()
@@ -122,7 +122,7 @@ impl Worker {
                 instance.send_calls(host);
             }
             self.resume_ready(&instance, host, &mut left);
-            instance.log_redis(host);
+            instance.log_fleet(host);
             instance.maintain(host);
         }
         self.clear_removed_rules(host);
@@ -138,7 +138,7 @@ impl Worker {
             let taken = instance.on_reply(token, answer, may_send, host);
             if taken {
                 self.resume_ready(instance, host, &mut left);
-                instance.log_redis(host);
+                instance.log_fleet(host);
             }
             taken
         });

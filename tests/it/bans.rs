@@ -10,19 +10,27 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use diana_limiter::bans::Bans;
 use diana_policy::ban::WORDS;
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::redis::OnFailure;
-use diana_policy::time::SECOND;
-use diana_policy::{Ban, Scope};
+use diana_policy::time::{Now, SECOND, Unit};
+use diana_policy::{Ban, Quota, Scope};
+use diana_redis::bans::RedisBans;
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::protocol::{BanReply, Refusals};
+use diana_redis::protocol::{BanReply, Question, Refusals, Reply};
+use diana_redis::settled::Settled;
 use diana_redis::shard::Shards;
+use diana_store::backend::BanAuthority;
+use diana_store::bans::Bans;
+use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
+use diana_store::usage::{Cannot, Inquiry, Order};
+use diana_store::{Reservation, Store};
+use kit::bans::{Calls, instant, left};
 use kit::fake::Asked;
+use kit::store::rule::Rule;
 
 const BAN: Ban = Ban {
     after: 10,
@@ -60,7 +68,7 @@ impl Worker {
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
         let handle = Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Shards::ONE)));
-        let fleet = (scope == Scope::Global).then(|| (0, Shards::ONE, handle.clone()));
+        let fleet = (scope == Scope::Global).then(|| authority(&ban, keys, &handle));
         let bans = Bans::new(ban, scope, 1, keys, fleet, &mut stores);
         Worker { bans, handle, redis: Redis::default() }
     }
@@ -80,6 +88,17 @@ impl Worker {
         self.bans.left(key, now)
     }
 
+    /// A reply of Redis arrives.
+    fn hear(&mut self, key: Key, reply: &BanReply, now: u64) -> u64 {
+        let (sent, at) = (Now::default(), now);
+        let result = Settled::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
+        let question = self.handle.borrow_mut().store_new_result(result);
+        let mut reservation = Reservation::new(key.into(), 0, instant(now));
+        reservation.by = By::Reply(Awaited::Background(question));
+        self.bans.check(&mut reservation);
+        left(&reservation)
+    }
+
     fn refused(&mut self, key: Key, now: u64) {
         self.bans.refused(key, now);
         self.work(now);
@@ -96,11 +115,27 @@ impl Worker {
 
     /// An operator bans the caller, or lifts its ban.
     fn set(&mut self, key: Key, length: u64, now: u64) -> bool {
-        let length = match self.bans.question(key, Some(length)) {
-            Some(question) => answer(&self.redis, &question, now).left,
-            None => length,
-        };
-        self.bans.set(key, length, now)
+        let order = if length > 0 { Order::Ban(length) } else { Order::Unban };
+        let mut inquiry = Inquiry::new(key, order);
+        let mut done = self.bans.inquire(&mut inquiry, instant(now));
+        if done.is_none() {
+            let asked = self.handle.borrow_mut().take_asked();
+            for (number, question) in asked {
+                let Question::Ban(asked) = question else { panic!("{question:?}") };
+                let reply = Reply::Ban(answer(&self.redis, &asked, now));
+                let (wait, sent, at) = (Some(0), Now::default(), now);
+                let result = Settled::Decided { reply, wait, sent, at };
+                self.handle.borrow_mut().store_result(number, result);
+            }
+            done = self.bans.inquire(&mut inquiry, instant(now));
+        }
+        match done.expect("Redis has replied") {
+            Ok(_) => true,
+            Err(cannot) => {
+                assert_eq!(cannot, Cannot::NoRoom);
+                false
+            }
+        }
     }
 
     fn work(&mut self, now: u64) {
@@ -108,9 +143,15 @@ impl Worker {
         for operation in operations {
             let Operation::Ban(0, refusals) = operation else { panic!("{operation:?}") };
             let reply = answer(&self.redis, &refusals, now);
-            self.bans.hear(refusals.caller, &reply, now);
+            self.hear(refusals.caller, &reply, now);
         }
     }
+}
+
+/// Redis as the authority of the bans.
+fn authority(ban: &Ban, keys: usize, handle: &Rc<RefCell<Handle>>) -> Box<dyn BanAuthority> {
+    let spec = Rule::new("W", Quota::new(Unit::Second, 1)).spec(keys);
+    Box::new(RedisBans::new(0, 1, ban, &spec, handle.clone()))
 }
 
 fn answer(redis: &Redis, asked: &Refusals, now: u64) -> BanReply {

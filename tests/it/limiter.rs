@@ -23,7 +23,9 @@ use diana_limiter::{Limiter, Refusal, Unbuildable, Verdict};
 use diana_policy::Policy;
 use diana_policy::key::Seed;
 use diana_policy::port::{Metrics, SharedData};
+use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND};
+use diana_redis::backend::RedisBackend;
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::protocol::Login;
 use diana_redis::shard::Shards;
@@ -55,7 +57,8 @@ fn fleet_limiter(
     let client = Client::new(way, "test", data.clone(), Seed { k0: 1, k1: 2 }, 7);
     let mut tables = Tables::default();
     let stores = Stores::new("test".into(), data, &mut tables);
-    Limiter::new(policy, own, stores, Some(client))
+    let on_failure = policy.redis.as_ref().map_or(OnFailure::Gateway, |redis| redis.on_failure);
+    Limiter::new(policy, own, stores, Some(Box::new(RedisBackend::new(client, on_failure))))
 }
 
 /// A limiter with its clock.

@@ -26,7 +26,6 @@ mod limiter;
 mod memory;
 mod pages;
 mod paths;
-mod pending;
 mod pipeline;
 mod plans;
 mod pointer;

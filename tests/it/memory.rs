@@ -3,16 +3,17 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_limiter::bans::{self, Bans};
 use diana_limiter::sizing;
 use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::{Key, Seed};
 use diana_policy::port::SharedData;
 use diana_policy::time::{Now, SECOND};
 use diana_policy::{Ban, Memory, Policy, Scope};
+use diana_store::bans::{self, Bans};
 use diana_store::stores::{self, Stores};
 use diana_store::tables::Tables;
 use fastrand::Rng;
+use kit::bans::Calls;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
 use crate::allocator;

@@ -2,6 +2,7 @@
 //! server per test.
 
 #[cfg(unix)]
+pub mod bans;
 pub mod compare;
 pub mod ending;
 pub mod fake;

@@ -15,6 +15,7 @@ use diana_redis::handle::Handle;
 use diana_redis::shard::Shards;
 use diana_request::settling::Heard;
 use diana_store::permit::{Unsettled, permits};
+use diana_store::usage::{Cannot, Inquiry, Order, Usage};
 use diana_store::{Account, Reservation, Store};
 
 /// The handle of a `global` store, with an available Redis of one shard.
@@ -42,19 +43,37 @@ pub fn left(key: Key, receipt: u64, cost: u64) -> Unsettled {
     ended(key, &Settlement { receipt, since: 0, reserved: cost, used: 0 })
 }
 
-/// Requests under a single rule.
+/// Requests under a single rule, and orders about its callers.
 pub trait Take {
+    /// Checks a request.
+    fn checked(&mut self, account: Account, cost: u64, now: Now) -> Reservation;
+
+    /// A caller's usage, after a reset if it `resets`.
+    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Cannot>;
+
     /// Checks a request. Charges it if it may leave at once and its caller has a separate state,
     /// and then returns `None`. Never charges a request that Redis decides about.
     fn take(&mut self, account: impl Into<Account>, cost: u64, now: Now) -> Option<Reservation>;
 }
 
 impl<S: Store + ?Sized> Take for S {
+    fn checked(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+        let mut reservation = Reservation::new(account, cost, now);
+        self.check(&mut reservation);
+        reservation
+    }
+
+    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Cannot> {
+        let order = if resets { Order::Reset } else { Order::Look };
+        let done = self.inquire(&mut Inquiry::new(account, order), now);
+        done.expect("this store has an answer at once")
+    }
+
     fn take(&mut self, account: impl Into<Account>, cost: u64, now: Now) -> Option<Reservation> {
-        let mut found = self.check(account.into(), cost, now);
-        let is_charged = !found.asks()
-            && found.decision() == Decision::NOW
-            && !found.is_overflow()
+        let mut found = self.checked(account.into(), cost, now);
+        let is_charged = !found.is_pending()
+            && found.decision == Decision::NOW
+            && !found.is_overflow
             && self.charge(&mut found, 0).is_admitted();
         (!is_charged).then_some(found)
     }

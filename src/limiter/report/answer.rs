@@ -5,9 +5,10 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::{Reason, Record, Refusal};
+use super::{Record, Refusal};
 use diana_policy::BodyPiece;
 use diana_policy::json;
+use diana_store::refusal::Reason;
 
 /// The media type of problem details.
 const PROBLEM: &str = "application/problem+json";

@@ -4,12 +4,12 @@
 //! never data of clients: `diana.<namespace>.rule.<rule>.<what>`, which Envoy's tag regex converts
 //! to `diana_rule_<what>{namespace="…",rule="…"}`.
 
-use super::Reason;
 use diana_policy::Scope;
 use diana_policy::port::Metrics;
 use diana_policy::time::Micros;
-use diana_redis::client::Stats;
 use diana_request::settling::Untold;
+use diana_store::backend::BackendCounts;
+use diana_store::refusal::Reason;
 use diana_store::slots::traffic::Traffic;
 
 /// Decisions of one rule since the last flush.
@@ -189,21 +189,20 @@ pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &dyn Metric
     metrics.gauge(&format!("diana.{namespace}.mode.{mode}"), change);
 }
 
-/// Adds the statistics of the connection to Redis.
-pub fn flush_fleet(namespace: &str, happened: &mut Stats, metrics: &dyn Metrics) {
-    for (what, count) in [
-        ("trips", &mut happened.trips),
-        ("asks", &mut happened.asks),
-        ("foreign", &mut happened.corrupt),
-        ("apart", &mut happened.apart),
-        ("unsettled", &mut happened.unsettled),
+/// Adds the counts of the connection to Redis.
+pub fn flush_fleet(namespace: &str, counts: &BackendCounts, metrics: &dyn Metrics) {
+    for (what, amount) in [
+        ("trips", counts.trips),
+        ("asks", counts.asks),
+        ("foreign", counts.corrupt),
+        ("apart", counts.apart),
+        ("unsettled", counts.unsettled),
     ] {
-        let amount = std::mem::take(count);
         if amount > 0 {
             metrics.count(&format!("diana.{namespace}.fleet.{what}"), amount);
         }
     }
-    for (name, amount) in std::mem::take(&mut happened.failures) {
-        metrics.count(&format!("diana.{namespace}.fleet.failed.{name}"), amount);
+    for (name, amount) in &counts.failures {
+        metrics.count(&format!("diana.{namespace}.fleet.failed.{name}"), *amount);
     }
 }

@@ -57,7 +57,7 @@ impl Client {
         }
         self.follow(health, handle);
         let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
-        failures().for_each(|failure| self.stats.fail(failure.name()));
+        failures().for_each(|failure| self.counts.fail(failure.name()));
         let of = |part: Shard| calls.iter().find(|(other, _)| *other == part)?.1.as_ref().err();
         let opened = opened.into_iter().filter_map(|part| Some((part, of(part)?))).collect();
         self.tell_changes(opened, &closed, now, handle);
@@ -100,7 +100,7 @@ impl Client {
     /// Logs that gateways have different numbers of shards, or the same number again.
     fn tell_apart(&mut self, is_apart: bool) {
         let parts = self.endpoint.parts.number();
-        self.stats.news.push(match is_apart {
+        self.log_lines.push(match is_apart {
             true => format!(
                 "global rules: gateways have different values of `redis.parts`, this one {parts}; until all have the same, \
                  callers may get up to one limit for each value"
@@ -114,7 +114,7 @@ impl Client {
             let all = usize::from(self.endpoint.parts.number());
             let whose = if handle.away() == all { "" } else { " to the callers there" };
             let verb = verb(parts);
-            self.stats.news.push(format!(
+            self.log_lines.push(format!(
                 "global rules: {names} {verb} unavailable: {failure}; `on_failure` of each rule applies{whose}"
             ));
         }
@@ -127,7 +127,7 @@ impl Client {
                 away => format!("still unavailable shards: {away}"),
             };
             let verb = verb(parts);
-            self.stats.news.push(format!("global rules: {names} {verb} available again; {rest}"));
+            self.log_lines.push(format!("global rules: {names} {verb} available again; {rest}"));
         }
     }
 

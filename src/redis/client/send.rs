@@ -148,8 +148,8 @@ impl Client {
         if batch.asks_of(Shard::FIRST) {
             self.asked_first = Some(now.mono);
         }
-        self.stats.trips += 1;
-        self.stats.asks += batch.asks();
+        self.counts.trips += 1;
+        self.counts.asks += batch.asks();
         let cluster = &self.endpoint.cluster;
         let pseudo = [(":method", "POST"), (":path", "/"), (":authority", cluster)];
         let call = diana_policy::port::Call {
@@ -187,7 +187,7 @@ impl Client {
             self.batches.extract_if(.., |batch| batch.caller == caller).collect();
         for (call, who) in lost.into_iter().flat_map(|mut batch| batch.take()) {
             come_back(&call, false, handle);
-            self.stats.fail("lost");
+            self.counts.fail("lost");
             self.settle_all(who, Settled::Again);
         }
         std::mem::take(&mut self.completed)

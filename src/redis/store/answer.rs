@@ -1,13 +1,70 @@
 //! Handles replies of Redis.
 
 use super::RedisStore;
-use crate::protocol::RuleReply;
-use diana_policy::decision::Retry;
+use crate::protocol::{Reply, RuleReply};
+use crate::settled::Settled;
+use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
-use diana_policy::time::Now;
-use diana_store::lease::{Block, LeaseRefusal};
+use diana_policy::time::{Micros, Now};
+use diana_store::Reservation;
+use diana_store::lease::Block;
+use diana_store::refusal::{Reason, Refused};
+use diana_store::reservation::{Awaited, By};
 
 impl RedisStore {
+    /// Decides a request by the result of its question.
+    pub(super) fn on_result(&mut self, question: usize, reservation: &mut Reservation) {
+        let result = self.handle.borrow_mut().take_result(question);
+        let key = reservation.account.key;
+        match result {
+            Some(Settled::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
+                self.decide(&reply, (wait, at), sent, reservation);
+            }
+            Some(Settled::Again) => {
+                self.stop_asking(key);
+                reservation.decide(Decision::NOW, By::Reply(Awaited::Lost));
+            }
+            _ => {
+                self.stop_asking(key);
+                self.check_alone(reservation);
+            }
+        }
+    }
+
+    /// Decides a request by the reply of Redis: it may leave `wait` ticks after `at`, the instant of
+    /// the decision. The question was sent at `sent`.
+    fn decide(
+        &mut self,
+        reply: &RuleReply,
+        (wait, at): (Option<Micros>, Micros),
+        sent: Now,
+        reservation: &mut Reservation,
+    ) {
+        let Reservation { account, cost, now, .. } = *reservation;
+        let wait = wait.filter(|_| reply.retry.is_none());
+        let charged = if wait.is_some() { cost } else { 0 };
+        let receipt = self.receive(account.key, reply, (cost, charged), (sent, now));
+        // Leased permits of this worker are available to the caller, too.
+        let left = self.left(account.key).unwrap_or(reply.remaining);
+        match reply.retry {
+            Some(retry) => reservation.refuse(refused(reply, retry, left)),
+            None => {
+                let wait_here = if self.terms.holds { wait.unwrap_or(0) } else { 0 };
+                let (until, term) = (at.saturating_add(wait_here), reply.term);
+                let wait_now = until.saturating_sub(now.mono);
+                let by = By::Reply(Awaited::Admitted { until, term });
+                reservation.decide(Decision::Admit { wait: wait_now }, by);
+                (reservation.receipt, reservation.is_charged) = (receipt, wait.is_some());
+                reservation.left = Some(left);
+                if self.terms.holds {
+                    // A queue position does not move.
+                    reservation.longest_delay = wait_now;
+                }
+            }
+        }
+        reservation.is_overflow = reply.overflow;
+    }
+
     /// Handles the reply to a request of `cost` permits, sent at `sent`, of which `permits` were
     /// charged: the cost, or none. Returns the receipt for their return.
     pub fn receive(
@@ -61,17 +118,21 @@ impl RedisStore {
         Some(lease.above.saturating_add(lease.block().1))
     }
 
-    /// Handles the end of an operation.
-    pub fn complete(&mut self, key: Key, reply: Option<(RuleReply, Now)>, now: Now) {
-        match reply {
-            Some((reply, sent)) => {
+    /// Handles the result of a renewal.
+    pub(super) fn complete(&mut self, key: Key, question: usize, now: Now) {
+        let result = self.handle.borrow_mut().take_result(question);
+        match result {
+            Some(Settled::Decided { reply: Reply::Rule(reply), sent, .. }) => {
                 self.receive(key, &reply, (self.terms.spec.unit_cost, 0), (sent, now));
             }
-            None => {
-                if let Some(lease) = self.leases.find(key) {
-                    lease.asking = false;
-                }
-            }
+            _ => self.stop_asking(key),
+        }
+    }
+
+    /// No question about the caller is pending any more.
+    fn stop_asking(&mut self, key: Key) {
+        if let Some(lease) = self.leases.find(key) {
+            lease.asking = false;
         }
     }
 
@@ -105,12 +166,19 @@ impl RedisStore {
     ) {
         let Some(lease) = self.leases.claim(key) else { return };
         (lease.above, lease.asking) = (reply.remaining, false);
-        if let Retry::After(retry) = retry {
-            let (is_outstanding, left) = (reply.is_outstanding, reply.remaining);
-            let refusal = LeaseRefusal { cost, retry, is_outstanding, left };
-            lease.refuse(refusal, !self.terms.spec.settles, sent, now);
-        }
+        lease.refuse(
+            cost,
+            refused(reply, retry, reply.remaining),
+            !self.terms.spec.settles,
+            (sent, now),
+        );
     }
+}
+
+/// The refusal of a reply, with this number of remaining permits.
+fn refused(reply: &RuleReply, retry: Retry, left: u64) -> Refused {
+    let reason = if reply.is_outstanding { Reason::Outstanding } else { Reason::Used };
+    Refused { reason, retry, remaining: Some(left) }
 }
 
 /// The block that a reply leases.

@@ -14,14 +14,15 @@ impl Shared {
         reservation: &mut Reservation,
         delay: Micros,
     ) -> Decision {
-        let Reservation { cost, refusal, is_charged, receipt, by, .. } = reservation;
+        let Reservation { cost, reason, left, is_charged, receipt, by, .. } = reservation;
         let By::Gateway(transaction) = by else { return reservation.decision };
         while transaction.may_try() {
             let block = match self.prepare(transaction, *cost, delay) {
                 Ok(block) => block,
                 Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
-                    *refusal = self.refusal(transaction, *cost, ticks);
-                    return Decision::retry(refusal.retry);
+                    let refused = self.refusal(transaction, ticks);
+                    (*reason, *left) = (refused.reason, refused.remaining);
+                    return Decision::Refuse { retry: refused.retry };
                 }
                 Err(decision) => return decision,
             };

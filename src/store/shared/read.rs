@@ -1,10 +1,11 @@
 //! Reads a caller: from this worker's lease and refusal, or from the gateway.
 
 use super::Shared;
-use crate::lease::{LeaseDecision, LeaseRefusal};
+use crate::Reservation;
+use crate::lease::LeaseDecision;
+use crate::refusal::{Reason, Refused};
 use crate::reservation::By;
 use crate::slots::transaction::Transaction;
-use crate::{Account, Reservation};
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
@@ -32,63 +33,62 @@ impl Shared {
         self.spec.algorithm.properties().most_at_once
     }
 
-    /// The result of a check without a read from the gateway, if possible.
-    pub(super) fn known(&mut self, account: Account, cost: u64, now: Now) -> Option<Reservation> {
+    /// Decides without a read from the gateway. Returns false if that is impossible.
+    pub(super) fn recall(&mut self, reservation: &mut Reservation) -> bool {
+        let Reservation { account, cost, now, .. } = *reservation;
         if cost > self.most() {
             // The gateway is read only for the remaining permits, which the response reports. A
             // limit of zero has none.
             let is_nothing = self.most() == 0;
-            return is_nothing
-                .then(|| Reservation::new(account, cost, now, Decision::NEVER, By::Known));
+            if is_nothing {
+                reservation.decide(Decision::NEVER, By::Known);
+            }
+            return is_nothing;
         }
-        self.recall(account, cost, now)
+        let key = account.key;
+        let Some(lease) = self.leases.find(key) else { return false };
+        if lease.plan != self.plans.in_hand() {
+            self.change_plan(key, now);
+        }
+        match self.leases.decide(key, cost, now) {
+            LeaseDecision::Leased => reservation.decide(Decision::NOW, By::Lease),
+            LeaseDecision::Refused(refused) => reservation.refuse(refused),
+            LeaseDecision::Nothing => return false,
+        }
+        true
     }
 
-    /// The result of a check by the gateway.
-    pub(super) fn ask(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
+    /// Decides by the state in the gateway.
+    pub(super) fn read_and_check(&mut self, reservation: &mut Reservation) {
+        let Reservation { account, cost, now, .. } = *reservation;
         let key = account.key;
         let mut transaction = self.begin(key, now);
         self.read(&mut transaction);
         let decision = self.step(&mut transaction, cost);
         transaction.decided = Some(decision);
-        let mut refusal = LeaseRefusal::default();
-        if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
-            refusal = self.refusal(&transaction, cost, ticks);
-            if let Some(lease) = self.leases.claim(key) {
-                lease.refuse(refusal, !self.spec.beside, now, now);
-            }
-        }
         let is_overflow = transaction.is_overflow();
-        let longest_delay = self.spec.algorithm.properties().longest_delay;
-        let found = Reservation::new(account, cost, now, decision, By::Gateway(transaction));
-        Reservation { refusal, is_overflow, longest_delay, ..found }
-    }
-
-    /// Decides without a read from the gateway, if possible.
-    pub(super) fn recall(&mut self, account: Account, cost: u64, now: Now) -> Option<Reservation> {
-        let key = account.key;
-        if self.leases.find(key)?.plan != self.plans.in_hand() {
-            self.change_plan(key, now);
-        }
-        match self.leases.decide(key, cost, now) {
-            LeaseDecision::Leased => {
-                Some(Reservation::new(account, cost, now, Decision::NOW, By::Lease))
+        let mut reason = Reason::Used;
+        let mut left = None;
+        if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
+            let refused = self.refusal(&transaction, ticks);
+            (reason, left) = (refused.reason, refused.remaining);
+            if let Some(lease) = self.leases.claim(key) {
+                lease.refuse(cost, refused, !self.spec.beside, (now, now));
             }
-            LeaseDecision::Refused(refusal) => {
-                Some(Reservation::refused(account, cost, now, refusal))
-            }
-            LeaseDecision::Nothing => None,
         }
+        reservation.decide(decision, By::Gateway(transaction));
+        (reservation.reason, reservation.left) = (reason, left);
+        reservation.is_overflow = is_overflow;
+        reservation.longest_delay = self.spec.algorithm.properties().longest_delay;
     }
 
     /// A refusal by the gateway, for `retry` ticks.
-    pub(super) fn refusal(
-        &mut self,
-        transaction: &Transaction,
-        cost: u64,
-        retry: Micros,
-    ) -> LeaseRefusal {
+    pub(super) fn refusal(&mut self, transaction: &Transaction, retry: Micros) -> Refused {
         let is_outstanding = transaction.outstanding.out() > 0;
-        LeaseRefusal { cost, retry, is_outstanding, left: self.transactions.left(transaction) }
+        Refused {
+            reason: if is_outstanding { Reason::Outstanding } else { Reason::Used },
+            retry: Retry::After(retry),
+            remaining: Some(self.transactions.left(transaction)),
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Reads and resets a caller's usage.
 
 use super::Shared;
-use crate::usage::{Unliftable, Usage};
+use crate::usage::{Cannot, Usage};
 use diana_algorithm::Balance;
 use diana_policy::key::Key;
 use diana_policy::time::Now;
@@ -22,21 +22,22 @@ impl Shared {
             ends: algorithm.expires(&transaction.state, now).saturating_sub(now.mono),
             in_flight: None,
             is_shared: transaction.is_overflow(),
+            ban: None,
         }
     }
 
     /// Leases stay charged, so that they may still be spent. Their workers return them, and forget
     /// refusals of the caller, within a second.
-    pub(super) fn reset(&mut self, key: Key, now: Now) -> Result<(), Unliftable> {
+    pub(super) fn reset(&mut self, key: Key, now: Now) -> Result<(), Cannot> {
         let mut transaction = self.begin(key, now);
         while transaction.may_try() {
             self.transactions.read(&mut transaction);
             if transaction.is_overflow() {
-                return Err(Unliftable::Shared);
+                return Err(Cannot::Shared);
             }
             let (algorithm, kept) = (&self.spec.algorithm, transaction.outstanding.out());
             if !algorithm.reset(&transaction.state, transaction.now, kept, &mut transaction.after) {
-                return Err(Unliftable::Line);
+                return Err(Cannot::Line);
             }
             if self.transactions.is_nobody(&transaction) {
                 break;
@@ -48,6 +49,6 @@ impl Shared {
         if let Some(lease) = self.leases.find(key) {
             lease.forget_refusal();
         }
-        if transaction.may_try() { Ok(()) } else { Err(Unliftable::Busy) }
+        if transaction.may_try() { Ok(()) } else { Err(Cannot::Busy) }
     }
 }

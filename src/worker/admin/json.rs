@@ -164,7 +164,7 @@ impl Instance {
 }
 
 impl CallerUsage<'_> {
-    fn of(Seen { caller, usage, ban }: &Seen, now: Now) -> CallerUsage<'_> {
+    fn of(Seen { caller, usage }: &Seen, now: Now) -> CallerUsage<'_> {
         let at = |ticks: Micros| (ticks > 0).then(|| seconds(now.wall.saturating_add(ticks)));
         let Usage { used, reserved, lent, .. } = *usage;
         CallerUsage {
@@ -174,7 +174,7 @@ impl CallerUsage<'_> {
             permits: usage.in_flight.is_none().then_some(Permits { used, reserved, lent }),
             remaining: usage.remaining,
             until: at(usage.ends),
-            banned_until: ban.and_then(at),
+            banned_until: usage.ban.and_then(at),
             shared: usage.is_shared,
         }
     }

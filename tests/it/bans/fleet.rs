@@ -3,18 +3,22 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_limiter::bans::Bans;
 use diana_policy::Scope;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::shard::Shards;
+use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
+use kit::bans::{Calls, instant};
 use kit::fake::Asked;
 
-use super::{ANN, BAN, BOB, KEYS, TICK, Worker, says};
+use diana_redis::protocol::Question;
+use diana_store::{Reservation, Store};
+
+use super::{ANN, BAN, BOB, KEYS, TICK, Worker, authority, says};
 use crate::fleet;
 
 fn open(data: &Rc<Asked>) -> Worker {
@@ -27,7 +31,7 @@ fn open_with(lifts: bool, handle: Handle, data: &Rc<Asked>) -> Worker {
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
     stores.lifts = lifts;
     let handle = Rc::new(RefCell::new(handle));
-    let fleet = Some((0, Shards::ONE, handle.clone()));
+    let fleet = Some(authority(&BAN, KEYS, &handle));
     let bans = Bans::new(BAN, Scope::Global, 1, KEYS, fleet, &mut stores);
     Worker { bans, handle, ..open(data) }
 }
@@ -76,7 +80,7 @@ fn ban_of_a_busy_caller_is_queried_once_a_second() {
         assert_eq!(worker.bans.left(ANN, SECOND + after), 0);
         assert_eq!(sent(&worker).len(), asks, "{after} later");
     }
-    worker.bans.hear(ANN, &says(BAN.period, false), SECOND);
+    worker.hear(ANN, &says(BAN.period, false), SECOND);
     for seconds in 1..100 {
         let now = SECOND + seconds * SECOND;
         assert_eq!(worker.bans.left(ANN, now), BAN.period - seconds * SECOND);
@@ -104,9 +108,9 @@ fn refusals_of_two_gateways_ban_in_both_within_a_second() {
 #[test]
 fn ban_of_redis_holds_in_all_workers() {
     let data = Rc::<Asked>::default();
-    let (mut ours, mut theirs) = (open(&data).bans, open(&data).bans);
-    assert_eq!((ours.left(ANN, 0), theirs.left(ANN, 0)), (0, 0));
-    let hear = |bans: &mut Bans, reply, now| {
+    let (mut ours, mut theirs) = (open(&data), open(&data));
+    assert_eq!((ours.bans.left(ANN, 0), theirs.bans.left(ANN, 0)), (0, 0));
+    let hear = |bans: &mut Worker, reply, now| {
         let before = data.writes.get();
         let left = bans.hear(ANN, &reply, now);
         (left, data.writes.get() - before)
@@ -115,30 +119,35 @@ fn ban_of_redis_holds_in_all_workers() {
     assert_eq!(hear(&mut ours, says(2 * BAN.max + 1, false), 0), (0, 0), "no ban is so long");
     assert_eq!(hear(&mut ours, says(BAN.period, true), 0), (BAN.period, 2));
     assert_eq!(hear(&mut ours, says(BAN.period - 2, false), 2), (BAN.period - 2, 0));
-    assert_eq!(std::mem::take(&mut ours.begun), 1);
+    assert_eq!(std::mem::take(&mut ours.bans.begun), 1);
     // The ban was lifted, and another one began in another gateway.
     let later = 12 * SECOND;
     assert_eq!(hear(&mut ours, says(BAN.period, false), later), (BAN.period, 2));
-    for bans in [&mut ours, &mut theirs] {
+    for bans in [&mut ours.bans, &mut theirs.bans] {
         let now = later + SECOND;
         assert_eq!((bans.left(ANN, now), bans.left(BOB, now)), (BAN.period - SECOND, 0));
     }
     // Another caller's ban is as short as the difference that two replies about one ban may have.
     let now = later + 2 * SECOND;
     assert_eq!(theirs.hear(BOB, &says(SECOND, false), now), SECOND);
-    assert_eq!(ours.left(BOB, now + TICK), SECOND - TICK);
-    assert_eq!((ours.begun, theirs.begun), (0, 0));
+    assert_eq!(ours.bans.left(BOB, now + TICK), SECOND - TICK);
+    assert_eq!((ours.bans.begun, theirs.bans.begun), (0, 0));
 }
 
 #[test]
-fn question_contains_the_operators_order() {
-    let bans = open(&Rc::default()).bans;
-    for sets in [None, Some(BAN.period), Some(0)] {
-        let question = bans.question(ANN, sets).unwrap();
-        assert_eq!((question.sets, question.refusals, question.caller), (sets, 0, ANN));
+fn question_about_a_pending_request_counts_no_refusal() {
+    for (scope, asks) in [(Scope::Global, true), (Scope::Gateway, false)] {
+        let mut worker = Worker::new(scope, &Rc::<Asked>::default());
+        let mut reservation = Reservation::new(ANN.into(), 0, instant(0));
+        worker.bans.charge(&mut reservation, 0);
+        assert_eq!(reservation.is_pending(), asks);
+        let asked = worker.handle.borrow_mut().take_asked();
+        assert_eq!(asked.len(), usize::from(asks));
+        for (_, question) in asked {
+            let Question::Ban(asked) = question else { panic!("{question:?}") };
+            assert_eq!((asked.sets, asked.refusals, asked.caller), (None, 0, ANN));
+        }
     }
-    let of_gateway = Worker::new(Scope::Gateway, &Rc::<Asked>::default()).bans;
-    assert!(of_gateway.question(ANN, None).is_none());
 }
 
 /// Another gateway may lift a ban that this one knows.
@@ -149,7 +158,7 @@ fn ban_is_queried_every_second_if_operators_can_end_it() {
         // A ban that other workers have stored may be over.
         assert_eq!(worker.bans.left(ANN, SECOND), 0);
         assert_eq!(sent(&worker).len(), usize::from(lifts));
-        worker.bans.hear(ANN, &says(BAN.period, false), SECOND);
+        worker.hear(ANN, &says(BAN.period, false), SECOND);
         let banned = |now: u64| BAN.period + SECOND - now;
         let now = 2 * SECOND - 1;
         assert_eq!(worker.bans.left(ANN, now), banned(now));
@@ -160,10 +169,10 @@ fn ban_is_queried_every_second_if_operators_can_end_it() {
         assert_eq!((left, sent(&worker)), expected);
         // Ann is still banned.
         let left = banned(now);
-        assert_eq!(worker.bans.hear(ANN, &says(left, false), now), left);
+        assert_eq!(worker.hear(ANN, &says(left, false), now), left);
         assert_eq!(worker.bans.left(ANN, now + 1), left - 1);
         // Ann is not banned in Redis. Without operators no gateway can have lifted her ban.
-        worker.bans.hear(ANN, &says(0, false), now);
+        worker.hear(ANN, &says(0, false), now);
         let left = if lifts { 0 } else { banned(now) - (SECOND - 1) };
         assert_eq!(worker.bans.left(ANN, now + SECOND - 1), left);
     }
@@ -197,7 +206,7 @@ fn reply_about_a_free_caller_keeps_its_refusals() {
     let data = Rc::<Asked>::default();
     let mut worker = open_with(true, together(OnFailure::Gateway), &data);
     worker.bans.refused(ANN, SECOND);
-    assert_eq!(worker.bans.hear(ANN, &says(0, false), SECOND), 0);
+    assert_eq!(worker.hear(ANN, &says(0, false), SECOND), 0);
     assert!(data.data.keys().len() <= 1, "a set was written");
     worker.bans.tidy(SECOND);
     assert_eq!(sent(&worker), [(ANN, 1)]);

@@ -3,12 +3,12 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use diana_limiter::bans::Bans;
 use diana_policy::Scope;
 use diana_policy::ban::WORDS;
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
+use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::fake::{Asked, FakeSharedData};

@@ -2,6 +2,7 @@
 
 use diana_policy::Quota;
 use diana_store::tables::Tables;
+use kit::store::Take;
 
 use super::{DAY, START, admits, by_day, open};
 
@@ -14,7 +15,7 @@ fn usage_survives_a_changed_quota() {
     for (rpu, cost, accounts) in [(7, 1, 1_000), (6, 2, 50_000), (7, 3, 10)] {
         let quota = Quota { cost, ..by_day(rpu) };
         let mut new = open(quota, accounts, 10_000, &mut tables);
-        let reservation = new.check(super::key(1).into(), cost, START);
+        let reservation = new.checked(super::key(1).into(), cost, START);
         assert_eq!(new.remaining(&reservation).map(|it| it.permits), Some(rpu - 4));
         assert!(super::admits_of(&mut *new, 2, cost, START));
     }

@@ -12,18 +12,18 @@ use kit::store::Take;
 fn charge_after_other_charges_is_checked_again() {
     for (rpu, both) in [(1, false), (2, true)] {
         let mut store = open(by_day(rpu), 1_000, 10_000, &mut Tables::default());
-        let mut first = store.check(key(1).into(), 1, START);
-        let mut second = store.check(key(1).into(), 1, START);
-        assert_eq!((first.decision(), second.decision()), (Decision::NOW, Decision::NOW));
-        assert!(store.charge(&mut first, 0).is_admitted() && first.is_charged());
+        let mut first = store.checked(key(1).into(), 1, START);
+        let mut second = store.checked(key(1).into(), 1, START);
+        assert_eq!((first.decision, second.decision), (Decision::NOW, Decision::NOW));
+        assert!(store.charge(&mut first, 0).is_admitted() && first.is_charged);
         let decision = store.charge(&mut second, 7);
-        assert_eq!((decision.is_admitted(), second.is_charged()), (both, both));
+        assert_eq!((decision.is_admitted(), second.is_charged), (both, both));
         if both {
             assert_eq!(decision, Decision::Admit { wait: 7 }, "it leaves when others let it");
         }
         // A refusal at the check is final.
-        let mut third = store.check(key(1).into(), 1, START);
-        assert!(!store.charge(&mut third, 0).is_admitted() && !third.is_charged());
+        let mut third = store.checked(key(1).into(), 1, START);
+        assert!(!store.charge(&mut third, 0).is_admitted() && !third.is_charged);
         assert_eq!(store.remaining(&third).map(|it| it.permits), Some(0));
     }
 }
@@ -36,7 +36,7 @@ fn unusual_cost_is_counted_in_full() {
         let mut store =
             open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
         assert!(admits_of(&mut *store, 1, cost, START));
-        let seen = store.check(key(1).into(), 3, START);
+        let seen = store.checked(key(1).into(), 3, START);
         assert_eq!(store.remaining(&seen).map(|it| it.permits), Some(30 - taken), "{cost}");
     }
     let mut store = open(Quota { cost: 3, ..by_day(30) }, 1_000, 10_000, &mut Tables::default());
@@ -44,7 +44,7 @@ fn unusual_cost_is_counted_in_full() {
     assert!(!admits_of(&mut *store, 1, 1, START));
     let refused = store.take(key(2), 31, START).expect("more than there is");
     assert_eq!(
-        (refused.decision(), store.remaining(&refused).map(|it| it.permits)),
+        (refused.decision, store.remaining(&refused).map(|it| it.permits)),
         (Decision::NEVER, Some(30))
     );
 }
@@ -58,7 +58,7 @@ fn new_day_counts_in_units_of_the_new_cost() {
     let mut new = open(Quota { cost: 3, ..by_day(90) }, 1_000, 10_000, &mut tables);
     let tomorrow = START.later(DAY);
     assert!(admits_of(&mut *new, 1, 1, tomorrow));
-    let seen = new.check(key(1).into(), 3, tomorrow);
+    let seen = new.checked(key(1).into(), 3, tomorrow);
     assert_eq!(
         new.remaining(&seen).map(|it| it.permits),
         Some(87),

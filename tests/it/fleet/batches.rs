@@ -215,6 +215,6 @@ fn request_of_an_ended_root_is_checked_again() {
     assert!(worker.client.lose(9, &mut worker.handle).is_empty(), "somebody else has ended");
     assert_eq!(requests(worker.client.lose(0, &mut worker.handle)), [(ticket, Settled::Again)]);
     assert_eq!(worker.answer(token, &ok(admits(&call)), 1), None);
-    assert_eq!(worker.client.stats.failures, [("lost", 1)]);
+    assert_eq!(worker.client.counts.failures, [("lost", 1)]);
     assert!(worker.is_connected(), "Redis is not to blame");
 }

@@ -98,8 +98,8 @@ fn one_failure_starts_degraded_mode_in_all_workers() {
             assert_eq!(requests(told), [(late, Settled::Alone)]);
             assert!(!worker.is_connected() && worker.calls.none());
         }
-        assert_eq!(workers[0].client.stats.news.len(), 1);
-        assert!(workers[1].client.stats.news.is_empty(), "one line for each change");
+        assert_eq!(workers[0].client.log_lines.len(), 1);
+        assert!(workers[1].client.log_lines.is_empty(), "one line for each change");
     }
 }
 
@@ -143,7 +143,7 @@ fn two_good_replies_end_degraded_mode() {
     assert_eq!(good, 2);
     workers.iter_mut().for_each(|worker| drop(worker.work(SECOND)));
     assert!(workers.iter().all(|worker| worker.is_connected()));
-    let news: Vec<_> = workers.iter().flat_map(|worker| &worker.client.stats.news).collect();
+    let news: Vec<_> = workers.iter().flat_map(|worker| &worker.client.log_lines).collect();
     assert_eq!(news.len(), 2, "{news:?}");
     assert!(
         news[0].contains("Envoy cannot connect") && news[1].contains("is available again"),

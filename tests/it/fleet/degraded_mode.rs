@@ -27,8 +27,8 @@ fn missing_cluster_is_a_failure() {
         told,
         tickets.into_iter().map(|ticket| (ticket, Settled::Alone)).collect::<Vec<_>>()
     );
-    assert!(worker.client.stats.news[0].contains("no such cluster"));
-    assert_eq!(worker.client.stats.news.len(), 1);
+    assert!(worker.client.log_lines[0].contains("no such cluster"));
+    assert_eq!(worker.client.log_lines.len(), 1);
     worker.calls.fake.refusal.set(None);
     for now in (0..2 * SECOND).step_by(MILLISECOND as usize) {
         worker.work(now);
@@ -77,7 +77,7 @@ fn failures_have_names_and_are_counted() {
         let (token, _) = worker.calls.one();
         let told = worker.answer(token, &response, 1).unwrap();
         assert_eq!(requests(told), [(ticket, Settled::Alone)], "{name}");
-        let named: Vec<_> = worker.client.stats.failures.iter().collect();
+        let named: Vec<_> = worker.client.counts.failures.iter().collect();
         assert_eq!(named, [&(name, 1)], "{:.80}", format!("{response:?}"));
     }
     assert_eq!(Failure::Timeout.name(), "timeout");
@@ -93,7 +93,7 @@ fn late_reset_is_a_timeout() {
         worker.work(0);
         let (token, _) = worker.calls.one();
         worker.answer(token, &reset(), now).unwrap();
-        let named: Vec<_> = worker.client.stats.failures.iter().collect();
+        let named: Vec<_> = worker.client.counts.failures.iter().collect();
         assert_eq!(named, [&(name, 1)], "after {now} µs");
     }
 }
@@ -109,6 +109,6 @@ fn long_outage_takes_bounded_memory() {
             worker.answer(token, &status(503), now);
         }
     }
-    assert!(worker.client.stats.failures.len() <= 20);
-    assert!(worker.client.stats.news.len() <= 16);
+    assert!(worker.client.counts.failures.len() <= 20);
+    assert!(worker.client.log_lines.len() <= 16);
 }

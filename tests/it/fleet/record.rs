@@ -128,7 +128,7 @@ fn failures_of_many_shards_are_logged_once_a_second() {
         proxy.away.extend(asks.iter().map(|ask| (ask.caller.second_hash >> 58) as usize));
         worker.ask_for(asks, now);
         steps(&mut worker, &mut proxy, now, 2);
-        std::mem::take(&mut worker.client.stats.news)
+        std::mem::take(&mut worker.client.log_lines)
     };
     let names = |lines: &[String]| {
         let of = |line: &String| line.split(" are unavailable").next().unwrap().to_owned();

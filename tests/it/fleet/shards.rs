@@ -136,7 +136,7 @@ fn failed_shard_recovers_independently() {
     assert_eq!(told.iter().filter(|(_, settled)| *settled == Settled::Alone).count(), 2);
     assert!(!told.contains(&(tickets[1], Settled::Alone)));
     assert_eq!(
-        worker.client.stats.news,
+        worker.client.log_lines,
         [
             "global rules: shards 3, 7 of 16 of Redis (cluster `redis`) are unavailable: the proxy gets no reply from \
              the node (upstream failure); `on_failure` of each rule applies to the callers there"
@@ -151,16 +151,12 @@ fn failed_shard_recovers_independently() {
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 3 * SECOND, 2000);
     assert!(worker.is_connected());
+    assert!(worker.client.log_lines[1].contains("shard 7 of 16"), "{:?}", worker.client.log_lines);
     assert!(
-        worker.client.stats.news[1].contains("shard 7 of 16"),
-        "{:?}",
-        worker.client.stats.news
+        worker.client.log_lines[1].ends_with("is available again; still unavailable shards: 1")
     );
     assert!(
-        worker.client.stats.news[1].ends_with("is available again; still unavailable shards: 1")
-    );
-    assert!(
-        worker.client.stats.news[2].ends_with("is available again; all gateways count together")
+        worker.client.log_lines[2].ends_with("is available again; all gateways count together")
     );
 }
 
@@ -196,8 +192,8 @@ fn reply_of_another_shard_is_garbage() {
         worker.answer(token, &ok(swapped.replace(":-9\r\n", ":-6\r\n").into()), SECOND).unwrap(),
     );
     assert_eq!(told, tickets.map(|ticket| (ticket, Settled::Alone)));
-    assert_eq!(worker.client.stats.failures, [("garbage", 2)]);
-    let news = &worker.client.stats.news;
+    assert_eq!(worker.client.counts.failures, [("garbage", 2)]);
+    let news = &worker.client.log_lines;
     assert!(
         news[0].contains("shards 5, 6 of 16") && news[0].contains("is not from Redis"),
         "{news:?}"
@@ -253,7 +249,7 @@ fn log_names_every_failure() {
     }
     assert_eq!(worker.handle.away(), 5);
     let told = ["shards 3, 7 of", "READONLY", "shard 5 of", "LOADING", "shard 9 of", "TRYAGAIN"];
-    let news = &worker.client.stats.news;
+    let news = &worker.client.log_lines;
     let names = |(line, told): (&String, &[&str])| told.iter().all(|told| line.contains(told));
     assert!(news.iter().zip(told.chunks(2)).all(names) && news.len() == 3, "{news:?}");
 }

@@ -76,7 +76,7 @@ fn calls_and_foreign_values_are_counted() {
         assert_eq!(Seen::of(&call).callers, [1, 2, 3]);
         let told = worker.answer(token, &ok(body.into_bytes()), now).unwrap();
         assert_eq!(requests(told).len(), 2);
-        let stats = &worker.client.stats;
+        let stats = &worker.client.counts;
         assert_eq!((stats.trips, stats.asks, stats.corrupt), (round, 2 * round, 5 * round));
     }
 }

@@ -8,9 +8,10 @@ use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::Unliftable;
+use diana_store::usage::Cannot;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
+use kit::store::Take;
 use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -38,14 +39,14 @@ fn used(store: &mut dyn Store) -> Option<u64> {
 fn slot_is_released_by_its_receipt() {
     let [mut ours, mut theirs] = open();
     let (mut one, mut other) =
-        (ours.check(key(1).into(), 1, START), theirs.check(key(1).into(), 1, START));
+        (ours.checked(key(1).into(), 1, START), theirs.checked(key(1).into(), 1, START));
     assert!(ours.charge(&mut one, 0).is_admitted() && theirs.charge(&mut other, 0).is_admitted());
     ours.cancel(&mut one);
-    assert_eq!((one.is_charged(), used(&mut *theirs)), (false, Some(1)));
+    assert_eq!((one.is_charged, used(&mut *theirs)), (false, Some(1)));
     ours.cancel(&mut one);
     assert_eq!(used(&mut *theirs), Some(1), "there was nothing to undo");
-    let receipt = other.receipt();
-    assert_ne!(receipt, one.receipt());
+    let receipt = other.receipt;
+    assert_ne!(receipt, one.receipt);
     let settlement = Settlement { receipt, since: START.mono, reserved: 1, used: 0 };
     assert!(theirs.settle(&ended(key(1), &settlement), START));
     assert_eq!(used(&mut *ours), Some(0));
@@ -58,8 +59,8 @@ fn slot_is_released_by_its_receipt() {
 #[test]
 fn in_flight_usage_cannot_be_reset() {
     let [mut ours, _] = open();
-    let mut found = ours.check(key(1).into(), 1, START);
+    let mut found = ours.checked(key(1).into(), 1, START);
     assert!(ours.charge(&mut found, 0).is_admitted());
-    assert_eq!(ours.usage(key(1).into(), true, START), Err(Unliftable::Line));
+    assert_eq!(ours.usage(key(1).into(), true, START), Err(Cannot::Line));
     assert_eq!((ours.maintain(START).keys, ours.close(START)), (0, 0));
 }

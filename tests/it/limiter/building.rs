@@ -50,7 +50,7 @@ fn invalid_policy_is_refused() {
     assert_eq!(wrong_rule(|rule| rule.quota.cost = 6), says("r", "its numbers mean nothing"));
     assert_eq!(
         wrong_rule(|rule| rule.quota.warm_up = Some(1_000_000)),
-        says("r", "Redis cannot count by its algorithm")
+        says("r", "the fleet cannot count by its algorithm")
     );
     let warm_up = |policy: &mut Policy| policy.limits[0].rules[0].quota.warm_up = Some(1_000_000);
     assert!(built(false, warm_up).is_ok(), "each gateway counts for itself");

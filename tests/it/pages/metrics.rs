@@ -13,9 +13,9 @@ use diana_limiter::metrics::{
 use diana_policy::Scope;
 use diana_policy::port::Metrics;
 use diana_policy::time::{Now, SECOND};
-use diana_redis::client::Stats;
 use diana_redis::protocol::Failure;
 use diana_request::settling::Untold;
+use diana_store::backend::BackendCounts;
 use diana_store::slots::traffic::Traffic;
 
 /// Records the names of metrics.
@@ -105,16 +105,8 @@ fn of_the_core(names: &Names) {
     ["fleet", "gateway"].into_iter().for_each(|mode| flush_mode("ns", mode, 1, names));
     let mut failures: Vec<(&str, u64)> = FAILURES.iter().map(|it| (it.name(), 1)).collect();
     failures.push(("lost", 1));
-    let mut stats = Stats {
-        trips: 1,
-        asks: 1,
-        corrupt: 1,
-        apart: 1,
-        unsettled: 1,
-        failures,
-        ..Stats::default()
-    };
-    flush_fleet("ns", &mut stats, names);
+    let stats = BackendCounts { trips: 1, asks: 1, corrupt: 1, apart: 1, unsettled: 1, failures };
+    flush_fleet("ns", &stats, names);
 }
 
 /// The metrics of a worker, after each counted event.

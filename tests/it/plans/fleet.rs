@@ -8,7 +8,6 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Plan, PlanKind, Plans, Quota};
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{Back, Charge, Numbers, RuleReply};
-use diana_redis::shard::Shards;
 use diana_redis::store::RedisStore;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -57,7 +56,7 @@ impl Desk {
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
         let handle = together();
-        let opened = RedisStore::new(spec.clone(), 0, Shards::ONE, handle.clone(), &mut stores);
+        let opened = RedisStore::new(spec.clone(), 0, handle.clone(), &mut stores);
         let store = opened.unwrap();
         Desk { store, handle, data, spec }
     }
@@ -68,7 +67,7 @@ impl Desk {
 
     /// Returns true if a request under a plan requires Redis.
     fn asks(&mut self, plan: u32, now: Now) -> bool {
-        self.store.check(Account { key: key(1), plan }, 1, now).asks()
+        self.store.checked(Account { key: key(1), plan }, 1, now).is_pending()
     }
 
     fn question(&mut self, plan: u32, now: Now) -> Charge {

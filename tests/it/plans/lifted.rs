@@ -14,6 +14,7 @@ use kit::fake::FakeSharedData;
 use kit::plans::random;
 use kit::plans::resets::{Counter, Left, Tally, follow};
 use kit::seed;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{account, ended};
@@ -41,9 +42,9 @@ impl Workers {
 impl Counter for Workers {
     fn charge(&mut self, plan: usize, cost: u64, now: Now) -> Option<u64> {
         let store = self.any();
-        let mut found = store.check(account(key(1), plan), cost, now);
-        let is_charged = store.charge(&mut found, 0).is_admitted() && found.is_charged();
-        is_charged.then(|| found.receipt())
+        let mut found = store.checked(account(key(1), plan), cost, now);
+        let is_charged = store.charge(&mut found, 0).is_admitted() && found.is_charged;
+        is_charged.then_some(found.receipt)
     }
 
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {
@@ -96,7 +97,7 @@ fn reset_keeps_leases_beyond_the_limit_of_the_rule() {
         let mut stores = workers(&spec);
         for now in (0..200).map(|step| START.later(100 * step)) {
             for store in &mut stores {
-                let mut found = store.check(account(key(1), 1), 1, now);
+                let mut found = store.checked(account(key(1), 1), 1, now);
                 assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
             }
         }

@@ -11,6 +11,7 @@ use diana_store::CounterSpec;
 use fastrand::Rng;
 use kit::plans::{Given, keeps_the_bound, random};
 use kit::seed;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{account, ended};
@@ -52,13 +53,13 @@ fn settlement_admits_no_more_than_the_largest_plan() {
                     assert!(store.settle(&ended(account(key(1), by), &settlement), now));
                 }
                 let reserved = rule.quota.cost;
-                let mut found = store.check(account(key(1), plan), reserved, now);
-                if !found.decision().is_admitted() {
+                let mut found = store.checked(account(key(1), plan), reserved, now);
+                if !found.decision.is_admitted() {
                     continue;
                 }
-                if store.charge(&mut found, 0).is_admitted() && found.is_charged() {
+                if store.charge(&mut found, 0).is_admitted() && found.is_charged {
                     let used = if rng.u8(0..4) == 0 { 0 } else { rng.u64(0..=reserved) };
-                    let receipt = found.receipt();
+                    let receipt = found.receipt;
                     charged.push((plan, Settlement { receipt, since: now.mono, reserved, used }));
                     given.push(Given { at: now, cost: used, plan });
                 }
@@ -86,7 +87,7 @@ fn cancel_returns_nothing_that_a_faster_plan_drained() {
     let spec = CounterSpec { beside: true, plans, ..Rule::new("TB", own).spec(100) }.part(1);
     let mut store = open(Scope::Gateway, spec, &Rc::default());
     let mut charge = |plan: usize, cost: u64, now: Now| {
-        let mut found = store.check(account(key(1), plan), cost, now);
+        let mut found = store.checked(account(key(1), plan), cost, now);
         (store.charge(&mut found, 0).is_admitted(), found)
     };
     let (is_full, mut undone) = charge(OWN, 10, START);
@@ -94,5 +95,5 @@ fn cancel_returns_nothing_that_a_faster_plan_drained() {
     let (is_refilled, _) = charge(GOLD, 10, later);
     assert!(is_full && is_refilled);
     store.cancel(&mut undone);
-    assert!(!store.check(account(key(1), OWN), 1, later).decision().is_admitted());
+    assert!(!store.checked(account(key(1), OWN), 1, later).decision.is_admitted());
 }

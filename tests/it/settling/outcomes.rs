@@ -222,6 +222,7 @@ fn shadow_rule_with_count_bans_no_caller() {
             limiter.finish(permit, &FakeEnding::answered(401), clock.0.get());
         }
         let lines = Lines::default();
+        limiter.tidy(clock.0.get());
         limiter.flush("n", &lines);
         assert_eq!(lines.0.borrow().iter().filter(|line| *line == "bans 1").count(), bans);
     }

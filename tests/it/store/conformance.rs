@@ -13,6 +13,7 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
+use kit::store::Take;
 
 use super::races::{gap, rounds};
 use kit::oracle::oracle;
@@ -55,9 +56,9 @@ impl Twin {
 
     fn request(&mut self, caller: u64, now: Now, rng: &mut Rng) {
         let cost = self.rule.cost(rng);
-        let mut reservation = self.store.check(key(caller).into(), cost, now);
-        let decision = reservation.decision();
-        assert!(!reservation.is_overflow(), "there is room for everybody");
+        let mut reservation = self.store.checked(key(caller).into(), cost, now);
+        let decision = reservation.decision;
+        assert!(!reservation.is_overflow, "there is room for everybody");
         let old = self.state(caller);
         let mut new = old.clone();
         let algorithm = self.rule.algorithm.clone();
@@ -93,7 +94,7 @@ impl Twin {
             self.store.cancel(&mut reservation);
             return;
         }
-        let receipt = reservation.receipt();
+        let receipt = reservation.receipt;
         assert!(self.leases || receipt == algorithm.receipt(&new), "held for {delay} at {now:?}");
         self.waiting.push((caller, receipt, cost));
         let left = algorithm.balance(&new, now).remaining;

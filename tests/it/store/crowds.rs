@@ -7,6 +7,7 @@ use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::fake::FakeSharedData;
+use kit::store::Take;
 
 use super::races::{gap, rounds};
 use kit::store::gateway::{Gateway, START, interrupt, key, open};
@@ -51,9 +52,9 @@ fn expired_callers_make_room_first() {
     let gateway = Gateway::new(Rule::new("W", Quota::new(Unit::Second, 2)), 16, 1);
     let mut worker = open(&gateway.rule, 16, gateway.data.clone());
     let mut request = |caller: u64| {
-        let mut reservation = worker.store.check(key(caller).into(), 1, gateway.clock.get());
-        let overflow = reservation.is_overflow();
-        let admitted = reservation.decision().is_admitted();
+        let mut reservation = worker.store.checked(key(caller).into(), 1, gateway.clock.get());
+        let overflow = reservation.is_overflow;
+        let admitted = reservation.decision.is_admitted();
         (admitted && worker.store.charge(&mut reservation, 0).is_admitted(), overflow)
     };
     for caller in 0..32 {
@@ -84,8 +85,8 @@ fn charge_of_a_bucket_is_cancelled_in_the_bucket() {
         for caller in 0..callers {
             let uses = if caller < 600 { 10 } else { 1 };
             for _ in 0..uses {
-                let mut reservation = store.check(key(caller).into(), 1, START);
-                if !reservation.is_overflow() {
+                let mut reservation = store.checked(key(caller).into(), 1, START);
+                if !reservation.is_overflow {
                     store.charge(&mut reservation, 0);
                 }
             }
@@ -93,9 +94,9 @@ fn charge_of_a_bucket_is_cancelled_in_the_bucket() {
         let now = START.later(later);
         let mut callers = 5000..100_000;
         let mut requests =
-            callers.by_ref().map(|caller| (caller, store.check(key(caller).into(), 1, now)));
+            callers.by_ref().map(|caller| (caller, store.checked(key(caller).into(), 1, now)));
         let (newcomer, mut reservation) =
-            requests.find(|(_, reservation)| reservation.is_overflow()).unwrap();
+            requests.find(|(_, reservation)| reservation.is_overflow).unwrap();
         drop(requests);
         let same_bucket = |caller: &u64| {
             let (one, other) = (key(*caller), key(newcomer));
@@ -109,7 +110,7 @@ fn charge_of_a_bucket_is_cancelled_in_the_bucket() {
         let neighbour = callers.find(same_bucket).unwrap();
         assert!(store.charge(&mut reservation, 0).is_admitted());
         store.cancel(&mut reservation);
-        let reservation = store.check(key(neighbour).into(), 1, now);
+        let reservation = store.checked(key(neighbour).into(), 1, now);
         assert_eq!(store.remaining(&reservation).map(|it| it.permits), Some(10), "{scope:?}");
     }
 }

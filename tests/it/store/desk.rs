@@ -7,13 +7,16 @@ use diana_policy::Quota;
 use diana_policy::decision::Retry;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::protocol::{Charge, RuleReply};
-use diana_redis::shard::Shards;
+use diana_redis::protocol::{Charge, Reply, RuleReply};
+use diana_redis::settled::Settled;
 use diana_redis::store::RedisStore;
+use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
+use diana_store::usage::{Inquiry, Order};
 use diana_store::{CounterSpec, Reservation, Store};
 use kit::fake::Asked;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
@@ -55,24 +58,45 @@ impl Desk {
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
         let handle = together();
-        let store = RedisStore::new(spec, 0, Shards::ONE, handle.clone(), &mut stores).unwrap();
+        let store = RedisStore::new(spec, 0, handle.clone(), &mut stores).unwrap();
         Desk { store, handle, data }
     }
 
     pub fn check(&mut self, after: u64) -> Reservation {
-        self.store.check(key(1).into(), 1, START.later(after))
+        self.store.checked(key(1).into(), 1, START.later(after))
     }
 
     /// Requests that this worker cannot decide.
     pub fn ask(&mut self, requests: u64, after: u64) -> Charge {
         let charge = self.store.question((key(1), 1), START.later(after), false, false);
-        assert!((0..requests).all(|_| self.check(after).asks()));
+        assert!((0..requests).all(|_| self.check(after).is_pending()));
         charge
     }
 
     pub fn hear(&mut self, reply: &RuleReply, sent: u64, after: u64) {
         let instants: (Now, Now) = (START.later(sent), START.later(after));
         self.store.receive(key(1), reply, (1, 0), instants);
+    }
+
+    /// A question that no request waits for fails.
+    pub fn fail(&mut self, now: Now) {
+        let question = self.handle.borrow_mut().store_new_result(Settled::Alone);
+        let mut failed = Reservation::new(key(1).into(), 0, now);
+        failed.by = By::Reply(Awaited::Background(question));
+        self.store.check(&mut failed);
+    }
+
+    /// An operator resets the caller's usage.
+    pub fn reset(&mut self) {
+        let mut inquiry = Inquiry::new(key(1), Order::Reset);
+        assert_eq!(self.store.inquire(&mut inquiry, START), None);
+        let asked = self.handle.borrow_mut().take_asked();
+        for (question, _) in asked {
+            let (reply, wait, sent) = (Reply::Rule(lends(0)), Some(0), START);
+            let result = Settled::Decided { reply, wait, sent, at: START.mono };
+            self.handle.borrow_mut().store_result(question, result);
+        }
+        assert!(matches!(self.store.inquire(&mut inquiry, START), Some(Ok(_))));
     }
 
     /// Pending renewals that no request waits for.

@@ -9,6 +9,7 @@ use diana_policy::time::{SECOND, Unit};
 use fastrand::Rng;
 
 use super::races::{gap, rounds};
+use kit::store::Take;
 use kit::store::gateway::{Gateway, START, key, open};
 use kit::store::rule::Rule;
 
@@ -115,7 +116,7 @@ fn state_of_another_length_counts_as_empty() {
         assert!(gateway.admits(caller as u64));
     }
     let mut worker = open(&longer, 1, gateway.data.clone());
-    let reservation = worker.store.check(key(0).into(), 1, START);
+    let reservation = worker.store.checked(key(0).into(), 1, START);
     assert_eq!(
         (worker.store.remaining(&reservation).map(|it| it.permits), worker.traffic.corrupt.get()),
         (Some(1000), 1)

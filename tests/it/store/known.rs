@@ -67,7 +67,7 @@ fn refusal_of_redis_does_not_apply_in_degraded_mode() {
     let mut desk = Desk::new("W", 1000);
     desk.ask(40, 0);
     desk.hear(&refuses(SECOND, false), 0, 0);
-    assert!(!desk.check(1).asks());
+    assert!(!desk.check(1).is_pending());
     desk.handle.replace(away());
     for after in [1, 200 * MS] {
         assert!(desk.store.take(key(1), 1, START.later(after)).is_none());
@@ -77,14 +77,13 @@ fn refusal_of_redis_does_not_apply_in_degraded_mode() {
 #[test]
 fn reset_and_close_drop_a_cached_refusal() {
     let mut desk = Desk::new("W", 1000);
-    let forget: [fn(&mut Desk); 2] =
-        [|desk| desk.store.forget_refusal(key(1)), |desk| _ = desk.store.close(START)];
+    let forget: [fn(&mut Desk); 2] = [|desk| desk.reset(), |desk| _ = desk.store.close(START)];
     for forget in forget {
         desk.ask(1, 0);
         desk.hear(&refuses(SECOND, false), 0, 0);
-        assert!(!desk.check(1).asks());
+        assert!(!desk.check(1).is_pending());
         forget(&mut desk);
-        assert!(desk.check(1).asks());
+        assert!(desk.check(1).is_pending());
     }
 }
 
@@ -107,7 +106,7 @@ fn cancelled_uncounted_permit_adds_nothing_to_a_lease() {
     desk.handle.replace(away());
     desk.handle.borrow_mut().on_failure = OnFailure::Allow;
     let now = START.later(SECOND);
-    let mut free = desk.store.check(key(1).into(), 1, now);
+    let mut free = desk.store.checked(key(1).into(), 1, now);
     assert!(desk.store.charge(&mut free, 0).is_admitted());
     desk.store.cancel(&mut free);
     desk.store.close(now);
@@ -120,7 +119,7 @@ fn repeated_check_stays_with_the_gateway() {
     let mut desk = Desk::of(daily());
     desk.handle.replace(away());
     let mut first = desk.check(0);
-    let mut second = desk.store.check(key(2).into(), 1, START);
+    let mut second = desk.store.checked(key(2).into(), 1, START);
     for reservation in [&mut second, &mut first] {
         assert!(desk.store.charge(reservation, 0).is_admitted());
         assert_eq!(desk.store.remaining(reservation).map(|it| it.permits), Some(9));
@@ -133,7 +132,7 @@ fn rule_of_redis_has_no_local_balance() {
     let asked = desk.check(0);
     assert_eq!(desk.store.remaining(&asked), None);
     let asked = desk.store.take(key(1), 1, START);
-    assert_eq!(asked.map(|it| it.decision()), Some(Decision::NOW), "nobody has decided yet");
+    assert_eq!(asked.map(|it| it.decision), Some(Decision::NOW), "nobody has decided yet");
 }
 
 /// Each account separately, on the day of its charges.
@@ -168,7 +167,7 @@ fn lease_is_spent_once() {
         assert!(desk.store.take(key(1), 1, START).is_none());
         assert_eq!(desk.store.left(key(1)), Some(510 - taken));
     }
-    assert!(desk.check(0).asks());
+    assert!(desk.check(0).is_pending());
     let late = desk.store.charge(&mut untaken, 0);
     assert_eq!(late, Decision::retry(1), "others have spent it");
 }
@@ -177,10 +176,10 @@ fn lease_is_spent_once() {
 fn question_charges_nothing() {
     let mut desk = Desk::new("TB", 1000);
     let mut asked = desk.check(0);
-    assert!(asked.asks());
+    assert!(asked.is_pending());
     assert_eq!(desk.store.charge(&mut asked, 0), Decision::retry(1));
-    assert!(!asked.is_charged());
-    assert!(desk.store.take(key(1), 1, START).is_some_and(|it| it.asks()));
+    assert!(!asked.is_charged);
+    assert!(desk.store.take(key(1), 1, START).is_some_and(|it| it.is_pending()));
     for (shadow, tentative) in [(false, false), (false, true), (true, false), (true, true)] {
         let Charge { cost, shadow: is_shadow, tentative: is_tentative, .. } =
             desk.store.question((key(1), 1), START, shadow, tentative);
@@ -256,7 +255,7 @@ fn rule_without_leases_requests_none() {
     ] {
         let mut desk = Desk::of(spec);
         assert_eq!(desk.ask(40, 0).want, 0, "nothing is known of it yet");
-        desk.store.complete(key(1), None, START);
+        desk.fail(START);
         assert_eq!(desk.ask(1, MS).want > 0, lends);
         assert!(!desk.handle.borrow().has_operations());
     }

@@ -8,13 +8,16 @@ use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{Back, RuleReply};
-use diana_redis::shard::Shards;
+use diana_redis::settled::Settled;
 use diana_redis::store::RedisStore;
+use diana_store::Reservation;
 use diana_store::Store;
+use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
@@ -110,7 +113,7 @@ impl Desk {
         let short = ["W", "SW", "TB"][rng.usize(..3)];
         let rule = Rule { is_even: rng.bool(), ..Rule::new(short, quota) };
         let handle = together();
-        let opened = RedisStore::new(rule.spec(100), 3, Shards::ONE, handle.clone(), &mut stores);
+        let opened = RedisStore::new(rule.spec(100), 3, handle.clone(), &mut stores);
         let mut store = opened.unwrap();
         // A caller is unknown before its first question.
         store.question((key(1), 1), START, false, false);
@@ -157,7 +160,7 @@ impl Desk {
     fn request(&mut self) {
         let (now, cost) = (self.now, self.rule.cost(&mut self.rng));
         self.demand.see(now.mono);
-        let mut found = self.store.check(key(1).into(), cost, now);
+        let mut found = self.store.checked(key(1).into(), cost, now);
         if self.hand.has(cost, now) {
             self.seen[0] += 1;
             assert!(self.store.charge(&mut found, 0).is_admitted());
@@ -174,17 +177,17 @@ impl Desk {
             if now.mono < until && cost >= least {
                 self.seen[1] += 1;
                 let retry = fits.saturating_sub(now.mono).max(1);
-                assert_eq!(found.decision(), Decision::retry(retry));
+                assert_eq!(found.decision, Decision::retry(retry));
                 return self.done(false);
             }
             if self.asking && now.mono - since < SHORT && self.demand.is_busy(now.mono) {
                 self.seen[2] += 1;
-                assert!(found.is_outstanding() && !found.decision().is_admitted());
+                assert!(found.is_outstanding() && !found.decision.is_admitted());
                 return self.done(false);
             }
         }
         self.seen[3] += 1;
-        assert!(found.asks());
+        assert!(found.is_pending());
         self.give_back();
         self.done(false);
         if self.rng.bool() {
@@ -259,7 +262,10 @@ impl Desk {
                 self.done(false);
             }
             3 => {
-                self.store.complete(key(1), None, self.now);
+                let question = self.handle.borrow_mut().store_new_result(Settled::Alone);
+                let mut failed = Reservation::new(key(1).into(), 0, self.now);
+                failed.by = By::Reply(Awaited::Background(question));
+                self.store.check(&mut failed);
                 self.asking = false;
             }
             _ => self.request(),

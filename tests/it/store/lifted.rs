@@ -10,12 +10,13 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::Unliftable;
+use diana_store::usage::Cannot;
 use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::oracle::Admission;
 use kit::seed;
+use kit::store::Take;
 use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -73,14 +74,13 @@ impl Play {
 
     fn request(&mut self, worker: usize) -> bool {
         let store = &mut self.stores[worker];
-        let mut found = store.check(key(1).into(), 1, self.now);
-        let admitted =
-            found.decision() == Decision::NOW && store.charge(&mut found, 0).is_admitted();
-        if !admitted || !found.is_charged() {
+        let mut found = store.checked(key(1).into(), 1, self.now);
+        let admitted = found.decision == Decision::NOW && store.charge(&mut found, 0).is_admitted();
+        if !admitted || !found.is_charged {
             self.refused += 1;
             return false;
         }
-        let receipt = found.receipt();
+        let receipt = found.receipt;
         self.past.push(Admission { at: self.now, leaves: self.now.mono, cost: 1 });
         if self.settling != Settling::Never {
             self.open.push(Open { place: Some(self.past.len() - 1), receipt, since: self.now });
@@ -181,25 +181,25 @@ fn queues_and_shared_states_are_not_reset() {
     ] {
         for entry in REGISTRY.iter().filter(|entry| ["LB", "TB"].contains(&entry.short)) {
             let mut store = open(Rule::new(entry.short, quota).spec(10), &data);
-            let mut found = store.check(key(1).into(), 1, START);
+            let mut found = store.checked(key(1).into(), 1, START);
             store.charge(&mut found, 0);
             let usage = store.usage(key(1).into(), true, START);
-            assert_eq!(usage, Err(Unliftable::Line), "{}", entry.short);
+            assert_eq!(usage, Err(Cannot::Line), "{}", entry.short);
         }
     }
     let rule = Rule::new("W", Quota::new(Unit::Day, 5));
     let mut store = open(CounterSpec { fingerprint: 8, ..rule.spec(4) }, &data);
     let mut shared = None;
     for caller in 0..4000 {
-        let mut found = store.check(key(caller).into(), 1, START);
+        let mut found = store.checked(key(caller).into(), 1, START);
         store.charge(&mut found, 0);
-        shared = shared.or(found.is_overflow().then_some(caller));
+        shared = shared.or(found.is_overflow.then_some(caller));
     }
     let caller = shared.expect("there are too many");
-    assert_eq!(store.usage(key(caller).into(), true, START), Err(Unliftable::Shared));
+    assert_eq!(store.usage(key(caller).into(), true, START), Err(Cannot::Shared));
     assert!(store.usage(key(caller).into(), false, START).unwrap().is_shared);
     let nobody = store.usage(key(9999).into(), true, START);
-    assert!(matches!(nobody, Ok(_) | Err(Unliftable::Shared)));
+    assert!(matches!(nobody, Ok(_) | Err(Cannot::Shared)));
 }
 
 /// A lease taken after a reset is returned, however late the reset or the worker.
@@ -210,13 +210,13 @@ fn lease_after_a_reset_is_returned_late() {
     let new = || open(spec(&rule, Settling::Never), &data);
     let left = |now: Now| {
         let mut store = new();
-        let reservation = store.check(key(1).into(), 1, now);
+        let reservation = store.checked(key(1).into(), 1, now);
         store.remaining(&reservation).map(|it| it.permits).unwrap()
     };
     let mut worker = new();
     let request = |worker: &mut Box<dyn Store>, now: Now| {
-        let mut reservation = worker.check(key(1).into(), 1, now);
-        assert!(reservation.decision().is_admitted());
+        let mut reservation = worker.checked(key(1).into(), 1, now);
+        assert!(reservation.decision.is_admitted());
         assert!(worker.charge(&mut reservation, 0).is_admitted());
     };
     request(&mut worker, START);

@@ -7,9 +7,10 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::Unliftable;
+use diana_store::usage::Cannot;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
+use kit::store::Take;
 use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -34,9 +35,9 @@ impl Office {
 
     /// Reserves a permit for a caller. Returns the receipt.
     fn reserve(&mut self, caller: u64, now: Now) -> u64 {
-        let mut found = self.store.check(key(caller).into(), 1, now);
+        let mut found = self.store.checked(key(caller).into(), 1, now);
         assert!(self.store.charge(&mut found, 0).is_admitted());
-        found.receipt()
+        found.receipt
     }
 
     fn left(&mut self, caller: u64, now: Now) -> u64 {
@@ -79,7 +80,7 @@ fn reset_clears_the_slot_not_the_former_bucket() {
         office.reserve(others.next().unwrap(), START);
     }
     (0..LIMIT - 2).for_each(|_| _ = office.reserve(1, START));
-    assert_eq!(office.store.usage(key(1).into(), true, START), Err(Unliftable::Shared));
+    assert_eq!(office.store.usage(key(1).into(), true, START), Err(Cannot::Shared));
     // By then, the charges of the other callers have expired.
     let later = at(2);
     let known = usage(&mut office, later);

@@ -1,10 +1,10 @@
 //! The memory of callers in shared data.
 
 use diana_algorithm::REGISTRY;
-use diana_limiter::bans;
 use diana_policy::port::SharedData;
 use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Quota, Scope};
+use diana_store::bans;
 
 use kit::store::gateway::Gateway;
 use kit::store::rule::Rule;

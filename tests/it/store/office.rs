@@ -10,6 +10,7 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation, Store};
 use kit::fake::Asked;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -52,7 +53,7 @@ impl Office {
     }
 
     pub(super) fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
-        self.workers[worker].check(self.ann.into(), self.cost, self.start.later(ticks))
+        self.workers[worker].checked(self.ann.into(), self.cost, self.start.later(ticks))
     }
 
     /// The remaining permits, as a worker knows them.
@@ -63,7 +64,7 @@ impl Office {
     /// Takes a permit. Returns false if there is none.
     pub(super) fn take(&mut self, worker: usize, ticks: u64) -> bool {
         let mut reservation = self.check(worker, ticks);
-        reservation.decision().is_admitted()
+        reservation.decision.is_admitted()
             && self.workers[worker].charge(&mut reservation, 0) == Decision::NOW
     }
 

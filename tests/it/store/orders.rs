@@ -3,20 +3,21 @@
 use diana_policy::Quota;
 use diana_policy::bloom::Shape;
 use diana_policy::time::Unit;
-use diana_redis::protocol::Back;
-use diana_store::CounterSpec;
-use diana_store::usage::Unliftable;
-use kit::store::gateway::key;
+use diana_redis::protocol::{Back, Question};
+use diana_store::usage::{Cannot, Inquiry, Order};
+use diana_store::{CounterSpec, Store};
+use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
 use super::desk::Desk;
 
 #[test]
 fn usage_query_charges_and_resets_nothing() {
-    let desk = Desk::new("W", 10);
-    for (asked, back) in
-        [(desk.store.looks_at(key(1)), Back::Looks), (desk.store.lifts(key(1)), Back::Lifts)]
-    {
+    for (order, back) in [(Order::Look, Back::Looks), (Order::Reset, Back::Lifts)] {
+        let mut desk = Desk::new("W", 10);
+        assert_eq!(desk.store.inquire(&mut Inquiry::new(key(1), order), START), None);
+        let asked = desk.handle.borrow_mut().take_asked();
+        let [(_, Question::Rule(asked))] = &asked[..] else { panic!("{asked:?}") };
         assert_eq!((asked.caller, asked.back, asked.cost, asked.want), (key(1), back, 0, 0));
     }
 }
@@ -26,13 +27,14 @@ fn queues_and_quotas_are_not_reset_in_redis() {
     let spec = |short| Rule::new(short, Quota::new(Unit::Second, 10)).spec(100);
     let daily = Some(Shape::new(1000, 10_000, 10));
     for (spec, wanted) in [
-        (spec("W"), Ok(())),
-        (spec("SW"), Ok(())),
-        (spec("TB"), Ok(())),
-        (spec("LB"), Err(Unliftable::Line)),
-        (CounterSpec { daily, ..spec("W") }, Err(Unliftable::Quota)),
+        (spec("W"), None),
+        (spec("SW"), None),
+        (spec("TB"), None),
+        (spec("LB"), Some(Err(Cannot::Line))),
+        (CounterSpec { daily, ..spec("W") }, Some(Err(Cannot::Quota))),
     ] {
         let name = spec.entry.short;
-        assert_eq!(Desk::of(spec).store.can_lift(), wanted, "{name}");
+        let mut inquiry = Inquiry::new(key(1), Order::Reset);
+        assert_eq!(Desk::of(spec).store.inquire(&mut inquiry, START), wanted, "{name}");
     }
 }

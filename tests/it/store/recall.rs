@@ -3,6 +3,7 @@
 use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores;
+use kit::store::Take;
 use kit::store::gateway::{START, key};
 
 use super::office::{MS, OFTEN, Office, day};
@@ -72,7 +73,7 @@ fn leases_are_returned_in_portions() {
     for caller in 0..4000 {
         office.ann = key(caller);
         office.take_block(0, 0);
-        let reservation = office.workers[1].check(key(caller).into(), 1, now);
+        let reservation = office.workers[1].checked(key(caller).into(), 1, now);
         out += usize::from(office.remaining(1, &reservation) < Some(1000 - OFTEN));
     }
     assert!(out > 1100, "callers share lines: {out}");
@@ -155,7 +156,7 @@ fn lease_is_outstanding_until_the_next_term_ends() {
         assert!(office.flood(1, again + 750 * MS) > 800);
         assert!(office.check(1, again + SECOND - 21 * MS).is_outstanding(), "{again}");
         let late = office.check(1, again + SECOND);
-        assert!(!late.decision().is_admitted());
+        assert!(!late.decision.is_admitted());
         assert!(!late.is_outstanding(), "it was not given back: {again}");
     }
 }
@@ -194,7 +195,7 @@ fn cached_refusal_applies_to_equal_or_higher_cost() {
     let check = |office: &mut Office, cost: u64, ticks: u64| {
         office.cost = cost;
         let before = office.data.reads.get();
-        let is_admitted = office.check(0, ticks).decision().is_admitted();
+        let is_admitted = office.check(0, ticks).decision.is_admitted();
         (is_admitted, office.data.reads.get() - before)
     };
     office.cost = 6;

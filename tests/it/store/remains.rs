@@ -3,18 +3,20 @@
 use std::rc::Rc;
 
 use diana_algorithm::REGISTRY;
-use diana_limiter::bans::Bans;
 use diana_policy::decision::Decision;
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Ban, Quota, Scope};
 use diana_store::Store;
+use diana_store::bans::Bans;
 use diana_store::remains::Remains;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
+use kit::bans::Calls;
 use kit::fake::{Asked, FakeSharedData};
+use kit::store::Take;
 
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -64,8 +66,8 @@ fn send(store: &mut dyn Store, caller: u64, now: Now) -> Decision {
 }
 
 fn charge(store: &mut dyn Store, caller: Key, now: Now) -> Decision {
-    let mut reservation = store.check(caller.into(), 1, now);
-    match reservation.decision() {
+    let mut reservation = store.checked(caller.into(), 1, now);
+    match reservation.decision {
         Decision::Admit { wait } => store.charge(&mut reservation, wait),
         refusal => refusal,
     }
@@ -274,7 +276,7 @@ fn cleanup_covers_one_rule_of_one_namespace() {
     for caller in [key(1), Key::ALL] {
         data.clear();
         let mut store = stores(&data, &rule);
-        let mut reservation = store.check(caller.into(), 1, START);
+        let mut reservation = store.checked(caller.into(), 1, START);
         assert!(store.charge(&mut reservation, 0).is_admitted());
         let there = |namespace: &str, fingerprint| of(namespace, fingerprint).if_there().is_some();
         assert!(there("shop", 7) && !there("shop", 8) && !there("bank", 7), "{caller:?}");

@@ -26,7 +26,7 @@ fn open(rule: &Rule, scope: Scope) -> Box<dyn Store> {
 }
 
 fn charge(store: &mut dyn Store, reservation: &mut Reservation) -> Decision {
-    match reservation.decision() {
+    match reservation.decision {
         Decision::Admit { wait } => store.charge(reservation, wait),
         refusal => refusal,
     }
@@ -46,7 +46,7 @@ fn any_order_of_charges_admits_no_excess() {
                 let mut under_way: Vec<_> = callers
                     .into_iter()
                     .map(|caller| {
-                        (caller, store.check(key(caller as u64).into(), rule.quota.cost, now))
+                        (caller, store.checked(key(caller as u64).into(), rule.quota.cost, now))
                     })
                     .collect();
                 rng.shuffle(&mut under_way);
@@ -54,11 +54,11 @@ fn any_order_of_charges_admits_no_excess() {
                     if rng.u8(0..4) == 0 {
                         continue;
                     }
-                    let asked = reservation.decision().wait();
+                    let asked = reservation.decision.wait();
                     let decision = charge(&mut *store, &mut reservation);
                     let charged = decision.is_admitted() && decision.wait() <= asked;
-                    assert_eq!(reservation.is_charged(), charged, "{decision:?} after {asked}");
-                    if reservation.is_charged() {
+                    assert_eq!(reservation.is_charged, charged, "{decision:?} after {asked}");
+                    if reservation.is_charged {
                         past[caller].push(admission(&rule, now, decision));
                     }
                 }
@@ -76,9 +76,9 @@ fn admission(rule: &Rule, now: Now, decision: Decision) -> Admission {
 fn repeated_charge_counts_once() {
     for scope in [Scope::Local, Scope::Gateway] {
         let mut store = open(&Rule::new("W", Quota::new(Unit::Day, 1000)), scope);
-        let mut reservation = store.check(key(1).into(), 1, START);
+        let mut reservation = store.checked(key(1).into(), 1, START);
         (0..2).for_each(|_| assert_eq!(charge(&mut *store, &mut reservation), Decision::NOW));
-        let found = store.check(key(1).into(), 1, START);
+        let found = store.checked(key(1).into(), 1, START);
         assert_eq!(store.remaining(&found).map(|it| it.permits), Some(999), "{scope:?}");
     }
 }
@@ -107,18 +107,18 @@ fn cancelled_charge_keeps_later_charges() {
         for scope in [Scope::Local, Scope::Gateway] {
             let rule = Rule::random(entry, &mut rng);
             let (mut store, mut alone) = (open(&rule, scope), open(&rule, scope));
-            let mut first = store.check(key(1).into(), rule.quota.cost, START);
+            let mut first = store.checked(key(1).into(), rule.quota.cost, START);
             charge(&mut *store, &mut first);
-            let mut second = store.check(key(1).into(), rule.quota.cost, START);
+            let mut second = store.checked(key(1).into(), rule.quota.cost, START);
             let decision = charge(&mut *store, &mut second);
             if !decision.is_admitted() {
                 continue;
             }
             store.cancel(&mut first);
-            let mut only = alone.check(key(1).into(), rule.quota.cost, START);
+            let mut only = alone.checked(key(1).into(), rule.quota.cost, START);
             charge(&mut *alone, &mut only);
             let left = |store: &mut dyn Store| {
-                let reservation = store.check(key(1).into(), rule.quota.cost, START);
+                let reservation = store.checked(key(1).into(), rule.quota.cost, START);
                 store.remaining(&reservation).map(|it| it.permits)
             };
             let (left, most) = (left(&mut *store), left(&mut *alone));
@@ -136,7 +136,7 @@ fn cancelled_permits_are_available() {
             let mut admitted = 0;
             while store.take(key(1), 1, START).is_none() {
                 admitted += 1;
-                let mut refused_elsewhere = store.check(key(1).into(), 1, START);
+                let mut refused_elsewhere = store.checked(key(1).into(), 1, START);
                 store.charge(&mut refused_elsewhere, 0);
                 store.cancel(&mut refused_elsewhere);
             }

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use diana_algorithm::{Entry, token_bucket};
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::shard::Shards;
 use diana_redis::store::{NoCodec, RedisStore};
 use diana_store::CounterSpec;
 use diana_store::stores::Stores;
@@ -28,7 +27,7 @@ fn algorithm_unknown_to_redis_fails_to_open() {
         let mut tables = Tables::default();
         let data = Rc::new(FakeSharedData::default());
         let mut stores = Stores::new("test".into(), data, &mut tables);
-        let opened = RedisStore::new(spec, 0, Shards::ONE, together(), &mut stores).err();
+        let opened = RedisStore::new(spec, 0, together(), &mut stores).err();
         assert_eq!(opened, fails.then_some(NoCodec));
     }
 }

@@ -22,8 +22,8 @@ fn settling_rule_caches_refusals_briefly() {
     desk.ask(40, 0);
     desk.hear(&refuses(SECOND, false), 0, 0);
     // Now the caller is known as busy and refused.
-    assert!((0..40).all(|_| !desk.check(20 * MS - 1).asks()));
-    assert!(desk.check(20 * MS).asks());
+    assert!((0..40).all(|_| !desk.check(20 * MS - 1).is_pending()));
+    assert!(desk.check(20 * MS).is_pending());
     assert_eq!(desk.renewals(), 0);
 }
 
@@ -81,6 +81,6 @@ fn rule_that_keeps_usage_sends_it() {
         assert_eq!(desk.ask(1, 0).counted, keeps_used.then_some(0));
         let reply = RuleReply { retry: Some(Retry::Never), ..lends(0) };
         desk.hear(&reply, 0, 0);
-        assert!(desk.check(1).asks(), "what is never is not remembered");
+        assert!(desk.check(1).is_pending(), "what is never is not remembered");
     }
 }

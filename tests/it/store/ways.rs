@@ -11,9 +11,10 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::Unliftable;
+use diana_store::usage::Cannot;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
+use kit::store::Take;
 use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -45,7 +46,7 @@ fn stores() -> [(&'static str, Box<dyn Store>); 4] {
 }
 
 fn checked(store: &mut dyn Store, caller: u64, now: Now) -> bool {
-    let mut found = store.check(key(caller).into(), 1, now);
+    let mut found = store.checked(key(caller).into(), 1, now);
     store.charge(&mut found, 0).is_admitted()
 }
 
@@ -56,8 +57,8 @@ fn every_way_to_charge_admits_exactly_the_limit() {
             let asks = 0..3 * LIMIT;
             let given = asks.filter(|after| checked(&mut *store, caller, START.later(*after)));
             assert_eq!(given.count() as u64, LIMIT, "{name}");
-            let found = store.check(key(caller).into(), 1, START.later(3 * LIMIT));
-            assert_ne!(found.decision(), Decision::NOW, "{name}");
+            let found = store.checked(key(caller).into(), 1, START.later(3 * LIMIT));
+            assert_ne!(found.decision, Decision::NOW, "{name}");
             assert_eq!(store.remaining(&found).map(|it| it.permits), Some(0), "{name}");
         }
     }
@@ -76,9 +77,9 @@ fn unused_permits_are_returned_for_any_charge() {
         let mut store = stores.open(Scope::Gateway, spec);
         let charge = |number: u64| {
             let now = START.later(number * SECOND / 1000);
-            let mut found = store.check(key(1).into(), 1, now);
+            let mut found = store.checked(key(1).into(), 1, now);
             assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
-            let (receipt, since) = (found.receipt(), now.mono);
+            let (receipt, since) = (found.receipt, now.mono);
             Settlement { receipt, since, reserved: 1, used: 0 }
         };
         let charged: Vec<_> = (0..300).map(charge).collect();
@@ -100,7 +101,7 @@ fn local_usage_is_neither_read_nor_reset() {
         assert!(checked(&mut *store, 1, START));
         for resets in [false, true] {
             let usage = store.usage(key(1).into(), resets, START);
-            assert_eq!(usage, Err(Unliftable::Local), "{name}");
+            assert_eq!(usage, Err(Cannot::Local), "{name}");
         }
     }
 }

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::Take;
 use crate::fake::FakeSharedData;
 use diana_policy::Scope;
 use diana_policy::decision::Decision;
@@ -113,17 +114,17 @@ impl Gateway {
         let Worker { store, traffic } = &mut *worker;
         let now = self.clock.get();
         let before = traffic.writes.get();
-        let mut reservation = store.check(key(caller).into(), cost, now);
-        let mut decision = reservation.decision();
-        let overflow = u64::from(reservation.is_overflow());
+        let mut reservation = store.checked(key(caller).into(), cost, now);
+        let mut decision = reservation.decision;
+        let overflow = u64::from(reservation.is_overflow);
         self.overflowed.set(self.overflowed.get() + overflow);
         while let Decision::Admit { wait } = decision {
             decision = store.charge(&mut reservation, wait);
             match decision {
                 // Another worker was faster, and the turn is later.
                 Decision::Admit { wait: later } if later > wait => {
-                    reservation = store.check(key(caller).into(), cost, now);
-                    decision = reservation.decision();
+                    reservation = store.checked(key(caller).into(), cost, now);
+                    decision = reservation.decision;
                 }
                 Decision::Admit { wait } => {
                     let one = Admission { at: now, leaves: now.mono + wait, cost };
@@ -189,7 +190,7 @@ impl Gateway {
     /// A caller's remaining permits in shared data.
     pub fn left(&self, caller: u64) -> u64 {
         let mut worker = open(&self.rule, self.desks[0].keys, self.data.clone());
-        let reservation = worker.store.check(key(caller).into(), 1, self.clock.get());
+        let reservation = worker.store.checked(key(caller).into(), 1, self.clock.get());
         worker.store.remaining(&reservation).map(|it| it.permits).unwrap_or(0)
     }
 

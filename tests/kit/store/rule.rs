@@ -86,6 +86,7 @@ impl Rule {
             unit_cost: if *is_even || !lends { quota.cost } else { 1 },
             fingerprint: 7,
             keys,
+            is_compound: false,
             lines: diana_store::stores::lines(1),
             daily: None,
             beside: false,

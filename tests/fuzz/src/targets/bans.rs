@@ -3,14 +3,15 @@
 
 use std::rc::Rc;
 
-use diana_limiter::bans::Bans;
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
 use diana_policy::{Ban, Scope};
+use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
+use kit::bans::Calls;
 use kit::fake::FakeSharedData;
 
 use crate::damage::damage_words;

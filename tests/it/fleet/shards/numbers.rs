@@ -25,22 +25,22 @@ fn live(gateways: &mut [&mut Worker], proxy: &mut Proxy, seconds: std::ops::Rang
 fn different_shard_numbers_are_logged_once() {
     let ([mut one, mut two, mut other], mut proxy) = ([8, 8, 2].map(gateway), Proxy::default());
     live(&mut [&mut one, &mut two], &mut proxy, 0..3);
-    assert_eq!((one.client.stats.apart, one.client.stats.news.len()), (0, 0), "they are the same");
+    assert_eq!((one.client.counts.apart, one.client.log_lines.len()), (0, 0), "they are the same");
     live(&mut [&mut one, &mut two, &mut other], &mut proxy, 3..10);
     for (worker, parts) in [(&one, 8), (&two, 8), (&other, 2)] {
         let say = format!(
             "global rules: gateways have different values of `redis.parts`, this one {parts}; until all have the same, \
              callers may get up to one limit for each value"
         );
-        assert_eq!(worker.client.stats.news, [say]);
-        let counted = worker.client.stats.apart;
+        assert_eq!(worker.client.log_lines, [say]);
+        let counted = worker.client.counts.apart;
         assert!((5..=15).contains(&counted), "asked once a second, {counted} answers said so");
     }
     // Its gateway has been restarted.
     live(&mut [&mut one, &mut two], &mut proxy, 10..18);
     for worker in [one, two] {
         assert_eq!(
-            worker.client.stats.news[1..],
+            worker.client.log_lines[1..],
             ["global rules: all gateways have `redis.parts` = 8 now"]
         );
     }

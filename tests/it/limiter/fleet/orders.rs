@@ -2,17 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use diana_limiter::{Cannot, Inquired, Order, OrderResult, Ready, Seen};
+use diana_limiter::{CallerQuery, Cannot, Inquired, Order, OrderResult, Ready, Seen};
+use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
-use diana_store::usage::Unliftable;
 use kit::model::proxy::{Proxy, split};
 use kit::model::wire::{Asking, commands};
 use kit::model::{LIFTS, LOOKS};
 
 use super::{MILLISECOND, Worker, ann, opinion};
-use crate::fleet::redis::decides;
+use crate::fleet::redis::{decides, other_seed};
 
 const MINUTE: u64 = 60 * SECOND;
 
@@ -33,7 +33,7 @@ type Told = Result<Vec<Seen>, Cannot>;
 
 impl Worker {
     fn inquire(&mut self, name: &str, order: Order) -> Result<Inquired, Cannot> {
-        let callers = self.limiter.named(0, &[name.into()]);
+        let callers = CallerQuery::Values(vec![name.into()]);
         self.limiter.inquire(0, callers, order, self.clock.now())
     }
 
@@ -139,6 +139,31 @@ fn order_sends_only_its_own_questions() {
     }
 }
 
+/// The first reply to a gateway contains the secret of the fleet, by which its callers have other
+/// keys.
+#[test]
+fn order_is_repeated_under_the_secret_of_the_fleet() {
+    for order in ORDERS {
+        let mut worker = Worker::new(RULE);
+        let id = worker.order("ann", order);
+        let (mut first, mut second) = (Vec::new(), Vec::new());
+        let told = worker.complete_orders(&mut |call| {
+            first.extend(questions(call));
+            Some(other_seed(Seed { k0: 8, k1: 9 }))
+        });
+        assert_eq!((told.len(), worker.limiter.ready()), (0, 0));
+        let says = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
+        let mut told = worker.complete_orders(&mut |call| {
+            second.extend(questions(call));
+            Some(says.clone())
+        });
+        assert_eq!((&second, told.len()), (&first, 1), "{order:?}");
+        let Some((of, OrderResult { seen: Ok(seen), .. })) = told.pop() else { panic!("no reply") };
+        let again = worker.result(order, opinion(0, 4, 1), opinion(0, 0, 0)).unwrap();
+        assert_eq!((of, &seen[0].caller), (id, &again[0].caller));
+    }
+}
+
 /// Callers that share a state can be looked up. Their usage is not reset and they are not banned,
 /// since that would affect others.
 #[test]
@@ -154,12 +179,12 @@ fn order_fails_only_for_a_shared_state() {
             );
             match (order, result) {
                 (Order::Reset, Err(why)) if rule => {
-                    assert_eq!(why, Cannot::Lift(Unliftable::Shared));
+                    assert_eq!(why, Cannot::Shared);
                 }
                 (Order::Ban(_), Err(why)) if ban => assert_eq!(why, Cannot::NoRoom),
                 (_, Ok(seen)) if order != Order::Reset || !rule => {
                     let [seen] = &seen[..] else { panic!("{seen:?}") };
-                    assert_eq!((seen.usage.is_shared, seen.ban), (rule, Some(MINUTE)));
+                    assert_eq!((seen.usage.is_shared, seen.usage.ban), (rule, Some(MINUTE)));
                     assert_eq!((seen.usage.remaining, seen.usage.lent), (4, 1));
                     assert!(!matches!(order, Order::Ban(_)) || !ban, "nobody has room for it");
                 }
@@ -185,7 +210,7 @@ fn ordered_ban_holds_in_the_gateway_at_once() {
             let [seen] = &worker.result(*order, opinion(0, 9, 0), *ban).unwrap()[..] else {
                 panic!()
             };
-            assert_eq!(seen.ban, Some(ban[2].cast_unsigned()));
+            assert_eq!(seen.usage.ban, Some(ban[2].cast_unsigned()));
         }
         let asked = worker.questions();
         assert_eq!((worker.verdicts == [false], asked == 0), (is_banned, is_banned), "{orders:?}");

@@ -1,6 +1,6 @@
 //! Plans with bans and daily quotas: both use the quota of a request's plan.
 
-use diana_limiter::{Inquired, Order};
+use diana_limiter::{CallerQuery, Inquired, Order};
 use fastrand::Rng;
 use kit::seed;
 
@@ -90,7 +90,7 @@ fn operator_gets_usage_by_the_rules_own_quota() {
                 "limits: [{{Url: /, rules: [{{actor: account, unit: day, algo: W, scope: gateway, {limit}}}]}}]"
             ));
             assert!(gate.admits(&says("ann", claim)));
-            let (now, callers) = (gate.clock.0.get(), gate.limiter.named(0, &["ann".into()]));
+            let (now, callers) = (gate.clock.0.get(), CallerQuery::Values(vec!["ann".into()]));
             let done = gate.limiter.inquire(0, callers, Order::Look, now);
             let Ok(Inquired::Done(seen)) = done else { panic!("{done:?}") };
             assert_eq!(seen[0].usage.remaining, own - 1, "{limit} {claim}");

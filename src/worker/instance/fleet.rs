@@ -1,4 +1,4 @@
-//! Work for Redis during calls of the host.
+//! Work for the authority of the fleet during calls of the host.
 
 use super::Instance;
 use crate::host::{Host, Level};
@@ -55,7 +55,7 @@ impl Instance {
     }
 
     /// Logs changes of the state of Redis.
-    pub(crate) fn log_redis(&self, host: &dyn Host) {
+    pub(crate) fn log_fleet(&self, host: &dyn Host) {
         let lines = self.with_limiter(host, Limiter::log_lines).unwrap_or_default();
         lines.iter().for_each(|line| host.log(Level::Warn, line));
     }

@@ -3,25 +3,32 @@
 //! Callers lie in sets, which are values of shared data, or of a map of the worker for a `local` rule. A worker gathers
 //! refusals and counts them with its timer, or at once if they are enough for a ban. Twenty times a second it reads a
 //! record with the end of the ban that ends last and the number of bans begun. So it reads no set if no caller is banned,
-//! and otherwise a set once for each caller until the next ban. For a `global` rule Redis counts the refusals,
-//! and its replies are stored in the sets of the gateway. While Redis is unavailable the gateway counts alone.
+//! and otherwise a set once for each caller until the next ban. For a `global` rule the authority of the fleet counts the
+//! refusals, and its replies are stored in the sets of the gateway. While it is unavailable the gateway counts alone.
+//!
+//! As a store, it refuses banned callers, and its permits are refusals: a charge of `n` permits counts `n` refusals, and
+//! a charge of none asks the authority whether the caller is banned.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::backend::{BanAnswer, BanAuthority};
+use super::permit::Unsettled;
+use super::refusal::{Reason, Refused};
+use super::reservation::{Awaited, By};
+use super::slots::names::Names;
+use super::slots::traffic::{Traffic, one_more};
+use super::slots::{ATTEMPTS, HOST};
+use super::stores::Stores;
+use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
+use super::{Reservation, Store};
+
 use diana_policy::ban::set::{self, Change, Changed};
+use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
-use diana_policy::time::{Micros, SECOND};
+use diana_policy::time::{Micros, Now, SECOND};
 use diana_policy::words;
 use diana_policy::{Ban, Memory, Scope};
-use diana_redis::handle::{Handle, Operation};
-use diana_redis::protocol::{BanReply, Numbers, Refusals};
-use diana_redis::shard::Shards;
-use diana_store::slots::names::Names;
-use diana_store::slots::traffic::{Traffic, one_more};
-use diana_store::slots::{ATTEMPTS, HOST};
-use diana_store::stores::Stores;
 
 /// How old a worker's copy of the record may be.
 const STALE: Micros = SECOND / 20;
@@ -38,17 +45,8 @@ struct Line {
     epoch: u64,
     /// Refusals that were not counted yet.
     refusals: u64,
-    /// When Redis was last asked about it.
+    /// When the authority was last asked about it.
     asked: Micros,
-}
-
-/// How Redis knows the bans of a rule.
-struct FleetBans {
-    redis: Rc<RefCell<Handle>>,
-    /// The number of the rule among those of its limiter.
-    number: usize,
-    /// The question about a caller, which is yet to be named.
-    question: Refusals,
 }
 
 /// The bans of one rule.
@@ -69,8 +67,8 @@ pub struct Bans {
     gathers: bool,
     /// Bans that began here since they were last reported.
     pub begun: u64,
-    /// None if the gateway counts.
-    fleet: Option<FleetBans>,
+    /// The authority of the fleet, if it counts the refusals.
+    fleet: Option<Box<dyn BanAuthority>>,
     /// Whether an operator may lift bans through another gateway.
     lifts: bool,
 }
@@ -85,25 +83,18 @@ pub fn memory(scope: Scope, callers: usize) -> Memory {
 }
 
 impl Bans {
-    /// The bans of the rule with this fingerprint and number of callers. With `fleet` Redis counts the refusals: the number
-    /// of the rule, the parts of Redis with its callers, and the outbox.
+    /// The bans of the rule with this fingerprint and number of callers. With `fleet` that authority counts the refusals.
     #[must_use]
     pub fn new(
         ban: Ban,
         scope: Scope,
         rule: u64,
         keys: usize,
-        fleet: Option<(usize, Shards, Rc<RefCell<Handle>>)>,
+        fleet: Option<Box<dyn BanAuthority>>,
         stores: &mut Stores<'_>,
     ) -> Bans {
         let fingerprint = ban.fingerprint(rule);
         let (data, traffic) = stores.data_of_bans(scope, fingerprint);
-        let fleet = fleet.map(|(number, parts, redis)| {
-            let (numbers, keys) = (Numbers::of_ban(&ban), parts.share(keys as u64));
-            let (caller, refusals, sets) = (Key::ALL, 0, None);
-            let question = Refusals { fingerprint, caller, numbers, refusals, keys, sets };
-            FleetBans { redis, number, question }
-        });
         Bans {
             ban,
             data,
@@ -122,9 +113,9 @@ impl Bans {
         }
     }
 
-    /// Returns the ticks for which a caller is still banned. Once a second Redis is asked about a caller that is not:
-    /// a request under a lease does not ask, and would miss a ban that began in another gateway.
-    pub fn left(&mut self, key: Key, now: Micros) -> Micros {
+    /// Returns the ticks for which a caller is still banned. Once a second the authority is asked about a caller that is
+    /// not: a request under a lease does not ask, and would miss a ban that began in another gateway.
+    fn left(&mut self, key: Key, now: Micros) -> Micros {
         let left = self.known(key, now);
         if self.fleet.is_none() || left > 0 && !self.lifts {
             return left;
@@ -135,36 +126,23 @@ impl Bans {
             return left;
         }
         line.asked = now;
-        // Another gateway may have lifted the ban, so that the request asks Redis, too.
+        // Another gateway may have lifted the ban, so that the request asks the authority, too.
         if self.send(key, 0) { 0 } else { left }
     }
 
-    /// Counts a refusal by the rule.
-    pub fn refused(&mut self, key: Key, now: Micros) {
+    /// Counts refusals by the rule.
+    fn count(&mut self, key: Key, refusals: u64, now: Micros) {
         let place = self.claim(key, now);
         let Some(line) = self.lines.get_mut(place) else { return };
-        line.refusals += 1;
+        line.refusals += refusals;
         self.gathers = true;
         if line.refusals >= self.at_once {
             self.pass_on(place, now);
         }
     }
 
-    /// Counts the gathered refusals. Due every 100 ms.
-    pub fn tidy(&mut self, now: Micros) {
-        if std::mem::take(&mut self.gathers) {
-            (0..self.lines.len()).for_each(|place| self.pass_on(place, now));
-        }
-    }
-
-    /// The question to Redis about a caller, if Redis counts. An operator's order is in `sets`, as in [`Refusals`].
-    #[must_use]
-    pub fn question(&self, key: Key, sets: Option<Micros>) -> Option<Refusals> {
-        self.fleet.as_ref().map(|fleet| Refusals { caller: key, sets, ..fleet.question })
-    }
-
-    /// Takes a reply of Redis. Returns the ticks for which the caller is still banned.
-    pub fn hear(&mut self, key: Key, reply: &BanReply, now: Micros) -> Micros {
+    /// Takes a reply of the authority. Returns the ticks for which the caller is still banned.
+    fn on_reply(&mut self, key: Key, reply: &BanAnswer, now: Micros) -> Micros {
         let left = self.ban.left(now.saturating_add(reply.left), now);
         let known = self.known(key, now);
         // Replies take different times on their way, so that two about one ban differ a little.
@@ -177,7 +155,7 @@ impl Bans {
     }
 
     /// Bans a caller for `length` ticks, or lifts its ban if that is 0. Returns true if there was room for that.
-    pub fn set(&mut self, key: Key, length: Micros, now: Micros) -> bool {
+    fn set(&mut self, key: Key, length: Micros, now: Micros) -> bool {
         let until = now.saturating_add(length);
         let change = if length == 0 { Change::Lift } else { Change::Ban(until) };
         self.change(key, change, now) == until || length == 0
@@ -206,7 +184,8 @@ impl Bans {
         if self.lines.get(place).is_some_and(|line| line.key != key) {
             self.pass_on(place, now);
             if let Some(line) = self.lines.get_mut(place) {
-                // The first request asks Redis anyway, unless the gateway knows of a ban, which may have been lifted.
+                // The first request asks the authority anyway, unless the gateway knows of a ban, which may have been
+                // lifted.
                 *line = Line { key, asked: if self.lifts { 0 } else { now }, ..Line::default() };
             }
         }
@@ -218,7 +197,7 @@ impl Bans {
         (key.hash % self.lines.len().max(1) as u64) as usize
     }
 
-    /// Counts the refusals of a line, or has Redis count them.
+    /// Counts the refusals of a line, or has the authority count them.
     fn pass_on(&mut self, place: usize, now: Micros) {
         let Some(line) = self.lines.get_mut(place) else { return };
         let (key, refusals) = (line.key, std::mem::take(&mut line.refusals));
@@ -227,15 +206,9 @@ impl Bans {
         }
     }
 
-    /// Has Redis count refusals, or with none asks about the caller. Returns false while Redis is unavailable.
+    /// Has the authority count refusals, or with none asks it about the caller. Returns false if the gateway counts.
     fn send(&self, caller: Key, refusals: u64) -> bool {
-        let Some(fleet) = &self.fleet else { return false };
-        let mut redis = fleet.redis.borrow_mut();
-        if redis.is_alone(caller) {
-            return false;
-        }
-        redis.add(Operation::Ban(fleet.number, Refusals { caller, refusals, ..fleet.question }));
-        true
+        self.fleet.as_ref().is_some_and(|fleet| fleet.count(caller, refusals))
     }
 
     /// Changes the state of a caller for all workers. Returns the end of its ban, 0 if there was none.
@@ -293,5 +266,87 @@ impl Bans {
             }
             one_more(&self.traffic.conflicts);
         }
+    }
+}
+
+impl Store for Bans {
+    fn check(&mut self, reservation: &mut Reservation) {
+        let (key, now) = (reservation.account.key, reservation.now.mono);
+        let left = match reservation.by {
+            By::Reply(Awaited::Asked(question) | Awaited::Background(question)) => {
+                let reply = self.fleet.as_ref().and_then(|fleet| fleet.reply(question));
+                reply.map_or(0, |reply| self.on_reply(key, &reply, now))
+            }
+            _ => self.left(key, now),
+        };
+        reservation.decide(Decision::NOW, By::Known);
+        if left > 0 {
+            let (reason, retry) = (Reason::Banned, Retry::After(left));
+            reservation.refuse(Refused { reason, retry, remaining: Some(0) });
+        }
+    }
+
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+        let Reservation { account, cost, now, .. } = *reservation;
+        match &self.fleet {
+            _ if cost > 0 => self.count(account.key, cost, now.mono),
+            Some(fleet) => {
+                reservation.by = By::Reply(Awaited::Asked(fleet.ask(account.key, None)));
+            }
+            None => {}
+        }
+        Decision::Admit { wait: delay }
+    }
+
+    /// A refusal that was counted stays so.
+    fn cancel(&mut self, _reservation: &mut Reservation) {}
+
+    fn settle(&mut self, _charge: &Unsettled, _now: Now) -> bool {
+        true
+    }
+
+    fn remaining(&mut self, _reservation: &Reservation) -> Option<Remaining> {
+        None
+    }
+
+    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
+        let (key, now) = (inquiry.account.key, now.mono);
+        let sets = inquiry.order.sets();
+        let left = match (&self.fleet, inquiry.question) {
+            (Some(fleet), None) => {
+                inquiry.question = Some(fleet.ask(key, sets));
+                return None;
+            }
+            (Some(fleet), Some(question)) => {
+                let Some(reply) = fleet.reply(question) else { return Some(Err(Cannot::Unheard)) };
+                if reply.overflow && matches!(inquiry.order, Order::Ban(_)) {
+                    return Some(Err(Cannot::NoRoom));
+                }
+                if sets.is_some() {
+                    self.set(key, reply.left, now);
+                }
+                reply.left
+            }
+            (None, _) => {
+                if sets.is_some_and(|length| !self.set(key, length, now)) {
+                    return Some(Err(Cannot::NoRoom));
+                }
+                self.left(key, now)
+            }
+        };
+        Some(Ok(Usage { ban: Some(left), ..Usage::default() }))
+    }
+
+    /// Counts the gathered refusals. Due every 100 ms.
+    fn maintain(&mut self, now: Now) -> Maintained {
+        if std::mem::take(&mut self.gathers) {
+            (0..self.lines.len()).for_each(|place| self.pass_on(place, now.mono));
+        }
+        Maintained { bans: std::mem::take(&mut self.begun), ..Maintained::default() }
+    }
+
+    fn close(&mut self, now: Now) -> i64 {
+        self.maintain(now);
+        0
     }
 }

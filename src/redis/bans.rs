@@ -1,0 +1,67 @@
+//! The bans of a rule in Redis, which counts the refusals of all gateways.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::handle::{Handle, Operation};
+use super::protocol::{Numbers, Question, Refusals, Reply};
+use super::settled::Settled;
+use super::store::spread;
+use diana_policy::Ban;
+use diana_policy::key::Key;
+use diana_policy::time::Micros;
+use diana_store::CounterSpec;
+use diana_store::backend::{BanAnswer, BanAuthority};
+
+/// The bans of one rule in Redis.
+pub struct RedisBans {
+    handle: Rc<RefCell<Handle>>,
+    /// The number of the rule in its limiter.
+    number: usize,
+    /// A question without a caller.
+    question: Refusals,
+}
+
+impl RedisBans {
+    /// The bans of the rule with this number, fingerprint and parameters.
+    #[must_use]
+    pub fn new(
+        number: usize,
+        fingerprint: u64,
+        ban: &Ban,
+        spec: &CounterSpec,
+        handle: Rc<RefCell<Handle>>,
+    ) -> RedisBans {
+        let fingerprint = ban.fingerprint(fingerprint);
+        let keys = spread(spec, &handle.borrow()).share(spec.keys as u64);
+        let (numbers, caller, refusals, sets) = (Numbers::of_ban(ban), Key::ALL, 0, None);
+        let question = Refusals { fingerprint, caller, numbers, refusals, keys, sets };
+        RedisBans { handle, number, question }
+    }
+}
+
+impl BanAuthority for RedisBans {
+    fn count(&self, caller: Key, refusals: u64) -> bool {
+        let mut handle = self.handle.borrow_mut();
+        if handle.is_alone(caller) {
+            return false;
+        }
+        let question = Refusals { caller, refusals, ..self.question };
+        handle.add(Operation::Ban(self.number, question));
+        true
+    }
+
+    fn ask(&self, caller: Key, sets: Option<Micros>) -> usize {
+        let question = Refusals { caller, sets, ..self.question };
+        self.handle.borrow_mut().ask(Question::Ban(question))
+    }
+
+    fn reply(&self, question: usize) -> Option<BanAnswer> {
+        match self.handle.borrow_mut().take_result(question)? {
+            Settled::Decided { reply: Reply::Ban(reply), .. } => {
+                Some(BanAnswer { left: reply.left, begins: reply.begins, overflow: reply.overflow })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! An authority outside of the gateway, which counts for the whole fleet: the interface of a crate
+//! with stores that count there.
+//!
+//! Its stores decide at once while they can. Otherwise a reservation is pending, and
+//! [`Store::charge`] adds its question to the outbox of the backend. [`Backend::send`] sends the
+//! questions of one request, and once all of them have a result, [`BackendResult`] reports it. Then
+//! [`Store::check`] decides the reservation by the result.
+
+use std::any::Any;
+
+use crate::stores::Stores;
+use crate::{Account, CounterSpec, Store};
+use diana_policy::Ban;
+use diana_policy::key::{Key, Seed};
+use diana_policy::port::{Answer, Callout};
+use diana_policy::time::{Micros, Now};
+
+/// An authority outside of the gateway, and the connection to it.
+pub trait Backend: Any {
+    /// Opens the store of the rule with this number in its limiter. `None` if the authority cannot
+    /// count by the rule's algorithm.
+    fn open(
+        &mut self,
+        rule: usize,
+        spec: CounterSpec,
+        stores: &mut Stores<'_>,
+    ) -> Option<Box<dyn Store>>;
+
+    /// The part of the authority in the bans of a rule with this number, fingerprint and
+    /// parameters.
+    fn open_bans(
+        &mut self,
+        rule: usize,
+        fingerprint: u64,
+        ban: &Ban,
+        spec: &CounterSpec,
+    ) -> Box<dyn BanAuthority>;
+
+    /// The seed of the hashes of callers that it counts.
+    fn seed(&self) -> Seed;
+
+    /// The shard that counts a caller. Each shard charges its rules together or not at all, and may
+    /// be unavailable alone.
+    fn shard(&self, caller: Key) -> u16;
+
+    /// Returns true if a caller's shard is unavailable, so that the gateway enforces its share of
+    /// the limit.
+    fn is_alone(&self, caller: Key) -> bool;
+
+    /// The number of unavailable shards.
+    fn away(&self) -> usize;
+
+    /// The number of gateways that count there, as last reported; at least one.
+    fn gateways(&self) -> u64;
+
+    /// Returns true if there is anything to send that no request waits for.
+    fn has_operations(&self) -> bool;
+
+    /// Sends the questions since the last call with the next batch, for the request or order with
+    /// this number. It waits since `since`, and other rules hold it for `delay` ticks.
+    fn send(&mut self, id: u64, delay: Micros, since: Micros);
+
+    /// Drops the questions since the last [`Backend::send`].
+    fn discard(&mut self);
+
+    /// Reads the state of the authority that all workers share, and probes its unavailable shards
+    /// from now on.
+    fn probe(&mut self);
+
+    /// Stops probing until a request needs the authority again.
+    fn stop_probing(&mut self);
+
+    /// The time of the next work.
+    fn next(&self, now: Micros) -> Option<Micros>;
+
+    /// Makes the calls that are due. Questions without a reply in time have a result.
+    fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<BackendResult>;
+
+    /// Takes the reply to a call. `None` if another backend made the call.
+    fn on_reply(&mut self, token: u32, answer: &Answer<'_>, now: Now)
+    -> Option<Vec<BackendResult>>;
+
+    /// Drops the calls of a root that has ended: their replies will not come.
+    fn on_root_ended(&mut self, root: u32) -> Vec<BackendResult>;
+
+    /// Takes over the unsettled charges of a backend that has ended. Returns false if that one
+    /// used another authority.
+    fn inherit(&mut self, other: &mut dyn Backend) -> bool;
+
+    /// The counts since the last call.
+    fn take_counts(&mut self) -> BackendCounts;
+
+    /// The lines for the log since the last call.
+    fn take_log_lines(&mut self) -> Vec<String>;
+}
+
+/// A request, order or operation that is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackendResult {
+    /// All questions of the request or order with this number.
+    Request(u64),
+    /// A question that no request waits for.
+    Background {
+        /// The rule's number.
+        rule: usize,
+        /// Whether its bans asked, and not its store.
+        is_ban: bool,
+        /// The caller.
+        account: Account,
+        /// The number of the question.
+        question: usize,
+    },
+}
+
+/// Events since the last flush.
+#[derive(Debug, Default)]
+pub struct BackendCounts {
+    /// Calls sent, and the asks in them.
+    pub trips: u64,
+    /// See `trips`.
+    pub asks: u64,
+    /// Corrupt values at the authority. The metric is called `foreign`.
+    pub corrupt: u64,
+    /// Replies that report gateways with another number of shards.
+    pub apart: u64,
+    /// Settlements dropped for lack of room while the authority was unavailable.
+    pub unsettled: u64,
+    /// Failures by name, with their counts.
+    pub failures: Vec<(&'static str, u64)>,
+}
+
+impl BackendCounts {
+    /// Counts a failure.
+    pub fn fail(&mut self, name: &'static str) {
+        match self.failures.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, amount)) => *amount += 1,
+            None => self.failures.push((name, 1)),
+        }
+    }
+}
+
+/// How an authority knows the bans of a rule.
+pub trait BanAuthority {
+    /// Has refusals counted, or with none asks about the caller. No request waits for the result.
+    /// Returns false while the authority is unavailable.
+    fn count(&self, caller: Key, refusals: u64) -> bool;
+
+    /// Adds a question about a caller, or an operator's order to ban it for `sets` ticks. Returns
+    /// the number of the question.
+    fn ask(&self, caller: Key, sets: Option<Micros>) -> usize;
+
+    /// The reply to a question, if there is one.
+    fn reply(&self, question: usize) -> Option<BanAnswer>;
+}
+
+/// The state of a ban at the authority.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BanAnswer {
+    /// Remaining ticks of the ban; zero if the caller is not banned.
+    pub left: Micros,
+    /// Whether the counted refusals started the ban.
+    pub begins: bool,
+    /// Whether there was no room for the caller.
+    pub overflow: bool,
+}

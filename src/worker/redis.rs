@@ -1,0 +1,60 @@
+//! How an instance reaches Redis. Only this file knows which authority counts for the fleet.
+
+use std::rc::Rc;
+
+use diana_policy::Policy;
+use diana_policy::key::Seed;
+use diana_policy::port::{Environment, SharedData};
+use diana_policy::redis::OnFailure;
+use diana_redis::backend::RedisBackend;
+use diana_redis::client::{Client, Endpoint};
+use diana_redis::protocol::Login;
+use diana_redis::shard::Shards;
+use diana_store::backend::Backend;
+
+/// The address of Redis and its credentials, and what applies while it is unavailable.
+#[derive(Clone)]
+pub(crate) struct RedisAccess {
+    endpoint: Endpoint,
+    on_failure: OnFailure,
+}
+
+impl RedisAccess {
+    /// The access that a policy configures. `None` without Redis.
+    ///
+    /// # Errors
+    /// An environment variable is missing.
+    pub(crate) fn of(
+        policy: &Policy,
+        environment: &dyn Environment,
+    ) -> Result<Option<RedisAccess>, String> {
+        let Some(redis) = &policy.redis else { return Ok(None) };
+        let variable = |key: &str, name: &Option<String>| {
+            let Some(name) = name else { return Ok(None) };
+            environment.variable(name).map(Some).ok_or_else(|| {
+                format!(
+                    "redis.{key}: `{name}` is not in the environment of the VM; see \
+                     `environment_variables` of `vm_config`"
+                )
+            })
+        };
+        let username = variable("username_env", &redis.username_env)?;
+        let password = variable("password_env", &redis.password_env)?;
+        let login = Login { username, password, db: redis.db };
+        let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);
+        let endpoint = Endpoint { cluster, timeout, login, parts: Shards::new(redis.parts) };
+        Ok(Some(RedisAccess { endpoint, on_failure: redis.on_failure }))
+    }
+
+    /// Redis as the authority of an instance. `random` identifies the instance there.
+    pub(crate) fn open(
+        self,
+        namespace: &str,
+        data: Rc<dyn SharedData>,
+        own: Seed,
+        random: u64,
+    ) -> Box<dyn Backend> {
+        let client = Client::new(self.endpoint, namespace, data, own, random);
+        Box::new(RedisBackend::new(client, self.on_failure))
+    }
+}
