@@ -181,7 +181,7 @@ impl<'s> Builder<'s> {
     fn compile(&mut self, number: usize, mut rule: Rule) -> Result<CompiledRule, Unbuildable> {
         let spec = counter_spec(&rule, self.keys, self.rules)?;
         let teller = rule.told.as_ref().map(|told| Teller::new(told, rule.quota.cost)).transpose();
-        let teller = teller.map_err(|_| Unbuildable::new(&rule, "no such source of a cost"))?;
+        let teller = teller.map_err(|_| Unbuildable::new(&rule, "unknown source of the cost"))?;
         let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());
         let leasing = spec.leasing();
         let counted = self.counted(&rule);
@@ -194,7 +194,7 @@ impl<'s> Builder<'s> {
         });
         let backend = self.backend.as_mut().filter(|_| rule.scope == Scope::Global);
         let is_in_backend = backend.is_some();
-        let no_codec = || Unbuildable::new(&rule, "the fleet cannot count by its algorithm");
+        let no_codec = || Unbuildable::new(&rule, "its algorithm does not support `scope: global`");
         let (fingerprint, ban) = (rule.fingerprint, rule.ban);
         let (store, authority) = match backend {
             Some(backend) => {
@@ -245,13 +245,13 @@ impl<'s> Builder<'s> {
     ) -> Result<Option<Box<RulePlans>>, Unbuildable> {
         let Some(plans) = &rule.plans else { return Ok(None) };
         let judged = RulePlans::new(plans, (&self.callers, actor), spec, &mut self.choosers);
-        let judged = judged.ok_or_else(|| Unbuildable::new(rule, "no such source of a plan"))?;
+        let judged = judged.ok_or_else(|| Unbuildable::new(rule, "unknown source of the plan"))?;
         Ok(Some(Box::new(judged)))
     }
 }
 
 fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
-    let unbuildable = |_| Unbuildable { name: actor.name.clone(), why: "no such source" };
+    let unbuildable = |_| Unbuildable { name: actor.name.clone(), why: "unknown source" };
     Sources::new(actor).map_err(unbuildable)
 }
 
@@ -281,12 +281,12 @@ fn markers(list: &[CompiledRule], mark: Option<&Rc<str>>) -> Vec<Rc<str>> {
 /// The specification of a rule's store.
 fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, Unbuildable> {
     let entry = algorithm::entry(rule.algo);
-    let entry = entry.ok_or_else(|| Unbuildable::new(rule, "no such algorithm"))?;
+    let entry = entry.ok_or_else(|| Unbuildable::new(rule, "unknown algorithm"))?;
     let keeps_used = entry.keeps_used(rule.settling.as_deref());
     let algorithm = entry.algorithm(&rule.quota, keeps_used);
     let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
     let is_even = rule.told.is_none() || !lends;
-    let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its numbers mean nothing"))?;
+    let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its quota is invalid"))?;
     Ok(CounterSpec {
         entry,
         quota: rule.quota,

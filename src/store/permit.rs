@@ -14,7 +14,7 @@ use unsettled::Open;
 /// The charges of one request. [`Permit::finish`] or [`Permit::settle`] closes it once; a drop
 /// without either means that the client left. Empty if the request needs no work at its end.
 #[derive(Default)]
-#[must_use = "a permit that is dropped is given back"]
+#[must_use = "a dropped permit returns its charges"]
 pub struct Permit {
     /// The first charge, which links to the others.
     open: Option<Box<Open>>,

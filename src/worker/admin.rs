@@ -171,20 +171,19 @@ fn refusal(cannot: Cannot) -> AdminReply {
     let (status, why) = match cannot {
         Cannot::BansNobody => (409, "the rule has no `ban`"),
         Cannot::NoRoom => (503, "the table of bans is full"),
-        Cannot::Away => {
-            (503, "Redis is unavailable and the gateway counts alone, so the command was not sent")
-        }
+        Cannot::Away => (503, "Redis is unavailable, so the command was not sent"),
         Cannot::Unheard | Cannot::Lost => {
             (503, "Redis did not reply in time; the command may have been executed")
         }
-        Cannot::Local => {
-            (409, "scope `local`: each worker counts for itself and cannot read the other workers")
-        }
+        Cannot::Local => (
+            409,
+            "the rule has scope `local`: each worker counts separately and cannot read the others",
+        ),
         Cannot::Shared => (409, "the caller shares a bucket with others, since the table was full"),
         Cannot::Line => {
             (409, "nothing to reset: the caller only has requests that are held or in flight")
         }
-        Cannot::Quota => (409, "a quota stores no separate callers, so it cannot reset one"),
+        Cannot::Quota => (409, "a quota does not store callers separately, so it cannot reset one"),
         Cannot::Busy => (503, "other workers changed the state during every attempt; try again"),
     };
     AdminReply::problem(status, why)
