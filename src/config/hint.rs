@@ -50,8 +50,8 @@ pub fn of_key(key: &str, known: &[&str]) -> String {
 /// The right mapping for a misplaced key, or an empty text.
 fn elsewhere(key: &str) -> String {
     let places = [
-        (&DOCUMENT, "at the top, beside `limits`"),
-        (&ENTRY, "beside `rules`"),
+        (&DOCUMENT, "at the top, next to `limits`"),
+        (&ENTRY, "next to `rules`"),
         (&MATCH, "in `match` or `unless`"),
         (&RULE, "in a rule"),
     ];
