@@ -103,7 +103,7 @@ impl Bench {
         );
         let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{why}"));
         let (seed, data) = (Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()));
-        let limiter = Limiter::alone(policy, seed, data).unwrap_or_else(|why| panic!("{why}"));
+        let limiter = Limiter::standalone(policy, seed, data).unwrap_or_else(|why| panic!("{why}"));
         let request = FakeRequest::get("/svc/25/items/7?page=2")
             .header("x-account-id", "account-000000")
             .from("192.0.2.1:40000");

@@ -9,9 +9,9 @@ use diana_algorithm::REGISTRY;
 use diana_policy::Quota;
 use diana_policy::time::Unit;
 use diana_redis::protocol::resp::values;
-use diana_redis::protocol::{Login, Trip};
+use diana_redis::protocol::{Login, Pipeline};
 
-use kit::rules::{Rule, trip};
+use kit::rules::{Rule, pipeline};
 use kit::server::Server;
 
 /// Requests in a large call.
@@ -28,18 +28,18 @@ fn main() {
     for entry in REGISTRY.iter().filter(|entry| entry.codec.is_some()) {
         let rule = Rule::new(entry.short, Quota::new(Unit::Second, 1_000_000));
         let charges = |count| (0..count).map(|caller| rule.charge(caller, 1, 100)).collect();
-        let [one, many] = [1, REQUESTS].map(|count| trip(None, charges(count)));
+        let [one, many] = [1, REQUESTS].map(|count| pipeline(None, charges(count)));
         let [username, password] = ["gateway", "word"].map(|word| Some(word.into()));
         let login = Login { username, password, db: 0 };
-        let new = |trip: &Trip| call(&connect(&address), &trip.pipeline(&login), 3);
+        let new = |pipeline: &Pipeline| call(&connect(&address), &pipeline.encode(&login), 3);
         let stream = connect(&address);
         call(&stream, b"*3\r\n$4\r\nAUTH\r\n$7\r\ngateway\r\n$4\r\nword\r\n", 1);
-        let kept = |trip: &Trip| {
-            let body = trip.pipeline(&Login::default());
+        let kept = |pipeline: &Pipeline| {
+            let body = pipeline.encode(&Login::default());
             call(&stream, body.strip_suffix(b"*1\r\n$4\r\nQUIT\r\n").unwrap(), 1);
         };
-        for (connection, send) in [("new", &new as &dyn Fn(&Trip)), ("kept", &kept)] {
-            let [one, many] = [&one, &many].map(|trip| time(&server, send, trip));
+        for (connection, send) in [("new", &new as &dyn Fn(&Pipeline)), ("kept", &kept)] {
+            let [one, many] = [&one, &many].map(|pipeline| time(&server, send, pipeline));
             let each = (many - one) / (REQUESTS - 1) as f64;
             println!("| {connection} | {} | {:.1} | {each:.1} |", entry.short, one - each);
         }
@@ -64,10 +64,10 @@ fn call(mut stream: &TcpStream, commands: &[u8], replies: usize) {
 }
 
 /// Microseconds of processor time that Redis takes for a call.
-fn time(server: &Server, send: &dyn Fn(&Trip), trip: &Trip) -> f64 {
+fn time(server: &Server, send: &dyn Fn(&Pipeline), pipeline: &Pipeline) -> f64 {
     server.command(&["FLUSHALL"]);
     // Loads the script, and fails if Redis does not decide.
-    server.decide(trip);
+    server.decide(pipeline);
     let spent = || {
         let info = server.command(&["INFO", "cpu"]);
         let line = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).unwrap();
@@ -75,6 +75,6 @@ fn time(server: &Server, send: &dyn Fn(&Trip), trip: &Trip) -> f64 {
         names.iter().map(|name| line(name).parse::<f64>().unwrap() * 1e6).sum::<f64>()
     };
     let began = spent();
-    (0..ROUNDS).for_each(|_| send(trip));
+    (0..ROUNDS).for_each(|_| send(pipeline));
     (spent() - began) / f64::from(ROUNDS)
 }

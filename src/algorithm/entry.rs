@@ -139,7 +139,7 @@ pub struct Entry {
     /// Its part of the Redis script. Without one, rules cannot be `global`.
     pub codec: Option<Codec>,
     /// The quota of one of several gateways in degraded mode: an equal share.
-    pub part: fn(&Quota, u64) -> Quota,
+    pub share: fn(&Quota, u64) -> Quota,
     /// Whether it counts by calendar windows, so that it supports daily quotas in fixed memory.
     pub by_calendar: bool,
     /// The format of a state, besides unit, time zone and number of words: usage survives a change
@@ -176,6 +176,6 @@ impl Entry {
     /// delay.
     #[must_use]
     pub fn keeps_used(&self, settling: Option<&Settling>) -> bool {
-        settling.is_some_and(|it| !it.is_place && (it.count.is_some() || it.reserve > 0))
+        settling.is_some_and(|it| !it.is_slot && (it.count.is_some() || it.reserve > 0))
     }
 }

@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
     counts_used: Some(|quota| Ok(build(quota)?)),
     can: |_| Can::WINDOW,
     codec: Some(Codec { kind: "W", numbers: |_| [0; 3] }),
-    part: Quota::part,
+    share: Quota::share,
     by_calendar: true,
     // Earlier versions identified a window by its number.
     layout: |_| Entry::PLAIN + 1,

@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
     counts_used: None,
     can: |_| Can { queues: false, holds: false, leasing: Leasing::Never, settles: true },
     codec: Some(Codec { kind: "P", numbers: |_| [0; 3] }),
-    part: Quota::part,
+    share: Quota::share,
     by_calendar: false,
     layout: |_| Entry::PLAIN,
 };

@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
             [Codec::NONE, Codec::signed(max_delay(quota)), hold::max_queue_number(quota)]
         },
     }),
-    part,
+    share,
     by_calendar: false,
     layout: |_| Entry::PLAIN + 2,
 };
@@ -36,11 +36,11 @@ fn max_delay(quota: &Quota) -> Micros {
 
 /// The slots of a gateway's share are further apart, so the maximum delay grows with them: a
 /// request can still wait for the next slot.
-fn part(quota: &Quota, gateways: u64) -> Quota {
-    let part = quota.part(gateways);
-    let apart = part.period().div_ceil(part.rpu.max(1));
+fn share(quota: &Quota, gateways: u64) -> Quota {
+    let share = quota.share(gateways);
+    let apart = share.period().div_ceil(share.rpu.max(1));
     let longest = max_delay(quota).max(apart);
-    Quota { max_delay: if part.rpu > 0 { Some(longest) } else { quota.max_delay }, ..part }
+    Quota { max_delay: if share.rpu > 0 { Some(longest) } else { quota.max_delay }, ..share }
 }
 
 fn build(quota: &Quota) -> BuiltAlgorithm {

@@ -33,7 +33,7 @@ pub const ENTRY: Entry = Entry {
     counts_used: Some(|quota| Ok(build(quota)?)),
     can: |_| Can::WINDOW,
     codec: Some(Codec { kind: "SW", numbers: |quota| [Codec::signed(slices(quota)), 0, 0] }),
-    part: Quota::part,
+    share: Quota::share,
     by_calendar: false,
     layout: |quota| Entry::PLAIN + 100 + slices(quota),
 };

@@ -38,7 +38,7 @@ pub const ENTRY: Entry = Entry {
             [Codec::signed(burst(quota)), delay, hold::max_queue_number(quota)]
         },
     }),
-    part: Quota::part,
+    share: Quota::share,
     by_calendar: false,
     layout: |_| Entry::PLAIN + 2,
 };

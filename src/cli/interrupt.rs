@@ -9,12 +9,12 @@ static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler. The returned function is true after the first Ctrl-C.
 pub fn watch() -> impl Fn() -> bool {
-    let heard = || {
+    let header_usage = || {
         if IS_INTERRUPTED.swap(true, Ordering::Relaxed) {
             std::process::exit(Exit::Interrupted as i32);
         }
     };
     // If the handler cannot be installed, the first Ctrl-C ends the command.
-    _ = ctrlc::set_handler(heard);
+    _ = ctrlc::set_handler(header_usage);
     || IS_INTERRUPTED.load(Ordering::Relaxed)
 }

@@ -71,7 +71,7 @@ pub fn lines(
         "clients choose the cost of their requests under these rules, unless a proxy in front of Diana sets the header of \
          `cost`",
         rules_where(limits, &|rule| {
-            rule.told.as_ref().is_some_and(|told| told.source.kind == header::KIND.name)
+            rule.cost_source.as_ref().is_some_and(|told| told.source.kind == header::KIND.name)
         }),
     ));
     lines.extend(line(
@@ -171,7 +171,7 @@ fn has_chosen_plans(rule: &Rule, actors: &[ActorSources]) -> bool {
     match rule.plans.as_ref().map(|plans| &plans.kind) {
         Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen),
         Some(PlanKind::Listed { by: None, .. }) => is_caller_chosen(rule, actors),
-        Some(PlanKind::Told(_)) | None => false,
+        Some(PlanKind::FromData(_)) | None => false,
     }
 }
 

@@ -47,17 +47,17 @@ fn is_used_by_limit(limit: &Limit, mark: &str) -> bool {
 }
 
 fn is_used_by_rule(rule: &Rule, mark: &str) -> bool {
-    let is_cost = rule.told.as_ref().is_some_and(|told| {
-        let name = told.source.value.text();
-        told.source.kind == header::KIND.name
+    let is_cost = rule.cost_source.as_ref().is_some_and(|cost| {
+        let name = cost.source.value.text();
+        cost.source.kind == header::KIND.name
             && name.is_some_and(|name| name.eq_ignore_ascii_case(mark))
     });
-    let answered = rule.settling.as_ref().and_then(|settling| settling.told.as_ref());
-    let is_answered = answered
-        .is_some_and(|told| matches!(&told.place, ResponseSource::Header(name) if name == mark));
+    let response = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
+    let is_in_response = response
+        .is_some_and(|cost| matches!(&cost.source, ResponseSource::Header(name) if name == mark));
     let hot = rule.hot.as_ref().and_then(|hot| hot.header.as_deref());
     is_cost
-        || is_answered
+        || is_in_response
         || hot == Some(mark)
         || rule.response.headers.iter().any(|(name, _)| name == mark)
         || excepts(&rule.except, mark)

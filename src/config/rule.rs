@@ -128,7 +128,7 @@ pub fn read(
         actor: actor?,
         quota: limiter.quota,
         plans,
-        told: limiter.told.map(Box::new),
+        cost_source: limiter.cost_source.map(Box::new),
         settling: limiter.settling.map(Box::new),
         algo: limiter.entry.short,
         words: limiter.algorithm.properties().words,

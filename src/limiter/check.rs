@@ -1,7 +1,7 @@
 //! A request in progress, and its check against each rule that applies.
 
 use crate::report::Outcome;
-use crate::report::explained::Explained;
+use crate::report::explanation::Explained;
 use crate::rules::CompiledRule;
 use diana_algorithm::latest_renewal;
 use diana_policy::decision::Retry;
@@ -33,7 +33,7 @@ pub(crate) struct InProgress {
 pub(crate) struct Check {
     pub(crate) rule: usize,
     /// Whether the caller is known, and does not share its state with other callers.
-    pub(crate) is_own: bool,
+    pub(crate) is_identified: bool,
     /// The check by the rule's store.
     pub(crate) reservation: Reservation,
     /// The check by the rule's bans, while an authority is asked.
@@ -70,7 +70,7 @@ impl Check {
 
     /// Returns true if the rule bans its callers, and may ban this one.
     pub(crate) fn may_be_banned(&self) -> bool {
-        self.is_own && !self.is_shadow()
+        self.is_identified && !self.is_shadow()
     }
 
     /// Checks the request at `now`, or again; a refusal stays.
@@ -81,7 +81,7 @@ impl Check {
         }
         self.reservation.now = now;
         rule.store.check(&mut self.reservation);
-        self.is_own &= !self.reservation.is_overflow;
+        self.is_identified &= !self.reservation.is_overflow;
         if let Some(mut ban) = self.ban.take()
             && let Some(bans) = &mut rule.bans
         {
@@ -136,7 +136,7 @@ impl Check {
     }
 
     /// The remaining permits after the decision, and when there are more, as far as the store knows them.
-    pub(crate) fn known(&self, rule: &mut CompiledRule) -> Option<Remaining> {
+    pub(crate) fn balance(&self, rule: &mut CompiledRule) -> Option<Remaining> {
         match (&self.reservation.by, self.reservation.left) {
             (By::Unchecked, _) => None,
             (By::Known, Some(permits)) if self.refused().is_some() => {
@@ -148,21 +148,21 @@ impl Check {
 
     /// The remaining permits after the decision, if they are known.
     pub(crate) fn remaining(&self, rule: &mut CompiledRule) -> Option<u64> {
-        self.known(rule).map(|known| known.permits)
+        self.balance(rule).map(|balance| balance.permits)
     }
 
     /// Ticks until such a request may proceed, if it is refused, or until more permits remain; `None` is never.
     pub(crate) fn reset(
         &self,
         rule: &mut CompiledRule,
-        known: Option<Remaining>,
+        balance: Option<Remaining>,
         now: Now,
     ) -> Option<Micros> {
         if let Some(refused) = self.refused() {
             return refused.retry.ticks();
         }
-        if let Some(known) = known {
-            return known.renewal;
+        if let Some(balance) = balance {
+            return balance.renewal;
         }
         if self.reservation.is_pending() {
             return None;

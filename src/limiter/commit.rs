@@ -29,7 +29,7 @@ pub(crate) enum Turn {
 
 impl Turn {
     /// Returns true if workers lease permits, which they have to return soon.
-    pub(crate) fn lends(self) -> bool {
+    pub(crate) fn leases(self) -> bool {
         matches!(self, Turn::SharedWindow | Turn::SharedBucket)
     }
 
@@ -129,7 +129,7 @@ impl Rules {
                     Decision::Refuse { retry } => check.refuse(rule, Reason::Used, retry),
                 }
                 if !check.is_shadow() {
-                    self.undo(progress);
+                    self.cancel_all(progress);
                     return false;
                 }
             }
@@ -137,7 +137,7 @@ impl Rules {
         true
     }
 
-    fn undo(&mut self, progress: &mut InProgress) {
+    fn cancel_all(&mut self, progress: &mut InProgress) {
         for check in progress.checks.iter_mut().rev() {
             if !check.reservation.is_answered()
                 && let Some(rule) = self.list.get_mut(check.rule)

@@ -17,14 +17,14 @@ use diana_policy::key::Seed;
 use diana_policy::path::Path;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
-use diana_policy::{self as policy, Actor, Policy, Rule, Scope, Told};
-use diana_request::cost::Teller;
+use diana_policy::{self as policy, Actor, NumberSource, Policy, Rule, Scope};
+use diana_request::cost::CostReader;
 use diana_request::identity::caller::{Callers, CountScope};
 use diana_request::identity::header;
 use diana_request::identity::sources::Sources;
 use diana_request::matching::PathIndex;
-use diana_request::plan::Choosers;
-use diana_request::settling::Settler;
+use diana_request::plan::PlanSelectors;
+use diana_request::settling::UsageReader;
 use diana_store::backend::Backend;
 use diana_store::bans::Bans;
 use diana_store::hot::spotter::{Spotter, Storage};
@@ -64,7 +64,7 @@ impl Limiter {
         mut stores: Stores<'_>,
         backend: Option<Box<dyn Backend>>,
     ) -> Result<Limiter, Unbuildable> {
-        stores.lifts = policy.admin.is_some();
+        stores.resets_bans = policy.admin.is_some();
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
         let reads_headers = reads_headers(&policy, &actors);
         let paths = PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice()));
@@ -72,7 +72,7 @@ impl Limiter {
         let has_exemptions = has_exemptions(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, backend);
         let (limits, list) = builder.limits(policy.limits)?;
-        let Builder { stores, callers, choosers, backend, .. } = builder;
+        let Builder { stores, callers, selectors, backend, .. } = builder;
         let has_turn = |turn: &Turn| list.iter().any(|rule| rule.turn == *turn);
         let turns = Turn::ALL.into_iter().filter(has_turn).collect();
         let (tick_interval, upkeep) = intervals(&list);
@@ -87,9 +87,9 @@ impl Limiter {
                 has_exemptions,
                 needs_path,
                 at_root,
-                reads_headers: reads_headers || choosers.reads_headers(),
+                reads_headers: reads_headers || selectors.reads_headers(),
                 callers,
-                choosers,
+                selectors,
                 spare: Vec::new(),
             },
             reports: Reports {
@@ -103,7 +103,7 @@ impl Limiter {
             rules: Rules {
                 turns,
                 has_bans: list.iter().any(|rule| rule.bans.is_some()),
-                settles: list.iter().any(|rule| rule.settler.is_some()),
+                settles: list.iter().any(|rule| rule.usage_reader.is_some()),
                 returned: Rc::default(),
                 has_backend: backend.is_some(),
                 list,
@@ -116,7 +116,7 @@ impl Limiter {
     ///
     /// # Errors
     /// As [`Limiter::new`].
-    pub fn alone(
+    pub fn standalone(
         policy: Policy,
         seed: Seed,
         data: Rc<dyn SharedData>,
@@ -129,7 +129,7 @@ impl Limiter {
 struct Builder<'s> {
     stores: Stores<'s>,
     callers: Callers,
-    choosers: Choosers,
+    selectors: PlanSelectors,
     /// How many live callers room is made for.
     keys: usize,
     /// How many rules there are.
@@ -155,9 +155,9 @@ impl<'s> Builder<'s> {
             callers.reseed(backend.seed());
         }
         let (keys, rules) = (policy.keys, rules().count());
-        let choosers = Choosers::default();
+        let selectors = PlanSelectors::default();
         let shadow = policy.shadow;
-        Builder { stores, callers, choosers, keys, rules, backend, shadow }
+        Builder { stores, callers, selectors, keys, rules, backend, shadow }
     }
 
     /// All entries, and their rules one after the other.
@@ -180,8 +180,13 @@ impl<'s> Builder<'s> {
 
     fn compile(&mut self, number: usize, mut rule: Rule) -> Result<CompiledRule, Unbuildable> {
         let spec = counter_spec(&rule, self.keys, self.rules)?;
-        let teller = rule.told.as_ref().map(|told| Teller::new(told, rule.quota.cost)).transpose();
-        let teller = teller.map_err(|_| Unbuildable::new(&rule, "unknown source of the cost"))?;
+        let cost_reader = rule
+            .cost_source
+            .as_ref()
+            .map(|told| CostReader::new(told, rule.quota.cost))
+            .transpose();
+        let cost_reader =
+            cost_reader.map_err(|_| Unbuildable::new(&rule, "unknown source of the cost"))?;
         let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());
         let leasing = spec.leasing();
         let counted = self.counted(&rule);
@@ -206,7 +211,8 @@ impl<'s> Builder<'s> {
         let bans = ban.map(|ban| -> Box<dyn Store> {
             Box::new(Bans::new(ban, rule.scope, fingerprint, keys, authority, stores))
         });
-        let settler = rule.settling.as_deref().map(|settling| Box::new(Settler::new(settling)));
+        let usage_reader =
+            rule.settling.as_deref().map(|settling| Box::new(UsageReader::new(settling)));
         Ok(CompiledRule {
             actor,
             shadow: self.shadow || rule.shadow,
@@ -219,8 +225,8 @@ impl<'s> Builder<'s> {
             keys: rule.daily.map_or(keys as u64, |shape| shape.callers),
             config: rule,
             algorithm,
-            teller: teller.map(Box::new),
-            settler,
+            cost_reader: cost_reader.map(Box::new),
+            usage_reader,
             store,
             is_in_backend,
             plans,
@@ -244,7 +250,7 @@ impl<'s> Builder<'s> {
         spec: &CounterSpec,
     ) -> Result<Option<Box<RulePlans>>, Unbuildable> {
         let Some(plans) = &rule.plans else { return Ok(None) };
-        let judged = RulePlans::new(plans, (&self.callers, actor), spec, &mut self.choosers);
+        let judged = RulePlans::new(plans, (&self.callers, actor), spec, &mut self.selectors);
         let judged = judged.ok_or_else(|| Unbuildable::new(rule, "unknown source of the plan"))?;
         Ok(Some(Box::new(judged)))
     }
@@ -258,14 +264,15 @@ fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
 /// The ticks between two returns of leases, and between two updates of bans and hot callers.
 fn intervals(list: &[CompiledRule]) -> (Micros, Micros) {
     let alone = list.iter().all(|rule| rule.config.is_local() && rule.hot.is_none());
-    let by_plan = |rule: &CompiledRule| rule.plans.as_ref().is_some_and(|plans| plans.lends);
-    let lends = |rule: &CompiledRule| {
-        rule.turn.lends() || by_plan(rule) && !rule.config.is_local() && rule.config.daily.is_none()
+    let by_plan = |rule: &CompiledRule| rule.plans.as_ref().is_some_and(|plans| plans.leases);
+    let leases = |rule: &CompiledRule| {
+        rule.turn.leases()
+            || by_plan(rule) && !rule.config.is_local() && rule.config.daily.is_none()
     };
-    let lends = list.iter().any(lends);
+    let leases = list.iter().any(leases);
     let sees = list.iter().any(|rule| rule.bans.is_some() || rule.hot.is_some());
     let seldom = if alone { SECOND } else { SECOND / 10 };
-    (if lends { SECOND / 80 } else { seldom }, if sees { seldom } else { 0 })
+    (if leases { SECOND / 80 } else { seldom }, if sees { seldom } else { 0 })
 }
 
 /// Headers that mark requests, of hot callers and others, each once.
@@ -284,8 +291,8 @@ fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, U
     let entry = entry.ok_or_else(|| Unbuildable::new(rule, "unknown algorithm"))?;
     let keeps_used = entry.keeps_used(rule.settling.as_deref());
     let algorithm = entry.algorithm(&rule.quota, keeps_used);
-    let lends = (entry.can)(&rule.quota).leasing != Leasing::Never;
-    let is_even = rule.told.is_none() || !lends;
+    let leases = (entry.can)(&rule.quota).leasing != Leasing::Never;
+    let is_even = rule.cost_source.is_none() || !leases;
     let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its quota is invalid"))?;
     Ok(CounterSpec {
         entry,
@@ -301,7 +308,7 @@ fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, U
         lines: stores::lines(rules),
         daily: rule.daily,
         // A charge may be undone, as for a request that another rule refuses.
-        beside: rules > 1 || rule.settling.is_some(),
+        may_be_cancelled: rules > 1 || rule.settling.is_some(),
         settles: rule.settling.is_some(),
         checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
         on_failure: rule.on_failure,
@@ -327,11 +334,11 @@ fn excepts_paths(policy: &Policy) -> bool {
 /// Whether more of a request's headers matters than its path, so that all of them are best read at once.
 fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
     let by_actor = |actor: &usize| actors.get(*actor).is_some_and(Sources::reads_headers);
-    let by_cost = |told: &Told| told.source.kind == header::KIND.name;
+    let by_cost = |told: &NumberSource| told.source.kind == header::KIND.name;
     let by_rule = |rule: &Rule| {
         rule.except.reads_headers()
             || rule.actor.iter().any(by_actor)
-            || rule.told.as_deref().is_some_and(by_cost)
+            || rule.cost_source.as_deref().is_some_and(by_cost)
     };
     let by_limit = |limit: &policy::Limit| limit.reads_headers() || limit.rules.iter().any(by_rule);
     policy.except.reads_headers() || policy.limits.iter().any(by_limit)

@@ -38,8 +38,8 @@ impl Fleet {
     }
 
     /// Returns true if all shards of the authority are available.
-    pub(crate) fn is_together(&self) -> bool {
-        self.backend.as_ref().is_some_and(|backend| backend.away() == 0)
+    pub(crate) fn is_connected(&self) -> bool {
+        self.backend.as_ref().is_some_and(|backend| backend.unavailable_shards() == 0)
     }
 
     /// Probes unavailable shards from now on, if a rule needs them.
@@ -47,7 +47,7 @@ impl Fleet {
     pub(crate) fn probe_if_needed(&mut self) {
         if self.is_global
             && let Some(backend) = &mut self.backend
-            && backend.away() > 0
+            && backend.unavailable_shards() > 0
         {
             backend.probe();
         }
@@ -55,7 +55,7 @@ impl Fleet {
 
     /// Asks the authority about a request, which other rules hold for `delay`.
     #[inline(never)]
-    pub(crate) fn ask(
+    pub(crate) fn send_questions(
         &mut self,
         progress: &mut InProgress,
         delay: Micros,
@@ -72,7 +72,7 @@ impl Fleet {
             if let Some(rule) = rules.list.get_mut(check.rule)
                 && !round.waits(rule)
             {
-                check.ask(rule, delay, round.tentative);
+                check.add_questions(rule, delay, round.tentative);
             }
         }
         let (id, stream) = progress.waits.unwrap_or_else(|| (self.number(), 0));
@@ -83,7 +83,7 @@ impl Fleet {
     }
 
     /// Sends the questions of an order, and remembers it. Returns its number.
-    pub(crate) fn ask_for(&mut self, order: PendingOrder, now: Micros) -> u64 {
+    pub(crate) fn send_order(&mut self, order: PendingOrder, now: Micros) -> u64 {
         let (id, waiting) = (self.number(), Waiting::Order(order));
         self.remember(id, Pending { stream: 0, is_cancelled: false, waiting }, now);
         id
@@ -153,7 +153,7 @@ impl Limiter {
                     let resumed = Resumed { id, stream, since };
                     return Some(Ready::Request(ReadyRequest { resumed, progress }));
                 }
-                Waiting::Order(order) => match self.carry_out(order, now) {
+                Waiting::Order(order) => match self.execute(order, now) {
                     Ok(result) => {
                         let stream = (!is_cancelled).then_some(stream);
                         return Some(Ready::Order { stream, result });
@@ -184,8 +184,8 @@ impl Limiter {
 
     /// Returns true if all callers of rules of scope `global` are counted together with the other gateways.
     #[must_use]
-    pub fn is_together(&self) -> bool {
-        self.fleet.is_together()
+    pub fn is_connected(&self) -> bool {
+        self.fleet.is_connected()
     }
 
     /// Stops probing the authority until a request needs it again.
@@ -219,9 +219,9 @@ impl Limiter {
     pub fn on_reply(&mut self, token: u32, answer: &Answer<'_>, now: Now) -> bool {
         let Some(backend) = &mut self.fleet.backend else { return false };
         let answered = backend.on_reply(token, answer, now);
-        let is_own = answered.is_some();
+        let is_identified = answered.is_some();
         self.on_answers(answered.unwrap_or_default(), now);
-        is_own
+        is_identified
     }
 
     /// Forgets the calls that a root made which has ended: their replies will not come.
@@ -250,7 +250,7 @@ impl Limiter {
 
 impl Check {
     /// Asks the authority about a request, and whether its caller is banned.
-    fn ask(&mut self, rule: &mut CompiledRule, delay: Micros, is_tentative: bool) {
+    fn add_questions(&mut self, rule: &mut CompiledRule, delay: Micros, is_tentative: bool) {
         self.reservation.is_tentative = is_tentative;
         rule.store.charge(&mut self.reservation, delay);
         if let Some(bans) = &mut rule.bans
@@ -286,7 +286,7 @@ impl Round {
         let is_spread = shards.any(|shard| Some(shard) != first);
         let comes_back = |check: &Check| !rules.get(check.rule).is_some_and(is_final);
         let is_asked =
-            |check: &Check| check.reservation.is_answered() || check.reservation.is_alone;
+            |check: &Check| check.reservation.is_answered() || check.reservation.is_degraded;
         Round {
             // Rules that are counted elsewhere are checked again when the replies come.
             tentative: is_spread || pending().count() < checks.len(),

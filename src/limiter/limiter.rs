@@ -134,7 +134,9 @@ impl Limiter {
     fn conclude(&mut self, progress: &mut InProgress) -> Verdict {
         match self.rules.commit(progress) {
             Committed::Admitted(delay) => self.reports.admit(progress, delay, &mut self.rules),
-            Committed::Pending(delay) => self.fleet.ask(progress, delay, &mut self.rules),
+            Committed::Pending(delay) => {
+                self.fleet.send_questions(progress, delay, &mut self.rules)
+            }
             Committed::Refused => {
                 self.rules.cancel(progress);
                 self.reports.refuse(progress, &mut self.rules)

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::check::{Check, InProgress};
 use crate::plans::Chosen;
-use crate::report::explained::{Explained, Why};
+use crate::report::explanation::{Explained, Why};
 use crate::rules::{CompiledRule, Rules};
 use diana_policy::key::Key;
 use diana_policy::path::Path;
@@ -13,7 +13,7 @@ use diana_policy::time::Now;
 use diana_policy::{Absent, Except, Match};
 use diana_request::identity::caller::{Caller, Callers};
 use diana_request::matching::{PathIndex, except, matcher};
-use diana_request::plan::Choosers;
+use diana_request::plan::PlanSelectors;
 use diana_store::{Account, Reservation};
 
 /// The entries of `limits`, and the sources that identify callers.
@@ -30,7 +30,7 @@ pub(crate) struct Matcher {
     pub(crate) at_root: Vec<usize>,
     pub(crate) reads_headers: bool,
     pub(crate) callers: Callers,
-    pub(crate) choosers: Choosers,
+    pub(crate) selectors: PlanSelectors,
     /// The memory for the checks of the next request: its allocation costs 3 % of a request.
     pub(crate) spare: Vec<Check>,
 }
@@ -43,7 +43,7 @@ pub(crate) struct LimitRules {
 }
 
 /// A request during the match.
-struct Asked<'r> {
+struct MatchInput<'r> {
     request: &'r dyn Request,
     /// The limits that cover its path, unless those at the root do.
     limits: Option<Vec<usize>>,
@@ -64,12 +64,12 @@ impl Matcher {
         is_new: bool,
     ) -> InProgress {
         self.callers.begin();
-        self.choosers.begin();
-        let asked = self.asked(request, is_new);
+        self.selectors.begin();
+        let input = self.input(request, is_new);
         let checks = std::mem::take(&mut self.spare);
         let mut progress = InProgress { checks, ..InProgress::default() };
-        if !self.is_exempt(&self.except, &asked) {
-            self.apply_all(rules, &asked, &mut progress);
+        if !self.is_exempt(&self.except, &input) {
+            self.apply_all(rules, &input, &mut progress);
         }
         self.callers.count(is_new);
         progress
@@ -83,43 +83,43 @@ impl Matcher {
     }
 
     #[inline]
-    fn asked<'r>(&self, request: &'r dyn Request, is_new: bool) -> Asked<'r> {
-        let mut asked = Asked { request, limits: None, path: Vec::new(), is_new };
+    fn input<'r>(&self, request: &'r dyn Request, is_new: bool) -> MatchInput<'r> {
+        let mut input = MatchInput { request, limits: None, path: Vec::new(), is_new };
         if self.needs_path {
             let raw = request.pseudo(Pseudo::Path);
             // Requests without a path fall under the root.
             let path = Path::of(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
             if self.has_exemptions {
-                asked.path = path.only_reading().as_deref().unwrap_or_default().into();
+                input.path = path.only_reading().as_deref().unwrap_or_default().into();
             }
             let mut limits = Vec::with_capacity(8);
             self.paths.covering(path, &mut limits);
-            asked.limits = Some(limits);
+            input.limits = Some(limits);
         }
-        asked
+        input
     }
 
-    fn limits<'a>(&'a self, asked: &'a Asked<'_>) -> &'a [usize] {
-        asked.limits.as_deref().unwrap_or(&self.at_root)
+    fn limits<'a>(&'a self, input: &'a MatchInput<'_>) -> &'a [usize] {
+        input.limits.as_deref().unwrap_or(&self.at_root)
     }
 
     #[inline]
-    fn is_exempt(&self, except: &Except, asked: &Asked<'_>) -> bool {
-        self.has_exemptions && except::covers(except, asked.request, &asked.path)
+    fn is_exempt(&self, except: &Except, input: &MatchInput<'_>) -> bool {
+        self.has_exemptions && except::covers(except, input.request, &input.path)
     }
 
-    fn apply_all(&mut self, rules: &mut Rules, asked: &Asked<'_>, progress: &mut InProgress) {
-        for place in 0..self.limits(asked).len() {
-            let number = self.limits(asked).get(place).copied();
+    fn apply_all(&mut self, rules: &mut Rules, input: &MatchInput<'_>, progress: &mut InProgress) {
+        for index in 0..self.limits(input).len() {
+            let number = self.limits(input).get(index).copied();
             let Some(limit) = number.and_then(|number| self.limits.get(number)) else { continue };
-            if !matcher::holds(&limit.matcher, asked.request)
-                || self.is_exempt(&limit.except, asked)
+            if !matcher::holds(&limit.matcher, input.request)
+                || self.is_exempt(&limit.except, input)
             {
                 continue;
             }
             for number in limit.rules.clone() {
                 let Some(rule) = rules.list.get_mut(number) else { continue };
-                self.apply((number, rule), asked, progress);
+                self.apply((number, rule), input, progress);
             }
         }
     }
@@ -129,21 +129,21 @@ impl Matcher {
     fn apply(
         &mut self,
         (number, rule): (usize, &mut CompiledRule),
-        asked: &Asked<'_>,
+        input: &MatchInput<'_>,
         progress: &mut InProgress,
     ) {
-        if self.is_exempt(&rule.config.except, asked) {
+        if self.is_exempt(&rule.config.except, input) {
             return;
         }
-        let told = rule.teller.as_ref().map(|teller| teller.cost(asked.request));
+        let told = rule.cost_reader.as_ref().map(|cost_reader| cost_reader.cost(input.request));
         let mut cost = told.unwrap_or(rule.config.quota.cost);
         let (mut plan, mut is_suspended) = (0, false);
         if rule.plans.is_some() {
-            let Some(chosen) = self.choose(rule, asked) else { return };
+            let Some(chosen) = self.choose(rule, input) else { return };
             (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
             cost = told.or(chosen.cost).unwrap_or(cost);
         }
-        if let Some(mut check) = self.check((number, rule), (plan, cost), asked, progress) {
+        if let Some(mut check) = self.check((number, rule), (plan, cost), input, progress) {
             if is_suspended {
                 check.deny();
             }
@@ -153,10 +153,11 @@ impl Matcher {
 
     /// The plan by which a rule with plans checks a request; `None` if its caller has no limit.
     #[inline(never)]
-    fn choose(&mut self, rule: &mut CompiledRule, asked: &Asked<'_>) -> Option<Chosen> {
+    fn choose(&mut self, rule: &mut CompiledRule, input: &MatchInput<'_>) -> Option<Chosen> {
         let plans = rule.plans.as_deref()?;
-        let said = self.choosers.look(plans.chooser, &self.callers, asked.request);
-        rule.counts.limit_missing += u64::from(said.is_none() && asked.is_new && plans.is_told());
+        let said = self.selectors.read(plans.selector, &self.callers, input.request);
+        rule.counts.limit_missing +=
+            u64::from(said.is_none() && input.is_new && plans.is_from_data());
         plans.choose(said)
     }
 
@@ -166,30 +167,30 @@ impl Matcher {
         &mut self,
         (number, rule): (usize, &mut CompiledRule),
         (plan, cost): (u32, u64),
-        asked: &Asked<'_>,
+        input: &MatchInput<'_>,
         progress: &mut InProgress,
     ) -> Option<Check> {
-        let caller = self.callers.of(rule.actor, asked.request);
+        let caller = self.callers.of(rule.actor, input.request);
         let absent = rule.config.absent;
         let (key, percentile) = match (caller, absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
             (Caller::Absent, Absent::Skip) => return None,
-            (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARE, 0),
+            (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARED, 0),
         };
-        let is_own = matches!(caller, Caller::Known { .. });
+        let is_identified = matches!(caller, Caller::Known { .. });
         // Counted once, for every decision.
         if let Some(spotter) = &mut rule.hot
-            && is_own
-            && asked.is_new
-            && spotter.see(key)
+            && is_identified
+            && input.is_new
+            && spotter.count(key)
         {
-            self.count_hot(rule, key, asked.request);
+            self.count_hot(rule, key, input.request);
             let is_marked = rule.hot.as_ref().is_some_and(|hot| hot.hot().header.is_some());
             progress.hot.extend(is_marked.then_some(number));
         }
         let mut reservation = Reservation::new(Account { key, plan }, cost, Now::default());
         reservation.is_shadow = rule.shadow || percentile >= rule.config.enforce;
-        let mut check = Check { rule: number, is_own, reservation, ban: None };
+        let mut check = Check { rule: number, is_identified, reservation, ban: None };
         if caller == Caller::Absent && absent == Absent::Deny {
             check.deny();
         }
@@ -213,15 +214,15 @@ impl Matcher {
         progress: &InProgress,
         request: &dyn Request,
     ) -> Vec<Explained> {
-        let asked = self.asked(request, false);
-        let is_exempt = self.is_exempt(&self.except, &asked);
+        let input = self.input(request, false);
+        let is_exempt = self.is_exempt(&self.except, &input);
         let mut skipped = Vec::new();
-        for (place, limit) in self.limits.iter().enumerate() {
+        for (index, limit) in self.limits.iter().enumerate() {
             let why = match () {
                 () if is_exempt => Some(Why::Exempt),
-                () if !self.limits(&asked).contains(&place) => Some(Why::Path),
+                () if !self.limits(&input).contains(&index) => Some(Why::Path),
                 () if !matcher::holds(&limit.matcher, request) => Some(Why::Match),
-                () if self.is_exempt(&limit.except, &asked) => Some(Why::Exempt),
+                () if self.is_exempt(&limit.except, &input) => Some(Why::Exempt),
                 () => None,
             };
             let is_skipped = |number: &usize| !progress.checks.iter().any(|it| it.rule == *number);
@@ -229,17 +230,17 @@ impl Matcher {
         }
         let explain = |(number, why): (usize, Option<Why>)| {
             let rule = rules.list.get_mut(number)?;
-            let why = why.unwrap_or_else(|| self.why_skipped(rule, &asked));
+            let why = why.unwrap_or_else(|| self.why_skipped(rule, &input));
             Some(Explained::Skipped { rule: rule.name.clone(), why })
         };
         skipped.into_iter().filter_map(explain).collect()
     }
 
     /// Why a rule skips a request that its limit covers.
-    fn why_skipped(&mut self, rule: &mut CompiledRule, asked: &Asked<'_>) -> Why {
+    fn why_skipped(&mut self, rule: &mut CompiledRule, input: &MatchInput<'_>) -> Why {
         match () {
-            () if self.is_exempt(&rule.config.except, asked) => Why::Exempt,
-            () if rule.plans.is_some() && self.choose(rule, asked).is_none() => Why::Plan,
+            () if self.is_exempt(&rule.config.except, input) => Why::Exempt,
+            () if rule.plans.is_some() && self.choose(rule, input).is_none() => Why::Plan,
             () => Why::Absent,
         }
     }

@@ -78,15 +78,15 @@ impl Limiter {
             return Err(Cannot::BansNobody);
         }
         let pending = PendingOrder { rule, order, query, callers: Vec::new() };
-        match self.carry_out(pending, now) {
+        match self.execute(pending, now) {
             Ok(OrderResult { seen, .. }) => seen.map(Inquired::Done),
-            Err(pending) => Ok(Inquired::Pending(self.fleet.ask_for(pending, now.mono))),
+            Err(pending) => Ok(Inquired::Pending(self.fleet.send_order(pending, now.mono))),
         }
     }
 
     /// Carries an order out, or takes the replies to it. If an authority must reply first, returns the order; its
     /// questions are ready to be sent.
-    pub(crate) fn carry_out(
+    pub(crate) fn execute(
         &mut self,
         mut order: PendingOrder,
         now: Now,
@@ -144,7 +144,7 @@ impl Limiter {
                 if !values.is_empty() && values.iter().all(Vec::is_empty) =>
             {
                 match rule.config.absent {
-                    Absent::Share => by_key(Key::SHARE),
+                    Absent::Share => by_key(Key::SHARED),
                     _ => Vec::new(),
                 }
             }

@@ -5,9 +5,9 @@ use crate::rules::Rules;
 use crate::verdict::QueueLine;
 use diana_policy::port::Ending;
 use diana_policy::time::Now;
-use diana_request::settling::Heard;
+use diana_request::settling::HeaderUsage;
 use diana_store::Reservation;
-use diana_store::permit::{Permit, Unsettled, permits};
+use diana_store::permit::{OpenCharge, Permit, permits};
 
 impl Rules {
     /// The charges of a request that are settled at its end.
@@ -21,10 +21,11 @@ impl Rules {
         Permit::new(charges, &self.returned)
     }
 
-    fn open_charge(&mut self, check: &mut Check, now: Now) -> Option<Unsettled> {
+    fn open_charge(&mut self, check: &mut Check, now: Now) -> Option<OpenCharge> {
         let rule = self.list.get_mut(check.rule)?;
-        let settler = rule.settler.as_ref()?;
-        let (is_checked_only, is_in_flight) = (settler.reserves_nothing(), settler.is_place());
+        let usage_reader = rule.usage_reader.as_ref()?;
+        let (is_checked_only, is_in_flight) =
+            (usage_reader.reserves_nothing(), usage_reader.is_slot());
         let mut charge = check.charge(now)?;
         rule.counts.in_flight += i64::from(is_in_flight);
         if self.returned.is_full() && !is_in_flight {
@@ -57,7 +58,7 @@ impl Rules {
         let (Some(check), None) = (holding.next(), holding.next()) else { return None };
         let rule = self.list.get(check.rule)?;
         // With different costs, a request that moves up would leave too early for the next one.
-        let is_even = rule.config.told.is_none();
+        let is_even = rule.config.cost_source.is_none();
         (rule.queues && rule.config.is_local() && is_even).then_some(QueueLine {
             rule: check.rule,
             key: check.key(),
@@ -69,9 +70,9 @@ impl Rules {
     pub(crate) fn on_response(&self, permit: &mut Permit, ending: &dyn Ending) {
         permit.each(|charge| {
             let rule = self.list.get(charge.rule as usize);
-            if let Some(settler) = rule.and_then(|rule| rule.settler.as_ref()) {
-                let (heard, used) = settler.hear(ending);
-                *charge = Unsettled { heard, ..charge.with_used(used) };
+            if let Some(usage_reader) = rule.and_then(|rule| rule.usage_reader.as_ref()) {
+                let (header_usage, used) = usage_reader.read_headers(ending);
+                *charge = OpenCharge { header_usage, ..charge.with_used(used) };
             }
         });
     }
@@ -83,17 +84,18 @@ impl Rules {
     }
 
     /// The usage of a charge. Counts towards a ban if the rule bans by usage.
-    fn used(&mut self, charge: &Unsettled, ending: &dyn Ending, now: Now) -> u64 {
+    fn used(&mut self, charge: &OpenCharge, ending: &dyn Ending, now: Now) -> u64 {
         let reserved = charge.reserved.into();
         let Some(rule) = self.list.get_mut(charge.rule as usize) else { return reserved };
-        let Some(settler) = &rule.settler else { return reserved };
-        if settler.is_place() {
+        let Some(usage_reader) = &rule.usage_reader else { return reserved };
+        if usage_reader.is_slot() {
             return 0;
         }
-        let (used, untold) = settler.used(reserved, (charge.heard, charge.used.into()), ending);
-        let bans_by_usage = settler.bans();
+        let (used, untold) =
+            usage_reader.used(reserved, (charge.header_usage, charge.used.into()), ending);
+        let bans_by_usage = usage_reader.bans();
         rule.counts.settle(reserved, used, untold);
-        if bans_by_usage && used > 0 && charge.is_own {
+        if bans_by_usage && used > 0 && charge.is_identified {
             rule.count_towards_ban(charge.account(), now);
         }
         used
@@ -111,7 +113,7 @@ impl Rules {
     }
 
     /// Settles a charge. Returns false if other workers won every race, so that it is settled later.
-    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+    fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
         let Some(rule) = self.list.get_mut(charge.rule as usize) else { return true };
         let is_done = rule.store.settle(charge, now);
         if is_done && rule.is_in_flight() {
@@ -129,9 +131,9 @@ impl Rules {
 
 impl Check {
     /// The charge for a request, if there was one and a store counts it.
-    fn charge(&self, now: Now) -> Option<Unsettled> {
-        let Reservation { account, cost, receipt, is_charged, is_alone, .. } = self.reservation;
-        (is_charged && self.reservation.is_counted()).then(|| Unsettled {
+    fn charge(&self, now: Now) -> Option<OpenCharge> {
+        let Reservation { account, cost, receipt, is_charged, is_degraded, .. } = self.reservation;
+        (is_charged && self.reservation.is_counted()).then(|| OpenCharge {
             key: account.key,
             receipt,
             since: now.mono,
@@ -139,9 +141,9 @@ impl Check {
             used: 0,
             rule: self.rule as u32,
             plan: account.plan,
-            heard: Heard::Nothing,
-            is_own: self.may_be_banned(),
-            is_alone,
+            header_usage: HeaderUsage::Nothing,
+            is_identified: self.may_be_banned(),
+            is_degraded,
         })
     }
 }

@@ -6,20 +6,20 @@ use diana_algorithm::Algorithm;
 use diana_policy::time::Micros;
 use diana_policy::{Plan, PlanKind, Plans, plan};
 use diana_request::identity::caller::Callers;
-use diana_request::plan::Choosers;
+use diana_request::plan::PlanSelectors;
 use diana_store::CounterSpec;
 use diana_store::plans::ByPlan;
 
 /// The plans of one rule.
 pub(crate) struct RulePlans {
     /// The number of the chooser that reads the plan of a request.
-    pub(crate) chooser: usize,
+    pub(crate) selector: usize,
     kind: PlanChoice,
     /// The algorithm of the plan that was used last.
     algorithm: Rc<dyn Algorithm>,
     algorithms: ByPlan<Rc<dyn Algorithm>>,
     /// Whether permits are kept by workers under any of them.
-    pub(crate) lends: bool,
+    pub(crate) leases: bool,
 }
 
 enum PlanChoice {
@@ -28,7 +28,7 @@ enum PlanChoice {
         plans: Vec<u32>,
         listed: Vec<Listed>,
     },
-    Told {
+    NumberSource {
         default: u32,
         most: u32,
     },
@@ -56,40 +56,40 @@ impl RulePlans {
         plans: &Plans,
         callers: (&Callers, Option<usize>),
         spec: &CounterSpec,
-        choosers: &mut Choosers,
+        selectors: &mut PlanSelectors,
     ) -> Option<RulePlans> {
-        let (chooser, kind) = match &plans.kind {
-            PlanKind::Told(told) => {
+        let (selector, kind) = match &plans.kind {
+            PlanKind::FromData(told) => {
                 let (default, most) = (plan(told.default), plan(plans.own.rpu));
-                (choosers.of_number(told).ok()?, PlanChoice::Told { default, most })
+                (selectors.of_number(told).ok()?, PlanChoice::NumberSource { default, most })
             }
             PlanKind::Listed { by, of } => {
                 let names = of.iter().map(|plan| plan.name.as_str());
-                let (chooser, numbers) = choosers.of_names(by.as_deref(), callers, names).ok()?;
-                (chooser, PlanChoice::listed(&numbers, of, by.is_some()))
+                let (selector, numbers) = selectors.of_names(by.as_deref(), callers, names).ok()?;
+                (selector, PlanChoice::listed(&numbers, of, by.is_some()))
             }
         };
         let (algorithm, algorithms) = (spec.algorithm.clone(), ByPlan::new(spec));
-        Some(RulePlans { chooser, kind, algorithm, algorithms, lends: spec.lends_by_any_plan() })
+        Some(RulePlans { selector, kind, algorithm, algorithms, leases: spec.leases_by_any_plan() })
     }
 
     /// The plan that has the rule's own numbers.
     pub(crate) fn own(&self) -> u32 {
         match self.kind {
             PlanChoice::Listed { .. } => 0,
-            PlanChoice::Told { most, .. } => most,
+            PlanChoice::NumberSource { most, .. } => most,
         }
     }
 
     /// Returns true if requests contain the number of permits, and no name of a plan.
-    pub(crate) fn is_told(&self) -> bool {
-        matches!(self.kind, PlanChoice::Told { .. })
+    pub(crate) fn is_from_data(&self) -> bool {
+        matches!(self.kind, PlanChoice::NumberSource { .. })
     }
 
     /// The plan with the number that was read from a request; `None` if its caller has no limit.
     pub(crate) fn choose(&self, read: Option<u64>) -> Option<Chosen> {
         match &self.kind {
-            PlanChoice::Told { default, most } => {
+            PlanChoice::NumberSource { default, most } => {
                 let plan = read.map_or(*default, plan).min(*most);
                 Some(Chosen { plan, cost: None, is_suspended: plan == 0 })
             }
@@ -114,7 +114,7 @@ impl RulePlans {
     /// The quota and the window of a plan, for headers.
     pub(crate) fn policy(&mut self, plan: u32) -> (u64, Micros) {
         match (plan, &self.kind) {
-            (0, PlanChoice::Told { .. }) => (0, self.algorithm(1).properties().window),
+            (0, PlanChoice::NumberSource { .. }) => (0, self.algorithm(1).properties().window),
             _ => self.algorithm(plan).properties().quota(),
         }
     }
@@ -131,9 +131,9 @@ impl PlanChoice {
     fn listed(numbers: &[u32], of: &[Plan], is_shown: bool) -> PlanChoice {
         let most = numbers.iter().max().copied().unwrap_or(0);
         let mut plans = vec![0; most as usize];
-        for (number, place) in numbers.iter().zip(1..) {
+        for (number, index) in numbers.iter().zip(1..) {
             let at = (*number as usize).checked_sub(1);
-            at.and_then(|at| plans.get_mut(at)).into_iter().for_each(|plan| *plan = place);
+            at.and_then(|at| plans.get_mut(at)).into_iter().for_each(|plan| *plan = index);
         }
         // How a caller is called stands nowhere else, either.
         let own: Rc<str> = "own".into();

@@ -1,7 +1,7 @@
 //! Decisions as data, from which headers, the filter state, log lines and metrics are made.
 
-pub mod answer;
-pub mod explained;
+pub mod body;
+pub mod explanation;
 pub mod headers;
 pub mod hot;
 pub mod metrics;
@@ -15,7 +15,7 @@ use diana_policy::key::Key;
 use diana_policy::time::Micros;
 use diana_policy::{LimitFields, Response, Scope};
 use diana_store::refusal::{Reason, Refused};
-use explained::Explained;
+use explanation::Explained;
 
 /// The decision of one rule about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::check::{Check, InProgress};
-use crate::report::explained::{Explained, Why};
+use crate::report::explanation::{Explained, Why};
 use crate::report::{Refusal, Report};
 use crate::rules::Rules;
 use crate::verdict::{Held, Verdict};
@@ -56,8 +56,8 @@ impl Reports {
             return Verdict::Admit(permit, Some(Box::new(report)));
         }
         let until = progress.now.mono.saturating_add(delay);
-        let (place, line) = rules.queued_charges(progress);
-        Verdict::Hold(Held { until, line, place, permit, report })
+        let (position, line) = rules.queued_charges(progress);
+        Verdict::Hold(Held { until, line, position, permit, report })
     }
 
     /// The report of a request that proceeds after `delay` ticks. The rule of the check at `shadowed` would have refused or
@@ -73,7 +73,7 @@ impl Reports {
         let explained = explained(progress, rules);
         let holding = || {
             let checks = progress.checks.iter().enumerate();
-            checks.max_by_key(|(_, check)| check.wait()).map(|(place, _)| place)
+            checks.max_by_key(|(_, check)| check.wait()).map(|(index, _)| index)
         };
         let by = if delay > 0 { shadowed.or_else(holding) } else { shadowed };
         let mut marks = rules.marks(progress);
@@ -82,13 +82,13 @@ impl Reports {
         }
         let fields = self.fields;
         if self.accepted == Accepted::default() {
-            let check = by.and_then(|place| progress.checks.get(place));
+            let check = by.and_then(|index| progress.checks.get(index));
             let by = check.and_then(|check| rules.record(check, progress.now));
             return Report { records: Vec::new(), fields, by, marks, explained };
         }
         let mut records = rules.records(progress);
         let by = match by {
-            Some(place) => records.get(place).cloned(),
+            Some(index) => records.get(index).cloned(),
             None if self.accepted.filter_state => {
                 records.iter().min_by_key(|record| record.scarcity()).cloned()
             }
@@ -115,7 +115,7 @@ impl Reports {
     pub(crate) fn refuse(&self, progress: &mut InProgress, rules: &mut Rules) -> Verdict {
         let mut first = None;
         let mut longest = Retry::Soon;
-        for (place, check) in progress.checks.iter().enumerate() {
+        for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = rules.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
             let Some(refused) = check.refused() else { continue };
@@ -123,16 +123,16 @@ impl Reports {
                 rule.counts.shadow_refused += 1;
                 continue;
             }
-            rule.note_refusal(check, progress.now);
+            rule.count_refusal(check, progress.now);
             longest = longest.max(refused.retry);
-            first = first.or(Some((place, check.rule, refused.reason)));
+            first = first.or(Some((index, check.rule, refused.reason)));
         }
-        let Some((place, rule, reason)) = first else { return Verdict::pass() };
+        let Some((index, rule, reason)) = first else { return Verdict::pass() };
         let explained = explained(progress, rules);
         let mut records = rules.records(progress);
         let (by, several) = match records.len() {
             0 | 1 => (records.pop(), records),
-            _ => (records.get(place).cloned(), records),
+            _ => (records.get(index).cloned(), records),
         };
         let (Some(rule), Some(by)) = (rules.list.get_mut(rule), by) else {
             return Verdict::pass();

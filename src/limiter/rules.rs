@@ -6,17 +6,17 @@ use crate::check::{Check, InProgress};
 use crate::commit::Turn;
 use crate::plans::RulePlans;
 use crate::report::Record;
-use crate::report::explained::{Explained, Why};
+use crate::report::explanation::{Explained, Why};
 use crate::report::metrics::RuleCounts;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Retry;
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_policy::{Rule, Scope};
-use diana_request::cost::Teller;
-use diana_request::settling::Settler;
+use diana_request::cost::CostReader;
+use diana_request::settling::UsageReader;
 use diana_store::backend::BackendResult;
 use diana_store::hot::spotter::Spotter;
-use diana_store::permit::Freed;
+use diana_store::permit::CancelQueue;
 use diana_store::refusal::{Reason, Refused};
 use diana_store::reservation::{Awaited, By};
 use diana_store::{Account, Reservation, Store};
@@ -31,7 +31,7 @@ pub(crate) struct Rules {
     /// Whether any rule settles its reservations.
     pub(crate) settles: bool,
     /// Charges that came back.
-    pub(crate) returned: Rc<Freed>,
+    pub(crate) returned: Rc<CancelQueue>,
     /// Whether there is an authority outside of the gateway.
     pub(crate) has_backend: bool,
 }
@@ -43,9 +43,9 @@ pub(crate) struct CompiledRule {
     pub(crate) name: Rc<str>,
     pub(crate) algorithm: Rc<dyn Algorithm>,
     /// Reads the cost of requests, unless all cost the same.
-    pub(crate) teller: Option<Box<Teller>>,
+    pub(crate) cost_reader: Option<Box<CostReader>>,
     /// Reads what requests used, if that is settled at their end.
-    pub(crate) settler: Option<Box<Settler>>,
+    pub(crate) usage_reader: Option<Box<UsageReader>>,
     pub(crate) plans: Option<Box<RulePlans>>,
     /// Its actor's number in the callers; none for `all`.
     pub(crate) actor: Option<usize>,
@@ -157,22 +157,22 @@ impl Rules {
         }
     }
 
-    /// Counts an admitted request. Returns the place of the first rule in shadow that would have refused it, or else of the
+    /// Counts an admitted request. Returns the index of the first rule in shadow that would have refused it, or else of the
     /// first that would have held it.
     pub(crate) fn count_admitted(&mut self, progress: &InProgress) -> Option<usize> {
         let (mut would_refuse, mut would_hold) = (None, None);
-        for (place, check) in progress.checks.iter().enumerate() {
+        for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
             if check.refused().is_some() {
                 rule.counts.shadow_refused += 1;
-                would_refuse = would_refuse.or(Some(place));
+                would_refuse = would_refuse.or(Some(index));
                 continue;
             }
             rule.counts.admit(check.wait());
             if check.turn() > check.wait() {
                 rule.counts.shadow_held += 1;
-                would_hold = would_hold.or(Some(place));
+                would_hold = would_hold.or(Some(index));
             }
             if rule.config.near.is_some() && rule.is_near(check) {
                 rule.counts.near += 1;
@@ -207,17 +207,17 @@ impl Rules {
 impl CompiledRule {
     /// Returns true if it limits the requests in flight.
     pub(crate) fn is_in_flight(&self) -> bool {
-        self.settler.as_ref().is_some_and(|settler| settler.is_place())
+        self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.is_slot())
     }
 
     /// The decision at `now`, where an authority outside of the gateway may be available.
     fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
-        let known = check.known(self);
+        let known = check.balance(self);
         let remaining = known.map(|known| known.permits);
-        let Reservation { is_alone, is_shadow, account, .. } = check.reservation;
+        let Reservation { is_degraded, is_shadow, account, .. } = check.reservation;
         let is_counted = check.reservation.is_counted();
         Record {
-            scope: match is_alone && is_counted {
+            scope: match is_degraded && is_counted {
                 true => Scope::Gateway,
                 false => self.config.scope_with(has_backend),
             },
@@ -237,11 +237,12 @@ impl CompiledRule {
     }
 
     /// Counts a refusal towards a ban of the caller, if it is one that does.
-    pub(crate) fn note_refusal(&mut self, check: &Check, now: Now) {
+    pub(crate) fn count_refusal(&mut self, check: &Check, now: Now) {
         let Some(refused) = check.refused() else { return };
-        self.counts.lent += u64::from(refused.reason == Reason::Outstanding);
-        let bans_by_usage = self.settler.as_ref().is_some_and(|settler| settler.bans());
-        if check.is_own && refused.is_final() && !bans_by_usage {
+        self.counts.leased += u64::from(refused.reason == Reason::Outstanding);
+        let bans_by_usage =
+            self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.bans());
+        if check.is_identified && refused.is_final() && !bans_by_usage {
             self.count_towards_ban(check.reservation.account, now);
         }
     }

@@ -32,7 +32,7 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
         let words = rule.words;
         sum = sum.with(match rule.daily {
             Some(shape) => Memory { worker: shape.bytes(), shared: 0 },
-            None if rule.is_in_flight() && !rule.is_local() => stores::memory_of_places(callers),
+            None if rule.is_in_flight() && !rule.is_local() => stores::in_flight_memory(callers),
             None => stores::memory(rule.scope, words, callers, rules),
         });
         if rule.ban.is_some() {

@@ -8,7 +8,7 @@ use crate::report::metrics::{self, RuleCounts};
 use crate::rules::CompiledRule;
 use diana_policy::port::{Metrics, SharedData};
 use diana_policy::time::{Micros, Now};
-use diana_store::remains::Remains;
+use diana_store::reclaimer::SlotReclaimer;
 use diana_store::slots::traffic::Traffic;
 
 /// When upkeep is due. Bans and hot keys are less urgent than leases that go back.
@@ -48,7 +48,7 @@ impl Limiter {
     }
 
     /// Maintains all rules. Returns true if more is due soon, even without a request.
-    pub fn tidy(&mut self, now: Now) -> bool {
+    pub fn maintain(&mut self, now: Now) -> bool {
         self.rules.return_charges(now);
         let mut more = false;
         for rule in &mut self.rules.list {
@@ -62,7 +62,7 @@ impl Limiter {
         }
         for rule in &mut self.rules.list {
             rule.maintain_bans(now);
-            more |= rule.hot.as_mut().is_some_and(|hot| hot.tidy(now.mono));
+            more |= rule.hot.as_mut().is_some_and(|hot| hot.maintain(now.mono));
         }
         more
     }
@@ -73,8 +73,8 @@ impl Limiter {
         // Envoy's main thread has a VM, too, which no request reaches.
         self.upkeep.serves |=
             self.rules.list.iter().any(|rule| rule.counts != RuleCounts::default());
-        let mode = if self.is_together() { "fleet" } else { "gateway" };
-        self.tell_mode(
+        let mode = if self.is_connected() { "fleet" } else { "gateway" };
+        self.report_mode(
             namespace,
             (self.fleet.is_global && self.upkeep.serves).then_some(mode),
             metrics,
@@ -95,12 +95,12 @@ impl Limiter {
     }
 
     /// Reports the limits of its rules. `in_force` is false when the rules no longer apply.
-    pub fn tell_limits(&self, namespace: &str, in_force: bool, metrics: &dyn Metrics) {
+    pub fn report_limits(&self, namespace: &str, in_force: bool, metrics: &dyn Metrics) {
         for rule in &self.rules.list {
             let (limit, window) = rule.algorithm.properties().quota();
             let told = if in_force { [limit, window, rule.keys] } else { [0; 3] };
             let scope = rule.config.scope_with(self.fleet.backend.is_some());
-            metrics::tell_limit(namespace, &rule.name, scope, told, metrics);
+            metrics::report_limit(namespace, &rule.name, scope, told, metrics);
         }
     }
 
@@ -114,7 +114,7 @@ impl Limiter {
         })
     }
 
-    fn tell_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
+    fn report_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
         let before = std::mem::replace(&mut self.upkeep.mode, mode);
         if before != mode {
             before.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, -1, metrics));
@@ -129,7 +129,7 @@ impl Limiter {
         namespace: &Rc<str>,
         data: &Rc<dyn SharedData>,
         now: Micros,
-    ) -> Vec<Remains> {
+    ) -> Vec<SlotReclaimer> {
         let mut all = Vec::new();
         let of_all = || (namespace.clone(), data.clone());
         for CompiledRule { config, algorithm, .. } in
@@ -138,10 +138,12 @@ impl Limiter {
             let ((name, data), fingerprint) = (of_all(), config.fingerprint);
             if config.daily.is_none() {
                 let algorithm = algorithm.clone();
-                all.push(Remains::of_callers(name, data, fingerprint, algorithm, now));
+                all.push(SlotReclaimer::of_callers(name, data, fingerprint, algorithm, now));
             }
             let (name, data) = of_all();
-            all.extend(config.ban.map(|ban| Remains::of_bans(name, data, fingerprint, ban, now)));
+            all.extend(
+                config.ban.map(|ban| SlotReclaimer::of_bans(name, data, fingerprint, ban, now)),
+            );
         }
         all
     }
@@ -160,7 +162,7 @@ impl Limiter {
             rule.hot.iter_mut().for_each(|spotter| spotter.close(now.mono));
         }
         self.flush(namespace, metrics);
-        self.tell_mode(namespace, None, metrics);
+        self.report_mode(namespace, None, metrics);
         for rule in &mut self.rules.list {
             let change = rule.store.close(now);
             metrics::flush_keys(namespace, &rule.config.name, change, metrics);

@@ -45,8 +45,8 @@ pub struct Held {
     pub until: Micros,
     /// The line in which it moves up.
     pub line: Option<QueueLine>,
-    /// Its places in lines, which come back if the client leaves before its turn.
-    pub place: Permit,
+    /// Its queue positions, which are returned if the client leaves before its turn.
+    pub position: Permit,
     /// Its charges that are settled when its stream ends.
     pub permit: Permit,
     /// Its report.
@@ -60,6 +60,6 @@ pub struct QueueLine {
     pub rule: usize,
     /// The caller.
     pub key: Key,
-    /// The plan of the rule by which it is judged: places are of one length only under the same.
+    /// The plan of the request. Positions have the same length only under the same plan.
     pub plan: u32,
 }

@@ -18,9 +18,9 @@ pub const WORDS: usize = 2 + 1 + (SLICES + 1).div_ceil(2);
 
 const RING: Ring = Ring::new(SLICES + 1);
 
-/// Replaces the level after an operator has lifted a ban. The instant of the reset is then in place
+/// Replaces the level after an operator has ended a ban. The instant of the reset is then in place
 /// of the end. No ban begins at this level.
-const LIFTED: u64 = 1_000;
+const RESET: u64 = 1_000;
 
 /// Time after a reset during which refusals do not count. They may be reported late, or come from a
 /// worker that still enforces the ban.
@@ -73,23 +73,23 @@ impl Ban {
     pub fn begin(state: &mut [u64], until: Micros) {
         if let [end, level, ..] = state {
             *end = until;
-            if *level == LIFTED {
+            if *level == RESET {
                 *level = 0;
             }
         }
     }
 
-    /// Clears the state of a caller when an operator lifts its ban at `now`.
-    pub fn lift(state: &mut [u64], now: Micros) {
+    /// Clears the state of a caller when an operator ends its ban at `now`.
+    pub fn reset(state: &mut [u64], now: Micros) {
         state.fill(0);
-        state.iter_mut().zip([now, LIFTED]).for_each(|(word, new)| *word = new);
+        state.iter_mut().zip([now, RESET]).for_each(|(word, new)| *word = new);
     }
 
     /// Counts refusals at `now`. Refusals during a ban, and in the second after a reset, do not
     /// count. Returns true if a ban begins.
     pub fn count(&self, state: &mut [u64], now: Micros, refusals: u64) -> bool {
-        let is_lifted = matches!(state, [at, LIFTED, ..] if now < at.saturating_add(GRACE));
-        if is_lifted || self.left(Ban::until(state), now) > 0 {
+        let is_reset = matches!(state, [at, RESET, ..] if now < at.saturating_add(GRACE));
+        if is_reset || self.left(Ban::until(state), now) > 0 {
             return false;
         }
         let level = self.level(state, now);
@@ -126,7 +126,7 @@ impl Ban {
     /// The number of doublings of the next ban's length.
     fn level(&self, state: &[u64], now: Micros) -> u64 {
         let [until, level, ..] = state else { return 0 };
-        if *level == LIFTED {
+        if *level == RESET {
             return 0;
         }
         let halved = now.saturating_sub(*until) / self.halve_after.max(1);

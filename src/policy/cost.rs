@@ -4,7 +4,7 @@ use super::IdentitySource;
 
 /// The source of a request's cost. The maximum is in [`Quota::cost`](super::Quota::cost).
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct NumberSource {
     /// A header or metadata.
     pub source: IdentitySource,
     /// Whether the metadata is text instead of a number.

@@ -40,13 +40,13 @@ impl Key {
 
     /// Selects the shard of Redis. Evenly distributed.
     #[must_use]
-    pub fn place(self) -> u16 {
+    pub fn shard_selector(self) -> u16 {
         (self.second_hash >> 48) as u16
     }
 
-    /// The key with the [`place`](Key::place) of `other`, so that both are in the same shard.
+    /// The key with the [`shard_selector`](Key::shard_selector) of `other`, so that both are in the same shard.
     #[must_use]
-    pub fn beside(self, other: Key) -> Key {
+    pub fn with_shard_of(self, other: Key) -> Key {
         const OTHER: u64 = 0xffff << 48;
         Key { hash: self.hash, second_hash: self.second_hash & !OTHER | other.second_hash & OTHER }
     }
@@ -54,7 +54,7 @@ impl Key {
     /// The only key of a rule for `all`.
     pub const ALL: Key = Key { hash: 0, second_hash: 0 };
     /// The common key of requests without the actor, under `absent: share`.
-    pub const SHARE: Key = Key { hash: 1, second_hash: 1 };
+    pub const SHARED: Key = Key { hash: 1, second_hash: 1 };
 }
 
 /// Builds a [`Key`] from the parts of a compound actor.

@@ -40,7 +40,7 @@ mod zone;
 
 pub use actor::{Actor, IdentitySource};
 pub use ban::Ban;
-pub use cost::Told;
+pub use cost::NumberSource;
 pub use hot::Hot;
 pub use matching::{
     Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test,

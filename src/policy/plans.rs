@@ -1,6 +1,6 @@
 //! Plans: alternative quotas of a rule.
 
-use super::{IdentitySource, Quota, Told};
+use super::{IdentitySource, NumberSource, Quota};
 
 /// The quotas of a rule that depend on the request.
 ///
@@ -24,7 +24,7 @@ pub enum PlanKind {
         of: Vec<Plan>,
     },
     /// Trusted data that contains the `rpu`. It is limited to the rule's own.
-    Told(Told),
+    FromData(NumberSource),
 }
 
 /// A plan in a rule's list.
@@ -42,7 +42,7 @@ impl Plans {
     pub fn first(&self) -> u32 {
         match self.kind {
             PlanKind::Listed { .. } => 0,
-            PlanKind::Told(_) => plan(self.own.rpu),
+            PlanKind::FromData(_) => plan(self.own.rpu),
         }
     }
 
@@ -51,7 +51,7 @@ impl Plans {
     pub fn listed(&self) -> &[Plan] {
         match &self.kind {
             PlanKind::Listed { of, .. } => of,
-            PlanKind::Told(_) => &[],
+            PlanKind::FromData(_) => &[],
         }
     }
 
@@ -68,7 +68,7 @@ impl Plans {
     pub fn count(&self) -> Option<usize> {
         match &self.kind {
             PlanKind::Listed { of, .. } => Some(of.len() + 1),
-            PlanKind::Told(_) => None,
+            PlanKind::FromData(_) => None,
         }
     }
 
@@ -80,7 +80,7 @@ impl Plans {
                 let listed = (plan as usize).checked_sub(1).and_then(|at| of.get(at));
                 listed.and_then(|plan| plan.quota).unwrap_or(self.own)
             }
-            PlanKind::Told(_) => {
+            PlanKind::FromData(_) => {
                 let rpu = u64::from(plan);
                 // With zero, states would never expire.
                 let lasting = |slowest: u64| if rpu > 0 { slowest.min(rpu) } else { slowest };
@@ -92,8 +92,8 @@ impl Plans {
     /// Returns true if requests contain the `rpu` of a plan, so that the combination of parameters
     /// was not validated.
     #[must_use]
-    pub fn is_told(&self) -> bool {
-        matches!(self.kind, PlanKind::Told(_))
+    pub fn is_from_data(&self) -> bool {
+        matches!(self.kind, PlanKind::FromData(_))
     }
 }
 

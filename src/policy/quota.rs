@@ -80,7 +80,7 @@ impl Quota {
     /// One of `count` shares, at a cost of one. A cost above the share is refused, and is not a
     /// configuration error.
     #[must_use]
-    pub fn part(&self, count: u64) -> Quota {
+    pub fn share(&self, count: u64) -> Quota {
         let part = |permits: u64| permits.div_ceil(count.max(1));
         Quota {
             rpu: part(self.rpu),

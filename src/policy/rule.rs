@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use super::redis::OnFailure;
-use super::{Ban, Except, Hot, Match, Plans, Prefix, Quota, Response, Scope, Settling, Told};
+use super::{
+    Ban, Except, Hot, Match, NumberSource, Plans, Prefix, Quota, Response, Scope, Settling,
+};
 use crate::bloom::Shape;
 
 /// One entry of `limits`.
@@ -45,7 +47,7 @@ pub struct Rule {
     /// Other quotas that may apply to a request.
     pub plans: Option<Rc<Plans>>,
     /// The source of the cost, if requests contain it.
-    pub told: Option<Box<Told>>,
+    pub cost_source: Option<Box<NumberSource>>,
     /// The settlement of charges at the end of the stream, if there is one.
     pub settling: Option<Box<Settling>>,
     /// Short name of the algorithm in the registry, such as `TB`.
@@ -82,13 +84,13 @@ impl Rule {
     /// The cost of most requests, as far as the configuration specifies it.
     #[must_use]
     pub fn usual_cost(&self) -> u64 {
-        self.told.as_ref().map_or(self.quota.cost, |told| told.default)
+        self.cost_source.as_ref().map_or(self.quota.cost, |told| told.default)
     }
 
     /// Returns true if the rule limits concurrent requests.
     #[must_use]
     pub fn is_in_flight(&self) -> bool {
-        self.settling.as_ref().is_some_and(|settling| settling.is_place)
+        self.settling.as_ref().is_some_and(|settling| settling.is_slot)
     }
 
     /// Returns true if each worker counts separately.

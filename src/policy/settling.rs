@@ -7,20 +7,20 @@ pub struct Settling {
     /// permit.
     pub reserve: u64,
     /// The source of the usage in the response. Without one, the usage is the reservation.
-    pub told: Option<ResponseCost>,
+    pub response_cost: Option<ResponseCost>,
     /// The outcomes that count. Other outcomes have no usage. Without a list all outcomes count.
     pub count: Option<Outcomes>,
     /// Whether these outcomes lead to a ban instead of refusals.
     pub bans: bool,
     /// Whether the charge is an in-flight slot, which is released after any outcome.
-    pub is_place: bool,
+    pub is_slot: bool,
 }
 
 /// The usage in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseCost {
     /// Its location.
-    pub place: ResponseSource,
+    pub source: ResponseSource,
     /// Maximum usage of a request in permits.
     pub most: u64,
     /// The usage if the response does not contain it, at most `most`.

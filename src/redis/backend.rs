@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::bans::RedisBans;
 use super::client::{Client, Completion};
 use super::handle::Handle;
-use super::settled::Settled;
+use super::question_result::QuestionResult;
 use super::store::RedisStore;
 use super::target::Target;
 use diana_policy::Ban;
@@ -32,8 +32,8 @@ impl RedisBackend {
     /// A Redis that this client reaches. `on_failure` applies while it is unavailable.
     #[must_use]
     pub fn new(client: Client, on_failure: OnFailure) -> RedisBackend {
-        let mut handle = Handle::new(on_failure, client.parts());
-        client.tell(&mut handle);
+        let mut handle = Handle::new(on_failure, client.shards());
+        client.update_handle(&mut handle);
         RedisBackend { client, handle: Rc::new(RefCell::new(handle)), open: BTreeMap::new() }
     }
 
@@ -59,9 +59,9 @@ impl RedisBackend {
             Completion::Operation(target, (key, plan), reply) => {
                 let result = match reply {
                     Some((reply, sent)) => {
-                        Settled::Decided { reply, wait: None, sent, at: sent.mono }
+                        QuestionResult::Decided { reply, wait: None, sent, at: sent.mono }
                     }
-                    None => Settled::Alone,
+                    None => QuestionResult::Degraded,
                 };
                 let question = handle.store_new_result(result);
                 let (rule, is_ban) = match target {
@@ -101,15 +101,15 @@ impl Backend for RedisBackend {
     }
 
     fn shard(&self, caller: Key) -> u16 {
-        self.client.parts().of(caller).number()
+        self.client.shards().of(caller).number()
     }
 
-    fn is_alone(&self, caller: Key) -> bool {
-        self.handle.borrow().is_alone(caller)
+    fn is_degraded(&self, caller: Key) -> bool {
+        self.handle.borrow().is_degraded(caller)
     }
 
-    fn away(&self) -> usize {
-        self.handle.borrow().away()
+    fn unavailable_shards(&self) -> usize {
+        self.handle.borrow().unavailable_shards()
     }
 
     fn gateways(&self) -> u64 {
@@ -164,7 +164,7 @@ impl Backend for RedisBackend {
     }
 
     fn on_root_ended(&mut self, root: u32) -> Vec<BackendResult> {
-        let completed = self.client.lose(root, &mut self.handle.borrow_mut());
+        let completed = self.client.on_root_ended(root, &mut self.handle.borrow_mut());
         self.store(completed)
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::handle::{Handle, Operation};
 use super::protocol::{Numbers, Question, Refusals, Reply};
-use super::settled::Settled;
+use super::question_result::QuestionResult;
 use super::store::spread;
 use diana_policy::Ban;
 use diana_policy::key::Key;
@@ -43,7 +43,7 @@ impl RedisBans {
 impl BanAuthority for RedisBans {
     fn count(&self, caller: Key, refusals: u64) -> bool {
         let mut handle = self.handle.borrow_mut();
-        if handle.is_alone(caller) {
+        if handle.is_degraded(caller) {
             return false;
         }
         let question = Refusals { caller, refusals, ..self.question };
@@ -51,14 +51,14 @@ impl BanAuthority for RedisBans {
         true
     }
 
-    fn ask(&self, caller: Key, sets: Option<Micros>) -> usize {
+    fn query(&self, caller: Key, sets: Option<Micros>) -> usize {
         let question = Refusals { caller, sets, ..self.question };
         self.handle.borrow_mut().ask(Question::Ban(question))
     }
 
     fn reply(&self, question: usize) -> Option<BanAnswer> {
         match self.handle.borrow_mut().take_result(question)? {
-            Settled::Decided { reply: Reply::Ban(reply), .. } => {
+            QuestionResult::Decided { reply: Reply::Ban(reply), .. } => {
                 Some(BanAnswer { left: reply.left, begins: reply.begins, overflow: reply.overflow })
             }
             _ => None,

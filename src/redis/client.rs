@@ -20,10 +20,10 @@ use super::health::{Health, KnownFleet};
 use super::protocol::{
     Ask, Decided, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall,
 };
-use super::settled::Settled;
+use super::question_result::QuestionResult;
 use super::shard::{Shard, Shards, Tags};
 use super::target::Target;
-use batch::{Batch, Wait, Who};
+use batch::{Batch, Receiver, Wait};
 use diana_policy::key::{Key, Seed};
 use diana_policy::port::{self, Callout, SharedData};
 use diana_policy::time::{Micros, Now, SECOND};
@@ -44,14 +44,14 @@ pub struct Endpoint {
     /// The credentials.
     pub login: Login,
     /// The number of shards.
-    pub parts: Shards,
+    pub shards: Shards,
 }
 
 /// A result to pass on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Completion {
     /// The result of a question of a request, by the numbers of both.
-    Request(u64, usize, Settled),
+    Request(u64, usize, QuestionResult),
     /// For an operation: its target, its caller and plan, the reply, and when the question was
     /// sent; `None` if it failed.
     Operation(Target, (Key, u32), Option<(Reply, Now)>),
@@ -73,7 +73,7 @@ pub struct Client {
     waiting: VecDeque<Wait>,
     batches: Vec<Batch>,
     /// Batches to send again with the text of the script, which Redis did not have.
-    again: Vec<Batch>,
+    resends: Vec<Batch>,
     /// Results to pass on.
     completed: Vec<Completion>,
     /// The record of all workers, as last read.
@@ -81,9 +81,9 @@ pub struct Client {
     /// The offset of the clock of each shard.
     offsets: Vec<Offset>,
     /// The instant of the latest call to the first shard.
-    asked_first: Option<Micros>,
+    first_shard_called: Option<Micros>,
     /// The kinds of logged lines about shards, and when each was last logged.
-    told: Vec<(&'static str, Micros)>,
+    log_times: Vec<(&'static str, Micros)>,
     /// Events since the counts were last taken.
     pub counts: BackendCounts,
     /// Lines for the log.
@@ -101,9 +101,9 @@ impl Client {
         random: u64,
     ) -> Client {
         // A shard of another number of shards is another shard.
-        let key = match endpoint.parts {
+        let key = match endpoint.shards {
             Shards::ONE => format!("diana/1/{namespace}/fleet"),
-            parts => format!("diana/1/{namespace}/fleet/{}", parts.number()),
+            shards => format!("diana/1/{namespace}/fleet/{}", shards.number()),
         };
         let health = Health::update(&*data, &key, 0, |health| {
             let is_new = health.gateway == 0;
@@ -113,10 +113,10 @@ impl Client {
             is_new
         });
         Client {
-            tags: Tags::new(namespace, endpoint.parts),
-            offsets: vec![Offset::default(); usize::from(endpoint.parts.number())],
-            asked_first: None,
-            told: Vec::new(),
+            tags: Tags::new(namespace, endpoint.shards),
+            offsets: vec![Offset::default(); usize::from(endpoint.shards.number())],
+            first_shard_called: None,
+            log_times: Vec::new(),
             endpoint,
             data,
             key,
@@ -125,7 +125,7 @@ impl Client {
             sender: random,
             waiting: VecDeque::new(),
             batches: Vec::new(),
-            again: Vec::new(),
+            resends: Vec::new(),
             completed: Vec::new(),
             health,
             counts: BackendCounts::default(),
@@ -141,8 +141,8 @@ impl Client {
 
     /// The number of shards.
     #[must_use]
-    pub fn parts(&self) -> Shards {
-        self.endpoint.parts
+    pub fn shards(&self) -> Shards {
+        self.endpoint.shards
     }
 
     /// Takes numbered questions of the request with this number, which waits since `since`. Other rules hold it for `delay`.
@@ -155,16 +155,16 @@ impl Client {
         handle: &mut Handle,
     ) {
         handle.in_use = true;
-        let place = self.waiting.partition_point(|wait| wait.since <= since);
+        let index = self.waiting.partition_point(|wait| wait.since <= since);
         for (number, question) in questions {
-            let part = self.endpoint.parts.of(question.caller());
-            let mut own = self.waiting.iter_mut().skip(place).take_while(|it| it.id == id);
-            match own.find(|wait| wait.part == part) {
+            let shard = self.endpoint.shards.of(question.caller());
+            let mut own = self.waiting.iter_mut().skip(index).take_while(|it| it.id == id);
+            match own.find(|wait| wait.shard == shard) {
                 Some(wait) => wait.add(number, question),
                 None => {
                     let ask = Ask { delay, questions: vec![question] };
-                    let wait = Wait { id, since, part, numbers: vec![number], ask };
-                    self.waiting.insert(place, wait);
+                    let wait = Wait { id, since, shard, numbers: vec![number], ask };
+                    self.waiting.insert(index, wait);
                 }
             }
         }
@@ -173,9 +173,9 @@ impl Client {
     /// The time of the next work.
     #[must_use]
     pub fn next(&self, now: Micros, handle: &Handle) -> Option<Micros> {
-        let batches = self.batches.iter().map(Batch::given_up);
+        let batches = self.batches.iter().map(Batch::expires_at);
         let operations = self.batches.is_empty() && handle.has_operations();
-        let leave = operations || !self.waiting.is_empty() || !self.again.is_empty();
+        let leave = operations || !self.waiting.is_empty() || !self.resends.is_empty();
         batches.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
     }
 
@@ -186,7 +186,7 @@ impl Client {
         callout: &dyn Callout,
         handle: &mut Handle,
     ) -> Vec<Completion> {
-        while let Some(late) = self.batches.iter().position(|it| it.given_up() <= now.mono) {
+        while let Some(late) = self.batches.iter().position(|it| it.expires_at() <= now.mono) {
             let batch = self.batches.swap_remove(late);
             self.fail_all(batch, &Failure::Timeout, now.mono, handle);
         }
@@ -195,13 +195,13 @@ impl Client {
         // shard, even if the pending batches succeed.
         let is_late = |wait: &&Wait| now.mono.saturating_sub(wait.since) >= self.timeout();
         let late = self.waiting.iter().take_while(is_late);
-        let late: Vec<_> = late.map(|wait| (wait.part, Err(Failure::Timeout))).collect();
-        self.note(&late, (now.mono, false), now.mono, handle);
-        if handle.away() > 0 {
-            self.give_up_away(handle);
+        let late: Vec<_> = late.map(|wait| (wait.shard, Err(Failure::Timeout))).collect();
+        self.record_results(&late, (now.mono, false), now.mono, handle);
+        if handle.unavailable_shards() > 0 {
+            self.drop_unavailable(handle);
             self.send_probes(now, callout, handle);
         }
-        for batch in std::mem::take(&mut self.again) {
+        for batch in std::mem::take(&mut self.resends) {
             self.send_again(batch, now, callout, handle);
         }
         self.send_all(now, callout, handle);
@@ -225,20 +225,20 @@ impl Client {
         let number = self.batches.iter().position(|batch| batch.token == token)?;
         let mut batch = self.batches.swap_remove(number);
         let answers = batch.read(&self.endpoint.login, answer, now.mono);
-        let (mut again, mut answered) = (Vec::new(), Vec::new());
-        for ((call, who), answer) in batch.take().into_iter().zip(answers) {
+        let (mut resends, mut answered) = (Vec::new(), Vec::new());
+        for ((call, receivers), answer) in batch.take().into_iter().zip(answers) {
             if call.script == Script::Digest && matches!(answer, Err(Failure::NoScript)) {
-                again.push((ScriptCall { script: Script::Text, ..call }, who));
+                resends.push((ScriptCall { script: Script::Text, ..call }, receivers));
                 continue;
             }
-            send::come_back(&call, answer.is_ok(), handle);
-            answered.push((call.part, who, answer));
+            send::on_batch_end(&call, answer.is_ok(), handle);
+            answered.push((call.shard, receivers, answer));
         }
         self.take(&batch, answered, now.mono, handle);
-        if !again.is_empty() {
+        if !resends.is_empty() {
             batch.questions = 0;
-            again.into_iter().for_each(|(call, who)| batch.add(call, who));
-            self.again.push(batch);
+            resends.into_iter().for_each(|(call, receivers)| batch.add(call, receivers));
+            self.resends.push(batch);
         }
         Some(std::mem::take(&mut self.completed))
     }
@@ -247,38 +247,38 @@ impl Client {
     fn take(
         &mut self,
         batch: &Batch,
-        mut answers: Vec<(Shard, Vec<Who>, Result<ScriptAnswer, Failure>)>,
+        mut answers: Vec<(Shard, Vec<Receiver>, Result<ScriptAnswer, Failure>)>,
         now: Micros,
         handle: &mut Handle,
     ) {
         let mut outcomes = Vec::new();
-        for (part, who, answer) in &mut answers {
+        for (shard, receivers, answer) in &mut answers {
             let outcome = match answer {
                 Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, .. })) => {
                     self.counts.apart += u64::from(*is_apart);
                     Ok(KnownFleet { gateways: *gateways, is_apart: *is_apart })
                 }
                 Ok(ScriptAnswer::Seed(seed)) => {
-                    self.settle_all(std::mem::take(who), Settled::Again);
+                    self.complete_all(std::mem::take(receivers), QuestionResult::Repeat);
                     self.reseed(*seed, handle);
                     Ok(self.health.fleet)
                 }
                 Err(failure) => Err(failure.clone()),
             };
-            outcomes.push((*part, outcome));
+            outcomes.push((*shard, outcome));
         }
-        self.note(&outcomes, (batch.sent.mono, batch.probing), now, handle);
-        for (part, who, answer) in answers {
+        self.record_results(&outcomes, (batch.sent.mono, batch.probing), now, handle);
+        for (shard, receivers, answer) in answers {
             match answer {
                 Ok(ScriptAnswer::Decided(decided)) => {
                     self.counts.corrupt += decided.corrupt;
-                    let offset = self.offsets.get_mut(usize::from(part.number()));
+                    let offset = self.offsets.get_mut(usize::from(shard.number()));
                     let instant = |it: &mut Offset| it.instant(decided.now, batch.sent.mono, now);
                     let at = offset.map_or(now, instant);
-                    self.hand_out(who, decided.asks, batch.sent, at);
+                    self.complete_asks(receivers, decided.asks, batch.sent, at);
                 }
                 Ok(ScriptAnswer::Seed(_)) => {}
-                Err(_) => self.settle_all(who, Settled::Alone),
+                Err(_) => self.complete_all(receivers, QuestionResult::Degraded),
             }
         }
     }
@@ -286,8 +286,9 @@ impl Client {
     /// Fails all calls of a batch.
     fn fail_all(&mut self, mut batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
         let calls = batch.take();
-        calls.iter().for_each(|(call, _)| send::come_back(call, false, handle));
-        let failed = |(call, who): (ScriptCall, _)| (call.part, who, Err(failure.clone()));
+        calls.iter().for_each(|(call, _)| send::on_batch_end(call, false, handle));
+        let failed =
+            |(call, receivers): (ScriptCall, _)| (call.shard, receivers, Err(failure.clone()));
         let answers = calls.into_iter().map(failed).collect();
         self.take(&batch, answers, now, handle);
     }

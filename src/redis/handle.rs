@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::ledger::Ledgers;
 use super::protocol::{Charge, Question, Refusals};
-use super::settled::Settled;
+use super::question_result::QuestionResult;
 use super::shard::{Shard, Shards};
 use super::target::Target;
 use diana_policy::key::Key;
@@ -20,7 +20,7 @@ pub enum Operation {
     /// The rule with this number leases permits for a caller under this plan, and gets the reply.
     Renew(usize, u32, Charge),
     /// Returns permits, without a reply.
-    GiveBack(Charge),
+    Return(Charge),
     /// Counts refusals towards a ban by the rule with this number, whose bans get the reply. With
     /// zero refusals, only reads the ban.
     Ban(usize, Refusals),
@@ -32,7 +32,7 @@ impl Operation {
     pub fn target(&self) -> Option<Target> {
         match self {
             Operation::Renew(rule, ..) => Some(Target::Rule(*rule)),
-            Operation::GiveBack(_) => None,
+            Operation::Return(_) => None,
             Operation::Ban(rule, _) => Some(Target::Ban(*rule)),
         }
     }
@@ -47,7 +47,7 @@ impl Operation {
     #[must_use]
     pub fn caller(&self) -> Key {
         match self {
-            Operation::Renew(.., charge) | Operation::GiveBack(charge) => charge.caller,
+            Operation::Renew(.., charge) | Operation::Return(charge) => charge.caller,
             Operation::Ban(_, refusals) => refusals.caller,
         }
     }
@@ -56,7 +56,7 @@ impl Operation {
     #[must_use]
     pub fn question(self) -> Question {
         match self {
-            Operation::Renew(.., charge) | Operation::GiveBack(charge) => Question::Rule(charge),
+            Operation::Renew(.., charge) | Operation::Return(charge) => Question::Rule(charge),
             Operation::Ban(_, refusals) => Question::Ban(refusals),
         }
     }
@@ -73,14 +73,14 @@ pub struct Handle {
     /// requests, where Redis may be unreachable.
     pub in_use: bool,
     /// The number of shards.
-    pub parts: Shards,
+    pub shards: Shards,
     /// The unavailable shards, in order.
-    pub(super) away: Vec<Shard>,
+    pub(super) unavailable: Vec<Shard>,
     operations: Vec<Operation>,
     /// The questions of the request in progress, and their numbers.
     asked: Vec<(usize, Question)>,
     /// The results of questions that were not read yet, by the number of the question.
-    results: BTreeMap<usize, Settled>,
+    results: BTreeMap<usize, QuestionResult>,
     /// The number of the latest question.
     last: usize,
     /// The settlements.
@@ -90,13 +90,13 @@ pub struct Handle {
 impl Handle {
     /// A handle with all shards available.
     #[must_use]
-    pub fn new(on_failure: OnFailure, parts: Shards) -> Handle {
+    pub fn new(on_failure: OnFailure, shards: Shards) -> Handle {
         Handle {
             on_failure,
             gateways: 1,
             in_use: false,
-            parts,
-            away: Vec::new(),
+            shards,
+            unavailable: Vec::new(),
             operations: Vec::new(),
             asked: Vec::new(),
             results: BTreeMap::new(),
@@ -118,19 +118,19 @@ impl Handle {
     }
 
     /// Stores the result of a question.
-    pub fn store_result(&mut self, question: usize, result: Settled) {
+    pub fn store_result(&mut self, question: usize, result: QuestionResult) {
         self.results.insert(question, result);
     }
 
     /// Stores a result for which no question has a number. Returns a number for it.
-    pub fn store_new_result(&mut self, result: Settled) -> usize {
+    pub fn store_new_result(&mut self, result: QuestionResult) -> usize {
         let number = self.number();
         self.results.insert(number, result);
         number
     }
 
     /// Removes the result of a question.
-    pub fn take_result(&mut self, question: usize) -> Option<Settled> {
+    pub fn take_result(&mut self, question: usize) -> Option<QuestionResult> {
         self.results.remove(&question)
     }
 
@@ -141,21 +141,21 @@ impl Handle {
 
     /// Returns true if a shard is unavailable.
     #[must_use]
-    pub fn is_away(&self, part: Shard) -> bool {
-        self.away.binary_search(&part).is_ok()
+    pub fn is_unavailable(&self, shard: Shard) -> bool {
+        self.unavailable.binary_search(&shard).is_ok()
     }
 
     /// The number of unavailable shards.
     #[must_use]
-    pub fn away(&self) -> usize {
-        self.away.len()
+    pub fn unavailable_shards(&self) -> usize {
+        self.unavailable.len()
     }
 
     /// Returns true if a caller's shard is unavailable, so that the gateway enforces its share of
     /// the limit.
     #[must_use]
-    pub fn is_alone(&self, caller: Key) -> bool {
-        !self.away.is_empty() && self.is_away(self.parts.of(caller))
+    pub fn is_degraded(&self, caller: Key) -> bool {
+        !self.unavailable.is_empty() && self.is_unavailable(self.shards.of(caller))
     }
 
     /// Adds an operation for the next batch. Above the maximum, only renewals are added.
@@ -172,15 +172,16 @@ impl Handle {
     }
 
     /// Removes all operations for unavailable shards.
-    pub(super) fn take_away(&mut self) -> Vec<Operation> {
-        let (away, parts) = (&self.away, self.parts);
-        let is_away = |it: &mut Operation| away.binary_search(&parts.of(it.caller())).is_ok();
-        self.operations.extract_if(.., is_away).collect()
+    pub(super) fn take_unavailable(&mut self) -> Vec<Operation> {
+        let (unavailable, shards) = (&self.unavailable, self.shards);
+        let is_unavailable =
+            |it: &mut Operation| unavailable.binary_search(&shards.of(it.caller())).is_ok();
+        self.operations.extract_if(.., is_unavailable).collect()
     }
 
     /// Returns true if there are operations or settlements to send.
     #[must_use]
     pub fn has_operations(&self) -> bool {
-        !self.operations.is_empty() || self.ledgers.is_ready(&self.away)
+        !self.operations.is_empty() || self.ledgers.is_ready(&self.unavailable)
     }
 }

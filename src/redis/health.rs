@@ -74,8 +74,8 @@ impl Health {
         if !rest.is_empty() {
             return Health::default();
         }
-        let breaker = |[part, words @ ..]: &[u64; 5]| {
-            u16::try_from(*part).ok().map(|part| (Shard::new(part), Breaker::of(*words)))
+        let breaker = |[shard, words @ ..]: &[u64; 5]| {
+            u16::try_from(*shard).ok().map(|shard| (Shard::new(shard), Breaker::of(*words)))
         };
         let mut known: Vec<(Shard, Breaker)> = Vec::new();
         for one in breakers.iter().filter_map(breaker) {
@@ -91,8 +91,8 @@ impl Health {
     fn words(&self) -> Vec<u64> {
         let Health { gateway, fleet, seed: (k0, k1), breakers } = self;
         let mut words = vec![*gateway, fleet.gateways, fleet.is_apart.into(), *k0, *k1];
-        for (part, breaker) in breakers {
-            words.push(part.number().into());
+        for (shard, breaker) in breakers {
+            words.push(shard.number().into());
             words.extend(breaker.words());
         }
         words
@@ -118,18 +118,18 @@ impl Health {
     /// Changes a breaker. Returns the result of `change`.
     pub(super) fn change(
         &mut self,
-        part: Shard,
+        shard: Shard,
         change: impl FnOnce(&mut Breaker) -> bool,
     ) -> bool {
-        let place = self.breakers.binary_search_by_key(&part, |(part, _)| *part);
-        let known = place.ok().and_then(|place| self.breakers.get_mut(place));
+        let index = self.breakers.binary_search_by_key(&shard, |(shard, _)| *shard);
+        let known = index.ok().and_then(|index| self.breakers.get_mut(index));
         let mut new = Breaker::default();
-        match (known, place) {
+        match (known, index) {
             (Some((_, breaker)), _) => change(breaker),
-            (None, Ok(place) | Err(place)) => {
+            (None, Ok(index) | Err(index)) => {
                 let changed = change(&mut new);
                 if changed {
-                    self.breakers.insert(place.min(self.breakers.len()), (part, new));
+                    self.breakers.insert(index.min(self.breakers.len()), (shard, new));
                 }
                 changed
             }
@@ -142,7 +142,7 @@ impl Health {
     }
 
     /// Returns true if a shard is unavailable.
-    pub(super) fn is_open(&self, part: Shard) -> bool {
-        self.open().any(|(open, _)| *open == part)
+    pub(super) fn is_open(&self, shard: Shard) -> bool {
+        self.open().any(|(open, _)| *open == shard)
     }
 }

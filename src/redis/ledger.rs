@@ -5,13 +5,13 @@
 //! a batch without a reply is sent again unchanged until it is confirmed. Thus no settlement is
 //! applied twice, or lost while Redis is unavailable.
 
-mod places;
+mod slots;
 
 use std::collections::VecDeque;
 
 use hashbrown::HashTable;
 
-use super::protocol::{Charge, Settles};
+use super::protocol::{Charge, SettlementBatch};
 use super::shard::Shard;
 use diana_policy::time::Micros;
 
@@ -25,7 +25,7 @@ const BATCH: usize = 64;
 #[derive(Default)]
 pub struct Ledgers {
     /// Its own ledgers, and those taken over from clients that have ended.
-    parts: Vec<Ledger>,
+    shards: Vec<Ledger>,
     /// The random number that identifies it as a sender.
     sender: u64,
     /// The number of this holder of in-flight slots. It increases each time that its slots are
@@ -39,28 +39,28 @@ pub struct Ledgers {
 type HeldSlots = ((u64, u64), u64);
 
 struct Ledger {
-    part: Shard,
+    shard: Shard,
     sender: u64,
     waiting: VecDeque<Charge>,
     /// The next batch, and its number.
     batch: Vec<Charge>,
     number: u64,
     /// Whether it is pending, and when it was sent.
-    is_out: bool,
+    is_pending: bool,
     sent: Micros,
     /// Callers with in-flight slots, and when the shard last received a heartbeat.
     held: HashTable<HeldSlots>,
-    told: Micros,
+    heartbeat_at: Micros,
 }
 
 impl Ledgers {
     /// Adds a charge to settle in a shard.
-    pub fn add(&mut self, part: Shard, charge: Charge) {
+    pub fn add(&mut self, shard: Shard, charge: Charge) {
         if self.is_full() {
             self.dropped += 1;
             return;
         }
-        if let Some(ledger) = self.own(part) {
+        if let Some(ledger) = self.own_ledger(shard) {
             ledger.waiting.push_back(charge);
         }
     }
@@ -68,27 +68,27 @@ impl Ledgers {
     /// Sets the random number.
     pub fn begin(&mut self, random: u64) {
         self.sender = random;
-        self.name_holder(random);
+        self.renew_holder(random);
     }
 
     /// Takes over the unsettled charges of ledgers that have ended.
     pub fn inherit(&mut self, other: &mut Ledgers) {
-        for mut ledger in std::mem::take(&mut other.parts) {
+        for mut ledger in std::mem::take(&mut other.shards) {
             // A pending batch is sent again under the same number.
-            ledger.is_out = false;
+            ledger.is_pending = false;
             ledger.held.clear();
             if self.waiting() + ledger.waiting.len() > MOST {
                 self.dropped += std::mem::take(&mut ledger.waiting).len() as u64;
             }
             if ledger.is_any() {
-                self.parts.push(ledger);
+                self.shards.push(ledger);
             }
         }
         self.dropped += std::mem::take(&mut other.dropped);
     }
 
     fn waiting(&self) -> usize {
-        self.parts.iter().map(|ledger| ledger.waiting.len()).sum()
+        self.shards.iter().map(|ledger| ledger.waiting.len()).sum()
     }
 
     fn is_full(&self) -> bool {
@@ -98,64 +98,69 @@ impl Ledgers {
     /// Returns true if any charge is unsettled.
     #[must_use]
     pub fn is_any(&self) -> bool {
-        self.parts.iter().any(Ledger::is_any)
+        self.shards.iter().any(Ledger::is_any)
     }
 
     /// Its own ledger of a shard, created if necessary.
-    fn own(&mut self, part: Shard) -> Option<&mut Ledger> {
+    fn own_ledger(&mut self, shard: Shard) -> Option<&mut Ledger> {
         let sender = self.sender;
-        let is_own = |ledger: &Ledger| ledger.part == part && ledger.sender == sender;
-        if !self.parts.iter().any(is_own) {
-            self.parts.push(Ledger::new(part, sender));
+        let is_own = |ledger: &Ledger| ledger.shard == shard && ledger.sender == sender;
+        if !self.shards.iter().any(is_own) {
+            self.shards.push(Ledger::new(shard, sender));
         }
-        self.parts.iter_mut().find(|ledger| is_own(ledger))
+        self.shards.iter_mut().find(|ledger| is_own(ledger))
     }
 
-    /// Returns true if a batch can be sent to a shard that is not in `away`.
+    /// Returns true if a batch can be sent to a shard that is not in `unavailable`.
     #[must_use]
-    pub fn is_ready(&self, away: &[Shard]) -> bool {
-        self.parts.iter().any(|ledger| ledger.is_ready(away))
+    pub fn is_ready(&self, unavailable: &[Shard]) -> bool {
+        self.shards.iter().any(|ledger| ledger.is_ready(unavailable))
     }
 
     /// The batches that can be sent, at most one for each shard.
     #[must_use]
-    pub fn take(&mut self, away: &[Shard], now: Micros) -> Vec<(Shard, Settles, Vec<Charge>)> {
+    pub fn take(
+        &mut self,
+        unavailable: &[Shard],
+        now: Micros,
+    ) -> Vec<(Shard, SettlementBatch, Vec<Charge>)> {
         let mut taken = Vec::new();
         let is_first = |ledger: &&mut Ledger| {
-            let is_new = !taken.contains(&ledger.part);
-            taken.extend(is_new.then_some(ledger.part));
+            let is_new = !taken.contains(&ledger.shard);
+            taken.extend(is_new.then_some(ledger.shard));
             is_new
         };
-        let ready = self.parts.iter_mut().filter(|ledger| ledger.is_ready(away)).filter(is_first);
+        let ready =
+            self.shards.iter_mut().filter(|ledger| ledger.is_ready(unavailable)).filter(is_first);
         let take = |ledger: &mut Ledger| {
             if ledger.batch.is_empty() {
                 let count = BATCH.min(ledger.waiting.len());
                 ledger.batch.extend(ledger.waiting.drain(..count));
             }
-            (ledger.is_out, ledger.sent) = (true, now);
+            (ledger.is_pending, ledger.sent) = (true, now);
             let Ledger { sender, number, .. } = *ledger;
             let asks = ledger.batch.len();
-            (ledger.part, Settles { sender, number, asks }, ledger.batch.clone())
+            (ledger.shard, SettlementBatch { sender, number, asks }, ledger.batch.clone())
         };
         ready.map(take).collect()
     }
 
     /// Handles the end of a batch's call. Unless it was applied, the batch is sent again.
-    pub fn come_back(&mut self, part: Shard, settles: Settles, taken: bool) {
+    pub fn on_batch_end(&mut self, shard: Shard, settles: SettlementBatch, taken: bool) {
         let is_it = |ledger: &Ledger| {
-            (ledger.part, ledger.sender, ledger.number) == (part, settles.sender, settles.number)
+            (ledger.shard, ledger.sender, ledger.number) == (shard, settles.sender, settles.number)
         };
-        let Some(at) = self.parts.iter().position(is_it) else { return };
-        if let Some(ledger) = self.parts.get_mut(at) {
-            ledger.is_out = false;
+        let Some(at) = self.shards.iter().position(is_it) else { return };
+        if let Some(ledger) = self.shards.get_mut(at) {
+            ledger.is_pending = false;
             if taken {
-                if ledger.batch.iter().any(places::is_place) {
-                    ledger.told = ledger.told.max(ledger.sent);
+                if ledger.batch.iter().any(slots::is_slot) {
+                    ledger.heartbeat_at = ledger.heartbeat_at.max(ledger.sent);
                 }
                 ledger.batch.clear();
                 ledger.number += 1;
                 if ledger.sender != self.sender && !ledger.is_any() {
-                    self.parts.swap_remove(at);
+                    self.shards.swap_remove(at);
                 }
             }
         }
@@ -164,30 +169,30 @@ impl Ledgers {
     /// Drops all charges, because the hashes of callers have changed.
     pub(super) fn clear(&mut self) {
         self.forget();
-        let next = |ledger: &Ledger| (ledger.part, ledger.number + 1);
-        let own = self.parts.iter().filter(|ledger| ledger.sender == self.sender);
+        let next = |ledger: &Ledger| (ledger.shard, ledger.number + 1);
+        let own = self.shards.iter().filter(|ledger| ledger.sender == self.sender);
         let own: Vec<_> = own.map(next).collect();
         let left = |ledger: &Ledger| (ledger.waiting.len() + ledger.batch.len()) as u64;
-        self.dropped += self.parts.iter().map(left).sum::<u64>();
-        self.parts.clear();
+        self.dropped += self.shards.iter().map(left).sum::<u64>();
+        self.shards.clear();
         // A pending batch has another number.
-        let anew = |(part, number)| Ledger { number, ..Ledger::new(part, self.sender) };
-        self.parts.extend(own.into_iter().map(anew));
+        let anew = |(shard, number)| Ledger { number, ..Ledger::new(shard, self.sender) };
+        self.shards.extend(own.into_iter().map(anew));
     }
 }
 
 impl Ledger {
-    fn new(part: Shard, sender: u64) -> Ledger {
+    fn new(shard: Shard, sender: u64) -> Ledger {
         let (waiting, batch) = (VecDeque::new(), Vec::new());
-        let (number, is_out, sent, held, told) = (1, false, 0, HashTable::new(), 0);
-        Ledger { part, sender, waiting, batch, number, is_out, sent, held, told }
+        let (number, is_pending, sent, held, heartbeat_at) = (1, false, 0, HashTable::new(), 0);
+        Ledger { shard, sender, waiting, batch, number, is_pending, sent, held, heartbeat_at }
     }
 
     fn is_any(&self) -> bool {
         !self.batch.is_empty() || !self.waiting.is_empty()
     }
 
-    fn is_ready(&self, away: &[Shard]) -> bool {
-        self.is_any() && !self.is_out && away.binary_search(&self.part).is_err()
+    fn is_ready(&self, unavailable: &[Shard]) -> bool {
+        self.is_any() && !self.is_pending && unavailable.binary_search(&self.shard).is_err()
     }
 }

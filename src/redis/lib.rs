@@ -18,7 +18,7 @@
 //! again (`ledger.rs`). A limiter that ends leaves the rest to its successor, under the same
 //! numbers (`client/inherit.rs`). An in-flight slot counts for one to two seconds after it is
 //! granted. Once the worker has confirmed it, it counts until the worker frees it or dies
-//! (`ledger/places.rs`).
+//! (`ledger/slots.rs`).
 //!
 //! `health.rs` is one record in shared data by which all workers know the unavailable shards, with
 //! a circuit breaker for each (`breaker.rs`): one failure opens it for all workers, one worker at a
@@ -37,7 +37,7 @@ pub mod handle;
 mod health;
 pub mod ledger;
 pub mod protocol;
-pub mod settled;
+pub mod question_result;
 pub mod shard;
 pub mod store;
 pub mod target;

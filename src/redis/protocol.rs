@@ -1,6 +1,6 @@
 //! The protocol with Redis: a script there counts usage.
 //!
-//! A trip contains the calls of one batch: one call of the script for each shard concerned. Each
+//! A pipeline contains the calls of one batch: one call of the script for each shard concerned. Each
 //! call has a separate reply or error, identified by its position. A call decides several asks, and
 //! each ask is charged for all of its rules or for none. The script implements the pure steps of
 //! [`diana_algorithm`], on the clock of Redis. Numbers in Lua are exact below 2⁵³, so a debt is
@@ -63,14 +63,14 @@ pub enum Script {
 
 /// The calls of a batch, which are sent together.
 #[derive(Clone)]
-pub struct Trip {
+pub struct Pipeline {
     /// The hash tags of the shards. Gateways with equal tags share usage.
     pub tags: Tags,
     /// The seed of the callers' hashes.
     pub seed: Seed,
     /// The gateway's random number.
     pub gateway: u64,
-    /// The gateway's wall clock when the trip is sent. Redis receives the bounds of calendar
+    /// The gateway's wall clock when the pipeline is sent. Redis receives the bounds of calendar
     /// windows near this time.
     pub wall: Micros,
     /// The clock, in tests; otherwise Redis reads its own.
@@ -84,19 +84,19 @@ pub struct Trip {
 #[derive(Clone)]
 pub struct ScriptCall {
     /// The shard of all its keys.
-    pub part: Shard,
+    pub shard: Shard,
     /// How it refers to the script.
     pub script: Script,
     /// The requests to decide.
     pub asks: Vec<Ask>,
     /// The batch of settlements at the beginning of `asks`.
-    pub settles: Option<Settles>,
+    pub settles: Option<SettlementBatch>,
 }
 
 /// A batch of settlements: the first asks of a call. Redis applies it once, even if it is sent
 /// again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Settles {
+pub struct SettlementBatch {
     /// The sender's random number.
     pub sender: u64,
     /// The batch's number, one more than that of the previous batch.
@@ -147,22 +147,22 @@ pub struct Charge {
     pub checks: bool,
     /// How many callers of the rule may have a separate value in Redis.
     pub keys: u64,
-    /// Permits to return from an earlier charge, independent of the decision.
-    pub back: Back,
+    /// Permits to return from an earlier charge, or another effect, independent of the decision.
+    pub effect: Effect,
     /// For rules that store usage separately from reservations: permits of the settled usage.
     /// Otherwise `None`.
     pub counted: Option<u64>,
 }
 
-/// A return of permits from an earlier charge, or another operation in its place. It must not be
-/// sent twice, even if the reply was lost, except in a numbered batch of settlements.
+/// Effect of a question besides its charge. It must not be sent twice, even if the reply was lost,
+/// except in a numbered batch of settlements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Back {
-    /// No return.
+pub enum Effect {
+    /// No effect besides the charge.
     #[default]
-    Nothing,
-    /// The cost of a request.
-    Cost {
+    None,
+    /// Returns the cost of a request.
+    ReturnCost {
         /// [`RuleReply::receipt`].
         receipt: u64,
         /// [`RuleReply::term`]; zero if the charge was not tentative.
@@ -170,34 +170,33 @@ pub enum Back {
         /// Its permits.
         permits: u64,
     },
-    /// No return, but a charge of the permits used beyond the reservation.
-    Debt {
+    /// Charges the permits used beyond the reservation.
+    ChargeDebt {
         /// [`RuleReply::receipt`] of the reservation.
         receipt: u64,
         /// Charged whether they fit or not.
         permits: u64,
     },
-    /// No return: confirms an in-flight slot that was granted in a term, for the holder in
-    /// `numbers`.
-    Holds {
+    /// Confirms an in-flight slot that was granted in a term, for the holder in `numbers`.
+    HoldSlots {
         /// [`RuleReply::receipt`].
         term: u64,
         /// The number of the caller's slots of this holder.
-        places: u64,
+        slots: u64,
     },
-    /// An in-flight slot.
-    Frees {
+    /// Frees an in-flight slot.
+    FreeSlots {
         /// The number of the caller's remaining slots of this holder.
-        places: u64,
+        slots: u64,
     },
-    /// No return: only reads usage.
-    Looks,
-    /// No return: resets usage, and then reads it as [`Back::Looks`].
-    Lifts,
-    /// No return: a heartbeat of the holder of in-flight slots.
-    Lives,
-    /// A leased block.
-    Block {
+    /// Only reads usage.
+    ReadUsage,
+    /// Resets usage, and then reads it as [`Effect::ReadUsage`].
+    Reset,
+    /// A heartbeat of the holder of in-flight slots.
+    Heartbeat,
+    /// Returns a leased block.
+    ReturnBlock {
         /// [`RuleReply::lease`].
         receipt: u64,
         /// [`RuleReply::term`].

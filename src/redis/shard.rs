@@ -64,7 +64,7 @@ impl Shards {
     /// The shard of a caller.
     #[must_use]
     pub fn of(self, caller: Key) -> Shard {
-        Shard(((u32::from(caller.place()) * u32::from(self.0)) >> 16) as u16)
+        Shard(((u32::from(caller.shard_selector()) * u32::from(self.0)) >> 16) as u16)
     }
 
     /// How many of `keys` keys of one rule may lie in one shard. Callers are distributed by hash,
@@ -84,37 +84,37 @@ pub struct Tags(Rc<[Box<str>]>);
 impl Tags {
     /// The tags for a namespace with this number of shards.
     #[must_use]
-    pub fn new(namespace: &str, parts: Shards) -> Tags {
-        if parts == Shards::ONE {
+    pub fn new(namespace: &str, shards: Shards) -> Tags {
+        if shards == Shards::ONE {
             return Tags([format!("2:{namespace}").into()].into());
         }
-        let tag = |part: Shard| {
-            let stem = format!("2:{namespace}:{}:", part.0);
+        let tag = |shard: Shard| {
+            let stem = format!("2:{namespace}:{}:", shard.0);
             let crc = crc16(0, stem.as_bytes());
             // The tag of the first shard is independent of their number, since it stores the state
             // shared by all gateways.
-            let all = if part == Shard::FIRST { Shards::MOST } else { parts.0 };
+            let all = if shard == Shard::FIRST { Shards::MOST } else { shards.0 };
             let is_own = |n: &String| {
                 let slot = u32::from(crc16(crc, n.as_bytes())) % SLOTS;
-                slot * u32::from(all) / SLOTS == u32::from(part.0)
+                slot * u32::from(all) / SLOTS == u32::from(shard.0)
             };
             // With a thousand shards, one of a thousand candidates matches.
             let own = (0..=u16::MAX).map(|n| n.to_string()).find(is_own).unwrap_or_default();
             (stem + &own).into()
         };
-        Tags(parts.all().map(tag).collect())
+        Tags(shards.all().map(tag).collect())
     }
 
     /// The number of shards.
     #[must_use]
-    pub fn parts(&self) -> Shards {
+    pub fn shards(&self) -> Shards {
         Shards::new(self.0.len() as u16)
     }
 
     /// The tag of a shard, without braces. Never empty, even for an empty namespace.
     #[must_use]
-    pub fn of(&self, part: Shard) -> &str {
-        self.0.get(usize::from(part.0)).map_or("2:", |tag| tag)
+    pub fn of(&self, shard: Shard) -> &str {
+        self.0.get(usize::from(shard.0)).map_or("2:", |tag| tag)
     }
 }
 

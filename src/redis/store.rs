@@ -4,10 +4,10 @@
 //! spent. A refusal is remembered briefly. While Redis is unavailable, the gateway enforces its
 //! share of the limit.
 
-mod answer;
-mod lift;
 mod operations;
 mod recall;
+mod replies;
+mod reset;
 mod share;
 mod terms;
 
@@ -15,7 +15,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::handle::Handle;
-use super::protocol::{Back, Charge, Question};
+use super::protocol::{Charge, Effect, Question};
 use super::shard::Shards;
 use diana_algorithm::latest_renewal;
 use diana_policy::decision::Decision;
@@ -24,7 +24,7 @@ use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::leases::Leases;
-use diana_store::permit::Unsettled;
+use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
 use diana_store::refusal::Reason;
 use diana_store::reservation::{Awaited, By};
@@ -35,7 +35,7 @@ use share::Share;
 use terms::Terms;
 
 /// The retry delay if requests are refused because Redis is unavailable.
-const AWAY: Micros = SECOND;
+const RETRY_UNAVAILABLE: Micros = SECOND;
 
 /// A rule that all gateways count together.
 pub struct RedisStore {
@@ -48,7 +48,7 @@ pub struct RedisStore {
     leases: Leases,
     share: Share,
     /// The number of shards with its callers.
-    parts: Shards,
+    shards: Shards,
     /// The maximum number of callers with a separate value in one shard.
     keys: u64,
     /// Whether permits are in-flight slots.
@@ -70,15 +70,15 @@ impl RedisStore {
         handle: Rc<RefCell<Handle>>,
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
-        let parts = spread(&spec, &handle.borrow());
+        let shards = spread(&spec, &handle.borrow());
         Ok(RedisStore {
             handle,
             number,
-            terms: Terms::of(&spec, parts).ok_or(NoCodec)?,
+            terms: Terms::of(&spec, shards).ok_or(NoCodec)?,
             plans: ByPlan::new(&spec),
             leases: Leases::of(&spec),
-            parts,
-            keys: parts.share(spec.keys as u64),
+            shards,
+            keys: shards.share(spec.keys as u64),
             is_held: spec.algorithm.properties().is_held,
             share: Share::new(spec, stores),
         })
@@ -86,21 +86,21 @@ impl RedisStore {
 
     /// Switches to the quota of this plan.
     #[inline]
-    pub fn judge_by(&mut self, plan: u32) {
-        let parts = self.parts;
-        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, parts)) {
+    pub fn use_plan(&mut self, plan: u32) {
+        let shards = self.shards;
+        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, shards)) {
             self.leases.plan = plan;
         }
     }
 
     /// A caller under the plan at hand.
     fn account(&self, key: Key) -> Account {
-        Account { key, plan: self.plans.in_hand() }
+        Account { key, plan: self.plans.current() }
     }
 
     /// Decides without Redis, from now on.
-    fn check_alone(&mut self, reservation: &mut Reservation) {
-        reservation.is_alone = true;
+    fn check_degraded(&mut self, reservation: &mut Reservation) {
+        reservation.is_degraded = true;
         let now = reservation.now;
         let (on_failure, gateways) = {
             let mut handle = self.handle.borrow_mut();
@@ -108,9 +108,9 @@ impl RedisStore {
             (self.terms.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
         };
         let decision = match on_failure {
-            OnFailure::Gateway => return self.share.part(gateways, now).check(reservation),
+            OnFailure::Gateway => return self.share.store_for(gateways, now).check(reservation),
             OnFailure::Allow => Decision::NOW,
-            OnFailure::Deny => Decision::retry(AWAY),
+            OnFailure::Deny => Decision::retry(RETRY_UNAVAILABLE),
         };
         reservation.decide(decision, By::Nobody);
         reservation.reason = Reason::Unavailable;
@@ -119,13 +119,13 @@ impl RedisStore {
 
 /// The number of shards over which the callers of a rule are spread.
 pub(crate) fn spread(spec: &CounterSpec, handle: &Handle) -> Shards {
-    if spec.is_compound { Shards::ONE } else { handle.parts }
+    if spec.is_compound { Shards::ONE } else { handle.shards }
 }
 
 impl Store for RedisStore {
     fn check(&mut self, reservation: &mut Reservation) {
         let Reservation { account, cost, now, .. } = *reservation;
-        self.judge_by(account.plan);
+        self.use_plan(account.plan);
         match reservation.by {
             By::Reply(Awaited::Asked(question)) => return self.on_result(question, reservation),
             By::Reply(Awaited::Background(question)) => {
@@ -135,18 +135,18 @@ impl Store for RedisStore {
                 reservation.decision = Decision::Admit { wait: until.saturating_sub(now.mono) };
                 return;
             }
-            _ if reservation.is_alone => return self.check_alone(reservation),
+            _ if reservation.is_degraded => return self.check_degraded(reservation),
             _ => {}
         }
         if cost > self.terms.most {
             return reservation.decide(Decision::NEVER, By::Known);
         }
-        let is_alone = self.handle.borrow().is_alone(account.key);
-        if self.recall(reservation, is_alone) {
+        let is_degraded = self.handle.borrow().is_degraded(account.key);
+        if self.recall(reservation, is_degraded) {
             return;
         }
-        if is_alone {
-            return self.check_alone(reservation);
+        if is_degraded {
+            return self.check_degraded(reservation);
         }
         reservation.decide(Decision::NOW, By::Reply(Awaited::Unasked));
     }
@@ -159,8 +159,8 @@ impl Store for RedisStore {
                 return Decision::Admit { wait: delay };
             }
             By::Nobody => return decision,
-            _ if reservation.is_alone => return self.share.last().charge(reservation, delay),
-            _ => self.judge_by(account.plan),
+            _ if reservation.is_degraded => return self.share.last().charge(reservation, delay),
+            _ => self.use_plan(account.plan),
         }
         match reservation.by {
             By::Lease => {
@@ -188,51 +188,51 @@ impl Store for RedisStore {
         match reservation.by {
             _ if !reservation.is_charged => return,
             By::Nobody => {}
-            _ if reservation.is_alone => return self.share.last().cancel(reservation),
+            _ if reservation.is_degraded => return self.share.last().cancel(reservation),
             By::Lease => self.leases.unspend(account.key, cost),
             By::Reply(Awaited::Admitted { term, .. }) => {
-                self.judge_by(account.plan);
-                self.give_back(account.key, (receipt, term), cost);
+                self.use_plan(account.plan);
+                self.return_cost(account.key, (receipt, term), cost);
             }
             _ => {}
         }
         reservation.is_charged = false;
     }
 
-    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
-        if charge.is_alone {
+    fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
+        if charge.is_degraded {
             return self.share.last().settle(charge, now);
         }
-        self.judge_by(charge.plan);
+        self.use_plan(charge.plan);
         let (key, settlement) = (charge.key, charge.settlement());
         let Settlement { receipt, used, .. } = settlement;
         if self.is_held {
             self.free(key, receipt);
             return true;
         }
-        self.share.note(charge.account(), used, now);
+        self.share.record_grant(charge.account(), used, now);
         let counted = self.terms.spec.keeps_used.then_some(used);
         if settlement.is_even() && counted.unwrap_or(0) == 0 {
             return true;
         }
-        let back = match settlement.debt() {
-            0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
-            permits => Back::Debt { receipt, permits },
+        let effect = match settlement.debt() {
+            0 => Effect::ReturnCost { receipt, term: 0, permits: settlement.back() },
+            permits => Effect::ChargeDebt { receipt, permits },
         };
-        let charge = Charge { back, counted, ..self.nothing(key) };
+        let charge = Charge { effect, counted, ..self.empty_charge(key) };
         let mut handle = self.handle.borrow_mut();
-        let part = handle.parts.of(key);
-        handle.ledgers.add(part, charge);
+        let shard = handle.shards.of(key);
+        handle.ledgers.add(shard, charge);
         true
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
         let Reservation { account, cost, now, decision, left, .. } = *reservation;
         let is_nobody = matches!(reservation.by, By::Nobody);
-        if reservation.is_alone && !is_nobody {
+        if reservation.is_degraded && !is_nobody {
             return self.share.last().remaining(reservation);
         }
-        self.judge_by(account.plan);
+        self.use_plan(account.plan);
         let permits = match reservation.by {
             By::Lease => self.left(account.key),
             By::Nobody => None,
@@ -251,10 +251,10 @@ impl Store for RedisStore {
 
     fn inquire(&mut self, inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
         let Inquiry { account, order, question } = *inquiry;
-        self.judge_by(account.plan);
+        self.use_plan(account.plan);
         match question {
             Some(question) => Some(self.usage(account.key, order, question)),
-            None => match self.ask_usage(account.key, order) {
+            None => match self.query_usage(account.key, order) {
                 Ok(question) => {
                     inquiry.question = Some(question);
                     None
@@ -265,19 +265,19 @@ impl Store for RedisStore {
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
-        self.hand_in_blocks(now, false);
+        self.return_blocks(now, false);
         let mut done = self.share.last().maintain(now);
-        done.is_busy |= self.leases.is_any_out();
+        done.is_busy |= self.leases.has_blocks();
         if self.is_held {
             let mut handle = self.handle.borrow_mut();
-            done.is_busy |= handle.ledgers.beat(&self.nothing(Key::ALL), now.mono);
+            done.is_busy |= handle.ledgers.heartbeat(&self.empty_charge(Key::ALL), now.mono);
         }
         done
     }
 
     fn close(&mut self, now: Now) -> i64 {
-        while self.leases.is_any_out() {
-            self.hand_in_blocks(now, true);
+        while self.leases.has_blocks() {
+            self.return_blocks(now, true);
         }
         self.leases.clear();
         self.share.last().close(now)

@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use crate::identity::{self, Mistake, Source, SourceValue};
-use diana_policy::Told;
+use diana_policy::NumberSource;
 use diana_policy::number::{decimal, float};
 use diana_policy::port::Request;
 
 /// Reads the cost of requests from a source.
 #[derive(Debug)]
-pub struct Teller {
+pub struct CostReader {
     source: Rc<dyn Source>,
     form: CostForm,
     default: u64,
@@ -25,16 +25,16 @@ enum CostForm {
     Float,
 }
 
-impl Teller {
+impl CostReader {
     /// A reader of the source that `told` names. Costs are limited to `most` permits.
     ///
     /// # Errors
     /// Every mistake in the configuration of the source.
-    pub fn new(told: &Told, most: u64) -> Result<Teller, Vec<Mistake>> {
+    pub fn new(told: &NumberSource, most: u64) -> Result<CostReader, Vec<Mistake>> {
         let source = identity::build(&told.source)?;
         let is_text = told.is_text || source.header().is_some();
         let form = if is_text { CostForm::Text } else { CostForm::Float };
-        Ok(Teller { source, form, default: told.default, most })
+        Ok(CostReader { source, form, default: told.default, most })
     }
 
     /// The cost of a request in permits, at least one. Several values are ambiguous and cost the

@@ -10,18 +10,18 @@ use crate::identity::{self, Mistake, Source, SourceValue};
 use diana_policy::key::{Key, Seed};
 use diana_policy::number::{digits, whole};
 use diana_policy::port::Request;
-use diana_policy::{Actor, IdentitySource, Told};
+use diana_policy::{Actor, IdentitySource, NumberSource};
 
 /// Selects the plans of all rules. Each input is read at most once per request, even if several
 /// rules use it.
 #[derive(Default)]
-pub struct Choosers {
-    all: Vec<Chooser>,
+pub struct PlanSelectors {
+    all: Vec<PlanSelector>,
     /// Whether any input was read for the current request.
     is_used: bool,
 }
 
-struct Chooser {
+struct PlanSelector {
     wanted: PlanSource,
     by: PlanReader,
     /// Plan names as the sources read them, with the number of each.
@@ -48,7 +48,7 @@ enum PlanReader {
 /// The number of a source, and the bytes that it hashes.
 type Reading = (usize, Box<[u8]>);
 
-impl Choosers {
+impl PlanSelectors {
     /// Plans with these names, selected by the value of the sources `by`, or else of the actor with this number
     /// among `callers`. Returns the number of the selector, and of each name.
     ///
@@ -73,9 +73,9 @@ impl Choosers {
             (None, None) => (PlanSource::Sources(Vec::new()), PlanReader::Caller(usize::MAX)),
         };
         let number = self.find(wanted, by);
-        let chooser = self.all.get_mut(number);
+        let selector = self.all.get_mut(number);
         let numbers =
-            chooser.map(|chooser| names.map(|name| chooser.number(name, callers)).collect());
+            selector.map(|selector| names.map(|name| selector.number(name, callers)).collect());
         Ok((number, numbers.unwrap_or_default()))
     }
 
@@ -83,7 +83,7 @@ impl Choosers {
     ///
     /// # Errors
     /// Every mistake in its source.
-    pub fn of_number(&mut self, told: &Told) -> Result<usize, Vec<Mistake>> {
+    pub fn of_number(&mut self, told: &NumberSource) -> Result<usize, Vec<Mistake>> {
         let (source, is_text) = (identity::build(&told.source)?, told.is_text);
         let wanted = PlanSource::Number(told.source.clone(), is_text);
         Ok(self.find(wanted, PlanReader::Number { source, is_text }))
@@ -93,14 +93,14 @@ impl Choosers {
         if let Some(known) = self.all.iter().position(|known| known.wanted == wanted) {
             return known;
         }
-        self.all.push(Chooser { wanted, by, names: HashTable::new(), count: 0, found: None });
+        self.all.push(PlanSelector { wanted, by, names: HashTable::new(), count: 0, found: None });
         self.all.len() - 1
     }
 
     /// Returns true if any input is in the headers.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
-        self.all.iter().any(|chooser| match &chooser.by {
+        self.all.iter().any(|selector| match &selector.by {
             PlanReader::Sources(sources) => sources.reads_headers(),
             PlanReader::Number { source, .. } => source.reads_headers(),
             // The actor itself reports that it reads headers.
@@ -112,30 +112,30 @@ impl Choosers {
     #[inline]
     pub fn begin(&mut self) {
         if std::mem::take(&mut self.is_used) {
-            self.all.iter_mut().for_each(|chooser| chooser.found = None);
+            self.all.iter_mut().for_each(|selector| selector.found = None);
         }
     }
 
     /// The number of the plan that the request has, or the number in trusted data. `None` if there
     /// is none, or if several values make it ambiguous.
-    pub fn look(
+    pub fn read(
         &mut self,
-        chooser: usize,
+        selector: usize,
         callers: &Callers,
         request: &dyn Request,
     ) -> Option<u64> {
-        let chooser = self.all.get_mut(chooser)?;
+        let selector = self.all.get_mut(selector)?;
         self.is_used = true;
-        if let Some(found) = chooser.found {
+        if let Some(found) = selector.found {
             return found;
         }
-        let found = chooser.ask(callers, request);
-        chooser.found = Some(found);
+        let found = selector.read(callers, request);
+        selector.found = Some(found);
         found
     }
 }
 
-impl Chooser {
+impl PlanSelector {
     /// The number of a plan's name, normalised as the sources normalise values of requests.
     fn number(&mut self, name: &str, callers: &Callers) -> u32 {
         let sources = self.sources(callers);
@@ -167,7 +167,7 @@ impl Chooser {
         self.names.find(hash(source, value), is_it).map(|(_, number)| *number)
     }
 
-    fn ask(&self, callers: &Callers, request: &dyn Request) -> Option<u64> {
+    fn read(&self, callers: &Callers, request: &dyn Request) -> Option<u64> {
         if let PlanReader::Number { source, is_text } = &self.by {
             let SourceValue::Value(value) = source.find(request) else { return None };
             return if *is_text { digits(&value) } else { whole(&value) };

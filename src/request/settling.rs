@@ -9,17 +9,17 @@ const LARGEST: u64 = 1 << 53;
 
 /// Determines the usage of requests.
 #[derive(Debug)]
-pub struct Settler {
-    told: Option<UsageReader>,
+pub struct UsageReader {
+    response_cost: Option<ResponseReader>,
     count: Option<Outcomes>,
     reserves_nothing: bool,
     bans: bool,
-    is_place: bool,
+    is_slot: bool,
 }
 
 /// Reads the usage from the response.
 #[derive(Debug)]
-struct UsageReader {
+struct ResponseReader {
     source: UsageSource,
     most: u64,
     missing: u64,
@@ -33,7 +33,7 @@ enum UsageSource {
 
 /// The result of reading the response headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Heard {
+pub enum HeaderUsage {
     /// The upstream has not sent headers.
     #[default]
     Nothing,
@@ -42,12 +42,12 @@ pub enum Heard {
     /// A header contained the usage.
     Used,
     /// The configured header was missing or unusable.
-    Unknown(Untold),
+    Unknown(UnknownUsage),
 }
 
 /// Why the usage of a request is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Untold {
+pub enum UnknownUsage {
     /// The client left before the upstream reported it.
     ClientLeft,
     /// The response was cut off, or did not come from the upstream.
@@ -58,15 +58,22 @@ pub enum Untold {
     Unusable,
 }
 
-impl Settler {
+impl UsageReader {
     /// A reader for this configuration.
     #[must_use]
-    pub fn new(settling: &Settling) -> Settler {
-        let told = settling.told.as_ref().map(|ResponseCost { place, most, missing }| {
-            UsageReader { source: UsageSource::of(place), most: *most, missing: *missing }
-        });
-        let Settling { reserve, ref count, bans, is_place, .. } = *settling;
-        Settler { told, count: count.clone(), reserves_nothing: reserve == 0, bans, is_place }
+    pub fn new(settling: &Settling) -> UsageReader {
+        let response_cost =
+            settling.response_cost.as_ref().map(|ResponseCost { source, most, missing }| {
+                ResponseReader { source: UsageSource::of(source), most: *most, missing: *missing }
+            });
+        let Settling { reserve, ref count, bans, is_slot, .. } = *settling;
+        UsageReader {
+            response_cost,
+            count: count.clone(),
+            reserves_nothing: reserve == 0,
+            bans,
+            is_slot,
+        }
     }
 
     /// Returns true if counted outcomes lead to a ban, instead of refusals.
@@ -77,8 +84,8 @@ impl Settler {
 
     /// Returns true if the charges are in-flight slots.
     #[must_use]
-    pub fn is_place(&self) -> bool {
-        self.is_place
+    pub fn is_slot(&self) -> bool {
+        self.is_slot
     }
 
     /// Returns true if requests are only checked on arrival, and charged at the end.
@@ -88,56 +95,57 @@ impl Settler {
     }
 
     /// Reads the response headers on their arrival. Returns their state, and the usage in permits
-    /// if it is [`Heard::Used`].
+    /// if it is [`HeaderUsage::Used`].
     #[must_use]
-    pub fn hear(&self, ending: &dyn Ending) -> (Heard, u64) {
+    pub fn read_headers(&self, ending: &dyn Ending) -> (HeaderUsage, u64) {
         if !ending.is_from_upstream() {
-            return (Heard::Nothing, 0);
+            return (HeaderUsage::Nothing, 0);
         }
-        let Some(UsageReader { source: UsageSource::Header(name), .. }) = &self.told else {
-            return (Heard::Begun, 0);
+        let Some(ResponseReader { source: UsageSource::Header(name), .. }) = &self.response_cost
+        else {
+            return (HeaderUsage::Begun, 0);
         };
-        let told = match ending.header(name) {
-            Values::None => Err(Untold::Absent),
+        let response_cost = match ending.header(name) {
+            Values::None => Err(UnknownUsage::Absent),
             // HTTP/2 permits spaces around a value.
             Values::One(value) => usable(decimal(value.trim_ascii())),
-            Values::Many(_) => Err(Untold::Unusable),
+            Values::Many(_) => Err(UnknownUsage::Unusable),
         };
-        match told {
-            Ok(used) => (Heard::Used, used),
-            Err(untold) => (Heard::Unknown(untold), 0),
+        match response_cost {
+            Ok(used) => (HeaderUsage::Used, used),
+            Err(untold) => (HeaderUsage::Unknown(untold), 0),
         }
     }
 
     /// The usage in permits of a request with this reservation at the end of its stream, and the
-    /// reason if it is an estimate. `heard` and `used` are the results of reading the response
+    /// reason if it is an estimate. `header_usage` and `used` are the results of reading the response
     /// headers.
     #[must_use]
     pub fn used(
         &self,
         reserved: u64,
-        (heard, used): (Heard, u64),
+        (header_usage, used): (HeaderUsage, u64),
         ending: &dyn Ending,
-    ) -> (u64, Option<Untold>) {
+    ) -> (u64, Option<UnknownUsage>) {
         if ending.is_followed() {
             // The request returns for the internal redirect.
             return (0, None);
         }
         if let Some(count) = &self.count
-            && !counts(count, heard, ending)
+            && !counts(count, header_usage, ending)
         {
             return (0, None);
         }
-        let Some(UsageReader { source, most, missing }) = &self.told else {
+        let Some(ResponseReader { source, most, missing }) = &self.response_cost else {
             return (reserved, None);
         };
-        let told = match heard {
-            Heard::Nothing if ending.upstream_failed() => return (0, None),
-            Heard::Nothing | Heard::Begun => source.read(heard, ending),
-            Heard::Used => Ok(used),
-            Heard::Unknown(untold) => Err(untold),
+        let response_cost = match header_usage {
+            HeaderUsage::Nothing if ending.upstream_failed() => return (0, None),
+            HeaderUsage::Nothing | HeaderUsage::Begun => source.read(header_usage, ending),
+            HeaderUsage::Used => Ok(used),
+            HeaderUsage::Unknown(untold) => Err(untold),
         };
-        match told {
+        match response_cost {
             Ok(used) => (used.min(*most), None),
             Err(untold) => (*missing, Some(untold)),
         }
@@ -145,10 +153,11 @@ impl Settler {
 }
 
 /// Returns true if the outcome is listed. A client that leaves before the response counts too.
-fn counts(count: &Outcomes, heard: Heard, ending: &dyn Ending) -> bool {
+fn counts(count: &Outcomes, header_usage: HeaderUsage, ending: &dyn Ending) -> bool {
     let Some(status) = ending.status() else { return true };
     if count.failed
-        && (ending.upstream_failed() || heard != Heard::Nothing && !ending.is_from_upstream())
+        && (ending.upstream_failed()
+            || header_usage != HeaderUsage::Nothing && !ending.is_from_upstream())
     {
         return true;
     }
@@ -180,12 +189,16 @@ impl UsageSource {
     }
 
     /// Reads the usage at the end of the stream.
-    fn read(&self, heard: Heard, ending: &dyn Ending) -> Result<u64, Untold> {
-        if !ending.is_from_upstream() || heard == Heard::Nothing {
-            return Err(if ending.client_left() { Untold::ClientLeft } else { Untold::Cut });
+    fn read(&self, header_usage: HeaderUsage, ending: &dyn Ending) -> Result<u64, UnknownUsage> {
+        if !ending.is_from_upstream() || header_usage == HeaderUsage::Nothing {
+            return Err(if ending.client_left() {
+                UnknownUsage::ClientLeft
+            } else {
+                UnknownUsage::Cut
+            });
         }
-        let UsageSource::Metadata(property, form) = self else { return Err(Untold::Absent) };
-        let Some(value) = ending.property(property) else { return Err(Untold::Absent) };
+        let UsageSource::Metadata(property, form) = self else { return Err(UnknownUsage::Absent) };
+        let Some(value) = ending.property(property) else { return Err(UnknownUsage::Absent) };
         usable(match form {
             NumberForm::Number => float(&value),
             NumberForm::Typed => integer(&value),
@@ -194,6 +207,6 @@ impl UsageSource {
     }
 }
 
-fn usable(number: Option<u64>) -> Result<u64, Untold> {
-    number.filter(|number| *number <= LARGEST).ok_or(Untold::Unusable)
+fn usable(number: Option<u64>) -> Result<u64, UnknownUsage> {
+    number.filter(|number| *number <= LARGEST).ok_or(UnknownUsage::Unusable)
 }

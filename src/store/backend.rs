@@ -45,10 +45,10 @@ pub trait Backend: Any {
 
     /// Returns true if a caller's shard is unavailable, so that the gateway enforces its share of
     /// the limit.
-    fn is_alone(&self, caller: Key) -> bool;
+    fn is_degraded(&self, caller: Key) -> bool;
 
     /// The number of unavailable shards.
-    fn away(&self) -> usize;
+    fn unavailable_shards(&self) -> usize;
 
     /// The number of gateways that count there, as last reported; at least one.
     fn gateways(&self) -> u64;
@@ -116,8 +116,8 @@ pub enum BackendResult {
 #[derive(Debug, Default)]
 pub struct BackendCounts {
     /// Calls sent, and the asks in them.
-    pub trips: u64,
-    /// See `trips`.
+    pub calls: u64,
+    /// See `calls`.
     pub asks: u64,
     /// Corrupt values at the authority. The metric is called `foreign`.
     pub corrupt: u64,
@@ -147,7 +147,7 @@ pub trait BanAuthority {
 
     /// Adds a question about a caller, or an operator's order to ban it for `sets` ticks. Returns
     /// the number of the question.
-    fn ask(&self, caller: Key, sets: Option<Micros>) -> usize;
+    fn query(&self, caller: Key, sets: Option<Micros>) -> usize;
 
     /// The reply to a question, if there is one.
     fn reply(&self, question: usize) -> Option<BanAnswer>;

@@ -12,7 +12,7 @@
 use std::rc::Rc;
 
 use super::backend::{BanAnswer, BanAuthority};
-use super::permit::Unsettled;
+use super::permit::OpenCharge;
 use super::refusal::{Reason, Refused};
 use super::reservation::{Awaited, By};
 use super::slots::names::Names;
@@ -46,7 +46,7 @@ struct Line {
     /// Refusals that were not counted yet.
     refusals: u64,
     /// When the authority was last asked about it.
-    asked: Micros,
+    queried_at: Micros,
 }
 
 /// The bans of one rule.
@@ -64,13 +64,13 @@ pub struct Bans {
     stale: Micros,
     lines: Vec<Line>,
     /// Whether a line may have refusals that were not counted.
-    gathers: bool,
+    has_uncounted: bool,
     /// Bans that began here since they were last reported.
     pub begun: u64,
     /// The authority of the fleet, if it counts the refusals.
     fleet: Option<Box<dyn BanAuthority>>,
-    /// Whether an operator may lift bans through another gateway.
-    lifts: bool,
+    /// Whether an operator may end bans through another gateway.
+    may_be_reset: bool,
 }
 
 /// The memory of the bans of a rule with this scope and number of callers.
@@ -106,9 +106,9 @@ impl Bans {
             latest: 0,
             stale: 0,
             lines: Vec::new(),
-            gathers: false,
+            has_uncounted: false,
             begun: 0,
-            lifts: stores.lifts && fleet.is_some(),
+            may_be_reset: stores.resets_bans && fleet.is_some(),
             fleet,
         }
     }
@@ -116,59 +116,59 @@ impl Bans {
     /// Returns the ticks for which a caller is still banned. Once a second the authority is asked about a caller that is
     /// not: a request under a lease does not ask, and would miss a ban that began in another gateway.
     fn left(&mut self, key: Key, now: Micros) -> Micros {
-        let left = self.known(key, now);
-        if self.fleet.is_none() || left > 0 && !self.lifts {
+        let left = self.cached_left(key, now);
+        if self.fleet.is_none() || left > 0 && !self.may_be_reset {
             return left;
         }
-        let place = self.claim(key, now);
-        let Some(line) = self.lines.get_mut(place) else { return left };
-        if now.saturating_sub(line.asked) < SECOND {
+        let index = self.claim(key, now);
+        let Some(line) = self.lines.get_mut(index) else { return left };
+        if now.saturating_sub(line.queried_at) < SECOND {
             return left;
         }
-        line.asked = now;
-        // Another gateway may have lifted the ban, so that the request asks the authority, too.
+        line.queried_at = now;
+        // Another gateway may have ended the ban, so that the request asks the authority, too.
         if self.send(key, 0) { 0 } else { left }
     }
 
     /// Counts refusals by the rule.
     fn count(&mut self, key: Key, refusals: u64, now: Micros) {
-        let place = self.claim(key, now);
-        let Some(line) = self.lines.get_mut(place) else { return };
+        let index = self.claim(key, now);
+        let Some(line) = self.lines.get_mut(index) else { return };
         line.refusals += refusals;
-        self.gathers = true;
+        self.has_uncounted = true;
         if line.refusals >= self.at_once {
-            self.pass_on(place, now);
+            self.report_refusals(index, now);
         }
     }
 
     /// Takes a reply of the authority. Returns the ticks for which the caller is still banned.
     fn on_reply(&mut self, key: Key, reply: &BanAnswer, now: Micros) -> Micros {
         let left = self.ban.left(now.saturating_add(reply.left), now);
-        let known = self.known(key, now);
+        let known = self.cached_left(key, now);
         // Replies take different times on their way, so that two about one ban differ a little.
         let is_news = (left > 0) != (known > 0) || left.abs_diff(known) > SECOND;
-        if is_news && (left > 0 || self.lifts) {
+        if is_news && (left > 0 || self.may_be_reset) {
             self.set(key, left, now);
         }
         self.begun += u64::from(reply.begins);
         left
     }
 
-    /// Bans a caller for `length` ticks, or lifts its ban if that is 0. Returns true if there was room for that.
+    /// Bans a caller for `length` ticks, or ends its ban if that is 0. Returns true if there was room for that.
     fn set(&mut self, key: Key, length: Micros, now: Micros) -> bool {
         let until = now.saturating_add(length);
-        let change = if length == 0 { Change::Lift } else { Change::Ban(until) };
+        let change = if length == 0 { Change::Reset } else { Change::Ban(until) };
         self.change(key, change, now) == until || length == 0
     }
 
     /// Ticks for which a caller is still banned as far as the gateway knows.
-    fn known(&mut self, key: Key, now: Micros) -> Micros {
+    fn cached_left(&mut self, key: Key, now: Micros) -> Micros {
         self.learn(None, now);
         if now >= self.latest {
             return 0;
         }
-        let place = self.claim(key, now);
-        let Some(line) = self.lines.get_mut(place) else { return 0 };
+        let index = self.claim(key, now);
+        let Some(line) = self.lines.get_mut(index) else { return 0 };
         if line.epoch != self.epoch {
             let set = self.data.get(self.names.slot(key));
             line.until = set.map_or(0, |(set, _)| set::until(&set, key.hash));
@@ -177,29 +177,33 @@ impl Bans {
         self.ban.left(line.until, now)
     }
 
-    /// The place of a caller's line. The line of another caller is given up for it.
+    /// The index of a caller's line. The line of another caller is given up for it.
     fn claim(&mut self, key: Key, now: Micros) -> usize {
         self.lines.resize(self.keys.clamp(1, LINES), Line::default());
-        let place = self.place(key);
-        if self.lines.get(place).is_some_and(|line| line.key != key) {
-            self.pass_on(place, now);
-            if let Some(line) = self.lines.get_mut(place) {
+        let index = self.line_index(key);
+        if self.lines.get(index).is_some_and(|line| line.key != key) {
+            self.report_refusals(index, now);
+            if let Some(line) = self.lines.get_mut(index) {
                 // The first request asks the authority anyway, unless the gateway knows of a ban, which may have been
-                // lifted.
-                *line = Line { key, asked: if self.lifts { 0 } else { now }, ..Line::default() };
+                // ended.
+                *line = Line {
+                    key,
+                    queried_at: if self.may_be_reset { 0 } else { now },
+                    ..Line::default()
+                };
             }
         }
-        place
+        index
     }
 
     /// Where the line of a caller can be.
-    fn place(&self, key: Key) -> usize {
+    fn line_index(&self, key: Key) -> usize {
         (key.hash % self.lines.len().max(1) as u64) as usize
     }
 
     /// Counts the refusals of a line, or has the authority count them.
-    fn pass_on(&mut self, place: usize, now: Micros) {
-        let Some(line) = self.lines.get_mut(place) else { return };
+    fn report_refusals(&mut self, index: usize, now: Micros) {
+        let Some(line) = self.lines.get_mut(index) else { return };
         let (key, refusals) = (line.key, std::mem::take(&mut line.refusals));
         if refusals > 0 && !self.send(key, refusals) {
             self.change(key, Change::Count(refusals), now);
@@ -221,8 +225,8 @@ impl Bans {
         if begins || is_missing || !matches!(change, Change::Count(_)) {
             self.learn(Some(until), now);
         }
-        let (place, epoch) = (self.place(key), self.epoch);
-        if let Some(line) = self.lines.get_mut(place).filter(|line| line.key == key) {
+        let (index, epoch) = (self.line_index(key), self.epoch);
+        if let Some(line) = self.lines.get_mut(index).filter(|line| line.key == key) {
             *line = Line { until, epoch, refusals: 0, ..*line };
         }
         until
@@ -244,7 +248,7 @@ impl Bans {
         Changed::default()
     }
 
-    /// Reads the record if the copy is too old. Writes it if a ban that ends then begins or is lifted.
+    /// Reads the record if the copy is too old. Writes it if a ban that ends then begins or is ended.
     fn learn(&mut self, change: Option<Micros>, now: Micros) {
         if change.is_none() && now < self.stale {
             return;
@@ -291,7 +295,7 @@ impl Store for Bans {
         match &self.fleet {
             _ if cost > 0 => self.count(account.key, cost, now.mono),
             Some(fleet) => {
-                reservation.by = By::Reply(Awaited::Asked(fleet.ask(account.key, None)));
+                reservation.by = By::Reply(Awaited::Asked(fleet.query(account.key, None)));
             }
             None => {}
         }
@@ -301,7 +305,7 @@ impl Store for Bans {
     /// A refusal that was counted stays so.
     fn cancel(&mut self, _reservation: &mut Reservation) {}
 
-    fn settle(&mut self, _charge: &Unsettled, _now: Now) -> bool {
+    fn settle(&mut self, _charge: &OpenCharge, _now: Now) -> bool {
         true
     }
 
@@ -314,7 +318,7 @@ impl Store for Bans {
         let sets = inquiry.order.sets();
         let left = match (&self.fleet, inquiry.question) {
             (Some(fleet), None) => {
-                inquiry.question = Some(fleet.ask(key, sets));
+                inquiry.question = Some(fleet.query(key, sets));
                 return None;
             }
             (Some(fleet), Some(question)) => {
@@ -339,8 +343,8 @@ impl Store for Bans {
 
     /// Counts the gathered refusals. Due every 100 ms.
     fn maintain(&mut self, now: Now) -> Maintained {
-        if std::mem::take(&mut self.gathers) {
-            (0..self.lines.len()).for_each(|place| self.pass_on(place, now.mono));
+        if std::mem::take(&mut self.has_uncounted) {
+            (0..self.lines.len()).for_each(|index| self.report_refusals(index, now.mono));
         }
         Maintained { bans: std::mem::take(&mut self.begun), ..Maintained::default() }
     }

@@ -34,7 +34,7 @@ pub struct CounterSpec {
     /// The filter of a daily quota of many accounts.
     pub daily: Option<Shape>,
     /// Whether requests may also be under other rules, so that a charge may be cancelled.
-    pub beside: bool,
+    pub may_be_cancelled: bool,
     /// Whether charges are settled at the end of the request.
     pub settles: bool,
     /// Whether requests are only checked on arrival, and charged when their usage is known.
@@ -48,8 +48,8 @@ pub struct CounterSpec {
 impl CounterSpec {
     /// The specification of one of `gateways` equal shares.
     #[must_use]
-    pub fn part(&self, gateways: u64) -> CounterSpec {
-        let part = self.with((self.entry.part)(&self.quota, gateways));
+    pub fn share(&self, gateways: u64) -> CounterSpec {
+        let part = self.with((self.entry.share)(&self.quota, gateways));
         CounterSpec { gateways, ..part }
     }
 
@@ -58,8 +58,8 @@ impl CounterSpec {
     pub fn under(&self, plan: u32) -> CounterSpec {
         let Some(plans) = &self.plans else { return self.clone() };
         let whole = plans.quota(plan);
-        let is_whole = self.gateways == 1 && !plans.is_told();
-        let quota = if is_whole { whole } else { (self.entry.part)(&whole, self.gateways) };
+        let is_whole = self.gateways == 1 && !plans.is_from_data();
+        let quota = if is_whole { whole } else { (self.entry.share)(&whole, self.gateways) };
         let unit_cost = if whole.cost == plans.own.cost { self.unit_cost } else { whole.cost };
         CounterSpec { unit_cost, ..self.with(quota) }
     }
@@ -81,7 +81,7 @@ impl CounterSpec {
 
     /// Returns true if permits can be leased under any plan.
     #[must_use]
-    pub fn lends_by_any_plan(&self) -> bool {
+    pub fn leases_by_any_plan(&self) -> bool {
         [Leasing::Window, Leasing::Bucket].into_iter().any(|leasing| self.is_any_leased(leasing))
     }
 

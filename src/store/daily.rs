@@ -17,7 +17,7 @@ use super::plans::ByPlan;
 use super::reservation::By;
 use super::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
 use super::{CounterSpec, Reservation, Store};
-use crate::permit::Unsettled;
+use crate::permit::OpenCharge;
 use diana_algorithm::calendar::Windows;
 use diana_policy::bloom::Shape;
 use diana_policy::decision::Decision;
@@ -57,17 +57,17 @@ impl Daily {
     }
 
     /// Switches to the quota of this plan.
-    fn judge_by(&mut self, plan: u32) {
+    fn use_plan(&mut self, plan: u32) {
         self.plans.take(plan, &mut self.rpu, |spec| Some(spec.quota.rpu));
     }
 
     /// Permits of this gateway's share.
-    fn part(&self) -> u64 {
+    fn own_share(&self) -> u64 {
         if self.count == 1 { self.rpu } else { self.rpu.div_ceil(self.count) }
     }
 
     /// Records permits that were granted elsewhere.
-    pub fn note(&mut self, key: Key, permits: u64, now: Now) {
+    pub fn record_grant(&mut self, key: Key, permits: u64, now: Now) {
         let mut filter = self.filter.borrow_mut();
         filter.begin(now);
         filter.charge(key, permits);
@@ -77,14 +77,14 @@ impl Daily {
 impl Store for Daily {
     fn check(&mut self, reservation: &mut Reservation) {
         let Reservation { account, cost, now, .. } = *reservation;
-        self.judge_by(account.plan);
+        self.use_plan(account.plan);
         let key = account.key;
         let mut filter = self.filter.borrow_mut();
         filter.begin(now);
-        let most = filter.most(self.part());
+        let most = filter.most(self.own_share());
         let decision = match filter.used(key).saturating_add(cost) <= most {
             true => Decision::NOW,
-            false if cost > self.part() => Decision::NEVER,
+            false if cost > self.own_share() => Decision::NEVER,
             false => Decision::retry(filter.left(now)),
         };
         reservation.decide(decision, By::Account(filter.charges()));
@@ -109,16 +109,16 @@ impl Store for Daily {
 
     fn cancel(&mut self, _reservation: &mut Reservation) {}
 
-    fn settle(&mut self, _charge: &Unsettled, _now: Now) -> bool {
+    fn settle(&mut self, _charge: &OpenCharge, _now: Now) -> bool {
         true
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
-        self.judge_by(reservation.account.plan);
+        self.use_plan(reservation.account.plan);
         let filter = self.filter.borrow();
         let used = filter.used(reservation.account.key);
         Some(Remaining {
-            permits: filter.most(self.part()).saturating_sub(used),
+            permits: filter.most(self.own_share()).saturating_sub(used),
             renewal: Some(filter.left(reservation.now)),
         })
     }

@@ -2,12 +2,12 @@
 
 use std::rc::Rc;
 
-use super::places::Places;
+use super::in_flight_slots::InFlightSlots;
 use super::reservation::By;
 use super::slots::traffic::{Traffic, one_more};
 use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
 use super::{Reservation, Store};
-use crate::permit::Unsettled;
+use crate::permit::OpenCharge;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
@@ -17,7 +17,7 @@ const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
 
 /// The store of a rule with `in_flight`.
 pub struct InFlightStore {
-    places: Places,
+    slots: InFlightSlots,
     traffic: Rc<Traffic>,
     /// Slots that could not be freed because other workers won the races, and the worker numbers
     /// under which they were taken.
@@ -26,19 +26,19 @@ pub struct InFlightStore {
 
 impl InFlightStore {
     /// A store over these slots.
-    pub(super) fn new(places: Places, traffic: Rc<Traffic>) -> InFlightStore {
-        InFlightStore { places, traffic, owed: Vec::new() }
+    pub(super) fn new(slots: InFlightSlots, traffic: Rc<Traffic>) -> InFlightStore {
+        InFlightStore { slots, traffic, owed: Vec::new() }
     }
 }
 
 impl Store for InFlightStore {
     fn check(&mut self, reservation: &mut Reservation) {
         let Reservation { account, now, .. } = *reservation;
-        self.places.judge_by(account.plan);
-        let draft = self.places.look(account.key, now.mono);
-        let (left, is_shared) = self.places.left(account.key, &draft);
+        self.slots.use_plan(account.plan);
+        let draft = self.slots.read(account.key, now.mono);
+        let (left, is_shared) = self.slots.left(account.key, &draft);
         let decision = if left > 0 { Decision::NOW } else { FULL };
-        reservation.decide(decision, By::Places(draft));
+        reservation.decide(decision, By::InFlightSlots(draft));
         (reservation.left, reservation.is_overflow) = (Some(left), is_shared);
     }
 
@@ -46,30 +46,30 @@ impl Store for InFlightStore {
         let Reservation { account, now, is_charged: false, .. } = *reservation else {
             return reservation.decision;
         };
-        self.places.judge_by(account.plan);
+        self.slots.use_plan(account.plan);
         let draft = match std::mem::replace(&mut reservation.by, By::Known) {
-            By::Places(draft) => draft,
-            _ => self.places.look(account.key, now.mono),
+            By::InFlightSlots(draft) => draft,
+            _ => self.slots.read(account.key, now.mono),
         };
-        let taken = self.places.take(account.key, draft, now.mono);
+        let taken = self.slots.take(account.key, draft, now.mono);
         (reservation.is_charged, reservation.left) = (taken.is_some(), Some(taken.unwrap_or(0)));
-        reservation.receipt = self.places.holder();
+        reservation.receipt = self.slots.holder();
         if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
         if std::mem::take(&mut reservation.is_charged) {
-            let holder = self.places.holder();
+            let holder = self.slots.holder();
             let Reservation { account, now, .. } = *reservation;
-            if !self.places.give_back(account.key, holder, now.mono) {
+            if !self.slots.free(account.key, holder, now.mono) {
                 one_more(&self.traffic.exhausted);
                 self.owed.push((account.key, holder));
             }
         }
     }
 
-    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
-        self.places.give_back(charge.key, charge.receipt, now.mono)
+    fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
+        self.slots.free(charge.key, charge.receipt, now.mono)
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
@@ -82,16 +82,16 @@ impl Store for InFlightStore {
         if order == Order::Reset {
             return Some(Err(Cannot::Line));
         }
-        self.places.judge_by(account.plan);
-        let draft = self.places.look(account.key, now.mono);
-        let (remaining, is_shared) = self.places.left(account.key, &draft);
-        let in_flight = Some(self.places.limit().saturating_sub(remaining));
+        self.slots.use_plan(account.plan);
+        let draft = self.slots.read(account.key, now.mono);
+        let (remaining, is_shared) = self.slots.left(account.key, &draft);
+        let in_flight = Some(self.slots.limit().saturating_sub(remaining));
         Some(Ok(Usage { remaining, in_flight, is_shared, ..Usage::default() }))
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
-        self.owed.retain(|(key, holder)| !self.places.give_back(*key, *holder, now.mono));
-        Maintained { is_busy: self.places.tell(now.mono), ..Maintained::default() }
+        self.owed.retain(|(key, holder)| !self.slots.free(*key, *holder, now.mono));
+        Maintained { is_busy: self.slots.heartbeat(now.mono), ..Maintained::default() }
     }
 
     fn close(&mut self, _now: Now) -> i64 {

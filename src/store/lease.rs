@@ -41,13 +41,13 @@ pub struct Lease {
     /// forward.
     ends: Now,
     demand: Demand,
-    refusal: Remembered,
+    refusal: CachedRefusal,
     /// Remaining permits at the authority, by its latest reply.
-    pub above: u64,
+    pub remaining_at_authority: u64,
     /// Whether a request that may lease a block is pending.
-    pub asking: bool,
+    pub is_asking: bool,
     /// Whether the table of leases lists its block for return.
-    pub(crate) listed: bool,
+    pub(crate) is_listed: bool,
 }
 
 /// A lease as the authority counts it.
@@ -69,7 +69,7 @@ pub enum LeaseDecision {
     /// A recent refusal still applies.
     Refused(Refused),
     /// Only the authority can decide.
-    Nothing,
+    Undecided,
 }
 
 impl Lease {
@@ -83,7 +83,7 @@ impl Lease {
 
     /// Decides a request of `cost` permits, and counts it as demand.
     pub(crate) fn decide(&mut self, cost: u64, now: Now) -> LeaseDecision {
-        self.demand.see(now);
+        self.demand.count(now);
         if self.has(cost, now) {
             return LeaseDecision::Leased;
         }
@@ -91,18 +91,18 @@ impl Lease {
             return LeaseDecision::Refused(refusal);
         }
         let is_short = self.refusal.age(now) < SHORT;
-        if self.asking && is_short && self.demand.is_busy() {
+        if self.is_asking && is_short && self.demand.is_busy() {
             return LeaseDecision::Refused(Refused {
                 reason: Reason::Outstanding,
                 retry: Retry::After(SECOND),
                 remaining: Some(0),
             });
         }
-        LeaseDecision::Nothing
+        LeaseDecision::Undecided
     }
 
     /// Permits to lease if each request takes `cost`; zero unless the caller is busy.
-    pub fn wanted(&self, cost: u64, now: Now) -> u64 {
+    pub fn permits_to_lease(&self, cost: u64, now: Now) -> u64 {
         self.demand.expected(cost, now)
     }
 
@@ -111,7 +111,7 @@ impl Lease {
         (self.block, self.left)
     }
 
-    pub(crate) fn is_out(&self) -> bool {
+    pub(crate) fn has_block(&self) -> bool {
         self.block.permits > 0
     }
 
@@ -141,14 +141,15 @@ impl Lease {
     pub(crate) fn renew(&mut self, block: Block, life: Micros, now: Now) -> (Block, u64) {
         let before = self.block();
         self.ends = now.later(life.min(LIFE));
-        (self.block, self.left, self.asking) = (block, block.permits, false);
+        (self.block, self.left, self.is_asking) = (block, block.permits, false);
         self.refusal.until = 0;
         before
     }
 
     /// Switches to another plan. Only the caller's demand stays valid.
-    pub(crate) fn begin_anew(&mut self, plan: u32) {
-        *self = Lease { demand: self.demand, listed: self.listed, ..Lease::of(self.key, plan) };
+    pub(crate) fn change_plan(&mut self, plan: u32) {
+        *self =
+            Lease { demand: self.demand, is_listed: self.is_listed, ..Lease::of(self.key, plan) };
     }
 
     /// Removes the block.
@@ -160,13 +161,13 @@ impl Lease {
     /// `sent` or later and arrived at `now`: only briefly if it is not final, since a charge that
     /// is cancelled at once may have caused it.
     pub fn refuse(&mut self, cost: u64, refused: Refused, is_final: bool, (sent, now): (Now, Now)) {
-        self.asking = false;
+        self.is_asking = false;
         let Retry::After(retry) = refused.retry else { return };
         let is_final = is_final && refused.reason != Reason::Outstanding;
         let longest = if is_final { FINAL } else { PROVISIONAL };
         let until = sent.mono.saturating_add(retry.min(longest));
         let (reason, remaining) = (refused.reason, refused.remaining.unwrap_or(0));
-        self.refusal = Remembered { cost, reason, retry, remaining, since: now.mono, until };
+        self.refusal = CachedRefusal { cost, reason, retry, remaining, since: now.mono, until };
     }
 
     /// Forgets the latest refusal.
@@ -175,14 +176,14 @@ impl Lease {
     }
 
     /// Returns true if the block must be returned.
-    pub(crate) fn is_over(&self, now: Now) -> bool {
-        self.is_out() && (self.left == 0 || !self.has(0, now))
+    pub(crate) fn has_ended(&self, now: Now) -> bool {
+        self.has_block() && (self.left == 0 || !self.has(0, now))
     }
 }
 
 /// The latest refusal of one caller.
 #[derive(Debug, Clone, Copy, Default)]
-struct Remembered {
+struct CachedRefusal {
     /// Permits of the refused request. Cheaper requests may be admitted.
     cost: u64,
     reason: Reason,
@@ -195,15 +196,15 @@ struct Remembered {
     until: Micros,
 }
 
-impl Remembered {
+impl CachedRefusal {
     fn clear(&mut self) {
-        *self = Remembered::default();
+        *self = CachedRefusal::default();
     }
 
     /// The refusal for a request of `cost` permits at `now`, if it still applies. A more expensive
     /// request may have to wait longer, and gets its retry delay at its next attempt.
     fn at(&self, cost: u64, now: Now) -> Option<Refused> {
-        let Remembered { reason, remaining, .. } = *self;
+        let CachedRefusal { reason, remaining, .. } = *self;
         let age = now.mono.saturating_sub(self.since);
         let retry = Retry::After(self.retry.saturating_sub(age).max(1));
         let lasts = now.mono < self.until && cost >= self.cost;
@@ -240,7 +241,7 @@ impl Demand {
     const MOST: u64 = 1 << 16;
 
     /// Counts a request.
-    fn see(&mut self, now: Now) {
+    fn count(&mut self, now: Now) {
         let age = now.mono.saturating_sub(self.since);
         if age >= 2 * Demand::SPAN {
             (self.since, self.before, self.during) = (now.mono, 0, 0);

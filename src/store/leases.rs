@@ -83,19 +83,19 @@ impl Leases {
         }
         let lease = page.get_mut(line % PAGE)?;
         if lease.key() != key {
-            if lease.is_out() {
+            if lease.has_block() {
                 return None;
             }
-            let listed = lease.listed;
+            let is_listed = lease.is_listed;
             *lease = Lease::of(key, self.plan);
-            lease.listed = listed;
+            lease.is_listed = is_listed;
         }
         Some(lease)
     }
 
     /// Decides a request, if this worker can.
     pub fn decide(&mut self, key: Key, cost: u64, now: Now) -> LeaseDecision {
-        self.find(key).map_or(LeaseDecision::Nothing, |lease| lease.decide(cost, now))
+        self.find(key).map_or(LeaseDecision::Undecided, |lease| lease.decide(cost, now))
     }
 
     /// Spends permits of a caller's lease. Returns the receipt of its block, or `None` if too few
@@ -120,7 +120,7 @@ impl Leases {
         let line = self.line(key);
         let Some(lease) = self.find(key) else { return (block, block.permits) };
         let before = lease.renew(block, life, now);
-        if lease.is_out() && !std::mem::replace(&mut lease.listed, true) {
+        if lease.has_block() && !std::mem::replace(&mut lease.is_listed, true) {
             self.list.push(line as u16);
         }
         before
@@ -141,30 +141,30 @@ impl Leases {
     }
 
     /// Switches a caller to the current plan.
-    pub fn begin_anew(&mut self, key: Key) {
+    pub fn change_plan(&mut self, key: Key) {
         let plan = self.plan;
         if let Some(lease) = self.find(key) {
-            lease.begin_anew(plan);
+            lease.change_plan(plan);
         }
     }
 
     /// Removes blocks that have ended, or all of them, at most `BATCH`.
-    pub fn take_over(&mut self, now: Now, all: bool) -> Vec<Returned> {
+    pub fn remove_ended(&mut self, now: Now, all: bool) -> Vec<Returned> {
         let mut returned = Vec::new();
         self.list.retain(|&line| {
             let Some(lease) = at(&mut self.pages, usize::from(line)) else { return false };
-            if returned.len() < BATCH && lease.is_out() && (all || lease.is_over(now)) {
+            if returned.len() < BATCH && lease.has_block() && (all || lease.has_ended(now)) {
                 let (block, left) = lease.take_block();
                 returned.push(Returned { key: lease.key(), plan: lease.plan, block, left });
             }
-            lease.listed = lease.is_out();
-            lease.listed
+            lease.is_listed = lease.has_block();
+            lease.is_listed
         });
         returned
     }
 
     /// Returns true if a line may contain a block.
-    pub fn is_any_out(&self) -> bool {
+    pub fn has_blocks(&self) -> bool {
         !self.list.is_empty()
     }
 

@@ -22,7 +22,7 @@
 //! Tables belong to the worker and not to a configuration (`tables.rs`): the next configuration
 //! finds those of the same rules by their fingerprints, and shares them while requests of the old
 //! one are in flight. Shared data cannot be deleted: expired state of a removed rule is overwritten
-//! by an empty value (`remains.rs`).
+//! by an empty value (`reclaimer.rs`).
 //!
 //! A caller is counted under a plan (`account.rs`). States mean the same under all plans of a rule
 //! and expire by the slowest. A lease and a remembered refusal end when the caller changes its plan;
@@ -37,14 +37,14 @@ pub mod daily;
 mod found;
 pub mod hot;
 pub mod in_flight;
+pub(crate) mod in_flight_slots;
 pub mod lease;
 pub mod leases;
 pub mod local;
 pub mod permit;
-pub(crate) mod places;
 pub mod plans;
+pub mod reclaimer;
 pub mod refusal;
-pub mod remains;
 pub mod reservation;
 mod row;
 pub mod shared;
@@ -58,7 +58,7 @@ pub mod usage;
 mod watermark;
 mod weak_registry;
 
-use crate::permit::Unsettled;
+use crate::permit::OpenCharge;
 pub use account::Account;
 pub use counter_spec::CounterSpec;
 use diana_policy::decision::Decision;
@@ -84,7 +84,7 @@ pub trait Store {
     /// Settles a charge at `now`. Returns false if other workers won every race; the caller then
     /// retries.
     #[must_use]
-    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool;
+    fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool;
 
     /// Remaining permits after the charge, or at the check if there was none; never more than the
     /// truth. `None` if unknown here.

@@ -9,10 +9,10 @@ use super::plans::ByPlan;
 use super::reservation::By;
 use super::row::Row;
 use super::state::State;
-use super::table::{Table, TablePlace};
+use super::table::{RowLocation, Table};
 use super::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
 use super::{CounterSpec, Reservation, Store};
-use crate::permit::Unsettled;
+use crate::permit::OpenCharge;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Decision;
 use diana_policy::key::Key;
@@ -41,19 +41,19 @@ impl Local {
 
     /// Switches to the quota of this plan.
     #[inline]
-    fn judge_by(&mut self, plan: u32) {
+    fn use_plan(&mut self, plan: u32) {
         self.plans.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
     }
 
     /// Changes a caller's state, unless both the old and the new state are empty.
     fn change(&self, key: Key, now: Now, change: impl FnOnce(&[u64], Now, &mut [u64])) {
         let mut table = own(&self.table, &self.terms);
-        let place = table.find(key, now);
-        let state = table.state(key, place);
-        let mut after = State::nobody(state.len());
-        change(state, table.judging(now), &mut after);
+        let location = table.find(key, now);
+        let state = table.state(key, location);
+        let mut after = State::unused(state.len());
+        change(state, table.no_earlier(now), &mut after);
         if *after != *state {
-            table.swap(key, place, &mut after);
+            table.swap(key, location, &mut after);
         }
     }
 }
@@ -61,21 +61,21 @@ impl Local {
 impl Store for Local {
     fn check(&mut self, reservation: &mut Reservation) {
         let Reservation { account, cost, now, .. } = *reservation;
-        self.judge_by(account.plan);
+        self.use_plan(account.plan);
         let key = account.key;
         let mut table = own(&self.table, &self.terms);
-        let mut after = State::nobody(self.words);
-        let place = table.find(key, now);
-        let state = table.state(key, place);
-        let decision = self.algorithm.step(state, table.judging(now), 0, cost, &mut after);
-        let (version, at) = (table.version(), table.judging(now));
-        reservation.decide(decision, By::Row(Row { place, version, at, other: after }));
-        reservation.is_overflow = place == TablePlace::Overflow;
+        let mut after = State::unused(self.words);
+        let location = table.find(key, now);
+        let state = table.state(key, location);
+        let decision = self.algorithm.step(state, table.no_earlier(now), 0, cost, &mut after);
+        let (version, at) = (table.version(), table.no_earlier(now));
+        reservation.decide(decision, By::Row(Row { location, version, at, other: after }));
+        reservation.is_overflow = location == RowLocation::Overflow;
         reservation.longest_delay = self.algorithm.properties().longest_delay;
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        self.judge_by(reservation.account.plan);
+        self.use_plan(reservation.account.plan);
         let mut table = self.table.borrow_mut();
         if !matches!(&reservation.by, By::Row(row) if row.version == table.version()) {
             // Another request was charged, or a caller was dropped, since the check.
@@ -91,7 +91,7 @@ impl Store for Local {
             return *decision;
         }
         if decision.wait() != delay {
-            let state = table.state(account.key, row.place);
+            let state = table.state(account.key, row.location);
             let decision = self.algorithm.step(state, row.at, delay, *cost, &mut row.other);
             if !decision.is_admitted() {
                 return decision;
@@ -106,7 +106,7 @@ impl Store for Local {
         if !reservation.is_charged {
             return;
         }
-        self.judge_by(reservation.account.plan);
+        self.use_plan(reservation.account.plan);
         let Reservation { account, cost, now, receipt, is_charged, by: By::Row(row), .. } =
             reservation
         else {
@@ -116,7 +116,7 @@ impl Store for Local {
         *is_charged = false;
         let mut table = self.table.borrow_mut();
         if row.version == table.version() {
-            table.swap(key, row.place, &mut row.other);
+            table.swap(key, row.location, &mut row.other);
             row.version = table.version();
         } else {
             drop(table);
@@ -126,8 +126,8 @@ impl Store for Local {
         }
     }
 
-    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
-        self.judge_by(charge.plan);
+    fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
+        self.use_plan(charge.plan);
         let (key, settlement) = (charge.key, charge.settlement());
         let algorithm = &self.algorithm;
         self.change(key, now, |state, at, after| algorithm.settle(state, at, &settlement, after));
@@ -135,11 +135,11 @@ impl Store for Local {
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
-        self.judge_by(reservation.account.plan);
+        self.use_plan(reservation.account.plan);
         let Reservation { account, now, by: By::Row(row), .. } = reservation else { return None };
         let mut table = self.table.borrow_mut();
-        let place = table.find(account.key, *now);
-        Some(self.algorithm.balance(table.state(account.key, place), row.at).into())
+        let location = table.find(account.key, *now);
+        Some(self.algorithm.balance(table.state(account.key, location), row.at).into())
     }
 
     fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
@@ -163,7 +163,7 @@ fn own<'t>(
     (algorithm, capacity): &(Rc<dyn Algorithm>, usize),
 ) -> RefMut<'t, Table> {
     let mut table = table.borrow_mut();
-    table.go_by(algorithm, *capacity);
+    table.configure(algorithm, *capacity);
     table
 }
 
@@ -171,7 +171,7 @@ fn own<'t>(
 #[inline]
 fn write(table: &mut Table, reservation: &mut Reservation) {
     let By::Row(row) = &mut reservation.by else { return };
-    row.place = table.swap(reservation.account.key, row.place, &mut row.other);
+    row.location = table.swap(reservation.account.key, row.location, &mut row.other);
     row.version = table.version();
     reservation.is_charged = true;
 }

@@ -1,15 +1,15 @@
 //! The charges of an admitted request, until they are used, settled or cancelled.
 
-mod freed;
-mod unsettled;
+mod cancel_queue;
+mod open_charge;
 
 use std::fmt;
 use std::rc::Rc;
 
-pub use freed::Freed;
-pub use unsettled::{Unsettled, permits};
+pub use cancel_queue::CancelQueue;
+pub use open_charge::{OpenCharge, permits};
 
-use unsettled::Open;
+use open_charge::LinkedCharge;
 
 /// The charges of one request. [`Permit::finish`] or [`Permit::settle`] closes it once; a drop
 /// without either means that the client left. Empty if the request needs no work at its end.
@@ -17,7 +17,7 @@ use unsettled::Open;
 #[must_use = "a dropped permit returns its charges"]
 pub struct Permit {
     /// The first charge, which links to the others.
-    open: Option<Box<Open>>,
+    open: Option<Box<LinkedCharge>>,
 }
 
 /// The end of a request without settlement.
@@ -34,8 +34,8 @@ impl Permit {
     pub const NONE: Permit = Permit { open: None };
 
     /// A permit of charges, in their order. If the client leaves, they are added to `freed`.
-    pub fn new(charges: Vec<Unsettled>, freed: &Rc<Freed>) -> Permit {
-        let before = |next, charge| Some(Open::new(charge, freed, next));
+    pub fn new(charges: Vec<OpenCharge>, freed: &Rc<CancelQueue>) -> Permit {
+        let before = |next, charge| Some(LinkedCharge::new(charge, freed, next));
         Permit { open: charges.into_iter().rev().fold(None, before) }
     }
 
@@ -47,7 +47,7 @@ impl Permit {
     }
 
     /// Calls `see` with each open charge.
-    pub fn each(&mut self, mut see: impl FnMut(&mut Unsettled)) {
+    pub fn each(&mut self, mut see: impl FnMut(&mut OpenCharge)) {
         let mut next = &mut self.open;
         while let Some(open) = next {
             open.charge.iter_mut().for_each(&mut see);
@@ -64,7 +64,7 @@ impl Permit {
     }
 
     /// Closes the permit at the end of the request. `used` returns the usage of each charge.
-    pub fn settle(mut self, mut used: impl FnMut(&Unsettled) -> u64) {
+    pub fn settle(mut self, mut used: impl FnMut(&OpenCharge) -> u64) {
         let Some(freed) = self.open.as_ref().map(|open| open.freed.clone()) else { return };
         self.close(|charge| {
             let used = used(&charge);
@@ -73,7 +73,7 @@ impl Permit {
     }
 
     /// Closes each charge, so that a drop does not cancel it.
-    fn close(&mut self, mut each: impl FnMut(Unsettled)) {
+    fn close(&mut self, mut each: impl FnMut(OpenCharge)) {
         while let Some(mut open) = self.open.take() {
             self.open = open.next.take();
             open.close().into_iter().for_each(&mut each);

@@ -4,31 +4,31 @@
 use super::CounterSpec;
 
 /// Cached plans of a rule whose plans are not listed.
-const KEPT: usize = 256;
+const MOST_CACHED: usize = 256;
 
 /// A store's data for the plans that are not current.
-pub struct ByPlan<T>(Option<Box<Others<T>>>);
+pub struct ByPlan<T>(Option<Box<OtherPlans<T>>>);
 
-struct Others<T> {
+struct OtherPlans<T> {
     spec: CounterSpec,
-    in_hand: u32,
+    current: u32,
     /// Direct-mapped by plan.
-    kept: Vec<Option<(u32, T)>>,
+    cached: Vec<Option<(u32, T)>>,
 }
 
 impl<T> ByPlan<T> {
     /// Data for a rule, with its first plan as the current one.
     pub fn new(spec: &CounterSpec) -> ByPlan<T> {
         ByPlan(spec.plans.as_ref().map(|plans| {
-            let kept = (0..plans.count().unwrap_or(KEPT)).map(|_| None).collect();
-            Box::new(Others { spec: spec.clone(), in_hand: plans.first(), kept })
+            let cached = (0..plans.count().unwrap_or(MOST_CACHED)).map(|_| None).collect();
+            Box::new(OtherPlans { spec: spec.clone(), current: plans.first(), cached })
         }))
     }
 
     /// The current plan; zero without plans.
     #[inline]
-    pub fn in_hand(&self) -> u32 {
-        self.0.as_ref().map_or(0, |others| others.in_hand)
+    pub fn current(&self) -> u32 {
+        self.0.as_ref().map_or(0, |others| others.current)
     }
 
     /// Switches to a plan: exchanges its data with that of the current plan. Returns false if it is
@@ -37,36 +37,36 @@ impl<T> ByPlan<T> {
     pub fn take(
         &mut self,
         plan: u32,
-        in_hand: &mut T,
+        current: &mut T,
         build: impl FnOnce(&CounterSpec) -> Option<T>,
     ) -> bool {
         // Every call of a store asks, and few change the plan.
-        self.in_hand() != plan && self.switch(plan, in_hand, build)
+        self.current() != plan && self.switch(plan, current, build)
     }
 
     #[inline(never)]
     fn switch(
         &mut self,
         plan: u32,
-        in_hand: &mut T,
+        current: &mut T,
         build: impl FnOnce(&CounterSpec) -> Option<T>,
     ) -> bool {
         let Some(others) = &mut self.0 else { return false };
-        let kept = others.place(plan).and_then(Option::take).filter(|(known, _)| *known == plan);
-        let next = kept.map(|(_, next)| next).or_else(|| build(&others.spec.under(plan)));
+        let cached = others.entry(plan).and_then(Option::take).filter(|(known, _)| *known == plan);
+        let next = cached.map(|(_, next)| next).or_else(|| build(&others.spec.under(plan)));
         let Some(next) = next else { return false };
-        let before = (others.in_hand, std::mem::replace(in_hand, next));
-        if let Some(place) = others.place(before.0) {
+        let before = (others.current, std::mem::replace(current, next));
+        if let Some(place) = others.entry(before.0) {
             *place = Some(before);
         }
-        others.in_hand = plan;
+        others.current = plan;
         true
     }
 }
 
-impl<T> Others<T> {
-    fn place(&mut self, plan: u32) -> Option<&mut Option<(u32, T)>> {
-        let at = plan as usize % self.kept.len().max(1);
-        self.kept.get_mut(at)
+impl<T> OtherPlans<T> {
+    fn entry(&mut self, plan: u32) -> Option<&mut Option<(u32, T)>> {
+        let at = plan as usize % self.cached.len().max(1);
+        self.cached.get_mut(at)
     }
 }

@@ -1,7 +1,7 @@
 //! The check of one request by one store, and its charge.
 
 use super::Account;
-use super::places::HoldingsDraft;
+use super::in_flight_slots::HoldingsDraft;
 use super::refusal::{Reason, Refused};
 use super::row::Row;
 use super::slots::transaction::Transaction;
@@ -22,7 +22,7 @@ pub struct Reservation {
     /// Whether other stores may still refuse the request after an authority has charged it.
     pub is_tentative: bool,
     /// Whether the authority is unavailable, so that the gateway decides from now on.
-    pub is_alone: bool,
+    pub is_degraded: bool,
     /// The decision.
     pub decision: Decision,
     /// Why it is refused, if it is.
@@ -58,7 +58,7 @@ pub enum By {
     /// A caller's state in the gateway.
     Gateway(Transaction),
     /// A caller's in-flight slots in the gateway.
-    Places(HoldingsDraft),
+    InFlightSlots(HoldingsDraft),
     /// An account's counters, with the number of charges at the check.
     Account(u64),
     /// A reply of the authority outside of the gateway. Until then the request is pending.
@@ -99,7 +99,7 @@ impl Reservation {
             now,
             is_shadow: false,
             is_tentative: false,
-            is_alone: false,
+            is_degraded: false,
             decision: Decision::NOW,
             reason: Reason::Used,
             left: None,

@@ -5,10 +5,10 @@
 //! charged when it is leased, so leases can only make the gateway admit less. A request that lacks
 //! permits while other workers hold leases is refused at once, with `retry-after: 1`.
 
-mod back;
 mod charge;
 mod prepare;
 mod read;
+mod returns;
 mod usage;
 
 use std::rc::Rc;
@@ -22,7 +22,7 @@ use super::slots::traffic::Traffic;
 use super::slots::transactions::Transactions;
 use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
 use super::{Account, CounterSpec, Reservation, Store};
-use crate::permit::Unsettled;
+use crate::permit::OpenCharge;
 use diana_algorithm::latest_renewal;
 use diana_policy::Memory;
 use diana_policy::decision::Decision;
@@ -63,16 +63,16 @@ impl Shared {
 
     /// Switches to the quota of this plan.
     #[inline]
-    fn judge_by(&mut self, plan: u32) {
+    fn use_plan(&mut self, plan: u32) {
         if self.plans.take(plan, &mut self.spec, |spec| Some(spec.clone())) {
-            self.transactions.judge_by(&self.spec.algorithm);
+            self.transactions.use_algorithm(&self.spec.algorithm);
             self.leases.plan = plan;
         }
     }
 
     /// Records permits granted by Redis, unless fewer permits of this store's quota remain.
-    pub fn note(&mut self, account: Account, permits: u64, now: Now) {
-        self.judge_by(account.plan);
+    pub fn record_grant(&mut self, account: Account, permits: u64, now: Now) {
+        self.use_plan(account.plan);
         let mut transaction = self.begin(account.key, now);
         while transaction.may_try() {
             self.read(&mut transaction);
@@ -87,7 +87,7 @@ impl Shared {
 
 impl Store for Shared {
     fn check(&mut self, reservation: &mut Reservation) {
-        self.judge_by(reservation.account.plan);
+        self.use_plan(reservation.account.plan);
         if !self.recall(reservation) {
             self.read_and_check(reservation);
         }
@@ -105,12 +105,12 @@ impl Store for Shared {
                 return Decision::NOW;
             }
             // Another request has spent the lease since the check.
-            self.judge_by(account.plan);
+            self.use_plan(account.plan);
             let mut transaction = self.begin(account.key, now);
             self.read(&mut transaction);
             reservation.by = By::Gateway(transaction);
         }
-        self.judge_by(account.plan);
+        self.use_plan(account.plan);
         self.charge_gateway(reservation, delay)
     }
 
@@ -119,7 +119,7 @@ impl Store for Shared {
             return;
         }
         let Reservation { account, cost, .. } = *reservation;
-        self.judge_by(account.plan);
+        self.use_plan(account.plan);
         match &mut reservation.by {
             By::Lease => self.leases.unspend(account.key, cost),
             By::Gateway(transaction) => self.undo_charge(cost, transaction),
@@ -127,19 +127,19 @@ impl Store for Shared {
         }
     }
 
-    fn settle(&mut self, charge: &Unsettled, now: Now) -> bool {
+    fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
         let settlement = charge.settlement();
         if settlement.is_even() && !self.spec.keeps_used {
             return true;
         }
-        self.judge_by(charge.plan);
+        self.use_plan(charge.plan);
         let mut transaction = self.begin(charge.key, now);
         self.settle_at(&settlement, &mut transaction)
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
         let Reservation { account, cost, now, .. } = *reservation;
-        self.judge_by(account.plan);
+        self.use_plan(account.plan);
         let algorithm = &self.spec.algorithm;
         Some(match &reservation.by {
             By::Lease => {
@@ -151,7 +151,10 @@ impl Store for Shared {
             By::Gateway(transaction) if reservation.is_charged => {
                 let renewal = algorithm.balance(&transaction.after, transaction.now).renewal;
                 let lease = self.leases.find(account.key);
-                Remaining { permits: self.transactions.left_after(transaction, lease), renewal }
+                Remaining {
+                    permits: self.transactions.remaining_after(transaction, lease),
+                    renewal,
+                }
             }
             By::Gateway(transaction) => {
                 algorithm.balance(&transaction.state, transaction.now).into()
@@ -162,19 +165,19 @@ impl Store for Shared {
 
     fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
         let Account { key, plan } = inquiry.account;
-        self.judge_by(plan);
+        self.use_plan(plan);
         let done = if inquiry.order == Order::Reset { self.reset(key, now) } else { Ok(()) };
         Some(done.map(|()| self.usage_of(key, now)))
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
-        self.hand_in_blocks(now, false);
-        Maintained { is_busy: self.leases.is_any_out(), ..Maintained::default() }
+        self.return_blocks(now, false);
+        Maintained { is_busy: self.leases.has_blocks(), ..Maintained::default() }
     }
 
     fn close(&mut self, now: Now) -> i64 {
-        while self.leases.is_any_out() {
-            self.hand_in_blocks(now, true);
+        while self.leases.has_blocks() {
+            self.return_blocks(now, true);
         }
         self.leases.clear();
         0

@@ -36,7 +36,7 @@ impl Slab {
     }
 
     /// Frees a row.
-    pub(super) fn give(&mut self, row: u32) {
+    pub(super) fn free(&mut self, row: u32) {
         if let Some(words) = self.get_mut(row) {
             words.fill(0);
         }

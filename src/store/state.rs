@@ -17,7 +17,7 @@ pub(super) struct State {
 impl State {
     /// The state of an unused caller.
     #[inline]
-    pub(super) fn nobody(words: usize) -> State {
+    pub(super) fn unused(words: usize) -> State {
         let many = if words > FEW { many(words) } else { Box::default() };
         State { words, few: [0; FEW], many }
     }

@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use super::daily::{Daily, DailyTerms};
 use super::in_flight::InFlightStore;
+use super::in_flight_slots;
 use super::leases::Leases;
 use super::local::Local;
-use super::places;
 use super::shared::{self, Shared};
 use super::slots::traffic::Traffic;
 use super::table::Table;
@@ -36,8 +36,8 @@ pub fn memory(scope: Scope, words: usize, callers: Option<usize>, rules: usize) 
 /// The memory for the in-flight slots of `callers`, or for one counter if `None`, counted in the
 /// gateway.
 #[must_use]
-pub fn memory_of_places(callers: Option<usize>) -> Memory {
-    places::memory(callers)
+pub fn in_flight_memory(callers: Option<usize>) -> Memory {
+    in_flight_slots::memory(callers)
 }
 
 /// The common data of all stores of a configuration.
@@ -49,14 +49,14 @@ pub struct Stores<'s> {
     /// Counts of accesses to it.
     pub traffic: Rc<Traffic>,
     /// Whether operators may end bans.
-    pub lifts: bool,
+    pub resets_bans: bool,
     tables: &'s mut Tables,
 }
 
 impl<'s> Stores<'s> {
     /// Stores under a prefix of shared keys, which is also the namespace of `tables`.
     pub fn new(namespace: Rc<str>, data: Rc<dyn SharedData>, tables: &'s mut Tables) -> Stores<'s> {
-        Stores { namespace, data, traffic: Rc::default(), lifts: false, tables }
+        Stores { namespace, data, traffic: Rc::default(), resets_bans: false, tables }
     }
 
     /// Opens the store of a rule. Global rules get the store of this gateway.
@@ -108,7 +108,13 @@ impl<'s> Stores<'s> {
         move |spec| match &holders {
             Some(holders) => {
                 let (data, holders) = (data.clone(), holders.clone());
-                let places = places::Places::new(&spec, &namespace, data, traffic.clone(), holders);
+                let places = in_flight_slots::InFlightSlots::new(
+                    &spec,
+                    &namespace,
+                    data,
+                    traffic.clone(),
+                    holders,
+                );
                 Box::new(InFlightStore::new(places, traffic.clone()))
             }
             None => Box::new(Shared::new(spec, &namespace, data.clone(), traffic.clone())),

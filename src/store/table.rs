@@ -22,7 +22,7 @@ pub const OVERFLOW_BUCKETS: u64 = 1024;
 
 /// The location of a caller's state, valid while [`Table::version`] is unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TablePlace {
+pub enum RowLocation {
     /// A row.
     Row(u32),
     /// A row is free for it; the caller gets it when it is charged.
@@ -44,7 +44,7 @@ pub struct Table {
     /// States of the overflow buckets, once they were needed.
     overflow: Option<Slab>,
     /// A row of zeros, the state of an unknown caller.
-    nobody: Box<[u64]>,
+    unused_row: Box<[u64]>,
     /// The latest instant at which state was dropped. No decision is made at an earlier one.
     watermark: Watermark,
     /// The next row to check for expired state.
@@ -70,7 +70,7 @@ impl Table {
             index: HashTable::new(),
             rows: Slab::new(words + 1),
             overflow: None,
-            nobody: vec![0; words].into(),
+            unused_row: vec![0; words].into(),
             watermark: Watermark::default(),
             cursor: 0,
             barren: 0,
@@ -91,7 +91,7 @@ impl Table {
 
     /// The same, unless the table has these parameters already.
     #[inline(always)]
-    pub fn go_by(&mut self, algorithm: &Rc<dyn Algorithm>, capacity: usize) {
+    pub fn configure(&mut self, algorithm: &Rc<dyn Algorithm>, capacity: usize) {
         if !Rc::ptr_eq(&self.algorithm, algorithm) || self.capacity != capacity {
             self.adopt(algorithm.clone(), capacity);
         }
@@ -132,8 +132,8 @@ impl Table {
     /// The instant of a decision: `now`, or later if state was dropped later.
     #[must_use]
     #[inline(always)]
-    pub fn judging(&self, now: Now) -> Now {
-        self.watermark.judging(now, self.window)
+    pub fn no_earlier(&self, now: Now) -> Now {
+        self.watermark.no_earlier(now, self.window)
     }
 
     /// The row of a caller, or of another one if it has none.
@@ -148,39 +148,39 @@ impl Table {
     }
 
     /// Finds the location of a caller, making room if it is new and the table is full.
-    pub fn find(&mut self, key: Key, now: Now) -> TablePlace {
+    pub fn find(&mut self, key: Key, now: Now) -> RowLocation {
         let row = self.likely_row(key).filter(|&row| hash(&self.rows, row) == key.hash);
-        row.map_or_else(|| self.find_room(key, now), TablePlace::Row)
+        row.map_or_else(|| self.find_room(key, now), RowLocation::Row)
     }
 
     /// The state at a location returned by [`Table::find`].
     #[must_use]
     #[inline]
-    pub fn state(&self, key: Key, place: TablePlace) -> &[u64] {
-        let state = match place {
-            TablePlace::Row(row) => self.rows.get(row).and_then(|row| row.get(1..)),
-            TablePlace::New | TablePlace::Overflow => {
+    pub fn state(&self, key: Key, location: RowLocation) -> &[u64] {
+        let state = match location {
+            RowLocation::Row(row) => self.rows.get(row).and_then(|row| row.get(1..)),
+            RowLocation::New | RowLocation::Overflow => {
                 self.overflow.as_ref().and_then(|buckets| buckets.get(bucket(key)))
             }
         };
-        state.unwrap_or(&self.nobody)
+        state.unwrap_or(&self.unused_row)
     }
 
     /// Exchanges the state at a location returned by [`Table::find`] for `state`. Returns its new
     /// location.
     #[inline]
-    pub fn swap(&mut self, key: Key, place: TablePlace, state: &mut [u64]) -> TablePlace {
+    pub fn swap(&mut self, key: Key, location: RowLocation, state: &mut [u64]) -> RowLocation {
         self.version = self.version.wrapping_add(1);
-        let (place, words) = match place {
-            TablePlace::Row(row) => (place, self.row_mut(row)),
-            TablePlace::New => {
+        let (location, words) = match location {
+            RowLocation::Row(row) => (location, self.row_mut(row)),
+            RowLocation::New => {
                 let row = self.insert(key);
-                (TablePlace::Row(row), self.row_mut(row))
+                (RowLocation::Row(row), self.row_mut(row))
             }
-            TablePlace::Overflow => (place, self.bucket_mut(key)),
+            RowLocation::Overflow => (location, self.bucket_mut(key)),
         };
         words.into_iter().for_each(|words| swap(words, state));
-        place
+        location
     }
 
     fn row_mut(&mut self, row: u32) -> Option<&mut [u64]> {
@@ -200,7 +200,7 @@ impl Table {
 
     #[inline(never)]
     fn bucket_mut(&mut self, key: Key) -> Option<&mut [u64]> {
-        let words = self.nobody.len();
+        let words = self.unused_row.len();
         let buckets = self.overflow.get_or_insert_with(|| {
             let mut buckets = Slab::new(words);
             (0..OVERFLOW_BUCKETS).for_each(|_| _ = buckets.take());

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::counter_spec::CounterSpec;
 use super::daily::{DailyFilter, DailyTerms};
-use super::places::Holders;
+use super::in_flight_slots::Holders;
 use super::table::Table;
 use super::weak_registry::WeakRegistry;
 use diana_policy::port::SharedData;

@@ -45,7 +45,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// The length of the ban that it sets; 0 if it lifts the ban.
+    /// The length of the ban that it sets; 0 if it ends the ban.
     #[must_use]
     pub fn sets(self) -> Option<Micros> {
         match self {
@@ -84,7 +84,7 @@ pub struct Usage {
     /// Reserved permits of requests in progress, if the algorithm counts them separately.
     pub reserved: u64,
     /// Permits leased by workers.
-    pub lent: u64,
+    pub leased: u64,
     /// Remaining permits.
     pub remaining: u64,
     /// Ticks until all usage expires without further requests.

@@ -13,7 +13,7 @@ impl Watermark {
     /// The instant of a decision: `now`, or the watermark if that is later. `window` is the maximum
     /// lifetime of a caller's state on the monotonic clock.
     #[inline]
-    pub(super) fn judging(self, now: Now, window: Micros) -> Now {
+    pub(super) fn no_earlier(self, now: Now, window: Micros) -> Now {
         let Now { mono, wall } = self.0;
         // One window later, a dropped window has ended by the monotonic clock, whatever the wall
         // clock shows.

@@ -18,7 +18,7 @@ pub(super) fn answer(refusal: &Refusal, host: &(impl Log + Streams)) {
     let protocol = content_type.as_ref().map_or(Protocol::Http, |content_type| {
         Protocol::of(content_type, || first_value("connect-protocol-version").is_some())
     });
-    if refusal.tells_id() {
+    if refusal.contains_id() {
         let request = HostRequest::new(true);
         let id = match request.header("x-request-id") {
             Values::One(id) => id,

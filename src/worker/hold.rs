@@ -60,7 +60,7 @@ struct HeldStream {
 impl Queue {
     /// Adds a request that the limiter holds.
     pub fn join(&mut self, stream: u32, instance: u32, held: Held) {
-        let Held { until, line, place: permit, .. } = held;
+        let Held { until, line, position: permit, .. } = held;
         let turn = (until, self.joined);
         self.joined += 1;
         let name = line.map(|line| QueueName { instance, line });

@@ -18,7 +18,7 @@ use diana_policy::key::Key;
 use diana_policy::port::{Clock, Request};
 use diana_policy::time::{Micros, Now};
 use diana_store::backend::Backend;
-use diana_store::remains::Remains;
+use diana_store::reclaimer::SlotReclaimer;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 
@@ -128,13 +128,13 @@ impl Instance {
     /// for them.
     #[must_use]
     pub fn unavailable_shards(&self) -> usize {
-        self.backend(|backend| backend.away()).unwrap_or(0)
+        self.backend(|backend| backend.unavailable_shards()).unwrap_or(0)
     }
 
     /// Returns true if this gateway is in degraded mode for a caller of a `global` rule.
     #[must_use]
     pub fn is_degraded(&self, caller: Key) -> bool {
-        self.backend(|backend| backend.is_alone(caller)).unwrap_or(false)
+        self.backend(|backend| backend.is_degraded(caller)).unwrap_or(false)
     }
 
     /// The last known number of gateways that share the `global` limits in degraded mode.
@@ -242,7 +242,7 @@ impl Instance {
     }
 
     /// The slots of its rules in shared data.
-    pub(crate) fn remains(&self, host: &dyn Host) -> Vec<Remains> {
+    pub(crate) fn remains(&self, host: &dyn Host) -> Vec<SlotReclaimer> {
         let remains =
             |limiter: &Limiter| limiter.remains(&self.namespace, &host.data(), host.monotonic());
         self.limiter.try_borrow().map(|limiter| remains(&limiter)).unwrap_or_default()
@@ -250,7 +250,8 @@ impl Instance {
 
     #[inline(never)]
     fn find_fleet_work(&self) -> bool {
-        let has_work = |backend: &dyn Backend| backend.has_operations() || backend.away() > 0;
+        let has_work =
+            |backend: &dyn Backend| backend.has_operations() || backend.unavailable_shards() > 0;
         self.backend(has_work).unwrap_or(false)
     }
 

@@ -20,7 +20,7 @@ use diana_policy::Policy;
 use diana_policy::port::Answer;
 use diana_policy::time::Micros;
 use diana_store::permit::End;
-use diana_store::remains::Remains;
+use diana_store::reclaimer::SlotReclaimer;
 use diana_store::tables::Tables;
 
 /// Maximum number of requests that are resumed in one call of the host. Some hundreds would exhaust
@@ -49,7 +49,7 @@ pub struct Worker {
     /// The held requests of all instances.
     queue: RefCell<Queue>,
     /// The shared data of removed rules.
-    remains: RefCell<Vec<Remains>>,
+    remains: RefCell<Vec<SlotReclaimer>>,
 }
 
 impl Worker {
@@ -202,12 +202,12 @@ impl Worker {
             self.all().iter().for_each(|instance| instance.report_limits(true, host));
         }
         for instance in unused {
-            let in_force: Vec<Remains> =
+            let in_force: Vec<SlotReclaimer> =
                 self.all().iter().flat_map(|instance| instance.remains(host)).collect();
-            let still_counts = |left: &Remains| in_force.iter().any(|rule| rule.is_of(left));
+            let still_counts = |left: &SlotReclaimer| in_force.iter().any(|rule| rule.is_of(left));
             let left = instance.remains(host).into_iter().filter(|left| !still_counts(left));
             let mut remains = self.remains.borrow_mut();
-            for left in left.filter_map(Remains::if_there) {
+            for left in left.filter_map(SlotReclaimer::if_present) {
                 remains.retain(|other| !other.is_of(&left));
                 remains.push(left);
             }
@@ -235,7 +235,7 @@ impl Worker {
 
     /// The time at which the next removed rule may be cleared.
     fn next_clearing(&self) -> Option<Micros> {
-        self.remains.borrow().iter().map(Remains::due).min()
+        self.remains.borrow().iter().map(SlotReclaimer::due).min()
     }
 
     /// Clears the shared data of removed rules, if that is due.

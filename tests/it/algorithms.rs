@@ -61,7 +61,7 @@ fn gateway_share_of_a_valid_quota_is_valid() {
             for quota in [quota, Quota { max_delay: None, ..quota }] {
                 let whole = Rule::try_new(entry.short, quota).is_some();
                 for gateways in 1..8 {
-                    let part = (entry.part)(&quota, gateways);
+                    let part = (entry.share)(&quota, gateways);
                     let built = (entry.build)(&part).is_ok();
                     assert!(built || !whole, "{} {quota:?} of {gateways}", entry.short);
                     assert!(part.rpu > 0 || part.max_delay == quota.max_delay, "{quota:?}");
@@ -83,9 +83,9 @@ fn gateway_share_is_rounded_up() {
         ..Quota::new(Unit::Minute, 31)
     };
     let part = Quota { rpu: 8, burst: Some(5), max_queue: Some(3), cost: 1, ..quota };
-    assert_eq!(quota.part(4), part);
-    assert_eq!(quota.part(1), Quota { cost: 1, ..quota });
-    assert_eq!(quota.part(0), quota.part(1));
+    assert_eq!(quota.share(4), part);
+    assert_eq!(quota.share(1), Quota { cost: 1, ..quota });
+    assert_eq!(quota.share(0), quota.share(1));
 }
 
 /// The parameters of a quota for the Redis script, besides `rpu` and the unit.

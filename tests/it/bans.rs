@@ -19,7 +19,7 @@ use diana_policy::{Ban, Quota, Scope};
 use diana_redis::bans::RedisBans;
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{BanReply, Question, Refusals, Reply};
-use diana_redis::settled::Settled;
+use diana_redis::question_result::QuestionResult;
 use diana_redis::shard::Shards;
 use diana_store::backend::BanAuthority;
 use diana_store::bans::Bans;
@@ -91,7 +91,7 @@ impl Worker {
     /// A reply of Redis arrives.
     fn hear(&mut self, key: Key, reply: &BanReply, now: u64) -> u64 {
         let (sent, at) = (Now::default(), now);
-        let result = Settled::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
+        let result = QuestionResult::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
         let question = self.handle.borrow_mut().store_new_result(result);
         let mut reservation = Reservation::new(key.into(), 0, instant(now));
         reservation.by = By::Reply(Awaited::Background(question));
@@ -108,8 +108,8 @@ impl Worker {
         (0..times).for_each(|_| self.refused(key, now));
     }
 
-    fn tidy(&mut self, now: u64) {
-        self.bans.tidy(now);
+    fn maintain(&mut self, now: u64) {
+        self.bans.maintain_at(now);
         self.work(now);
     }
 
@@ -124,7 +124,7 @@ impl Worker {
                 let Question::Ban(asked) = question else { panic!("{question:?}") };
                 let reply = Reply::Ban(answer(&self.redis, &asked, now));
                 let (wait, sent, at) = (Some(0), Now::default(), now);
-                let result = Settled::Decided { reply, wait, sent, at };
+                let result = QuestionResult::Decided { reply, wait, sent, at };
                 self.handle.borrow_mut().store_result(number, result);
             }
             done = self.bans.inquire(&mut inquiry, instant(now));
@@ -159,7 +159,7 @@ fn answer(redis: &Redis, asked: &Refusals, now: u64) -> BanReply {
     let state = states.entry(asked.caller.hash).or_default();
     let mut begins = false;
     match asked.sets {
-        Some(0) => Ban::lift(state, now),
+        Some(0) => Ban::reset(state, now),
         Some(length) => (state[0], state[1]) = (now + length, 0),
         None if asked.refusals > 0 => begins = BAN.count(state, now, asked.refusals),
         None => {}

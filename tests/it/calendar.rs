@@ -192,8 +192,8 @@ fn window_edges_agree_for_clocks_hours_apart() {
                 if unit != Unit::Day || zone(text).shift() <= 3_600 {
                     let ends = span.ends.cast_signed();
                     let begins = ends - span.length.cast_signed();
-                    let is_told = told.windows(2).any(|one| *one == [begins, ends]);
-                    assert!(is_told, "{told:?} at {wall}, {span:?} at {there}");
+                    let is_from_data = told.windows(2).any(|one| *one == [begins, ends]);
+                    assert!(is_from_data, "{told:?} at {wall}, {span:?} at {there}");
                 }
             }
         }

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use diana_limiter::Verdict;
 use diana_policy::time::SECOND;
 use diana_policy::tree::Tree;
-use diana_policy::{IdentitySource, Told};
-use diana_request::cost::Teller;
+use diana_policy::{IdentitySource, NumberSource};
+use diana_request::cost::CostReader;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use serde_yaml::Mapping;
@@ -23,8 +23,9 @@ fn costs_match_their_transcripts() {
         let rule = format!("{{actor: all, unit: day, rpu: 1000, cost: {cost}}}");
         let policy = policy(&format!("limits: [{{Url: /, rules: [{rule}]}}]"));
         let rule = &policy.limits[0].rules[0];
-        let teller = Teller::new(rule.told.as_ref().unwrap(), rule.quota.cost).unwrap();
-        let cost = |keys: &Mapping| teller.cost(&steps::request(keys));
+        let cost_reader =
+            CostReader::new(rule.cost_source.as_ref().unwrap(), rule.quota.cost).unwrap();
+        let cost = |keys: &Mapping| cost_reader.cost(&steps::request(keys));
         steps.iter().map(|(line, keys)| format!("{line} {}\n", cost(keys))).collect()
     });
 }
@@ -33,8 +34,9 @@ fn costs_match_their_transcripts() {
 fn cost_that_is_no_text_is_the_default() {
     let source =
         IdentitySource { kind: "header", value: Tree::Text("x-cost".into()), options: Vec::new() };
-    let teller = Teller::new(&Told { source, is_text: false, default: 7 }, 1000).unwrap();
-    assert_eq!(teller.cost(&FakeRequest::get("/").header("x-cost", [0xff, 0x31])), 7);
+    let cost_reader =
+        CostReader::new(&NumberSource { source, is_text: false, default: 7 }, 1000).unwrap();
+    assert_eq!(cost_reader.cost(&FakeRequest::get("/").header("x-cost", [0xff, 0x31])), 7);
 }
 
 /// For any costs, a caller gets exactly the permits that fit.
@@ -65,7 +67,7 @@ fn requests_are_admitted_while_their_cost_fits() {
             // Rare enough to avoid leases.
             clock.0.set(now.later(rng.u64(SECOND / 100..SECOND / 50)));
             if rng.u8(0..9) == 0 {
-                limiter.tidy(clock.0.get());
+                limiter.maintain(clock.0.get());
             }
         }
         assert!(used > 450, "{used}");

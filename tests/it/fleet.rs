@@ -24,8 +24,8 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::client::{Client, Completion, Endpoint};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::protocol::{Back, Charge, Login, Numbers, Question};
-use diana_redis::settled::Settled;
+use diana_redis::protocol::{Charge, Effect, Login, Numbers, Question};
+use diana_redis::question_result::QuestionResult;
 use diana_redis::shard::Shards;
 use kit::fake::{FakeCallout, FakeSharedData};
 
@@ -112,27 +112,27 @@ impl Worker {
     }
 
     /// A worker whose Redis has shards.
-    pub fn with_shards(data: &Rc<FakeSharedData>, parts: Shards) -> Worker {
-        Worker::open(data, TIMEOUT, parts)
+    pub fn with_shards(data: &Rc<FakeSharedData>, shards: Shards) -> Worker {
+        Worker::open(data, TIMEOUT, shards)
     }
 
     /// A worker that proposes another secret.
-    pub fn with_secret(data: &Rc<FakeSharedData>, parts: Shards, own: Seed) -> Worker {
-        Worker::propose(data, TIMEOUT, parts, own)
+    pub fn with_secret(data: &Rc<FakeSharedData>, shards: Shards, own: Seed) -> Worker {
+        Worker::propose(data, TIMEOUT, shards, own)
     }
 
-    fn open(data: &Rc<FakeSharedData>, timeout: u64, parts: Shards) -> Worker {
-        Worker::propose(data, timeout, parts, OWN)
+    fn open(data: &Rc<FakeSharedData>, timeout: u64, shards: Shards) -> Worker {
+        Worker::propose(data, timeout, shards, OWN)
     }
 
-    fn propose(data: &Rc<FakeSharedData>, timeout: u64, parts: Shards, own: Seed) -> Worker {
-        let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default(), parts };
+    fn propose(data: &Rc<FakeSharedData>, timeout: u64, shards: Shards, own: Seed) -> Worker {
+        let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default(), shards };
         // Unique, in place of a random number.
         static NUMBER: AtomicU64 = AtomicU64::new(77);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let client = Client::new(way, "test", data.clone(), own, number);
-        let mut handle = Handle::new(OnFailure::Gateway, parts);
-        client.tell(&mut handle);
+        let mut handle = Handle::new(OnFailure::Gateway, shards);
+        client.update_handle(&mut handle);
         Worker { client, handle, calls: Rc::default(), asked: 0 }
     }
 
@@ -163,7 +163,7 @@ impl Worker {
 
     /// Returns true if every shard is available.
     pub fn is_connected(&self) -> bool {
-        self.handle.away() == 0
+        self.handle.unavailable_shards() == 0
     }
 
     pub fn next(&self, now: u64) -> Option<u64> {
@@ -202,13 +202,13 @@ pub fn charge(caller: u64) -> Charge {
         tentative: false,
         checks: false,
         keys: 100_000,
-        back: Back::default(),
+        effect: Effect::default(),
         counted: None,
     }
 }
 
 /// The tickets among the completions, with the results of their first questions.
-pub fn requests(told: Vec<Completion>) -> Vec<(u64, Settled)> {
+pub fn requests(told: Vec<Completion>) -> Vec<(u64, QuestionResult)> {
     let request = |told| match told {
         Completion::Request(id, 0, settled) => Some((id, settled)),
         Completion::Request(..) | Completion::Operation(..) => None,

@@ -5,7 +5,7 @@ pub mod model;
 use diana_limiter::{Held, QueueLine, Report};
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
-use diana_store::permit::{End, Freed, Permit, Unsettled};
+use diana_store::permit::{CancelQueue, End, OpenCharge, Permit};
 use diana_worker::hold::Queue;
 use kit::store::ended;
 use model::Model;
@@ -25,16 +25,16 @@ fn queue(lines: &[Option<QueueLine>]) -> Queue {
 
 thread_local! {
     /// The cancelled charges of this test.
-    static FREED: Rc<Freed> = Rc::default();
+    static FREED: Rc<CancelQueue> = Rc::default();
 }
 
 /// The receipt of its charge equals its instant.
 fn held(until: u64, line: Option<QueueLine>) -> Held {
     let QueueLine { rule, key, plan } = line.unwrap_or(ANN);
     let settlement = Settlement { receipt: until, since: 0, reserved: 1, used: 0 };
-    let places = vec![Unsettled { rule: rule as u32, plan, ..ended(key, &settlement) }];
-    let place = FREED.with(|freed| Permit::new(places, freed));
-    Held { until, line, place, permit: Permit::NONE, report: Report::default() }
+    let places = vec![OpenCharge { rule: rule as u32, plan, ..ended(key, &settlement) }];
+    let position = FREED.with(|freed| Permit::new(places, freed));
+    Held { until, line, position, permit: Permit::NONE, report: Report::default() }
 }
 
 /// The instants of all departures.

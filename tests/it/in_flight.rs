@@ -21,7 +21,7 @@ use kit::seed;
 fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
     let policy =
         diana_config::parse(document.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
-    Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap()
+    Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap()
 }
 
 #[test]

@@ -39,7 +39,7 @@ use std::rc::Rc;
 /// A limiter of a worker. It shares these data with the other workers of its gateway.
 pub fn limiter(text: &str, data: Rc<dyn SharedData>) -> Limiter {
     let policy = crate::config::policy(text);
-    Limiter::alone(policy, Seed { k0: 7, k1: 9 }, data).unwrap()
+    Limiter::standalone(policy, Seed { k0: 7, k1: 9 }, data).unwrap()
 }
 
 /// A limiter of a worker with a Redis. Its gateway has this secret.
@@ -52,7 +52,7 @@ fn fleet_limiter(
         cluster: "redis".into(),
         timeout: SECOND / 50,
         login: Login::default(),
-        parts: policy.redis.as_ref().map_or(Shards::ONE, |redis| Shards::new(redis.parts)),
+        shards: policy.redis.as_ref().map_or(Shards::ONE, |redis| Shards::new(redis.parts)),
     };
     let client = Client::new(way, "test", data.clone(), Seed { k0: 1, k1: 2 }, 7);
     let mut tables = Tables::default();
@@ -97,7 +97,7 @@ impl Gate {
 
     pub fn admits(&mut self, request: &FakeRequest) -> bool {
         match self.decide(request) {
-            Verdict::Hold(held) => held.place.finish(End::Served),
+            Verdict::Hold(held) => held.position.finish(End::Served),
             Verdict::Refuse(_) => return false,
             Verdict::Admit(..) | Verdict::Pending { .. } => {}
         }

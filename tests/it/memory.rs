@@ -59,7 +59,7 @@ fn flood(rule: &str, keys: u64, callers: u64) -> (Memory, Memory) {
 /// The memory of callers with three requests each.
 fn taken(policy: Policy, callers: u64) -> Memory {
     let shared = Rc::new(Shared::default());
-    let mut limiter = Limiter::alone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
+    let mut limiter = Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, shared.clone()).unwrap();
     let clock = FakeClock::default();
     let mut now = Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 };
     let before = allocator::bytes();
@@ -67,7 +67,7 @@ fn taken(policy: Policy, callers: u64) -> Memory {
         // The last one arrives after all maintenance.
         if caller % 1000 == 0 || caller + 1 == callers {
             now = now.later(SECOND / 10);
-            limiter.tidy(now);
+            limiter.maintain(now);
         }
         clock.0.set(now);
         let request = FakeRequest::get("/").header("x-account-id", caller.to_string());
@@ -192,7 +192,7 @@ fn new_callers_of_many_rules_are_counted_exactly() {
     assert_eq!(fell("gateway"), (100_000, false), "the remedy");
     let policy = rules(520, "gateway").unwrap();
     let data = Rc::<FakeSharedData>::default();
-    let mut limiter = Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap();
+    let mut limiter = Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data).unwrap();
     let clock = FakeClock::default();
     clock.0.set(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
     let mut admits = |caller: u32| {

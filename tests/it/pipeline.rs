@@ -9,13 +9,13 @@ use diana_policy::time::Unit;
 use diana_policy::{Ban, Quota};
 use diana_redis::protocol::resp::{Value, values};
 use diana_redis::protocol::{
-    Ask, AskReply, Back, BanReply, Charge, Decided, Failure, Login, Numbers, Question, Refusals,
-    Reply, RuleReply, Script, ScriptAnswer, ScriptCall, Trip,
+    Ask, AskReply, BanReply, Charge, Decided, Effect, Failure, Login, Numbers, Pipeline, Question,
+    Refusals, Reply, RuleReply, Script, ScriptAnswer, ScriptCall,
 };
 use diana_redis::shard::{Shard, Shards, Tags};
 
 /// One call with two questions, about one rule and about none.
-fn trip() -> Trip {
+fn pipeline() -> Pipeline {
     let charge = Charge {
         fingerprint: 1,
         caller: Key::ALL,
@@ -27,7 +27,7 @@ fn trip() -> Trip {
         tentative: false,
         checks: false,
         keys: 100,
-        back: Back::default(),
+        effect: Effect::default(),
         counted: None,
     };
     let asks = vec![Ask { delay: 0, questions: vec![Question::Rule(charge)] }, Ask::default()];
@@ -35,10 +35,10 @@ fn trip() -> Trip {
 }
 
 /// A batch with one call for each list of questions.
-fn of(calls: Vec<Vec<Ask>>) -> Trip {
+fn of(calls: Vec<Vec<Ask>>) -> Pipeline {
     let call =
-        |asks| ScriptCall { part: Shard::FIRST, script: Script::Digest, asks, settles: None };
-    Trip {
+        |asks| ScriptCall { shard: Shard::FIRST, script: Script::Digest, asks, settles: None };
+    Pipeline {
         tags: Tags::new("shop", Shards::ONE),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 7,
@@ -50,7 +50,7 @@ fn of(calls: Vec<Vec<Ask>>) -> Trip {
 
 /// The only reply.
 fn first(body: &[u8]) -> Result<ScriptAnswer, Failure> {
-    let mut answers = trip().answers(&login(), body);
+    let mut answers = pipeline().answers(&login(), body);
     assert_eq!(answers.len(), 1);
     answers.remove(0)
 }
@@ -68,9 +68,9 @@ fn answer(body: &str) -> Result<Decided, Failure> {
 
 /// The commands of a pipeline, each as its words.
 fn commands(login: &Login, script: Script) -> Vec<Vec<Vec<u8>>> {
-    let mut trip = trip();
-    trip.calls[0].script = script;
-    let bytes = trip.pipeline(login);
+    let mut pipeline = pipeline();
+    pipeline.calls[0].script = script;
+    let bytes = pipeline.encode(login);
     let word = |reply: &Value| match reply {
         Value::Bulk(word) => word.to_vec(),
         other => panic!("a word, not {other:?}"),
@@ -203,9 +203,9 @@ fn ban_has_its_own_question_and_reply() {
         keys: 100,
         sets: None,
     };
-    let mut trip = trip();
-    trip.calls[0].asks[0].questions.push(Question::Ban(refusals));
-    let bytes = trip.pipeline(&Login::default());
+    let mut pipeline = pipeline();
+    pipeline.calls[0].asks[0].questions.push(Question::Ban(refusals));
+    let bytes = pipeline.encode(&Login::default());
     let sent = values(&bytes).unwrap();
     let [Value::Array(words), _] = &sent[..] else { panic!("{sent:?}") };
     let caller = format!("diana:{{2:shop}}:{:016x}:{:032x}", 2, 0);
@@ -217,7 +217,7 @@ fn ban_has_its_own_question_and_reply() {
         let told =
             format!("*25\r\n{}:0 :0 :60 :{} :0 :0 :3 :0 :0 :0 :0 ", admits(5), u8::from(begins));
         let told = told.replace(' ', "\r\n") + "+OK\r\n";
-        let answers = trip.answers(&Login::default(), told.as_bytes());
+        let answers = pipeline.answers(&Login::default(), told.as_bytes());
         let [Ok(ScriptAnswer::Decided(decided))] = &answers[..] else { panic!("no answer") };
         let reply = BanReply { retry: None, left: 60, begins, overflow: false };
         assert_eq!(decided.asks[0].replies[1], Reply::Ban(reply));

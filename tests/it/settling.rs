@@ -4,31 +4,41 @@ mod outcomes;
 mod permits;
 
 use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
-use diana_request::settling::{Settler, Untold};
+use diana_request::settling::{UnknownUsage, UsageReader};
 use kit::ending::FakeEnding;
 
 const RESERVED: u64 = 5;
 const MOST: u64 = 1000;
 const MISSING: u64 = 77;
 
-fn by(place: ResponseSource) -> Settler {
-    let told = Some(ResponseCost { place, most: MOST, missing: MISSING });
-    Settler::new(&Settling { reserve: RESERVED, told, count: None, bans: false, is_place: false })
+fn by(source: ResponseSource) -> UsageReader {
+    let response_cost = Some(ResponseCost { source, most: MOST, missing: MISSING });
+    UsageReader::new(&Settling {
+        reserve: RESERVED,
+        response_cost,
+        count: None,
+        bans: false,
+        is_slot: false,
+    })
 }
 
-fn by_header() -> Settler {
+fn by_header() -> UsageReader {
     by(ResponseSource::Header("x-tokens-used".into()))
 }
 
-fn by_metadata(form: NumberForm) -> Settler {
+fn by_metadata(form: NumberForm) -> UsageReader {
     by(ResponseSource::Metadata { path: vec!["envoy.ai".into(), "tokens".into()], form })
 }
 
 /// The usage of a request with this end of its stream, after these response headers, if there were
 /// any.
-fn used(settler: &Settler, came: Option<&FakeEnding>, ended: &FakeEnding) -> (u64, Option<Untold>) {
-    let heard = came.map(|came| settler.hear(came)).unwrap_or_default();
-    settler.used(RESERVED, heard, ended)
+fn used(
+    usage_reader: &UsageReader,
+    came: Option<&FakeEnding>,
+    ended: &FakeEnding,
+) -> (u64, Option<UnknownUsage>) {
+    let header_usage = came.map(|came| usage_reader.read_headers(came)).unwrap_or_default();
+    usage_reader.used(RESERVED, header_usage, ended)
 }
 
 #[test]
@@ -41,15 +51,15 @@ fn cost_is_read_from_a_header() {
         ("1001", Ok(1000)),
         ("9007199254740992", Ok(1000)),
         ("2.5", Ok(3)),
-        ("9007199254740993", Err(Untold::Unusable)),
-        ("1000000000000000000000000000000", Err(Untold::Unusable)),
-        ("-5", Err(Untold::Unusable)),
-        ("+5", Err(Untold::Unusable)),
-        ("1e3", Err(Untold::Unusable)),
-        ("5, 6", Err(Untold::Unusable)),
-        ("NaN", Err(Untold::Unusable)),
-        ("", Err(Untold::Unusable)),
-        ("five", Err(Untold::Unusable)),
+        ("9007199254740993", Err(UnknownUsage::Unusable)),
+        ("1000000000000000000000000000000", Err(UnknownUsage::Unusable)),
+        ("-5", Err(UnknownUsage::Unusable)),
+        ("+5", Err(UnknownUsage::Unusable)),
+        ("1e3", Err(UnknownUsage::Unusable)),
+        ("5, 6", Err(UnknownUsage::Unusable)),
+        ("NaN", Err(UnknownUsage::Unusable)),
+        ("", Err(UnknownUsage::Unusable)),
+        ("five", Err(UnknownUsage::Unusable)),
     ] {
         let came = FakeEnding::answered(200).header("x-tokens-used", value);
         let ended = FakeEnding::answered(200);
@@ -60,8 +70,8 @@ fn cost_is_read_from_a_header() {
     }
     let twice = FakeEnding::answered(200).header("x-tokens-used", "5").header("x-tokens-used", "5");
     let ended = FakeEnding::answered(200);
-    assert_eq!(used(&by_header(), Some(&twice), &ended), (MISSING, Some(Untold::Unusable)));
-    assert_eq!(used(&by_header(), Some(&ended), &ended), (MISSING, Some(Untold::Absent)));
+    assert_eq!(used(&by_header(), Some(&twice), &ended), (MISSING, Some(UnknownUsage::Unusable)));
+    assert_eq!(used(&by_header(), Some(&ended), &ended), (MISSING, Some(UnknownUsage::Absent)));
 }
 
 #[test]
@@ -69,7 +79,7 @@ fn metadata_is_read_in_its_configured_form() {
     let answered = || FakeEnding::answered(200);
     let untyped = ["metadata", "filter_metadata", "envoy.ai", "tokens"];
     let typed = ["metadata", "typed_filter_metadata", "envoy.ai", "tokens"];
-    let unusable = (MISSING, Some(Untold::Unusable));
+    let unusable = (MISSING, Some(UnknownUsage::Unusable));
     for (form, path, value, expected) in [
         (NumberForm::Number, &untyped, 250.0_f64.to_le_bytes().to_vec(), (250, None)),
         (NumberForm::Number, &untyped, 2.5_f64.to_le_bytes().to_vec(), (3, None)),
@@ -90,37 +100,39 @@ fn metadata_is_read_in_its_configured_form() {
         (NumberForm::Text { typed: true }, &typed, b"250".to_vec(), (250, None)),
     ] {
         let ended = answered().property(path, &value);
-        let settler = by_metadata(form);
-        assert_eq!(used(&settler, Some(&answered()), &ended), expected, "{form:?} {value:?}");
+        let usage_reader = by_metadata(form);
+        assert_eq!(used(&usage_reader, Some(&answered()), &ended), expected, "{form:?} {value:?}");
     }
-    let settler = by_metadata(NumberForm::Number);
-    let absent = (MISSING, Some(Untold::Absent));
-    assert_eq!(used(&settler, Some(&answered()), &answered()), absent);
+    let usage_reader = by_metadata(NumberForm::Number);
+    let absent = (MISSING, Some(UnknownUsage::Absent));
+    assert_eq!(used(&usage_reader, Some(&answered()), &answered()), absent);
     // The events of an aborted stream are incomplete.
-    let (value, gone) = (3.0_f64.to_le_bytes(), (MISSING, Some(Untold::ClientLeft)));
+    let (value, gone) = (3.0_f64.to_le_bytes(), (MISSING, Some(UnknownUsage::ClientLeft)));
     let left = FakeEnding::left(Some(200)).property(&untyped, value);
-    assert_eq!(used(&settler, Some(&answered()), &left), gone);
+    assert_eq!(used(&usage_reader, Some(&answered()), &left), gone);
     for (came, ended) in [(Some(answered()), FakeEnding::cut()), (None, answered())] {
         let ended = ended.property(&untyped, value);
-        assert_eq!(used(&settler, came.as_ref(), &ended), (MISSING, Some(Untold::Cut)));
+        assert_eq!(used(&usage_reader, came.as_ref(), &ended), (MISSING, Some(UnknownUsage::Cut)));
     }
 }
 
 #[test]
 fn unanswered_request_used_nothing_unless_its_client_left() {
-    for settler in [by_header(), by_metadata(NumberForm::Number), by_metadata(NumberForm::Typed)] {
+    for usage_reader in
+        [by_header(), by_metadata(NumberForm::Number), by_metadata(NumberForm::Typed)]
+    {
         let unreachable = FakeEnding::unreachable();
-        assert_eq!(used(&settler, None, &unreachable), (0, None));
+        assert_eq!(used(&usage_reader, None, &unreachable), (0, None));
         // The filter also receives the headers of responses by the proxy itself.
-        assert_eq!(used(&settler, Some(&unreachable), &unreachable), (0, None));
+        assert_eq!(used(&usage_reader, Some(&unreachable), &unreachable), (0, None));
         let left = FakeEnding::left(None);
-        assert_eq!(used(&settler, None, &left), (MISSING, Some(Untold::ClientLeft)));
+        assert_eq!(used(&usage_reader, None, &left), (MISSING, Some(UnknownUsage::ClientLeft)));
         // The proxy sends another request, which is also decided about.
         let followed = FakeEnding::denied(302, "internal_redirect");
-        assert_eq!(used(&settler, None, &followed), (0, None));
+        assert_eq!(used(&usage_reader, None, &followed), (0, None));
         // Another filter responded. It is unknown whether the upstream had done work before.
         let own = FakeEnding::denied(403, "rbac_access_denied").header("x-tokens-used", "3");
-        assert_eq!(used(&settler, Some(&own), &own), (MISSING, Some(Untold::Cut)));
+        assert_eq!(used(&usage_reader, Some(&own), &own), (MISSING, Some(UnknownUsage::Cut)));
     }
 }
 
@@ -150,29 +162,38 @@ fn only_listed_outcomes_count() {
             [(&statuses, by_status), (&failed, by_failure), (&details, by_details)]
         {
             let count = Some(count.clone());
-            let settler = Settler::new(&Settling {
+            let usage_reader = UsageReader::new(&Settling {
                 reserve: RESERVED,
-                told: None,
+                response_cost: None,
                 count,
                 bans: false,
-                is_place: false,
+                is_slot: false,
             });
             let expected = (if counts { RESERVED } else { 0 }, None);
-            assert_eq!(used(&settler, came.as_ref(), &ended), expected, "{settler:?}: {ended:?}");
+            assert_eq!(
+                used(&usage_reader, came.as_ref(), &ended),
+                expected,
+                "{usage_reader:?}: {ended:?}"
+            );
         }
     }
 }
 
 #[test]
 fn counted_outcome_may_report_its_cost() {
-    let place = ResponseSource::Header("x-tokens-used".into());
-    let told = Some(ResponseCost { place, most: MOST, missing: MISSING });
+    let source = ResponseSource::Header("x-tokens-used".into());
+    let response_cost = Some(ResponseCost { source, most: MOST, missing: MISSING });
     let count = Some(Outcomes { statuses: vec![(200, 299)], ..Outcomes::default() });
-    let settler =
-        Settler::new(&Settling { reserve: RESERVED, told, count, bans: false, is_place: false });
+    let usage_reader = UsageReader::new(&Settling {
+        reserve: RESERVED,
+        response_cost,
+        count,
+        bans: false,
+        is_slot: false,
+    });
     for (status, expected) in [(200, 40), (204, 40), (404, 0)] {
         let came = FakeEnding::answered(status).header("x-tokens-used", "40");
         let ended = FakeEnding::answered(status);
-        assert_eq!(used(&settler, Some(&came), &ended), (expected, None));
+        assert_eq!(used(&usage_reader, Some(&came), &ended), (expected, None));
     }
 }

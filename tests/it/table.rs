@@ -9,7 +9,7 @@ use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::Quota;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::time::{Now, Unit};
-use diana_store::table::{Table, TablePlace};
+use diana_store::table::{RowLocation, Table};
 
 const SEED: Seed = Seed { k0: 1, k1: 2 };
 
@@ -34,7 +34,7 @@ fn request(
     algorithm: &dyn Algorithm,
     caller: u64,
     now: Now,
-) -> (bool, TablePlace) {
+) -> (bool, RowLocation) {
     request_of(table, algorithm, key(caller), now)
 }
 
@@ -43,11 +43,11 @@ fn request_of(
     algorithm: &dyn Algorithm,
     key: Key,
     now: Now,
-) -> (bool, TablePlace) {
+) -> (bool, RowLocation) {
     let place = table.find(key, now);
     let old = table.state(key, place).to_vec();
     let mut new = old.clone();
-    let admitted = algorithm.step(&old, table.judging(now), 0, 1, &mut new).is_admitted();
+    let admitted = algorithm.step(&old, table.no_earlier(now), 0, 1, &mut new).is_admitted();
     if admitted {
         table.swap(key, place, &mut new);
     }
@@ -70,7 +70,7 @@ fn large_table_agrees_with_a_map() {
             let expected = algorithm.step(old, at(now), 0, 1, &mut new).is_admitted();
             *old = if expected { new } else { old.clone() };
             let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
-            assert_ne!(place, TablePlace::Overflow, "400 rows hold the callers of four seconds");
+            assert_ne!(place, RowLocation::Overflow, "400 rows hold the callers of four seconds");
             assert_eq!(admitted, expected, "{} caller {caller} at {now}", entry.short);
         }
     }
@@ -90,7 +90,7 @@ fn flood_of_new_callers_grants_no_fresh_bucket() {
             now += rng.u64(0..1000);
             let caller = if rng.bool() { rng.u64(0..40) } else { rng.u64(0..100_000) };
             let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
-            overflowed += u64::from(place == TablePlace::Overflow);
+            overflowed += u64::from(place == RowLocation::Overflow);
             let old = alone.entry(caller).or_insert_with(|| vec![0; algorithm.properties().words]);
             let mut new = old.clone();
             let allowed = algorithm.step(old, at(now), 0, 1, &mut new).is_admitted();
@@ -109,13 +109,13 @@ fn new_caller_gets_an_expired_row() {
     let algorithm = algorithm("W", Quota::new(Unit::Second, 1));
     let mut table = Table::new(algorithm.clone(), 300);
     for caller in 0..300 {
-        assert_eq!(request(&mut table, &*algorithm, caller, at(100)), (true, TablePlace::New));
+        assert_eq!(request(&mut table, &*algorithm, caller, at(100)), (true, RowLocation::New));
     }
-    assert_eq!(request(&mut table, &*algorithm, 300, at(200)), (true, TablePlace::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 300, at(300)), (false, TablePlace::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 300, at(200)), (true, RowLocation::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 300, at(300)), (false, RowLocation::Overflow));
     let later = at(1_000_000);
     for caller in 400..700 {
-        assert_eq!(request(&mut table, &*algorithm, caller, later), (true, TablePlace::New));
+        assert_eq!(request(&mut table, &*algorithm, caller, later), (true, RowLocation::New));
     }
     assert_eq!(table.callers(), 300);
 }
@@ -128,11 +128,11 @@ fn leaving_an_overflow_bucket_keeps_the_usage() {
     // bucket.
     let short = Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) };
     assert!(request(&mut table, &*self::algorithm("TB", short), 1, at(0)).0);
-    assert_eq!(request(&mut table, &*algorithm, 2, at(1)), (true, TablePlace::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 2, at(2)), (true, TablePlace::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 2, at(3)), (false, TablePlace::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(1)), (true, RowLocation::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(2)), (true, RowLocation::Overflow));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(3)), (false, RowLocation::Overflow));
     // The row has expired. The new caller gets it, and still has no permits.
-    assert_eq!(request(&mut table, &*algorithm, 2, at(2_000_000)), (false, TablePlace::New));
+    assert_eq!(request(&mut table, &*algorithm, 2, at(2_000_000)), (false, RowLocation::New));
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn check_uses_no_instant_before_the_watermark() {
     assert!(request(&mut table, &*algorithm, 2, at(1_000_100)).0, "the row had run out");
     // The wall clock steps back into the window of the dropped state.
     let back = Now { mono: 1_000_200, wall: at(100).wall };
-    assert_eq!(table.judging(back).wall, at(1_000_100).wall);
+    assert_eq!(table.no_earlier(back).wall, at(1_000_100).wall);
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn returned_wall_clock_is_followed_after_a_unit() {
     assert!(request(&mut table, &*algorithm, 1, ahead(0)).0);
     assert!(request(&mut table, &*algorithm, 2, ahead(61_000_000)).0, "the row had run out");
     // Back again: for one unit the table uses the later time, then it follows the clock.
-    assert_eq!(table.judging(at(70_000_000)).wall, ahead(61_000_000).wall);
-    assert_eq!(table.judging(at(121_000_000)), at(121_000_000));
+    assert_eq!(table.no_earlier(at(70_000_000)).wall, ahead(61_000_000).wall);
+    assert_eq!(table.no_earlier(at(121_000_000)), at(121_000_000));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn counter_of_all_callers_takes_no_row() {
         assert!(rows == 1 || request(&mut table, &*algorithm, 2, at(900_000)).0);
         // The first row has expired, and a new caller could get it.
         let now = at(1_500_000);
-        assert_eq!(table.find(key(3), now), TablePlace::New);
+        assert_eq!(table.find(key(3), now), RowLocation::New);
         // The configuration changes to a rule for `all`, and back.
         table.adopt(algorithm.clone(), 1);
         assert!(request_of(&mut table, &*algorithm, Key::ALL, now).0);
@@ -203,9 +203,9 @@ fn table_uses_the_latest_quota_and_size() {
     let all = [(0, 2), (0, 4), (1, 2), (1, 4)];
     for ((first, less), (last, room)) in all.into_iter().flat_map(|one| all.map(|it| (one, it))) {
         let mut table = Table::new(by[first].clone(), less);
-        table.go_by(&by[last], room);
+        table.configure(&by[last], room);
         let mut has_row =
-            |caller, now| request(&mut table, &*by[last], caller, now).1 != TablePlace::Overflow;
+            |caller, now| request(&mut table, &*by[last], caller, now).1 != RowLocation::Overflow;
         let rows = (0..6).filter(|caller| has_row(*caller, at(0))).count();
         assert_eq!(rows, room, "{first} {less}, {last} {room}");
         assert!(!has_row(8, at(900_000)), "{first} {less}, {last} {room}");

@@ -12,7 +12,7 @@ pub trait Calls {
     /// Counts a refusal.
     fn refused(&mut self, key: Key, now: u64);
     /// Counts the gathered refusals.
-    fn tidy(&mut self, now: u64);
+    fn maintain_at(&mut self, now: u64);
 }
 
 impl Calls for Bans {
@@ -26,7 +26,7 @@ impl Calls for Bans {
         self.charge(&mut Reservation::new(key.into(), 1, instant(now)), 0);
     }
 
-    fn tidy(&mut self, now: u64) {
+    fn maintain_at(&mut self, now: u64) {
         let begun = self.maintain(instant(now)).bans;
         // Tests read the count.
         self.begun = begun;

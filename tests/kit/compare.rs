@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 use crate::laws::stream;
 use crate::model::{Asked, CHECKS, Model, Receipts};
-use crate::rules::{Rule, at, today, trip_of};
+use crate::rules::{Rule, at, pipeline_of_asks, today};
 use crate::server::Server;
 
 /// Maximum debt or usage of one settlement. So few that no slice in Rust reaches its maximum, 2³².
@@ -78,7 +78,7 @@ impl Play {
         }
         let mut plans = |rule: &mut Rule| {
             let plans = if rng.bool() { rule.plans(&mut rng) } else { Vec::new() };
-            plans.first().into_iter().for_each(|own| rule.judge_by(*own));
+            plans.first().into_iter().for_each(|own| rule.use_plan(*own));
             plans
         };
         let plans = rules.iter_mut().map(&mut plans).collect();
@@ -120,7 +120,7 @@ impl Play {
         }
         for (rule, plans) in self.rules.iter_mut().zip(&self.plans) {
             if !plans.is_empty() && self.rng.u8(0..6) == 0 {
-                rule.judge_by(plans[self.rng.usize(0..plans.len())]);
+                rule.use_plan(plans[self.rng.usize(0..plans.len())]);
             }
         }
         let at = self.model.at(now);
@@ -133,11 +133,11 @@ impl Play {
             asks.push(ask);
             expected.push((outcome, receipts, asked));
         }
-        let trip = trip_of(Some(now), asks);
-        let decided = server.decide(&trip);
+        let pipeline = pipeline_of_asks(Some(now), asks);
+        let decided = server.decide(&pipeline);
         assert_eq!((decided.asks.len(), decided.corrupt), (expected.len(), 0));
         for ((seen, (outcome, receipts, asked)), ask) in
-            decided.asks.iter().zip(expected).zip(&trip.calls[0].asks)
+            decided.asks.iter().zip(expected).zip(&pipeline.calls[0].asks)
         {
             let mut plain = seen.clone();
             plain.rules.iter_mut().for_each(|rule| (rule.receipt, rule.lease) = (0, 0));

@@ -43,8 +43,8 @@ const AHEAD: u64 = SECOND / 50;
 pub const CHECKS: u64 = 6;
 
 /// The kinds of questions that read usage, and that reset it.
-pub const LOOKS: u64 = 7;
-pub const LIFTS: u64 = 8;
+pub const READ_USAGE: u64 = 7;
+pub const RESET: u64 = 8;
 
 /// The script's numbers are exact below this one.
 const FAR: u64 = 1 << 53;
@@ -128,7 +128,7 @@ impl Model {
                 // Overflow buckets are not leased.
                 if seat.overflows() {
                     asked.want = 0;
-                    asked.what = if asked.what == LIFTS { LOOKS } else { asked.what };
+                    asked.what = if asked.what == RESET { READ_USAGE } else { asked.what };
                 }
                 seat
             })

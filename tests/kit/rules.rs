@@ -4,7 +4,9 @@ use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::Quota;
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_redis::protocol::{Ask, Back, Charge, Question, Refusals, Script, ScriptCall, Trip};
+use diana_redis::protocol::{
+    Ask, Charge, Effect, Pipeline, Question, Refusals, Script, ScriptCall,
+};
 use diana_redis::shard::{Shard, Shards, Tags};
 use fastrand::Rng;
 
@@ -76,7 +78,7 @@ impl Rule {
     }
 
     /// Applies one of the plans.
-    pub fn judge_by(&mut self, plan: Quota) {
+    pub fn use_plan(&mut self, plan: Quota) {
         let Rule { fingerprint, counts, .. } = *self;
         *self = Rule { fingerprint, counts, ..Rule::new(self.entry.short, plan) };
     }
@@ -94,15 +96,15 @@ impl Rule {
             tentative: false,
             checks: false,
             keys: 1_000_000,
-            back: Back::default(),
+            effect: Effect::default(),
             counted: self.counts.then_some(0),
         }
     }
 }
 
 /// A batch of questions about one rule each.
-pub fn trip(now: Option<u64>, charges: Vec<Charge>) -> Trip {
-    trip_of(now, charges.into_iter().map(|one| ask_of(0, vec![one])).collect())
+pub fn pipeline(now: Option<u64>, charges: Vec<Charge>) -> Pipeline {
+    pipeline_of_asks(now, charges.into_iter().map(|one| ask_of(0, vec![one])).collect())
 }
 
 /// A question about rules, with a delay by other rules.
@@ -111,16 +113,16 @@ pub fn ask_of(delay: u64, charges: Vec<Charge>) -> Ask {
 }
 
 /// A batch of one call.
-pub fn trip_of(now: Option<u64>, asks: Vec<Ask>) -> Trip {
-    trip_of_calls(now, vec![asks])
+pub fn pipeline_of_asks(now: Option<u64>, asks: Vec<Ask>) -> Pipeline {
+    pipeline_of_calls(now, vec![asks])
 }
 
 /// A batch with one call for each list of questions.
-pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
+pub fn pipeline_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Pipeline {
     let call =
-        |asks| ScriptCall { part: Shard::FIRST, script: Script::Digest, asks, settles: None };
+        |asks| ScriptCall { shard: Shard::FIRST, script: Script::Digest, asks, settles: None };
     let calls = calls.into_iter().map(call).collect();
-    Trip {
+    Pipeline {
         tags: Tags::new("test", Shards::ONE),
         seed: Seed { k0: 1, k1: 2 },
         gateway: 1,
@@ -131,36 +133,36 @@ pub fn trip_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Trip {
 }
 
 /// The batch with another reference to the script.
-pub fn by(script: Script, trip: &Trip) -> Trip {
-    let mut trip = trip.clone();
-    trip.calls.iter_mut().for_each(|call| call.script = script);
-    trip
+pub fn by(script: Script, pipeline: &Pipeline) -> Pipeline {
+    let mut pipeline = pipeline.clone();
+    pipeline.calls.iter_mut().for_each(|call| call.script = script);
+    pipeline
 }
 
 /// A batch with one question about a ban.
-pub fn trip_about(now: Option<u64>, refusals: Refusals) -> Trip {
-    trip_of(now, vec![Ask { delay: 0, questions: vec![Question::Ban(refusals)] }])
+pub fn ban_pipeline(now: Option<u64>, refusals: Refusals) -> Pipeline {
+    pipeline_of_asks(now, vec![Ask { delay: 0, questions: vec![Question::Ban(refusals)] }])
 }
 
 /// The unspent permits of a return.
-pub fn left(back: &mut Back) -> Option<&mut u64> {
-    match back {
-        Back::Nothing
-        | Back::Debt { .. }
-        | Back::Holds { .. }
-        | Back::Frees { .. }
-        | Back::Lives
-        | Back::Looks
-        | Back::Lifts => None,
-        Back::Cost { permits, .. } => Some(permits),
-        Back::Block { left, .. } => Some(left),
+pub fn left(effect: &mut Effect) -> Option<&mut u64> {
+    match effect {
+        Effect::None
+        | Effect::ChargeDebt { .. }
+        | Effect::HoldSlots { .. }
+        | Effect::FreeSlots { .. }
+        | Effect::Heartbeat
+        | Effect::ReadUsage
+        | Effect::Reset => None,
+        Effect::ReturnCost { permits, .. } => Some(permits),
+        Effect::ReturnBlock { left, .. } => Some(left),
     }
 }
 
 /// The permits of a returned block.
-pub fn block(back: Back) -> u64 {
-    match back {
-        Back::Block { block, .. } => block,
+pub fn block(effect: Effect) -> u64 {
+    match effect {
+        Effect::ReturnBlock { block, .. } => block,
         _ => 0,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use diana_redis::protocol;
 use diana_redis::protocol::resp::{Value, command, values, word};
-use diana_redis::protocol::{BanReply, Failure, Login, Reply, Script, ScriptAnswer, Trip};
+use diana_redis::protocol::{BanReply, Failure, Login, Pipeline, Reply, Script, ScriptAnswer};
 
 use diana_policy::time::Micros;
 
@@ -135,21 +135,25 @@ impl Server {
         replies[..keys.len()].iter().map(|reply| read(reply).parse().unwrap()).collect()
     }
 
-    pub fn ask(&self, trip: &Trip, login: &Login) -> Result<ScriptAnswer, Failure> {
-        match self.answers(&by(Script::Digest, trip), login).remove(0) {
-            Err(Failure::NoScript) => self.answers(&by(Script::Text, trip), login).remove(0),
+    pub fn ask(&self, pipeline: &Pipeline, login: &Login) -> Result<ScriptAnswer, Failure> {
+        match self.answers(&by(Script::Digest, pipeline), login).remove(0) {
+            Err(Failure::NoScript) => self.answers(&by(Script::Text, pipeline), login).remove(0),
             answer => answer,
         }
     }
 
     /// The response to each call.
-    pub fn answers(&self, trip: &Trip, login: &Login) -> Vec<Result<ScriptAnswer, Failure>> {
-        trip.answers(login, &self.exchange(&trip.pipeline(login)))
+    pub fn answers(
+        &self,
+        pipeline: &Pipeline,
+        login: &Login,
+    ) -> Vec<Result<ScriptAnswer, Failure>> {
+        pipeline.answers(login, &self.exchange(&pipeline.encode(login)))
     }
 
     /// The decisions of a batch without failures.
-    pub fn decide(&self, trip: &Trip) -> Decided {
-        match self.ask(trip, &Login::default()) {
+    pub fn decide(&self, pipeline: &Pipeline) -> Decided {
+        match self.ask(pipeline, &Login::default()) {
             Ok(ScriptAnswer::Decided(decided)) => Decided::of(decided),
             Ok(ScriptAnswer::Seed(_)) => panic!("the seed is another"),
             Err(failure) => panic!("{failure}"),

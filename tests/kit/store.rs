@@ -13,8 +13,8 @@ use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use diana_redis::handle::Handle;
 use diana_redis::shard::Shards;
-use diana_request::settling::Heard;
-use diana_store::permit::{Unsettled, permits};
+use diana_request::settling::HeaderUsage;
+use diana_store::permit::{OpenCharge, permits};
 use diana_store::usage::{Cannot, Inquiry, Order, Usage};
 use diana_store::{Account, Reservation, Store};
 
@@ -29,17 +29,28 @@ pub fn account(key: Key, plan: usize) -> Account {
 }
 
 /// The charge of a request that has ended.
-pub fn ended(account: impl Into<Account>, settlement: &Settlement) -> Unsettled {
+pub fn ended(account: impl Into<Account>, settlement: &Settlement) -> OpenCharge {
     let Account { key, plan } = account.into();
     let Settlement { receipt, since, reserved, used } = *settlement;
     let (reserved, used) = (permits(reserved), permits(used));
-    let heard = Heard::default();
-    let (is_own, is_alone) = (true, false);
-    Unsettled { key, receipt, since, reserved, used, rule: 0, plan, heard, is_own, is_alone }
+    let header_usage = HeaderUsage::default();
+    let (is_identified, is_degraded) = (true, false);
+    OpenCharge {
+        key,
+        receipt,
+        since,
+        reserved,
+        used,
+        rule: 0,
+        plan,
+        header_usage,
+        is_identified,
+        is_degraded,
+    }
 }
 
 /// The charge of a request that left before its turn.
-pub fn left(key: Key, receipt: u64, cost: u64) -> Unsettled {
+pub fn left(key: Key, receipt: u64, cost: u64) -> OpenCharge {
     ended(key, &Settlement { receipt, since: 0, reserved: cost, used: 0 })
 }
 

@@ -8,7 +8,7 @@ use diana_policy::{Ban, Quota};
 use diana_redis::protocol::{Ask, Numbers, Question, Refusals};
 use fastrand::Rng;
 
-use kit::rules::{Rule, today, trip_about, trip_of};
+use kit::rules::{Rule, ban_pipeline, pipeline_of_asks, today};
 use kit::seed;
 use kit::server::Server;
 
@@ -59,10 +59,10 @@ fn redis_bans_like_the_step_in_rust() {
             let refusals = [0, 1, 1, 2][rng.usize(0..4)];
             if rng.u8(0..12) == 0 {
                 let lifts = Refusals { sets: Some(0), ..count(&ban, caller as u64, 0) };
-                server.decide(&trip_about(Some(now), lifts));
-                Ban::lift(&mut states[caller], now);
+                server.decide(&ban_pipeline(Some(now), lifts));
+                Ban::reset(&mut states[caller], now);
             }
-            let asked = trip_about(Some(now), count(&ban, caller as u64, refusals));
+            let asked = ban_pipeline(Some(now), count(&ban, caller as u64, refusals));
             let decided = server.decide(&asked);
             let state = &mut states[caller];
             let begins = refusals > 0 && ban.count(state, now, refusals);
@@ -101,14 +101,14 @@ fn banned_caller_is_not_charged() {
         Ask { delay: 0, questions: vec![Question::Rule(rule.charge(caller, 1, 0)), look] }
     };
     let count = Ask { delay: 0, questions: vec![Question::Ban(count(&BAN, 1, 3))] };
-    let decided = server.decide(&trip_of(Some(now), vec![ask(1), count, ask(1), ask(2)]));
+    let decided = server.decide(&pipeline_of_asks(Some(now), vec![ask(1), count, ask(1), ask(2)]));
     let waits: Vec<_> = decided.asks.iter().map(|ask| ask.wait).collect();
     assert_eq!(waits, [Some(0), Some(0), None, Some(0)]);
     let remaining = [0, 2, 3].map(|ask| decided.asks[ask].rules[0].remaining);
     assert_eq!((remaining, decided.bans[1][0].left), ([9, 9, 9], BAN.period));
     assert_eq!(decided.bans[2][0].retry, Some(Retry::After(BAN.period)));
     // The ban and its key in Redis expire.
-    let later = server.decide(&trip_of(Some(now + BAN.period), vec![ask(1)])).asks;
+    let later = server.decide(&pipeline_of_asks(Some(now + BAN.period), vec![ask(1)])).asks;
     assert_eq!((later[0].wait, later[0].rules[0].remaining), (Some(0), 8));
 }
 
@@ -119,7 +119,7 @@ fn operator_bans_for_any_time_and_unbans() {
     let now = 1_700_000_000 * SECOND;
     let say = |sets, now| {
         let refusals = Refusals { sets, ..count(&BAN, 1, 0) };
-        server.decide(&trip_about(Some(now), refusals)).bans[0][0].left
+        server.decide(&ban_pipeline(Some(now), refusals)).bans[0][0].left
     };
     for length in [1, SECOND, BAN.max, 0] {
         assert_eq!(say(Some(length), now), length);
@@ -133,11 +133,11 @@ fn operator_bans_for_any_time_and_unbans() {
 fn foreign_value_bans_no_caller() {
     let server = Server::start();
     let now = 1_700_000_000 * SECOND;
-    server.decide(&trip_about(Some(now), count(&BAN, 1, 3)));
+    server.decide(&ban_pipeline(Some(now), count(&BAN, 1, 3)));
     let key = server.callers().remove(0);
     for value in ["", "x", "0123456789"] {
         server.command(&["SET", &key, value]);
-        let decided = server.decide(&trip_about(Some(now), count(&BAN, 1, 0)));
+        let decided = server.decide(&ban_pipeline(Some(now), count(&BAN, 1, 0)));
         assert_eq!((decided.corrupt, decided.asks[0].wait), (1, Some(0)), "{value}");
     }
 }

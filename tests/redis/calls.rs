@@ -2,28 +2,28 @@
 
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::protocol::{Failure, Login, Script, ScriptAnswer, Trip};
+use diana_redis::protocol::{Failure, Login, Pipeline, Script, ScriptAnswer};
 
-use kit::rules::{Rule, ask_of, by, trip_of_calls};
+use kit::rules::{Rule, ask_of, by, pipeline_of_calls};
 use kit::server::{Decided, Server};
 
 const NOW: u64 = 1_700_000_000 * SECOND;
 
 /// One request under each of two rules, in a call each.
-fn two() -> Trip {
+fn two() -> Pipeline {
     let rule = |fingerprint| Rule { fingerprint, ..Rule::new("W", Quota::new(Unit::Day, 10)) };
     let asks = |fingerprint| vec![ask_of(0, vec![rule(fingerprint).charge(1, 1, 0)])];
-    trip_of_calls(Some(NOW), vec![asks(1), asks(2)])
+    pipeline_of_calls(Some(NOW), vec![asks(1), asks(2)])
 }
 
 /// The remaining permits of each rule, or the failure of its call.
-fn each(server: &Server, trip: &Trip, login: &Login) -> Vec<Result<u64, Failure>> {
+fn each(server: &Server, pipeline: &Pipeline, login: &Login) -> Vec<Result<u64, Failure>> {
     let left = |answer| match answer {
         Ok(ScriptAnswer::Decided(decided)) => Ok(Decided::of(decided).asks[0].rules[0].remaining),
         Ok(ScriptAnswer::Seed(_)) => panic!("the seed is another"),
         Err(failure) => Err(failure),
     };
-    server.answers(trip, login).into_iter().map(left).collect()
+    server.answers(pipeline, login).into_iter().map(left).collect()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
 use diana_redis::protocol::RuleReply;
 
-use kit::rules::{Rule, trip};
+use kit::rules::{Rule, pipeline};
 use kit::server::Server;
 
 /// The first tick of a minute.
@@ -14,15 +14,15 @@ const HOUR: u64 = 60 * MINUTE;
 
 /// The reply to a request under a rule, at the wall clock `time` of Redis.
 fn ask(server: &Server, rule: &Rule, time: u64) -> RuleReply {
-    server.decide(&trip(Some(time), vec![rule.charge(1, 1, 0)])).asks[0].rules[0]
+    server.decide(&pipeline(Some(time), vec![rule.charge(1, 1, 0)])).asks[0].rules[0]
 }
 
 #[test]
 fn step_back_keeps_gateways_and_their_expiry() {
     let server = Server::start();
     let call = |gateway, time| {
-        let trip = diana_redis::protocol::Trip { gateway, ..trip(Some(time), vec![]) };
-        server.decide(&trip).gateways
+        let pipeline = diana_redis::protocol::Pipeline { gateway, ..pipeline(Some(time), vec![]) };
+        server.decide(&pipeline).gateways
     };
     assert_eq!([call(1, START), call(2, START), call(3, START - HOUR)], [1, 2, 3]);
     assert_eq!(call(3, START - HOUR + 5 * SECOND), 1);
@@ -37,7 +37,7 @@ fn lost_clock_makes_later_states_corrupt() {
         ask(&server, &rule, START);
         let counter = server.keys("diana:*:n").remove(0);
         server.command(&["DEL", "diana:{2:test}:clock", &counter]);
-        let decided = server.decide(&trip(Some(START - 1), vec![rule.charge(1, 1, 0)]));
+        let decided = server.decide(&pipeline(Some(START - 1), vec![rule.charge(1, 1, 0)]));
         assert_eq!(decided.corrupt, 1, "{short} believes what lies in the future");
     }
 }

@@ -8,7 +8,7 @@ use fastrand::Rng;
 use kit::rules::counted_in_redis;
 
 use kit::laws::case::Case;
-use kit::rules::{Rule, today, trip};
+use kit::rules::{Rule, pipeline, today};
 use kit::seed;
 use kit::server::{Server, spell};
 
@@ -57,7 +57,7 @@ fn corrupt_bytes_count_as_empty_and_are_replaced() {
         let charge = rule.charge(1, rule.case.quota.cost, 100);
         server.command(&["FLUSHALL"]);
         let now = Some(today(&mut rng));
-        let fresh = server.decide(&trip(now, vec![charge.clone()]));
+        let fresh = server.decide(&pipeline(now, vec![charge.clone()]));
         let Some(key) = server.callers().pop() else { continue };
         match rng.u8(0..8) {
             0 => drop(server.command(&["DEL", &key])),
@@ -76,7 +76,7 @@ fn corrupt_bytes_count_as_empty_and_are_replaced() {
                 set(&server, &key, &packed(&mut rng, size));
             }
         }
-        let again = server.decide(&trip(now, vec![charge]));
+        let again = server.decide(&pipeline(now, vec![charge]));
         if again.corrupt == 1 {
             assert_eq!(again.asks, fresh.asks, "it did not count as empty");
             assert_eq!(server.command(&["TYPE", &key]), "string");
@@ -106,12 +106,12 @@ fn impossible_numbers_are_corrupt() {
     ];
     for (short, size) in [("W", 9), ("SW", 17), ("TB", 8), ("LB", 8)] {
         let charge = Rule::new(short, Quota::new(Unit::Second, 10)).charge(1, 1, 1);
-        let trip = trip(now, vec![charge]);
-        let fresh = server.decide(&trip);
+        let pipeline = pipeline(now, vec![charge]);
+        let fresh = server.decide(&pipeline);
         let key = server.callers().pop().unwrap();
         let check = |bytes: &[u8], corrupt| {
             set(&server, &key, bytes);
-            let said = server.decide(&trip);
+            let said = server.decide(&pipeline);
             assert_eq!((said.corrupt, &said.asks), (corrupt, &fresh.asks), "{short} {bytes:x?}");
         };
         let zeros = |size: usize| [&[0xdc, 0, size as u8][..], &vec![0; size]].concat();
@@ -141,10 +141,10 @@ fn corrupt_slots_count_as_empty_and_are_replaced() {
     rule.numbers = rule.numbers.held_by(7);
     let now = Some(today(&mut rng));
     let (mut corrupt, mut believed) = (0, 0);
-    let trip = trip(now, vec![rule.charge(1, 1, 0)]);
+    let pipeline = pipeline(now, vec![rule.charge(1, 1, 0)]);
     for _ in 0..600 {
         server.command(&["FLUSHALL"]);
-        let fresh = server.decide(&trip);
+        let fresh = server.decide(&pipeline);
         assert_eq!((fresh.corrupt, fresh.asks[0].rules[0].remaining), (0, 9));
         let key = server.callers().pop().unwrap();
         match rng.u8(0..4) {
@@ -161,14 +161,14 @@ fn corrupt_slots_count_as_empty_and_are_replaced() {
                 set(&server, &key, &packed(&mut rng, size));
             }
         }
-        let again = server.decide(&trip);
+        let again = server.decide(&pipeline);
         if again.corrupt > 0 {
             assert_eq!(again.asks, fresh.asks);
             corrupt += 1;
         } else {
             believed += 1;
         }
-        assert_eq!(server.decide(&trip).corrupt, 0, "it was replaced");
+        assert_eq!(server.decide(&pipeline).corrupt, 0, "it was replaced");
     }
     println!("{corrupt} were corrupt, {believed} could not be told from ours");
     assert!(corrupt > 200);
@@ -187,7 +187,7 @@ fn implausible_clock_is_replaced() {
     for (latest, ahead) in ages {
         server.command(&["FLUSHALL"]);
         set(&server, "diana:{2:test}:clock", &bytes(latest, ahead));
-        let ask = || server.decide(&trip(None, vec![rule.charge(1, 1, 0)]));
+        let ask = || server.decide(&pipeline(None, vec![rule.charge(1, 1, 0)]));
         let said = [ask(), ask()].map(|said| (said.corrupt, said.asks[0].rules[0].remaining));
         assert_eq!(said, [(1, 9), (0, 8)], "{latest} and {ahead} are believed");
     }
@@ -207,7 +207,7 @@ fn corrupt_seed_clock_or_register_is_replaced() {
     ] {
         server.command(&["FLUSHALL"]);
         server.command(&damage);
-        let decided = server.decide(&trip(None, vec![]));
+        let decided = server.decide(&pipeline(None, vec![]));
         assert_eq!(decided.gateways, 1, "{damage:?}");
         let seed = server.command(&["GET", "diana:{2:test}:seed"]);
         assert_eq!(seed, "00000000000000010000000000000002", "{damage:?}");
@@ -225,7 +225,7 @@ fn corrupt_counts_and_shared_buckets_are_replaced() {
         let ask = |caller| Charge { keys: 2, ..rule.charge(caller, cost, 100) };
         server.command(&["FLUSHALL"]);
         let now = today(&mut rng);
-        server.decide(&trip(Some(now), (0..6).map(ask).collect()));
+        server.decide(&pipeline(Some(now), (0..6).map(ask).collect()));
         let keys = [server.keys("diana:*:n"), server.keys("diana:*:o*")].concat();
         for key in keys {
             let size = [9, 12, 8, 18][rng.usize(0..4)];
@@ -240,7 +240,7 @@ fn corrupt_counts_and_shared_buckets_are_replaced() {
             }
         }
         for after in [0, 1, 1_000_000] {
-            let said = server.decide(&trip(Some(now + after), (0..9).map(ask).collect()));
+            let said = server.decide(&pipeline(Some(now + after), (0..9).map(ask).collect()));
             corrupt += said.corrupt;
             shared += said.asks.iter().filter(|ask| ask.rules[0].overflow).count();
         }

@@ -7,10 +7,10 @@ use diana_policy::bloom::{Filter, Shape};
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::Unit;
-use diana_redis::protocol::{Back, Charge, Numbers};
+use diana_redis::protocol::{Charge, Effect, Numbers};
 use fastrand::Rng;
 
-use kit::rules::{ask_of, trip_of};
+use kit::rules::{ask_of, pipeline_of_asks};
 use kit::seed;
 use kit::server::{Decided, Server};
 
@@ -41,7 +41,7 @@ impl Rule {
             tentative: false,
             checks: false,
             keys: 100_000,
-            back: Back::default(),
+            effect: Effect::default(),
             counted: None,
         }
     }
@@ -49,7 +49,7 @@ impl Rule {
     /// The decisions about one request of each caller.
     fn ask(&self, server: &Server, callers: &[Key], now: u64) -> Decided {
         let ask = |caller: &Key| ask_of(0, vec![self.charge(*caller)]);
-        server.decide(&trip_of(Some(now), callers.iter().map(ask).collect()))
+        server.decide(&pipeline_of_asks(Some(now), callers.iter().map(ask).collect()))
     }
 
     /// Whether a request is admitted, otherwise its retry delay, and the remaining permits.

@@ -8,7 +8,7 @@ use kit::rules::counted_in_redis;
 
 use kit::laws::stream;
 use kit::model::{Asked, Model};
-use kit::rules::{Rule, at, today, trip};
+use kit::rules::{Rule, at, pipeline, today};
 use kit::seed;
 use kit::server::Server;
 
@@ -38,8 +38,8 @@ fn key_lives_until_its_last_slice_ends() {
             let now = model.at(time);
             model.ask(&rules, now, 0, &[asked]);
             let life = model.life(&rules, 0, caller, now);
-            let trip = trip(Some(time), vec![rules[0].charge(caller, cost, want)]);
-            let admitted = server.decide(&trip).asks[0].wait.is_some();
+            let pipeline = pipeline(Some(time), vec![rules[0].charge(caller, cost, want)]);
+            let admitted = server.decide(&pipeline).asks[0].wait.is_some();
             let [key] = &server.callers()[..] else { continue };
             // Beyond the range of the script's numbers.
             if !admitted || now.mono + life + SECOND > 1 << 53 {
@@ -60,7 +60,7 @@ fn bucket_is_kept_while_permits_are_outstanding() {
     let server = Server::start();
     // Its debt has drained within a millisecond.
     let quota = Quota { burst: Some(800), ..Quota::new(Unit::Second, 1_000_000) };
-    let decided = server.decide(&trip(None, vec![Rule::new("TB", quota).charge(1, 1, 1000)]));
+    let decided = server.decide(&pipeline(None, vec![Rule::new("TB", quota).charge(1, 1, 1000)]));
     let RuleReply { block, spend, .. } = decided.asks[0].rules[0];
     assert!(block > 0);
     let [key] = &server.callers()[..] else { panic!("not one key") };
@@ -73,7 +73,7 @@ fn only_the_seed_and_the_clock_stay() {
     let server = Server::start();
     for (fingerprint, short) in (0..).zip(["W", "SW", "TB", "LB"]) {
         let rule = Rule { fingerprint, ..Rule::new(short, Quota::new(Unit::Second, 1000)) };
-        let decided = server.decide(&trip(None, vec![rule.charge(7, 5, 50)]));
+        let decided = server.decide(&pipeline(None, vec![rule.charge(7, 5, 50)]));
         assert_eq!(decided.asks[0].wait, Some(0), "{short}");
     }
     assert_eq!(server.command(&["DBSIZE"]), "11");

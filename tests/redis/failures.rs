@@ -6,12 +6,12 @@ use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
 use diana_redis::protocol::{Failure, Login, Script};
 
-use kit::rules::{Rule, by, trip};
+use kit::rules::{Rule, by, pipeline};
 use kit::server::{Server, spell};
 
 fn ask(server: &Server, login: &Login) -> Result<(), Failure> {
     let rule = Rule::new("TB", Quota::new(Unit::Second, 1000));
-    server.ask(&trip(None, vec![rule.charge(1, 1, 10)]), login).map(drop)
+    server.ask(&pipeline(None, vec![rule.charge(1, 1, 10)]), login).map(drop)
 }
 
 fn login(username: Option<&str>, password: &str) -> Login {
@@ -90,8 +90,8 @@ fn missing_permissions_have_a_name() {
 fn script_is_called_by_digest_once_loaded() {
     let server = Server::start();
     let ask = |script| {
-        let trip = by(script, &trip(None, vec![]));
-        server.answers(&trip, &Login::default()).remove(0).map(drop)
+        let pipeline = by(script, &pipeline(None, vec![]));
+        server.answers(&pipeline, &Login::default()).remove(0).map(drop)
     };
     assert_eq!(ask(Script::Digest), Err(Failure::NoScript));
     assert_eq!(server.keys("*"), [""; 0], "something was done all the same");

@@ -4,10 +4,10 @@ use diana_policy::Quota;
 use diana_policy::decision::Retry;
 use diana_policy::key::Seed;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::protocol::{Login, ScriptAnswer, Trip};
+use diana_redis::protocol::{Login, Pipeline, ScriptAnswer};
 use diana_redis::shard::{Shards, Tags};
 
-use kit::rules::{Rule, trip};
+use kit::rules::{Rule, pipeline};
 use kit::server::Server;
 
 const NOW: u64 = 1_700_000_000 * SECOND;
@@ -16,8 +16,8 @@ const NOW: u64 = 1_700_000_000 * SECOND;
 fn first_gateway_chooses_the_seed() {
     let server = Server::start();
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
-    let first = trip(Some(NOW), vec![rule.charge(1, 1, 0)]);
-    let second = Trip { seed: Seed { k0: 3, k1: u64::MAX }, gateway: 2, ..first.clone() };
+    let first = pipeline(Some(NOW), vec![rule.charge(1, 1, 0)]);
+    let second = Pipeline { seed: Seed { k0: 3, k1: u64::MAX }, gateway: 2, ..first.clone() };
     assert_eq!(server.decide(&first).asks[0].rules[0].remaining, 9);
     let Ok(ScriptAnswer::Seed(Seed { k0: 1, k1: 2 })) = server.ask(&second, &Login::default())
     else {
@@ -27,7 +27,7 @@ fn first_gateway_chooses_the_seed() {
     assert_eq!(decided.asks[0].rules[0].remaining, 8, "it was charged under the wrong seed");
     assert_eq!(decided.gateways, 1);
     // Another namespace is another fleet.
-    let other = Trip { tags: Tags::new("other", Shards::ONE), ..second.clone() };
+    let other = Pipeline { tags: Tags::new("other", Shards::ONE), ..second.clone() };
     assert_eq!(server.decide(&other).asks[0].rules[0].remaining, 9);
     // After a loss of all data, the first gateway writes its seed again.
     server.command(&["FLUSHALL"]);
@@ -39,7 +39,7 @@ fn first_gateway_chooses_the_seed() {
 fn gateways_are_counted_while_they_call() {
     let server = Server::start();
     let call = |gateway, after| {
-        server.decide(&Trip { gateway, ..trip(Some(NOW + after), vec![]) }).gateways
+        server.decide(&Pipeline { gateway, ..pipeline(Some(NOW + after), vec![]) }).gateways
     };
     assert_eq!([call(1, 0), call(2, 0), call(u64::MAX, SECOND), call(1, SECOND)], [1, 2, 3, 3]);
     assert_eq!(call(1, 5 * SECOND - 1), 3);
@@ -55,7 +55,7 @@ fn redis_reads_its_own_clock() {
     let minute = 60 * SECOND;
     for (short, quota) in [("W", one), ("SW", one), ("TB", one), ("LB", two)] {
         let rule = Rule::new(short, quota);
-        let ask = || server.decide(&trip(None, vec![rule.charge(1, 1, 0)])).asks.remove(0);
+        let ask = || server.decide(&pipeline(None, vec![rule.charge(1, 1, 0)])).asks.remove(0);
         server.command(&["FLUSHALL"]);
         assert_eq!(ask().wait, Some(0), "{short}");
         let then = ask();

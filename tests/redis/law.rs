@@ -6,12 +6,12 @@ use diana_algorithm::REGISTRY;
 use diana_policy::Quota;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::protocol::{Back, Charge, RuleReply};
+use diana_redis::protocol::{Charge, Effect, RuleReply};
 use fastrand::Rng;
 
 use kit::model::rule::Rule;
 use kit::model::{LONG, TERM};
-use kit::rules::{at, block, left, today, trip};
+use kit::rules::{at, block, left, pipeline, today};
 use kit::seed;
 use kit::server::Server;
 
@@ -20,7 +20,7 @@ const TURNS: usize = 60;
 
 /// Held permits: a block, or a tentative charge.
 struct Held {
-    back: Back,
+    effect: Effect,
     at: u64,
     /// The interval for spending them.
     from: u64,
@@ -57,7 +57,7 @@ impl Play<'_> {
     }
 
     fn decide(&mut self, charge: Charge) -> RuleReply {
-        let decided = self.server.decide(&trip(Some(self.now), vec![charge]));
+        let decided = self.server.decide(&pipeline(Some(self.now), vec![charge]));
         assert_eq!(decided.corrupt, 0);
         decided.asks[0].rules[0]
     }
@@ -96,9 +96,9 @@ impl Play<'_> {
         let RuleReply { receipt, term, lease, block, .. } = said;
         match said.retry {
             None if tentative => {
-                let back = Back::Cost { receipt, term, permits: 1 };
+                let effect = Effect::ReturnCost { receipt, term, permits: 1 };
                 let (from, until) = (self.now, self.now + 20_000);
-                self.holds(back, from, until);
+                self.holds(effect, from, until);
             }
             None => self.spends(1, self.now),
             Some(Retry::Soon | Retry::Never) => panic!("it costs one permit"),
@@ -113,16 +113,16 @@ impl Play<'_> {
             }
         }
         if block > 0 {
-            let back = Back::Block { receipt: lease, term, block, left: block };
+            let effect = Effect::ReturnBlock { receipt: lease, term, block, left: block };
             let (from, until) = (self.now, self.now + said.spend);
-            self.holds(back, from, until);
+            self.holds(effect, from, until);
         }
     }
 
-    fn holds(&mut self, back: Back, from: u64, until: u64) {
-        let counts = if block(back) == 0 { TERM } else { LONG };
+    fn holds(&mut self, effect: Effect, from: u64, until: u64) {
+        let counts = if block(effect) == 0 { TERM } else { LONG };
         let due = self.rng.u64(until..self.now + counts);
-        self.held.push(Held { back, at: self.now, from, until, due });
+        self.held.push(Held { effect, at: self.now, from, until, due });
     }
 
     /// A holder spends or returns permits, or is too late.
@@ -131,8 +131,8 @@ impl Play<'_> {
             return;
         }
         let place = self.rng.usize(0..self.held.len());
-        let Held { back, at, from, until, .. } = &mut self.held[place];
-        let (certain, left) = (block(*back) == 0, left(back).expect("it holds something"));
+        let Held { effect, at, from, until, .. } = &mut self.held[place];
+        let (certain, left) = (block(*effect) == 0, left(effect).expect("it holds something"));
         if (*from..*until).contains(&self.now) && *left > 0 && self.rng.u8(0..3) > 0 {
             let permits = self.rng.u64(1..=*left);
             *left -= permits;
@@ -149,9 +149,9 @@ impl Play<'_> {
     }
 
     fn gives_back(&mut self, place: usize) {
-        let Held { back, .. } = self.held.swap_remove(place);
+        let Held { effect, .. } = self.held.swap_remove(place);
         let plain = self.rule.charge(1, 0, 0);
-        self.decide(Charge { back, ..plain });
+        self.decide(Charge { effect, ..plain });
     }
 
     /// Advances the clock. Holders without failures return expired permits while these still count

@@ -2,21 +2,21 @@
 //! requests keep the bound of the rule.
 
 use diana_policy::time::Now;
-use diana_redis::protocol::{Back, Charge, RuleReply};
+use diana_redis::protocol::{Charge, Effect, RuleReply};
 use fastrand::Rng;
 use kit::rules::counted_in_redis;
 
 use kit::laws::stream;
 use kit::model::LEASE;
 use kit::oracle::{Admission, Promise, oracle};
-use kit::rules::{Rule, at, block, left, today, trip};
+use kit::rules::{Rule, at, block, left, pipeline, today};
 use kit::seed;
 use kit::server::Server;
 
 /// The lease of a gateway.
 #[derive(Default)]
 struct Lease {
-    back: Back,
+    effect: Effect,
     /// The interval for spending it.
     from: u64,
     until: u64,
@@ -57,11 +57,11 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
     };
     for (now, cost) in stream::from(at(today(rng)), &rule.case, rng, 120) {
         for lease in &mut leases {
-            let permits = rng.u64(0..=left(&mut lease.back).copied().unwrap_or(0));
+            let permits = rng.u64(0..=left(&mut lease.effect).copied().unwrap_or(0));
             if permits > 0 && (lease.from..lease.until).contains(&now.mono) && rng.bool() {
                 spend(now, 0, permits);
                 spent += permits;
-                left(&mut lease.back).into_iter().for_each(|left| *left -= permits);
+                left(&mut lease.effect).into_iter().for_each(|left| *left -= permits);
             }
         }
         if rng.u8(0..4) == 0 {
@@ -70,14 +70,14 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
         let lease = &mut leases[rng.usize(0..3)];
         // A dead gateway returns nothing.
         let gives_back = rng.u8(0..5) > 0;
-        let back = std::mem::take(&mut lease.back);
+        let effect = std::mem::take(&mut lease.effect);
         let charge = Charge {
-            back: if gives_back && block(back) > 0 { back } else { Back::default() },
+            effect: if gives_back && block(effect) > 0 { effect } else { Effect::default() },
             unit_cost: 1,
             ..rule.charge(caller, if rng.u8(0..3) == 0 { 0 } else { cost }, 1 << rng.u8(0..20))
         };
         let (cost, outcome) =
-            (charge.cost, &server.decide(&trip(Some(now.mono), vec![charge])).asks[0]);
+            (charge.cost, &server.decide(&pipeline(Some(now.mono), vec![charge])).asks[0]);
         let (Some(wait), true) = (outcome.wait, rng.u8(0..10) > 0) else {
             // Refused, or the reply was lost.
             continue;
@@ -87,7 +87,7 @@ fn play(server: &Server, rule: &Rule, caller: u64, rng: &mut Rng) -> u64 {
         }
         let opinion = outcome.rules[0];
         let RuleReply { lease: receipt, term, block, .. } = opinion;
-        lease.back = Back::Block { receipt, term, block, left: block };
+        lease.effect = Effect::ReturnBlock { receipt, term, block, left: block };
         (lease.from, lease.until) = (now.mono, now.mono + opinion.spend);
         assert!(opinion.spend <= LEASE);
         assert!(opinion.block == 0 || opinion.spend > 0, "a lease that is over at once");

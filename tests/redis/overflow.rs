@@ -7,7 +7,7 @@ use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Ban, Quota};
 use diana_redis::protocol::{Charge, Numbers, Refusals, RuleReply};
 
-use kit::rules::{Rule, ask_of, trip, trip_about, trip_of};
+use kit::rules::{Rule, ask_of, ban_pipeline, pipeline, pipeline_of_asks};
 use kit::server::Server;
 
 /// A minute after the beginning of a day.
@@ -21,7 +21,7 @@ fn charge(rule: &Rule, caller: u64) -> Charge {
 }
 
 fn decide(server: &Server, now: u64, charge: Charge) -> RuleReply {
-    server.decide(&trip(Some(now), vec![charge])).asks.remove(0).rules[0]
+    server.decide(&pipeline(Some(now), vec![charge])).asks.remove(0).rules[0]
 }
 
 /// Sends one request of each caller, in batches of a hundred. Returns the number of callers that
@@ -31,7 +31,7 @@ fn send_callers(server: &Server, rule: &Rule, now: u64, callers: std::ops::Range
     let ask = |caller: &u64| ask_of(0, vec![charge(rule, *caller)]);
     let mut shared = 0;
     for some in callers.chunks(100) {
-        let decided = server.decide(&trip_of(Some(now), some.iter().map(ask).collect()));
+        let decided = server.decide(&pipeline_of_asks(Some(now), some.iter().map(ask).collect()));
         assert_eq!(decided.corrupt, 0);
         shared += decided.asks.iter().filter(|ask| ask.rules[0].overflow).count();
     }
@@ -75,7 +75,7 @@ fn ban_is_never_shared() {
         let (caller, numbers) = (Key { hash: caller, second_hash: caller }, Numbers::of_ban(&ban));
         let sets = None;
         let refusals = Refusals { fingerprint: 1, caller, numbers, refusals, keys: KEYS, sets };
-        server.decide(&trip_about(Some(START), refusals)).bans[0][0]
+        server.decide(&ban_pipeline(Some(START), refusals)).bans[0][0]
     };
     for caller in 0..4 * KEYS {
         let said = refused(caller, 1);
@@ -100,7 +100,7 @@ fn bytes_of_many(server: &Server, short: &str) -> u64 {
     let (rule, before) = (Rule::new(short, Quota::new(Unit::Day, 10)), used());
     for some in 0..131_u64 {
         let ask = |caller: u64| ask_of(0, vec![rule.charge(some * 1000 + caller, 1, 0)]);
-        server.decide(&trip_of(Some(START), (0..1000).map(ask).collect()));
+        server.decide(&pipeline_of_asks(Some(START), (0..1000).map(ask).collect()));
     }
     (used() - before) / 131_000
 }
@@ -120,7 +120,7 @@ fn callers_take_the_documented_bytes() {
                 let one = Charge { tentative: true, ..charge(&rule, caller) };
                 ask_of(0, vec![Charge { cost: 70_000_000, want: 60_000, ..one }])
             };
-            server.decide(&trip_of(Some(now), (0..2 * KEYS).map(ask).collect()));
+            server.decide(&pipeline_of_asks(Some(now), (0..2 * KEYS).map(ask).collect()));
         }
         let most_of = |keys: &[String]| server.bytes_of(keys).into_iter().max().unwrap();
         let shared = most_of(&server.keys("diana:*:o*"));

@@ -4,11 +4,11 @@ use diana_algorithm::REGISTRY;
 use diana_policy::Quota;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
-use diana_redis::protocol::{Back, Charge, RuleReply};
+use diana_redis::protocol::{Charge, Effect, RuleReply};
 use fastrand::Rng;
 use kit::plans::random;
 use kit::plans::resets::{Counter, Left, Tally, follow};
-use kit::rules::{Rule, at, today, trip};
+use kit::rules::{Rule, at, pipeline, today};
 use kit::seed;
 use kit::server::Server;
 
@@ -21,8 +21,8 @@ struct Redis<'s> {
 
 impl Redis<'_> {
     fn decide(&mut self, plan: usize, now: Now, charge: impl Fn(&Rule) -> Charge) -> RuleReply {
-        self.rule.judge_by(self.quotas[plan]);
-        let decided = self.server.decide(&trip(Some(now.mono), vec![charge(&self.rule)]));
+        self.rule.use_plan(self.quotas[plan]);
+        let decided = self.server.decide(&pipeline(Some(now.mono), vec![charge(&self.rule)]));
         assert_eq!(decided.corrupt, 0);
         decided.asks[0].rules[0]
     }
@@ -36,18 +36,22 @@ impl Counter for Redis<'_> {
 
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {
         let Settlement { receipt, used, .. } = *settlement;
-        let back = match settlement.debt() {
-            0 => Back::Cost { receipt, term: 0, permits: settlement.back() },
-            permits => Back::Debt { receipt, permits },
+        let effect = match settlement.debt() {
+            0 => Effect::ReturnCost { receipt, term: 0, permits: settlement.back() },
+            permits => Effect::ChargeDebt { receipt, permits },
         };
-        self.decide(plan, now, |rule| Charge { back, counted: Some(used), ..rule.charge(1, 0, 0) });
+        self.decide(plan, now, |rule| Charge {
+            effect,
+            counted: Some(used),
+            ..rule.charge(1, 0, 0)
+        });
     }
 
     fn lift(&mut self, plan: usize, now: Now) -> Left {
-        let ask = |back| move |rule: &Rule| Charge { back, ..rule.charge(1, 0, 0) };
-        self.decide(plan, now, ask(Back::Lifts));
+        let ask = |effect| move |rule: &Rule| Charge { effect, ..rule.charge(1, 0, 0) };
+        self.decide(plan, now, ask(Effect::Reset));
         let RuleReply { block: reserved, charged, receipt: lent, .. } =
-            self.decide(plan, now, ask(Back::Looks));
+            self.decide(plan, now, ask(Effect::ReadUsage));
         Left { used: charged - lent - reserved, reserved }
     }
 }

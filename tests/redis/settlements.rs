@@ -3,10 +3,10 @@
 use diana_policy::Quota;
 use diana_policy::decision::Retry;
 use diana_policy::time::Unit;
-use diana_redis::protocol::{Ask, Back, Charge, Question, Settles, Trip};
+use diana_redis::protocol::{Ask, Charge, Effect, Pipeline, Question, SettlementBatch};
 use fastrand::Rng;
 use kit::model::rule::Rule;
-use kit::rules::{today, trip_of};
+use kit::rules::{pipeline_of_asks, today};
 use kit::seed;
 use kit::server::Server;
 
@@ -20,19 +20,19 @@ struct Sender {
 }
 
 impl Sender {
-    fn trip(&self, rule: &Rule, now: u64) -> Trip {
+    fn pipeline(&self, rule: &Rule, now: u64) -> Pipeline {
         let debt = |permits: &u64| {
-            let back = Back::Debt { receipt: 0, permits: *permits };
-            let charge = Charge { back, ..rule.charge(1, 0, 0) };
+            let back = Effect::ChargeDebt { receipt: 0, permits: *permits };
+            let charge = Charge { effect: back, ..rule.charge(1, 0, 0) };
             Ask { delay: 0, questions: vec![Question::Rule(charge)] }
         };
         let mut asks: Vec<Ask> = self.batch.iter().map(debt).collect();
-        let settles = Settles { sender: self.name, number: self.number, asks: asks.len() };
+        let settles = SettlementBatch { sender: self.name, number: self.number, asks: asks.len() };
         // The additional question is not a settlement.
         asks.push(Ask { delay: 0, questions: vec![Question::Rule(rule.charge(1, 1, 0))] });
-        let mut trip = trip_of(Some(now), asks);
-        trip.calls[0].settles = Some(settles);
-        trip
+        let mut pipeline = pipeline_of_asks(Some(now), asks);
+        pipeline.calls[0].settles = Some(settles);
+        pipeline
     }
 }
 
@@ -55,7 +55,7 @@ fn repeated_batch_settles_nothing() {
                 sender.batch = (0..rng.usize(1..5)).map(|_| rng.u64(1..50)).collect();
                 used += sender.batch.iter().sum::<u64>();
             }
-            let decided = server.decide(&sender.trip(&rule, now));
+            let decided = server.decide(&sender.pipeline(&rule, now));
             used += 1;
             assert_eq!((decided.corrupt, decided.asks.len()), (0, sender.batch.len() + 1));
             let left = decided.asks.last().unwrap().rules[0].remaining;
@@ -74,17 +74,17 @@ fn counted_usage_is_recorded_once() {
         let now = today(&mut Rng::with_seed(seed::next()));
         let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
         let decide = |asks, settles| {
-            let mut trip = trip_of(Some(now), asks);
-            trip.calls[0].settles = settles;
-            server.decide(&trip).asks.pop().unwrap().rules[0]
+            let mut pipeline = pipeline_of_asks(Some(now), asks);
+            pipeline.calls[0].settles = settles;
+            server.decide(&pipeline).asks.pop().unwrap().rules[0]
         };
         let charged = decide(vec![ask(rule.charge(1, 10, 0))], None);
         assert_eq!(charged.retry, None);
-        let back = Back::Cost { receipt: charged.receipt, term: 0, permits: 0 };
+        let back = Effect::ReturnCost { receipt: charged.receipt, term: 0, permits: 0 };
         for _ in 0..3 {
-            let batch = Charge { back, counted: Some(5), ..rule.charge(1, 0, 0) };
+            let batch = Charge { effect: back, counted: Some(5), ..rule.charge(1, 0, 0) };
             let asks = vec![ask(batch), ask(rule.charge(1, 5, 0))];
-            let settles = Settles { sender: 1, number: 1, asks: 1 };
+            let settles = SettlementBatch { sender: 1, number: 1, asks: 1 };
             assert_eq!(decide(asks, Some(settles)).retry, Some(Retry::Soon), "{short}");
         }
         let six = decide(vec![ask(rule.charge(1, 6, 0))], None).retry;

@@ -4,11 +4,11 @@ use diana_policy::Quota;
 use diana_policy::bloom::Shape;
 use diana_policy::key::Key;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::protocol::{Login, Numbers, Script, ScriptAnswer, Trip};
+use diana_redis::protocol::{Login, Numbers, Pipeline, Script, ScriptAnswer};
 use diana_redis::shard::{Shard, Shards, Tags};
 use fastrand::Rng;
 
-use kit::rules::{Rule, ask_of, by, trip_of_calls};
+use kit::rules::{Rule, ask_of, by, pipeline_of_calls};
 use kit::seed;
 use kit::server::{Decided, Server};
 
@@ -16,20 +16,20 @@ const DAY: u64 = 86_400 * SECOND;
 const NOW: u64 = 20_000 * DAY + DAY / 2;
 
 /// The same calls, each for another of `parts` shards.
-fn over(parts: u16, trip: Trip) -> Trip {
-    let mut trip = by(Script::Text, &trip);
-    trip.tags = Tags::new("test", Shards::new(parts));
-    (0..).zip(&mut trip.calls).for_each(|(number, call)| call.part = Shard::new(number));
-    trip
+fn over(parts: u16, pipeline: Pipeline) -> Pipeline {
+    let mut pipeline = by(Script::Text, &pipeline);
+    pipeline.tags = Tags::new("test", Shards::new(parts));
+    (0..).zip(&mut pipeline.calls).for_each(|(number, call)| call.shard = Shard::new(number));
+    pipeline
 }
 
-fn decided(server: &Server, trip: &Trip) -> Vec<Decided> {
+fn decided(server: &Server, pipeline: &Pipeline) -> Vec<Decided> {
     let decided = |answer| match answer {
         Ok(ScriptAnswer::Decided(decided)) => Decided::of(decided),
         Ok(ScriptAnswer::Seed(_)) => panic!("another seed"),
         Err(failure) => panic!("{failure}"),
     };
-    server.answers(trip, &Login::default()).into_iter().map(decided).collect()
+    server.answers(pipeline, &Login::default()).into_iter().map(decided).collect()
 }
 
 #[test]
@@ -37,9 +37,9 @@ fn only_the_first_shard_counts_gateways() {
     let server = Server::start();
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let asks = || vec![ask_of(0, vec![rule.charge(1, 1, 0)])];
-    let trip = over(3, trip_of_calls(Some(NOW), vec![asks(), asks(), asks()]));
+    let pipeline = over(3, pipeline_of_calls(Some(NOW), vec![asks(), asks(), asks()]));
     for left in [9, 8] {
-        let told = decided(&server, &trip);
+        let told = decided(&server, &pipeline);
         assert_eq!([0, 1, 2].map(|part: usize| told[part].asks[0].rules[0].remaining), [left; 3]);
         assert_eq!([0, 1, 2].map(|part: usize| told[part].gateways), [1, 0, 0]);
     }
@@ -50,7 +50,7 @@ fn only_the_first_shard_counts_gateways() {
         assert_eq!(server.keys(&format!("diana:{{2:test:{part}:*}}:clock")).len(), 1);
     }
     // Only the first shard compares the secret.
-    let other = Trip { seed: diana_policy::key::Seed { k0: 7, k1: 7 }, ..trip };
+    let other = Pipeline { seed: diana_policy::key::Seed { k0: 7, k1: 7 }, ..pipeline };
     let answers = server.answers(&other, &Login::default());
     assert!(matches!(answers[0], Ok(ScriptAnswer::Seed(_))));
     assert!(answers[1..].iter().all(|it| matches!(it, Ok(ScriptAnswer::Decided(_)))));
@@ -63,9 +63,9 @@ fn different_shard_numbers_are_reported() {
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let ask = |gateway, parts, after| {
         let calls = vec![vec![ask_of(0, vec![rule.charge(1, 1, 0)])]];
-        let trip = over(parts, trip_of_calls(Some(NOW + after), calls));
+        let pipeline = over(parts, pipeline_of_calls(Some(NOW + after), calls));
         let Decided { gateways, is_apart, asks, .. } =
-            decided(&server, &Trip { gateway, ..trip }).remove(0);
+            decided(&server, &Pipeline { gateway, ..pipeline }).remove(0);
         (gateways, is_apart, asks[0].rules[0].remaining)
     };
     assert_eq!([ask(1, 8, 0), ask(2, 8, 0)], [(1, false, 9), (2, false, 8)]);
@@ -93,7 +93,7 @@ fn quota_with_another_shard_number_has_another_filter() {
         let charge = diana_redis::protocol::Charge { numbers, ..rule.charge(1, 1, 0) };
         let told = decided(
             &server,
-            &over(parts, trip_of_calls(Some(NOW), vec![vec![ask_of(0, vec![charge])]])),
+            &over(parts, pipeline_of_calls(Some(NOW), vec![vec![ask_of(0, vec![charge])]])),
         );
         assert_eq!(told[0].asks[0].wait, Some(0), "{parts}");
         assert_eq!(server.pieces().len(), filters);
@@ -117,7 +117,7 @@ fn quotas_of_many_accounts_fit_into_shards() {
             let charge = diana_redis::protocol::Charge { caller, numbers, ..rule.charge(1, 1, 0) };
             calls[usize::from(parts.of(caller).number())].push(ask_of(0, vec![charge]));
         }
-        for told in decided(&server, &over(8, trip_of_calls(Some(NOW), calls))) {
+        for told in decided(&server, &over(8, pipeline_of_calls(Some(NOW), calls))) {
             refused += told.asks.iter().filter(|ask| ask.wait.is_none()).count();
         }
     }

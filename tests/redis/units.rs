@@ -3,10 +3,10 @@
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::{DAY, SECOND, Unit};
 use diana_policy::{Quota, Zone};
-use diana_redis::protocol::{RuleReply, Trip};
+use diana_redis::protocol::{Pipeline, RuleReply};
 use fastrand::Rng;
 
-use kit::rules::{Rule, at, today, trip};
+use kit::rules::{Rule, at, pipeline, today};
 use kit::seed;
 use kit::server::Server;
 use kit::zones::{SUMMER, zone};
@@ -29,7 +29,7 @@ impl Caller<'_> {
     /// Sends a request at `now` from a gateway with the wall clock `wall`.
     fn ask(&mut self, cost: u64, now: u64, wall: u64) {
         let charge = self.rule.charge(7, cost, 0);
-        let decided = self.server.decide(&Trip { wall, ..trip(Some(now), vec![charge]) });
+        let decided = self.server.decide(&Pipeline { wall, ..pipeline(Some(now), vec![charge]) });
         assert_eq!(decided.corrupt, 0);
         let algorithm = &self.rule.case.algorithm;
         let old = self.state.clone();

@@ -252,7 +252,7 @@ impl Oracle<'_> {
             charges.push((entry, at, self.may_be_degraded(rule, entry, &(entry.arrived..at))));
         }
         charges.sort_by_key(|(entry, ..)| entry.arrived);
-        let settles = matches!(rule.cost, Cost::Settled { .. });
+        let settles = matches!(rule.cost, Cost::QuestionResult { .. });
         for (last, end, is_alone) in &charges {
             // A gateway that counts alone does not know the debts in Redis.
             if rule.holds() && self.is_still(last.worker, *end) || settles && *is_alone {
@@ -306,7 +306,7 @@ impl Oracle<'_> {
 
     /// Permits that a request was certainly charged when a later one arrived.
     fn certain_charge(&self, rule: &Rule, entry: &Entry, later: &Entry) -> u64 {
-        let Cost::Settled { reserve, .. } = rule.cost else { return rule.cost.reserved() };
+        let Cost::QuestionResult { reserve, .. } = rule.cost else { return rule.cost.reserved() };
         let Some(used) = entry.used else { return reserve };
         // A debt counts when it becomes known; in a bucket it drains from then on.
         let ended = entry.ended.unwrap_or(Micros::MAX);
@@ -535,7 +535,7 @@ impl Oracle<'_> {
         if self.may_be_degraded(rule, refusal, &span) {
             return true;
         }
-        let is_settled = matches!(rule.cost, Cost::Settled { .. });
+        let is_settled = matches!(rule.cost, Cost::QuestionResult { .. });
         // Leases, and charges whose answer was lost, count until their window ends; places of dead workers count until
         // the workers are presumed dead.
         let after = match rule.algo {
@@ -609,7 +609,7 @@ impl Oracle<'_> {
             };
             let until = match rule.cost {
                 // Settled permits count from the settlement on.
-                Cost::Settled { .. } => settled,
+                Cost::QuestionResult { .. } => settled,
                 Cost::Plain(_) => {
                     entry.decided.map(|(at, _)| at).or(entry.ended).unwrap_or(Micros::MAX)
                 }

@@ -34,7 +34,7 @@ pub enum Theme {
 pub enum Cost {
     Plain(u64),
     /// Reported by the response.
-    Settled {
+    QuestionResult {
         reserve: u64,
         max: u64,
     },
@@ -45,14 +45,14 @@ impl Cost {
     pub fn reserved(self) -> u64 {
         match self {
             Cost::Plain(cost) => cost,
-            Cost::Settled { reserve, .. } => reserve,
+            Cost::QuestionResult { reserve, .. } => reserve,
         }
     }
 
     pub fn max(self) -> u64 {
         match self {
             Cost::Plain(cost) => cost,
-            Cost::Settled { max, .. } => max,
+            Cost::QuestionResult { max, .. } => max,
         }
     }
 }
@@ -119,7 +119,7 @@ impl Rule {
         let cost = match settles {
             true => {
                 let max = rng.u64(1..=limit.min(5));
-                Cost::Settled { reserve: rng.u64(0..=max), max }
+                Cost::QuestionResult { reserve: rng.u64(0..=max), max }
             }
             false if algo == "P" || rng.bool() => Cost::Plain(1),
             false => Cost::Plain(rng.u64(1..=limit.min(3))),
@@ -183,7 +183,7 @@ impl Rule {
         let cost = match self.cost {
             Cost::Plain(1) => String::new(),
             Cost::Plain(cost) => format!(", cost: {cost}"),
-            Cost::Settled { reserve, max } => {
+            Cost::QuestionResult { reserve, max } => {
                 format!(", cost: {{response: {{header: x-used}}, reserve: {reserve}, max: {max}}}")
             }
         };

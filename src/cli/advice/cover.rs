@@ -36,7 +36,10 @@ fn is_covered((limit, idle): (&Limit, &Rule), (over, strict): (&Limit, &Rule)) -
 
 /// Returns true if a rule counts every request at a fixed cost, and never returns permits.
 fn counts_alike(rule: &Rule) -> bool {
-    rule.told.is_none() && rule.settling.is_none() && rule.daily.is_none() && !rule.is_in_flight()
+    rule.cost_source.is_none()
+        && rule.settling.is_none()
+        && rule.daily.is_none()
+        && !rule.is_in_flight()
 }
 
 fn width(scope: Scope) -> u8 {

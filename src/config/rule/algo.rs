@@ -12,7 +12,7 @@ use crate::values;
 use diana_algorithm::Form;
 use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting};
 use diana_policy::time::Unit;
-use diana_policy::{Quota, Scope, Settling, Told, Zone};
+use diana_policy::{NumberSource, Quota, Scope, Settling, Zone};
 
 /// The keys of all algorithms, without duplicates.
 pub(crate) fn of_algorithms(is_wanted: fn(&Setting) -> bool) -> Vec<MappingKey> {
@@ -38,9 +38,9 @@ pub struct RuleAlgorithm {
     /// The quota.
     pub quota: Quota,
     /// The source of the `rpu` in trusted data, if there is one.
-    pub limit_source: Option<Told>,
+    pub limit_source: Option<NumberSource>,
     /// The source of the cost in requests, if there is one.
-    pub told: Option<Told>,
+    pub cost_source: Option<NumberSource>,
     /// The settlement of reservations, if there is one.
     pub settling: Option<Settling>,
     /// The entry of the algorithm in the registry.
@@ -52,7 +52,7 @@ pub struct RuleAlgorithm {
 impl RuleAlgorithm {
     /// Returns true if the rule limits concurrent requests.
     pub fn is_in_flight(&self) -> bool {
-        self.settling.as_ref().is_some_and(|settling| settling.is_place)
+        self.settling.as_ref().is_some_and(|settling| settling.is_slot)
     }
 }
 
@@ -77,7 +77,7 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<RuleAlgorit
     }
     let entry = entry?;
     // Defaults replace invalid values, so that conflicts of the other keys are reported too.
-    let Cost { most: cost, told, response } = cost.unwrap_or(Cost::ONE);
+    let Cost { most: cost, cost_source, response } = cost.unwrap_or(Cost::ONE);
     let settling = settling::read(fields, response, cost);
     let (unit, rpu) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1));
     let quota = Quota { unit, rpu, cost, zone, ..options };
@@ -86,8 +86,15 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<RuleAlgorit
     }
     match entry.algorithm(&quota, entry.keeps_used(settling.as_ref())) {
         Ok(algorithm) if wrong.is_empty() => {
-            let limit_source = limit.and_then(|limit| limit.told);
-            return Some(RuleAlgorithm { quota, limit_source, told, settling, entry, algorithm });
+            let limit_source = limit.and_then(|limit| limit.source);
+            return Some(RuleAlgorithm {
+                quota,
+                limit_source,
+                cost_source,
+                settling,
+                entry,
+                algorithm,
+            });
         }
         Ok(_) => {}
         Err(conflicts) => {

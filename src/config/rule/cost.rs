@@ -8,8 +8,8 @@ use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
 use crate::table::TEXT;
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
-use diana_policy::{IdentitySource, ResponseCost, Told};
-use diana_request::cost::Teller;
+use diana_policy::{IdentitySource, NumberSource, ResponseCost};
+use diana_request::cost::CostReader;
 use diana_request::identity::{header, metadata};
 
 pub(super) static COST: Mapping = mapping(
@@ -36,14 +36,14 @@ pub struct Cost {
     /// The cost of each request, or the maximum if it varies.
     pub most: u64,
     /// The source of the cost in requests, if there is one.
-    pub told: Option<Told>,
+    pub cost_source: Option<NumberSource>,
     /// The permits to reserve, and the source of the usage in the response, if there is one.
     pub response: Option<(u64, ResponseCost)>,
 }
 
 impl Cost {
     /// A cost of one permit.
-    pub const ONE: Cost = Cost { most: 1, told: None, response: None };
+    pub const ONE: Cost = Cost { most: 1, cost_source: None, response: None };
 }
 
 /// Reads `cost`. The default is one permit.
@@ -52,7 +52,11 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     match node.tree() {
         Tree::Map(pairs) if pairs.iter().any(|(key, _)| key == "response") => {
             let response = settling::cost(node)?;
-            return Some(Cost { most: response.0.max(1), told: None, response: Some(response) });
+            return Some(Cost {
+                most: response.0.max(1),
+                cost_source: None,
+                response: Some(response),
+            });
         }
         Tree::Map(_) => {}
         _ => return rule.number("cost").map(|most| Cost { most, ..Cost::ONE }),
@@ -68,16 +72,16 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
         node.key_problem("requires `metadata`".into());
     }
     let source = source(&fields);
-    let told = Told { source: source?, is_text, default: default? };
-    Some(Cost { most: most?, told: Some(told), response: None })
+    let told = NumberSource { source: source?, is_text, default: default? };
+    Some(Cost { most: most?, cost_source: Some(told), response: None })
 }
 
 /// The source of the cost in requests. Exactly one must be given.
 fn source(fields: &Fields<'_>) -> Option<IdentitySource> {
     let (kind, value) = fields.only_one_of(&[header::KIND.name, metadata::KIND.name])?;
     let source = IdentitySource { kind, value: value.tree().clone(), options: Vec::new() };
-    let told = Told { source, is_text: false, default: 1 };
-    if let Err(mistakes) = Teller::new(&told, 1) {
+    let told = NumberSource { source, is_text: false, default: 1 };
+    if let Err(mistakes) = CostReader::new(&told, 1) {
         mistakes.into_iter().for_each(|mistake| value.problem(mistake.message));
         return None;
     }

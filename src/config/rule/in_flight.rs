@@ -28,11 +28,12 @@ pub fn read(fields: &Fields<'_>) -> Option<RuleAlgorithm> {
     // The unit has no meaning for this algorithm.
     let quota = Quota::new(Unit::Second, limit);
     let algorithm = (IN_FLIGHT.build)(&quota).ok()?;
-    let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: true };
+    let settling =
+        Settling { reserve: 1, response_cost: None, count: None, bans: false, is_slot: true };
     Some(RuleAlgorithm {
         quota,
         limit_source: None,
-        told: None,
+        cost_source: None,
         settling: Some(settling),
         entry: IN_FLIGHT,
         algorithm,

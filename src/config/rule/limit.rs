@@ -9,7 +9,7 @@ use crate::table::TEXT;
 use crate::table::limits::PAYLOAD;
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
-use diana_policy::{IdentitySource, Told};
+use diana_policy::{IdentitySource, NumberSource};
 use diana_request::identity::{self, jwt_claim, metadata};
 
 pub(super) static LIMIT: Mapping = mapping(
@@ -30,21 +30,21 @@ pub struct LimitValue {
     /// Permits per unit, or the maximum of the source.
     pub most: u64,
     /// The source, if there is one.
-    pub told: Option<Told>,
+    pub source: Option<NumberSource>,
 }
 
 /// Reads `rpu`.
 pub fn read(rule: &Fields<'_>) -> Option<LimitValue> {
     let node = rule.require("rpu")?;
     if !matches!(node.tree(), Tree::Map(_)) {
-        return Some(LimitValue { most: rule.number("rpu")?, told: None });
+        return Some(LimitValue { most: rule.number("rpu")?, source: None });
     }
     let fields = rule.mapping("rpu")?;
     let most = fields.number("max");
     let default = fields.number_up_to("default", most.unwrap_or(u64::MAX));
     let is_text = fields.choice("type", TYPES).unwrap_or(false);
-    let told = Told { source: source(node, &fields)?, is_text, default: default? };
-    Some(LimitValue { most: most?, told: Some(told) })
+    let source = NumberSource { source: source(node, &fields)?, is_text, default: default? };
+    Some(LimitValue { most: most?, source: Some(source) })
 }
 
 /// The source in trusted data: exactly one, which clients cannot choose.

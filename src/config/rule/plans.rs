@@ -25,16 +25,16 @@ pub fn read(
 ) -> Option<Rc<Plans>> {
     let Some(node) = rule.get("plans") else {
         let limiter = limiter?;
-        let told = limiter.limit_source.take()?;
-        if told.default > 0 {
-            report_default(rule, Quota { rpu: told.default, ..limiter.quota }, limiter);
+        let source = limiter.limit_source.take()?;
+        if source.default > 0 {
+            report_default(rule, Quota { rpu: source.default, ..limiter.quota }, limiter);
         }
         // The `default` determines the lifetime of a caller's state. A caller with a lower `rpu`
         // has a longer lifetime, where that matters.
-        let slowest = if told.default > 0 { told.default } else { limiter.quota.rpu };
+        let slowest = if source.default > 0 { source.default } else { limiter.quota.rpu };
         let own = lasting(limiter.quota, [limiter.quota].iter(), slowest, limiter);
         limiter.quota = own;
-        return Some(Rc::new(Plans { own, kind: PlanKind::Told(told) }));
+        return Some(Rc::new(Plans { own, kind: PlanKind::FromData(source) }));
     };
     if matches!(rule.get("rpu").map(Node::tree), Some(Tree::Map(_))) {
         node.key_problem(
@@ -178,7 +178,7 @@ fn reserve(fields: &Fields<'_>, limiter: &RuleAlgorithm) -> Option<u64> {
     let fields = fields.mapping("cost")?;
     let node = fields.node("reserve")?;
     let settling = limiter.settling.as_ref();
-    let Some(response) = settling.and_then(|settling| settling.told.as_ref()) else {
+    let Some(response) = settling.and_then(|settling| settling.response_cost.as_ref()) else {
         node.key_problem("requires `cost.response` in the rule".into());
         return None;
     };

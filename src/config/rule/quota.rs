@@ -79,14 +79,14 @@ pub fn read(
 
 /// Reports keys of the rule that a quota does not support.
 fn report_unsupported(rule: &Fields<'_>, limiter: &RuleAlgorithm, scope: Scope, is_all: bool) {
-    let RuleAlgorithm { quota, told, settling, entry, .. } = limiter;
-    let response = settling.as_ref().is_some_and(|settling| settling.told.is_some());
+    let RuleAlgorithm { quota, cost_source, settling, entry, .. } = limiter;
+    let response = settling.as_ref().is_some_and(|settling| settling.response_cost.is_some());
     let by_calendar = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
     for (key, is_wrong, allowed) in [
         ("unit", quota.unit != Unit::Day, "day"),
         ("algo", !entry.by_calendar, &*by_calendar.collect::<Vec<_>>().join(", ")),
         ("rpu", quota.rpu == 0, "1 or more"),
-        ("cost", told.is_some() || response, "a fixed number"),
+        ("cost", cost_source.is_some() || response, "a fixed number"),
         ("scope", scope == Scope::Gateway, "local, global"),
         ("count", settling.is_some() && !response, "no `count`, since a charge cannot be undone"),
         ("actor", is_all, "one that distinguishes callers"),

@@ -73,9 +73,9 @@ pub fn cost(node: &Node<'_>) -> Option<(u64, ResponseCost)> {
             .choice("missing", MISSING)
             .and_then(|is_reserve| if is_reserve { reserve } else { most }),
     };
-    let place = usage_source(&fields);
+    let source = usage_source(&fields);
     let (reserve, most) = (reserve?, most?);
-    let response = ResponseCost { place: place?, most, missing: missing? };
+    let response = ResponseCost { source: source?, most, missing: missing? };
     Some((reserve, response))
 }
 
@@ -118,9 +118,10 @@ pub fn read(
     if response.is_none() && count.is_none() {
         return None;
     }
-    let (reserve, told) = response.map_or((cost, None), |(reserve, told)| (reserve, Some(told)));
+    let (reserve, response_cost) =
+        response.map_or((cost, None), |(reserve, response_cost)| (reserve, Some(response_cost)));
     let bans = ban::is_by_outcome(rule);
-    Some(Settling { reserve, told, count, bans, is_place: false })
+    Some(Settling { reserve, response_cost, count, bans, is_slot: false })
 }
 
 /// Reports a settlement that the algorithm does not support.

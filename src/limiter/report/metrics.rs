@@ -7,7 +7,7 @@
 use diana_policy::Scope;
 use diana_policy::port::Metrics;
 use diana_policy::time::Micros;
-use diana_request::settling::Untold;
+use diana_request::settling::UnknownUsage;
 use diana_store::backend::BackendCounts;
 use diana_store::refusal::Reason;
 use diana_store::slots::traffic::Traffic;
@@ -34,7 +34,7 @@ pub struct RuleCounts {
     /// Requests that it admitted near its limit.
     pub near: u64,
     /// Requests that it refused while other workers held leases of the caller.
-    pub lent: u64,
+    pub leased: u64,
     /// Requests of hot callers.
     pub hot: u64,
     /// Requests whose data had no limit.
@@ -56,11 +56,11 @@ pub struct RuleCounts {
 }
 
 /// The reasons for unknown usage, and their names.
-const UNTOLD: [(Untold, &str); 4] = [
-    (Untold::ClientLeft, "client_left"),
-    (Untold::Cut, "cut"),
-    (Untold::Absent, "absent"),
-    (Untold::Unusable, "unusable"),
+const UNTOLD: [(UnknownUsage, &str); 4] = [
+    (UnknownUsage::ClientLeft, "client_left"),
+    (UnknownUsage::Cut, "cut"),
+    (UnknownUsage::Absent, "absent"),
+    (UnknownUsage::Unusable, "unusable"),
 ];
 
 impl RuleCounts {
@@ -81,7 +81,7 @@ impl RuleCounts {
     }
 
     /// Counts a settlement: the reserved permits, and the used ones, which may be an estimate.
-    pub fn settle(&mut self, reserved: u64, used: u64, untold: Option<Untold>) {
+    pub fn settle(&mut self, reserved: u64, used: u64, untold: Option<UnknownUsage>) {
         self.settled += 1;
         self.refunded += reserved.saturating_sub(used);
         self.debt += used.saturating_sub(reserved);
@@ -103,7 +103,7 @@ impl RuleCounts {
             ("held", counts.held),
             ("shadow_held", counts.shadow_held),
             ("near", counts.near),
-            ("lent", counts.lent),
+            ("lent", counts.leased),
             ("hot", counts.hot),
             ("limit_missing", counts.limit_missing),
             ("overflow", counts.overflow),
@@ -137,7 +137,7 @@ pub fn flush_hot_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Me
 
 /// Sets the gauges of a rule's limit in its scope: permits, ticks of the window, and callers in its
 /// tables. Every worker sets the same values; all zeros once the rule is removed.
-pub fn tell_limit(
+pub fn report_limit(
     namespace: &str,
     rule: &str,
     scope: Scope,
@@ -192,7 +192,7 @@ pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &dyn Metric
 /// Adds the counts of the connection to Redis.
 pub fn flush_fleet(namespace: &str, counts: &BackendCounts, metrics: &dyn Metrics) {
     for (what, amount) in [
-        ("trips", counts.trips),
+        ("trips", counts.calls),
         ("asks", counts.asks),
         ("foreign", counts.corrupt),
         ("apart", counts.apart),

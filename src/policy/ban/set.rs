@@ -35,7 +35,7 @@ pub enum Change {
     /// Begins a ban that ends at this instant.
     Ban(Micros),
     /// Lifts the ban and clears the refusals.
-    Lift,
+    Reset,
 }
 
 /// A caller after a change.
@@ -64,7 +64,7 @@ pub fn change(set: &mut Vec<u8>, ban: &Ban, hash: u64, now: Micros, change: Chan
     match change {
         Change::Count(refusals) => begins = ban.count(&mut state, now, refusals),
         Change::Ban(until) => Ban::begin(&mut state, until),
-        Change::Lift => Ban::lift(&mut state, now),
+        Change::Reset => Ban::reset(&mut state, now),
     }
     let row = set.as_chunks_mut().0.iter_mut().skip(place * (1 + WORDS));
     for (bytes, word) in row.zip([hash].iter().chain(&state)) {

@@ -3,7 +3,8 @@
 use super::GRACE;
 use crate::handle::Operation;
 use crate::protocol::{
-    Ask, Charge, Failure, Login, Question, Script, ScriptAnswer, ScriptCall, Settles, Trip,
+    Ask, Charge, Failure, Login, Pipeline, Question, Script, ScriptAnswer, ScriptCall,
+    SettlementBatch,
 };
 use crate::shard::{Shard, Shards};
 use crate::target::Target;
@@ -16,7 +17,7 @@ pub(super) struct Wait {
     /// The number of the request.
     pub(super) id: u64,
     pub(super) since: Micros,
-    pub(super) part: Shard,
+    pub(super) shard: Shard,
     /// The numbers of its questions.
     pub(super) numbers: Vec<usize>,
     pub(super) ask: Ask,
@@ -31,7 +32,7 @@ impl Wait {
 }
 
 /// The receiver of a reply.
-pub(super) enum Who {
+pub(super) enum Receiver {
     /// The request with this number: the numbers of its questions.
     Request(u64, Vec<usize>),
     /// An operation, for this caller and plan.
@@ -43,7 +44,7 @@ pub(super) enum Who {
 /// Calls that are sent together, in one call of the host.
 pub(super) struct Batch {
     pub(super) token: u32,
-    pub(super) trip: Trip,
+    pub(super) pipeline: Pipeline,
     /// Whether it is a probe.
     pub(super) probing: bool,
     /// The root that made the call and receives the reply.
@@ -51,34 +52,34 @@ pub(super) struct Batch {
     pub(super) sent: Now,
     pub(super) timeout: Micros,
     /// The receivers of the asks of each call.
-    who: Vec<Vec<Who>>,
+    receivers: Vec<Vec<Receiver>>,
     /// The number of questions of all calls.
     pub(super) questions: usize,
 }
 
 impl Batch {
     /// A batch without calls.
-    pub(super) fn new(trip: Trip, timeout: Micros) -> Batch {
+    pub(super) fn new(pipeline: Pipeline, timeout: Micros) -> Batch {
         Batch {
             token: 0,
-            trip,
+            pipeline,
             probing: false,
             caller: 0,
             sent: Now::default(),
             timeout,
-            who: Vec::new(),
+            receivers: Vec::new(),
             questions: 0,
         }
     }
 
     /// The instant at which it fails without a reply.
-    pub(super) fn given_up(&self) -> Micros {
+    pub(super) fn expires_at(&self) -> Micros {
         self.sent.mono.saturating_add(self.timeout + GRACE)
     }
 
     /// The number of asks of all calls.
     pub(super) fn asks(&self) -> u64 {
-        self.who.iter().map(|who| who.len() as u64).sum()
+        self.receivers.iter().map(|receivers| receivers.len() as u64).sum()
     }
 
     /// The result of each call.
@@ -96,74 +97,80 @@ impl Batch {
             None if early => Failure::Reset,
             None | Some(504) => Failure::Timeout,
             Some(503) => Failure::Unreachable,
-            Some(200) => return self.trip.answers(login, &(answer.body)().unwrap_or_default()),
+            Some(200) => return self.pipeline.answers(login, &(answer.body)().unwrap_or_default()),
             Some(_) => Failure::Garbage,
         };
-        self.trip.all(&failure)
+        self.pipeline.all(&failure)
     }
 
     /// Removes its calls, with the receivers of the asks of each.
-    pub(super) fn take(&mut self) -> Vec<(ScriptCall, Vec<Who>)> {
-        let calls = std::mem::take(&mut self.trip.calls);
-        calls.into_iter().zip(std::mem::take(&mut self.who)).collect()
+    pub(super) fn take(&mut self) -> Vec<(ScriptCall, Vec<Receiver>)> {
+        let calls = std::mem::take(&mut self.pipeline.calls);
+        calls.into_iter().zip(std::mem::take(&mut self.receivers)).collect()
     }
 
     /// Adds a call.
-    pub(super) fn add(&mut self, call: ScriptCall, who: Vec<Who>) {
+    pub(super) fn add(&mut self, call: ScriptCall, receivers: Vec<Receiver>) {
         self.questions += call.asks.iter().map(|ask| ask.questions.len()).sum::<usize>();
-        self.trip.calls.push(call);
-        self.who.push(who);
+        self.pipeline.calls.push(call);
+        self.receivers.push(receivers);
     }
 
     /// Returns true if it has a call to a shard.
-    pub(super) fn asks_of(&self, part: Shard) -> bool {
-        self.trip.calls.iter().any(|call| call.part == part)
+    pub(super) fn has_call_to(&self, shard: Shard) -> bool {
+        self.pipeline.calls.iter().any(|call| call.shard == shard)
     }
 
     /// Adds a call that is only a heartbeat.
-    pub(super) fn add_empty(&mut self, part: Shard) {
-        self.add(call(part, Vec::new()), Vec::new());
+    pub(super) fn add_empty(&mut self, shard: Shard) {
+        self.add(call(shard, Vec::new()), Vec::new());
     }
 
     pub(super) fn add_request(&mut self, wait: Wait) {
-        let Wait { id, part, numbers, ask, .. } = wait;
-        self.add_ask(part, ask, Who::Request(id, numbers));
+        let Wait { id, shard, numbers, ask, .. } = wait;
+        self.add_ask(shard, ask, Receiver::Request(id, numbers));
     }
 
-    pub(super) fn add_operations(&mut self, operations: Vec<Operation>, parts: Shards) {
+    pub(super) fn add_operations(&mut self, operations: Vec<Operation>, shards: Shards) {
         for operation in operations {
             let (target, plan) = (operation.target(), operation.plan());
             let question = operation.question();
             let caller = question.caller();
-            let who = target.map_or(Who::Nobody, |target| Who::Operation(target, caller, plan));
+            let receivers =
+                target.map_or(Receiver::Nobody, |target| Receiver::Operation(target, caller, plan));
             let ask = Ask { delay: 0, questions: vec![question] };
-            self.add_ask(parts.of(caller), ask, who);
+            self.add_ask(shards.of(caller), ask, receivers);
         }
     }
 
     /// Adds a call with settlements. They come first in the call to their shard.
-    pub(super) fn add_settlements(&mut self, part: Shard, settles: Settles, charges: Vec<Charge>) {
+    pub(super) fn add_settlements(
+        &mut self,
+        shard: Shard,
+        settles: SettlementBatch,
+        charges: Vec<Charge>,
+    ) {
         let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
         let asks: Vec<Ask> = charges.into_iter().map(ask).collect();
-        let who = asks.iter().map(|_| Who::Nobody).collect();
-        self.add(ScriptCall { settles: Some(settles), ..call(part, asks) }, who);
+        let receivers = asks.iter().map(|_| Receiver::Nobody).collect();
+        self.add(ScriptCall { settles: Some(settles), ..call(shard, asks) }, receivers);
     }
 
     /// Adds an ask to the call to its shard.
-    fn add_ask(&mut self, part: Shard, ask: Ask, who: Who) {
-        let calls = self.trip.calls.iter_mut().zip(&mut self.who);
-        match calls.into_iter().find(|(call, _)| call.part == part) {
+    fn add_ask(&mut self, shard: Shard, ask: Ask, receivers: Receiver) {
+        let calls = self.pipeline.calls.iter_mut().zip(&mut self.receivers);
+        match calls.into_iter().find(|(call, _)| call.shard == shard) {
             Some((call, all)) => {
                 self.questions += ask.questions.len();
                 call.asks.push(ask);
-                all.push(who);
+                all.push(receivers);
             }
-            None => self.add(call(part, vec![ask]), vec![who]),
+            None => self.add(call(shard, vec![ask]), vec![receivers]),
         }
     }
 }
 
 /// A call without settlements.
-fn call(part: Shard, asks: Vec<Ask>) -> ScriptCall {
-    ScriptCall { part, script: Script::Digest, asks, settles: None }
+fn call(shard: Shard, asks: Vec<Ask>) -> ScriptCall {
+    ScriptCall { shard, script: Script::Digest, asks, settles: None }
 }

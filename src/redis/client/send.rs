@@ -1,12 +1,12 @@
 //! Sends batches and probes, and passes their results on.
 
-use super::batch::{Batch, Wait, Who};
+use super::batch::{Batch, Receiver, Wait};
 use super::{Client, Completion};
 use crate::breaker::Breaker;
 use crate::handle::{Handle, Operation};
 use crate::health::Health;
-use crate::protocol::{AskReply, Failure, Script, ScriptCall, Trip};
-use crate::settled::Settled;
+use crate::protocol::{AskReply, Failure, Pipeline, Script, ScriptCall};
+use crate::question_result::QuestionResult;
 use crate::shard::Shard;
 use diana_policy::port::Callout;
 use diana_policy::time::{Micros, Now, SECOND};
@@ -40,19 +40,20 @@ impl Client {
         while self.may_send(now.mono, handle) {
             let waited = self.waited(now.mono);
             let timeout = self.endpoint.timeout.saturating_sub(waited).max(SHORTEST);
-            let mut batch = Batch::new(self.trip(), timeout);
-            for (part, settles, charges) in handle.ledgers.take(&handle.away, now.mono) {
-                batch.add_settlements(part, settles, charges);
+            let mut batch = Batch::new(self.empty_pipeline(), timeout);
+            for (shard, settles, charges) in handle.ledgers.take(&handle.unavailable, now.mono) {
+                batch.add_settlements(shard, settles, charges);
             }
-            batch.add_operations(handle.take(OPERATIONS), handle.parts);
+            batch.add_operations(handle.take(OPERATIONS), handle.shards);
             while batch.questions < MOST
                 && let Some(wait) = self.waiting.pop_front()
             {
                 batch.add_request(wait);
             }
-            batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)), handle.parts);
-            let asked = self.asked_first.is_some_and(|it| now.mono.saturating_sub(it) < ALIVE);
-            if !asked && !handle.is_away(Shard::FIRST) && !batch.asks_of(Shard::FIRST) {
+            batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)), handle.shards);
+            let asked =
+                self.first_shard_called.is_some_and(|it| now.mono.saturating_sub(it) < ALIVE);
+            if !asked && !handle.is_unavailable(Shard::FIRST) && !batch.has_call_to(Shard::FIRST) {
                 batch.add_empty(Shard::FIRST);
             }
             self.send(batch, now, callout, handle);
@@ -78,12 +79,12 @@ impl Client {
     /// Gets the seed of the callers' hashes from the first shard, before any call to another one.
     fn send_first(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         let wanted = !self.waiting.is_empty() || handle.has_operations();
-        if wanted && self.batches.is_empty() && !handle.is_away(Shard::FIRST) {
-            let mut batch = Batch::new(self.trip(), self.endpoint.timeout);
+        if wanted && self.batches.is_empty() && !handle.is_unavailable(Shard::FIRST) {
+            let mut batch = Batch::new(self.empty_pipeline(), self.endpoint.timeout);
             // With the script's text, since requests also wait for their own call: a missing script
             // would cost them a third one.
-            let (part, script, asks) = (Shard::FIRST, Script::Text, Vec::new());
-            batch.add(ScriptCall { part, script, asks, settles: None }, Vec::new());
+            let (shard, script, asks) = (Shard::FIRST, Script::Text, Vec::new());
+            batch.add(ScriptCall { shard, script, asks, settles: None }, Vec::new());
             self.send(batch, now, callout, handle);
         }
     }
@@ -98,8 +99,8 @@ impl Client {
 
     /// The unavailable shards and their breakers.
     pub(super) fn open(&self) -> impl Iterator<Item = (Shard, Breaker)> + use<'_> {
-        let parts = self.endpoint.parts.number();
-        self.health.open().filter(move |(part, _)| part.number() < parts).copied()
+        let shards = self.endpoint.shards.number();
+        self.health.open().filter(move |(shard, _)| shard.number() < shards).copied()
     }
 
     /// The number of pending probes.
@@ -109,20 +110,20 @@ impl Client {
 
     /// Probes unavailable shards, unless another worker has reserved the probe.
     pub(super) fn send_probes(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
-        while let Some(part) = self.probed(now.mono, handle) {
+        while let Some(shard) = self.probed(now.mono, handle) {
             let mut takes = false;
             let health = Health::update(&*self.data, &self.key, now.mono, |health| {
                 takes = false;
-                health.change(part, |breaker| {
+                health.change(shard, |breaker| {
                     takes = breaker.take_probe(now.mono);
                     takes
                 })
             });
             self.follow(health, handle);
             if takes {
-                let mut probe = Batch::new(self.trip(), self.endpoint.timeout);
+                let mut probe = Batch::new(self.empty_pipeline(), self.endpoint.timeout);
                 probe.probing = true;
-                probe.add_empty(part);
+                probe.add_empty(shard);
                 self.send(probe, now, callout, handle);
             }
         }
@@ -132,30 +133,30 @@ impl Client {
     fn probed(&self, now: Micros, handle: &Handle) -> Option<Shard> {
         self.probe(now, handle).filter(|probe| *probe <= now)?;
         let is_due = |breaker: &Breaker| breaker.probe(now).is_some_and(|probe| probe <= now);
-        self.open().find(|(_, breaker)| is_due(breaker)).map(|(part, _)| part)
+        self.open().find(|(_, breaker)| is_due(breaker)).map(|(shard, _)| shard)
     }
 
-    /// A trip without calls.
-    fn trip(&self) -> Trip {
+    /// A pipeline without calls.
+    fn empty_pipeline(&self) -> Pipeline {
         let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
-        Trip { tags, seed, gateway, wall: 0, now: None, calls: Vec::new() }
+        Pipeline { tags, seed, gateway, wall: 0, now: None, calls: Vec::new() }
     }
 
     /// Sends a batch.
     fn send(&mut self, mut batch: Batch, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         (batch.sent, batch.caller) = (now, callout.caller());
-        batch.trip.wall = now.wall;
-        if batch.asks_of(Shard::FIRST) {
-            self.asked_first = Some(now.mono);
+        batch.pipeline.wall = now.wall;
+        if batch.has_call_to(Shard::FIRST) {
+            self.first_shard_called = Some(now.mono);
         }
-        self.counts.trips += 1;
+        self.counts.calls += 1;
         self.counts.asks += batch.asks();
         let cluster = &self.endpoint.cluster;
         let pseudo = [(":method", "POST"), (":path", "/"), (":authority", cluster)];
         let call = diana_policy::port::Call {
             cluster: cluster.clone(),
             headers: pseudo.map(|(name, value)| (name.into(), value.into())).into(),
-            body: batch.trip.pipeline(&self.endpoint.login),
+            body: batch.pipeline.encode(&self.endpoint.login),
             timeout: batch.timeout,
         };
         match callout.send(&call) {
@@ -182,44 +183,44 @@ impl Client {
 
     /// Drops the calls of a root that has ended: the host will not deliver their replies. This is
     /// no failure of Redis.
-    pub fn lose(&mut self, caller: u32, handle: &mut Handle) -> Vec<Completion> {
+    pub fn on_root_ended(&mut self, caller: u32, handle: &mut Handle) -> Vec<Completion> {
         let lost: Vec<Batch> =
             self.batches.extract_if(.., |batch| batch.caller == caller).collect();
-        for (call, who) in lost.into_iter().flat_map(|mut batch| batch.take()) {
-            come_back(&call, false, handle);
+        for (call, receivers) in lost.into_iter().flat_map(|mut batch| batch.take()) {
+            on_batch_end(&call, false, handle);
             self.counts.fail("lost");
-            self.settle_all(who, Settled::Again);
+            self.complete_all(receivers, QuestionResult::Repeat);
         }
         std::mem::take(&mut self.completed)
     }
 
     /// Drops all waiting asks, operations and settlements. The asks have this result.
-    pub(super) fn give_up_all(&mut self, settled: Settled, handle: &mut Handle) {
+    pub(super) fn drop_all(&mut self, result: QuestionResult, handle: &mut Handle) {
         handle.ledgers.clear();
         let waiting = std::mem::take(&mut self.waiting);
-        self.give_up(waiting, handle.take(usize::MAX), settled);
+        self.drop_waiting(waiting, handle.take(usize::MAX), result);
     }
 
     /// Drops the asks and operations for unavailable shards.
-    pub(super) fn give_up_away(&mut self, handle: &mut Handle) {
-        let mut away = Vec::new();
+    pub(super) fn drop_unavailable(&mut self, handle: &mut Handle) {
+        let mut unavailable = Vec::new();
         for wait in std::mem::take(&mut self.waiting) {
-            match handle.is_away(wait.part) {
-                true => away.push(wait),
+            match handle.is_unavailable(wait.shard) {
+                true => unavailable.push(wait),
                 false => self.waiting.push_back(wait),
             }
         }
-        self.give_up(away, handle.take_away(), Settled::Alone);
+        self.drop_waiting(unavailable, handle.take_unavailable(), QuestionResult::Degraded);
     }
 
-    fn give_up(
+    fn drop_waiting(
         &mut self,
         waiting: impl IntoIterator<Item = Wait>,
         operations: Vec<Operation>,
-        settled: Settled,
+        result: QuestionResult,
     ) {
         for Wait { id, numbers, .. } in waiting {
-            self.settle_request(id, &numbers, settled);
+            self.complete_request(id, &numbers, result);
         }
         for operation in operations {
             if let Some(target) = operation.target() {
@@ -230,54 +231,54 @@ impl Client {
     }
 
     /// Passes on the decisions that Redis made at `at`.
-    pub(super) fn hand_out(
+    pub(super) fn complete_asks(
         &mut self,
-        who: Vec<Who>,
+        receivers: Vec<Receiver>,
         outcomes: Vec<AskReply>,
         sent: Now,
         at: Micros,
     ) {
-        for (who, AskReply { wait, replies }) in who.into_iter().zip(outcomes) {
-            match who {
-                Who::Request(id, numbers) => {
-                    let settled = |reply| Settled::Decided { reply, wait, sent, at };
+        for (receivers, AskReply { wait, replies }) in receivers.into_iter().zip(outcomes) {
+            match receivers {
+                Receiver::Request(id, numbers) => {
+                    let result = |reply| QuestionResult::Decided { reply, wait, sent, at };
                     let replies = numbers.into_iter().zip(replies);
                     let completed =
-                        replies.map(|(it, reply)| Completion::Request(id, it, settled(reply)));
+                        replies.map(|(it, reply)| Completion::Request(id, it, result(reply)));
                     self.completed.extend(completed);
                 }
-                Who::Operation(target, caller, plan) => {
+                Receiver::Operation(target, caller, plan) => {
                     let reply = replies.first().map(|reply| (*reply, sent));
                     self.completed.push(Completion::Operation(target, (caller, plan), reply));
                 }
-                Who::Nobody => {}
+                Receiver::Nobody => {}
             }
         }
     }
 
     /// Passes on that a call has no decisions.
-    pub(super) fn settle_all(&mut self, who: Vec<Who>, settled: Settled) {
-        for who in who {
-            match who {
-                Who::Request(id, numbers) => self.settle_request(id, &numbers, settled),
-                Who::Operation(target, caller, plan) => {
+    pub(super) fn complete_all(&mut self, receivers: Vec<Receiver>, result: QuestionResult) {
+        for receivers in receivers {
+            match receivers {
+                Receiver::Request(id, numbers) => self.complete_request(id, &numbers, result),
+                Receiver::Operation(target, caller, plan) => {
                     self.completed.push(Completion::Operation(target, (caller, plan), None));
                 }
-                Who::Nobody => {}
+                Receiver::Nobody => {}
             }
         }
     }
 
     /// Hands out that some questions of a request came to the same.
-    fn settle_request(&mut self, id: u64, numbers: &[usize], settled: Settled) {
-        let completed = numbers.iter().map(|number| Completion::Request(id, *number, settled));
+    fn complete_request(&mut self, id: u64, numbers: &[usize], result: QuestionResult) {
+        let completed = numbers.iter().map(|number| Completion::Request(id, *number, result));
         self.completed.extend(completed);
     }
 }
 
 /// Passes on whether the settlements of a call were applied.
-pub(super) fn come_back(call: &ScriptCall, taken: bool, handle: &mut Handle) {
+pub(super) fn on_batch_end(call: &ScriptCall, taken: bool, handle: &mut Handle) {
     if let Some(settles) = call.settles {
-        handle.ledgers.come_back(call.part, settles, taken);
+        handle.ledgers.on_batch_end(call.shard, settles, taken);
     }
 }

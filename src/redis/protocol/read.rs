@@ -1,11 +1,11 @@
-//! Parses the replies of a trip.
+//! Parses the replies to a pipeline.
 
 use std::slice::Iter;
 
 use super::resp::{Value, values};
 use super::{
-    Ask, AskReply, BanReply, Decided, Failure, Login, Question, Reply, RuleReply, ScriptAnswer,
-    ScriptCall, Trip,
+    Ask, AskReply, BanReply, Decided, Failure, Login, Pipeline, Question, Reply, RuleReply,
+    ScriptAnswer, ScriptCall,
 };
 use crate::shard::Shard;
 use diana_policy::decision::Retry;
@@ -15,9 +15,9 @@ use diana_policy::key::Seed;
 const NEVER: i64 = -1;
 const SOON: i64 = -2;
 
-impl Trip {
-    /// Parses the reply to each call of this trip. If the login failed, or `body` is not a reply to
-    /// the whole trip, all calls fail; other errors concern a single call.
+impl Pipeline {
+    /// Parses the reply to each call of this pipeline. If the login failed, or `body` is not a reply to
+    /// the whole pipeline, all calls fail; other errors concern a single call.
     #[must_use]
     pub fn answers(&self, login: &Login, body: &[u8]) -> Vec<Result<ScriptAnswer, Failure>> {
         let values = values(body).unwrap_or_default();
@@ -52,27 +52,27 @@ impl Trip {
 }
 
 impl ScriptCall {
-    /// Parses a reply, with the number of different shard counts if `tells_parts`.
-    fn answer(&self, values: &[Value], tells_parts: bool) -> Result<ScriptAnswer, Failure> {
+    /// Parses a reply, with the number of different shard counts if `has_shards`.
+    fn answer(&self, values: &[Value], has_shards: bool) -> Result<ScriptAnswer, Failure> {
         let answer = match values {
             [Value::Bulk(seed)] => unhex(seed).map(ScriptAnswer::Seed),
-            numbers => self.decided(numbers, tells_parts).map(ScriptAnswer::Decided),
+            numbers => self.decided(numbers, has_shards).map(ScriptAnswer::Decided),
         };
         answer.ok_or(Failure::Garbage)
     }
 
-    fn decided(&self, numbers: &[Value], tells_parts: bool) -> Option<Decided> {
+    fn decided(&self, numbers: &[Value], has_shards: bool) -> Option<Decided> {
         let mut numbers = ReplyNumbers(numbers.iter());
-        let gateways = match self.part {
+        let gateways = match self.shard {
             Shard::FIRST => numbers.count()?,
-            part => {
+            shard => {
                 // Otherwise it is the reply of another shard.
-                (numbers.number()? == -i64::from(part.number())).then_some(())?;
+                (numbers.number()? == -i64::from(shard.number())).then_some(())?;
                 0
             }
         };
         let (corrupt, now) = (numbers.count()?, numbers.count()?);
-        let is_apart = tells_parts && numbers.count()? > 1;
+        let is_apart = has_shards && numbers.count()? > 1;
         let mut asks = Vec::with_capacity(self.asks.len());
         for ask in &self.asks {
             asks.push(outcome(ask, &mut numbers)?);

@@ -13,8 +13,8 @@ const SOURCE: &str = concat!(
     include_str!("script/bucket.lua"),
     include_str!("script/ban.lua"),
     include_str!("script/quota.lua"),
-    include_str!("script/places.lua"),
-    include_str!("script/trip.lua"),
+    include_str!("script/in_flight.lua"),
+    include_str!("script/decide.lua"),
 );
 
 /// The script.

@@ -1,4 +1,4 @@
-//! Encodes a trip as commands.
+//! Encodes a pipeline as commands.
 
 use std::fmt::Write;
 
@@ -6,21 +6,23 @@ use super::key::{Name, prefix};
 use super::pack::Array;
 use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
-use super::{Ask, Back, Charge, Login, Question, Refusals, Script, ScriptCall, Settles, Trip};
+use super::{
+    Ask, Charge, Effect, Login, Pipeline, Question, Refusals, Script, ScriptCall, SettlementBatch,
+};
 use crate::shard::{Shard, Shards};
 use diana_policy::key::Seed;
 use diana_policy::time::Micros;
 
 /// Values in place of the flag for tentative charges: a debt, a confirmed slot, a freed slot, a
 /// heartbeat of the holder, a check.
-const DEBT: u64 = 2;
-const HOLDS: u64 = 3;
-const FREES: u64 = 4;
-const LIVES: u64 = 5;
-const CHECKS: u64 = 6;
+const CHARGE_DEBT: u64 = 2;
+const HOLD_SLOTS: u64 = 3;
+const FREE_SLOTS: u64 = 4;
+const HEARTBEAT: u64 = 5;
+const CHECK: u64 = 6;
 /// In the same place: a read of usage, a reset.
-const LOOKS: u64 = 7;
-const LIFTS: u64 = 8;
+const READ_USAGE: u64 = 7;
+const RESET: u64 = 8;
 
 impl Login {
     /// The number of commands for the login.
@@ -43,10 +45,10 @@ impl Login {
     }
 }
 
-impl Trip {
+impl Pipeline {
     /// The bytes to send. Redis closes the connection after its reply.
     #[must_use]
-    pub fn pipeline(&self, login: &Login) -> Vec<u8> {
+    pub fn encode(&self, login: &Login) -> Vec<u8> {
         let mut out = Vec::new();
         login.write(&mut out);
         self.calls.iter().for_each(|call| self.write(call, &mut out));
@@ -58,8 +60,8 @@ impl Trip {
     fn write(&self, call: &ScriptCall, out: &mut Vec<u8>) {
         let questions = || call.asks.iter().flat_map(|ask| &ask.questions);
         let keys = 3 + questions().count() + usize::from(call.settles.is_some());
-        let parts = self.sent_shards(call);
-        let more = if call.settles.is_some() { 3 } else { usize::from(parts.is_some()) };
+        let shards = self.sent_shards(call);
+        let more = if call.settles.is_some() { 3 } else { usize::from(shards.is_some()) };
         command(out, 3 + keys + 4 + more);
         let [name, what]: [&[u8]; 2] = match call.script {
             Script::Digest => [b"EVALSHA", DIGEST],
@@ -68,7 +70,7 @@ impl Trip {
         word(out, name);
         word(out, what);
         word(out, keys.to_string().as_bytes());
-        let mut key = prefix(self.tags.of(call.part));
+        let mut key = prefix(self.tags.of(call.shard));
         let prefix = key.len();
         let names = [Name::Seed, Name::Clock, Name::Gateways].into_iter();
         let ledger = call.settles.map(|settles| Name::Ledger(settles.sender));
@@ -82,19 +84,19 @@ impl Trip {
         word(out, now.as_bytes());
         word(out, format!("{:016x}", self.gateway).as_bytes());
         let Seed { k0, k1 } = self.seed;
-        let what = match call.part {
+        let what = match call.shard {
             Shard::FIRST => format!("{k0:016x}{k1:016x}"),
-            part => part.number().to_string(),
+            shard => shard.number().to_string(),
         };
         word(out, what.as_bytes());
         let mut numbers = Array::default();
         call.asks.iter().for_each(|ask| ask.pack(self.wall, &mut numbers));
         word(out, &numbers.finish());
-        let parts = parts.map(|parts| parts.number().to_string());
-        if parts.is_some() || call.settles.is_some() {
-            word(out, parts.unwrap_or_default().as_bytes());
+        let shards = shards.map(|shards| shards.number().to_string());
+        if shards.is_some() || call.settles.is_some() {
+            word(out, shards.unwrap_or_default().as_bytes());
         }
-        if let Some(Settles { number, asks, .. }) = call.settles {
+        if let Some(SettlementBatch { number, asks, .. }) = call.settles {
             word(out, number.to_string().as_bytes());
             word(out, asks.to_string().as_bytes());
         }
@@ -103,8 +105,8 @@ impl Trip {
     /// The gateway's number of shards, if the call reports it: others may be configured
     /// differently.
     pub(super) fn sent_shards(&self, call: &ScriptCall) -> Option<Shards> {
-        let parts = self.tags.parts();
-        (call.part == Shard::FIRST && parts != Shards::ONE).then_some(parts)
+        let shards = self.tags.shards();
+        (call.shard == Shard::FIRST && shards != Shards::ONE).then_some(shards)
     }
 }
 
@@ -123,21 +125,23 @@ impl Ask {
 
 impl Charge {
     fn pack(&self, wall: Micros, to: &mut Array) {
-        let Charge { caller, numbers, cost, unit_cost, want, keys, back, .. } = *self;
+        let Charge { caller, numbers, cost, unit_cost, want, keys, effect, .. } = *self;
         let counted = self.counted.map_or(0, |permits| permits + 1);
         let shadow = u64::from(self.shadow);
-        let tentative = if self.checks { CHECKS } else { u64::from(self.tentative) };
-        let [kind, receipt, term, block, left] = match back {
-            Back::Nothing => [tentative, 0, 0, 0, 0],
-            Back::Cost { receipt, term, permits } => [tentative, receipt, term, 0, permits],
-            Back::Debt { receipt, permits } => [DEBT, receipt, 0, 0, permits],
+        let tentative = if self.checks { CHECK } else { u64::from(self.tentative) };
+        let [kind, receipt, term, block, left] = match effect {
+            Effect::None => [tentative, 0, 0, 0, 0],
+            Effect::ReturnCost { receipt, term, permits } => [tentative, receipt, term, 0, permits],
+            Effect::ChargeDebt { receipt, permits } => [CHARGE_DEBT, receipt, 0, 0, permits],
             // Incremented, since zero means that no number is sent.
-            Back::Holds { term, places } => [HOLDS, term, 0, 0, places + 1],
-            Back::Frees { places } => [FREES, 0, 0, 0, places + 1],
-            Back::Lives => [LIVES, 0, 0, 0, 0],
-            Back::Looks => [LOOKS, 0, 0, 0, 0],
-            Back::Lifts => [LIFTS, 0, 0, 0, 0],
-            Back::Block { receipt, term, block, left } => [tentative, receipt, term, block, left],
+            Effect::HoldSlots { term, slots } => [HOLD_SLOTS, term, 0, 0, slots + 1],
+            Effect::FreeSlots { slots } => [FREE_SLOTS, 0, 0, 0, slots + 1],
+            Effect::Heartbeat => [HEARTBEAT, 0, 0, 0, 0],
+            Effect::ReadUsage => [READ_USAGE, 0, 0, 0, 0],
+            Effect::Reset => [RESET, 0, 0, 0, 0],
+            Effect::ReturnBlock { receipt, term, block, left } => {
+                [tentative, receipt, term, block, left]
+            }
         };
         numbers.pack(caller, wall, to);
         [cost, unit_cost, want, shadow, kind, keys, receipt, term, block, left, counted]
@@ -151,7 +155,7 @@ impl Refusals {
     /// For the script, they are the cost of an additional rule.
     fn pack(&self, wall: Micros, to: &mut Array) {
         let Refusals { caller, numbers, refusals, keys, sets, .. } = *self;
-        let kind = if sets.is_some() { LIFTS } else { 0 };
+        let kind = if sets.is_some() { RESET } else { 0 };
         numbers.pack(caller, wall, to);
         [refusals, 1, 0, 0, kind, keys, sets.unwrap_or(0), 0, 0, 0, 0]
             .into_iter()

@@ -2,7 +2,7 @@
 
 use super::RedisStore;
 use crate::handle::Operation;
-use crate::protocol::{Back, Charge};
+use crate::protocol::{Charge, Effect};
 use diana_policy::key::Key;
 use diana_policy::time::Now;
 use diana_store::lease::Block;
@@ -19,13 +19,13 @@ impl RedisStore {
         tentative: bool,
     ) -> Charge {
         let checks = self.terms.spec.checks;
-        let mut charge = Charge { cost, shadow, tentative, checks, ..self.nothing(key) };
-        if self.terms.lends
+        let mut charge = Charge { cost, shadow, tentative, checks, ..self.empty_charge(key) };
+        if self.terms.leases
             && let Some(lease) = self.leases.claim(key)
-            && !lease.asking
+            && !lease.is_asking
         {
-            charge.want = lease.wanted(cost, now);
-            lease.asking = true;
+            charge.want = lease.permits_to_lease(cost, now);
+            lease.is_asking = true;
         }
         charge
     }
@@ -34,31 +34,31 @@ impl RedisStore {
     pub(super) fn renew_early(&mut self, key: Key, now: Now) {
         let unit_cost = self.terms.spec.unit_cost;
         let Some(lease) = self.leases.find(key) else { return };
-        if lease.asking || !lease.runs_low(now) {
+        if lease.is_asking || !lease.runs_low(now) {
             return;
         }
-        let want = lease.wanted(unit_cost, now);
+        let want = lease.permits_to_lease(unit_cost, now);
         if want > 0 {
-            lease.asking = true;
-            let charge = Charge { want, ..self.nothing(key) };
+            lease.is_asking = true;
+            let charge = Charge { want, ..self.empty_charge(key) };
             self.handle.borrow_mut().add(Operation::Renew(
                 self.number,
-                self.plans.in_hand(),
+                self.plans.current(),
                 charge,
             ));
         }
     }
 
     /// Returns the permits of a request that were charged under `receipt`, in `term` if tentative.
-    pub fn give_back(&mut self, key: Key, (receipt, term): (u64, u64), permits: u64) {
+    pub fn return_cost(&mut self, key: Key, (receipt, term): (u64, u64), permits: u64) {
         if self.is_held {
             self.free(key, receipt);
             return;
         }
         // Daily quotas cannot undo a charge, and a check made none.
         if self.terms.spec.daily.is_none() && !self.terms.spec.checks {
-            let back = Back::Cost { receipt, term, permits };
-            self.send_back(key, back);
+            let effect = Effect::ReturnCost { receipt, term, permits };
+            self.send_return(key, effect);
         }
     }
 
@@ -68,43 +68,45 @@ impl RedisStore {
         let before = self.leases.find(key).map_or(plan, |lease| lease.plan);
         let (block, left) = self.leases.take(key);
         // The block is returned under the plan that charged it.
-        self.judge_by(before);
-        self.give_back_block(key, block, left);
-        self.judge_by(plan);
-        self.leases.begin_anew(key);
+        self.use_plan(before);
+        self.return_block(key, block, left);
+        self.use_plan(plan);
+        self.leases.change_plan(key);
     }
 
     /// Returns a block with `left` unspent permits.
-    pub(super) fn give_back_block(&self, key: Key, block: Block, left: u64) {
+    pub(super) fn return_block(&self, key: Key, block: Block, left: u64) {
         // Also a spent block, since it counts as outstanding until Redis gets the return.
         if block.permits == 0 {
             return;
         }
         let Block { permits, term, receipt } = block;
-        let back = Back::Block { receipt, term, block: permits, left };
-        self.send_back(key, back);
+        let effect = Effect::ReturnBlock { receipt, term, block: permits, left };
+        self.send_return(key, effect);
     }
 
     /// Returns blocks that have ended, or all of them, some hundreds at a time.
-    pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) {
-        for Returned { key, plan, block, left } in self.leases.take_over(now, all) {
-            self.judge_by(plan);
-            self.give_back_block(key, block, left);
+    pub(super) fn return_blocks(&mut self, now: Now, all: bool) {
+        for Returned { key, plan, block, left } in self.leases.remove_ended(now, all) {
+            self.use_plan(plan);
+            self.return_block(key, block, left);
         }
     }
 
     /// Frees an in-flight slot.
     pub(super) fn free(&self, key: Key, receipt: u64) {
         let mut handle = self.handle.borrow_mut();
-        let part = handle.parts.of(key);
-        handle.ledgers.free(part, self.nothing(key), receipt);
+        let shard = handle.shards.of(key);
+        handle.ledgers.free(shard, self.empty_charge(key), receipt);
     }
 
-    fn send_back(&self, key: Key, back: Back) {
-        self.handle.borrow_mut().add(Operation::GiveBack(Charge { back, ..self.nothing(key) }));
+    fn send_return(&self, key: Key, effect: Effect) {
+        self.handle
+            .borrow_mut()
+            .add(Operation::Return(Charge { effect, ..self.empty_charge(key) }));
     }
 
-    pub(super) fn nothing(&self, caller: Key) -> Charge {
+    pub(super) fn empty_charge(&self, caller: Key) -> Charge {
         Charge {
             fingerprint: self.terms.spec.fingerprint,
             caller,
@@ -116,7 +118,7 @@ impl RedisStore {
             tentative: false,
             checks: false,
             keys: self.keys,
-            back: Back::default(),
+            effect: Effect::default(),
             counted: self.terms.spec.keeps_used.then_some(0),
         }
     }

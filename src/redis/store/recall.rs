@@ -8,21 +8,21 @@ use diana_store::reservation::By;
 
 impl RedisStore {
     /// Decides a request without a call to Redis. Returns false if that is impossible.
-    pub(super) fn recall(&mut self, reservation: &mut Reservation, is_alone: bool) -> bool {
+    pub(super) fn recall(&mut self, reservation: &mut Reservation, is_degraded: bool) -> bool {
         let Reservation { account, cost, now, .. } = *reservation;
-        let (key, plan) = (account.key, self.plans.in_hand());
+        let (key, plan) = (account.key, self.plans.current());
         let Some(lease) = self.leases.find(key) else { return false };
         if lease.plan != plan {
             self.change_plan(key, plan);
         }
         match self.leases.decide(key, cost, now) {
             LeaseDecision::Leased => reservation.decide(Decision::NOW, By::Lease),
-            LeaseDecision::Refused(refused) if !is_alone => reservation.refuse(refused),
-            LeaseDecision::Refused(_) | LeaseDecision::Nothing => {
+            LeaseDecision::Refused(refused) if !is_degraded => reservation.refuse(refused),
+            LeaseDecision::Refused(_) | LeaseDecision::Undecided => {
                 // Returns a block that is spent or too small for this request, so that the request
                 // can use its permits.
                 let (block, left) = self.leases.take(key);
-                self.give_back_block(key, block, left);
+                self.return_block(key, block, left);
                 return false;
             }
         }

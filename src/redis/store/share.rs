@@ -17,7 +17,7 @@ pub(super) struct Share {
     /// the share.
     whole: Option<Shared>,
     /// Counts against the share, for this number of gateways.
-    part: Box<dyn Store>,
+    store: Box<dyn Store>,
     gateways: u64,
     /// For daily quotas of many accounts, replaces both, and enforces the share in each worker.
     daily: Option<Daily>,
@@ -28,38 +28,38 @@ impl Share {
         let whole =
             (!spec.algorithm.properties().is_held).then(|| stores.open_shared(spec.clone()));
         let open = stores.opener(&spec);
-        let part = open(spec.clone());
+        let store = open(spec.clone());
         let daily = stores.open_daily(&spec);
-        Share { spec, open: Box::new(open), whole, part, gateways: 1, daily }
+        Share { spec, open: Box::new(open), whole, store, gateways: 1, daily }
     }
 
     /// The store of one of `gateways` equal shares.
-    pub(super) fn part(&mut self, gateways: u64, now: Now) -> &mut dyn Store {
+    pub(super) fn store_for(&mut self, gateways: u64, now: Now) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily.share(gateways),
             None if self.gateways != gateways => {
                 self.gateways = gateways;
-                self.part.close(now);
-                self.part = (self.open)(self.spec.part(gateways));
+                self.store.close(now);
+                self.store = (self.open)(self.spec.share(gateways));
             }
             None => {}
         }
         self.last()
     }
 
-    /// The store that [`Share::part`] returned last.
+    /// The store that [`Share::store`] returned last.
     pub(super) fn last(&mut self) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily,
-            None => &mut *self.part,
+            None => &mut *self.store,
         }
     }
 
     /// Charges permits granted by Redis.
-    pub(super) fn note(&mut self, account: Account, permits: u64, now: Now) {
+    pub(super) fn record_grant(&mut self, account: Account, permits: u64, now: Now) {
         match (&mut self.daily, &mut self.whole) {
-            (Some(daily), _) => daily.note(account.key, permits, now),
-            (None, Some(whole)) => whole.note(account, permits, now),
+            (Some(daily), _) => daily.record_grant(account.key, permits, now),
+            (None, Some(whole)) => whole.record_grant(account, permits, now),
             (None, None) => {}
         }
     }

@@ -12,7 +12,7 @@ pub(super) struct Terms {
     /// Whether requests may be held.
     pub(super) holds: bool,
     /// Whether permits are leased.
-    pub(super) lends: bool,
+    pub(super) leases: bool,
     /// The maximum cost of an admitted request.
     pub(super) most: u64,
 }
@@ -20,9 +20,9 @@ pub(super) struct Terms {
 impl Terms {
     /// The parameters of a rule, or of one of its plans. `None` if the Redis script does not
     /// support its algorithm.
-    pub(super) fn of(spec: &CounterSpec, parts: Shards) -> Option<Terms> {
+    pub(super) fn of(spec: &CounterSpec, shards: Shards) -> Option<Terms> {
         let numbers = match spec.daily {
-            Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(parts.number().into())),
+            Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(shards.number().into())),
             None => Numbers::of_rule(spec.entry, &spec.quota)?,
         };
         let Can { holds, leasing, .. } = spec.can();
@@ -31,7 +31,7 @@ impl Terms {
             holds,
             // A settlement returns permits under the receipt of its charge, but a block would still
             // count as outstanding.
-            lends: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
+            leases: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
             most: spec.algorithm.properties().most_at_once,
             spec: spec.clone(),
         })

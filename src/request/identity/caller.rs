@@ -235,7 +235,7 @@ impl Callers {
         {
             secret.part(source, &actor.hashed(source, &value));
         }
-        key.beside(secret.finish())
+        key.with_shard_of(secret.finish())
     }
 }
 

@@ -70,6 +70,9 @@ impl Callers {
         }
         let key = secret.finish();
         let is_beside = parts.len() > 1 && counted == CountScope::InFleet;
-        Some(Named { sources, key: if is_beside { key.beside(first.finish()) } else { key } })
+        Some(Named {
+            sources,
+            key: if is_beside { key.with_shard_of(first.finish()) } else { key },
+        })
     }
 }

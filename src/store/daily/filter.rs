@@ -27,7 +27,7 @@ pub struct DailyFilter {
     /// The latest wall-clock time seen, and whether the clock has stepped back from it by more than
     /// a second.
     latest: Micros,
-    stepped_back: bool,
+    has_stepped_back: bool,
     /// Accounts that were charged, and the number of charges.
     accounts: u64,
     charges: u64,
@@ -44,7 +44,7 @@ impl DailyFilter {
             ends: 0,
             lasted: 0,
             latest: 0,
-            stepped_back: false,
+            has_stepped_back: false,
             accounts: 0,
             charges: 0,
             reported: 0,
@@ -62,12 +62,12 @@ impl DailyFilter {
 
     /// Starts the day of `now`, unless it is the current one.
     pub(super) fn begin(&mut self, now: Now) {
-        self.stepped_back |= now.wall.saturating_add(SECOND) < self.latest;
+        self.has_stepped_back |= now.wall.saturating_add(SECOND) < self.latest;
         self.latest = self.latest.max(now.wall);
         if self.accounts == 0 || self.left(now) == 0 {
             let day = self.next.days.at(now.wall);
             (self.ends, self.lasted) = (day.ends, now.mono.saturating_add(day.length));
-            (self.latest, self.stepped_back) = (now.wall, false);
+            (self.latest, self.has_stepped_back) = (now.wall, false);
             if self.accounts > 0 {
                 self.empty();
             }
@@ -78,7 +78,7 @@ impl DailyFilter {
     pub(super) fn left(&self, now: Now) -> Micros {
         let by_wall = self.ends.saturating_sub(now.wall);
         let by_mono = self.lasted.saturating_sub(now.mono);
-        if self.stepped_back { by_wall.min(by_mono) } else { by_wall }
+        if self.has_stepped_back { by_wall.min(by_mono) } else { by_wall }
     }
 
     /// Permits that an account has used, or more; never less.

@@ -4,10 +4,10 @@ use super::cut;
 use diana_policy::key::Key;
 
 /// Entries, a power of two.
-const PLACES: usize = 4096;
+const ENTRIES: usize = 4096;
 
 /// Entries that may be used.
-const FULL: usize = PLACES / 4 * 3;
+const FULL: usize = ENTRIES / 4 * 3;
 
 /// The entry of one caller. A free entry is all zero.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,7 +33,7 @@ impl HotCount {
 /// Counters by caller, in bounded memory.
 #[derive(Debug, Default)]
 pub struct Counts {
-    places: Vec<HotCount>,
+    entries: Vec<HotCount>,
     taken: usize,
     /// The maximum by which a caller's count may be too low.
     pub missed: u64,
@@ -43,15 +43,15 @@ pub struct Counts {
 
 impl Counts {
     /// Memory in bytes.
-    pub const BYTES: u64 = (PLACES * size_of::<HotCount>()) as u64;
+    pub const BYTES: u64 = (ENTRIES * size_of::<HotCount>()) as u64;
 
     /// Counts a request. Returns true if the caller is hot.
     #[inline]
     pub fn add(&mut self, key: Key) -> bool {
         self.all += 1;
-        if let Some(place) = self.find(key.hash) {
-            place.count = place.count.saturating_add(1);
-            return place.is_hot;
+        if let Some(entry) = self.find(key.hash) {
+            entry.count = entry.count.saturating_add(1);
+            return entry.is_hot;
         }
         self.add_new(key);
         false
@@ -60,26 +60,26 @@ impl Counts {
     /// Returns true if a caller is hot.
     #[inline]
     pub fn is_hot(&mut self, hash: u64) -> bool {
-        self.find(hash).is_some_and(|place| place.is_hot)
+        self.find(hash).is_some_and(|entry| entry.is_hot)
     }
 
     /// Marks all callers as not taken.
     pub fn rewind(&mut self) {
-        self.places.iter_mut().for_each(|place| place.is_taken = false);
+        self.entries.iter_mut().for_each(|entry| entry.is_taken = false);
     }
 
     /// Marks a caller as taken. Returns its requests.
     pub fn take(&mut self, hash: u64) -> u64 {
-        self.find(hash).map_or(0, |place| {
-            place.is_taken = true;
-            u64::from(place.count)
+        self.find(hash).map_or(0, |entry| {
+            entry.is_taken = true;
+            u64::from(entry.count)
         })
     }
 
     /// Callers with requests that were not taken, and their requests.
     pub fn rest(&self) -> impl Iterator<Item = (Key, u64)> {
-        let rest = |place: &&HotCount| place.count > 0 && !place.is_taken;
-        self.places.iter().filter(rest).map(|place| (place.key(), u64::from(place.count)))
+        let rest = |entry: &&HotCount| entry.count > 0 && !entry.is_taken;
+        self.entries.iter().filter(rest).map(|entry| (entry.key(), u64::from(entry.count)))
     }
 
     /// Clears all counts, and marks these callers as hot.
@@ -93,14 +93,14 @@ impl Counts {
     #[inline(never)]
     fn find(&mut self, hash: u64) -> Option<&mut HotCount> {
         let at = self.position(hash);
-        self.places.get_mut(at).filter(|place| !place.is_free())
+        self.entries.get_mut(at).filter(|entry| !entry.is_free())
     }
 
     /// The index of a caller's entry, or of the free entry for it.
     fn position(&self, hash: u64) -> usize {
-        let mut at = hash as usize % PLACES;
-        while self.places.get(at).is_some_and(|place| !place.is_free() && place.hash != hash) {
-            at = (at + 1) % PLACES;
+        let mut at = hash as usize % ENTRIES;
+        while self.entries.get(at).is_some_and(|entry| !entry.is_free() && entry.hash != hash) {
+            at = (at + 1) % ENTRIES;
         }
         at
     }
@@ -109,18 +109,18 @@ impl Counts {
     fn add_new(&mut self, Key { hash, second_hash }: Key) {
         self.put(HotCount { hash, second_hash, count: 1, ..HotCount::default() });
         if self.taken > FULL {
-            self.thin();
+            self.make_room();
         }
     }
 
     #[inline(never)]
-    fn put(&mut self, place: HotCount) {
-        if self.places.is_empty() {
-            self.places.resize(PLACES, HotCount::default());
+    fn put(&mut self, entry: HotCount) {
+        if self.entries.is_empty() {
+            self.entries.resize(ENTRIES, HotCount::default());
         }
-        let at = self.position(place.hash);
-        if let Some(free) = self.places.get_mut(at) {
-            *free = place;
+        let at = self.position(entry.hash);
+        if let Some(free) = self.entries.get_mut(at) {
+            *free = entry;
             self.taken += 1;
         }
     }
@@ -128,21 +128,21 @@ impl Counts {
     /// Makes room: lowers all counts, except those of hot callers, so that half of them become
     /// free.
     #[cold]
-    fn thin(&mut self) {
-        let cold = |place: &&HotCount| !place.is_free() && !place.is_hot;
+    fn make_room(&mut self) {
+        let cold = |entry: &&HotCount| !entry.is_free() && !entry.is_hot;
         let above = |least: u64| {
-            let cold = self.places.iter().filter(cold);
-            cold.filter(|place| u64::from(place.count) > least).count()
+            let cold = self.entries.iter().filter(cold);
+            cold.filter(|entry| u64::from(entry.count) > least).count()
         };
         let least = cut(above(0) / 2, &above);
         self.missed += least;
         self.taken = 0;
-        for mut place in std::mem::take(&mut self.places) {
-            if !place.is_hot {
-                place.count = (u64::from(place.count).saturating_sub(least)) as u32;
+        for mut entry in std::mem::take(&mut self.entries) {
+            if !entry.is_hot {
+                entry.count = (u64::from(entry.count).saturating_sub(least)) as u32;
             }
-            if !place.is_free() {
-                self.put(place);
+            if !entry.is_free() {
+                self.put(entry);
             }
         }
     }

@@ -13,7 +13,7 @@ use diana_policy::{Hot, Memory, Scope};
 
 /// After its last request, a worker reads the window this many more times, to read the counts of
 /// others.
-const LOOKS: u8 = 2;
+const IDLE_READS: u8 = 2;
 
 /// Compare-and-swaps to lose in a row before the update is left to the next call.
 const ATTEMPTS: usize = 100;
@@ -55,7 +55,7 @@ pub struct Spotter {
     /// The number of hot callers.
     marked: usize,
     /// Remaining updates without requests.
-    looks: u8,
+    idle_reads: u8,
     /// Names of hot callers that sent requests since the latest update.
     names: Vec<(u64, String)>,
     /// The change of the number of hot callers since it was last read.
@@ -82,7 +82,7 @@ impl Spotter {
             window: HotWindow::default(),
             counts: Counts::default(),
             marked: 0,
-            looks: 0,
+            idle_reads: 0,
             names: Vec::new(),
             change: 0,
             list: None,
@@ -109,7 +109,7 @@ impl Spotter {
 
     /// Counts a request. Returns true if its caller is hot.
     #[inline(never)]
-    pub fn see(&mut self, key: Key) -> bool {
+    pub fn count(&mut self, key: Key) -> bool {
         self.counts.add(key)
     }
 
@@ -136,7 +136,7 @@ impl Spotter {
             return None;
         }
         let slice = now / (self.hot.per / SLICES).max(1);
-        let window = self.look(slice).0;
+        let window = self.read_window(slice).0;
         let mut top: Vec<(u64, Key)> = window.hot(0, slice.max(window.newest())).collect();
         top.sort_unstable_by_key(|(count, key)| Reverse((*count, key.hash)));
         top.truncate(self.hot.top);
@@ -145,7 +145,7 @@ impl Spotter {
 
     /// Adds new counts to the window, and reads the hot callers from it. To be called ten times a
     /// second. Returns true if it should be called again soon, even without requests.
-    pub fn tidy(&mut self, now: Micros) -> bool {
+    pub fn maintain(&mut self, now: Micros) -> bool {
         self.update(now, self.hot.over)
     }
 
@@ -156,14 +156,14 @@ impl Spotter {
     }
 
     fn update(&mut self, now: Micros, over: u64) -> bool {
-        self.looks = if self.counts.all > 0 { LOOKS + 1 } else { self.looks };
-        if self.looks == 0 && self.marked == 0 {
+        self.idle_reads = if self.counts.all > 0 { IDLE_READS + 1 } else { self.idle_reads };
+        if self.idle_reads == 0 && self.marked == 0 {
             return false;
         }
-        self.looks = self.looks.saturating_sub(1);
+        self.idle_reads = self.idle_reads.saturating_sub(1);
         let slice = now / (self.hot.per / SLICES).max(1);
         for _ in 0..ATTEMPTS {
-            let (mut window, number) = self.look(slice);
+            let (mut window, number) = self.read_window(slice);
             // Another worker's clock may be some ticks ahead.
             let slice = slice.max(window.newest());
             window.add(&mut self.counts, slice);
@@ -171,7 +171,7 @@ impl Spotter {
             let before = window.set_hot(hot as u64);
             // Not in the first update, so that hot callers can send another request, which reveals
             // their names.
-            let tell = hot > 0 && self.marked > 0 && window.tell(slice);
+            let tell = hot > 0 && self.marked > 0 && window.is_line_due(slice);
             let is_new = self.counts.all > 0 || before != hot as u64 || tell;
             if is_new && !self.write(&window, number) {
                 continue;
@@ -189,7 +189,7 @@ impl Spotter {
             }
             break;
         }
-        self.looks > 0 || self.marked > 0
+        self.idle_reads > 0 || self.marked > 0
     }
 
     /// The hottest callers, highest count first.
@@ -197,14 +197,14 @@ impl Spotter {
         let (requests, missed) = window.totals(slice);
         let mut list = format!("keys={hot} requests={requests} missed={missed} top=");
         let mut last = (u64::MAX, u64::MAX);
-        for place in 0..self.hot.top {
+        for index in 0..self.hot.top {
             let hot = window.hot(self.hot.over, slice);
             let rest = hot.filter(|(count, key)| (*count, key.hash) < last);
             let Some((count, key)) = rest.max_by_key(|(count, key)| (*count, key.hash)) else {
                 break;
             };
             last = (count, key.hash);
-            let comma = if place > 0 { "," } else { "" };
+            let comma = if index > 0 { "," } else { "" };
             // Writing to a string cannot fail.
             _ = match self.name(key.hash) {
                 Some(name) => write!(list, "{comma}{name}:{count}"),
@@ -214,7 +214,7 @@ impl Spotter {
         list
     }
 
-    fn look(&mut self, slice: u64) -> (HotWindow, Option<u32>) {
+    fn read_window(&mut self, slice: u64) -> (HotWindow, Option<u32>) {
         match &self.storage {
             Storage::Worker => (std::mem::take(&mut self.window), None),
             Storage::Gateway(data, key) => match data.get(key) {

@@ -133,7 +133,7 @@ impl HotWindow {
     }
 
     /// Returns true if a log line is due, at most once per window.
-    pub fn tell(&mut self, slice: u64) -> bool {
+    pub fn is_line_due(&mut self, slice: u64) -> bool {
         let told = self.all[0];
         let due = told > slice || slice - told >= SLICES;
         if due {

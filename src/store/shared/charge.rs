@@ -28,7 +28,7 @@ impl Shared {
             };
             if self.transactions.write(transaction, block) {
                 *receipt = self.spec.algorithm.receipt(&transaction.after);
-                self.remember(transaction, block);
+                self.store_block(transaction, block);
                 *is_charged = true;
                 return Decision::Admit { wait: delay };
             }

@@ -8,7 +8,7 @@ use diana_policy::time::Micros;
 
 /// A block is at most this fraction of the remaining permits, so that blocks shrink to zero near
 /// the limit.
-const SHARE: u64 = 8;
+const FRACTION: u64 = 8;
 
 impl Shared {
     pub(super) fn step(&self, transaction: &mut Transaction, permits: u64) -> Decision {
@@ -57,19 +57,19 @@ impl Shared {
             return 0;
         }
         let Some(lease) = self.leases.claim(transaction.key) else { return 0 };
-        let want = lease.wanted(cost, at);
+        let want = lease.permits_to_lease(cost, at);
         let left = algorithm.balance(&transaction.after, transaction.now).remaining;
         let room = algorithm
             .properties()
             .most_out
             .saturating_sub(transaction.outstanding.out())
             .min(transaction.outstanding.room());
-        let block = want.min(left / SHARE).min(room) / unit_cost * unit_cost;
+        let block = want.min(left / FRACTION).min(room) / unit_cost * unit_cost;
         if block > 0 && self.step(transaction, cost + block) == Decision::NOW { block } else { 0 }
     }
 
     /// Stores the block that the charge leased.
-    pub(super) fn remember(&mut self, transaction: &Transaction, permits: u64) {
+    pub(super) fn store_block(&mut self, transaction: &Transaction, permits: u64) {
         let (algorithm, Transaction { key, at, now, after, outstanding, .. }) =
             (&self.spec.algorithm, transaction);
         let block = Block { permits, term: outstanding.term(), receipt: algorithm.receipt(after) };

@@ -19,12 +19,12 @@ impl Shared {
     /// Reads the caller from the gateway, as if this worker had returned its lease.
     pub(super) fn read(&mut self, transaction: &mut Transaction) {
         self.transactions.read(transaction);
-        self.take_back_lease(transaction);
+        self.merge_own_lease(transaction);
     }
 
-    pub(super) fn take_back_lease(&mut self, transaction: &mut Transaction) {
+    pub(super) fn merge_own_lease(&mut self, transaction: &mut Transaction) {
         if let Some(lease) = self.leases.find(transaction.key) {
-            self.transactions.give_back(transaction, lease.block());
+            self.transactions.return_lease(transaction, lease.block());
         }
     }
 
@@ -47,13 +47,13 @@ impl Shared {
         }
         let key = account.key;
         let Some(lease) = self.leases.find(key) else { return false };
-        if lease.plan != self.plans.in_hand() {
+        if lease.plan != self.plans.current() {
             self.change_plan(key, now);
         }
         match self.leases.decide(key, cost, now) {
             LeaseDecision::Leased => reservation.decide(Decision::NOW, By::Lease),
             LeaseDecision::Refused(refused) => reservation.refuse(refused),
-            LeaseDecision::Nothing => return false,
+            LeaseDecision::Undecided => return false,
         }
         true
     }
@@ -73,7 +73,7 @@ impl Shared {
             let refused = self.refusal(&transaction, ticks);
             (reason, left) = (refused.reason, refused.remaining);
             if let Some(lease) = self.leases.claim(key) {
-                lease.refuse(cost, refused, !self.spec.beside, (now, now));
+                lease.refuse(cost, refused, !self.spec.may_be_cancelled, (now, now));
             }
         }
         reservation.decide(decision, By::Gateway(transaction));

@@ -13,11 +13,11 @@ impl Shared {
         let (algorithm, now) = (&self.spec.algorithm, transaction.now);
         let Balance { remaining, charged, reserved, .. } =
             algorithm.balance(&transaction.state, now);
-        let lent = transaction.outstanding.out();
+        let leased = transaction.outstanding.out();
         Usage {
-            used: charged.saturating_sub(lent).saturating_sub(reserved),
+            used: charged.saturating_sub(leased).saturating_sub(reserved),
             reserved,
-            lent,
+            leased,
             remaining,
             ends: algorithm.expires(&transaction.state, now).saturating_sub(now.mono),
             in_flight: None,
@@ -39,7 +39,7 @@ impl Shared {
             if !algorithm.reset(&transaction.state, transaction.now, kept, &mut transaction.after) {
                 return Err(Cannot::Line);
             }
-            if self.transactions.is_nobody(&transaction) {
+            if self.transactions.is_unknown(&transaction) {
                 break;
             }
             if self.transactions.write(&mut transaction, 0) {

@@ -82,7 +82,7 @@ impl Names {
     }
 
     /// The index of a caller's slot. The counter of all callers has an additional one.
-    fn place(&self, key: Key) -> u64 {
+    fn index(&self, key: Key) -> u64 {
         if key == Key::ALL { self.slots } else { key.second_hash % self.slots.max(1) }
     }
 
@@ -92,7 +92,7 @@ impl Names {
         if key == Key::ALL {
             return self.numbered("all", None);
         }
-        let slot = self.place(key);
+        let slot = self.index(key);
         if self.last != slot {
             self.numbered("", Some((self.slots, slot)));
             self.last = slot;

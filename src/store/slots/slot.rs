@@ -73,20 +73,20 @@ impl Slot {
 
     /// The index of a caller.
     pub(crate) fn find(&self, hash: u64) -> Option<usize> {
-        (0..self.len()).find(|&place| self.get(self.start(place)) == hash)
+        (0..self.len()).find(|&index| self.get(self.start(index)) == hash)
     }
 
-    /// Copies the state at `place`. Returns the outstanding leases, as packed by [`Outstanding`].
-    pub(crate) fn load(&self, place: usize, state: &mut [u64]) -> u64 {
-        let start = self.start(place) + CALLER;
+    /// Copies the state at `index`. Returns the outstanding leases, as packed by [`Outstanding`].
+    pub(crate) fn load(&self, index: usize, state: &mut [u64]) -> u64 {
+        let start = self.start(index) + CALLER;
         state.iter_mut().enumerate().for_each(|(n, word)| *word = self.get(start + n));
         self.get(start - 1)
     }
 
     /// Writes a caller's state, in an existing or new entry.
     pub(crate) fn put(&mut self, hash: u64, outstanding: u64, state: &[u64]) {
-        let place = self.find(hash).unwrap_or(self.len());
-        let start = self.start(place);
+        let index = self.find(hash).unwrap_or(self.len());
+        let start = self.start(index);
         let end = (start + self.width()) * WORD;
         self.bytes.resize(self.bytes.len().max(end), 0);
         self.set(start, hash);
@@ -102,11 +102,11 @@ impl Slot {
         state: &mut [u64],
         scratch: &mut [u64],
     ) {
-        for place in (0..self.len()).rev() {
-            let mut outstanding = Outstanding::unpack(self.load(place, state), now.mono);
+        for index in (0..self.len()).rev() {
+            let mut outstanding = Outstanding::unpack(self.load(index, state), now.mono);
             outstanding.settle(algorithm, state, scratch, now.mono);
             if algorithm.expires(state, now) <= now.mono {
-                self.remove(place);
+                self.remove(index);
                 let mut watermark = self.watermark();
                 watermark.raise(now);
                 self.set(1, watermark.0.mono);
@@ -115,8 +115,8 @@ impl Slot {
         }
     }
 
-    fn remove(&mut self, place: usize) {
-        let start = self.start(place) * WORD;
+    fn remove(&mut self, index: usize) {
+        let start = self.start(index) * WORD;
         let end = start + self.width() * WORD;
         if end <= self.bytes.len() {
             self.bytes.drain(start..end);
@@ -127,8 +127,8 @@ impl Slot {
         CALLER + self.words
     }
 
-    fn start(&self, place: usize) -> usize {
-        HEAD + place * self.width()
+    fn start(&self, index: usize) -> usize {
+        HEAD + index * self.width()
     }
 
     fn get(&self, word: usize) -> u64 {
@@ -145,7 +145,7 @@ impl Slot {
 }
 
 /// Classifies a slot of a removed rule.
-pub(crate) fn look(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> Found {
+pub(crate) fn classify(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> Found {
     let mut state: Box<[u64]> = vec![0; algorithm.properties().words].into();
     let mut scratch = state.clone();
     // Otherwise the rule has not written it.
@@ -155,10 +155,10 @@ pub(crate) fn look(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> Found
     if slot.len() == 0 {
         return Found::Empty;
     }
-    let now = slot.watermark().judging(now, algorithm.properties().window);
+    let now = slot.watermark().no_earlier(now, algorithm.properties().window);
     slot.sweep(algorithm, now, &mut state, &mut scratch);
-    let ends = (0..slot.len()).map(|place| {
-        slot.load(place, &mut state);
+    let ends = (0..slot.len()).map(|index| {
+        slot.load(index, &mut state);
         algorithm.expires(&state, now)
     });
     match ends.max() {

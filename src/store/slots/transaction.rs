@@ -50,8 +50,8 @@ impl Transaction {
             bucket: SlotDraft::default(),
             home: Home::New,
             outstanding: Outstanding::default(),
-            state: State::nobody(words),
-            after: State::nobody(words),
+            state: State::unused(words),
+            after: State::unused(words),
             decided: None,
             lost: 0,
         }

@@ -44,7 +44,7 @@ impl Transactions {
     }
 
     /// Switches to another algorithm with the same format of states.
-    pub(crate) fn judge_by(&mut self, algorithm: &Rc<dyn Algorithm>) {
+    pub(crate) fn use_algorithm(&mut self, algorithm: &Rc<dyn Algorithm>) {
         self.algorithm = algorithm.clone();
     }
 
@@ -54,7 +54,7 @@ impl Transactions {
     }
 
     /// Remaining permits after the charge, including the rest of a lease.
-    pub(crate) fn left_after(
+    pub(crate) fn remaining_after(
         &mut self,
         transaction: &Transaction,
         lease: Option<&mut Lease>,
@@ -83,7 +83,7 @@ impl Transactions {
         state.fill(0);
         let spilled = slot.spilled();
         if transaction.is_overflow() || now.mono < spilled {
-            self.look_into_bucket(transaction);
+            self.load_bucket(transaction);
         }
     }
 
@@ -92,25 +92,25 @@ impl Transactions {
         transaction.decided = None;
         let Transaction { key, at, slot: SlotDraft { slot, .. }, state, .. } = transaction;
         let (algorithm, scratch) = (&*self.algorithm, &mut self.scratch);
-        let now = slot.watermark().judging(*at, self.window);
+        let now = slot.watermark().no_earlier(*at, self.window);
         transaction.now = now;
-        let Some(place) = slot.find(key.hash) else { return false };
+        let Some(index) = slot.find(key.hash) else { return false };
         transaction.home = Home::Slot;
-        transaction.outstanding = Outstanding::unpack(slot.load(place, state), now.mono);
+        transaction.outstanding = Outstanding::unpack(slot.load(index, state), now.mono);
         transaction.outstanding.settle(algorithm, state, scratch, now.mono);
         true
     }
 
     /// Loads the usage of the caller's bucket, which is at least the caller's.
-    fn look_into_bucket(&mut self, transaction: &mut Transaction) {
+    fn load_bucket(&mut self, transaction: &mut Transaction) {
         transaction.bucket = self.slots.get(self.names.bucket(transaction.key));
-        if let Some(place) = transaction.bucket.slot.find(bucket(transaction.key)) {
-            transaction.bucket.slot.load(place, &mut transaction.state);
+        if let Some(index) = transaction.bucket.slot.find(bucket(transaction.key)) {
+            transaction.bucket.slot.load(index, &mut transaction.state);
         }
     }
 
     /// Returns the rest of a lease. Returns false if there was none.
-    pub(crate) fn give_back(
+    pub(crate) fn return_lease(
         &mut self,
         transaction: &mut Transaction,
         (block, left): (Block, u64),
@@ -130,7 +130,7 @@ impl Transactions {
     }
 
     /// Returns true if the caller is unknown.
-    pub(crate) fn is_nobody(&self, transaction: &Transaction) -> bool {
+    pub(crate) fn is_unknown(&self, transaction: &Transaction) -> bool {
         transaction.home == Home::New && transaction.state.iter().all(|word| *word == 0)
     }
 
@@ -156,7 +156,7 @@ impl Transactions {
     }
 
     /// Writes the current state, with returned permits. Returns false if another worker was faster.
-    pub(crate) fn keep(&mut self, transaction: &mut Transaction) -> bool {
+    pub(crate) fn write_returned(&mut self, transaction: &mut Transaction) -> bool {
         std::mem::swap(&mut transaction.state, &mut transaction.after);
         let written = self.write(transaction, 0);
         std::mem::swap(&mut transaction.state, &mut transaction.after);
@@ -173,8 +173,8 @@ impl Transactions {
         } else {
             (&transaction.slot, transaction.key.hash)
         };
-        let Some(place) = draft.slot.find(hash) else { return false };
-        draft.slot.load(place, &mut self.scratch);
+        let Some(index) = draft.slot.find(hash) else { return false };
+        draft.slot.load(index, &mut self.scratch);
         *self.scratch == *transaction.after
     }
 

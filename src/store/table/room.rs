@@ -1,7 +1,7 @@
 //! Room for a new caller: a free row, the row of a caller with expired state, or an overflow
 //! bucket.
 
-use super::{Table, TablePlace};
+use super::{RowLocation, Table};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
@@ -11,15 +11,15 @@ const SCAN: u32 = 512;
 impl Table {
     /// The location of a caller without a row.
     #[inline(never)]
-    pub(super) fn find_room(&mut self, key: Key, now: Now) -> TablePlace {
-        let is_bucket_in_use = || self.state(key, TablePlace::Overflow) != &*self.nobody;
+    pub(super) fn find_room(&mut self, key: Key, now: Now) -> RowLocation {
+        let is_bucket_in_use = || self.state(key, RowLocation::Overflow) != &*self.unused_row;
         if self.algorithm.properties().is_held && is_bucket_in_use() {
-            return TablePlace::Overflow;
+            return RowLocation::Overflow;
         }
-        if self.index.len() < self.capacity || self.make_room(self.judging(now)) {
-            TablePlace::New
+        if self.index.len() < self.capacity || self.make_room(self.no_earlier(now)) {
+            RowLocation::New
         } else {
-            TablePlace::Overflow
+            RowLocation::Overflow
         }
     }
 
@@ -49,7 +49,7 @@ impl Table {
             let hash = *hash;
             if let Ok(entry) = self.index.find_entry(hash, |&other| other == row) {
                 entry.remove();
-                self.rows.give(row);
+                self.rows.free(row);
                 self.watermark.raise(now);
                 self.version = self.version.wrapping_add(1);
                 self.barren = 0;

@@ -166,12 +166,12 @@ impl Instance {
 impl CallerUsage<'_> {
     fn of(Seen { caller, usage }: &Seen, now: Now) -> CallerUsage<'_> {
         let at = |ticks: Micros| (ticks > 0).then(|| seconds(now.wall.saturating_add(ticks)));
-        let Usage { used, reserved, lent, .. } = *usage;
+        let Usage { used, reserved, leased, .. } = *usage;
         CallerUsage {
             by: &caller.sources,
             key: spell_key(caller.key),
             in_flight: usage.in_flight,
-            permits: usage.in_flight.is_none().then_some(Permits { used, reserved, lent }),
+            permits: usage.in_flight.is_none().then_some(Permits { used, reserved, lent: leased }),
             remaining: usage.remaining,
             until: at(usage.ends),
             banned_until: usage.ban.and_then(at),

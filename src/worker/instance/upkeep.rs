@@ -39,7 +39,7 @@ impl Instance {
             self.used.set(now.mono);
         }
         let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return };
-        let more = limiter.tidy(now);
+        let more = limiter.maintain(now);
         limiter.flush(&self.namespace, host);
         while let Some(callers) = limiter.hot_callers() {
             host.log(Level::Info, &callers.line());
@@ -87,7 +87,7 @@ impl Instance {
     /// apply.
     pub(crate) fn report_limits(&self, in_force: bool, host: &dyn Host) {
         let limiter = self.limiter.try_borrow();
-        limiter.into_iter().for_each(|it| it.tell_limits(&self.namespace, in_force, host));
+        limiter.into_iter().for_each(|it| it.report_limits(&self.namespace, in_force, host));
     }
 
     /// Stops probing Redis: no rule of this instance needs it.

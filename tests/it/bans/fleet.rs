@@ -29,7 +29,7 @@ fn open(data: &Rc<Asked>) -> Worker {
 fn open_with(lifts: bool, handle: Handle, data: &Rc<Asked>) -> Worker {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-    stores.lifts = lifts;
+    stores.resets_bans = lifts;
     let handle = Rc::new(RefCell::new(handle));
     let fleet = Some(authority(&BAN, KEYS, &handle));
     let bans = Bans::new(BAN, Scope::Global, 1, KEYS, fleet, &mut stores);
@@ -56,7 +56,7 @@ fn refusals_that_complete_a_ban_are_sent_at_once() {
         for (refusals, at_once) in [(BAN.after, true), (BAN.after - 1, false), (0, false)] {
             (0..refusals).for_each(|_| worker.bans.refused(ANN, 0));
             assert_eq!(worker.handle.borrow().has_operations(), at_once);
-            worker.bans.tidy(0);
+            worker.bans.maintain_at(0);
             let expected = (refusals > 0).then_some((ANN, refusals));
             assert_eq!(sent(&worker), Vec::from_iter(expected));
         }
@@ -99,7 +99,7 @@ fn refusals_of_two_gateways_ban_in_both_within_a_second() {
     for number in 0..BAN.after as usize {
         gateways[number % 2].refused(ANN, now);
     }
-    gateways.iter_mut().for_each(|gateway| gateway.tidy(now));
+    gateways.iter_mut().for_each(|gateway| gateway.maintain(now));
     assert_eq!(gateways.each_ref().map(|gateway| gateway.bans.begun), [0, 1]);
     let now = 2 * SECOND;
     assert!(gateways.iter_mut().all(|it| it.left(ANN, now) == BAN.period - SECOND));
@@ -194,10 +194,10 @@ fn gateway_without_redis_counts_its_refusals() {
     let mut worker = open(&Rc::default());
     (0..BAN.after - 1).for_each(|_| worker.bans.refused(ANN, SECOND));
     *worker.handle.borrow_mut() = alone();
-    worker.bans.tidy(SECOND);
+    worker.bans.maintain_at(SECOND);
     assert_eq!(worker.bans.left(ANN, SECOND), 0);
     worker.bans.refused(ANN, SECOND);
-    worker.bans.tidy(SECOND);
+    worker.bans.maintain_at(SECOND);
     assert_eq!(worker.bans.left(ANN, SECOND), BAN.period);
 }
 
@@ -208,6 +208,6 @@ fn reply_about_a_free_caller_keeps_its_refusals() {
     worker.bans.refused(ANN, SECOND);
     assert_eq!(worker.hear(ANN, &says(0, false), SECOND), 0);
     assert!(data.data.keys().len() <= 1, "a set was written");
-    worker.bans.tidy(SECOND);
+    worker.bans.maintain_at(SECOND);
     assert_eq!(sent(&worker), [(ANN, 1)]);
 }

@@ -67,7 +67,7 @@ fn frequent_offender_is_banned_during_a_flood() {
                 }
             }
             (0..KEYS / 100).for_each(|_| bans.refused(key(&mut rng), SECOND + round));
-            bans.tidy(SECOND);
+            bans.maintain(SECOND);
         }
         // A new caller with equally few refusals may be displaced by another one.
         let banned = often.iter().filter(|key| bans.left(**key, SECOND) > 0).count();
@@ -85,7 +85,7 @@ fn sets_hold_nearly_the_configured_callers() {
         for _ in 0..BAN.after {
             callers.iter().for_each(|key| bans.refused(*key, SECOND));
         }
-        bans.tidy(SECOND);
+        bans.maintain(SECOND);
         let banned = callers.iter().filter(|key| bans.left(**key, SECOND) > 0).count();
         assert!(banned > KEYS * 98 / 100, "{scope:?}: {banned}");
     }
@@ -104,7 +104,7 @@ fn excess_bans_displace_no_ban() {
                 begun.push(key);
             }
         }
-        bans.tidy(0);
+        bans.maintain(0);
         assert!(begun.len() > KEYS && begun.len() < 3 * KEYS, "{scope:?}: {}", begun.len());
         assert_eq!(bans.bans.begun, begun.len() as u64);
         assert!(begun.iter().all(|key| bans.left(*key, 0) == BAN.period), "{scope:?}");
@@ -123,7 +123,7 @@ fn set_holds_sixteen_callers() {
         }
         for caller in &callers {
             bans.refused(*caller, SECOND);
-            bans.tidy(SECOND);
+            bans.maintain(SECOND);
         }
         assert!(callers.iter().all(|it| bans.left(*it, SECOND) == BAN.period), "{scope:?}");
     }

@@ -52,21 +52,21 @@ fn refusals_of_workers_that_write_at_once_all_count() {
     *data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
         if count.get() < 3 && key != name("slots") {
             count.set(count.get() + 1);
-            theirs.tidy(0);
+            theirs.maintain(0);
             theirs.refused_times(2, ANN, 0);
         }
     }));
-    ours.tidy(0);
+    ours.maintain(0);
     *data.before_swap.borrow_mut() = None;
     assert_eq!(written.get(), 3);
     let traffic = &stores.traffic;
     assert_eq!((traffic.conflicts.get(), traffic.exhausted.get()), (3, 0));
     // Counted so far: one, and three times two.
     ours.refused_times(2, ANN, 0);
-    ours.tidy(0);
+    ours.maintain(0);
     assert_eq!(ours.left(ANN, 0), 0);
     ours.refused(ANN, 0);
-    ours.tidy(0);
+    ours.maintain(0);
     assert_eq!(ours.left(ANN, 0), BAN.period);
 }
 
@@ -86,7 +86,7 @@ fn refusals_cost_one_write_a_tick_and_a_ban_one_more() {
         worker.left(key(&mut fastrand::Rng::new()), now);
         cost(&data, || {
             worker.refused_times(refusals, ANN, now);
-            worker.tidy(now);
+            worker.maintain(now);
         })
     };
     assert_eq!(costs(4, 0), (1, 1));
@@ -152,7 +152,7 @@ fn lost_and_spoiled_values_ban_no_caller_for_longer_than_a_ban() {
             assert!(worker.left(key, now) <= 2 * BAN.max);
             worker.refused(key, now);
         }
-        worker.tidy(now);
+        worker.maintain(now);
     }
     assert!(data.keys().iter().all(|key| key.len() < 80));
 }
@@ -163,7 +163,7 @@ fn ban_of_a_spoiled_set_is_not_put_into_the_record() {
     let data: Rc<FakeSharedData> = Rc::default();
     let mut worker = open(&data);
     worker.refused(ANN, 0);
-    worker.tidy(0);
+    worker.maintain(0);
     let (set, mut value) = only_set(&data);
     let mut rows = value.chunks_exact_mut(8 * (1 + WORDS));
     let row = rows.find(|row| row[..8] == ANN.hash.to_le_bytes()).unwrap();
@@ -171,7 +171,7 @@ fn ban_of_a_spoiled_set_is_not_put_into_the_record() {
     data.set(&set, &value);
     let before = record(&data);
     worker.refused(ANN, TICK);
-    worker.tidy(TICK);
+    worker.maintain(TICK);
     assert_eq!(record(&data), before);
 }
 
@@ -191,7 +191,7 @@ fn ban_missing_in_the_record_is_added_by_the_next_worker_once() {
     assert_eq!((ours.bans.begun, theirs.bans.begun), (0, 1), "it is the same ban");
     let added = record(&data);
     ours.refused(ANN, TICK);
-    ours.tidy(TICK);
+    ours.maintain(TICK);
     assert_eq!(record(&data), added);
 }
 
@@ -200,7 +200,7 @@ fn spoiled_row_of_a_free_caller_is_given_up() {
     let data: Rc<FakeSharedData> = Rc::default();
     let mut worker = open(&data);
     worker.refused(ANN, 0);
-    worker.tidy(0);
+    worker.maintain(0);
     // The caller's set is full of callers that are not banned, with the highest levels and counts.
     let (set, mut value) = only_set(&data);
     for (other, row) in (1_u64..).zip(value.chunks_exact_mut(8 * (1 + WORDS))) {

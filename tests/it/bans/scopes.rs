@@ -16,7 +16,7 @@ fn refusals_of_all_workers_add_up_to_one_ban() {
         while known_by.iter().any(Option::is_none) {
             now += rng.u64(0..SECOND / 50);
             if now >= next_tick {
-                workers.iter_mut().for_each(|worker| worker.tidy(now));
+                workers.iter_mut().for_each(|worker| worker.maintain(now));
                 next_tick = now + TICK;
             }
             let number = rng.usize(0..workers.len());
@@ -55,12 +55,12 @@ fn refusals_of_a_shared_cache_slot_are_counted_once() {
             now += rng.u64(0..SECOND / 50);
             let (number, worker) = (rng.usize(0..120), rng.usize(0..workers.len()));
             if n % 20 == 0 {
-                workers.iter_mut().for_each(|worker| worker.tidy(now));
+                workers.iter_mut().for_each(|worker| worker.maintain(now));
             }
             workers[worker].refused(caller(number as u64), now);
             refused[number] += 1;
         }
-        workers.iter_mut().for_each(|worker| worker.tidy(now));
+        workers.iter_mut().for_each(|worker| worker.maintain(now));
         now += SECOND;
         for (number, refused) in (0..).zip(refused) {
             for worker in &mut workers {
@@ -83,14 +83,14 @@ fn refusals_before_a_reset_do_not_count() {
         assert!(workers[0].set(ANN, 0, now + TICK));
         workers[last].refused(ANN, now + TICK);
         for worker in &mut workers {
-            worker.tidy(now + 2 * TICK);
+            worker.maintain(now + 2 * TICK);
             assert_eq!(worker.left(ANN, now + 2 * TICK), 0, "{scope:?}");
         }
         // After a second her earlier refusals do not count.
         let later = now + TICK + SECOND;
         for number in 1..=BAN.after {
             workers[last].refused(ANN, later);
-            workers[last].tidy(later);
+            workers[last].maintain(later);
             let left = if number < BAN.after { 0 } else { BAN.period };
             assert_eq!(workers[last].left(ANN, later), left, "{scope:?}: after {number}");
         }
@@ -127,10 +127,10 @@ fn operators_ban_holds_in_all_workers_until_reset() {
         now += SECOND;
         lefts(&mut workers, now, 0);
         workers[0].refused_times(BAN.after - 1, ANN, now);
-        workers[0].tidy(now);
+        workers[0].maintain(now);
         lefts(&mut workers, now, 0);
         workers[0].refused(ANN, now);
-        workers[0].tidy(now);
+        workers[0].maintain(now);
         assert_eq!(workers[0].left(ANN, now), BAN.period, "{scope:?}");
         // An operator's ban does not affect the length of the next one.
         assert!(workers[0].set(BOB, BAN.period, now));

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use diana_policy::key::Seed;
 use diana_redis::client::Completion;
 use diana_redis::handle::Operation;
-use diana_redis::protocol::{Back, Charge, Script};
-use diana_redis::settled::Settled;
+use diana_redis::protocol::{Charge, Effect, Script};
+use diana_redis::question_result::QuestionResult;
 use diana_redis::target::Target;
 use kit::fake::FakeSharedData;
 
@@ -18,7 +18,11 @@ fn worker() -> Worker {
 }
 
 fn back(caller: u64) -> Charge {
-    Charge { cost: 0, back: Back::Cost { receipt: 4, term: 0, permits: 1 }, ..charge(caller) }
+    Charge {
+        cost: 0,
+        effect: Effect::ReturnCost { receipt: 4, term: 0, permits: 1 },
+        ..charge(caller)
+    }
 }
 
 fn more(caller: u64) -> Charge {
@@ -114,7 +118,7 @@ fn operations_leave_without_requests() {
     let mut worker = worker();
     assert_eq!(worker.next(0), None);
     worker.send(Operation::Renew(3, 0, more(1)));
-    worker.send(Operation::GiveBack(back(2)));
+    worker.send(Operation::Return(back(2)));
     assert_eq!(worker.next(5), Some(5));
     worker.work(5);
     let (token, call) = worker.calls.one();
@@ -131,7 +135,7 @@ fn operations_leave_without_requests() {
 #[test]
 fn return_is_resent_only_if_nothing_was_executed() {
     let mut worker = worker();
-    worker.send(Operation::GiveBack(back(1)));
+    worker.send(Operation::Return(back(1)));
     worker.send(Operation::Renew(0, 0, more(2)));
     worker.work(0);
     let (token, call) = worker.calls.one();
@@ -158,7 +162,7 @@ fn pending_operations_are_bounded() {
     worker.work(0);
     let (token, call) = worker.calls.one();
     // While a reply is pending, for any number of operations.
-    (0..100_000).for_each(|caller| worker.send(Operation::GiveBack(back(caller))));
+    (0..100_000).for_each(|caller| worker.send(Operation::Return(back(caller))));
     let told = worker.answer(token, &ok(admits(&call)), MILLISECOND).unwrap();
     assert_eq!(told.len(), 1);
     let mut sent = 0;
@@ -192,7 +196,7 @@ fn new_secret_repeats_only_questions_of_the_old_one() {
     let third = worker.ask(3, TIMEOUT / 4);
     worker.send(Operation::Renew(0, 0, more(1)));
     let told = worker.answer(calls[0].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 1).unwrap();
-    let again = |ticket| (ticket, Settled::Again);
+    let again = |ticket| (ticket, QuestionResult::Repeat);
     assert_eq!(told.len(), 3);
     assert_eq!(requests(told), [again(first), again(third)]);
     assert!(worker.client.seed() == theirs);
@@ -212,8 +216,14 @@ fn request_of_an_ended_root_is_checked_again() {
     let ticket = worker.ask(1, 0);
     worker.work(0);
     let (token, call) = worker.calls.one();
-    assert!(worker.client.lose(9, &mut worker.handle).is_empty(), "somebody else has ended");
-    assert_eq!(requests(worker.client.lose(0, &mut worker.handle)), [(ticket, Settled::Again)]);
+    assert!(
+        worker.client.on_root_ended(9, &mut worker.handle).is_empty(),
+        "somebody else has ended"
+    );
+    assert_eq!(
+        requests(worker.client.on_root_ended(0, &mut worker.handle)),
+        [(ticket, QuestionResult::Repeat)]
+    );
     assert_eq!(worker.answer(token, &ok(admits(&call)), 1), None);
     assert_eq!(worker.client.counts.failures, [("lost", 1)]);
     assert!(worker.is_connected(), "Redis is not to blame");

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use diana_policy::time::SECOND;
-use diana_redis::settled::Settled;
+use diana_redis::question_result::QuestionResult;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
@@ -90,12 +90,12 @@ fn one_failure_starts_degraded_mode_in_all_workers() {
             asked.push((ticket, worker.calls.one().0));
         }
         let told = workers[0].answer(asked[0].1, &bad, 5).unwrap();
-        assert_eq!(requests(told), [(asked[0].0, Settled::Alone)], "{bad:?}");
+        assert_eq!(requests(told), [(asked[0].0, QuestionResult::Degraded)], "{bad:?}");
         for worker in &mut workers[1..] {
             assert!(worker.work(MILLISECOND).is_empty(), "what is out is waited for");
             let late = worker.ask(2, MILLISECOND);
             let told = worker.work(MILLISECOND);
-            assert_eq!(requests(told), [(late, Settled::Alone)]);
+            assert_eq!(requests(told), [(late, QuestionResult::Degraded)]);
             assert!(!worker.is_connected() && worker.calls.none());
         }
         assert_eq!(workers[0].client.log_lines.len(), 1);

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use diana_policy::time::SECOND;
 use diana_redis::protocol::Failure;
-use diana_redis::settled::Settled;
+use diana_redis::question_result::QuestionResult;
 use kit::fake::FakeSharedData;
 
 use super::redis::{admits, decides};
@@ -25,7 +25,7 @@ fn missing_cluster_is_a_failure() {
     }
     assert_eq!(
         told,
-        tickets.into_iter().map(|ticket| (ticket, Settled::Alone)).collect::<Vec<_>>()
+        tickets.into_iter().map(|ticket| (ticket, QuestionResult::Degraded)).collect::<Vec<_>>()
     );
     assert!(worker.client.log_lines[0].contains("no such cluster"));
     assert_eq!(worker.client.log_lines.len(), 1);
@@ -47,7 +47,7 @@ fn late_reply_is_ignored() {
     let (token, call) = worker.calls.one();
     assert!(worker.work(TIMEOUT).is_empty(), "the host is going to say so");
     let told = worker.work(TIMEOUT + 5 * MILLISECOND);
-    assert_eq!(requests(told), [(ticket, Settled::Alone)]);
+    assert_eq!(requests(told), [(ticket, QuestionResult::Degraded)]);
     assert_eq!(worker.answer(token, &ok(admits(&call)), TIMEOUT + 11 * MILLISECOND), None);
     assert_eq!(worker.answer(token + 9, &ok(admits(&call)), TIMEOUT + 12 * MILLISECOND), None);
 }
@@ -76,7 +76,7 @@ fn failures_have_names_and_are_counted() {
         worker.work(0);
         let (token, _) = worker.calls.one();
         let told = worker.answer(token, &response, 1).unwrap();
-        assert_eq!(requests(told), [(ticket, Settled::Alone)], "{name}");
+        assert_eq!(requests(told), [(ticket, QuestionResult::Degraded)], "{name}");
         let named: Vec<_> = worker.client.counts.failures.iter().collect();
         assert_eq!(named, [&(name, 1)], "{:.80}", format!("{response:?}"));
     }

@@ -1,7 +1,7 @@
 //! The instant of a decision in Redis is estimated, for any delay of its reply.
 
 use diana_policy::time::SECOND;
-use diana_redis::settled::Settled;
+use diana_redis::question_result::QuestionResult;
 use fastrand::Rng;
 
 use super::redis::decides_at;
@@ -24,7 +24,7 @@ fn ask(worker: &mut Worker, now: u64, ahead: u64, there: u64, back: u64) -> (u64
     let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
     let told = worker.answer(token, &ok(decides_at(decided + ahead, &one)), decided + back);
     match requests(told.unwrap()).as_slice() {
-        [(_, Settled::Decided { at, .. })] => (decided, *at),
+        [(_, QuestionResult::Decided { at, .. })] => (decided, *at),
         other => panic!("{other:?}"),
     }
 }

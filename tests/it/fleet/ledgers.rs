@@ -4,7 +4,7 @@ use diana_algorithm::IN_FLIGHT;
 use diana_policy::Quota;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::ledger::Ledgers;
-use diana_redis::protocol::{Back, Charge, Settles};
+use diana_redis::protocol::{Charge, Effect, SettlementBatch};
 use diana_redis::shard::{Shard, Shards};
 use kit::laws::case::Case;
 use kit::model::rule::Rule;
@@ -33,7 +33,7 @@ fn add(ledgers: &mut Ledgers, part: Shard, count: usize) {
 }
 
 /// The batches to send: the shard, the number, and the count of charges of each.
-fn take_batches(ledgers: &mut Ledgers, away: &[Shard]) -> Vec<(Shard, Settles, usize)> {
+fn take_batches(ledgers: &mut Ledgers, away: &[Shard]) -> Vec<(Shard, SettlementBatch, usize)> {
     let batches = ledgers.take(away, START).into_iter();
     batches.map(|(part, settles, charges)| (part, settles, charges.len())).collect()
 }
@@ -46,9 +46,9 @@ fn batch_has_at_most_the_allowed_charges() {
         let (mut ledgers, [part, _]) = ledgers(7);
         add(&mut ledgers, part, count);
         for (number, wanted) in (1..).zip(batches) {
-            let settles = Settles { sender: 7, number, asks: wanted };
+            let settles = SettlementBatch { sender: 7, number, asks: wanted };
             assert_eq!(take_batches(&mut ledgers, &[]), [(part, settles, wanted)]);
-            ledgers.come_back(part, settles, true);
+            ledgers.on_batch_end(part, settles, true);
         }
         assert!(!ledgers.is_any() && take_batches(&mut ledgers, &[]).is_empty());
     }
@@ -68,10 +68,10 @@ fn failed_batch_is_sent_again() {
     add(&mut ledgers, part, 1);
     assert!(!ledgers.is_ready(&[]) && take_batches(&mut ledgers, &[]).is_empty());
     let (_, settles, _) = first[0];
-    ledgers.come_back(part, settles, false);
+    ledgers.on_batch_end(part, settles, false);
     assert!(ledgers.is_ready(&[]));
     assert_eq!(take_batches(&mut ledgers, &[]), first, "as it was");
-    ledgers.come_back(part, settles, true);
+    ledgers.on_batch_end(part, settles, true);
     assert_eq!(take_batches(&mut ledgers, &[])[0].1.number, settles.number + 1);
 }
 
@@ -81,12 +81,12 @@ fn release_without_room_drops_all_slots() {
     let (mut ledgers, [part, _]) = ledgers(7);
     let holder = ledgers.hold(part, charge(2), 1, START);
     let (_, settles, _) = take_batches(&mut ledgers, &[])[0];
-    ledgers.come_back(part, settles, true);
+    ledgers.on_batch_end(part, settles, true);
     add(&mut ledgers, part, MOST);
     ledgers.free(part, charge(2), holder);
-    assert!(!ledgers.beat(&charge(2), START), "it holds nothing");
+    assert!(!ledgers.heartbeat(&charge(2), START), "it holds nothing");
     while let Some((part, settles, _)) = take_batches(&mut ledgers, &[]).pop() {
-        ledgers.come_back(part, settles, true);
+        ledgers.on_batch_end(part, settles, true);
     }
     assert_ne!(ledgers.hold(part, charge(2), 1, START), holder);
 }
@@ -101,10 +101,10 @@ fn heir_settles_inherited_charges_without_slots() {
     add(&mut old, other, MOST - 1);
     new.inherit(&mut old);
     assert!(!old.is_any() && new.is_any());
-    assert!(!new.beat(&charge(2), START), "it holds no place");
+    assert!(!new.heartbeat(&charge(2), START), "it holds no place");
     let again = take_batches(&mut new, &[other]);
     assert_eq!(again, sent, "under its number");
-    new.come_back(part, sent[0].1, true);
+    new.on_batch_end(part, sent[0].1, true);
     // The retired one has the full room.
     add(&mut old, part, MOST);
     assert_eq!((old.dropped, new.dropped), (0, 0));
@@ -116,7 +116,7 @@ fn expired_slot_in_one_shard_changes_the_holder() {
     let (mut ledgers, [part, other]) = ledgers(7);
     let said = |ledgers: &mut Ledgers, away: &[Shard], now: u64| {
         for (part, settles, _) in ledgers.take(away, now) {
-            ledgers.come_back(part, settles, true);
+            ledgers.on_batch_end(part, settles, true);
         }
     };
     let holder = ledgers.hold(part, charge(2), 1, START);
@@ -125,9 +125,9 @@ fn expired_slot_in_one_shard_changes_the_holder() {
     let now = START + SECOND;
     assert_eq!(ledgers.hold(other, charge(2), 1, now), holder);
     said(&mut ledgers, &[part], now);
-    assert!(!ledgers.beat(&charge(2), now), "none of them is held any more");
+    assert!(!ledgers.heartbeat(&charge(2), now), "none of them is held any more");
     assert_ne!(ledgers.hold(other, charge(2), 1, now), holder);
-    let is_place = |charge: &Charge| matches!(charge.back, Back::Holds { places: 1, .. });
+    let is_place = |charge: &Charge| matches!(charge.effect, Effect::HoldSlots { slots: 1, .. });
     let batches = ledgers.take(&[], now);
     assert!(batches.iter().all(|(.., charges)| charges.iter().all(is_place)), "it is the first");
 }
@@ -139,7 +139,7 @@ fn settled_charges_of_ended_instances_take_no_memory() {
     add(&mut heir, part, 1);
     let settle_all = |ledgers: &mut Ledgers| {
         while let Some((part, settles, _)) = take_batches(ledgers, &[]).pop() {
-            ledgers.come_back(part, settles, true);
+            ledgers.on_batch_end(part, settles, true);
         }
     };
     let mut change = |random: u64| {
@@ -165,7 +165,7 @@ fn slot_charge() -> Charge {
 }
 
 /// Settles all waiting entries at an instant. Returns the messages.
-fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Back> {
+fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Effect> {
     let mut said = Vec::new();
     loop {
         let batches = ledgers.take(&[], now);
@@ -173,8 +173,8 @@ fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Back> {
             return said;
         }
         for (part, settles, charges) in batches {
-            said.extend(charges.iter().map(|it| it.back));
-            ledgers.come_back(part, settles, true);
+            said.extend(charges.iter().map(|it| it.effect));
+            ledgers.on_batch_end(part, settles, true);
         }
     }
 }
@@ -182,18 +182,18 @@ fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Back> {
 #[test]
 fn heartbeat_is_sent_when_nothing_else_was() {
     let (mut ledgers, [part, _]) = ledgers(7);
-    assert!(!ledgers.beat(&slot_charge(), START), "it holds nothing");
+    assert!(!ledgers.heartbeat(&slot_charge(), START), "it holds nothing");
     ledgers.hold(part, slot_charge(), 1, START);
     // Waiting entries and sent batches are also reports that the worker lives.
-    assert!(ledgers.beat(&slot_charge(), START + BEAT));
+    assert!(ledgers.heartbeat(&slot_charge(), START + BEAT));
     let batches = ledgers.take(&[], START);
     assert_eq!(batches.iter().map(|(.., charges)| charges.len()).collect::<Vec<_>>(), [1]);
-    assert!(ledgers.beat(&slot_charge(), START + BEAT));
-    batches.iter().for_each(|(part, settles, _)| ledgers.come_back(*part, *settles, true));
-    assert!(ledgers.beat(&slot_charge(), START + BEAT - 1) && !ledgers.is_any());
-    assert!(ledgers.beat(&slot_charge(), START + BEAT));
-    assert_eq!(settle(&mut ledgers, START + BEAT), [Back::Lives]);
-    assert!(ledgers.beat(&slot_charge(), START + 2 * BEAT - 1) && !ledgers.is_any());
+    assert!(ledgers.heartbeat(&slot_charge(), START + BEAT));
+    batches.iter().for_each(|(part, settles, _)| ledgers.on_batch_end(*part, *settles, true));
+    assert!(ledgers.heartbeat(&slot_charge(), START + BEAT - 1) && !ledgers.is_any());
+    assert!(ledgers.heartbeat(&slot_charge(), START + BEAT));
+    assert_eq!(settle(&mut ledgers, START + BEAT), [Effect::Heartbeat]);
+    assert!(ledgers.heartbeat(&slot_charge(), START + 2 * BEAT - 1) && !ledgers.is_any());
 }
 
 #[test]
@@ -207,11 +207,11 @@ fn holder_changes_only_after_it_may_have_expired() {
     let later = START + 10 * SECOND;
     assert_eq!(ledgers.hold(other, slot_charge(), 11, later), first);
     settle(&mut ledgers, later);
-    assert!(ledgers.beat(&slot_charge(), later));
+    assert!(ledgers.heartbeat(&slot_charge(), later));
     assert_eq!(ledgers.hold(one, slot_charge(), 11, later), first);
     settle(&mut ledgers, later);
     // They are valid for half a second more, and not for a second.
-    assert!(ledgers.beat(&slot_charge(), later + SECOND - 1));
+    assert!(ledgers.heartbeat(&slot_charge(), later + SECOND - 1));
     assert_eq!(ledgers.hold(one, slot_charge(), 12, later + SECOND - 1), first);
     let next = ledgers.hold(one, slot_charge(), 12, later + SECOND);
     assert_ne!(next, first);
@@ -225,14 +225,14 @@ fn resent_batch_reports_the_current_holder() {
     ledgers.hold(part, slot_charge(), 1, START);
     let (_, settles, _) = ledgers.take(&[], START).remove(0);
     assert!(
-        ledgers.beat(&slot_charge(), START + SECOND - 1)
-            && !ledgers.beat(&slot_charge(), START + SECOND)
+        ledgers.heartbeat(&slot_charge(), START + SECOND - 1)
+            && !ledgers.heartbeat(&slot_charge(), START + SECOND)
     );
-    ledgers.come_back(part, settles, false);
+    ledgers.on_batch_end(part, settles, false);
     let (_, again, charges) = ledgers.take(&[], START + SECOND).remove(0);
     let next = ledgers.hold(part, slot_charge(), 2, START + SECOND);
     assert_eq!((again, charges.len()), (settles, 1));
-    assert_eq!(charges[0].back, Back::Lives);
+    assert_eq!(charges[0].effect, Effect::Heartbeat);
     let numbers = |charge: &Charge| format!("{:?}", charge.numbers);
     let expected = Charge { numbers: slot_charge().numbers.held_by(next), ..slot_charge() };
     assert_eq!(numbers(&charges[0]), numbers(&expected));

@@ -11,8 +11,8 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::handle::Handle;
-use diana_redis::protocol::{Back, Charge, Login, Numbers, Reply};
-use diana_redis::settled::Settled;
+use diana_redis::protocol::{Charge, Effect, Login, Numbers, Reply};
+use diana_redis::question_result::QuestionResult;
 use diana_redis::shard::{Shard, Shards};
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
@@ -26,13 +26,13 @@ const LIMIT: u64 = 1_000_000;
 /// Maximum number of waiting charges.
 const MOST: u64 = 8192;
 
-fn own(cost: u64, back: Back) -> Charge {
+fn own(cost: u64, effect: Effect) -> Charge {
     let numbers = Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Day, LIMIT)).unwrap();
-    Charge { numbers, cost, back, ..charge(1) }
+    Charge { numbers, cost, effect, ..charge(1) }
 }
 
 /// Lets Redis reply to all calls. Returns the outcomes of requests.
-fn serve(worker: &mut Worker, redis: &mut Redis, now: Micros) -> Vec<(u64, Settled)> {
+fn serve(worker: &mut Worker, redis: &mut Redis, now: Micros) -> Vec<(u64, QuestionResult)> {
     let mut told = requests(worker.work(now));
     loop {
         let calls = worker.calls.fresh();
@@ -53,9 +53,9 @@ fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
         now += MILLISECOND;
         serve(worker, redis, now);
     }
-    worker.ask_for(vec![own(1, Back::Nothing)], now);
+    worker.ask_for(vec![own(1, Effect::None)], now);
     let told = serve(worker, redis, now);
-    let [(_, Settled::Decided { reply: Reply::Rule(reply), .. })] = told[..] else {
+    let [(_, QuestionResult::Decided { reply: Reply::Rule(reply), .. })] = told[..] else {
         panic!("Redis has not decided");
     };
     LIMIT - reply.remaining - 1
@@ -63,7 +63,10 @@ fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
 
 fn add(worker: &mut Worker, count: u64) {
     for _ in 0..count {
-        worker.handle.ledgers.add(Shard::FIRST, own(0, Back::Debt { receipt: 0, permits: 1 }));
+        worker
+            .handle
+            .ledgers
+            .add(Shard::FIRST, own(0, Effect::ChargeDebt { receipt: 0, permits: 1 }));
     }
 }
 
@@ -103,7 +106,7 @@ fn settlements_of_another_redis_are_not_inherited() {
     let client = |cluster: &str, db: u32, parts: u16, namespace: &str, seed: Seed| {
         let login = Login { db, ..Login::default() };
         let way =
-            Endpoint { cluster: cluster.into(), timeout: 20, login, parts: Shards::new(parts) };
+            Endpoint { cluster: cluster.into(), timeout: 20, login, shards: Shards::new(parts) };
         Client::new(way, namespace, Rc::new(FakeSharedData::default()), seed, 5)
     };
     let heir = client("redis", 0, 1, "test", seed);
@@ -117,7 +120,7 @@ fn settlements_of_another_redis_are_not_inherited() {
     ] {
         let mut handles = [(); 2].map(|()| Handle::new(OnFailure::Gateway, Shards::ONE));
         let [own, left] = &mut handles;
-        left.ledgers.add(Shard::FIRST, self::own(0, Back::Debt { receipt: 0, permits: 1 }));
+        left.ledgers.add(Shard::FIRST, self::own(0, Effect::ChargeDebt { receipt: 0, permits: 1 }));
         assert_eq!(heir.inherit(own, &old, left), is_alike);
         assert_eq!((own.ledgers.is_any(), left.ledgers.is_any()), (is_alike, !is_alike));
     }

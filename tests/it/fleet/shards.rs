@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::SECOND;
-use diana_redis::settled::Settled;
+use diana_redis::question_result::QuestionResult;
 use diana_redis::shard::{Shard, Shards, Tags};
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
@@ -42,7 +42,7 @@ pub(super) fn steps(
     proxy: &mut Proxy,
     from: u64,
     count: u64,
-) -> Vec<(u64, Settled)> {
+) -> Vec<(u64, QuestionResult)> {
     let mut told = Vec::new();
     for now in (from..).step_by(MILLISECOND as usize).take(count as usize) {
         told.extend(requests(worker.work(now)));
@@ -102,7 +102,10 @@ fn request_waits_until_the_secret_is_known() {
     worker.answer(token, &ok(proxy.answer(&call.body, EPOCH)), 2);
     assert_eq!(proxy.parts(), 1);
     let told = steps(&mut worker, &mut proxy, 2, 3);
-    assert!(matches!(told[..], [(told, Settled::Decided { .. })] if told == ticket), "{told:?}");
+    assert!(
+        matches!(told[..], [(told, QuestionResult::Decided { .. })] if told == ticket),
+        "{told:?}"
+    );
     assert_eq!(proxy.parts(), 2);
 }
 
@@ -111,8 +114,8 @@ fn first_shard_must_reply_once_before_others() {
     let (mut worker, mut proxy) = (worker(), Proxy::default());
     proxy.away.insert(0);
     let ticket = worker.ask(caller(5), 0);
-    assert_eq!(steps(&mut worker, &mut proxy, 0, 3), [(ticket, Settled::Alone)]);
-    assert_eq!((worker.handle.away(), proxy.parts()), (16, 0));
+    assert_eq!(steps(&mut worker, &mut proxy, 0, 3), [(ticket, QuestionResult::Degraded)]);
+    assert_eq!((worker.handle.unavailable_shards(), proxy.parts()), (16, 0));
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 10 * MILLISECOND, 500);
     assert!(worker.is_connected());
@@ -121,9 +124,9 @@ fn first_shard_must_reply_once_before_others() {
     let now = SECOND;
     let tickets = [0, 5, 9].map(|part| worker.ask(caller(part), now));
     let told = steps(&mut worker, &mut proxy, now, 10);
-    let alone = |ticket| told.contains(&(ticket, Settled::Alone));
+    let alone = |ticket| told.contains(&(ticket, QuestionResult::Degraded));
     assert_eq!(tickets.map(alone), [true, false, false], "{told:?}");
-    assert_eq!(worker.handle.away(), 1);
+    assert_eq!(worker.handle.unavailable_shards(), 1);
 }
 
 #[test]
@@ -133,8 +136,8 @@ fn failed_shard_recovers_independently() {
     proxy.away.extend([3, 7]);
     let tickets = [3, 5, 7].map(|part| worker.ask(caller(part), SECOND));
     let told = steps(&mut worker, &mut proxy, SECOND, 5);
-    assert_eq!(told.iter().filter(|(_, settled)| *settled == Settled::Alone).count(), 2);
-    assert!(!told.contains(&(tickets[1], Settled::Alone)));
+    assert_eq!(told.iter().filter(|(_, settled)| *settled == QuestionResult::Degraded).count(), 2);
+    assert!(!told.contains(&(tickets[1], QuestionResult::Degraded)));
     assert_eq!(
         worker.client.log_lines,
         [
@@ -144,10 +147,13 @@ fn failed_shard_recovers_independently() {
     );
     // Its callers do not wait, and probes are separate calls.
     let ticket = worker.ask(caller(7), SECOND + 6 * MILLISECOND);
-    assert_eq!(requests(worker.work(SECOND + 6 * MILLISECOND)), [(ticket, Settled::Alone)]);
+    assert_eq!(
+        requests(worker.work(SECOND + 6 * MILLISECOND)),
+        [(ticket, QuestionResult::Degraded)]
+    );
     proxy.away.remove(&7);
     steps(&mut worker, &mut proxy, SECOND + 7 * MILLISECOND, 1200);
-    assert_eq!(worker.handle.away(), 1);
+    assert_eq!(worker.handle.unavailable_shards(), 1);
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 3 * SECOND, 2000);
     assert!(worker.is_connected());
@@ -191,7 +197,7 @@ fn reply_of_another_shard_is_garbage() {
     let told = requests(
         worker.answer(token, &ok(swapped.replace(":-9\r\n", ":-6\r\n").into()), SECOND).unwrap(),
     );
-    assert_eq!(told, tickets.map(|ticket| (ticket, Settled::Alone)));
+    assert_eq!(told, tickets.map(|ticket| (ticket, QuestionResult::Degraded)));
     assert_eq!(worker.client.counts.failures, [("garbage", 2)]);
     let news = &worker.client.log_lines;
     assert!(
@@ -221,7 +227,7 @@ fn new_worker_adopts_the_secret_of_the_others() {
         }
         let ticket = late.ask(caller(5), SECOND);
         let told = steps(&mut late, &mut proxy, SECOND, 5);
-        assert_eq!(told, [(ticket, Settled::Again)], "it is hashed with another");
+        assert_eq!(told, [(ticket, QuestionResult::Repeat)], "it is hashed with another");
         assert!(late.client.seed() == early.client.seed());
         assert_eq!(proxy.parts(), 1, "nobody was asked under a secret of its own");
     }
@@ -247,7 +253,7 @@ fn log_names_every_failure() {
         let token = worker.calls.fresh().pop().unwrap().0;
         worker.answer(token, &ok(failed.into()), now).unwrap();
     }
-    assert_eq!(worker.handle.away(), 5);
+    assert_eq!(worker.handle.unavailable_shards(), 5);
     let told = ["shards 3, 7 of", "READONLY", "shard 5 of", "LOADING", "shard 9 of", "TRYAGAIN"];
     let news = &worker.client.log_lines;
     let names = |(line, told): (&String, &[&str])| told.iter().all(|told| line.contains(told));

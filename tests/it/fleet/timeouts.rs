@@ -2,7 +2,7 @@
 
 use diana_policy::time::SECOND;
 use diana_redis::protocol::{Charge, Script};
-use diana_redis::settled::Settled;
+use diana_redis::question_result::QuestionResult;
 
 use super::redis::{Seen, no_script};
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok, requests};
@@ -22,7 +22,7 @@ fn late_question_is_not_sent() {
         let told = requests(worker.work(SECOND + waited));
         assert_eq!(worker.calls.fresh().len(), usize::from(leaves), "after {waited}");
         assert_eq!(worker.is_connected(), leaves);
-        assert_eq!(told.contains(&(ticket, Settled::Alone)), !leaves);
+        assert_eq!(told.contains(&(ticket, QuestionResult::Degraded)), !leaves);
     }
 }
 
@@ -56,7 +56,7 @@ fn script_text_is_sent_once() {
     let (token, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).script, Script::Text);
     let told = worker.answer(token, &ok(no_script()), 2).unwrap();
-    assert_eq!(requests(told), [(ticket, Settled::Alone)]);
+    assert_eq!(requests(told), [(ticket, QuestionResult::Degraded)]);
     assert!(worker.calls.none() && !worker.is_connected());
 }
 
@@ -77,7 +77,7 @@ fn calls_and_foreign_values_are_counted() {
         let told = worker.answer(token, &ok(body.into_bytes()), now).unwrap();
         assert_eq!(requests(told).len(), 2);
         let stats = &worker.client.counts;
-        assert_eq!((stats.trips, stats.asks, stats.corrupt), (round, 2 * round, 5 * round));
+        assert_eq!((stats.calls, stats.asks, stats.corrupt), (round, 2 * round, 5 * round));
     }
 }
 
@@ -92,7 +92,7 @@ fn quickest_reply_expires() {
         let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
         let told = worker.answer(token, &ok(super::redis::decides_at(now, &one)), now + takes);
         match requests(told.unwrap()).as_slice() {
-            [(_, Settled::Decided { at, .. })] => at - now,
+            [(_, QuestionResult::Decided { at, .. })] => at - now,
             other => panic!("{other:?}"),
         }
     };
@@ -114,8 +114,8 @@ fn refusal_without_a_rule_is_malformed() {
         let (token, _) = worker.calls.one();
         let body = super::redis::decides(&[wait, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         match requests(worker.answer(token, &ok(body), 1).unwrap()).as_slice() {
-            [(_, Settled::Decided { wait, .. })] => Some(*wait),
-            [(_, Settled::Alone)] => None,
+            [(_, QuestionResult::Decided { wait, .. })] => Some(*wait),
+            [(_, QuestionResult::Degraded)] => None,
             other => panic!("{other:?}"),
         }
     };

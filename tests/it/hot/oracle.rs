@@ -74,7 +74,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn see(&mut self, caller: u64) -> bool {
+    fn count(&mut self, caller: u64) -> bool {
         self.requests += 1;
         *self.table.entry(caller).or_default() += 1;
         if self.table.len() > TABLE {
@@ -98,7 +98,7 @@ impl Oracle {
 
     /// Adds up the counts. Returns the callers that were hot before, and whether they are to be
     /// listed.
-    fn tidy(&mut self, slice: u64) -> bool {
+    fn maintain(&mut self, slice: u64) -> bool {
         self.missed.add(slice, std::mem::take(&mut self.lowered));
         self.all.add(slice, std::mem::take(&mut self.requests));
         let table = std::mem::take(&mut self.table);
@@ -174,21 +174,21 @@ fn spotter_agrees_with_the_oracle() {
             for number in 0..once {
                 let caller = if rng.bool() { rng.u64(..) } else { near.wrapping_add(number * 7) };
                 for _ in 0..rng.u64(1..4) {
-                    assert_eq!(spotter.see(whole(caller)), oracle.see(caller));
+                    assert_eq!(spotter.count(whole(caller)), oracle.count(caller));
                 }
                 if rng.u8(..4) == 0 {
                     let caller = few[rng.usize(..few.len())];
-                    assert_eq!(spotter.see(whole(caller)), oracle.see(caller));
+                    assert_eq!(spotter.count(whole(caller)), oracle.count(caller));
                 }
             }
             for _ in 0..rng.u64(1..3_000) {
                 let caller = few[rng.usize(..few.len()).min(rng.usize(..few.len()))];
-                assert_eq!(spotter.see(whole(caller)), oracle.see(caller));
+                assert_eq!(spotter.count(whole(caller)), oracle.count(caller));
             }
             now += rng.u64(SECOND / 10..2 * SECOND);
             let slice = now / (PER / SLICES);
-            assert!(spotter.tidy(now), "there is more to do soon");
-            let tells = oracle.tidy(slice);
+            assert!(spotter.maintain(now), "there is more to do soon");
+            let tells = oracle.maintain(slice);
             let (missed, all, rows) = read(&data.get("hot").unwrap().0, slice);
             let window: HashMap<u64, u64> =
                 oracle.window.iter().map(|(caller, sum)| (*caller, sum.all())).collect();
@@ -212,23 +212,23 @@ fn full_window_keeps_the_most_frequent_callers() {
     let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
     for caller in 0..WINDOW as u64 + 100 {
         let times = if caller < WINDOW as u64 { 5 } else { 3 };
-        (0..times).for_each(|_| _ = spotter.see(whole(caller)));
+        (0..times).for_each(|_| _ = spotter.count(whole(caller)));
     }
-    spotter.tidy(SECOND);
+    spotter.maintain(SECOND);
     let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
     assert_eq!((missed, rows.len()), (3, WINDOW));
     assert!(rows.values().all(|count| *count == 2));
     // A window that is just full is read as it was written.
-    spotter.see(whole(0));
-    spotter.tidy(SECOND);
+    spotter.count(whole(0));
+    spotter.maintain(SECOND);
     let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
     assert_eq!((missed, rows.len(), rows[&0]), (3, WINDOW, 3));
     // A window with one more row is invalid.
     let (mut bytes, _) = data.get("hot").unwrap();
     bytes.extend_from_within(bytes.len() - 48..);
     data.set("hot", &bytes);
-    spotter.see(whole(0));
-    spotter.tidy(SECOND);
+    spotter.count(whole(0));
+    spotter.maintain(SECOND);
     assert_eq!(read(&data.get("hot").unwrap().0, 0).2, HashMap::from([(0, 1)]));
 }
 
@@ -240,17 +240,17 @@ fn table_evicts_only_ordinary_callers() {
     let hot = Hot { over: OFTEN, per: PER, header: None, top: TOP, reveal: false };
     let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
     let see = |spotter: &mut Spotter, callers: std::ops::Range<u64>, times: u64| {
-        callers.for_each(|caller| (0..times).for_each(|_| _ = spotter.see(whole(caller))));
+        callers.for_each(|caller| (0..times).for_each(|_| _ = spotter.count(whole(caller))));
     };
     see(&mut spotter, 0..1000, OFTEN + 1);
-    spotter.tidy(SECOND);
+    spotter.maintain(SECOND);
     let end = TABLE as u64;
     see(&mut spotter, 0..1000, 10);
     // More than half of the others have one request, including one after the table is full.
     see(&mut spotter, 1000..2200, 1);
     see(&mut spotter, 2200..end, 3);
     see(&mut spotter, end..end + 1, 1);
-    spotter.tidy(SECOND);
+    spotter.maintain(SECOND);
     let (missed, _, rows) = read(&data.get("hot").unwrap().0, 0);
     assert_eq!((missed, rows.len() as u64), (1, end - 1200));
     assert!(rows.iter().all(|(caller, count)| *count == if *caller < 1000 { 16 } else { 2 }));

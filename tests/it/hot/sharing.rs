@@ -16,7 +16,7 @@ fn spotter(data: &Rc<FakeSharedData>) -> Spotter {
 }
 
 fn see(spotter: &mut Spotter, key: u64, times: u64) {
-    (0..times).for_each(|_| _ = spotter.see(whole(key)));
+    (0..times).for_each(|_| _ = spotter.count(whole(key)));
 }
 
 #[test]
@@ -30,17 +30,17 @@ fn key_is_hot_by_the_sum_over_workers() {
     }
     for _ in 0..2 {
         now += SECOND / 10;
-        workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+        workers.iter_mut().for_each(|worker| _ = worker.maintain(now));
     }
     assert_eq!(workers.iter_mut().map(|worker| worker.change).sum::<i64>(), 1);
     for worker in &mut workers {
         see(worker, 7, 1);
-        worker.tidy(now);
+        worker.maintain(now);
         assert!(worker.is_hot(7) && !worker.is_hot(8));
     }
     let lists = workers.iter().filter(|worker| worker.list.is_some()).count();
     assert_eq!(lists, 1, "one worker tells it");
-    while workers.iter_mut().fold(false, |more, worker| worker.tidy(now) | more) {
+    while workers.iter_mut().fold(false, |more, worker| worker.maintain(now) | more) {
         now += SECOND / 10;
     }
     assert!(now >= 100 * SECOND + PER);
@@ -56,9 +56,9 @@ fn lost_race_loses_no_count() {
     let other = Cell::new(Some(two));
     *data.before_swap.borrow_mut() = Some(Box::new(move |_, _| {
         let two = other.take();
-        two.into_iter().for_each(|mut two| _ = two.tidy(50 * SECOND));
+        two.into_iter().for_each(|mut two| _ = two.maintain(50 * SECOND));
     }));
-    one.tidy(50 * SECOND);
+    one.maintain(50 * SECOND);
     assert!(one.is_hot(7));
 }
 
@@ -68,14 +68,14 @@ fn foreign_value_counts_as_empty() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
     see(&mut worker, 7, OVER + 1);
-    worker.tidy(50 * SECOND);
+    worker.maintain(50 * SECOND);
     let (sound, _) = data.get("hot").unwrap();
     // From the future, as after a restart of the machine.
     let ahead = {
         let data = Rc::new(FakeSharedData::default());
         let mut worker = spotter(&data);
         see(&mut worker, 7, 2 * OVER);
-        worker.tidy(5_000 * SECOND);
+        worker.maintain(5_000 * SECOND);
         data.get("hot").unwrap().0
     };
     let mut earlier = sound.clone();
@@ -86,7 +86,7 @@ fn foreign_value_counts_as_empty() {
         data.set("hot", &bytes);
         let mut worker = spotter(&data);
         see(&mut worker, 9, 3);
-        worker.tidy(50 * SECOND);
+        worker.maintain(50 * SECOND);
         assert!(!worker.is_hot(7) && !worker.is_hot(9), "{bytes:?}");
         assert_eq!(data.get("hot").unwrap().0.len(), 3 * 48);
     }
@@ -97,12 +97,12 @@ fn window_memory_is_bounded() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
     for key in 0..100_000_u64 {
-        worker.see(whole(key.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
+        worker.count(whole(key.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
         if key % 5_000 == 0 {
-            worker.tidy(50 * SECOND + key);
+            worker.maintain(50 * SECOND + key);
         }
     }
-    worker.tidy(51 * SECOND);
+    worker.maintain(51 * SECOND);
     let bytes = data.get("hot").unwrap().0.len() as u64;
     assert!(bytes <= Spotter::memory(false).shared, "{bytes}");
 }
@@ -114,12 +114,12 @@ fn changed_window_length_resets_the_gauge() {
     let mut before = spotter(&data);
     see(&mut before, 7, 2 * OVER);
     see(&mut before, 8, 2 * OVER);
-    before.tidy(100 * SECOND);
+    before.maintain(100 * SECOND);
     assert_eq!(before.change, 2);
     let storage = Storage::Gateway(data.clone(), "hot".into());
     let mut after = Spotter::new(Hot { per: 2 * PER, ..hot() }, storage);
     see(&mut after, 7, 1);
-    after.tidy(100 * SECOND);
+    after.maintain(100 * SECOND);
     assert!(!after.is_hot(7));
     assert_eq!(after.change, -2);
 }
@@ -133,8 +133,8 @@ fn only_the_next_slice_ahead_counts() {
         let (mut one, mut two) = (spotter(&data), spotter(&data));
         see(&mut one, 7, OVER / 2 + 1);
         see(&mut two, 7, OVER / 2);
-        one.tidy(100 * SECOND + ahead);
-        two.tidy(100 * SECOND);
+        one.maintain(100 * SECOND + ahead);
+        two.maintain(100 * SECOND);
         assert_eq!(two.is_hot(7), counts, "{ahead} ahead");
     }
 }
@@ -145,10 +145,10 @@ fn idle_worker_reads_twice_and_writes_nothing() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
     see(&mut worker, 7, 1);
-    assert!(worker.tidy(100 * SECOND));
+    assert!(worker.maintain(100 * SECOND));
     let (_, written) = data.get("hot").unwrap();
-    assert!(worker.tidy(100 * SECOND + SECOND / 10));
-    assert!(!worker.tidy(100 * SECOND + SECOND / 5));
+    assert!(worker.maintain(100 * SECOND + SECOND / 10));
+    assert!(!worker.maintain(100 * SECOND + SECOND / 5));
     assert_eq!(data.get("hot").unwrap().1, written);
 }
 
@@ -170,10 +170,10 @@ fn idle_hot_caller_hides_no_neighbour() {
     let data = Rc::new(FakeSharedData::default());
     let mut worker = spotter(&data);
     see(&mut worker, 7, 2 * OVER);
-    worker.tidy(50 * SECOND);
+    worker.maintain(50 * SECOND);
     for _ in 0..2 {
         see(&mut worker, NEXT, OVER / 2 + 1);
-        worker.tidy(50 * SECOND);
+        worker.maintain(50 * SECOND);
     }
     assert!(worker.is_hot(7) && worker.is_hot(NEXT));
     assert_eq!(rows(&data), 2);
@@ -192,7 +192,7 @@ fn hot_callers_take_at_most_their_part_of_the_table() {
     for key in 0..1_500 {
         see(&mut worker, key, OVER + 1);
     }
-    worker.tidy(50 * SECOND);
+    worker.maintain(50 * SECOND);
     assert_eq!((0..1_500).filter(|key| worker.is_hot(*key)).count(), 1024);
 }
 
@@ -203,15 +203,15 @@ fn list_of_the_next_slice_is_not_repeated() {
     let data = Rc::new(FakeSharedData::default());
     let mut workers = [spotter(&data), spotter(&data)];
     see(&mut workers[0], 7, 2 * OVER);
-    workers[0].tidy(100 * SECOND);
+    workers[0].maintain(100 * SECOND);
     for worker in &mut workers {
         see(worker, 7, 1);
-        worker.tidy(100 * SECOND);
+        worker.maintain(100 * SECOND);
     }
     assert!(workers[0].list.take().is_some() && workers[1].list.is_none());
     let told = |worker: &mut Spotter, now| {
         see(worker, 7, 2 * OVER);
-        worker.tidy(now);
+        worker.maintain(now);
         worker.list.take().is_some()
     };
     // A window later on the clock that is ahead.

@@ -87,7 +87,7 @@ impl Workers {
     pub fn see(&mut self, key: u64, remember: bool) {
         self.requests += 1;
         let worker = self.rng.usize(0..self.workers.len());
-        self.workers[worker].0.see(whole(key));
+        self.workers[worker].0.count(whole(key));
         if remember {
             self.past.entry(key).or_default().push_back(self.now);
         }
@@ -101,7 +101,7 @@ impl Workers {
         {
             self.now = self.workers[next].1;
             self.workers[next].1 = self.now + PACE + self.rng.u64(0..LATE);
-            self.workers[next].0.tidy(self.now);
+            self.workers[next].0.maintain(self.now);
             if let Some(list) = self.workers[next].0.list.take() {
                 let list = List::read(&list);
                 self.told.push(self.now);

@@ -68,8 +68,8 @@ impl Worker {
     }
 
     /// Runs maintenance. Returns true if it must be called again for that.
-    fn tidy(&mut self) -> bool {
-        self.limiter.tidy(self.clock.0.get())
+    fn maintain(&mut self) -> bool {
+        self.limiter.maintain(self.clock.0.get())
     }
 
     fn end(&mut self, permit: Permit) {
@@ -85,7 +85,7 @@ fn worker_stalled_for_a_second_gets_a_new_holder() {
         let mut worker = Worker::new(&data, START.mono);
         let permit = worker.request("a").unwrap();
         let before = known(&data).1[0].0;
-        assert!(worker.later(silent).tidy());
+        assert!(worker.later(silent).maintain());
         let all = known(&data).1;
         assert_eq!(all.iter().any(|(id, _)| *id == before), !is_forgotten || all.len() == 2);
         assert_eq!(all.last().map(|(id, _)| *id != before), Some(is_forgotten));
@@ -95,7 +95,7 @@ fn worker_stalled_for_a_second_gets_a_new_holder() {
         let next = worker.request("a");
         assert_eq!(next.is_some(), !is_forgotten, "after {silent}");
         next.into_iter().for_each(|permit| worker.end(permit));
-        assert!(!worker.later(BEAT).tidy(), "it holds nothing");
+        assert!(!worker.later(BEAT).maintain(), "it holds nothing");
         assert!(worker.later(LIFE).request("a").is_some());
     }
 }
@@ -128,7 +128,7 @@ fn unregistered_holder_with_slots_has_expired() {
             assert!(worker.request("a").is_none(), "the one that is in flight now is its own");
             worker.end(again);
         }
-        assert!(!worker.later(BEAT).tidy(), "it holds nothing");
+        assert!(!worker.later(BEAT).maintain(), "it holds nothing");
     }
 }
 

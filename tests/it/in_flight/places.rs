@@ -51,7 +51,7 @@ fn end(limiter: &mut Limiter, permit: Permit, clock: &FakeClock) {
 fn request_costs_two_reads_and_two_writes() {
     let data = Rc::new(Asked::default());
     let policy = diana_config::parse(document(100, 9).as_bytes()).unwrap();
-    let mut limiter = Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
+    let mut limiter = Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
     let clock = clock();
     let told = Rc::new(Cell::new(0));
     let count = told.clone();
@@ -66,7 +66,7 @@ fn request_costs_two_reads_and_two_writes() {
         clock.0.set(clock.0.get().later(BEAT / 5));
         let permit = request(&mut limiter, 7, &clock).unwrap();
         end(&mut limiter, permit, &clock);
-        limiter.tidy(clock.0.get());
+        limiter.maintain(clock.0.get());
     }
     let beats = REQUESTS / 5;
     assert_eq!(told.get(), 1 + beats);

@@ -66,7 +66,7 @@ fn slots_of_a_dead_worker_are_removed() {
     drop((open, dead));
     for _ in 0..10 {
         clock.0.set(clock.0.get().later(SECOND / 4));
-        lives.tidy(clock.0.get());
+        lives.maintain(clock.0.get());
     }
     let full = slots(&data).iter().filter(|key| data.get(key).unwrap().0.len() > 8).count();
     assert_eq!(full, 2);

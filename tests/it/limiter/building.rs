@@ -29,7 +29,7 @@ fn built_in(
     let seed = Seed { k0: 1, k1: 2 };
     match has_redis {
         true => fleet_limiter(policy, seed, data),
-        false => Limiter::alone(policy, seed, data),
+        false => Limiter::standalone(policy, seed, data),
     }
 }
 

@@ -42,7 +42,7 @@ fn posts_are_limited_by_day_and_burst() {
         posts += here;
         // As the timer does: unused leases are returned.
         gate.wait(SECOND / 5);
-        gate.limiter.tidy(gate.clock.0.get());
+        gate.limiter.maintain(gate.clock.0.get());
         gate.wait(60 * SECOND);
     }
     assert_eq!(posts, 50);
@@ -70,7 +70,7 @@ fn calls_are_limited_by_month_and_ten_seconds() {
             *calls += here;
         }
         gate.wait(SECOND / 5);
-        gate.limiter.tidy(gate.clock.0.get());
+        gate.limiter.maintain(gate.clock.0.get());
         gate.wait(11 * SECOND);
     }
     assert_eq!(calls, [1000, 1050]);

@@ -123,7 +123,7 @@ impl Worker {
             Verdict::Hold(held) => {
                 self.verdicts.push(true);
                 self.fields = held.report.headers();
-                self.permits.extend([held.place, held.permit]);
+                self.permits.extend([held.position, held.permit]);
             }
         }
     }

@@ -29,7 +29,7 @@ impl Gate {
         match self.decide(request) {
             Verdict::Admit(..) => Some(0),
             Verdict::Hold(held) => {
-                held.place.finish(End::Served);
+                held.position.finish(End::Served);
                 Some(held.until - now)
             }
             Verdict::Refuse(_) | Verdict::Pending { .. } => None,
@@ -59,7 +59,7 @@ fn returned_queue_position_ends_a_refusal() {
         assert_eq!(gate.waits(&from("ann")), Some(0));
         let last = gate.held(&from("ann"));
         assert_eq!(gate.waits(&from("ann")), None);
-        last.place.finish(End::Left);
+        last.position.finish(End::Left);
         assert_eq!(gate.waits(&from("ann")), Some(100 * MS));
     }
 }

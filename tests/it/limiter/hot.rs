@@ -12,7 +12,7 @@ const TICK: u64 = SECOND / 10;
 impl Gate {
     pub fn tick(&mut self) -> bool {
         self.wait(TICK);
-        self.limiter.tidy(self.clock.0.get())
+        self.limiter.maintain(self.clock.0.get())
     }
 
     fn marks(&mut self, request: &FakeRequest) -> Vec<(String, String)> {
@@ -106,6 +106,6 @@ fn extreme_clock_values_cause_no_panic() {
     for mono in [0, 1, u64::MAX - 1, u64::MAX, 5] {
         gate.clock.0.set(Now { mono, wall: 5 });
         (0..11).for_each(|_| _ = gate.admits(&from("ann")));
-        gate.limiter.tidy(gate.clock.0.get());
+        gate.limiter.maintain(gate.clock.0.get());
     }
 }

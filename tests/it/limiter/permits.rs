@@ -125,9 +125,9 @@ impl World {
             }
             Verdict::Hold(held) => {
                 assert_eq!(held.until - now, free - now, "of caller {caller}");
-                assert!(free > now && !held.place.is_none());
-                let told = format!("{:?}", held.place);
-                assert_eq!(told.matches("Unsettled").count(), 1, "of one place in a line: {told}");
+                assert!(free > now && !held.position.is_none());
+                let told = format!("{:?}", held.position);
+                assert_eq!(told.matches("OpenCharge").count(), 1, "of one place in a line: {told}");
                 self.streams += 1;
                 let stream = self.streams;
                 self.waiting.push(Waiting { stream, limiter, caller });
@@ -187,7 +187,7 @@ impl World {
         let (now, old) = (self.clock.0.get(), self.limiters.len() - 2);
         match rng.bool() {
             true => self.limiters[old].retire("test", now, &Lines::default()),
-            false => _ = self.limiters[old].tidy(now),
+            false => _ = self.limiters[old].maintain(now),
         }
     }
 }

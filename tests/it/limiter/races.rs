@@ -83,7 +83,7 @@ impl Gateway {
         let leaves = match limiter.decide(&from(&caller.to_string()), &self.clock) {
             Verdict::Admit(..) => now.mono,
             Verdict::Hold(held) => {
-                held.place.finish(End::Served);
+                held.position.finish(End::Served);
                 held.until
             }
             Verdict::Refuse(_) | Verdict::Pending { .. } => return,
@@ -102,7 +102,9 @@ impl Gateway {
         while ticks > 0 {
             let step = ticks.min(PACE);
             self.clock.0.set(self.clock.0.get().later(step));
-            self.workers.iter().for_each(|worker| _ = worker.borrow_mut().tidy(self.clock.0.get()));
+            self.workers
+                .iter()
+                .for_each(|worker| _ = worker.borrow_mut().maintain(self.clock.0.get()));
             ticks -= step;
         }
     }

@@ -25,7 +25,7 @@ fn body_is_rendered_from_its_pieces() {
     let refusal = refusal(
         r#"{body: '{"rule": "{rule}", "in": {retry_after}, "of": {limit}, "left": {remaining}, "id": "{id}", "{rules}{": 1}'}"#,
     );
-    assert!(refusal.tells_id());
+    assert!(refusal.contains_id());
     let body = |id: &[u8]| refusal.body(id);
     let told = |id: &str| {
         format!(

@@ -59,7 +59,7 @@ fn take(gate: &mut Gate, mut keys: Mapping) -> String {
         return "later".into();
     }
     if keys.remove("upkeep").is_some() {
-        gate.limiter.tidy(gate.clock.0.get());
+        gate.limiter.maintain(gate.clock.0.get());
         return "done".into();
     }
     if let Some(ticks) = keys.remove("ticks") {
@@ -113,7 +113,7 @@ fn decide(gate: &mut Gate, request: &FakeRequest, is_whole: bool) -> String {
         Verdict::Admit(_, Some(report)) if is_whole => format!("admitted{}", reported(&report)),
         Verdict::Admit(_, Some(report)) => format!("admitted{}", marked(&report)),
         Verdict::Hold(held) => {
-            held.place.finish(End::Served);
+            held.position.finish(End::Served);
             let rule = held.report.by.as_ref().map_or("none", |by| &by.rule);
             let whole = if is_whole { reported(&held.report) } else { marked(&held.report) };
             format!("held for {} ms by {rule}{whole}", (held.until - now) as f64 / 1000.0)

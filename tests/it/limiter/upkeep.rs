@@ -38,16 +38,16 @@ fn leases_and_hot_callers_keep_maintenance_active() {
             assert!(gate.admits(&from("ann")));
             gate.wait(MILLISECOND);
         }
-        let mut tidy = || {
-            let more = gate.limiter.tidy(gate.clock.now());
+        let mut maintain = || {
+            let more = gate.limiter.maintain(gate.clock.now());
             gate.wait(20 * MILLISECOND);
             more
         };
-        assert_eq!(tidy(), more, "{rules:?}");
+        assert_eq!(maintain(), more, "{rules:?}");
         // Hot callers are processed at intervals, and remaining work is reported in between.
-        assert!(tidy() || !rules.contains(&HOT), "{rules:?}");
-        (0..400).for_each(|_| _ = tidy());
-        assert!((0..5).any(|_| !tidy()), "{rules:?} never rests");
+        assert!(maintain() || !rules.contains(&HOT), "{rules:?}");
+        (0..400).for_each(|_| _ = maintain());
+        assert!((0..5).any(|_| !maintain()), "{rules:?} never rests");
     }
 }
 
@@ -61,11 +61,11 @@ fn refusals_are_reported_by_maintenance() {
     let mut workers = [(); 2].map(|()| limiter(RULE, data.clone()));
     let clock = FakeClock::default();
     clock.0.set(START);
-    let mut is_banned = |number: usize, tidies: bool| {
+    let mut is_banned = |number: usize, maintains: bool| {
         let verdict = workers[number].decide(&from("ann"), &clock);
         clock.0.set(clock.now().later(MILLISECOND));
-        if tidies {
-            workers[number].tidy(clock.now());
+        if maintains {
+            workers[number].maintain(clock.now());
         }
         matches!(verdict, Verdict::Refuse(it) if it.by.state().starts_with("banned "))
     };
@@ -115,7 +115,7 @@ fn hot_callers_are_maintained_less_often_than_leases() {
     for _ in 0..80 {
         assert!(matches!(limiter.decide(&from("ann"), &clock), Verdict::Admit(..)));
         clock.0.set(clock.now().later(SECOND / 80));
-        limiter.tidy(clock.now());
+        limiter.maintain(clock.now());
     }
     assert!((5..=10).contains(&writes.get()), "{} writes", writes.get());
 }

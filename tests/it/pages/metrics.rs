@@ -8,13 +8,13 @@ use crate::fleet::redis::decides;
 use crate::worker::{MILLISECOND, Thread};
 use diana_limiter::metrics::{
     RuleCounts, flush_fleet, flush_hot_keys, flush_keys, flush_metadata, flush_mode, flush_traffic,
-    tell_limit,
+    report_limit,
 };
 use diana_policy::Scope;
 use diana_policy::port::Metrics;
 use diana_policy::time::{Now, SECOND};
 use diana_redis::protocol::Failure;
-use diana_request::settling::Untold;
+use diana_request::settling::UnknownUsage;
 use diana_store::backend::BackendCounts;
 use diana_store::slots::traffic::Traffic;
 
@@ -79,7 +79,7 @@ fn of_the_core(names: &Names) {
         held: 1,
         shadow_held: 1,
         near: 1,
-        lent: 1,
+        leased: 1,
         hot: 1,
         limit_missing: 1,
         overflow: 1,
@@ -90,11 +90,12 @@ fn of_the_core(names: &Names) {
         untold: [0; 4],
         in_flight: 1,
     };
-    let reasons = [Untold::ClientLeft, Untold::Cut, Untold::Absent, Untold::Unusable];
+    let reasons =
+        [UnknownUsage::ClientLeft, UnknownUsage::Cut, UnknownUsage::Absent, UnknownUsage::Unusable];
     reasons.into_iter().for_each(|reason| counts.settle(1, 2, Some(reason)));
     counts.flush("ns", "r", names);
     for scope in [Scope::Local, Scope::Gateway, Scope::Global] {
-        tell_limit("ns", "r", scope, [1, 1, 1], names);
+        report_limit("ns", "r", scope, [1, 1, 1], names);
     }
     flush_keys("ns", "r", 1, names);
     flush_hot_keys("ns", "r", 1, names);
@@ -105,7 +106,7 @@ fn of_the_core(names: &Names) {
     ["fleet", "gateway"].into_iter().for_each(|mode| flush_mode("ns", mode, 1, names));
     let mut failures: Vec<(&str, u64)> = FAILURES.iter().map(|it| (it.name(), 1)).collect();
     failures.push(("lost", 1));
-    let stats = BackendCounts { trips: 1, asks: 1, corrupt: 1, apart: 1, unsettled: 1, failures };
+    let stats = BackendCounts { calls: 1, asks: 1, corrupt: 1, apart: 1, unsettled: 1, failures };
     flush_fleet("ns", &stats, names);
 }
 

@@ -1,13 +1,13 @@
 //! Several calls in one batch: their order, and the assignment of replies.
 
 use diana_redis::protocol::resp::{Value, values};
-use diana_redis::protocol::{Failure, Login, Reply, Script, ScriptAnswer, Trip};
+use diana_redis::protocol::{Failure, Login, Pipeline, Reply, Script, ScriptAnswer};
 
-use super::{admits, login, of, trip};
+use super::{admits, login, of, pipeline};
 
 /// Two calls with one rule each, without authentication.
-fn two() -> Trip {
-    let asks = trip().calls.remove(0).asks;
+fn two() -> Pipeline {
+    let asks = pipeline().calls.remove(0).asks;
     of(vec![vec![asks[0].clone()], vec![asks[0].clone()]])
 }
 
@@ -57,9 +57,9 @@ fn replies_are_assigned_by_position() {
 
 #[test]
 fn calls_are_sent_together() {
-    let mut trip = two();
-    trip.calls[1].script = Script::Text;
-    let bytes = trip.pipeline(&login());
+    let mut pipeline = two();
+    pipeline.calls[1].script = Script::Text;
+    let bytes = pipeline.encode(&login());
     let sent = values(&bytes).unwrap();
     let names = sent.iter().map(|command| match command {
         Value::Array(words) => match words[0] {
@@ -78,7 +78,7 @@ fn pipeline_logs_in_first() {
     let names = |username: Option<&str>, db| {
         let login =
             Login { username: username.map(Into::into), password: Some("secret".into()), db };
-        let bytes = two().pipeline(&login);
+        let bytes = two().encode(&login);
         let commands = values(&bytes).unwrap();
         let words = |command: &Value| match command {
             Value::Array(words) => words.iter().map(word).collect::<Vec<String>>(),

@@ -7,7 +7,7 @@ use diana_policy::bloom::Shape;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Plan, PlanKind, Plans, Quota};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::protocol::{Back, Charge, Numbers, RuleReply};
+use diana_redis::protocol::{Charge, Effect, Numbers, RuleReply};
 use diana_redis::store::RedisStore;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -77,7 +77,7 @@ impl Desk {
 
     /// Processes the reply to a question under a plan.
     fn hear(&mut self, plan: u32, reply: &RuleReply, now: Now) -> u64 {
-        self.store.judge_by(plan);
+        self.store.use_plan(plan);
         self.store.receive(key(1), reply, (1, 1), (now, now))
     }
 
@@ -89,10 +89,12 @@ impl Desk {
     /// The only returned block: its quota, its size and its unspent permits.
     fn back(&mut self) -> (Numbers, u64, u64) {
         let all = self.handle.borrow_mut().take(usize::MAX);
-        let [Operation::GiveBack(Charge { numbers, back, .. })] = all[..] else {
+        let [Operation::Return(Charge { numbers, effect: back, .. })] = all[..] else {
             panic!("{all:?}")
         };
-        let Back::Block { receipt: 5, term: 4, block, left } = back else { panic!("{back:?}") };
+        let Effect::ReturnBlock { receipt: 5, term: 4, block, left } = back else {
+            panic!("{back:?}")
+        };
         (numbers, block, left)
     }
 }
@@ -126,7 +128,7 @@ fn low_lease_is_renewed_under_its_own_plan() {
         desk.hear(plan, &lends(10), START);
         assert_eq!(desk.admitted(plan, START), 10);
         let all = desk.handle.borrow_mut().take(usize::MAX);
-        let [renewal @ Operation::Renew(..), Operation::GiveBack(used_up)] = &all[..] else {
+        let [renewal @ Operation::Renew(..), Operation::Return(used_up)] = &all[..] else {
             panic!("{all:?}")
         };
         assert_eq!((renewal.plan(), used_up.numbers), (plan, desk.numbers(plan)));
@@ -141,7 +143,7 @@ fn reply_under_a_former_plan_is_recorded_once() {
     {
         let mut desk = Desk::settling(Quota::new(Unit::Hour, 100), None, settles);
         desk.question(GOLD, START);
-        desk.store.judge_by(FREE);
+        desk.store.use_plan(FREE);
         let instants = (START, START);
         desk.store.receive(key(1), &lends(0), (1, permits), instants);
         assert_eq!(desk.data.writes.get() > 0, is_noted, "{settles} {permits}");
@@ -153,7 +155,7 @@ fn closed_store_returns_leases_under_their_plan() {
     let mut desk = Desk::new();
     desk.question(GOLD, START);
     desk.hear(GOLD, &lends(10), START);
-    desk.store.judge_by(FREE);
+    desk.store.use_plan(FREE);
     desk.store.close(START);
     assert_eq!(desk.back(), (desk.numbers(GOLD), 10, 10));
 }
@@ -237,7 +239,7 @@ fn degraded_mode_enforces_the_share_of_the_plan() {
             desk.handle.replace(away());
             // The number of gateways becomes known later than the caller's plan.
             assert_eq!(desk.admitted(FREE, START), 100);
-            desk.store.judge_by(GOLD);
+            desk.store.use_plan(GOLD);
             desk.handle.borrow_mut().gateways = gateways;
             let more = 1000_u64.div_ceil(gateways).saturating_sub(100);
             assert_eq!(desk.admitted(GOLD, START), more, "one of {gateways}, {daily:?}");

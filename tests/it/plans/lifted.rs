@@ -24,7 +24,7 @@ fn workers(spec: &CounterSpec) -> Vec<Box<dyn Store>> {
     let open = |_| {
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        stores.lifts = true;
+        stores.resets_bans = true;
         stores.open(Scope::Gateway, spec.clone())
     };
     (0..3).map(open).collect()
@@ -71,9 +71,14 @@ fn reset_keeps_reservations_of_every_plan() {
             println!("{} seed {seed}", entry.short);
             let plans: Option<Rc<Plans>> = Some(plans);
             let plain = rule.spec(100);
-            let spec =
-                CounterSpec { settles: true, keeps_used: true, beside: true, plans, ..plain };
-            let mut workers = Workers(workers(&spec.part(1)), rng.fork());
+            let spec = CounterSpec {
+                settles: true,
+                keeps_used: true,
+                may_be_cancelled: true,
+                plans,
+                ..plain
+            };
+            let mut workers = Workers(workers(&spec.share(1)), rng.fork());
             let tally = follow(entry, &quotas, &mut workers, START, 500, &mut rng);
             all.lifted += tally.lifted;
             all.refused += tally.refused;
@@ -102,10 +107,10 @@ fn reset_keeps_leases_beyond_the_limit_of_the_rule() {
             }
         }
         let now = START.later(200 * 100);
-        let lent = stores[0].usage(account(key(1), 1), false, now).unwrap().lent;
+        let lent = stores[0].usage(account(key(1), 1), false, now).unwrap().leased;
         assert!(lent > 20, "{short}: only {lent} lent");
         stores[0].usage(account(key(1), 0), true, now).unwrap();
         let seen = stores[0].usage(account(key(1), 1), false, now).unwrap();
-        assert_eq!((seen.used, seen.remaining, seen.lent), (0, 1000 - lent, lent), "{short}");
+        assert_eq!((seen.used, seen.remaining, seen.leased), (0, 1000 - lent, lent), "{short}");
     }
 }

@@ -37,7 +37,7 @@ fn settlement_admits_no_more_than_the_largest_plan() {
             // As for rules with a reservation.
             let keeps_used = rng.bool();
             let spec = CounterSpec { settles: true, keeps_used, plans, ..rule.spec(100) };
-            let mut store = open(scope, spec.part(1), &Rc::default());
+            let mut store = open(scope, spec.share(1), &Rc::default());
             let (mut given, mut charged) = (Vec::new(), Vec::<Open>::new());
             let (mut now, mut plan) = (START, 0);
             // Long requests are settled after their caller has had another plan for a while.
@@ -84,7 +84,8 @@ fn cancel_returns_nothing_that_a_faster_plan_drained() {
     };
     let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 600, ..own }) };
     let plans = Some(Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of: vec![gold] } }));
-    let spec = CounterSpec { beside: true, plans, ..Rule::new("TB", own).spec(100) }.part(1);
+    let spec =
+        CounterSpec { may_be_cancelled: true, plans, ..Rule::new("TB", own).spec(100) }.share(1);
     let mut store = open(Scope::Gateway, spec, &Rc::default());
     let mut charge = |plan: usize, cost: u64, now: Now| {
         let mut found = store.checked(account(key(1), plan), cost, now);

@@ -23,7 +23,7 @@ fn limiter(rule: &str) -> Limiter {
     let policy =
         diana_config::parse(document.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
     let data = Rc::new(FakeSharedData::default());
-    Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data).unwrap()
+    Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data).unwrap()
 }
 
 fn clock() -> FakeClock {
@@ -222,7 +222,7 @@ fn shadow_rule_with_count_bans_no_caller() {
             limiter.finish(permit, &FakeEnding::answered(401), clock.0.get());
         }
         let lines = Lines::default();
-        limiter.tidy(clock.0.get());
+        limiter.maintain(clock.0.get());
         limiter.flush("n", &lines);
         assert_eq!(lines.0.borrow().iter().filter(|line| *line == "bans 1").count(), bans);
     }

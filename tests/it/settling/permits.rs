@@ -4,20 +4,31 @@
 use std::rc::Rc;
 
 use diana_policy::key::Key;
-use diana_request::settling::Heard;
-use diana_store::permit::{End, Freed, Permit, Unsettled};
+use diana_request::settling::HeaderUsage;
+use diana_store::permit::{CancelQueue, End, OpenCharge, Permit};
 use fastrand::Rng;
 use kit::seed;
 
-fn charge(rule: u32) -> Unsettled {
+fn charge(rule: u32) -> OpenCharge {
     let key = Key { hash: rule.into(), second_hash: 0 };
     let (receipt, since, reserved, used) = (7, 9, 5, 0);
-    let (heard, is_own, is_alone) = (Heard::Nothing, true, false);
-    Unsettled { key, receipt, since, reserved, used, rule, plan: 0, heard, is_own, is_alone }
+    let (header_usage, is_identified, is_degraded) = (HeaderUsage::Nothing, true, false);
+    OpenCharge {
+        key,
+        receipt,
+        since,
+        reserved,
+        used,
+        rule,
+        plan: 0,
+        header_usage,
+        is_identified,
+        is_degraded,
+    }
 }
 
 /// The rules of the closed charges, and the usage of each.
-fn back(freed: &Freed) -> Vec<(u32, u32)> {
+fn back(freed: &CancelQueue) -> Vec<(u32, u32)> {
     freed.take().into_iter().map(|charge| (charge.rule, charge.used)).collect()
 }
 
@@ -25,7 +36,7 @@ fn back(freed: &Freed) -> Vec<(u32, u32)> {
 fn each_charge_is_closed_once() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..500 {
-        let freed: Rc<Freed> = Rc::default();
+        let freed: Rc<CancelQueue> = Rc::default();
         let rules: Vec<u32> = (0..rng.u32(..6)).collect();
         let charges = rules.iter().map(|rule| charge(*rule)).collect();
         let mut permit = Permit::new(charges, &freed);
@@ -60,7 +71,7 @@ fn each_charge_is_closed_once() {
 #[test]
 fn many_charges_are_cancelled_in_order() {
     const MANY: u32 = 200_000;
-    let freed: Rc<Freed> = Rc::default();
+    let freed: Rc<CancelQueue> = Rc::default();
     drop(Permit::new((0..MANY).map(charge).collect(), &freed));
     assert!(back(&freed).into_iter().eq((0..MANY).map(|rule| (rule, 0))));
     assert!(!freed.is_full());

@@ -64,7 +64,7 @@ fn two_configurations_admit_no_more_than_one() {
         let callers = rng.u64(1..40);
         interrupted(&gateway, rng, move |gateway, worker, act, rng| match act {
             0 => gateway.crash(worker),
-            1 => _ = gateway.tidy(worker),
+            1 => _ = gateway.maintain(worker),
             _ => _ = gateway.request(worker, rng.u64(0..callers)),
         });
         for _ in 0..300 {

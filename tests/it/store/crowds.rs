@@ -29,7 +29,7 @@ fn moving_between_bucket_and_slot_gains_no_permits() {
             if rng.u8(0..often) == 0 {
                 let worker = rng.usize(0..gateway.workers());
                 match rng.u8(0..16) {
-                    0 => _ = gateway.tidy(worker),
+                    0 => _ = gateway.maintain(worker),
                     1 => gateway.crash(worker),
                     _ => _ = gateway.request(worker, caller(rng)),
                 }

@@ -8,7 +8,7 @@ use diana_policy::decision::Retry;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{Charge, Reply, RuleReply};
-use diana_redis::settled::Settled;
+use diana_redis::question_result::QuestionResult;
 use diana_redis::store::RedisStore;
 use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
@@ -80,7 +80,7 @@ impl Desk {
 
     /// A question that no request waits for fails.
     pub fn fail(&mut self, now: Now) {
-        let question = self.handle.borrow_mut().store_new_result(Settled::Alone);
+        let question = self.handle.borrow_mut().store_new_result(QuestionResult::Degraded);
         let mut failed = Reservation::new(key(1).into(), 0, now);
         failed.by = By::Reply(Awaited::Background(question));
         self.store.check(&mut failed);
@@ -93,7 +93,7 @@ impl Desk {
         let asked = self.handle.borrow_mut().take_asked();
         for (question, _) in asked {
             let (reply, wait, sent) = (Reply::Rule(lends(0)), Some(0), START);
-            let result = Settled::Decided { reply, wait, sent, at: START.mono };
+            let result = QuestionResult::Decided { reply, wait, sent, at: START.mono };
             self.handle.borrow_mut().store_result(question, result);
         }
         assert!(matches!(self.store.inquire(&mut inquiry, START), Some(Ok(_))));

@@ -12,7 +12,7 @@ use diana_policy::time::{Now, Unit};
 use diana_policy::{Quota, Scope};
 use diana_redis::handle::Handle;
 use diana_redis::store::RedisStore;
-use diana_store::permit::Unsettled;
+use diana_store::permit::OpenCharge;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation, Store};
@@ -91,12 +91,12 @@ impl Twins<'_> {
         if !self.held.is_empty() {
             let (caller, receipt, cost) = self.held.swap_remove(rng.usize(..self.held.len()));
             let charge = left(key(caller), receipt, cost);
-            assert!(self.fleet.settle(&Unsettled { is_alone: true, ..charge }, now));
+            assert!(self.fleet.settle(&OpenCharge { is_degraded: true, ..charge }, now));
             assert!(self.gateway.settle(&charge, now));
         }
     }
 
-    fn tidy(&mut self, now: Now) {
+    fn maintain(&mut self, now: Now) {
         assert_eq!(self.fleet.maintain(now), self.gateway.maintain(now));
     }
 }
@@ -119,7 +119,7 @@ fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
         now = now.later(gap(rule, rng).min(10 * PACE));
         match rng.u8(..16) {
             0 if longest > 0 => twins.leave(now, rng),
-            1 | 2 => twins.tidy(now),
+            1 | 2 => twins.maintain(now),
             _ => twins.request(rng.u64(..3), now, longest, rng),
         }
     }
@@ -136,7 +136,7 @@ fn degraded_mode_counts_like_a_gateway_without_redis() {
             println!("{} {:?}", rule.short, rule.quota);
             agree(
                 &rule,
-                &CounterSpec { beside: rng.bool(), ..rule.spec(rng.usize(1..100)) },
+                &CounterSpec { may_be_cancelled: rng.bool(), ..rule.spec(rng.usize(1..100)) },
                 &mut rng,
             );
         }

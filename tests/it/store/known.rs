@@ -6,7 +6,7 @@ use diana_policy::decision::Decision;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{SECOND, Unit};
 use diana_redis::handle::Operation;
-use diana_redis::protocol::{Back, Charge};
+use diana_redis::protocol::{Charge, Effect};
 use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -22,17 +22,17 @@ fn daily() -> CounterSpec {
 }
 
 /// Returns by caller.
-fn back(desk: &mut Desk) -> Vec<(u64, Back)> {
+fn back(desk: &mut Desk) -> Vec<(u64, Effect)> {
     let all = desk.handle.borrow_mut().take(usize::MAX);
     let gives = |it: &Operation| match it {
-        Operation::GiveBack(Charge { caller, back, .. }) => (caller.hash, *back),
+        Operation::Return(Charge { caller, effect: back, .. }) => (caller.hash, *back),
         other => panic!("{other:?}"),
     };
     all.iter().map(gives).collect()
 }
 
-fn block(block: u64, left: u64) -> Back {
-    Back::Block { receipt: 5, term: 4, block, left }
+fn block(block: u64, left: u64) -> Effect {
+    Effect::ReturnBlock { receipt: 5, term: 4, block, left }
 }
 
 /// The caller sent another request while the reply was pending.
@@ -93,7 +93,7 @@ fn request_that_leaves_early_returns_its_position_to_redis() {
     assert!(desk.store.settle(&left(key(1), 9, 3), START));
     let sent = desk.handle.borrow_mut().ledgers.take(&[], START.mono);
     let [(.., charges)] = &sent[..] else { panic!("{} batches", sent.len()) };
-    assert_eq!(charges[0].back, Back::Cost { receipt: 9, term: 0, permits: 3 });
+    assert_eq!(charges[0].effect, Effect::ReturnCost { receipt: 9, term: 0, permits: 3 });
 }
 
 /// Permits that were granted without being counted.

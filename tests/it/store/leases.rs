@@ -96,12 +96,12 @@ fn idle_leases_are_returned() {
         let given = gateway.take(0, 20);
         let nothing_out = if short == "TB" { 1000 } else { 1000 - given };
         gateway.at(IDLE - 1);
-        assert!(gateway.tidy(0));
+        assert!(gateway.maintain(0));
         assert!(gateway.left(1) < nothing_out, "{short}: too early");
         gateway.at(IDLE);
-        gateway.tidy(0);
+        gateway.maintain(0);
         assert_eq!(gateway.left(1), nothing_out, "{short}");
-        assert!(!gateway.tidy(0), "nothing is left to do");
+        assert!(!gateway.maintain(0), "nothing is left to do");
     }
 }
 

@@ -7,8 +7,8 @@ use diana_policy::Quota;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 use diana_redis::handle::{Handle, Operation};
-use diana_redis::protocol::{Back, RuleReply};
-use diana_redis::settled::Settled;
+use diana_redis::protocol::{Effect, RuleReply};
+use diana_redis::question_result::QuestionResult;
 use diana_redis::store::RedisStore;
 use diana_store::Reservation;
 use diana_store::Store;
@@ -98,7 +98,7 @@ struct Desk {
     /// fits.
     refused: Option<(u64, Micros, Micros, Micros)>,
     /// Blocks to return.
-    back: Vec<Back>,
+    back: Vec<Effect>,
     /// Requests by lease, refused by memory, refused while a call is pending, sent to Redis;
     /// renewals.
     seen: [u64; 5],
@@ -136,7 +136,12 @@ impl Desk {
     fn give_back(&mut self) {
         let Held { receipt, permits, left, .. } = std::mem::take(&mut self.hand);
         if permits > 0 {
-            self.back.push(Back::Block { receipt, term: receipt + 1, block: permits, left });
+            self.back.push(Effect::ReturnBlock {
+                receipt,
+                term: receipt + 1,
+                block: permits,
+                left,
+            });
         }
     }
 
@@ -204,7 +209,7 @@ impl Desk {
         let mut asked = 0;
         for operation in self.handle.borrow_mut().take(usize::MAX) {
             match operation {
-                Operation::GiveBack(charge) => back.push(charge.back),
+                Operation::Return(charge) => back.push(charge.effect),
                 Operation::Renew(3, _, charge) => asked += charge.want,
                 other => panic!("{other:?}"),
             }
@@ -262,7 +267,7 @@ impl Desk {
                 self.done(false);
             }
             3 => {
-                let question = self.handle.borrow_mut().store_new_result(Settled::Alone);
+                let question = self.handle.borrow_mut().store_new_result(QuestionResult::Degraded);
                 let mut failed = Reservation::new(key(1).into(), 0, self.now);
                 failed.by = By::Reply(Awaited::Background(question));
                 self.store.check(&mut failed);

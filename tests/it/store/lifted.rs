@@ -31,7 +31,7 @@ enum Settling {
 fn open(spec: CounterSpec, data: &Rc<FakeSharedData>) -> Box<dyn Store> {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-    stores.lifts = true;
+    stores.resets_bans = true;
     stores.open(Scope::Gateway, spec)
 }
 
@@ -40,7 +40,7 @@ fn spec(rule: &Rule, settling: Settling) -> CounterSpec {
     let keeps_used = settling == Settling::Kept;
     let algorithm = plain.entry.algorithm(&plain.quota, keeps_used).unwrap();
     let settles = settling != Settling::Never;
-    CounterSpec { settles, keeps_used, algorithm, beside: settles, ..plain }
+    CounterSpec { settles, keeps_used, algorithm, may_be_cancelled: settles, ..plain }
 }
 
 /// A request in progress: its index among those since the reset, if it is one of them, and its
@@ -108,7 +108,7 @@ impl Play {
         let limit = self.rule.algorithm.properties().limit;
         if self.settling == Settling::Never {
             assert_eq!(seen.used, 0, "{seen:?}");
-            assert_eq!(seen.remaining, limit.saturating_sub(seen.lent), "{seen:?}");
+            assert_eq!(seen.remaining, limit.saturating_sub(seen.leased), "{seen:?}");
         }
         self.past.clear();
         self.open.iter_mut().for_each(|open| open.place = None);

@@ -27,9 +27,9 @@ impl Office {
         let data = Rc::<FakeSharedData>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        stores.lifts = lifts;
+        stores.resets_bans = lifts;
         let rule = Rule::new("W", Quota::new(Unit::Day, LIMIT));
-        let spec = CounterSpec { settles: true, beside: true, ..rule.spec(1000) };
+        let spec = CounterSpec { settles: true, may_be_cancelled: true, ..rule.spec(1000) };
         Office { store: stores.open(Scope::Gateway, spec), data }
     }
 
@@ -71,7 +71,7 @@ fn reset_clears_the_slot_not_the_former_bucket() {
     let data = Rc::<FakeSharedData>::default();
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-    stores.lifts = true;
+    stores.resets_bans = true;
     let store = stores.open(Scope::Gateway, Rule::new("TB", quota).spec(8));
     let mut office = Office { store, data };
     let usage = |office: &mut Office, now| office.store.usage(key(1).into(), false, now).unwrap();

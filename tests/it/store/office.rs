@@ -29,18 +29,18 @@ pub(super) struct Office {
 }
 
 impl Office {
-    /// Two workers with a rule; `beside` if a request has more rules.
-    pub(super) fn new(short: &str, quota: Quota, beside: bool) -> Office {
-        Office::of(4096, short, quota, beside)
+    /// Two workers with a rule; `may_be_cancelled` if a request has more rules.
+    pub(super) fn new(short: &str, quota: Quota, may_be_cancelled: bool) -> Office {
+        Office::of(4096, short, quota, may_be_cancelled)
     }
 
     /// The same, with room for this many callers.
-    pub(super) fn of(keys: usize, short: &str, quota: Quota, beside: bool) -> Office {
+    pub(super) fn of(keys: usize, short: &str, quota: Quota, may_be_cancelled: bool) -> Office {
         let data = Rc::<Asked>::default();
         let open = || {
             let mut tables = Tables::default();
             let spec = Rule::new(short, quota).spec(keys);
-            let spec = CounterSpec { beside, ..spec };
+            let spec = CounterSpec { may_be_cancelled, ..spec };
             Stores::new("test".into(), data.clone(), &mut tables).open(Scope::Gateway, spec)
         };
         Office {

@@ -3,7 +3,7 @@
 use diana_policy::Quota;
 use diana_policy::bloom::Shape;
 use diana_policy::time::Unit;
-use diana_redis::protocol::{Back, Question};
+use diana_redis::protocol::{Effect, Question};
 use diana_store::usage::{Cannot, Inquiry, Order};
 use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
@@ -13,12 +13,12 @@ use super::desk::Desk;
 
 #[test]
 fn usage_query_charges_and_resets_nothing() {
-    for (order, back) in [(Order::Look, Back::Looks), (Order::Reset, Back::Lifts)] {
+    for (order, effect) in [(Order::Look, Effect::ReadUsage), (Order::Reset, Effect::Reset)] {
         let mut desk = Desk::new("W", 10);
         assert_eq!(desk.store.inquire(&mut Inquiry::new(key(1), order), START), None);
         let asked = desk.handle.borrow_mut().take_asked();
         let [(_, Question::Rule(asked))] = &asked[..] else { panic!("{asked:?}") };
-        assert_eq!((asked.caller, asked.back, asked.cost, asked.want), (key(1), back, 0, 0));
+        assert_eq!((asked.caller, asked.effect, asked.cost, asked.want), (key(1), effect, 0, 0));
     }
 }
 

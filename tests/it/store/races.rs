@@ -59,7 +59,7 @@ fn races_admit_no_excess_and_lose_no_permit() {
         let gateway = Rc::new(Gateway::new(rule, keys, rng.usize(1..5)));
         let callers = rng.u64(1..4);
         interrupted(&gateway, rng, move |gateway, worker, act, rng| match act {
-            0 => _ = gateway.tidy(worker),
+            0 => _ = gateway.maintain(worker),
             _ => _ = gateway.request(worker, rng.u64(0..callers)),
         });
         for _ in 0..300 {
@@ -90,7 +90,7 @@ fn slow_or_dead_workers_admit_no_excess() {
             0 => gateway.pass(rng.u64(0..=2 * gateway.rule.pace())),
             1 => gateway.pass(rng.u64(0..=10 * PACE)),
             2 => gateway.crash(worker),
-            3 => _ = gateway.tidy(worker),
+            3 => _ = gateway.maintain(worker),
             _ => _ = gateway.request(worker, rng.u64(0..callers)),
         });
         for _ in 0..300 {
@@ -98,7 +98,7 @@ fn slow_or_dead_workers_admit_no_excess() {
             gateway.pass(gap(&gateway.rule, rng));
             match rng.u8(0..16) {
                 0 => gateway.crash(worker),
-                1..=2 => _ = gateway.tidy(worker),
+                1..=2 => _ = gateway.maintain(worker),
                 _ => _ = gateway.request(worker, rng.u64(0..callers)),
             }
         }

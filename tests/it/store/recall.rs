@@ -11,14 +11,14 @@ use super::office::{MS, OFTEN, Office, day};
 /// The cause may be a charge that another rule cancelled.
 #[test]
 fn refusal_with_other_rules_expires_soon() {
-    for (beside, again) in [(true, 20 * MS), (false, SECOND)] {
-        let mut office = Office::new("W", day(1), beside);
+    for (may_be_cancelled, again) in [(true, 20 * MS), (false, SECOND)] {
+        let mut office = Office::new("W", day(1), may_be_cancelled);
         let mut taken = office.check(1, 0);
         assert!(office.workers[1].charge(&mut taken, 0).is_admitted());
         assert!(!office.take(0, 0));
         office.workers[1].cancel(&mut taken);
-        assert!(!office.take(0, again - 1), "it is remembered, {beside}");
-        assert!(office.take(0, again), "{beside}");
+        assert!(!office.take(0, again - 1), "it is remembered, {may_be_cancelled}");
+        assert!(office.take(0, again), "{may_be_cancelled}");
     }
 }
 

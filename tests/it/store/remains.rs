@@ -10,7 +10,7 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Ban, Quota, Scope};
 use diana_store::Store;
 use diana_store::bans::Bans;
-use diana_store::remains::Remains;
+use diana_store::reclaimer::SlotReclaimer;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
@@ -37,9 +37,15 @@ fn stores(data: &Rc<FakeSharedData>, rule: &Rule) -> Box<dyn Store> {
     stores.open(Scope::Gateway, rule.spec(KEYS))
 }
 
-fn remains(data: &Rc<FakeSharedData>, rule: &Rule, now: Now) -> Remains {
+fn remains(data: &Rc<FakeSharedData>, rule: &Rule, now: Now) -> SlotReclaimer {
     let fingerprint = rule.spec(KEYS).fingerprint;
-    Remains::of_callers("shop".into(), data.clone(), fingerprint, rule.algorithm.clone(), now.mono)
+    SlotReclaimer::of_callers(
+        "shop".into(),
+        data.clone(),
+        fingerprint,
+        rule.algorithm.clone(),
+        now.mono,
+    )
 }
 
 fn bytes(data: &FakeSharedData) -> usize {
@@ -51,7 +57,7 @@ fn later(now: Now, ticks: u64) -> Now {
 }
 
 /// Works until it is finished, or fails if it does not end. Returns the time.
-fn work_off(mut remains: Remains, mut now: Now) -> Now {
+fn work_off(mut remains: SlotReclaimer, mut now: Now) -> Now {
     for _ in 0..1_000 {
         now = later(now, remains.due().saturating_sub(now.mono));
         if !remains.work(now) {
@@ -87,7 +93,7 @@ fn removed_rule_is_cleared_after_expiry() {
         store.close(START);
         let (full, keys) = (bytes(&data), data.keys());
         // Some rules admit no request.
-        let Some(mut left) = remains(&data, &rule, START).if_there() else {
+        let Some(mut left) = remains(&data, &rule, START).if_present() else {
             assert!(keys.is_empty(), "{keys:?}");
             continue;
         };
@@ -147,7 +153,7 @@ fn expired_bans_are_cleared() {
     };
     assert!(banned(later(START, SECOND)) > 50);
     let full = bytes(&data);
-    let of_bans = |now: u64| Remains::of_bans("shop".into(), data.clone(), 7, BAN, now);
+    let of_bans = |now: u64| SlotReclaimer::of_bans("shop".into(), data.clone(), 7, BAN, now);
     // A worker takes them for those of a rule that was removed long ago.
     let mut early = of_bans(0);
     (0..20).for_each(|n| assert!(early.work(later(START, SECOND * n)) || n > 0));
@@ -177,7 +183,7 @@ fn values_are_read_once_when_due_in_small_portions() {
     let (namespace, algorithm) = ("shop".into(), rule.algorithm.clone());
     let fingerprint = rule.spec(1).fingerprint;
     let mut left =
-        Remains::of_callers(namespace, shared.clone(), fingerprint, algorithm, START.mono);
+        SlotReclaimer::of_callers(namespace, shared.clone(), fingerprint, algorithm, START.mono);
     assert_eq!(left.due(), START.mono + OVER);
     let before = shared.reads.get();
     assert!(left.work(later(START, OVER - 1)));
@@ -199,7 +205,7 @@ fn values_are_read_once_when_due_in_small_portions() {
 }
 
 /// Checks all values once. Returns true if another pass is necessary.
-fn pass(left: &mut Remains, now: &mut Now) -> bool {
+fn pass(left: &mut SlotReclaimer, now: &mut Now) -> bool {
     loop {
         let more = left.work(*now);
         let pause = left.due().saturating_sub(now.mono);
@@ -266,19 +272,26 @@ fn cleanup_covers_one_rule_of_one_namespace() {
     let data = Rc::new(FakeSharedData::default());
     let of = |namespace: &str, fingerprint| {
         let algorithm = rule.algorithm.clone();
-        Remains::of_callers(namespace.into(), data.clone(), fingerprint, algorithm, START.mono)
+        SlotReclaimer::of_callers(
+            namespace.into(),
+            data.clone(),
+            fingerprint,
+            algorithm,
+            START.mono,
+        )
     };
     let mine = of("shop", 7);
     assert!(mine.is_of(&of("shop", 7)));
     assert!(!mine.is_of(&of("shop", 8)) && !mine.is_of(&of("bank", 7)));
-    assert!(mine.if_there().is_none());
+    assert!(mine.if_present().is_none());
     // Single callers, and the counter of all callers, which has no number of slots.
     for caller in [key(1), Key::ALL] {
         data.clear();
         let mut store = stores(&data, &rule);
         let mut reservation = store.checked(caller.into(), 1, START);
         assert!(store.charge(&mut reservation, 0).is_admitted());
-        let there = |namespace: &str, fingerprint| of(namespace, fingerprint).if_there().is_some();
+        let there =
+            |namespace: &str, fingerprint| of(namespace, fingerprint).if_present().is_some();
         assert!(there("shop", 7) && !there("shop", 8) && !there("bank", 7), "{caller:?}");
     }
 }
@@ -291,10 +304,10 @@ fn live_bans_and_foreign_values_are_kept() {
     let mut stores = Stores::new("shop".into(), data.clone(), &mut tables);
     let mut bans = Bans::new(BAN, Scope::Gateway, 7, 1, None, &mut stores);
     bans.refused(key(1), START.mono);
-    bans.tidy(START.mono);
+    bans.maintain_at(START.mono);
     let set = data.keys().into_iter().find(|key| key.contains('.')).unwrap();
     let value = || data.get(&set).unwrap().0;
-    let of_bans = |now: u64| Remains::of_bans("shop".into(), data.clone(), 7, BAN, now);
+    let of_bans = |now: u64| SlotReclaimer::of_bans("shop".into(), data.clone(), 7, BAN, now);
     let before = value();
     assert!(pass(&mut of_bans(0), &mut later(START, SECOND)));
     assert_eq!(value(), before);

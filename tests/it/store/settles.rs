@@ -4,7 +4,7 @@ use diana_policy::Quota;
 use diana_policy::decision::Retry;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::protocol::{Back, RuleReply};
+use diana_redis::protocol::{Effect, RuleReply};
 use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -45,9 +45,9 @@ fn only_differences_and_kept_usage_are_settled() {
         let settlement = Settlement { receipt: 9, since: START.mono, reserved, used };
         assert!(desk.store.settle(&ended(key(1), &settlement), START));
         let sent = desk.handle.borrow_mut().ledgers.take(&[], START.mono);
-        let told = sent.first().map(|(.., charges)| match charges[0].back {
-            Back::Cost { permits, .. } => (Some(permits), None),
-            Back::Debt { permits, .. } => (None, Some(permits)),
+        let told = sent.first().map(|(.., charges)| match charges[0].effect {
+            Effect::ReturnCost { permits, .. } => (Some(permits), None),
+            Effect::ChargeDebt { permits, .. } => (None, Some(permits)),
             ref other => panic!("{other:?}"),
         });
         assert_eq!(told, wanted, "{keeps_used} {reserved} {used}");

@@ -8,7 +8,7 @@ use diana_policy::Quota;
 use diana_policy::decision::Decision;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
-use diana_store::table::{Table, TablePlace};
+use diana_store::table::{RowLocation, Table};
 use fastrand::Rng;
 
 use super::{algorithm, at, key, request};
@@ -93,8 +93,8 @@ fn expired_rows_make_room_in_bounded_searches() {
                 let place = table.find(key(1 << 40), at(now));
                 assert!(looked.looks.get() - before <= SCAN);
                 // A returned row is free for any charged caller.
-                in_vain = if place == TablePlace::New { 0 } else { in_vain + 1 };
-                if place == TablePlace::New {
+                in_vain = if place == RowLocation::New { 0 } else { in_vain + 1 };
+                if place == RowLocation::New {
                     table.adopt(looked.clone(), table.callers());
                 }
             }

@@ -1,9 +1,9 @@
 //! Random questions: charges, and returns of earlier ones.
 
-use diana_redis::protocol::{Ask, Back, Charge};
+use diana_redis::protocol::{Ask, Charge, Effect};
 
 use super::{Held, MOST, Play};
-use crate::model::{Asked, CHECKS, LIFTS, LOOKS};
+use crate::model::{Asked, CHECKS, READ_USAGE, RESET};
 use crate::rules::{Rule, ask_of};
 
 impl Play {
@@ -59,14 +59,14 @@ impl Play {
         }
         let holds = quota.max_delay.is_some_and(|delay| delay > 0);
         if rng.u8(0..12) == 0 && !holds && !queues {
-            let lifts = rng.bool();
+            let resets = rng.bool();
             let nothing = self.rules[rule].charge(caller, 0, 0);
-            let back = if lifts { Back::Lifts } else { Back::Looks };
+            let effect = if resets { Effect::Reset } else { Effect::ReadUsage };
             let counted = nothing.counted;
-            let what = if lifts { LIFTS } else { LOOKS };
+            let what = if resets { RESET } else { READ_USAGE };
             let asked = Asked { rule, caller, unit_cost, keys, counted, what, ..Asked::default() };
-            self.lifted += usize::from(lifts);
-            return (Charge { unit_cost, keys, back, ..nothing }, asked);
+            self.lifted += usize::from(resets);
+            return (Charge { unit_cost, keys, effect, ..nothing }, asked);
         }
         let mine = |held: &Held| held.rule == rule && held.caller == caller;
         if rng.bool()
@@ -82,13 +82,14 @@ impl Play {
                     self.owe(&mut charge, &mut asked, held.receipts.cost);
                 } else {
                     let (receipt, permits) = (held.receipts.cost, held.cost);
-                    charge.back = Back::Cost { receipt, term, permits };
+                    charge.effect = Effect::ReturnCost { receipt, term, permits };
                     (asked.term, asked.left) = (term, held.cost);
                 }
             } else {
                 let left = rng.u64(0..=held.block);
                 let Held { block, term, .. } = held;
-                charge.back = Back::Block { receipt: held.receipts.lease, term, block, left };
+                charge.effect =
+                    Effect::ReturnBlock { receipt: held.receipts.lease, term, block, left };
                 (asked.receipt, asked.block, asked.left) = (held.own.lease, held.block, left);
                 asked.term = term;
                 self.held[place].block = 0;
@@ -108,7 +109,7 @@ impl Play {
         let quota = self.rules[asked.rule].case.quota;
         let permits = self.rng.u64(1..=2 * quota.rpu.clamp(1, MOST));
         asked.debt = permits;
-        charge.back = Back::Debt { receipt, permits };
+        charge.effect = Effect::ChargeDebt { receipt, permits };
         charge.counted = charge.counted.map(|counted| counted.max(permits));
         asked.counted = charge.counted;
         (charge.tentative, asked.tentative) = (false, false);

@@ -98,7 +98,7 @@ impl Gateway {
         while self.clock.0.get().mono < end.mono {
             self.clock.0.set(self.clock.0.get().later(SECOND / 10));
             for limiter in &mut self.limiters {
-                limiter.tidy(self.clock.0.get());
+                limiter.maintain(self.clock.0.get());
             }
         }
     }
@@ -149,6 +149,6 @@ impl Gateway {
 
 fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
     let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
-    Limiter::alone(policy, Seed { k0: 1, k1: 2 }, data.clone())
+    Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data.clone())
         .unwrap_or_else(|why| panic!("{why}"))
 }

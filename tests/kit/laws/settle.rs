@@ -95,7 +95,8 @@ pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
         return;
     }
     let oracle = oracle(entry.short);
-    let settling = Settling { reserve: 1, told: None, count: None, bans: false, is_place: false };
+    let settling =
+        Settling { reserve: 1, response_cost: None, count: None, bans: false, is_slot: false };
     let algorithm = entry.algorithm(quota, entry.keeps_used(Some(&settling))).unwrap();
     let algorithm = &*algorithm;
     // Half of the callers use no permits.

@@ -10,7 +10,7 @@ use diana_redis::protocol::RuleReply;
 use super::in_flight::Places;
 use super::rule::Rule;
 use super::wire::{Asking, commands};
-use super::{Asked, CHECKS, LOOKS, Model, Outcome, Receipts};
+use super::{Asked, CHECKS, Model, Outcome, READ_USAGE, Receipts};
 
 /// A gateway reports once a second that it lives, and counts as alive for five.
 const ALIVE: u64 = SECOND;
@@ -64,16 +64,16 @@ impl Redis {
     }
 
     fn eval(&mut self, asking: &mut Asking<'_>, time: u64) -> String {
-        if asking.part.is_none() {
+        if asking.shard.is_none() {
             let seed = self.seed.get_or_insert_with(|| asking.seed.into());
             if *seed != asking.seed {
                 return format!("*1\r\n$32\r\n{}\r\n", String::from_utf8_lossy(seed));
             }
         }
         let now = self.model.at(time);
-        let first = match asking.part {
+        let first = match asking.shard {
             None => alive(&mut self.gateways, asking.gateway, now.mono),
-            Some(part) => -part,
+            Some(shard) => -shard,
         };
         let mut numbers = vec![first, 0, now.mono.cast_signed()];
         numbers.extend(asking.parts.map(|parts| alive(&mut self.parts, parts, now.mono)));
@@ -172,7 +172,7 @@ fn tell(outcome: &Outcome, asked: &[Asked], receipts: &[Receipts], to: &mut Vec<
             Some(Retry::Soon) => -2,
         });
         let rest = match charged {
-            _ if asked.what >= LOOKS => [own.cost, 0, block, own.lease, used, 0],
+            _ if asked.what >= READ_USAGE => [own.cost, 0, block, own.lease, used, 0],
             true => [own.cost, term, block, own.lease, 0, spend],
             false => [0; 6],
         };

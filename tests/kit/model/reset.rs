@@ -5,7 +5,7 @@ use diana_policy::time::Now;
 use diana_redis::protocol::RuleReply;
 
 use super::rule_state::{Look, NOTHING};
-use super::{LIFTS, Receipts};
+use super::{RESET, Receipts};
 
 impl Look {
     /// Permits reserved by open requests, if usage is stored separately.
@@ -48,7 +48,7 @@ impl Look {
 
     /// Resets the usage, if requested. Outstanding leases and reservations stay charged.
     pub(super) fn lift(&mut self, now: Now) {
-        if self.asked.what != LIFTS {
+        if self.asked.what != RESET {
             return;
         }
         self.changed = true;

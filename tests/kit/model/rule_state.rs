@@ -12,7 +12,7 @@ use diana_redis::protocol::RuleReply;
 use super::bucket::Bucket;
 use super::rule::Rule;
 use super::slices::Slices;
-use super::{Asked, CHECKS, FAR, LEASE, LOOKS, Receipts, State};
+use super::{Asked, CHECKS, FAR, LEASE, READ_USAGE, Receipts, State};
 use crate::laws::case::Case;
 
 /// An empty reply.
@@ -111,7 +111,7 @@ impl Look {
 
     /// Charges the request if all rules admit it, for a departure after `delay`.
     pub fn conclude(&mut self, now: Now, delay: Option<u64>) -> (RuleReply, Receipts) {
-        if self.asked.what >= LOOKS {
+        if self.asked.what >= READ_USAGE {
             return self.told(now);
         }
         let mut refusal = self.decision;

@@ -17,7 +17,7 @@ pub struct Asking<'b> {
     pub gateway: &'b [u8],
     pub seed: &'b [u8],
     /// The number of its shard, unless it is the first.
-    pub part: Option<i64>,
+    pub shard: Option<i64>,
     /// Fingerprint and caller of each rule of each question.
     pub keys: Vec<(u64, u64)>,
     /// The gateway's number of shards, if the call contains it.
@@ -60,7 +60,7 @@ impl<'b> Asking<'b> {
             brings_text: words[0] == b"EVAL",
             gateway: rest[1],
             seed: rest[2],
-            part: (rest[2].len() < 32).then(|| text(rest[2]).parse().unwrap()),
+            shard: (rest[2].len() < 32).then(|| text(rest[2]).parse().unwrap()),
             keys: rules.iter().map(key).collect(),
             parts: rest.get(4).copied().filter(|parts| !parts.is_empty()),
             settles,

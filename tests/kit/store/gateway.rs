@@ -155,7 +155,7 @@ impl Gateway {
             let step = ticks.min(PACE);
             self.pass(step);
             ticks -= step;
-            let busy = (0..self.workers()).filter(|&worker| self.tidy(worker)).count();
+            let busy = (0..self.workers()).filter(|&worker| self.maintain(worker)).count();
             if busy == 0 {
                 return self.pass(ticks);
             }
@@ -167,7 +167,7 @@ impl Gateway {
         self.clock.set(self.clock.get().later(ticks));
     }
 
-    pub fn tidy(&self, worker: usize) -> bool {
+    pub fn maintain(&self, worker: usize) -> bool {
         let worker = self.desks[worker].worker.try_borrow_mut();
         worker.is_ok_and(|mut worker| worker.store.maintain(self.clock.get()).is_busy)
     }

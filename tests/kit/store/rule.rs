@@ -89,7 +89,7 @@ impl Rule {
             is_compound: false,
             lines: diana_store::stores::lines(1),
             daily: None,
-            beside: false,
+            may_be_cancelled: false,
         }
     }
 

@@ -12,7 +12,7 @@ use kit::fake::FakeSharedData;
 
 use crate::worker::{MILLISECOND, Response, Worker};
 use kit::model::redis::Redis;
-use kit::rules::{Rule, ask_of, trip_of_calls};
+use kit::rules::{Rule, ask_of, pipeline_of_calls};
 
 pub fn run(input: &[u8]) {
     read(input);
@@ -50,11 +50,11 @@ fn read(input: &[u8]) {
     let asks: Vec<Ask> =
         (0..shape % 4).map(|number| ask(usize::from(shape / 4 % 4 + number))).collect();
     let calls = vec![asks; usize::from(shape / 16 % 3)];
-    let trip = trip_of_calls(None, calls);
+    let pipeline = pipeline_of_calls(None, calls);
     let most = 256 * input.len() + (8 << 10);
-    let answers = crate::bounded::to(most, || trip.answers(&Login::default(), body));
-    assert_eq!(answers.len(), trip.calls.len());
-    for (call, answer) in trip.calls.iter().zip(answers) {
+    let answers = crate::bounded::to(most, || pipeline.answers(&Login::default(), body));
+    assert_eq!(answers.len(), pipeline.calls.len());
+    for (call, answer) in pipeline.calls.iter().zip(answers) {
         check(call, answer);
     }
 }

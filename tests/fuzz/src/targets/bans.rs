@@ -47,7 +47,7 @@ pub fn run(input: &[u8]) {
             (0..rng.u8(0..12)).for_each(|_| worker.refused(caller, now));
         }
         if rng.bool() {
-            worker.tidy(now);
+            worker.maintain_at(now);
         }
         if rng.u8(0..4) == 0 {
             damage(&data, &mut rng);
@@ -57,7 +57,7 @@ pub fn run(input: &[u8]) {
             assert!(left <= 2 * BAN.max, "banned for {left} ticks");
         }
     }
-    workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+    workers.iter_mut().for_each(|worker| _ = worker.maintain_at(now));
     assert!(data.keys().iter().all(|key| key.len() < 80), "{:?}", data.keys());
     // Until now a worker ignored an end later than that of any ban. When it is near enough, it
     // looks like the end of a real ban, and the caller is banned until then.

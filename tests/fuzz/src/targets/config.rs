@@ -24,7 +24,7 @@ pub fn run(input: &[u8]) {
         summary
     );
     let mut limiter =
-        Limiter::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
+        Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");
     limiter.decide(&FakeRequest::get("/share/qq"), &FakeClock::default());
     // A remote document may have fewer keys, and none that a local one may not have.

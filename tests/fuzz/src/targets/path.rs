@@ -42,7 +42,7 @@ fn admitted(path: &[u8]) -> usize {
     let policy =
         diana_config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
     let mut limiter =
-        Limiter::alone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
+        Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");
     let request = FakeRequest { path: Some(path.into()), ..FakeRequest::get("/") };
     let clock = FakeClock::default();

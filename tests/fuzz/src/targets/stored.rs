@@ -6,7 +6,7 @@ use diana_redis::protocol::resp::{command, word};
 use fastrand::Rng;
 use kit::rules::counted_in_redis;
 
-use kit::rules::{Rule, today, trip};
+use kit::rules::{Rule, pipeline, today};
 use kit::server::{Server, spell};
 
 thread_local! {
@@ -25,7 +25,7 @@ fn play(server: &Server, rng: &mut Rng) {
     let charge = rule.charge(1, rule.case.quota.cost, 100);
     server.command(&["FLUSHALL"]);
     let now = Some(today(rng));
-    let fresh = server.decide(&trip(now, vec![charge.clone()]));
+    let fresh = server.decide(&pipeline(now, vec![charge.clone()]));
     let keys = server.keys("diana:*");
     let Some(key) = rng.choice(&keys) else { return };
     let bytes = value(rng);
@@ -43,13 +43,13 @@ fn play(server: &Server, rng: &mut Rng) {
             callers.iter().for_each(|caller| drop(server.command(&["DEL", caller])));
         }
     };
-    let trip = trip(now, vec![charge]);
+    let pipeline = pipeline(now, vec![charge]);
     // For other keys than callers, only a reply is guaranteed.
     if key.ends_with(":seed") {
         server.command(&["DEL", key]);
     }
     come_anew();
-    let again = server.decide(&trip);
+    let again = server.decide(&pipeline);
     assert_eq!(again.asks.len(), 1);
     if is_caller && again.corrupt == 1 {
         assert_eq!(again.asks, fresh.asks, "it did not count as empty");
@@ -58,7 +58,7 @@ fn play(server: &Server, rng: &mut Rng) {
         (&again.asks[0], rule.case.quota.rpu.max(rule.case.quota.burst.unwrap_or(0)));
     assert!(outcome.rules[0].remaining <= limit, "{outcome:?} of {:?}", rule.case.quota);
     come_anew();
-    let third = server.decide(&trip);
+    let third = server.decide(&pipeline);
     // A refusal charges nothing, and writes nothing.
     assert!(
         third.corrupt == 0 || outcome.wait.is_none(),

@@ -29,8 +29,8 @@ pub fn run(input: &[u8]) {
         now += PACE * rng.u64(1..4);
         let worker = &mut workers[rng.usize(0..2)];
         let key = rng.u64(1..6);
-        (0..rng.u8(0..100)).for_each(|_| _ = worker.see(whole(key)));
-        worker.tidy(now);
+        (0..rng.u8(0..100)).for_each(|_| _ = worker.count(whole(key)));
+        worker.maintain(now);
         if let Some(list) = worker.list.take() {
             assert!(list.len() < 1000, "{list}");
         }
@@ -40,14 +40,14 @@ pub fn run(input: &[u8]) {
     }
     damage(&data, &mut rng);
     // A key that is hot in one worker alone.
-    (0..=OVER).for_each(|_| _ = workers[0].see(whole(77)));
+    (0..=OVER).for_each(|_| _ = workers[0].count(whole(77)));
     now += PACE;
-    workers.iter_mut().for_each(|worker| _ = worker.tidy(now));
+    workers.iter_mut().for_each(|worker| _ = worker.maintain(now));
     assert!(workers[0].is_hot(77), "a hot key is not found");
     let (bytes, _) = data.get("hot").expect("a window");
     assert!(bytes.len() as u64 <= Spotter::memory(false).shared, "{} bytes", bytes.len());
     let ends = now + 2 * PER;
-    while workers.iter_mut().fold(false, |more, worker| worker.tidy(now) | more) {
+    while workers.iter_mut().fold(false, |more, worker| worker.maintain(now) | more) {
         assert!(now < ends, "a key stays hot for ever");
         now += PACE;
     }

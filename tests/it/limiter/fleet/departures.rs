@@ -79,7 +79,7 @@ fn probes_continue_while_redis_is_needed() {
     let mut worker = Worker::new(RULE);
     worker.request(&ann());
     worker.steps(100, &mut |_, _| None);
-    assert!(!worker.limiter.is_together());
+    assert!(!worker.limiter.is_connected());
     let news = worker.limiter.log_lines();
     assert!(news.iter().any(|line| line.contains("Redis")), "{news:?}");
     assert_eq!(worker.limiter.log_lines(), Vec::<String>::new());
@@ -106,10 +106,10 @@ fn idle_worker_learns_that_redis_is_available() {
     busy.steps(30, &mut |_, _| None);
     // The host calls the idle worker for another reason.
     idle.step(&mut |_, _| panic!("a call for no request"));
-    assert!(!idle.limiter.is_together());
+    assert!(!idle.limiter.is_connected());
     let mut redis = Redis::default();
     busy.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
-    assert!(busy.limiter.is_together());
+    assert!(busy.limiter.is_connected());
     idle.request(&ann());
     assert_eq!(idle.waiting.len(), 1, "its first request was decided without Redis");
 }

@@ -9,7 +9,7 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
 use kit::model::proxy::{Proxy, split};
 use kit::model::wire::{Asking, commands};
-use kit::model::{LIFTS, LOOKS};
+use kit::model::{READ_USAGE, RESET};
 
 use super::{MILLISECOND, Worker, ann, opinion};
 use crate::fleet::redis::{decides, other_seed};
@@ -29,7 +29,7 @@ limits: [{Url: /, rules: [{actor: device, unit: day, rpu: 9, algo: W, scope: glo
 ";
 
 /// The outcome of an order that waited for Redis.
-type Told = Result<Vec<Seen>, Cannot>;
+type NumberSource = Result<Vec<Seen>, Cannot>;
 
 impl Worker {
     fn inquire(&mut self, name: &str, order: Order) -> Result<Inquired, Cannot> {
@@ -74,7 +74,7 @@ impl Worker {
     }
 
     /// The outcome of an order with these replies about the rule and the ban.
-    fn result(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> Told {
+    fn result(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> NumberSource {
         let id = self.order("ann", order);
         let says = decides(&[&[0][..], &rule, &ban].concat());
         let mut completed = self.complete_orders(&mut |_| Some(says.clone()));
@@ -129,11 +129,11 @@ fn order_sends_only_its_own_questions() {
             asked.extend(questions(call));
             None
         });
-        let rule = if order == Order::Reset { (LIFTS, 0) } else { (LOOKS, 0) };
+        let rule = if order == Order::Reset { (RESET, 0) } else { (READ_USAGE, 0) };
         let ban = match order {
             Order::Look | Order::Reset => (0, 0),
-            Order::Ban(length) => (LIFTS, length),
-            Order::Unban => (LIFTS, 0),
+            Order::Ban(length) => (RESET, length),
+            Order::Unban => (RESET, 0),
         };
         assert_eq!(asked, [rule, ban], "{order:?}");
     }
@@ -185,7 +185,7 @@ fn order_fails_only_for_a_shared_state() {
                 (_, Ok(seen)) if order != Order::Reset || !rule => {
                     let [seen] = &seen[..] else { panic!("{seen:?}") };
                     assert_eq!((seen.usage.is_shared, seen.usage.ban), (rule, Some(MINUTE)));
-                    assert_eq!((seen.usage.remaining, seen.usage.lent), (4, 1));
+                    assert_eq!((seen.usage.remaining, seen.usage.leased), (4, 1));
                     assert!(!matches!(order, Order::Ban(_)) || !ban, "nobody has room for it");
                 }
                 (_, other) => panic!("{order:?}, {rule} {ban}: {other:?}"),

@@ -57,7 +57,7 @@ fn second_round_has_the_full_timeout() {
     worker.request(&request());
     worker.steps(40, &mut redis);
     assert_eq!(worker.admitted(), 2);
-    assert!(worker.limiter.is_together(), "nothing came too late");
+    assert!(worker.limiter.is_connected(), "nothing came too late");
     let calls = worker.callout.sent.borrow();
     assert_eq!(calls.len() - before, 2);
     assert!(calls[before + 1].timeout > 15 * MILLISECOND, "{}", calls[before + 1].timeout);
@@ -91,10 +91,10 @@ fn failed_question_is_not_repeated_after_recovery() {
     assert!(worker.limiter.on_reply(0, &answer, now));
     let ready = worker.limiter.next_ready(now);
     let Some(Ready::Request(mut ready)) = ready else { panic!("no reply") };
-    assert!(!worker.limiter.is_together());
+    assert!(!worker.limiter.is_connected());
     let mut redis = Redis::default();
     worker.steps(500, &mut |call, time| Some(redis.answer(&call.body, time)));
-    assert!(worker.limiter.is_together());
+    assert!(worker.limiter.is_connected());
     let verdict = worker.limiter.resume(&mut ready, worker.clock.now());
     assert!(matches!(verdict, Some(Verdict::Admit(..))), "{verdict:?}");
 }

@@ -41,13 +41,13 @@ impl Worker {
     fn away(&mut self, milliseconds: usize) {
         self.request(&ann());
         self.steps(milliseconds, &mut |_, _| None);
-        assert!(!self.limiter.is_together());
+        assert!(!self.limiter.is_connected());
     }
 
     /// Redis is available again.
     fn back(&mut self, redis: &mut Redis) {
         self.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
-        assert!(self.limiter.is_together());
+        assert!(self.limiter.is_connected());
     }
 }
 

@@ -58,7 +58,7 @@ fn bans_and_daily_quotas_use_the_plan() {
             let mut accounts = [Account::default(); 6];
             for _ in 0..120 {
                 gate.wait(rng.u64(0..SECOND));
-                gate.limiter.tidy(gate.clock.0.get());
+                gate.limiter.maintain(gate.clock.0.get());
                 let (number, plan) = (rng.usize(0..accounts.len()), rng.usize(0..PLANS.len()));
                 let (name, limit) = PLANS[plan];
                 let is_admitted = gate.admits(&says(&format!("account-{number}"), name));

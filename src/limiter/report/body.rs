@@ -36,7 +36,7 @@ struct ProblemDetails<'a> {
 impl Refusal {
     /// Returns true if the body contains the request's id.
     #[must_use]
-    pub fn tells_id(&self) -> bool {
+    pub fn contains_id(&self) -> bool {
         self.response.body.contains(&BodyPiece::Id)
     }
 

@@ -10,10 +10,10 @@ use diana_policy::time::{Micros, Now};
 
 impl Shared {
     /// Returns blocks that have ended, or all of them, some hundreds at a time.
-    pub(super) fn hand_in_blocks(&mut self, now: Now, all: bool) {
-        for Returned { key, plan, block, left } in self.leases.take_over(now, all) {
-            self.judge_by(plan);
-            self.hand_in(key, (block, left), now);
+    pub(super) fn return_blocks(&mut self, now: Now, all: bool) {
+        for Returned { key, plan, block, left } in self.leases.remove_ended(now, all) {
+            self.use_plan(plan);
+            self.return_block(key, (block, left), now);
         }
     }
 
@@ -22,16 +22,16 @@ impl Shared {
     #[inline(never)]
     pub(super) fn change_plan(&mut self, key: Key, now: Now) {
         let block = self.leases.take(key);
-        self.hand_in(key, block, now);
-        self.leases.begin_anew(key);
+        self.return_block(key, block, now);
+        self.leases.change_plan(key);
     }
 
-    fn hand_in(&mut self, key: Key, block: (Block, u64), now: Now) {
+    fn return_block(&mut self, key: Key, block: (Block, u64), now: Now) {
         let mut transaction = self.begin(key, now);
         while block.0.permits > 0 && transaction.may_try() {
             self.transactions.read(&mut transaction);
-            let is_counted = self.transactions.give_back(&mut transaction, block);
-            if !is_counted || self.transactions.keep(&mut transaction) {
+            let is_counted = self.transactions.return_lease(&mut transaction, block);
+            if !is_counted || self.transactions.write_returned(&mut transaction) {
                 break;
             }
         }
@@ -42,16 +42,16 @@ impl Shared {
         let receipt = self.spec.algorithm.receipt(&transaction.after);
         let since = transaction.now.mono;
         while transaction.may_try() && self.transactions.is_untouched(transaction) {
-            if self.transactions.keep(transaction) {
+            if self.transactions.write_returned(transaction) {
                 return self.leases.forget(transaction.key);
             }
         }
-        _ = self.take_back((receipt, cost), since, transaction);
+        _ = self.cancel_charge((receipt, cost), since, transaction);
     }
 
     /// Cancels the charge of one request, made under `receipt` at `since`, and returns the rest of
     /// a block.
-    pub(super) fn take_back(
+    pub(super) fn cancel_charge(
         &mut self,
         (receipt, permits): (u64, u64),
         since: Micros,
@@ -74,7 +74,7 @@ impl Shared {
                 return true;
             }
             self.transactions.settle(transaction, settlement);
-            if self.transactions.keep(transaction) {
+            if self.transactions.write_returned(transaction) {
                 self.leases.forget(transaction.key);
                 return true;
             }

@@ -2,21 +2,21 @@
 
 use std::cell::Cell;
 
-use super::Unsettled;
+use super::OpenCharge;
 
 /// The maximum number of charges of open streams with settlement: 16 MiB, at 64 bytes each.
 const MOST: usize = 250_000;
 
 /// Charges of requests that have ended, until the limiter settles or cancels them.
 #[derive(Default)]
-pub struct Freed {
+pub struct CancelQueue {
     any: Cell<bool>,
-    all: Cell<Vec<Unsettled>>,
+    all: Cell<Vec<OpenCharge>>,
     /// Charges of open streams that will be settled.
     open: Cell<usize>,
 }
 
-impl Freed {
+impl CancelQueue {
     /// Returns true if there is no memory for another charge of an open stream.
     #[must_use]
     pub fn is_full(&self) -> bool {
@@ -48,13 +48,13 @@ impl Freed {
 
     /// Removes all charges, oldest first.
     #[must_use]
-    pub fn take(&self) -> Vec<Unsettled> {
+    pub fn take(&self) -> Vec<OpenCharge> {
         self.any.set(false);
         self.all.take()
     }
 
     /// Adds charges.
-    pub fn add(&self, back: impl IntoIterator<Item = Unsettled>) {
+    pub fn add(&self, back: impl IntoIterator<Item = OpenCharge>) {
         let mut all = self.all.take();
         all.extend(back);
         self.all.set(all);

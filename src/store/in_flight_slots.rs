@@ -9,7 +9,7 @@
 //! new number; slots under the old number no longer count.
 
 mod holders;
-mod slot;
+mod holdings;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,7 +26,7 @@ use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::words;
 pub(super) use holders::Holders;
-use slot::Holdings;
+use holdings::Holdings;
 
 /// Workers with slots of the same caller, as assumed for the memory.
 const WORKERS: u64 = 8;
@@ -36,11 +36,11 @@ pub(super) fn memory(callers: Option<usize>) -> Memory {
     let [(slots, room), _] = Names::most(callers);
     // One more for callers that share.
     let callers = if callers.is_some() { room + 1 } else { 1 };
-    Memory { worker: 0, shared: slots * (HOST + slot::bytes(callers, WORKERS)) }
+    Memory { worker: 0, shared: slots * (HOST + holdings::bytes(callers, WORKERS)) }
 }
 
 /// The in-flight slots of one rule.
-pub(super) struct Places {
+pub(super) struct InFlightSlots {
     data: Rc<dyn SharedData>,
     slots: Slots,
     names: Names,
@@ -56,7 +56,7 @@ pub struct HoldingsDraft {
     number: Option<u32>,
 }
 
-impl Places {
+impl InFlightSlots {
     /// The slots of a rule, for a worker among `holders`.
     pub(super) fn new(
         spec: &CounterSpec,
@@ -64,21 +64,21 @@ impl Places {
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
         holders: Rc<RefCell<Holders>>,
-    ) -> Places {
+    ) -> InFlightSlots {
         let slots = Slots::new(data.clone(), traffic.clone(), 0);
         let names = Names::new(namespace, spec.fingerprint, spec.keys);
         let (limit, plans) = (spec.algorithm.properties().most_at_once, ByPlan::new(spec));
-        Places { data, slots, names, holders, traffic, limit, plans }
+        InFlightSlots { data, slots, names, holders, traffic, limit, plans }
     }
 
     /// Switches to the limit of this plan.
-    pub(super) fn judge_by(&mut self, plan: u32) {
+    pub(super) fn use_plan(&mut self, plan: u32) {
         self.plans
             .take(plan, &mut self.limit, |spec| Some(spec.algorithm.properties().most_at_once));
     }
 
     /// Reads a caller's value.
-    pub(super) fn look(&mut self, key: Key, now: Micros) -> HoldingsDraft {
+    pub(super) fn read(&mut self, key: Key, now: Micros) -> HoldingsDraft {
         let mut found = words::read_all(&*self.data, self.names.slot(key));
         if found.1.is_none() && key != Key::ALL && self.slots.agree_on(&mut self.names, &mut 0) {
             found = words::read_all(&*self.data, self.names.slot(key));
@@ -91,7 +91,7 @@ impl Places {
         let mut holders = self.holders.borrow_mut();
         if !slot.is_held_by(|worker| holders.lives(worker, now)) {
             // Workers send a heartbeat before they write a slot.
-            holders.look(&self.data);
+            holders.read(&self.data);
             slot.keep(|worker| holders.lives(worker, now));
         }
         HoldingsDraft { slot, number }
@@ -119,10 +119,11 @@ impl Places {
 
     /// Takes a slot of a caller. Returns the number of free slots, or `None` if there was none.
     pub(super) fn take(&mut self, key: Key, mut draft: HoldingsDraft, now: Micros) -> Option<u64> {
-        let is_told = self.holders.borrow_mut().beat(&self.data, now);
+        let is_from_data = self.holders.borrow_mut().beat(&self.data, now);
         for _ in 0..ATTEMPTS {
             let home = self.home(key, &draft.slot);
-            let left = self.limit.checked_sub(draft.slot.taken(home) + 1).filter(|_| is_told)?;
+            let left =
+                self.limit.checked_sub(draft.slot.taken(home) + 1).filter(|_| is_from_data)?;
             let mut holders = self.holders.borrow_mut();
             draft.slot.take(home, holders.own());
             holders.held += 1;
@@ -131,7 +132,7 @@ impl Places {
                 return Some(left);
             }
             self.holders.borrow_mut().held -= 1;
-            draft = self.look(key, now);
+            draft = self.read(key, now);
         }
         one_more(&self.traffic.exhausted);
         None
@@ -143,15 +144,15 @@ impl Places {
     }
 
     /// Frees a slot that was taken under `holder`. Returns false if other workers won every race.
-    pub(super) fn give_back(&mut self, key: Key, holder: u64, now: Micros) -> bool {
+    pub(super) fn free(&mut self, key: Key, holder: u64, now: Micros) -> bool {
         let own = self.holder();
         if holder != own {
             // Its slots were dropped, and no longer count.
             return true;
         }
         for _ in 0..ATTEMPTS {
-            let mut draft = self.look(key, now);
-            if !draft.slot.give_back(key.hash, own) || self.write(key, &draft) {
+            let mut draft = self.read(key, now);
+            if !draft.slot.free(key.hash, own) || self.write(key, &draft) {
                 let mut holders = self.holders.borrow_mut();
                 holders.held = holders.held.saturating_sub(1);
                 return true;
@@ -161,7 +162,7 @@ impl Places {
     }
 
     /// Sends a heartbeat of this worker if it holds slots. Returns true if it does.
-    pub(super) fn tell(&mut self, now: Micros) -> bool {
+    pub(super) fn heartbeat(&mut self, now: Micros) -> bool {
         let mut holders = self.holders.borrow_mut();
         let holds = holders.held > 0;
         if holds {
@@ -172,7 +173,12 @@ impl Places {
 }
 
 /// Classifies a value of a removed rule.
-pub(super) fn look(bytes: Vec<u8>, namespace: &str, data: &dyn SharedData, now: Micros) -> Found {
+pub(super) fn classify(
+    bytes: Vec<u8>,
+    namespace: &str,
+    data: &dyn SharedData,
+    now: Micros,
+) -> Found {
     let words: Vec<u64> =
         bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
     // Otherwise the rule has not written it.

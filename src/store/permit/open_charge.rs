@@ -3,18 +3,18 @@
 
 use std::rc::Rc;
 
-use super::Freed;
+use super::CancelQueue;
 use crate::Account;
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Micros;
-use diana_request::settling::Heard;
+use diana_request::settling::HeaderUsage;
 
 /// A charge that is settled when the stream of its request ends.
 // With an alignment of eight bytes, an entry of the list would need eight bytes more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(Rust, packed(4))]
-pub struct Unsettled {
+pub struct OpenCharge {
     /// The caller.
     pub key: Key,
     /// The receipt of the reservation.
@@ -30,18 +30,18 @@ pub struct Unsettled {
     /// The plan of the rule under which it was charged.
     pub plan: u32,
     /// The known parts of the response.
-    pub heard: Heard,
+    pub header_usage: HeaderUsage,
     /// Whether the caller is identified, so that the end of the request is attributed to it.
-    pub is_own: bool,
+    pub is_identified: bool,
     /// Whether the gateway's share of a limit was charged instead of Redis.
-    pub is_alone: bool,
+    pub is_degraded: bool,
 }
 
-impl Unsettled {
+impl OpenCharge {
     /// The same with this usage.
     #[must_use]
-    pub fn with_used(self, used: u64) -> Unsettled {
-        Unsettled { used: permits(used), ..self }
+    pub fn with_used(self, used: u64) -> OpenCharge {
+        OpenCharge { used: permits(used), ..self }
     }
 
     /// The caller, and its plan at the charge.
@@ -53,7 +53,7 @@ impl Unsettled {
     /// The settlement.
     #[must_use]
     pub fn settlement(&self) -> Settlement {
-        let Unsettled { receipt, since, .. } = *self;
+        let OpenCharge { receipt, since, .. } = *self;
         Settlement { receipt, since, reserved: self.reserved.into(), used: self.used.into() }
     }
 }
@@ -65,28 +65,32 @@ pub fn permits(number: u64) -> u32 {
 }
 
 /// An open charge, linked to the next one of its request.
-pub(super) struct Open {
+pub(super) struct LinkedCharge {
     /// `None` once it is closed.
-    pub charge: Option<Unsettled>,
-    pub freed: Rc<Freed>,
-    pub next: Option<Box<Open>>,
+    pub charge: Option<OpenCharge>,
+    pub freed: Rc<CancelQueue>,
+    pub next: Option<Box<LinkedCharge>>,
 }
 
-impl Open {
-    pub fn new(charge: Unsettled, freed: &Rc<Freed>, next: Option<Box<Open>>) -> Box<Open> {
+impl LinkedCharge {
+    pub fn new(
+        charge: OpenCharge,
+        freed: &Rc<CancelQueue>,
+        next: Option<Box<LinkedCharge>>,
+    ) -> Box<LinkedCharge> {
         freed.open();
-        Box::new(Open { charge: Some(charge), freed: freed.clone(), next })
+        Box::new(LinkedCharge { charge: Some(charge), freed: freed.clone(), next })
     }
 
     /// Closes it, so that a drop does not cancel it.
-    pub fn close(&mut self) -> Option<Unsettled> {
+    pub fn close(&mut self) -> Option<OpenCharge> {
         let charge = self.charge.take();
         charge.iter().for_each(|_| self.freed.close());
         charge
     }
 }
 
-impl Drop for Open {
+impl Drop for LinkedCharge {
     fn drop(&mut self) {
         if let Some(charge) = self.close() {
             self.freed.add([charge.with_used(0)]);

@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use super::found::Found;
-use super::places;
+use super::in_flight_slots;
 use super::slots::names::Names;
 use super::slots::slot;
 use diana_algorithm::Algorithm;
@@ -26,16 +26,16 @@ const PACE: Micros = SECOND / 100;
 const TIMES: u8 = 3;
 
 /// The values of one rule.
-pub struct Remains {
+pub struct SlotReclaimer {
     data: Rc<dyn SharedData>,
     namespace: Rc<str>,
     fingerprint: u64,
-    kind: RemainsKind,
+    kind: ReclaimedKind,
     names: Names,
     /// When to continue.
     due: Micros,
     /// The next value to check.
-    place: u64,
+    next_index: u64,
     /// Whether this pass has found live state.
     in_use: bool,
     /// When all state found so far has expired.
@@ -43,13 +43,13 @@ pub struct Remains {
     times: u8,
 }
 
-enum RemainsKind {
+enum ReclaimedKind {
     Callers(Rc<dyn Algorithm>),
-    Places,
+    InFlightSlots,
     Bans(Ban),
 }
 
-impl Remains {
+impl SlotReclaimer {
     /// The values of a rule's callers.
     pub fn of_callers(
         namespace: Rc<str>,
@@ -57,13 +57,13 @@ impl Remains {
         fingerprint: u64,
         algorithm: Rc<dyn Algorithm>,
         now: Micros,
-    ) -> Remains {
+    ) -> SlotReclaimer {
         let kind = if algorithm.properties().is_held {
-            RemainsKind::Places
+            ReclaimedKind::InFlightSlots
         } else {
-            RemainsKind::Callers(algorithm)
+            ReclaimedKind::Callers(algorithm)
         };
-        Remains::new(namespace, data, fingerprint, kind, now)
+        SlotReclaimer::new(namespace, data, fingerprint, kind, now)
     }
 
     /// The values of a rule's bans.
@@ -73,26 +73,37 @@ impl Remains {
         rule: u64,
         ban: Ban,
         now: Micros,
-    ) -> Remains {
-        Remains::new(namespace, data, ban.fingerprint(rule), RemainsKind::Bans(ban), now)
+    ) -> SlotReclaimer {
+        SlotReclaimer::new(namespace, data, ban.fingerprint(rule), ReclaimedKind::Bans(ban), now)
     }
 
     fn new(
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
         fingerprint: u64,
-        kind: RemainsKind,
+        kind: ReclaimedKind,
         now: Micros,
-    ) -> Remains {
+    ) -> SlotReclaimer {
         let names = Names::new(&namespace, fingerprint, 1);
-        let due = now.saturating_add(kind.lasts());
-        let (place, in_use, over, times) = (0, false, 0, 0);
-        Remains { data, namespace, fingerprint, kind, names, due, place, in_use, over, times }
+        let due = now.saturating_add(kind.lifetime());
+        let (next_index, in_use, over, times) = (0, false, 0, 0);
+        SlotReclaimer {
+            data,
+            namespace,
+            fingerprint,
+            kind,
+            names,
+            due,
+            next_index,
+            in_use,
+            over,
+            times,
+        }
     }
 
     /// The same, or `None` if there are no values.
     #[must_use]
-    pub fn if_there(mut self) -> Option<Remains> {
+    pub fn if_present(mut self) -> Option<SlotReclaimer> {
         let is_there = self.data.get(self.names.count()).is_some()
             || self.data.get(self.names.slot(Key::ALL)).is_some();
         is_there.then_some(self)
@@ -100,7 +111,7 @@ impl Remains {
 
     /// Returns true if both are of the same rule.
     #[must_use]
-    pub fn is_of(&self, other: &Remains) -> bool {
+    pub fn is_of(&self, other: &SlotReclaimer) -> bool {
         self.fingerprint == other.fingerprint && self.namespace == other.namespace
     }
 
@@ -115,23 +126,27 @@ impl Remains {
         if now.mono < self.due {
             return true;
         }
-        if self.place == 0 {
+        if self.next_index == 0 {
             // The rule's first worker has set the number of slots.
             let known = self.data.get(self.names.count()).map(|(bytes, _)| bytes);
             let number = known.as_deref().and_then(|bytes| bytes.first_chunk());
             self.names.recount(number.map_or(1, |bytes| u64::from_le_bytes(*bytes)));
         }
         for _ in 0..PIECE {
-            let Some(name) = self.names.nth(self.place) else { return self.begin_again(now.mono) };
-            self.place += 1;
+            let Some(name) = self.names.nth(self.next_index) else {
+                return self.next_pass(now.mono);
+            };
+            self.next_index += 1;
             let Some((bytes, number)) = self.data.get(name) else { continue };
             let found = match &self.kind {
-                RemainsKind::Callers(algorithm) => slot::look(bytes, &**algorithm, now),
-                RemainsKind::Places => places::look(bytes, &self.namespace, &*self.data, now.mono),
+                ReclaimedKind::Callers(algorithm) => slot::classify(bytes, &**algorithm, now),
+                ReclaimedKind::InFlightSlots => {
+                    in_flight_slots::classify(bytes, &self.namespace, &*self.data, now.mono)
+                }
                 // Otherwise it is empty, or the rule has not written it.
-                RemainsKind::Bans(_) if bytes.len() != set::SIZE => Found::Empty,
-                RemainsKind::Bans(ban) if set::counts(&bytes, ban, now.mono) => Found::InUse(0),
-                RemainsKind::Bans(_) => Found::Over(Vec::new()),
+                ReclaimedKind::Bans(_) if bytes.len() != set::SIZE => Found::Empty,
+                ReclaimedKind::Bans(ban) if set::counts(&bytes, ban, now.mono) => Found::InUse(0),
+                ReclaimedKind::Bans(_) => Found::Over(Vec::new()),
             };
             self.in_use |= match found {
                 Found::Empty => false,
@@ -147,21 +162,21 @@ impl Remains {
     }
 
     /// Ends a pass. Returns true if another one is necessary, since it has found live state.
-    fn begin_again(&mut self, now: Micros) -> bool {
+    fn next_pass(&mut self, now: Micros) -> bool {
         self.times += 1;
-        self.place = 0;
-        self.due = now.saturating_add(self.kind.lasts()).max(std::mem::take(&mut self.over));
+        self.next_index = 0;
+        self.due = now.saturating_add(self.kind.lifetime()).max(std::mem::take(&mut self.over));
         std::mem::take(&mut self.in_use) && self.times < TIMES
     }
 }
 
-impl RemainsKind {
+impl ReclaimedKind {
     /// Ticks in which all present state expires, unless clocks are set.
-    fn lasts(&self) -> Micros {
+    fn lifetime(&self) -> Micros {
         let longest = match self {
-            RemainsKind::Callers(algorithm) => algorithm.properties().window,
-            RemainsKind::Places => 0,
-            RemainsKind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
+            ReclaimedKind::Callers(algorithm) => algorithm.properties().window,
+            ReclaimedKind::InFlightSlots => 0,
+            ReclaimedKind::Bans(ban) => [ban.max, ban.within, ban.within, ban.halve_after]
                 .into_iter()
                 .fold(0, Micros::saturating_add),
         };

@@ -1,27 +1,27 @@
 //! Reads and resets a caller's usage in the fleet.
 
 use super::RedisStore;
-use crate::protocol::{Back, Charge, Question, Reply, RuleReply};
-use crate::settled::Settled;
+use crate::protocol::{Charge, Effect, Question, Reply, RuleReply};
+use crate::question_result::QuestionResult;
 use diana_policy::key::Key;
 use diana_policy::time::Now;
 use diana_store::usage::{Cannot, Order, Usage};
 
 impl RedisStore {
     /// Adds the question of an order. Returns its number.
-    pub(super) fn ask_usage(&mut self, key: Key, order: Order) -> Result<usize, Cannot> {
-        let back = match order {
-            Order::Reset => Back::Lifts,
-            Order::Look | Order::Ban(_) | Order::Unban => Back::Looks,
+    pub(super) fn query_usage(&mut self, key: Key, order: Order) -> Result<usize, Cannot> {
+        let effect = match order {
+            Order::Reset => Effect::Reset,
+            Order::Look | Order::Ban(_) | Order::Unban => Effect::ReadUsage,
         };
         if order == Order::Reset {
             self.can_reset()?;
         }
         let mut handle = self.handle.borrow_mut();
-        if handle.is_alone(key) {
+        if handle.is_degraded(key) {
             return Err(Cannot::Away);
         }
-        Ok(handle.ask(Question::Rule(Charge { back, ..self.nothing(key) })))
+        Ok(handle.ask(Question::Rule(Charge { effect, ..self.empty_charge(key) })))
     }
 
     /// The usage after an order, by the result of its question.
@@ -32,8 +32,8 @@ impl RedisStore {
         question: usize,
     ) -> Result<Usage, Cannot> {
         let reply = match self.handle.borrow_mut().take_result(question) {
-            Some(Settled::Decided { reply: Reply::Rule(reply), .. }) => reply,
-            Some(Settled::Again) => return Err(Cannot::Lost),
+            Some(QuestionResult::Decided { reply: Reply::Rule(reply), .. }) => reply,
+            Some(QuestionResult::Repeat) => return Err(Cannot::Lost),
             _ => return Err(Cannot::Unheard),
         };
         if order == Order::Reset {
@@ -61,12 +61,12 @@ impl RedisStore {
     /// A caller's usage, by the reply of Redis.
     fn read_usage(&self, reply: &RuleReply) -> Usage {
         // Such a reply has these values in place of receipts.
-        let RuleReply { remaining, receipt: lent, block: reserved, lease: ends, .. } = *reply;
+        let RuleReply { remaining, receipt: leased, block: reserved, lease: ends, .. } = *reply;
         let charged = reply.charged;
         Usage {
-            used: charged.saturating_sub(lent).saturating_sub(reserved),
+            used: charged.saturating_sub(leased).saturating_sub(reserved),
             reserved,
-            lent,
+            leased,
             remaining,
             ends,
             in_flight: self.is_held.then_some(charged),

@@ -7,7 +7,7 @@
 //! again.
 
 use super::{HeldSlots, Ledger, Ledgers};
-use crate::protocol::{Back, Charge};
+use crate::protocol::{Charge, Effect};
 use crate::shard::Shard;
 use diana_policy::time::{Micros, SECOND};
 
@@ -21,7 +21,7 @@ const NUMBER: u64 = (1 << 53) - 1;
 
 impl Ledgers {
     /// Gives this holder of slots a random number.
-    pub(super) fn name_holder(&mut self, random: u64) {
+    pub(super) fn renew_holder(&mut self, random: u64) {
         if self.holder == 0 {
             self.holder = (random & NUMBER).max(1);
         }
@@ -29,50 +29,50 @@ impl Ledgers {
 
     /// Records a slot of a caller that a shard granted in `term`. Returns the holder's number, for
     /// [`Ledgers::free`].
-    pub fn hold(&mut self, part: Shard, charge: Charge, term: u64, now: Micros) -> u64 {
+    pub fn hold(&mut self, shard: Shard, charge: Charge, term: u64, now: Micros) -> u64 {
         let is_forgotten =
-            |it: &Ledger| it.part == part && !it.held.is_empty() && it.is_forgotten(now);
-        if self.parts.iter().any(is_forgotten) {
+            |it: &Ledger| it.shard == shard && !it.held.is_empty() && it.is_forgotten(now);
+        if self.shards.iter().any(is_forgotten) {
             self.forget();
         }
         self.make_room();
-        let Some(ledger) = self.own(part) else { return 0 };
+        let Some(ledger) = self.own_ledger(shard) else { return 0 };
         if ledger.held.is_empty() {
-            ledger.told = now;
+            ledger.heartbeat_at = now;
         }
-        let places = ledger.take(caller(&charge));
-        let back = Back::Holds { term, places };
-        self.add_place(part, Charge { back, ..charge });
+        let slots = ledger.take(caller(&charge));
+        let effect = Effect::HoldSlots { term, slots };
+        self.add_slot(shard, Charge { effect, ..charge });
         self.holder
     }
 
     /// Frees a slot that was recorded under `holder`. Slots that were forgotten since do not count
     /// any more.
-    pub fn free(&mut self, part: Shard, charge: Charge, holder: u64) {
+    pub fn free(&mut self, shard: Shard, charge: Charge, holder: u64) {
         self.make_room();
         if holder != self.holder {
             return;
         }
-        let left = self.own(part).and_then(|ledger| ledger.free(caller(&charge)));
-        let Some(places) = left else { return };
-        self.add_place(part, Charge { back: Back::Frees { places }, ..charge });
+        let left = self.own_ledger(shard).and_then(|ledger| ledger.free(caller(&charge)));
+        let Some(slots) = left else { return };
+        self.add_slot(shard, Charge { effect: Effect::FreeSlots { slots }, ..charge });
     }
 
     /// Sends heartbeats that are due, with any charge as a template. Returns true if this worker
     /// has slots.
-    pub fn beat(&mut self, charge: &Charge, now: Micros) -> bool {
-        if self.parts.iter().any(|ledger| !ledger.held.is_empty() && ledger.is_forgotten(now)) {
+    pub fn heartbeat(&mut self, charge: &Charge, now: Micros) -> bool {
+        if self.shards.iter().any(|ledger| !ledger.held.is_empty() && ledger.is_forgotten(now)) {
             self.forget();
         }
         let (mut holds, mut due) = (false, Vec::new());
-        for ledger in self.parts.iter().filter(|ledger| !ledger.held.is_empty()) {
+        for ledger in self.shards.iter().filter(|ledger| !ledger.held.is_empty()) {
             holds = true;
-            if now.saturating_sub(ledger.told) >= BEAT && !ledger.tells_of_places() {
-                due.push(ledger.part);
+            if now.saturating_sub(ledger.heartbeat_at) >= BEAT && !ledger.reports_slots() {
+                due.push(ledger.shard);
             }
         }
         for at in due {
-            self.add_place(at, Charge { back: Back::Lives, ..charge.clone() });
+            self.add_slot(at, Charge { effect: Effect::Heartbeat, ..charge.clone() });
         }
         holds
     }
@@ -85,28 +85,28 @@ impl Ledgers {
         }
     }
 
-    fn add_place(&mut self, part: Shard, charge: Charge) {
-        self.add(part, Charge { numbers: charge.numbers.held_by(self.holder), ..charge });
+    fn add_slot(&mut self, shard: Shard, charge: Charge) {
+        self.add(shard, Charge { numbers: charge.numbers.held_by(self.holder), ..charge });
     }
 
     /// Forgets all slots, when it is unknown which of them Redis still counts.
     pub(super) fn forget(&mut self) {
         self.holder = (self.holder + 1) & NUMBER;
-        for ledger in &mut self.parts {
+        for ledger in &mut self.shards {
             ledger.held.clear();
-            ledger.waiting.retain(|charge| !is_place(charge));
+            ledger.waiting.retain(|charge| !is_slot(charge));
             // A repeated batch must keep its length, but must not revive the old holder.
-            for charge in ledger.batch.iter_mut().filter(|charge| is_place(charge)) {
+            for charge in ledger.batch.iter_mut().filter(|charge| is_slot(charge)) {
                 let numbers = charge.numbers.held_by(self.holder);
-                *charge = Charge { back: Back::Lives, numbers, ..charge.clone() };
+                *charge = Charge { effect: Effect::Heartbeat, numbers, ..charge.clone() };
             }
         }
     }
 }
 
 /// Returns true for charges that contain the holder's number, so that Redis sees a heartbeat.
-pub(super) fn is_place(charge: &Charge) -> bool {
-    matches!(charge.back, Back::Holds { .. } | Back::Frees { .. } | Back::Lives)
+pub(super) fn is_slot(charge: &Charge) -> bool {
+    matches!(charge.effect, Effect::HoldSlots { .. } | Effect::FreeSlots { .. } | Effect::Heartbeat)
 }
 
 fn caller(charge: &Charge) -> (u64, u64) {
@@ -123,18 +123,18 @@ impl Ledger {
     fn take(&mut self, caller: (u64, u64)) -> u64 {
         let entry = self.held.entry(caller.1, |(it, _)| *it == caller, hash);
         let mut entry = entry.or_insert((caller, 0));
-        let (_, places) = entry.get_mut();
-        *places += 1;
-        *places
+        let (_, slots) = entry.get_mut();
+        *slots += 1;
+        *slots
     }
 
     /// Removes a slot of a caller. Returns the number of its remaining slots, or `None` if it had
     /// none.
     fn free(&mut self, caller: (u64, u64)) -> Option<u64> {
         let mut entry = self.held.find_entry(caller.1, |(it, _)| *it == caller).ok()?;
-        let (_, places) = entry.get_mut();
-        *places -= 1;
-        let left = *places;
+        let (_, slots) = entry.get_mut();
+        *slots -= 1;
+        let left = *slots;
         if left == 0 {
             entry.remove();
         }
@@ -142,12 +142,12 @@ impl Ledger {
     }
 
     /// Returns true if a waiting or sent charge contains the holder's number.
-    fn tells_of_places(&self) -> bool {
-        self.batch.iter().chain(&self.waiting).any(is_place)
+    fn reports_slots(&self) -> bool {
+        self.batch.iter().chain(&self.waiting).any(is_slot)
     }
 
     /// Returns true if the shard may have forgotten the slots.
     fn is_forgotten(&self, now: Micros) -> bool {
-        now.saturating_sub(self.told) >= FORGETS
+        now.saturating_sub(self.heartbeat_at) >= FORGETS
     }
 }

@@ -24,7 +24,7 @@ pub(super) fn bytes(callers: u64, workers: u64) -> u64 {
 struct Holding {
     caller: u64,
     worker: u64,
-    places: u64,
+    slots: u64,
 }
 
 /// A copy of the value.
@@ -42,7 +42,7 @@ impl Holdings {
         let holding = |&[caller, word]: &[u64; 2]| Holding {
             caller,
             worker: word >> COUNT,
-            places: word & ((1 << COUNT) - 1),
+            slots: word & ((1 << COUNT) - 1),
         };
         let all: Vec<_> = pairs.iter().map(holding).collect();
         all.is_sorted_by_key(|holding| holding.caller).then_some(Holdings { all })
@@ -50,7 +50,7 @@ impl Holdings {
 
     /// The words to write.
     pub(super) fn words(&self) -> Vec<u64> {
-        let pair = |it: &Holding| [it.caller, it.worker << COUNT | it.places];
+        let pair = |it: &Holding| [it.caller, it.worker << COUNT | it.slots];
         [MARK].into_iter().chain(self.all.iter().flat_map(pair)).collect()
     }
 
@@ -83,29 +83,29 @@ impl Holdings {
     /// Slots in use under a hash.
     pub(super) fn taken(&self, home: u64) -> u64 {
         let of_home = self.all.iter().filter(|holding| holding.caller == home);
-        of_home.map(|holding| holding.places).sum()
+        of_home.map(|holding| holding.slots).sum()
     }
 
     /// Adds a slot of a worker.
     pub(super) fn take(&mut self, home: u64, worker: u64) {
         match self.all.iter_mut().find(|it| it.caller == home && it.worker == worker) {
-            Some(holding) => holding.places += 1,
+            Some(holding) => holding.slots += 1,
             None => {
                 let at = self.all.partition_point(|holding| holding.caller < home);
-                self.all.insert(at, Holding { caller: home, worker, places: 1 });
+                self.all.insert(at, Holding { caller: home, worker, slots: 1 });
             }
         }
     }
 
     /// Frees a worker's slot of a caller, possibly a shared one. Returns false if there is none.
-    pub(super) fn give_back(&mut self, caller: u64, worker: u64) -> bool {
+    pub(super) fn free(&mut self, caller: u64, worker: u64) -> bool {
         let of =
-            |hash| move |it: &Holding| it.caller == hash && it.worker == worker && it.places > 0;
+            |hash| move |it: &Holding| it.caller == hash && it.worker == worker && it.slots > 0;
         let found = self.all.iter().position(of(caller));
         let found = found.or_else(|| self.all.iter().position(of(SHARED)));
         let Some(holding) = found.and_then(|at| self.all.get_mut(at)) else { return false };
-        holding.places -= 1;
-        self.all.retain(|holding| holding.places > 0);
+        holding.slots -= 1;
+        self.all.retain(|holding| holding.slots > 0);
         true
     }
 

@@ -2,7 +2,7 @@
 
 use super::RedisStore;
 use crate::protocol::{Reply, RuleReply};
-use crate::settled::Settled;
+use crate::question_result::QuestionResult;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
@@ -17,16 +17,16 @@ impl RedisStore {
         let result = self.handle.borrow_mut().take_result(question);
         let key = reservation.account.key;
         match result {
-            Some(Settled::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
+            Some(QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
                 self.decide(&reply, (wait, at), sent, reservation);
             }
-            Some(Settled::Again) => {
-                self.stop_asking(key);
+            Some(QuestionResult::Repeat) => {
+                self.clear_pending(key);
                 reservation.decide(Decision::NOW, By::Reply(Awaited::Lost));
             }
             _ => {
-                self.stop_asking(key);
-                self.check_alone(reservation);
+                self.clear_pending(key);
+                self.check_degraded(reservation);
             }
         }
     }
@@ -76,23 +76,23 @@ impl RedisStore {
     ) -> u64 {
         if self.is_held {
             let mut handle = self.handle.borrow_mut();
-            let part = handle.parts.of(key);
+            let shard = handle.shards.of(key);
             return match permits {
                 0 => 0,
                 // The slot counts only briefly until it is confirmed, since the reply may be lost.
-                _ => handle.ledgers.hold(part, self.nothing(key), reply.receipt, now.mono),
+                _ => handle.ledgers.hold(shard, self.empty_charge(key), reply.receipt, now.mono),
             };
         }
-        let is_past = self.leases.find(key).is_some_and(|lease| lease.plan != self.plans.in_hand());
+        let is_past = self.leases.find(key).is_some_and(|lease| lease.plan != self.plans.current());
         if is_past {
-            return self.receive_for_nobody(key, reply, permits, now);
+            return self.receive_for_former_plan(key, reply, permits, now);
         }
         // A reservation is recorded when it is settled.
         if permits + reply.block > 0 && !self.terms.spec.settles {
-            self.share.note(self.account(key), permits + reply.block, now);
+            self.share.record_grant(self.account(key), permits + reply.block, now);
         }
         match reply.retry {
-            None if self.terms.spec.daily.is_none() => self.lend(key, reply, sent),
+            None if self.terms.spec.daily.is_none() => self.store_lease(key, reply, sent),
             None => {}
             Some(retry) => self.remember_refusal(key, reply, cost, retry, (sent, now)),
         }
@@ -102,12 +102,18 @@ impl RedisStore {
     /// Handles the reply to a request under a previous plan: only its block and its charge are
     /// valid, and the block is returned.
     #[inline(never)]
-    fn receive_for_nobody(&mut self, key: Key, reply: &RuleReply, permits: u64, now: Now) -> u64 {
+    fn receive_for_former_plan(
+        &mut self,
+        key: Key,
+        reply: &RuleReply,
+        permits: u64,
+        now: Now,
+    ) -> u64 {
         if permits > 0 && !self.terms.spec.settles {
-            self.share.note(self.account(key), permits, now);
+            self.share.record_grant(self.account(key), permits, now);
         }
         let block = leased(reply);
-        self.give_back_block(key, block, block.permits);
+        self.return_block(key, block, block.permits);
         reply.receipt
     }
 
@@ -115,44 +121,44 @@ impl RedisStore {
     /// and in this worker's lease.
     pub fn left(&mut self, key: Key) -> Option<u64> {
         let lease = self.leases.find(key)?;
-        Some(lease.above.saturating_add(lease.block().1))
+        Some(lease.remaining_at_authority.saturating_add(lease.block().1))
     }
 
     /// Handles the result of a renewal.
     pub(super) fn complete(&mut self, key: Key, question: usize, now: Now) {
         let result = self.handle.borrow_mut().take_result(question);
         match result {
-            Some(Settled::Decided { reply: Reply::Rule(reply), sent, .. }) => {
+            Some(QuestionResult::Decided { reply: Reply::Rule(reply), sent, .. }) => {
                 self.receive(key, &reply, (self.terms.spec.unit_cost, 0), (sent, now));
             }
-            _ => self.stop_asking(key),
+            _ => self.clear_pending(key),
         }
     }
 
     /// No question about the caller is pending any more.
-    fn stop_asking(&mut self, key: Key) {
+    fn clear_pending(&mut self, key: Key) {
         if let Some(lease) = self.leases.find(key) {
-            lease.asking = false;
+            lease.is_asking = false;
         }
     }
 
     /// Stores a block that was leased with an admission. The rest of the previous block is
     /// returned.
-    fn lend(&mut self, key: Key, reply: &RuleReply, sent: Now) {
+    fn store_lease(&mut self, key: Key, reply: &RuleReply, sent: Now) {
         let block = leased(reply);
         if block.permits == 0 {
             if let Some(lease) = self.leases.find(key) {
-                (lease.above, lease.asking) = (reply.remaining, false);
+                (lease.remaining_at_authority, lease.is_asking) = (reply.remaining, false);
             }
             return;
         }
         if let Some(lease) = self.leases.claim(key) {
-            lease.above = reply.remaining;
+            lease.remaining_at_authority = reply.remaining;
         }
         let (before, left) = self.leases.renew(key, block, reply.spend, sent);
-        self.give_back_block(key, before, left);
+        self.return_block(key, before, left);
         if let Some(lease) = self.leases.find(key) {
-            lease.above = lease.above.saturating_add(left);
+            lease.remaining_at_authority = lease.remaining_at_authority.saturating_add(left);
         }
     }
 
@@ -165,7 +171,7 @@ impl RedisStore {
         (sent, now): (Now, Now),
     ) {
         let Some(lease) = self.leases.claim(key) else { return };
-        (lease.above, lease.asking) = (reply.remaining, false);
+        (lease.remaining_at_authority, lease.is_asking) = (reply.remaining, false);
         lease.refuse(
             cost,
             refused(reply, retry, reply.remaining),

@@ -5,7 +5,7 @@ use diana_policy::time::{Micros, Now};
 
 /// The result of a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Settled {
+pub enum QuestionResult {
     /// Redis decided.
     Decided {
         /// The reply.
@@ -18,8 +18,8 @@ pub enum Settled {
         at: Micros,
     },
     /// Redis is unavailable, so that the gateway decides.
-    Alone,
+    Degraded,
     /// The question was lost: callers are hashed with another secret from now on, or the root of the call has ended. The
     /// request must be decided again.
-    Again,
+    Repeat,
 }

@@ -95,7 +95,7 @@ impl Holders {
     }
 
     /// Reads all workers.
-    pub(super) fn look(&mut self, data: &Rc<dyn SharedData>) {
+    pub(super) fn read(&mut self, data: &Rc<dyn SharedData>) {
         self.seen = unpack(&words::read_all(&**data, &self.name).0).1;
     }
 
