@@ -29,7 +29,7 @@ use diana_store::tables::Tables;
 use diana_store::usage::{Cannot, Inquiry, Order};
 use diana_store::{Reservation, Store};
 use kit::bans::{Calls, instant, left};
-use kit::fake::Asked;
+use kit::fake::CountingData;
 use kit::store::rule::Rule;
 
 const BAN: Ban = Ban {
@@ -76,7 +76,7 @@ impl Worker {
     /// Several workers of one gateway. Only one for a `local` rule, since each of its workers
     /// counts separately.
     fn several(scope: Scope, count: usize) -> Vec<Worker> {
-        let (data, redis) = (Rc::<Asked>::default(), Redis::default());
+        let (data, redis) = (Rc::<CountingData>::default(), Redis::default());
         let count = if scope == Scope::Local { 1 } else { count };
         let worker = |_| Worker { redis: redis.clone(), ..Worker::new(scope, &data) };
         (0..count).map(worker).collect()

@@ -4,8 +4,8 @@
 mod config;
 mod holders;
 mod local;
-mod places;
 pub mod reports;
+mod slots;
 mod store;
 mod values;
 

@@ -2,6 +2,6 @@
 
 mod fleet;
 mod law;
-mod lifted;
 mod memory;
+mod resets;
 mod settling;

@@ -1,24 +1,24 @@
 //! Tests of the stores.
 
+mod cache;
 mod changes;
+mod charging;
 mod clocks;
 mod conformance;
-mod crowds;
-pub mod desk;
 mod faults;
 pub mod fleet;
-mod known;
+mod gateway;
+mod lease_model;
 mod leases;
-mod lent;
-mod lifted;
-mod lifts;
 mod memory;
-mod office;
-mod orders;
+mod operator;
+mod overflow;
 mod races;
-mod recall;
-mod remains;
+mod reclaimer;
+pub mod redis_rule;
+mod replies;
 mod reservations;
+mod resets;
 mod scopes;
-mod settles;
-mod ways;
+mod settlement;
+mod unknown_callers;

@@ -90,7 +90,7 @@ impl SharedData for FakeSharedData {
 
 /// Shared data that counts its accesses.
 #[derive(Default)]
-pub struct Asked {
+pub struct CountingData {
     /// The data.
     pub data: FakeSharedData,
     /// The number of reads.
@@ -99,7 +99,7 @@ pub struct Asked {
     pub writes: Cell<u64>,
 }
 
-impl SharedData for Asked {
+impl SharedData for CountingData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
         self.reads.set(self.reads.get() + 1);
         self.data.get(key)

@@ -13,7 +13,7 @@ use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::bans::{Calls, instant};
-use kit::fake::Asked;
+use kit::fake::CountingData;
 
 use diana_redis::protocol::Question;
 use diana_store::{Reservation, Store};
@@ -21,12 +21,12 @@ use diana_store::{Reservation, Store};
 use super::{ANN, BAN, BOB, KEYS, TICK, Worker, authority, says};
 use crate::fleet;
 
-fn open(data: &Rc<Asked>) -> Worker {
+fn open(data: &Rc<CountingData>) -> Worker {
     Worker::new(Scope::Global, data)
 }
 
 /// A worker with this outbox. Operators may lift bans if `lifts` is true.
-fn open_with(lifts: bool, handle: Handle, data: &Rc<Asked>) -> Worker {
+fn open_with(lifts: bool, handle: Handle, data: &Rc<CountingData>) -> Worker {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
     stores.resets_bans = lifts;
@@ -107,7 +107,7 @@ fn refusals_of_two_gateways_ban_in_both_within_a_second() {
 
 #[test]
 fn ban_of_redis_holds_in_all_workers() {
-    let data = Rc::<Asked>::default();
+    let data = Rc::<CountingData>::default();
     let (mut ours, mut theirs) = (open(&data), open(&data));
     assert_eq!((ours.bans.left(ANN, 0), theirs.bans.left(ANN, 0)), (0, 0));
     let hear = |bans: &mut Worker, reply, now| {
@@ -137,7 +137,7 @@ fn ban_of_redis_holds_in_all_workers() {
 #[test]
 fn question_about_a_pending_request_counts_no_refusal() {
     for (scope, asks) in [(Scope::Global, true), (Scope::Gateway, false)] {
-        let mut worker = Worker::new(scope, &Rc::<Asked>::default());
+        let mut worker = Worker::new(scope, &Rc::<CountingData>::default());
         let mut reservation = Reservation::new(ANN.into(), 0, instant(0));
         worker.bans.charge(&mut reservation, 0);
         assert_eq!(reservation.is_pending(), asks);
@@ -203,7 +203,7 @@ fn gateway_without_redis_counts_its_refusals() {
 
 #[test]
 fn reply_about_a_free_caller_keeps_its_refusals() {
-    let data = Rc::<Asked>::default();
+    let data = Rc::<CountingData>::default();
     let mut worker = open_with(true, together(OnFailure::Gateway), &data);
     worker.bans.refused(ANN, SECOND);
     assert_eq!(worker.hear(ANN, &says(0, false), SECOND), 0);

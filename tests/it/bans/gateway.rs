@@ -11,7 +11,7 @@ use diana_policy::time::SECOND;
 use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use kit::fake::{Asked, FakeSharedData};
+use kit::fake::{CountingData, FakeSharedData};
 
 use super::{ANN, BAN, KEYS, TICK, Worker, key};
 
@@ -71,7 +71,7 @@ fn refusals_of_workers_that_write_at_once_all_count() {
 }
 
 /// The number of reads and writes of shared data by `does`.
-fn cost(data: &Asked, does: impl FnOnce()) -> (u64, u64) {
+fn cost(data: &CountingData, does: impl FnOnce()) -> (u64, u64) {
     let before = (data.reads.get(), data.writes.get());
     does();
     (data.reads.get() - before.0, data.writes.get() - before.1)
@@ -79,7 +79,7 @@ fn cost(data: &Asked, does: impl FnOnce()) -> (u64, u64) {
 
 #[test]
 fn refusals_cost_one_write_a_tick_and_a_ban_one_more() {
-    let data: Rc<Asked> = Rc::default();
+    let data: Rc<CountingData> = Rc::default();
     let mut worker = open(&data);
     assert_eq!(cost(&data, || assert_eq!(worker.left(ANN, 0), 0)), (1, 1), "the number of sets");
     let mut costs = |refusals: u64, now: u64| {
@@ -101,7 +101,7 @@ fn refusals_cost_one_write_a_tick_and_a_ban_one_more() {
 #[test]
 fn set_is_read_once_for_each_caller_until_the_next_ban() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
-    let data: Rc<Asked> = Rc::default();
+    let data: Rc<CountingData> = Rc::default();
     let mut worker = open(&data);
     worker.refused_times(BAN.after, ANN, 0);
     let others: Vec<Key> = (0..100).map(|_| key(&mut rng)).collect();
@@ -115,7 +115,7 @@ fn set_is_read_once_for_each_caller_until_the_next_ban() {
 #[test]
 fn only_the_record_is_read_while_no_caller_is_banned() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
-    let data: Rc<Asked> = Rc::default();
+    let data: Rc<CountingData> = Rc::default();
     let mut worker = open(&data);
     let mut looks = |now| {
         let caller = key(&mut rng);

@@ -9,12 +9,12 @@ use diana_policy::time::SECOND;
 use kit::fake::{FakeRequest, FakeSharedData};
 
 use super::limiter;
-use super::places::{self, clock, request};
+use super::slots::{self, clock, request};
 
 const HOLDERS: &str = "diana/2/alone/holders";
 
 fn document(keys: usize) -> String {
-    places::document(keys, 1)
+    slots::document(keys, 1)
 }
 
 fn slots(data: &FakeSharedData) -> Vec<String> {

@@ -3,7 +3,7 @@
 use diana_limiter::{Limiter, Verdict};
 use diana_policy::port::{Clock, SharedData};
 use diana_policy::time::SECOND;
-use kit::fake::{Asked, FakeClock};
+use kit::fake::{CountingData, FakeClock};
 use kit::store::gateway::START;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -57,7 +57,7 @@ fn leases_and_hot_callers_keep_maintenance_active() {
 fn refusals_are_reported_by_maintenance() {
     const RULE: &str = "{actor: account, unit: day, rpu: 1, algo: W, scope: gateway, \
                         ban: {after: 100, within: 10s, for: 1m}}";
-    let data = Rc::new(Asked::default());
+    let data = Rc::new(CountingData::default());
     let mut workers = [(); 2].map(|()| limiter(RULE, data.clone()));
     let clock = FakeClock::default();
     clock.0.set(START);
@@ -92,7 +92,7 @@ fn removed_gateway_rules_leave_shared_data() {
         (&*format!("scope: gateway, {BAN}"), 2),
         ("scope: local, quota: {accounts: 1000}", 0),
     ] {
-        let data: Rc<dyn SharedData> = Rc::new(Asked::default());
+        let data: Rc<dyn SharedData> = Rc::new(CountingData::default());
         let rule = format!("{{actor: account, unit: day, rpu: 9, algo: W, {rule}}}");
         let limiter = limiter(&format!("{rule}, {rule}"), data.clone());
         assert_eq!(limiter.remains(&"test".into(), &data, 0).len(), 2 * remains, "{rule}");
@@ -104,7 +104,7 @@ fn removed_gateway_rules_leave_shared_data() {
 fn hot_callers_are_maintained_less_often_than_leases() {
     const RULE: &str = "{actor: account, unit: second, rpu: 100000, algo: W, scope: gateway, \
                         hot: {over: 10, per: 1s}}";
-    let data = Rc::new(Asked::default());
+    let data = Rc::new(CountingData::default());
     let (mut limiter, clock) = (limiter(RULE, data.clone()), FakeClock::default());
     clock.0.set(START);
     let writes = Rc::new(Cell::new(0));

@@ -12,53 +12,53 @@ use diana_redis::store::RedisStore;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{Account, CounterSpec, Store};
-use kit::fake::Asked;
+use kit::fake::CountingData;
 use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
 
-use crate::store::desk::{self, refuses};
 use crate::store::fleet::away;
+use crate::store::redis_rule::{self, refuses};
 
 const FREE: u32 = 0;
 const GOLD: u32 = 1;
 const PLANS: [(u32, u64); 2] = [(FREE, 100), (GOLD, 1000)];
 
 /// A rule of a worker with two plans and a single caller.
-struct Desk {
+struct RedisRule {
     store: RedisStore,
     handle: Rc<RefCell<Handle>>,
-    data: Rc<Asked>,
+    data: Rc<CountingData>,
     spec: CounterSpec,
 }
 
 /// Redis admits a request, and leases this number of permits.
 fn lends(block: u64) -> RuleReply {
-    RuleReply { remaining: 50, ..desk::lends(block) }
+    RuleReply { remaining: 50, ..redis_rule::lends(block) }
 }
 
-impl Desk {
-    fn new() -> Desk {
-        Desk::of(Quota::new(Unit::Hour, 100), None)
+impl RedisRule {
+    fn new() -> RedisRule {
+        RedisRule::of(Quota::new(Unit::Hour, 100), None)
     }
 
-    fn of(quota: Quota, daily: Option<Shape>) -> Desk {
-        Desk::settling(quota, daily, false)
+    fn of(quota: Quota, daily: Option<Shape>) -> RedisRule {
+        RedisRule::settling(quota, daily, false)
     }
 
-    fn settling(quota: Quota, daily: Option<Shape>, settles: bool) -> Desk {
+    fn settling(quota: Quota, daily: Option<Shape>, settles: bool) -> RedisRule {
         let gold = Quota { rpu: 1000, ..quota };
         let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
         let plans = Some(Rc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } }));
         let spec = CounterSpec { plans, daily, settles, ..Rule::new("W", quota).spec(100) };
-        let data = Rc::<Asked>::default();
+        let data = Rc::<CountingData>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
         let handle = together();
         let opened = RedisStore::new(spec.clone(), 0, handle.clone(), &mut stores);
         let store = opened.unwrap();
-        Desk { store, handle, data, spec }
+        RedisRule { store, handle, data, spec }
     }
 
     fn numbers(&self, plan: u32) -> Numbers {
@@ -102,20 +102,20 @@ impl Desk {
 #[test]
 fn lease_is_spent_and_returned_under_its_own_plan() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
-        let mut desk = Desk::new();
-        let by = desk.numbers(before);
-        assert_eq!(desk.question(before, START).numbers, by);
-        desk.hear(before, &lends(10), START);
-        assert!(!desk.asks(before, START), "there is a block");
-        assert!(desk.store.take(Account { key: key(1), plan: before }, 1, START).is_none());
-        assert_eq!(desk.store.left(key(1)), Some(59));
-        assert!(desk.asks(after, START));
-        assert_eq!(desk.back(), (by, 10, 9));
-        assert_eq!(desk.store.left(key(1)), Some(0), "what is left there is not known");
-        assert_eq!(desk.question(after, START).numbers, desk.numbers(after));
-        desk.hear(after, &lends(7), START);
-        assert!(!desk.asks(after, START), "it has a block of its own");
-        assert!(!desk.handle.borrow().has_operations());
+        let mut redis_rule = RedisRule::new();
+        let by = redis_rule.numbers(before);
+        assert_eq!(redis_rule.question(before, START).numbers, by);
+        redis_rule.hear(before, &lends(10), START);
+        assert!(!redis_rule.asks(before, START), "there is a block");
+        assert!(redis_rule.store.take(Account { key: key(1), plan: before }, 1, START).is_none());
+        assert_eq!(redis_rule.store.left(key(1)), Some(59));
+        assert!(redis_rule.asks(after, START));
+        assert_eq!(redis_rule.back(), (by, 10, 9));
+        assert_eq!(redis_rule.store.left(key(1)), Some(0), "what is left there is not known");
+        assert_eq!(redis_rule.question(after, START).numbers, redis_rule.numbers(after));
+        redis_rule.hear(after, &lends(7), START);
+        assert!(!redis_rule.asks(after, START), "it has a block of its own");
+        assert!(!redis_rule.handle.borrow().has_operations());
     }
 }
 
@@ -123,15 +123,15 @@ fn lease_is_spent_and_returned_under_its_own_plan() {
 #[test]
 fn low_lease_is_renewed_under_its_own_plan() {
     for plan in [FREE, GOLD] {
-        let mut desk = Desk::new();
-        (0..40).for_each(|_| _ = desk.question(plan, START));
-        desk.hear(plan, &lends(10), START);
-        assert_eq!(desk.admitted(plan, START), 10);
-        let all = desk.handle.borrow_mut().take(usize::MAX);
+        let mut redis_rule = RedisRule::new();
+        (0..40).for_each(|_| _ = redis_rule.question(plan, START));
+        redis_rule.hear(plan, &lends(10), START);
+        assert_eq!(redis_rule.admitted(plan, START), 10);
+        let all = redis_rule.handle.borrow_mut().take(usize::MAX);
         let [renewal @ Operation::Renew(..), Operation::Return(used_up)] = &all[..] else {
             panic!("{all:?}")
         };
-        assert_eq!((renewal.plan(), used_up.numbers), (plan, desk.numbers(plan)));
+        assert_eq!((renewal.plan(), used_up.numbers), (plan, redis_rule.numbers(plan)));
     }
 }
 
@@ -141,34 +141,34 @@ fn reply_under_a_former_plan_is_recorded_once() {
     for (settles, permits, is_noted) in
         [(false, 1, true), (false, 0, false), (true, 1, false), (true, 0, false)]
     {
-        let mut desk = Desk::settling(Quota::new(Unit::Hour, 100), None, settles);
-        desk.question(GOLD, START);
-        desk.store.use_plan(FREE);
+        let mut redis_rule = RedisRule::settling(Quota::new(Unit::Hour, 100), None, settles);
+        redis_rule.question(GOLD, START);
+        redis_rule.store.use_plan(FREE);
         let instants = (START, START);
-        desk.store.receive(key(1), &lends(0), (1, permits), instants);
-        assert_eq!(desk.data.writes.get() > 0, is_noted, "{settles} {permits}");
+        redis_rule.store.receive(key(1), &lends(0), (1, permits), instants);
+        assert_eq!(redis_rule.data.writes.get() > 0, is_noted, "{settles} {permits}");
     }
 }
 
 #[test]
 fn closed_store_returns_leases_under_their_plan() {
-    let mut desk = Desk::new();
-    desk.question(GOLD, START);
-    desk.hear(GOLD, &lends(10), START);
-    desk.store.use_plan(FREE);
-    desk.store.close(START);
-    assert_eq!(desk.back(), (desk.numbers(GOLD), 10, 10));
+    let mut redis_rule = RedisRule::new();
+    redis_rule.question(GOLD, START);
+    redis_rule.hear(GOLD, &lends(10), START);
+    redis_rule.store.use_plan(FREE);
+    redis_rule.store.close(START);
+    assert_eq!(redis_rule.back(), (redis_rule.numbers(GOLD), 10, 10));
 }
 
 #[test]
 fn cached_refusal_does_not_apply_to_another_plan() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
-        let mut desk = Desk::new();
-        desk.question(before, START);
-        desk.hear(before, &refuses(SECOND, false), START);
-        assert!(!desk.asks(before, START.later(1)), "the refusal lasts");
-        assert!(desk.asks(after, START.later(1)));
-        assert!(desk.asks(before, START.later(1)), "it was forgotten");
+        let mut redis_rule = RedisRule::new();
+        redis_rule.question(before, START);
+        redis_rule.hear(before, &refuses(SECOND, false), START);
+        assert!(!redis_rule.asks(before, START.later(1)), "the refusal lasts");
+        assert!(redis_rule.asks(after, START.later(1)));
+        assert!(redis_rule.asks(before, START.later(1)), "it was forgotten");
     }
 }
 
@@ -176,16 +176,16 @@ fn cached_refusal_does_not_apply_to_another_plan() {
 #[test]
 fn new_plan_keeps_only_the_demand_of_a_caller() {
     for is_answered in [true, false] {
-        let mut desk = Desk::new();
-        desk.question(FREE, START);
-        desk.hear(FREE, &refuses(1, true), START.later(SECOND / 5));
+        let mut redis_rule = RedisRule::new();
+        redis_rule.question(FREE, START);
+        redis_rule.hear(FREE, &refuses(1, true), START.later(SECOND / 5));
         let now = START.later(SECOND / 4);
-        (0..20).for_each(|_| _ = desk.asks(FREE, now));
-        desk.store.question((key(1), 1), now, false, false);
+        (0..20).for_each(|_| _ = redis_rule.asks(FREE, now));
+        redis_rule.store.question((key(1), 1), now, false, false);
         if is_answered {
-            desk.hear(FREE, &refuses(1, true), now);
+            redis_rule.hear(FREE, &refuses(1, true), now);
         }
-        let charge = desk.question(GOLD, now.later(1));
+        let charge = redis_rule.question(GOLD, now.later(1));
         assert!(charge.want >= 20, "{charge:?}");
     }
 }
@@ -194,16 +194,20 @@ fn new_plan_keeps_only_the_demand_of_a_caller() {
 #[test]
 fn reply_under_a_former_plan_returns_its_lease() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
-        let mut desk = Desk::new();
-        desk.question(before, START);
-        desk.question(after, START);
-        assert_eq!(desk.hear(before, &lends(10), START), 3, "under what its own cost was charged");
-        assert_eq!(desk.back(), (desk.numbers(before), 10, 10));
-        assert!(desk.asks(after, START));
-        assert_eq!(desk.store.left(key(1)), Some(0));
-        desk.hear(before, &refuses(SECOND, false), START);
-        assert!(desk.asks(after, START.later(1)));
-        assert!(!desk.handle.borrow().has_operations(), "no block, nothing to give back");
+        let mut redis_rule = RedisRule::new();
+        redis_rule.question(before, START);
+        redis_rule.question(after, START);
+        assert_eq!(
+            redis_rule.hear(before, &lends(10), START),
+            3,
+            "under what its own cost was charged"
+        );
+        assert_eq!(redis_rule.back(), (redis_rule.numbers(before), 10, 10));
+        assert!(redis_rule.asks(after, START));
+        assert_eq!(redis_rule.store.left(key(1)), Some(0));
+        redis_rule.hear(before, &refuses(SECOND, false), START);
+        assert!(redis_rule.asks(after, START.later(1)));
+        assert!(!redis_rule.handle.borrow().has_operations(), "no block, nothing to give back");
     }
 }
 
@@ -213,20 +217,20 @@ fn reply_under_a_former_plan_returns_its_lease() {
 fn admissions_by_redis_count_in_degraded_mode() {
     for (plan, rpu) in PLANS {
         for other in [FREE, GOLD] {
-            let mut desk = Desk::new();
-            desk.question(plan, START);
-            desk.question(other, START);
-            desk.hear(plan, &lends(0), START);
-            desk.handle.replace(away());
-            assert_eq!(desk.admitted(plan, START), rpu - 1, "{plan} {other}");
+            let mut redis_rule = RedisRule::new();
+            redis_rule.question(plan, START);
+            redis_rule.question(other, START);
+            redis_rule.hear(plan, &lends(0), START);
+            redis_rule.handle.replace(away());
+            assert_eq!(redis_rule.admitted(plan, START), rpu - 1, "{plan} {other}");
         }
     }
-    let mut desk = Desk::new();
-    desk.question(GOLD, START);
-    desk.hear(GOLD, &lends(500), START);
-    desk.handle.replace(away());
-    desk.store.close(START);
-    assert_eq!(desk.admitted(GOLD, START), 499, "more than the other plan has at all");
+    let mut redis_rule = RedisRule::new();
+    redis_rule.question(GOLD, START);
+    redis_rule.hear(GOLD, &lends(500), START);
+    redis_rule.handle.replace(away());
+    redis_rule.store.close(START);
+    assert_eq!(redis_rule.admitted(GOLD, START), 499, "more than the other plan has at all");
 }
 
 /// The same for the filter of each day.
@@ -235,15 +239,15 @@ fn degraded_mode_enforces_the_share_of_the_plan() {
     let daily = Shape::new(1000, 10_000, 1000);
     for daily in [None, Some(daily)] {
         for gateways in [1, 2, 3, 4] {
-            let mut desk = Desk::of(Quota::new(Unit::Day, 100), daily);
-            desk.handle.replace(away());
+            let mut redis_rule = RedisRule::of(Quota::new(Unit::Day, 100), daily);
+            redis_rule.handle.replace(away());
             // The number of gateways becomes known later than the caller's plan.
-            assert_eq!(desk.admitted(FREE, START), 100);
-            desk.store.use_plan(GOLD);
-            desk.handle.borrow_mut().gateways = gateways;
+            assert_eq!(redis_rule.admitted(FREE, START), 100);
+            redis_rule.store.use_plan(GOLD);
+            redis_rule.handle.borrow_mut().gateways = gateways;
             let more = 1000_u64.div_ceil(gateways).saturating_sub(100);
-            assert_eq!(desk.admitted(GOLD, START), more, "one of {gateways}, {daily:?}");
-            assert_eq!(desk.admitted(FREE, START), 0);
+            assert_eq!(redis_rule.admitted(GOLD, START), more, "one of {gateways}, {daily:?}");
+            assert_eq!(redis_rule.admitted(FREE, START), 0);
         }
     }
 }
@@ -252,12 +256,12 @@ fn degraded_mode_enforces_the_share_of_the_plan() {
 /// write.
 #[test]
 fn caller_in_degraded_mode_costs_few_writes() {
-    let mut desk = Desk::of(Quota::new(Unit::Second, 100_000), None);
-    desk.handle.replace(away());
-    desk.handle.borrow_mut().gateways = 2;
+    let mut redis_rule = RedisRule::of(Quota::new(Unit::Second, 100_000), None);
+    redis_rule.handle.replace(away());
+    redis_rule.handle.borrow_mut().gateways = 2;
     for request in 0..1000 {
         let now = START.later(request * 100);
-        assert!(desk.store.take(key(1), 1, now).is_none());
+        assert!(redis_rule.store.take(key(1), 1, now).is_none());
     }
-    assert!(desk.data.writes.get() < 300, "{} writes", desk.data.writes.get());
+    assert!(redis_rule.data.writes.get() < 300, "{} writes", redis_rule.data.writes.get());
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use diana_policy::port::SharedData;
 use diana_worker::remote::READ_INTERVAL;
-use kit::fake::{Asked, FakeSharedData};
+use kit::fake::{CountingData, FakeSharedData};
 
 use super::{EVERY, LOCAL, SECOND, TIMEOUT, Worker, document};
 
@@ -114,7 +114,7 @@ fn response_is_dropped_a_second_after_its_timeout() {
 /// A tick at another time is for other work.
 #[test]
 fn worker_reads_shared_state_when_due() {
-    let data = Rc::<Asked>::default();
+    let data = Rc::<CountingData>::default();
     let fresh = FakeSharedData::default();
     let mut worker = Worker::new(LOCAL, 1, START, &fresh);
     let mut looks = |now: u64| {

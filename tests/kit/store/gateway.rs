@@ -41,7 +41,7 @@ pub struct Worker {
 }
 
 /// A worker and its rule.
-struct Desk {
+struct RuleWorker {
     rule: Rc<Rule>,
     keys: usize,
     worker: RefCell<Worker>,
@@ -56,7 +56,7 @@ pub struct Gateway {
     /// Requests decided by an overflow bucket.
     pub overflowed: Cell<u64>,
     rng: RefCell<Rng>,
-    desks: Vec<Desk>,
+    rule_workers: Vec<RuleWorker>,
     books: RefCell<HashMap<u64, Book>>,
 }
 
@@ -76,7 +76,7 @@ impl Gateway {
             clock: Cell::new(START),
             overflowed: Cell::default(),
             rng: RefCell::new(Rng::with_seed(seed::next())),
-            desks: Vec::new(),
+            rule_workers: Vec::new(),
             books: RefCell::default(),
         };
         (0..workers).for_each(|_| gateway.join(gateway.rule.clone(), keys));
@@ -86,11 +86,11 @@ impl Gateway {
     /// Adds a worker with another configuration.
     pub fn join(&mut self, rule: Rc<Rule>, keys: usize) {
         let worker = RefCell::new(open(&rule, keys, self.counted()));
-        self.desks.push(Desk { rule, keys, worker });
+        self.rule_workers.push(RuleWorker { rule, keys, worker });
     }
 
     pub fn workers(&self) -> usize {
-        self.desks.len()
+        self.rule_workers.len()
     }
 
     fn counted(&self) -> Rc<Counted> {
@@ -98,18 +98,18 @@ impl Gateway {
     }
 
     pub fn traffic(&self, worker: usize) -> Rc<Traffic> {
-        self.desks[worker].worker.borrow().traffic.clone()
+        self.rule_workers[worker].worker.borrow().traffic.clone()
     }
 
     /// Sends a request. `None` if the worker is processing another one.
     pub fn request(&self, worker: usize, caller: u64) -> Option<Decision> {
-        let cost = self.desks[worker].rule.cost(&mut self.rng.borrow_mut());
+        let cost = self.rule_workers[worker].rule.cost(&mut self.rng.borrow_mut());
         self.request_of(worker, caller, cost)
     }
 
     /// As [`Gateway::request`], with this cost.
     pub fn request_of(&self, worker: usize, caller: u64, cost: u64) -> Option<Decision> {
-        let Desk { worker, .. } = &self.desks[worker];
+        let RuleWorker { worker, .. } = &self.rule_workers[worker];
         let mut worker = worker.try_borrow_mut().ok()?;
         let Worker { store, traffic } = &mut *worker;
         let now = self.clock.get();
@@ -168,13 +168,13 @@ impl Gateway {
     }
 
     pub fn maintain(&self, worker: usize) -> bool {
-        let worker = self.desks[worker].worker.try_borrow_mut();
+        let worker = self.rule_workers[worker].worker.try_borrow_mut();
         worker.is_ok_and(|mut worker| worker.store.maintain(self.clock.get()).is_busy)
     }
 
     /// The worker loses its memory.
     pub fn crash(&self, worker: usize) {
-        let Desk { rule, keys, worker } = &self.desks[worker];
+        let RuleWorker { rule, keys, worker } = &self.rule_workers[worker];
         if let Ok(mut worker) = worker.try_borrow_mut() {
             *worker = open(rule, *keys, self.counted());
         }
@@ -182,14 +182,14 @@ impl Gateway {
 
     /// All workers return their leases.
     pub fn close(&self) {
-        for desk in &self.desks {
-            desk.worker.borrow_mut().store.close(self.clock.get());
+        for rule_worker in &self.rule_workers {
+            rule_worker.worker.borrow_mut().store.close(self.clock.get());
         }
     }
 
     /// A caller's remaining permits in shared data.
     pub fn left(&self, caller: u64) -> u64 {
-        let mut worker = open(&self.rule, self.desks[0].keys, self.data.clone());
+        let mut worker = open(&self.rule, self.rule_workers[0].keys, self.data.clone());
         let reservation = worker.store.checked(key(caller).into(), 1, self.clock.get());
         worker.store.remaining(&reservation).map(|it| it.permits).unwrap_or(0)
     }

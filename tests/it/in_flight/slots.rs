@@ -10,7 +10,7 @@ use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_store::permit::Permit;
 use kit::ending::FakeEnding;
-use kit::fake::{Asked, FakeClock, FakeRequest, FakeSharedData};
+use kit::fake::{CountingData, FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
 use super::limiter;
@@ -49,7 +49,7 @@ fn end(limiter: &mut Limiter, permit: Permit, clock: &FakeClock) {
 /// them.
 #[test]
 fn request_costs_two_reads_and_two_writes() {
-    let data = Rc::new(Asked::default());
+    let data = Rc::new(CountingData::default());
     let policy = diana_config::parse(document(100, 9).as_bytes()).unwrap();
     let mut limiter = Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
     let clock = clock();

@@ -10,21 +10,21 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{Take, ended};
 
-use super::desk::{Desk, lends, refuses};
 use super::fleet::away;
-use super::office::MS;
+use super::gateway::MS;
+use super::redis_rule::{RedisRule, lends, refuses};
 
 /// Another rule may have refused the earlier requests, so that their reservations were returned.
 #[test]
 fn settling_rule_caches_refusals_briefly() {
     let rule = Rule::new("W", Quota::new(Unit::Second, 1000));
-    let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
-    desk.ask(40, 0);
-    desk.hear(&refuses(SECOND, false), 0, 0);
+    let mut redis_rule = RedisRule::of(CounterSpec { settles: true, ..rule.spec(100) });
+    redis_rule.ask(40, 0);
+    redis_rule.hear(&refuses(SECOND, false), 0, 0);
     // Now the caller is known as busy and refused.
-    assert!((0..40).all(|_| !desk.check(20 * MS - 1).is_pending()));
-    assert!(desk.check(20 * MS).is_pending());
-    assert_eq!(desk.renewals(), 0);
+    assert!((0..40).all(|_| !redis_rule.check(20 * MS - 1).is_pending()));
+    assert!(redis_rule.check(20 * MS).is_pending());
+    assert_eq!(redis_rule.renewals(), 0);
 }
 
 /// Reservation and usage: only a difference is sent, unless usage is stored separately.
@@ -41,18 +41,18 @@ fn only_differences_and_kept_usage_are_settled() {
     ] {
         let rule = Rule::new("W", Quota::new(Unit::Second, 100));
         let spec = CounterSpec { settles: true, keeps_used, ..rule.spec(100) };
-        let mut desk = Desk::of(spec);
+        let mut redis_rule = RedisRule::of(spec);
         let settlement = Settlement { receipt: 9, since: START.mono, reserved, used };
-        assert!(desk.store.settle(&ended(key(1), &settlement), START));
-        let sent = desk.handle.borrow_mut().ledgers.take(&[], START.mono);
+        assert!(redis_rule.store.settle(&ended(key(1), &settlement), START));
+        let sent = redis_rule.handle.borrow_mut().ledgers.take(&[], START.mono);
         let told = sent.first().map(|(.., charges)| match charges[0].effect {
             Effect::ReturnCost { permits, .. } => (Some(permits), None),
             Effect::ChargeDebt { permits, .. } => (None, Some(permits)),
             ref other => panic!("{other:?}"),
         });
         assert_eq!(told, wanted, "{keeps_used} {reserved} {used}");
-        desk.handle.replace(away());
-        let left = (0..200).take_while(|_| desk.store.take(key(1), 1, START).is_none());
+        redis_rule.handle.replace(away());
+        let left = (0..200).take_while(|_| redis_rule.store.take(key(1), 1, START).is_none());
         assert_eq!(left.count() as u64, 100 - used);
     }
 }
@@ -61,14 +61,14 @@ fn only_differences_and_kept_usage_are_settled() {
 #[test]
 fn admission_by_redis_counts_at_settlement() {
     let rule = Rule::new("W", Quota::new(Unit::Second, 100));
-    let mut desk = Desk::of(CounterSpec { settles: true, ..rule.spec(100) });
+    let mut redis_rule = RedisRule::of(CounterSpec { settles: true, ..rule.spec(100) });
     for permits in [1, 40] {
         let instants = (START, START);
-        desk.store.receive(key(1), &lends(0), (permits, permits), instants);
+        redis_rule.store.receive(key(1), &lends(0), (permits, permits), instants);
     }
-    assert_eq!(desk.data.writes.get(), 0);
-    desk.handle.replace(away());
-    let admitted = (0..200).take_while(|_| desk.store.take(key(1), 1, START).is_none());
+    assert_eq!(redis_rule.data.writes.get(), 0);
+    redis_rule.handle.replace(away());
+    let admitted = (0..200).take_while(|_| redis_rule.store.take(key(1), 1, START).is_none());
     assert_eq!(admitted.count(), 100);
 }
 
@@ -77,10 +77,11 @@ fn admission_by_redis_counts_at_settlement() {
 fn rule_that_keeps_usage_sends_it() {
     for keeps_used in [false, true] {
         let rule = Rule::new("W", Quota::new(Unit::Second, 100));
-        let mut desk = Desk::of(CounterSpec { settles: true, keeps_used, ..rule.spec(100) });
-        assert_eq!(desk.ask(1, 0).counted, keeps_used.then_some(0));
+        let mut redis_rule =
+            RedisRule::of(CounterSpec { settles: true, keeps_used, ..rule.spec(100) });
+        assert_eq!(redis_rule.ask(1, 0).counted, keeps_used.then_some(0));
         let reply = RuleReply { retry: Some(Retry::Never), ..lends(0) };
-        desk.hear(&reply, 0, 0);
-        assert!(desk.check(1).is_pending(), "what is never is not remembered");
+        redis_rule.hear(&reply, 0, 0);
+        assert!(redis_rule.check(1).is_pending(), "what is never is not remembered");
     }
 }

@@ -9,7 +9,7 @@ use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation, Store};
-use kit::fake::Asked;
+use kit::fake::CountingData;
 use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -20,30 +20,30 @@ pub(super) const MS: u64 = 1000;
 pub(super) const OFTEN: u64 = 21;
 
 /// Workers of a gateway whose requests run one by one.
-pub(super) struct Office {
+pub(super) struct Gateway {
     pub(super) workers: Vec<Box<dyn Store>>,
-    pub(super) data: Rc<Asked>,
+    pub(super) data: Rc<CountingData>,
     pub(super) ann: Key,
     pub(super) cost: u64,
     pub(super) start: Now,
 }
 
-impl Office {
+impl Gateway {
     /// Two workers with a rule; `may_be_cancelled` if a request has more rules.
-    pub(super) fn new(short: &str, quota: Quota, may_be_cancelled: bool) -> Office {
-        Office::of(4096, short, quota, may_be_cancelled)
+    pub(super) fn new(short: &str, quota: Quota, may_be_cancelled: bool) -> Gateway {
+        Gateway::of(4096, short, quota, may_be_cancelled)
     }
 
     /// The same, with room for this many callers.
-    pub(super) fn of(keys: usize, short: &str, quota: Quota, may_be_cancelled: bool) -> Office {
-        let data = Rc::<Asked>::default();
+    pub(super) fn of(keys: usize, short: &str, quota: Quota, may_be_cancelled: bool) -> Gateway {
+        let data = Rc::<CountingData>::default();
         let open = || {
             let mut tables = Tables::default();
             let spec = Rule::new(short, quota).spec(keys);
             let spec = CounterSpec { may_be_cancelled, ..spec };
             Stores::new("test".into(), data.clone(), &mut tables).open(Scope::Gateway, spec)
         };
-        Office {
+        Gateway {
             workers: vec![open(), open()],
             data: data.clone(),
             ann: key(1),

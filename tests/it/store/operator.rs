@@ -9,14 +9,14 @@ use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
-use super::desk::Desk;
+use super::redis_rule::RedisRule;
 
 #[test]
 fn usage_query_charges_and_resets_nothing() {
     for (order, effect) in [(Order::Look, Effect::ReadUsage), (Order::Reset, Effect::Reset)] {
-        let mut desk = Desk::new("W", 10);
-        assert_eq!(desk.store.inquire(&mut Inquiry::new(key(1), order), START), None);
-        let asked = desk.handle.borrow_mut().take_asked();
+        let mut redis_rule = RedisRule::new("W", 10);
+        assert_eq!(redis_rule.store.inquire(&mut Inquiry::new(key(1), order), START), None);
+        let asked = redis_rule.handle.borrow_mut().take_asked();
         let [(_, Question::Rule(asked))] = &asked[..] else { panic!("{asked:?}") };
         assert_eq!((asked.caller, asked.effect, asked.cost, asked.want), (key(1), effect, 0, 0));
     }
@@ -35,6 +35,6 @@ fn queues_and_quotas_are_not_reset_in_redis() {
     ] {
         let name = spec.entry.short;
         let mut inquiry = Inquiry::new(key(1), Order::Reset);
-        assert_eq!(Desk::of(spec).store.inquire(&mut inquiry, START), wanted, "{name}");
+        assert_eq!(RedisRule::of(spec).store.inquire(&mut inquiry, START), wanted, "{name}");
     }
 }

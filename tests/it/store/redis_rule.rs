@@ -15,17 +15,17 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::usage::{Inquiry, Order};
 use diana_store::{CounterSpec, Reservation, Store};
-use kit::fake::Asked;
+use kit::fake::CountingData;
 use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
 
 /// One rule of a worker, with a single caller.
-pub struct Desk {
+pub struct RedisRule {
     pub store: RedisStore,
     pub handle: Rc<RefCell<Handle>>,
-    pub data: Rc<Asked>,
+    pub data: Rc<CountingData>,
 }
 
 /// Redis admits, and leases a block.
@@ -48,18 +48,18 @@ pub fn refuses(retry: u64, is_outstanding: bool) -> RuleReply {
     RuleReply { retry: Some(Retry::After(retry)), is_outstanding, remaining: 0, ..lends(0) }
 }
 
-impl Desk {
-    pub fn new(short: &str, rpu: u64) -> Desk {
-        Desk::of(Rule::new(short, Quota::new(Unit::Second, rpu)).spec(100))
+impl RedisRule {
+    pub fn new(short: &str, rpu: u64) -> RedisRule {
+        RedisRule::of(Rule::new(short, Quota::new(Unit::Second, rpu)).spec(100))
     }
 
-    pub fn of(spec: CounterSpec) -> Desk {
-        let data = Rc::<Asked>::default();
+    pub fn of(spec: CounterSpec) -> RedisRule {
+        let data = Rc::<CountingData>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
         let handle = together();
         let store = RedisStore::new(spec, 0, handle.clone(), &mut stores).unwrap();
-        Desk { store, handle, data }
+        RedisRule { store, handle, data }
     }
 
     pub fn check(&mut self, after: u64) -> Reservation {

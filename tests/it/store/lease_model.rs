@@ -22,8 +22,8 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
 
-use super::desk::{lends, refuses};
-use super::office::MS;
+use super::gateway::MS;
+use super::redis_rule::{lends, refuses};
 
 /// The longest life of a lease, and the time of demand that it covers.
 const LIFE: Micros = 50 * MS;
@@ -84,7 +84,7 @@ impl Held {
 }
 
 /// A worker with one caller.
-struct Desk {
+struct RedisRule {
     store: RedisStore,
     handle: Rc<RefCell<Handle>>,
     rule: Rule,
@@ -104,8 +104,8 @@ struct Desk {
     seen: [u64; 5],
 }
 
-impl Desk {
-    fn new(mut rng: Rng) -> Desk {
+impl RedisRule {
+    fn new(mut rng: Rng) -> RedisRule {
         let quota = Quota { cost: rng.u64(1..9), ..Quota::new(Unit::Second, 1 << 40) };
         let data = Rc::new(FakeSharedData::default());
         let mut tables = Tables::default();
@@ -117,7 +117,7 @@ impl Desk {
         let mut store = opened.unwrap();
         // A caller is unknown before its first question.
         store.question((key(1), 1), START, false, false);
-        Desk {
+        RedisRule {
             store,
             handle,
             rule,
@@ -285,12 +285,12 @@ fn worker_agrees_with_a_record_of_replies() {
     let mut rng = Rng::with_seed(kit::seed::next());
     let mut seen = [0; 5];
     for _ in 0..600 {
-        let mut desk = Desk::new(rng.fork());
-        (0..500).for_each(|_| desk.step());
-        desk.give_back();
-        desk.store.close(desk.now);
-        desk.done(false);
-        seen.iter_mut().zip(desk.seen).for_each(|(sum, of)| *sum += of);
+        let mut redis_rule = RedisRule::new(rng.fork());
+        (0..500).for_each(|_| redis_rule.step());
+        redis_rule.give_back();
+        redis_rule.store.close(redis_rule.now);
+        redis_rule.done(false);
+        seen.iter_mut().zip(redis_rule.seen).for_each(|(sum, of)| *sum += of);
     }
     assert!(seen.iter().all(|number| *number > 500), "{seen:?}");
 }

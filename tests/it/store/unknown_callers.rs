@@ -17,20 +17,20 @@ use kit::store::rule::Rule;
 
 const LIMIT: u64 = 10;
 
-struct Office {
+struct Gateway {
     store: Box<dyn Store>,
     data: Rc<FakeSharedData>,
 }
 
-impl Office {
-    fn new(lifts: bool) -> Office {
+impl Gateway {
+    fn new(lifts: bool) -> Gateway {
         let data = Rc::<FakeSharedData>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
         stores.resets_bans = lifts;
         let rule = Rule::new("W", Quota::new(Unit::Day, LIMIT));
         let spec = CounterSpec { settles: true, may_be_cancelled: true, ..rule.spec(1000) };
-        Office { store: stores.open(Scope::Gateway, spec), data }
+        Gateway { store: stores.open(Scope::Gateway, spec), data }
     }
 
     /// Reserves a permit for a caller. Returns the receipt.
@@ -53,13 +53,13 @@ fn at(seconds: u64) -> Now {
 #[test]
 fn settlement_of_an_expired_caller_charges_its_debt() {
     for (used, more) in [(0, 0), (1, 0), (2, -1), (5, -4)] {
-        let mut office = Office::new(false);
+        let mut gateway = Gateway::new(false);
         // The names of slots with callers contain a number.
         let is_slot = |key: &String| key.rsplit('/').next().is_some_and(|name| name.contains('.'));
         let settlement = Settlement { receipt: 0, since: START.mono, reserved: 1, used };
-        assert!(office.store.settle(&ended(key(1), &settlement), START));
-        assert_eq!(office.data.keys().iter().any(is_slot), more < 0, "{used}");
-        assert_eq!(office.left(1, START) as i64 - LIMIT as i64, more, "{used}");
+        assert!(gateway.store.settle(&ended(key(1), &settlement), START));
+        assert_eq!(gateway.data.keys().iter().any(is_slot), more < 0, "{used}");
+        assert_eq!(gateway.left(1, START) as i64 - LIMIT as i64, more, "{used}");
     }
 }
 
@@ -73,18 +73,19 @@ fn reset_clears_the_slot_not_the_former_bucket() {
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
     stores.resets_bans = true;
     let store = stores.open(Scope::Gateway, Rule::new("TB", quota).spec(8));
-    let mut office = Office { store, data };
-    let usage = |office: &mut Office, now| office.store.usage(key(1).into(), false, now).unwrap();
+    let mut gateway = Gateway { store, data };
+    let usage =
+        |gateway: &mut Gateway, now| gateway.store.usage(key(1).into(), false, now).unwrap();
     let mut others = 100..;
-    while !usage(&mut office, START).is_shared {
-        office.reserve(others.next().unwrap(), START);
+    while !usage(&mut gateway, START).is_shared {
+        gateway.reserve(others.next().unwrap(), START);
     }
-    (0..LIMIT - 2).for_each(|_| _ = office.reserve(1, START));
-    assert_eq!(office.store.usage(key(1).into(), true, START), Err(Cannot::Shared));
+    (0..LIMIT - 2).for_each(|_| _ = gateway.reserve(1, START));
+    assert_eq!(gateway.store.usage(key(1).into(), true, START), Err(Cannot::Shared));
     // By then, the charges of the other callers have expired.
     let later = at(2);
-    let known = usage(&mut office, later);
+    let known = usage(&mut gateway, later);
     assert!(!known.is_shared && known.remaining < LIMIT, "{known:?}");
-    assert!(office.store.usage(key(1).into(), true, later).is_ok());
-    assert_eq!(office.left(1, later), LIMIT);
+    assert!(gateway.store.usage(key(1).into(), true, later).is_ok());
+    assert_eq!(gateway.left(1, later), LIMIT);
 }

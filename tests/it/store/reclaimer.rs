@@ -15,7 +15,7 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::bans::Calls;
-use kit::fake::{Asked, FakeSharedData};
+use kit::fake::{CountingData, FakeSharedData};
 use kit::store::Take;
 
 use kit::store::gateway::{START, key};
@@ -174,7 +174,7 @@ const OVER: u64 = 62 * SECOND;
 #[test]
 fn values_are_read_once_when_due_in_small_portions() {
     let rule = minutely();
-    let shared = Rc::new(Asked::default());
+    let shared = Rc::new(CountingData::default());
     let mut tables = Tables::default();
     let mut stores = Stores::new("shop".into(), shared.clone(), &mut tables);
     // 200 slots, 64 of buckets, and one of the counter of all callers.
