@@ -62,7 +62,7 @@ pub struct Play {
     pub lends: usize,
     pub shared: usize,
     pub soon: usize,
-    pub lifted: usize,
+    pub resets: usize,
 }
 
 impl Play {
@@ -98,7 +98,7 @@ impl Play {
             lends: 0,
             shared: 0,
             soon: 0,
-            lifted: 0,
+            resets: 0,
         }
     }
 

@@ -58,8 +58,8 @@ fn redis_bans_like_the_step_in_rust() {
             let caller = rng.usize(0..2);
             let refusals = [0, 1, 1, 2][rng.usize(0..4)];
             if rng.u8(0..12) == 0 {
-                let lifts = Refusals { sets: Some(0), ..count(&ban, caller as u64, 0) };
-                server.decide(&ban_pipeline(Some(now), lifts));
+                let resets = Refusals { sets: Some(0), ..count(&ban, caller as u64, 0) };
+                server.decide(&ban_pipeline(Some(now), resets));
                 Ban::reset(&mut states[caller], now);
             }
             let asked = ban_pipeline(Some(now), count(&ban, caller as u64, refusals));

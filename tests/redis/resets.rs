@@ -47,7 +47,7 @@ impl Counter for Redis<'_> {
         });
     }
 
-    fn lift(&mut self, plan: usize, now: Now) -> Left {
+    fn reset(&mut self, plan: usize, now: Now) -> Left {
         let ask = |effect| move |rule: &Rule| Charge { effect, ..rule.charge(1, 0, 0) };
         self.decide(plan, now, ask(Effect::Reset));
         let RuleReply { block: reserved, charged, receipt: lent, .. } =
@@ -73,12 +73,12 @@ fn reset_keeps_reservations_of_every_plan() {
             let mut redis = Redis { server: &server, rule, quotas: &quotas };
             let now = at(today(&mut rng));
             let tally = follow(entry, &quotas, &mut redis, now, 400, &mut rng);
-            all.lifted += tally.lifted;
+            all.resets += tally.resets;
             all.refused += tally.refused;
             all.late += tally.late;
             all.debts += tally.debts;
         }
     }
     println!("{all:?}");
-    assert!(all.lifted > 300 && all.refused > 300 && all.late > 300 && all.debts > 300, "too tame");
+    assert!(all.resets > 300 && all.refused > 300 && all.late > 300 && all.debts > 300, "too tame");
 }

@@ -25,11 +25,11 @@ fn open(data: &Rc<CountingData>) -> Worker {
     Worker::new(Scope::Global, data)
 }
 
-/// A worker with this outbox. Operators may lift bans if `lifts` is true.
-fn open_with(lifts: bool, handle: Handle, data: &Rc<CountingData>) -> Worker {
+/// A worker with this outbox. Operators may reset bans if `resets_bans` is true.
+fn open_with(resets_bans: bool, handle: Handle, data: &Rc<CountingData>) -> Worker {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-    stores.resets_bans = lifts;
+    stores.resets_bans = resets_bans;
     let handle = Rc::new(RefCell::new(handle));
     let fleet = Some(authority(&BAN, KEYS, &handle));
     let bans = Bans::new(BAN, Scope::Global, 1, KEYS, fleet, &mut stores);
@@ -153,11 +153,11 @@ fn question_about_a_pending_request_counts_no_refusal() {
 /// Another gateway may lift a ban that this one knows.
 #[test]
 fn ban_is_queried_every_second_if_operators_can_end_it() {
-    for lifts in [false, true] {
-        let mut worker = open_with(lifts, together(OnFailure::Gateway), &Rc::default());
+    for resets_bans in [false, true] {
+        let mut worker = open_with(resets_bans, together(OnFailure::Gateway), &Rc::default());
         // A ban that other workers have stored may be over.
         assert_eq!(worker.bans.left(ANN, SECOND), 0);
-        assert_eq!(sent(&worker).len(), usize::from(lifts));
+        assert_eq!(sent(&worker).len(), usize::from(resets_bans));
         worker.hear(ANN, &says(BAN.period, false), SECOND);
         let banned = |now: u64| BAN.period + SECOND - now;
         let now = 2 * SECOND - 1;
@@ -165,7 +165,7 @@ fn ban_is_queried_every_second_if_operators_can_end_it() {
         assert_eq!(sent(&worker), []);
         let now = 4 * SECOND;
         let left = worker.bans.left(ANN, now);
-        let expected = if lifts { (0, vec![(ANN, 0)]) } else { (banned(now), vec![]) };
+        let expected = if resets_bans { (0, vec![(ANN, 0)]) } else { (banned(now), vec![]) };
         assert_eq!((left, sent(&worker)), expected);
         // Ann is still banned.
         let left = banned(now);
@@ -173,7 +173,7 @@ fn ban_is_queried_every_second_if_operators_can_end_it() {
         assert_eq!(worker.bans.left(ANN, now + 1), left - 1);
         // Ann is not banned in Redis. Without operators no gateway can have lifted her ban.
         worker.hear(ANN, &says(0, false), now);
-        let left = if lifts { 0 } else { banned(now) - (SECOND - 1) };
+        let left = if resets_bans { 0 } else { banned(now) - (SECOND - 1) };
         assert_eq!(worker.bans.left(ANN, now + SECOND - 1), left);
     }
 }

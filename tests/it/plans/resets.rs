@@ -51,7 +51,7 @@ impl Counter for Workers {
         assert!(self.any().settle(&ended(account(key(1), plan), settlement), now));
     }
 
-    fn lift(&mut self, plan: usize, now: Now) -> Left {
+    fn reset(&mut self, plan: usize, now: Now) -> Left {
         self.any().usage(account(key(1), plan), true, now).unwrap();
         let seen = self.any().usage(account(key(1), plan), false, now).unwrap();
         Left { used: seen.used, reserved: seen.reserved }
@@ -80,14 +80,14 @@ fn reset_keeps_reservations_of_every_plan() {
             };
             let mut workers = Workers(workers(&spec.share(1)), rng.fork());
             let tally = follow(entry, &quotas, &mut workers, START, 500, &mut rng);
-            all.lifted += tally.lifted;
+            all.resets += tally.resets;
             all.refused += tally.refused;
             all.late += tally.late;
             all.debts += tally.debts;
         }
     }
     println!("{all:?}");
-    assert!(all.lifted > 500 && all.refused > 500 && all.late > 500 && all.debts > 500, "too tame");
+    assert!(all.resets > 500 && all.refused > 500 && all.late > 500 && all.debts > 500, "too tame");
 }
 
 /// The worker that resets need not know the plan of the leases.

@@ -65,7 +65,7 @@ impl Play {
             let counted = nothing.counted;
             let what = if resets { RESET } else { READ_USAGE };
             let asked = Asked { rule, caller, unit_cost, keys, counted, what, ..Asked::default() };
-            self.lifted += usize::from(resets);
+            self.resets += usize::from(resets);
             return (Charge { unit_cost, keys, effect, ..nothing }, asked);
         }
         let mine = |held: &Held| held.rule == rule && held.caller == caller;

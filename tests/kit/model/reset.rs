@@ -47,19 +47,19 @@ impl Look {
     }
 
     /// Resets the usage, if requested. Outstanding leases and reservations stay charged.
-    pub(super) fn lift(&mut self, now: Now) {
+    pub(super) fn reset(&mut self, now: Now) {
         if self.asked.what != RESET {
             return;
         }
         self.changed = true;
         if self.state.used.is_some() {
-            return self.lift_used(now);
+            return self.reset_used(now);
         }
         self.state.words = self.only(self.lent(), now);
     }
 
     /// Reservations stay at the instant of their charge.
-    fn lift_used(&mut self, now: Now) {
+    fn reset_used(&mut self, now: Now) {
         let Some(used) = &mut self.state.used else { return };
         match self.slices {
             Some(slices) => slices.take_away(&mut self.state.words, used, now.mono),

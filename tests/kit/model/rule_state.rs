@@ -81,7 +81,7 @@ impl Look {
         look.open(now);
         look.owe(now);
         look.count(now);
-        look.lift(now);
+        look.reset(now);
         if cost > 0 {
             look.decision = look.reserve(now, 0);
         }

@@ -25,7 +25,7 @@ pub trait Counter {
     /// Settles a request under its plan.
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now);
 
-    fn lift(&mut self, plan: usize, now: Now) -> Left;
+    fn reset(&mut self, plan: usize, now: Now) -> Left;
 }
 
 /// An open request, with the index of its admission.
@@ -38,7 +38,7 @@ struct Open {
 /// Statistics of a run.
 #[derive(Debug, Default)]
 pub struct Tally {
-    pub lifted: usize,
+    pub resets: usize,
     pub refused: usize,
     /// Requests that were settled after a reset.
     pub late: usize,
@@ -53,7 +53,7 @@ struct Play<'p> {
     /// Whether a request exceeded its reservation since the last reset. The usage may then exceed
     /// the limit.
     is_in_debt: bool,
-    lifted: Now,
+    reset_at: Now,
     tally: Tally,
 }
 
@@ -70,7 +70,7 @@ pub fn follow(
     let pace = (own.period() / (own.rpu / own.cost).max(1)).clamp(1, 1 << 40);
     let (given, open, tally) = (Vec::new(), Vec::new(), Tally::default());
     let short = entry.short;
-    let mut play = Play { short, quotas, given, open, is_in_debt: false, lifted: now, tally };
+    let mut play = Play { short, quotas, given, open, is_in_debt: false, reset_at: now, tally };
     let mut plan = 0;
     for _ in 0..steps {
         now = now.later(rng.u64(0..=pace / 2));
@@ -78,7 +78,7 @@ pub fn follow(
             plan = rng.usize(0..quotas.len());
         }
         match rng.u8(0..60) {
-            0 => play.lift(counter, rng.usize(0..quotas.len()), now),
+            0 => play.reset(counter, rng.usize(0..quotas.len()), now),
             1..15 => play.settle(counter, now, rng),
             _ => play.request(counter, plan, rng.u64(1..=own.cost), now),
         }
@@ -120,14 +120,14 @@ impl Play<'_> {
         self.given[place].cost = used.min(settlement.reserved);
         self.is_in_debt |= used > settlement.reserved;
         self.tally.debts += usize::from(used > settlement.reserved);
-        self.tally.late += usize::from(self.given[place].at.mono < self.lifted.mono);
+        self.tally.late += usize::from(self.given[place].at.mono < self.reset_at.mono);
     }
 
-    fn lift(&mut self, counter: &mut dyn Counter, plan: usize, now: Now) {
+    fn reset(&mut self, counter: &mut dyn Counter, plan: usize, now: Now) {
         self.is_bounded();
-        let Left { used, reserved } = counter.lift(plan, now);
-        self.tally.lifted += 1;
-        self.lifted = now;
+        let Left { used, reserved } = counter.reset(plan, now);
+        self.tally.resets += 1;
+        self.reset_at = now;
         assert_eq!(used, 0, "{} by {:?}", self.short, self.quotas);
         self.is_in_debt = false;
         // Open requests count from their arrival.
