@@ -50,6 +50,7 @@ impl InProgress {
 
 impl Check {
     /// Refuses the request without a check: the caller is unknown, or its plan has no permits.
+    #[inline(never)]
     pub(crate) fn deny(&mut self) {
         let (reason, retry) = (Reason::Used, Retry::Never);
         self.reservation.refuse(Refused { reason, retry, remaining: Some(0) });
@@ -76,12 +77,19 @@ impl Check {
     /// Checks the request at `now`, or again; a refusal stays.
     #[inline]
     pub(crate) fn check(&mut self, rule: &mut CompiledRule, now: Now) {
-        if self.refused().is_some() {
+        if self.is_refused() {
             return;
         }
         self.reservation.now = now;
         rule.store.check(&mut self.reservation);
         self.is_identified &= !self.reservation.is_overflow;
+        if self.ban.is_some() {
+            self.check_ban(rule, now);
+        }
+    }
+
+    #[inline(never)]
+    fn check_ban(&mut self, rule: &mut CompiledRule, now: Now) {
         if let Some(mut ban) = self.ban.take()
             && let Some(bans) = &mut rule.bans
         {
@@ -117,6 +125,11 @@ impl Check {
         }
     }
 
+    /// Returns true if the rule refuses the request.
+    pub(crate) fn is_refused(&self) -> bool {
+        !self.reservation.decision.is_admitted()
+    }
+
     /// The refusal, if the rule refuses the request.
     pub(crate) fn refused(&self) -> Option<Refused> {
         self.reservation.refused().map(Refused::reported)
@@ -139,7 +152,7 @@ impl Check {
     pub(crate) fn balance(&self, rule: &mut CompiledRule) -> Option<Remaining> {
         match (&self.reservation.by, self.reservation.left) {
             (By::Unchecked, _) => None,
-            (By::Known, Some(permits)) if self.refused().is_some() => {
+            (By::Known, Some(permits)) if self.is_refused() => {
                 Some(Remaining { permits, renewal: None })
             }
             _ => rule.store.remaining(&self.reservation),

@@ -65,7 +65,7 @@ impl Rules {
             for check in &progress.checks {
                 is_pending |= check.reservation.is_pending();
                 // A rule in shadow neither holds nor refuses.
-                if check.refused().is_some() && !check.is_shadow() {
+                if check.is_refused() && !check.is_shadow() {
                     return Committed::Refused;
                 }
                 delay = delay.max(check.wait());
@@ -114,8 +114,7 @@ impl Rules {
             for check in &mut progress.checks {
                 let Some(rule) = self.list.get_mut(check.rule) else { continue };
                 // An authority has charged its rules before.
-                if rule.turn != turn || check.refused().is_some() || check.reservation.is_answered()
-                {
+                if rule.turn != turn || check.is_refused() || check.reservation.is_answered() {
                     continue;
                 }
                 // A rule in shadow does not hold the request.

@@ -54,6 +54,17 @@ struct MatchInput<'r> {
     is_new: bool,
 }
 
+/// The caller of a request under a rule.
+struct RuleCaller {
+    key: Key,
+    /// The share of the callers, in percent, that come before this one in a fixed order.
+    percentile: u8,
+    /// Whether the caller is known, and does not share its state with other callers.
+    is_identified: bool,
+    /// Whether the rule refuses requests of unknown callers.
+    is_denied: bool,
+}
+
 impl Matcher {
     /// Finds the rules that apply to a request. It was counted before unless it `is_new`.
     #[inline]
@@ -143,11 +154,20 @@ impl Matcher {
             (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
             cost = told.or(chosen.cost).unwrap_or(cost);
         }
-        if let Some(mut check) = self.check((number, rule), (plan, cost), input, progress) {
-            if is_suspended {
-                check.deny();
-            }
-            progress.checks.push(check);
+        let Some(caller) = self.caller((number, rule), input, progress) else { return };
+        let RuleCaller { key, percentile, is_identified, is_denied } = caller;
+        let account = Account { key, plan };
+        // Built in place: a check is large, and a move of it would cost 60 instructions.
+        progress.checks.extend(std::iter::once_with(|| Check {
+            rule: number,
+            is_identified,
+            reservation: Reservation::new(account, cost, Now::default()),
+            ban: None,
+        }));
+        let Some(check) = progress.checks.last_mut() else { return };
+        check.reservation.is_shadow = rule.shadow || percentile >= rule.config.enforce;
+        if is_denied || is_suspended {
+            check.deny();
         }
     }
 
@@ -161,15 +181,14 @@ impl Matcher {
         plans.choose(said)
     }
 
-    /// The check of a request of `cost` permits against a rule; `None` if the rule skips requests without a caller.
+    /// The caller of a request under a rule; `None` if the rule skips requests without one.
     #[inline(always)]
-    fn check(
+    fn caller(
         &mut self,
         (number, rule): (usize, &mut CompiledRule),
-        (plan, cost): (u32, u64),
         input: &MatchInput<'_>,
         progress: &mut InProgress,
-    ) -> Option<Check> {
+    ) -> Option<RuleCaller> {
         let caller = self.callers.of(rule.actor, input.request);
         let absent = rule.config.absent;
         let (key, percentile) = match (caller, absent) {
@@ -188,13 +207,8 @@ impl Matcher {
             let is_marked = rule.hot.as_ref().is_some_and(|hot| hot.hot().header.is_some());
             progress.hot.extend(is_marked.then_some(number));
         }
-        let mut reservation = Reservation::new(Account { key, plan }, cost, Now::default());
-        reservation.is_shadow = rule.shadow || percentile >= rule.config.enforce;
-        let mut check = Check { rule: number, is_identified, reservation, ban: None };
-        if caller == Caller::Absent && absent == Absent::Deny {
-            check.deny();
-        }
-        Some(check)
+        let is_denied = caller == Caller::Absent && absent == Absent::Deny;
+        Some(RuleCaller { key, percentile, is_identified, is_denied })
     }
 
     /// Counts a request of a hot caller.

@@ -103,7 +103,7 @@ impl Reports {
     /// The header that names the rules in shadow which would have refused the request, if any.
     fn shadow_mark(&self, progress: &InProgress, rules: &Rules) -> Option<(Rc<str>, String)> {
         let header = self.mark.clone()?;
-        let refuses = |check: &&Check| check.refused().is_some();
+        let refuses = |check: &&Check| check.is_refused();
         let refusing = progress.checks.iter().filter(refuses);
         let names = refusing.filter_map(|check| Some(&*rules.list.get(check.rule)?.name));
         let names: Vec<&str> = names.collect();

@@ -79,7 +79,7 @@ impl Rules {
         for check in &mut progress.checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             check.check(rule, now);
-            if is_full && rule.is_in_flight() && check.refused().is_none() {
+            if is_full && rule.is_in_flight() && !check.is_refused() {
                 // Without memory for its charge, the slot could not be freed.
                 check.cancel(rule);
                 let (reason, retry) = (Reason::Busy, Retry::Soon);
@@ -164,7 +164,7 @@ impl Rules {
         for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
-            if check.refused().is_some() {
+            if check.is_refused() {
                 rule.counts.shadow_refused += 1;
                 would_refuse = would_refuse.or(Some(index));
                 continue;

@@ -91,7 +91,7 @@ pub enum Awaited {
 
 impl Reservation {
     /// A request of `cost` permits that is not checked yet.
-    #[inline]
+    #[inline(always)]
     pub fn new(account: Account, cost: u64, now: Now) -> Reservation {
         Reservation {
             account,
