@@ -41,7 +41,7 @@ impl Upkeep {
 }
 
 impl Limiter {
-    /// How often [`Limiter::tidy`] and [`Limiter::flush`] are due, in ticks.
+    /// How often [`Limiter::maintain`] and [`Limiter::flush`] are due, in ticks.
     #[must_use]
     pub fn tick_interval(&self) -> Micros {
         self.upkeep.tick_interval
