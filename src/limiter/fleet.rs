@@ -15,6 +15,7 @@ use crate::rules::{CompiledRule, Rules};
 use crate::verdict::Verdict;
 use diana_policy::port::{Answer, Callout};
 use diana_policy::time::{Micros, Now};
+use diana_request::identity::caller::Callers;
 use diana_store::Reservation;
 use diana_store::backend::{Backend, BackendResult};
 
@@ -42,14 +43,25 @@ impl Fleet {
         self.backend.as_ref().is_some_and(|backend| backend.unavailable_shards() == 0)
     }
 
-    /// Probes unavailable shards from now on, if a rule needs them.
+    /// Prepares for requests under rules of scope `global`: probes unavailable shards from now on. Callers that the fleet
+    /// counts are hashed with its secret, which this or another worker may have learned since.
     #[inline]
-    pub(crate) fn probe_if_needed(&mut self) {
+    pub(crate) fn prepare(&mut self, callers: &mut Callers) {
         if self.is_global
             && let Some(backend) = &mut self.backend
-            && backend.unavailable_shards() > 0
         {
+            if backend.unavailable_shards() > 0 {
+                backend.probe();
+            }
+            callers.reseed(backend.seed());
+        }
+    }
+
+    /// The same for an order, which needs the authority even if no request did.
+    pub(crate) fn prepare_order(&mut self, callers: &mut Callers) {
+        if let Some(backend) = &mut self.backend {
             backend.probe();
+            callers.reseed(backend.seed());
         }
     }
 
@@ -232,9 +244,6 @@ impl Limiter {
     }
 
     fn on_answers(&mut self, answers: Vec<BackendResult>, now: Now) {
-        if let Some(backend) = &self.fleet.backend {
-            self.matcher.callers.reseed(backend.seed());
-        }
         for answered in answers {
             match answered {
                 BackendResult::Request(id) => {

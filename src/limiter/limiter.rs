@@ -115,7 +115,7 @@ impl Limiter {
         if self.rules.returned.is_any() {
             self.rules.return_charges(clock.now());
         }
-        self.fleet.probe_if_needed();
+        self.fleet.prepare(&mut self.matcher.callers);
     }
 
     fn evaluate(&mut self, progress: &mut InProgress, clock: &dyn Clock) -> Verdict {

@@ -108,12 +108,12 @@ impl Limiter {
         now: Now,
     ) -> Option<Result<Vec<Seen>, Cannot>> {
         if order.callers.is_empty() {
+            if self.rules.list.get(order.rule).is_some_and(|rule| rule.is_in_backend) {
+                self.fleet.prepare_order(&mut self.matcher.callers);
+            }
             let callers = self.callers(order.rule, &order.query);
             let Some(rule) = self.rules.list.get(order.rule) else { return Some(Ok(Vec::new())) };
             order.callers = callers.into_iter().map(|it| rule.inquiry(it, order.order)).collect();
-            if rule.is_in_backend {
-                self.fleet.backend.iter_mut().for_each(|backend| backend.probe());
-            }
         }
         let rule = self.rules.list.get_mut(order.rule)?;
         let (mut seen, mut is_pending) = (Ok(Vec::new()), false);

@@ -1,17 +1,19 @@
 //! Operators' orders about callers in Redis.
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use diana_limiter::{CallerQuery, Cannot, Inquired, Order, OrderResult, Ready, Seen};
 use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
+use kit::fake::FakeSharedData;
 use kit::model::proxy::{Proxy, split};
 use kit::model::wire::{Asking, commands};
 use kit::model::{READ_USAGE, RESET};
 
-use super::{MILLISECOND, Worker, ann, opinion};
+use super::{MILLISECOND, SEED, Worker, ann, opinion};
 use crate::fleet::redis::{decides, other_seed};
 
 const MINUTE: u64 = 60 * SECOND;
@@ -161,6 +163,27 @@ fn order_is_repeated_under_the_secret_of_the_fleet() {
         let Some((of, OrderResult { seen: Ok(seen), .. })) = told.pop() else { panic!("no reply") };
         let again = worker.result(order, opinion(0, 4, 1), opinion(0, 0, 0)).unwrap();
         assert_eq!((of, &seen[0].caller), (id, &again[0].caller));
+    }
+}
+
+/// A worker that has not asked Redis yet, since another worker of its gateway has learned the
+/// secret of the fleet.
+#[test]
+fn first_order_of_a_worker_finds_the_callers_of_the_fleet() {
+    for order in ORDERS {
+        let data = Rc::<FakeSharedData>::default();
+        let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
+        let worker = || Worker::in_gateway(data.clone(), &text, OnFailure::Gateway, SEED);
+        let (mut first, mut second) = (worker(), worker());
+        first.order("ann", Order::Look);
+        first.complete_orders(&mut |_| Some(other_seed(Seed { k0: 8, k1: 9 })));
+        let says = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
+        assert_eq!(first.complete_orders(&mut |_| Some(says.clone())).len(), 1);
+        let [first, second] = [&mut first, &mut second].map(|worker| {
+            let mut result = worker.result(order, opinion(0, 4, 1), opinion(0, 0, 0)).unwrap();
+            result.pop().expect("one caller").caller
+        });
+        assert_eq!(first, second, "{order:?}");
     }
 }
 
