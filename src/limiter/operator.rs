@@ -75,7 +75,7 @@ impl Limiter {
             && order.sets().is_some()
             && rule.bans.is_none()
         {
-            return Err(Cannot::BansNobody);
+            return Err(Cannot::NoBans);
         }
         let pending = PendingOrder { rule, order, query, callers: Vec::new() };
         match self.execute(pending, now) {

@@ -112,7 +112,7 @@ impl RedisStore {
             OnFailure::Allow => Decision::NOW,
             OnFailure::Deny => Decision::retry(RETRY_UNAVAILABLE),
         };
-        reservation.decide(decision, By::Nobody);
+        reservation.decide(decision, By::Unavailable);
         reservation.reason = Reason::Unavailable;
     }
 }
@@ -154,11 +154,11 @@ impl Store for RedisStore {
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
         let Reservation { account, cost, now, decision, .. } = *reservation;
         match reservation.by {
-            By::Nobody if decision.is_admitted() => {
+            By::Unavailable if decision.is_admitted() => {
                 reservation.is_charged = true;
                 return Decision::Admit { wait: delay };
             }
-            By::Nobody => return decision,
+            By::Unavailable => return decision,
             _ if reservation.is_degraded => return self.share.last().charge(reservation, delay),
             _ => self.use_plan(account.plan),
         }
@@ -187,7 +187,7 @@ impl Store for RedisStore {
         let Reservation { account, cost, receipt, .. } = *reservation;
         match reservation.by {
             _ if !reservation.is_charged => return,
-            By::Nobody => {}
+            By::Unavailable => {}
             _ if reservation.is_degraded => return self.share.last().cancel(reservation),
             By::Lease => self.leases.unspend(account.key, cost),
             By::Reply(Awaited::Admitted { term, .. }) => {
@@ -228,14 +228,14 @@ impl Store for RedisStore {
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
         let Reservation { account, cost, now, decision, left, .. } = *reservation;
-        let is_nobody = matches!(reservation.by, By::Nobody);
-        if reservation.is_degraded && !is_nobody {
+        let is_unavailable = matches!(reservation.by, By::Unavailable);
+        if reservation.is_degraded && !is_unavailable {
             return self.share.last().remaining(reservation);
         }
         self.use_plan(account.plan);
         let permits = match reservation.by {
             By::Lease => self.left(account.key),
-            By::Nobody => None,
+            By::Unavailable => None,
             // A request that never fits is refused without a call to Redis. A limit of zero has no
             // permits left.
             _ if decision == Decision::NEVER => (self.terms.most == 0).then_some(0),

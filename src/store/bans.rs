@@ -322,7 +322,9 @@ impl Store for Bans {
                 return None;
             }
             (Some(fleet), Some(question)) => {
-                let Some(reply) = fleet.reply(question) else { return Some(Err(Cannot::Unheard)) };
+                let Some(reply) = fleet.reply(question) else {
+                    return Some(Err(Cannot::Unanswered));
+                };
                 if reply.overflow && matches!(inquiry.order, Order::Ban(_)) {
                     return Some(Err(Cannot::NoRoom));
                 }

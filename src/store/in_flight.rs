@@ -80,7 +80,7 @@ impl Store for InFlightStore {
     fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
         let Inquiry { account, order, .. } = *inquiry;
         if order == Order::Reset {
-            return Some(Err(Cannot::Line));
+            return Some(Err(Cannot::InUse));
         }
         self.slots.use_plan(account.plan);
         let draft = self.slots.read(account.key, now.mono);

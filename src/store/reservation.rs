@@ -64,7 +64,7 @@ pub enum By {
     /// A reply of the authority outside of the gateway. Until then the request is pending.
     Reply(Awaited),
     /// No store: the authority is unavailable, and the rule admits or refuses all requests.
-    Nobody,
+    Unavailable,
 }
 
 /// The state of a question to the authority outside of the gateway.
@@ -155,6 +155,6 @@ impl Reservation {
     /// Returns true if a store counts the request.
     #[must_use]
     pub fn is_counted(&self) -> bool {
-        !matches!(self.by, By::Nobody)
+        !matches!(self.by, By::Unavailable)
     }
 }

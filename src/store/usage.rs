@@ -101,13 +101,13 @@ pub struct Usage {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cannot {
     /// The rule has no bans.
-    BansNobody,
+    NoBans,
     /// There is no room for one more ban.
     NoRoom,
     /// The authority is unavailable, and was not asked.
-    Away,
+    Unavailable,
     /// The authority did not reply in time: the order may have been carried out.
-    Unheard,
+    Unanswered,
     /// The question was lost, or the caller has another key now: the order must be given again.
     Lost,
     /// Each worker counts separately, and does not know the usage of the others.
@@ -115,7 +115,7 @@ pub enum Cannot {
     /// The reset would affect other callers.
     Shared,
     /// The usage consists of held requests or requests in flight.
-    Line,
+    InUse,
     /// The counters do not record callers.
     Quota,
     /// Other workers won every race.

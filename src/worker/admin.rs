@@ -141,7 +141,7 @@ impl Instance {
     ) -> Result<Micros, AdminReply> {
         let most = |rule: &diana_policy::Rule| rule.ban.map(|ban| ban.max);
         let most = self.with_limiter(host, |limiter| limiter.rules().nth(rule).and_then(most));
-        let most = most.flatten().ok_or_else(|| refusal(Cannot::BansNobody))?;
+        let most = most.flatten().ok_or_else(|| refusal(Cannot::NoBans))?;
         let length = std::str::from_utf8(query.require("for")?).ok();
         let length = length.and_then(|text| amount(text, &DURATIONS));
         let fits = length.filter(|length| (1..=most).contains(length));
@@ -169,10 +169,10 @@ impl Instance {
 
 fn refusal(cannot: Cannot) -> AdminReply {
     let (status, why) = match cannot {
-        Cannot::BansNobody => (409, "the rule has no `ban`"),
+        Cannot::NoBans => (409, "the rule has no `ban`"),
         Cannot::NoRoom => (503, "the table of bans is full"),
-        Cannot::Away => (503, "Redis is unavailable, so the command was not sent"),
-        Cannot::Unheard | Cannot::Lost => {
+        Cannot::Unavailable => (503, "Redis is unavailable, so the command was not sent"),
+        Cannot::Unanswered | Cannot::Lost => {
             (503, "Redis did not reply in time; the command may have been executed")
         }
         Cannot::Local => (
@@ -180,7 +180,7 @@ fn refusal(cannot: Cannot) -> AdminReply {
             "the rule has scope `local`: each worker counts separately and cannot read the others",
         ),
         Cannot::Shared => (409, "the caller shares a bucket with others, since the table was full"),
-        Cannot::Line => {
+        Cannot::InUse => {
             (409, "nothing to reset: the caller only has requests that are held or in flight")
         }
         Cannot::Quota => (409, "a quota does not store callers separately, so it cannot reset one"),

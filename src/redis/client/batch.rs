@@ -38,7 +38,7 @@ pub(super) enum Receiver {
     /// An operation, for this caller and plan.
     Operation(Target, Key, u32),
     /// None: the ask only returns permits.
-    Nobody,
+    Unread,
 }
 
 /// Calls that are sent together, in one call of the host.
@@ -137,7 +137,7 @@ impl Batch {
             let question = operation.question();
             let caller = question.caller();
             let receivers =
-                target.map_or(Receiver::Nobody, |target| Receiver::Operation(target, caller, plan));
+                target.map_or(Receiver::Unread, |target| Receiver::Operation(target, caller, plan));
             let ask = Ask { delay: 0, questions: vec![question] };
             self.add_ask(shards.of(caller), ask, receivers);
         }
@@ -152,7 +152,7 @@ impl Batch {
     ) {
         let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
         let asks: Vec<Ask> = charges.into_iter().map(ask).collect();
-        let receivers = asks.iter().map(|_| Receiver::Nobody).collect();
+        let receivers = asks.iter().map(|_| Receiver::Unread).collect();
         self.add(ScriptCall { settles: Some(settles), ..call(shard, asks) }, receivers);
     }
 

@@ -251,7 +251,7 @@ impl Client {
                     let reply = replies.first().map(|reply| (*reply, sent));
                     self.completed.push(Completion::Operation(target, (caller, plan), reply));
                 }
-                Receiver::Nobody => {}
+                Receiver::Unread => {}
             }
         }
     }
@@ -264,7 +264,7 @@ impl Client {
                 Receiver::Operation(target, caller, plan) => {
                     self.completed.push(Completion::Operation(target, (caller, plan), None));
                 }
-                Receiver::Nobody => {}
+                Receiver::Unread => {}
             }
         }
     }

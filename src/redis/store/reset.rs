@@ -19,7 +19,7 @@ impl RedisStore {
         }
         let mut handle = self.handle.borrow_mut();
         if handle.is_degraded(key) {
-            return Err(Cannot::Away);
+            return Err(Cannot::Unavailable);
         }
         Ok(handle.ask(Question::Rule(Charge { effect, ..self.empty_charge(key) })))
     }
@@ -34,7 +34,7 @@ impl RedisStore {
         let reply = match self.handle.borrow_mut().take_result(question) {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), .. }) => reply,
             Some(QuestionResult::Repeat) => return Err(Cannot::Lost),
-            _ => return Err(Cannot::Unheard),
+            _ => return Err(Cannot::Unanswered),
         };
         if order == Order::Reset {
             if reply.overflow {
@@ -54,7 +54,7 @@ impl RedisStore {
         match self.terms.spec.daily {
             Some(_) => Err(Cannot::Quota),
             None if self.terms.spec.algorithm.reset(&nobody, Now::default(), 0, &mut new) => Ok(()),
-            None => Err(Cannot::Line),
+            None => Err(Cannot::InUse),
         }
     }
 

@@ -37,7 +37,7 @@ impl Shared {
             }
             let (algorithm, kept) = (&self.spec.algorithm, transaction.outstanding.out());
             if !algorithm.reset(&transaction.state, transaction.now, kept, &mut transaction.after) {
-                return Err(Cannot::Line);
+                return Err(Cannot::InUse);
             }
             if self.transactions.is_unknown(&transaction) {
                 break;

@@ -61,6 +61,6 @@ fn in_flight_usage_cannot_be_reset() {
     let [mut ours, _] = open();
     let mut found = ours.checked(key(1).into(), 1, START);
     assert!(ours.charge(&mut found, 0).is_admitted());
-    assert_eq!(ours.usage(key(1).into(), true, START), Err(Cannot::Line));
+    assert_eq!(ours.usage(key(1).into(), true, START), Err(Cannot::InUse));
     assert_eq!((ours.maintain(START).keys, ours.close(START)), (0, 0));
 }

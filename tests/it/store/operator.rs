@@ -30,7 +30,7 @@ fn queues_and_quotas_are_not_reset_in_redis() {
         (spec("W"), None),
         (spec("SW"), None),
         (spec("TB"), None),
-        (spec("LB"), Some(Err(Cannot::Line))),
+        (spec("LB"), Some(Err(Cannot::InUse))),
         (CounterSpec { daily, ..spec("W") }, Some(Err(Cannot::Quota))),
     ] {
         let name = spec.entry.short;

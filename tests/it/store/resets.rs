@@ -184,7 +184,7 @@ fn queues_and_shared_states_are_not_reset() {
             let mut found = store.checked(key(1).into(), 1, START);
             store.charge(&mut found, 0);
             let usage = store.usage(key(1).into(), true, START);
-            assert_eq!(usage, Err(Cannot::Line), "{}", entry.short);
+            assert_eq!(usage, Err(Cannot::InUse), "{}", entry.short);
         }
     }
     let rule = Rule::new("W", Quota::new(Unit::Day, 5));

@@ -284,11 +284,11 @@ fn order_with_an_unavailable_shard_is_not_done() {
             assert!(id == ticket && known.is_empty(), "{name}, {fails:?}");
             match result.seen {
                 Ok(seen) => assert!(!is_away && seen.len() == 2, "{seen:?}"),
-                Err(why) => assert!(is_away && why == Cannot::Unheard, "{why:?}"),
+                Err(why) => assert!(is_away && why == Cannot::Unanswered, "{why:?}"),
             }
             match worker.inquire(&name, Order::Reset) {
                 Ok(_) => assert!(!is_away),
-                Err(why) => assert!(is_away && why == Cannot::Away, "{why:?}"),
+                Err(why) => assert!(is_away && why == Cannot::Unavailable, "{why:?}"),
             }
         }
     }
