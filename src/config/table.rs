@@ -11,9 +11,9 @@ use super::plans::NAMED_PLANS;
 use super::values::{CLUSTER, VARIABLE, is_visible};
 use super::{remote, settings};
 use diana_policy::LimitFields;
+use diana_policy::redis::MOST_SHARDS;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{DAY, SECOND};
-use diana_redis::shard::Shards;
 use limits::{ENTRY, EXCEPT, SOURCES};
 
 /// Any text.
@@ -114,7 +114,7 @@ static REDIS: Mapping = mapping(
         // Redis has 16 by default, a cluster 1.
         optional("db", Whole(0, 65_535)),
         optional("proxied", Flag),
-        optional("parts", Whole(1, Shards::MOST as u64)),
+        optional("parts", Whole(1, MOST_SHARDS as u64)),
     ],
 );
 

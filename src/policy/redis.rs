@@ -2,6 +2,9 @@
 
 use crate::time::Micros;
 
+/// The largest number of shards.
+pub const MOST_SHARDS: u16 = 1024;
+
 /// A Redis and its connection parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redis {
@@ -17,7 +20,7 @@ pub struct Redis {
     pub password_env: Option<String>,
     /// The database number.
     pub db: u32,
-    /// The number of shards, 1 … 1,024. A cluster or a proxy may distribute them.
+    /// The number of shards, 1 … [`MOST_SHARDS`]. A cluster or a proxy may distribute them.
     pub parts: u16,
 }
 

@@ -8,6 +8,7 @@
 use std::rc::Rc;
 
 use diana_policy::key::Key;
+use diana_policy::redis::MOST_SHARDS;
 
 /// Slots of a cluster.
 const SLOTS: u32 = 16_384;
@@ -42,7 +43,7 @@ impl Shards {
     pub const ONE: Shards = Shards(1);
 
     /// The maximum.
-    pub const MOST: u16 = 1024;
+    pub const MOST: u16 = MOST_SHARDS;
 
     /// This number of shards, clamped to 1 … [`Shards::MOST`].
     #[must_use]
