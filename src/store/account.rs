@@ -2,7 +2,8 @@
 
 use diana_policy::key::Key;
 
-/// A caller under a plan of a rule. All plans of a rule share the caller's state, and each judges it by its own quota.
+/// A caller under a plan of a rule. All plans of a rule share the caller's state, and each compares
+/// it with its own quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Account {
     /// The caller.

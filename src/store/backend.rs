@@ -26,8 +26,7 @@ pub trait Backend: Any {
         stores: &mut Stores<'_>,
     ) -> Option<Box<dyn Store>>;
 
-    /// The part of the authority in the bans of a rule with this number, fingerprint and
-    /// parameters.
+    /// Opens the bans of the rule with this number, fingerprint and parameters.
     fn open_bans(
         &mut self,
         rule: usize,
@@ -57,7 +56,7 @@ pub trait Backend: Any {
     fn has_operations(&self) -> bool;
 
     /// Sends the questions since the last call with the next batch, for the request or order with
-    /// this number. It waits since `since`, and other rules hold it for `delay` ticks.
+    /// this number. It has waited since `since`, and other rules hold it for `delay` ticks.
     fn send(&mut self, id: u64, delay: Micros, since: Micros);
 
     /// Drops the questions since the last [`Backend::send`].
@@ -73,7 +72,8 @@ pub trait Backend: Any {
     /// The time of the next work.
     fn next(&self, now: Micros) -> Option<Micros>;
 
-    /// Makes the calls that are due. Questions without a reply in time have a result.
+    /// Makes the calls that are due. Returns the requests, orders and operations that are complete:
+    /// a question without a reply in time has a result, too.
     fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<BackendResult>;
 
     /// Takes the reply to a call. `None` if another backend made the call.
@@ -139,10 +139,10 @@ impl BackendCounts {
     }
 }
 
-/// How an authority knows the bans of a rule.
+/// The bans of one rule at an authority.
 pub trait BanAuthority {
-    /// Has refusals counted, or with none asks about the caller. No request waits for the result.
-    /// Returns false while the authority is unavailable.
+    /// Counts refusals of the caller; with zero, only reads its ban. No request waits for the
+    /// result. Returns false while the authority is unavailable.
     fn count(&self, caller: Key, refusals: u64) -> bool;
 
     /// Adds a question about a caller, or an operator's order to ban it for `sets` ticks. Returns

@@ -40,7 +40,7 @@ const LINES: usize = 4096;
 #[derive(Debug, Clone, Copy, Default)]
 struct Line {
     key: Key,
-    /// The end of its ban, as of this number of bans begun.
+    /// The end of its ban, as read at this epoch of the record.
     until: Micros,
     epoch: u64,
     /// Refusals that were not counted yet.
@@ -58,10 +58,12 @@ pub struct Bans {
     keys: usize,
     /// The number of refusals of a caller that is counted at once; fewer wait for the timer.
     at_once: u64,
-    /// The record as last read: bans begun, and one, the end of the ban that ends last, and when to read it again.
+    /// The record as last read: its number of changes, which is at least one.
     epoch: u64,
-    latest: Micros,
-    stale: Micros,
+    /// The end of the ban that ends last, by the record.
+    latest_end: Micros,
+    /// When to read the record again.
+    stale_at: Micros,
     lines: Vec<Line>,
     /// Whether a line may have refusals that were not counted.
     has_uncounted: bool,
@@ -103,8 +105,8 @@ impl Bans {
             keys,
             at_once: if scope == Scope::Local { 1 } else { ban.after },
             epoch: 0,
-            latest: 0,
-            stale: 0,
+            latest_end: 0,
+            stale_at: 0,
             lines: Vec::new(),
             has_uncounted: false,
             begun: 0,
@@ -113,8 +115,9 @@ impl Bans {
         }
     }
 
-    /// Returns the ticks for which a caller is still banned. Once a second the authority is asked about a caller that is
-    /// not: a request under a lease does not ask, and would miss a ban that began in another gateway.
+    /// Returns the ticks for which a caller is still banned. Once a second, also asks the authority
+    /// about a caller that is not: a request under a lease causes no question, and would miss a ban
+    /// that began in another gateway.
     fn left(&mut self, key: Key, now: Micros) -> Micros {
         let left = self.cached_left(key, now);
         if self.fleet.is_none() || left > 0 && !self.may_be_reset {
@@ -127,7 +130,7 @@ impl Bans {
         }
         line.queried_at = now;
         // Another gateway may have ended the ban, so that the request asks the authority, too.
-        if self.send(key, 0) { 0 } else { left }
+        if self.send_to_fleet(key, 0) { 0 } else { left }
     }
 
     /// Counts refusals by the rule.
@@ -145,17 +148,17 @@ impl Bans {
     fn on_reply(&mut self, key: Key, reply: &BanAnswer, now: Micros) -> Micros {
         let left = self.ban.left(now.saturating_add(reply.left), now);
         let known = self.cached_left(key, now);
-        // Replies take different times on their way, so that two about one ban differ a little.
-        let is_news = (left > 0) != (known > 0) || left.abs_diff(known) > SECOND;
-        if is_news && (left > 0 || self.may_be_reset) {
-            self.set(key, left, now);
+        // Two replies about one ban differ a little, since their delays differ.
+        let differs = (left > 0) != (known > 0) || left.abs_diff(known) > SECOND;
+        if differs && (left > 0 || self.may_be_reset) {
+            self.set_ban(key, left, now);
         }
         self.begun += u64::from(reply.begins);
         left
     }
 
     /// Bans a caller for `length` ticks, or ends its ban if that is 0. Returns true if there was room for that.
-    fn set(&mut self, key: Key, length: Micros, now: Micros) -> bool {
+    fn set_ban(&mut self, key: Key, length: Micros, now: Micros) -> bool {
         let until = now.saturating_add(length);
         let change = if length == 0 { Change::Reset } else { Change::Ban(until) };
         self.change(key, change, now) == until || length == 0
@@ -163,8 +166,8 @@ impl Bans {
 
     /// Ticks for which a caller is still banned as far as the gateway knows.
     fn cached_left(&mut self, key: Key, now: Micros) -> Micros {
-        self.learn(None, now);
-        if now >= self.latest {
+        self.refresh_record(None, now);
+        if now >= self.latest_end {
             return 0;
         }
         let index = self.claim(key, now);
@@ -177,15 +180,16 @@ impl Bans {
         self.ban.left(line.until, now)
     }
 
-    /// The index of a caller's line. The line of another caller is given up for it.
+    /// The index of a caller's line. Replaces the line of another caller, and counts its refusals
+    /// first.
     fn claim(&mut self, key: Key, now: Micros) -> usize {
         self.lines.resize(self.keys.clamp(1, LINES), Line::default());
         let index = self.line_index(key);
         if self.lines.get(index).is_some_and(|line| line.key != key) {
             self.report_refusals(index, now);
             if let Some(line) = self.lines.get_mut(index) {
-                // The first request asks the authority anyway, unless the gateway knows of a ban, which may have been
-                // ended.
+                // The caller's first request asks the authority itself, unless the gateway knows of
+                // a ban. Then `left` asks at once, since another gateway may have ended the ban.
                 *line = Line {
                     key,
                     queried_at: if self.may_be_reset { 0 } else { now },
@@ -201,29 +205,31 @@ impl Bans {
         (key.hash % self.lines.len().max(1) as u64) as usize
     }
 
-    /// Counts the refusals of a line, or has the authority count them.
+    /// Counts the refusals of a line at the authority, or in the gateway.
     fn report_refusals(&mut self, index: usize, now: Micros) {
         let Some(line) = self.lines.get_mut(index) else { return };
         let (key, refusals) = (line.key, std::mem::take(&mut line.refusals));
-        if refusals > 0 && !self.send(key, refusals) {
+        if refusals > 0 && !self.send_to_fleet(key, refusals) {
             self.change(key, Change::Count(refusals), now);
         }
     }
 
-    /// Has the authority count refusals, or with none asks it about the caller. Returns false if the gateway counts.
-    fn send(&self, caller: Key, refusals: u64) -> bool {
+    /// Counts refusals at the authority; with zero, only asks it about the caller. Returns false if
+    /// the gateway counts.
+    fn send_to_fleet(&self, caller: Key, refusals: u64) -> bool {
         self.fleet.as_ref().is_some_and(|fleet| fleet.count(caller, refusals))
     }
 
     /// Changes the state of a caller for all workers. Returns the end of its ban, 0 if there was none.
     fn change(&mut self, key: Key, change: Change, now: Micros) -> Micros {
-        self.learn(None, now);
+        self.refresh_record(None, now);
         let Changed { begins, until } = self.write(key, change, now);
         self.begun += u64::from(begins);
-        // The record lacks this ban if its worker ended before it wrote the record, or if a value was spoiled.
-        let is_missing = until > self.latest && self.ban.left(until, now) > 0;
+        // The record lacks this ban if its worker ended before it wrote the record, or if a value
+        // was corrupt.
+        let is_missing = until > self.latest_end && self.ban.left(until, now) > 0;
         if begins || is_missing || !matches!(change, Change::Count(_)) {
-            self.learn(Some(until), now);
+            self.refresh_record(Some(until), now);
         }
         let (index, epoch) = (self.line_index(key), self.epoch);
         if let Some(line) = self.lines.get_mut(index).filter(|line| line.key == key) {
@@ -232,7 +238,7 @@ impl Bans {
         until
     }
 
-    /// Changes a caller's set, unless other workers are faster again and again.
+    /// Changes a caller's set. Has no effect if other workers won `ATTEMPTS` races.
     fn write(&mut self, key: Key, change: Change, now: Micros) -> Changed {
         for _ in 0..ATTEMPTS {
             let (set, number) = self.data.get(self.names.slot(key)).unzip();
@@ -248,23 +254,24 @@ impl Bans {
         Changed::default()
     }
 
-    /// Reads the record if the copy is too old. Writes it if a ban that ends then begins or is ended.
-    fn learn(&mut self, change: Option<Micros>, now: Micros) {
-        if change.is_none() && now < self.stale {
+    /// Reads the record if the copy is too old. With the new end of a ban, also writes the record,
+    /// so that all workers read the caller's set again.
+    fn refresh_record(&mut self, new_end: Option<Micros>, now: Micros) {
+        if new_end.is_none() && now < self.stale_at {
             return;
         }
-        self.stale = now.saturating_add(STALE);
+        self.stale_at = now.saturating_add(STALE);
         for _ in 0..ATTEMPTS {
             let name = self.names.count();
             // As many words as other records have, so that there is one function for all of them.
             let ([sets, epoch, latest, ..], number) = words::read::<8>(&*self.data, name);
-            let more = u64::from(sets == 0 || change.is_some());
-            let latest = latest.max(change.unwrap_or(0));
+            let more = u64::from(sets == 0 || new_end.is_some());
+            let latest = latest.max(new_end.unwrap_or(0));
             let epoch = epoch.wrapping_add(more);
             let sets = if sets == 0 { set::number(self.keys) } else { sets };
             let words = [sets, epoch, latest, 0, 0, 0, 0, 0];
             if more == 0 || words::write(words, &*self.data, name, number) {
-                (self.epoch, self.latest) = (epoch, latest);
+                (self.epoch, self.latest_end) = (epoch, latest);
                 self.names.recount(sets);
                 return;
             }
@@ -302,7 +309,7 @@ impl Store for Bans {
         Decision::Admit { wait: delay }
     }
 
-    /// A refusal that was counted stays so.
+    /// Has no effect: a counted refusal stays counted.
     fn cancel(&mut self, _reservation: &mut Reservation) {}
 
     fn settle(&mut self, _charge: &OpenCharge, _now: Now) -> bool {
@@ -315,10 +322,10 @@ impl Store for Bans {
 
     fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
         let (key, now) = (inquiry.account.key, now.mono);
-        let sets = inquiry.order.sets();
+        let length = inquiry.order.sets();
         let left = match (&self.fleet, inquiry.question) {
             (Some(fleet), None) => {
-                inquiry.question = Some(fleet.query(key, sets));
+                inquiry.question = Some(fleet.query(key, length));
                 return None;
             }
             (Some(fleet), Some(question)) => {
@@ -328,13 +335,13 @@ impl Store for Bans {
                 if reply.overflow && matches!(inquiry.order, Order::Ban(_)) {
                     return Some(Err(Cannot::NoRoom));
                 }
-                if sets.is_some() {
-                    self.set(key, reply.left, now);
+                if length.is_some() {
+                    self.set_ban(key, reply.left, now);
                 }
                 reply.left
             }
             (None, _) => {
-                if sets.is_some_and(|length| !self.set(key, length, now)) {
+                if length.is_some_and(|length| !self.set_ban(key, length, now)) {
                     return Some(Err(Cannot::NoRoom));
                 }
                 self.left(key, now)

@@ -26,7 +26,7 @@ const PROVISIONAL: Micros = SECOND / 50;
 /// A busy caller that was refused within this time is refused again while a request to the
 /// authority is pending, even if it got a lease since. Otherwise each request of a flood would be
 /// sent to Redis.
-const SHORT: Micros = SECOND / 10;
+const RECENT: Micros = SECOND / 10;
 
 /// A worker's knowledge of one caller.
 #[derive(Debug, Clone, Copy, Default)]
@@ -90,8 +90,8 @@ impl Lease {
         if let Some(refusal) = self.refusal.at(cost, now) {
             return LeaseDecision::Refused(refusal);
         }
-        let is_short = self.refusal.age(now) < SHORT;
-        if self.is_asking && is_short && self.demand.is_busy() {
+        let was_refused = self.refusal.age(now) < RECENT;
+        if self.is_asking && was_refused && self.demand.is_busy() {
             return LeaseDecision::Refused(Refused {
                 reason: Reason::Outstanding,
                 retry: Retry::After(SECOND),
@@ -157,9 +157,9 @@ impl Lease {
         (std::mem::take(&mut self.block), std::mem::take(&mut self.left))
     }
 
-    /// Remembers that the authority refused a request of `cost` permits, which was decided at
-    /// `sent` or later and arrived at `now`: only briefly if it is not final, since a charge that
-    /// is cancelled at once may have caused it.
+    /// Remembers a refusal of `cost` permits by the authority, which decided at `sent` or later.
+    /// The refusal arrived at `now`. One that is not final is remembered only briefly, since a
+    /// charge that is cancelled at once may have caused it.
     pub fn refuse(&mut self, cost: u64, refused: Refused, is_final: bool, (sent, now): (Now, Now)) {
         self.is_asking = false;
         let Retry::After(retry) = refused.retry else { return };
@@ -222,8 +222,8 @@ impl CachedRefusal {
 struct Demand {
     /// The start of the current span.
     since: Micros,
-    during: u64,
-    before: u64,
+    current: u64,
+    previous: u64,
 }
 
 impl Demand {
@@ -244,16 +244,16 @@ impl Demand {
     fn count(&mut self, now: Now) {
         let age = now.mono.saturating_sub(self.since);
         if age >= 2 * Demand::SPAN {
-            (self.since, self.before, self.during) = (now.mono, 0, 0);
+            (self.since, self.previous, self.current) = (now.mono, 0, 0);
         } else if age >= Demand::SPAN {
             self.since += Demand::SPAN;
-            (self.before, self.during) = (self.during, 0);
+            (self.previous, self.current) = (self.current, 0);
         }
-        self.during += 1;
+        self.current += 1;
     }
 
     fn is_busy(&self) -> bool {
-        self.before + self.during >= Demand::BUSY
+        self.previous + self.current >= Demand::BUSY
     }
 
     /// Permits that a busy caller takes in the next `AHEAD`, if each request takes `cost`.
@@ -261,9 +261,9 @@ impl Demand {
         if !self.is_busy() {
             return 0;
         }
-        let before = if self.before > 0 { Demand::SPAN } else { 0 };
-        let elapsed = (before + now.mono.saturating_sub(self.since)).max(Demand::SHORTEST);
-        let requests = ((self.before + self.during) * AHEAD / elapsed).max(1);
+        let previous = if self.previous > 0 { Demand::SPAN } else { 0 };
+        let elapsed = (previous + now.mono.saturating_sub(self.since)).max(Demand::SHORTEST);
+        let requests = ((self.previous + self.current) * AHEAD / elapsed).max(1);
         requests.saturating_mul(cost).min(Demand::MOST.max(cost))
     }
 }

@@ -126,8 +126,8 @@ impl Leases {
         before
     }
 
-    /// Permits of a caller were returned at the authority, including those of its block: remembered
-    /// refusals no longer apply.
+    /// Removes a caller's block and its remembered refusal, after the authority got back the
+    /// permits of the block.
     pub(crate) fn forget(&mut self, key: Key) {
         if let Some(lease) = self.find(key) {
             lease.take_block();

@@ -68,20 +68,21 @@ use usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
 
 /// The callers of one rule.
 pub trait Store {
-    /// Checks a request at its instant without a charge. Replaces an earlier decision that may have
-    /// changed. Decides a pending request by the reply of the authority.
+    /// Checks a request at its instant without a charge. Replaces an earlier decision. Decides a
+    /// pending request by the reply of the authority.
     fn check(&mut self, reservation: &mut Reservation);
 
     /// Charges a request that proceeds `delay` ticks after its check, which is at least this rule's
-    /// own wait. Returns an admission with a wait of at most `delay`. Otherwise nothing was
-    /// charged: another worker was faster, or the rule cannot hold a request that long. If the
-    /// request is pending, asks the authority, which charges it when it replies.
+    /// own wait. Sets [`Reservation::is_charged`] and returns an admission with a wait of at most
+    /// `delay`. Returns another decision without a charge if another worker was faster, or if the
+    /// rule cannot hold a request that long. If the request is pending, adds a question for the
+    /// authority, which charges the request before it replies.
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
 
     /// Cancels a charge because the request does not proceed.
     fn cancel(&mut self, reservation: &mut Reservation);
 
-    /// Settles a charge at `now`. Returns false if other workers won every race; the caller then
+    /// Settles a charge at `now`. Returns false if other workers won every race; the limiter then
     /// retries.
     #[must_use]
     fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool;

@@ -8,7 +8,7 @@ use super::slots::transaction::Transaction;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now};
 
-/// The check of one request by one store. Its caller creates it; the store decides and charges it.
+/// The check of one request by one store. The limiter creates it; the store decides and charges it.
 /// It may be dropped before it is charged.
 pub struct Reservation {
     /// The caller.
@@ -49,7 +49,7 @@ pub struct Reservation {
 pub enum By {
     /// It is not checked yet.
     Unchecked,
-    /// A refusal that still applies, or the configuration.
+    /// A remembered refusal, a ban or its absence, or the configuration.
     Known,
     /// A block that this worker leased.
     Lease,
@@ -59,7 +59,8 @@ pub enum By {
     Gateway(Transaction),
     /// A caller's in-flight slots in the gateway.
     InFlightSlots(HoldingsDraft),
-    /// An account's counters, with the number of charges at the check.
+    /// An account's counters of a daily quota, with the number of the filter's charges at the
+    /// check.
     Account(u64),
     /// A reply of the authority outside of the gateway. Until then the request is pending.
     Reply(Awaited),
@@ -70,7 +71,7 @@ pub enum By {
 /// The state of a question to the authority outside of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Awaited {
-    /// The question has yet to be asked.
+    /// The question is not added to the outbox yet.
     Unasked,
     /// It is asked under this number.
     Asked(usize),
@@ -79,12 +80,12 @@ pub enum Awaited {
     /// It was lost, or the caller is known by another key from now on: the request must be decided
     /// again.
     Lost,
-    /// The authority has admitted the request, which may leave at `until`, and has charged it if it
-    /// is charged. `term` is its own.
+    /// The authority has admitted the request under this rule, and has charged it if
+    /// [`Reservation::is_charged`].
     Admitted {
-        /// On the monotonic clock.
+        /// The request's turn, on the monotonic clock.
         until: Micros,
-        /// The term in which the charge may be cancelled.
+        /// The authority's term of the charge, for a tentative charge that is cancelled.
         term: u64,
     },
 }

@@ -40,12 +40,12 @@ pub enum Order {
     Reset,
     /// Bans it for this many ticks.
     Ban(Micros),
-    /// Lifts its ban.
+    /// Ends its ban.
     Unban,
 }
 
 impl Order {
-    /// The length of the ban that it sets; 0 if it ends the ban.
+    /// The length of the ban that it sets; 0 if it ends the ban; `None` if it does not change bans.
     #[must_use]
     pub fn sets(self) -> Option<Micros> {
         match self {
