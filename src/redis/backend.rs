@@ -25,7 +25,7 @@ pub struct RedisBackend {
     client: Client,
     handle: Rc<RefCell<Handle>>,
     /// The questions of each request or order that have no result yet.
-    open: BTreeMap<u64, Vec<usize>>,
+    unanswered: BTreeMap<u64, Vec<usize>>,
 }
 
 impl RedisBackend {
@@ -34,26 +34,26 @@ impl RedisBackend {
     pub fn new(client: Client, on_failure: OnFailure) -> RedisBackend {
         let mut handle = Handle::new(on_failure, client.shards());
         client.update_handle(&mut handle);
-        RedisBackend { client, handle: Rc::new(RefCell::new(handle)), open: BTreeMap::new() }
+        RedisBackend { client, handle: Rc::new(RefCell::new(handle)), unanswered: BTreeMap::new() }
     }
 
     /// Stores the results. Returns the requests, orders and operations that are complete.
-    fn store(&mut self, completed: Vec<Completion>) -> Vec<BackendResult> {
-        completed.into_iter().filter_map(|completion| self.store_one(completion)).collect()
+    fn store_results(&mut self, completed: Vec<Completion>) -> Vec<BackendResult> {
+        completed.into_iter().filter_map(|completion| self.store_result(completion)).collect()
     }
 
-    fn store_one(&mut self, completion: Completion) -> Option<BackendResult> {
+    fn store_result(&mut self, completion: Completion) -> Option<BackendResult> {
         let mut handle = self.handle.borrow_mut();
         match completion {
             Completion::Request(id, question, result) => {
-                let open = self.open.get_mut(&id)?;
-                let at = open.iter().position(|open| *open == question)?;
-                open.swap_remove(at);
+                let questions = self.unanswered.get_mut(&id)?;
+                let at = questions.iter().position(|number| *number == question)?;
+                questions.swap_remove(at);
                 handle.store_result(question, result);
-                if !open.is_empty() {
+                if !questions.is_empty() {
                     return None;
                 }
-                self.open.remove(&id);
+                self.unanswered.remove(&id);
                 Some(BackendResult::Request(id))
             }
             Completion::Operation(target, (key, plan), reply) => {
@@ -123,7 +123,8 @@ impl Backend for RedisBackend {
     fn send(&mut self, id: u64, delay: Micros, since: Micros) {
         let mut handle = self.handle.borrow_mut();
         let questions = handle.take_asked();
-        self.open.entry(id).or_default().extend(questions.iter().map(|(number, _)| *number));
+        let numbers = questions.iter().map(|(number, _)| *number);
+        self.unanswered.entry(id).or_default().extend(numbers);
         self.client.ask(id, delay, questions, since, &mut handle);
     }
 
@@ -133,8 +134,8 @@ impl Backend for RedisBackend {
 
     fn probe(&mut self) {
         let mut handle = self.handle.borrow_mut();
-        // A worker without need for Redis ignores the findings of other workers, so it reads them
-        // first.
+        // A worker that does not use Redis does not read the shared record of unavailable shards,
+        // so its copy may be old.
         if !std::mem::replace(&mut handle.in_use, true) {
             self.client.refresh(&mut handle);
         }
@@ -150,7 +151,7 @@ impl Backend for RedisBackend {
 
     fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<BackendResult> {
         let completed = self.client.work(now, callout, &mut self.handle.borrow_mut());
-        self.store(completed)
+        self.store_results(completed)
     }
 
     fn on_reply(
@@ -160,12 +161,12 @@ impl Backend for RedisBackend {
         now: Now,
     ) -> Option<Vec<BackendResult>> {
         let completed = self.client.answer(token, answer, now, &mut self.handle.borrow_mut());
-        completed.map(|completed| self.store(completed))
+        completed.map(|completed| self.store_results(completed))
     }
 
     fn on_root_ended(&mut self, root: u32) -> Vec<BackendResult> {
         let completed = self.client.on_root_ended(root, &mut self.handle.borrow_mut());
-        self.store(completed)
+        self.store_results(completed)
     }
 
     fn inherit(&mut self, other: &mut dyn Backend) -> bool {

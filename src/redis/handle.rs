@@ -21,7 +21,7 @@ pub enum Operation {
     Renew(usize, u32, Charge),
     /// Returns permits, without a reply.
     Return(Charge),
-    /// Counts refusals towards a ban by the rule with this number, whose bans get the reply. With
+    /// Counts refusals towards a ban by the rule with this number. Its bans get the reply. With
     /// zero refusals, only reads the ban.
     Ban(usize, Refusals),
 }
@@ -158,7 +158,8 @@ impl Handle {
         !self.unavailable.is_empty() && self.is_unavailable(self.shards.of(caller))
     }
 
-    /// Adds an operation for the next batch. Above the maximum, only renewals are added.
+    /// Adds an operation for the next batch. Drops it above the maximum, unless it is a renewal:
+    /// its permits then stay outstanding or charged until they expire.
     pub fn add(&mut self, operation: Operation) {
         if self.operations.len() < MOST || matches!(operation, Operation::Renew(..)) {
             self.operations.push(operation);

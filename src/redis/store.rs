@@ -1,15 +1,15 @@
 //! Usage counted for the whole fleet, in Redis, which replies asynchronously.
 //!
-//! A request that this worker cannot decide waits for the reply of Redis. A busy caller's permits are leased in blocks, spent at once, and renewed before they are
-//! spent. A refusal is remembered briefly. While Redis is unavailable, the gateway enforces its
-//! share of the limit.
+//! A request that this worker cannot decide waits for the reply of Redis. For a busy caller the
+//! worker leases blocks of permits, and requests the next block before one is spent. It remembers a
+//! refusal briefly. While Redis is unavailable, the gateway enforces its share of the limit.
 
 mod operations;
+mod parameters;
 mod recall;
 mod replies;
 mod reset;
 mod share;
-mod terms;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -31,28 +31,28 @@ use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
 use diana_store::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
 use diana_store::{Account, CounterSpec, Reservation, Store};
+use parameters::Parameters;
 use share::Share;
-use terms::Terms;
 
 /// The retry delay if requests are refused because Redis is unavailable.
 const RETRY_UNAVAILABLE: Micros = SECOND;
 
-/// A rule that all gateways count together.
+/// The store of a rule that all gateways count together.
 pub struct RedisStore {
     /// The state of Redis, and the operations for it.
     handle: Rc<RefCell<Handle>>,
     /// The number of the rule in its limiter.
     number: usize,
-    terms: Terms,
-    plans: ByPlan<Terms>,
+    parameters: Parameters,
+    plans: ByPlan<Parameters>,
     leases: Leases,
     share: Share,
-    /// The number of shards with its callers.
+    /// The shards over which its callers are spread.
     shards: Shards,
     /// The maximum number of callers with a separate value in one shard.
     keys: u64,
     /// Whether permits are in-flight slots.
-    is_held: bool,
+    is_in_flight: bool,
 }
 
 /// The error if the Redis script does not support a rule's algorithm.
@@ -60,7 +60,7 @@ pub struct RedisStore {
 pub struct NoCodec;
 
 impl RedisStore {
-    /// A rule with this number, whose callers are distributed over the shards.
+    /// The store of the rule with this number. Its callers are distributed over the shards.
     ///
     /// # Errors
     /// If the Redis script does not support its algorithm.
@@ -74,12 +74,12 @@ impl RedisStore {
         Ok(RedisStore {
             handle,
             number,
-            terms: Terms::of(&spec, shards).ok_or(NoCodec)?,
+            parameters: Parameters::of(&spec, shards).ok_or(NoCodec)?,
             plans: ByPlan::new(&spec),
             leases: Leases::of(&spec),
             shards,
             keys: shards.share(spec.keys as u64),
-            is_held: spec.algorithm.properties().is_held,
+            is_in_flight: spec.algorithm.properties().is_held,
             share: Share::new(spec, stores),
         })
     }
@@ -88,24 +88,24 @@ impl RedisStore {
     #[inline]
     pub fn use_plan(&mut self, plan: u32) {
         let shards = self.shards;
-        if self.plans.take(plan, &mut self.terms, |spec| Terms::of(spec, shards)) {
+        if self.plans.take(plan, &mut self.parameters, |spec| Parameters::of(spec, shards)) {
             self.leases.plan = plan;
         }
     }
 
-    /// A caller under the plan at hand.
+    /// A caller under the current plan.
     fn account(&self, key: Key) -> Account {
         Account { key, plan: self.plans.current() }
     }
 
-    /// Decides without Redis, from now on.
+    /// Decides without Redis, now and when the reservation is checked again.
     fn check_degraded(&mut self, reservation: &mut Reservation) {
         reservation.is_degraded = true;
         let now = reservation.now;
         let (on_failure, gateways) = {
             let mut handle = self.handle.borrow_mut();
             handle.in_use = true;
-            (self.terms.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
+            (self.parameters.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
         };
         let decision = match on_failure {
             OnFailure::Gateway => return self.share.store_for(gateways, now).check(reservation),
@@ -138,7 +138,7 @@ impl Store for RedisStore {
             _ if reservation.is_degraded => return self.check_degraded(reservation),
             _ => {}
         }
-        if cost > self.terms.most {
+        if cost > self.parameters.most {
             return reservation.decide(Decision::NEVER, By::Known);
         }
         let is_degraded = self.handle.borrow().is_degraded(account.key);
@@ -165,7 +165,7 @@ impl Store for RedisStore {
         match reservation.by {
             By::Lease => {
                 if self.leases.spend(account.key, cost, now).is_none() {
-                    // Another request has spent it since the check.
+                    // Another request has spent the lease since the check.
                     return Decision::retry(1);
                 }
                 reservation.is_charged = true;
@@ -206,12 +206,12 @@ impl Store for RedisStore {
         self.use_plan(charge.plan);
         let (key, settlement) = (charge.key, charge.settlement());
         let Settlement { receipt, used, .. } = settlement;
-        if self.is_held {
+        if self.is_in_flight {
             self.free(key, receipt);
             return true;
         }
         self.share.record_grant(charge.account(), used, now);
-        let counted = self.terms.spec.keeps_used.then_some(used);
+        let counted = self.parameters.spec.keeps_used.then_some(used);
         if settlement.is_even() && counted.unwrap_or(0) == 0 {
             return true;
         }
@@ -228,8 +228,7 @@ impl Store for RedisStore {
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
         let Reservation { account, cost, now, decision, left, .. } = *reservation;
-        let is_unavailable = matches!(reservation.by, By::Unavailable);
-        if reservation.is_degraded && !is_unavailable {
+        if reservation.is_degraded && reservation.is_counted() {
             return self.share.last().remaining(reservation);
         }
         self.use_plan(account.plan);
@@ -238,11 +237,11 @@ impl Store for RedisStore {
             By::Unavailable => None,
             // A request that never fits is refused without a call to Redis. A limit of zero has no
             // permits left.
-            _ if decision == Decision::NEVER => (self.terms.most == 0).then_some(0),
+            _ if decision == Decision::NEVER => (self.parameters.most == 0).then_some(0),
             _ => left,
         }?;
         let renewal = match decision {
-            Decision::Admit { wait } => latest_renewal(&*self.terms.spec.algorithm, cost, now)
+            Decision::Admit { wait } => latest_renewal(&*self.parameters.spec.algorithm, cost, now)
                 .map(|renewal| renewal.saturating_add(wait)),
             Decision::Refuse { .. } => None,
         };
@@ -268,7 +267,7 @@ impl Store for RedisStore {
         self.return_blocks(now, false);
         let mut done = self.share.last().maintain(now);
         done.is_busy |= self.leases.has_blocks();
-        if self.is_held {
+        if self.is_in_flight {
             let mut handle = self.handle.borrow_mut();
             done.is_busy |= handle.ledgers.heartbeat(&self.empty_charge(Key::ALL), now.mono);
         }

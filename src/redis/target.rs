@@ -1,6 +1,6 @@
-//! The limiter's identifier of a question.
+//! The receiver of a reply that no request waits for.
 
-/// The receiver of a reply.
+/// The receiver of a reply to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     /// The rule with this number, for one of its callers.

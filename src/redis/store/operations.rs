@@ -18,9 +18,9 @@ impl RedisStore {
         shadow: bool,
         tentative: bool,
     ) -> Charge {
-        let checks = self.terms.spec.checks;
+        let checks = self.parameters.spec.checks;
         let mut charge = Charge { cost, shadow, tentative, checks, ..self.empty_charge(key) };
-        if self.terms.leases
+        if self.parameters.leases
             && let Some(lease) = self.leases.claim(key)
             && !lease.is_asking
         {
@@ -30,9 +30,9 @@ impl RedisStore {
         charge
     }
 
-    /// Requests the next block before a request must wait for it.
+    /// Requests the next block if the current one runs low, so that no request waits for it.
     pub(super) fn renew_early(&mut self, key: Key, now: Now) {
-        let unit_cost = self.terms.spec.unit_cost;
+        let unit_cost = self.parameters.spec.unit_cost;
         let Some(lease) = self.leases.find(key) else { return };
         if lease.is_asking || !lease.runs_low(now) {
             return;
@@ -51,12 +51,12 @@ impl RedisStore {
 
     /// Returns the permits of a request that were charged under `receipt`, in `term` if tentative.
     pub fn return_cost(&mut self, key: Key, (receipt, term): (u64, u64), permits: u64) {
-        if self.is_held {
+        if self.is_in_flight {
             self.free(key, receipt);
             return;
         }
         // Daily quotas cannot undo a charge, and a check made none.
-        if self.terms.spec.daily.is_none() && !self.terms.spec.checks {
+        if self.parameters.spec.daily.is_none() && !self.parameters.spec.checks {
             let effect = Effect::ReturnCost { receipt, term, permits };
             self.send_return(key, effect);
         }
@@ -76,7 +76,7 @@ impl RedisStore {
 
     /// Returns a block with `left` unspent permits.
     pub(super) fn return_block(&self, key: Key, block: Block, left: u64) {
-        // Also a spent block, since it counts as outstanding until Redis gets the return.
+        // A spent block is returned, too: it counts as outstanding until then.
         if block.permits == 0 {
             return;
         }
@@ -85,7 +85,8 @@ impl RedisStore {
         self.send_return(key, effect);
     }
 
-    /// Returns blocks that have ended, or all of them, some hundreds at a time.
+    /// Returns blocks that have ended, or all of them: in one call, at most as many as
+    /// `Leases::remove_ended` removes.
     pub(super) fn return_blocks(&mut self, now: Now, all: bool) {
         for Returned { key, plan, block, left } in self.leases.remove_ended(now, all) {
             self.use_plan(plan);
@@ -108,18 +109,18 @@ impl RedisStore {
 
     pub(super) fn empty_charge(&self, caller: Key) -> Charge {
         Charge {
-            fingerprint: self.terms.spec.fingerprint,
+            fingerprint: self.parameters.spec.fingerprint,
             caller,
-            numbers: self.terms.numbers,
+            numbers: self.parameters.numbers,
             cost: 0,
-            unit_cost: self.terms.spec.unit_cost,
+            unit_cost: self.parameters.spec.unit_cost,
             want: 0,
             shadow: false,
             tentative: false,
             checks: false,
             keys: self.keys,
             effect: Effect::default(),
-            counted: self.terms.spec.keeps_used.then_some(0),
+            counted: self.parameters.spec.keeps_used.then_some(0),
         }
     }
 }

@@ -5,8 +5,8 @@ use crate::shard::Shards;
 use diana_algorithm::{Can, Leasing};
 use diana_store::CounterSpec;
 
-/// The parameters.
-pub(super) struct Terms {
+/// The parameters of a rule, or of one of its plans.
+pub(super) struct Parameters {
     pub(super) spec: CounterSpec,
     pub(super) numbers: Numbers,
     /// Whether requests may be held.
@@ -17,16 +17,16 @@ pub(super) struct Terms {
     pub(super) most: u64,
 }
 
-impl Terms {
+impl Parameters {
     /// The parameters of a rule, or of one of its plans. `None` if the Redis script does not
     /// support its algorithm.
-    pub(super) fn of(spec: &CounterSpec, shards: Shards) -> Option<Terms> {
+    pub(super) fn of(spec: &CounterSpec, shards: Shards) -> Option<Parameters> {
         let numbers = match spec.daily {
             Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(shards.number().into())),
             None => Numbers::of_rule(spec.entry, &spec.quota)?,
         };
         let Can { holds, leasing, .. } = spec.can();
-        Some(Terms {
+        Some(Parameters {
             numbers,
             holds,
             // A settlement returns permits under the receipt of its charge, but a block would still

@@ -49,14 +49,14 @@ impl RedisStore {
         match reply.retry {
             Some(retry) => reservation.refuse(refused(reply, retry, left)),
             None => {
-                let wait_here = if self.terms.holds { wait.unwrap_or(0) } else { 0 };
+                let wait_here = if self.parameters.holds { wait.unwrap_or(0) } else { 0 };
                 let (until, term) = (at.saturating_add(wait_here), reply.term);
                 let wait_now = until.saturating_sub(now.mono);
                 let by = By::Reply(Awaited::Admitted { until, term });
                 reservation.decide(Decision::Admit { wait: wait_now }, by);
                 (reservation.receipt, reservation.is_charged) = (receipt, wait.is_some());
                 reservation.left = Some(left);
-                if self.terms.holds {
+                if self.parameters.holds {
                     // A queue position does not move.
                     reservation.longest_delay = wait_now;
                 }
@@ -74,7 +74,7 @@ impl RedisStore {
         (cost, permits): (u64, u64),
         (sent, now): (Now, Now),
     ) -> u64 {
-        if self.is_held {
+        if self.is_in_flight {
             let mut handle = self.handle.borrow_mut();
             let shard = handle.shards.of(key);
             return match permits {
@@ -83,16 +83,16 @@ impl RedisStore {
                 _ => handle.ledgers.hold(shard, self.empty_charge(key), reply.receipt, now.mono),
             };
         }
-        let is_past = self.leases.find(key).is_some_and(|lease| lease.plan != self.plans.current());
-        if is_past {
+        let current = self.plans.current();
+        if self.leases.find(key).is_some_and(|lease| lease.plan != current) {
             return self.receive_for_former_plan(key, reply, permits, now);
         }
-        // A reservation is recorded when it is settled.
-        if permits + reply.block > 0 && !self.terms.spec.settles {
+        // A rule with settlement records its grants when they are settled.
+        if permits + reply.block > 0 && !self.parameters.spec.settles {
             self.share.record_grant(self.account(key), permits + reply.block, now);
         }
         match reply.retry {
-            None if self.terms.spec.daily.is_none() => self.store_lease(key, reply, sent),
+            None if self.parameters.spec.daily.is_none() => self.store_lease(key, reply, sent),
             None => {}
             Some(retry) => self.remember_refusal(key, reply, cost, retry, (sent, now)),
         }
@@ -109,7 +109,7 @@ impl RedisStore {
         permits: u64,
         now: Now,
     ) -> u64 {
-        if permits > 0 && !self.terms.spec.settles {
+        if permits > 0 && !self.parameters.spec.settles {
             self.share.record_grant(self.account(key), permits, now);
         }
         let block = leased(reply);
@@ -129,13 +129,13 @@ impl RedisStore {
         let result = self.handle.borrow_mut().take_result(question);
         match result {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), sent, .. }) => {
-                self.receive(key, &reply, (self.terms.spec.unit_cost, 0), (sent, now));
+                self.receive(key, &reply, (self.parameters.spec.unit_cost, 0), (sent, now));
             }
             _ => self.clear_pending(key),
         }
     }
 
-    /// No question about the caller is pending any more.
+    /// Records that no question about the caller is pending.
     fn clear_pending(&mut self, key: Key) {
         if let Some(lease) = self.leases.find(key) {
             lease.is_asking = false;
@@ -175,7 +175,7 @@ impl RedisStore {
         lease.refuse(
             cost,
             refused(reply, retry, reply.remaining),
-            !self.terms.spec.settles,
+            !self.parameters.spec.settles,
             (sent, now),
         );
     }

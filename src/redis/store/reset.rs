@@ -47,20 +47,22 @@ impl RedisStore {
         Ok(self.read_usage(&reply))
     }
 
-    /// Checks whether usage can be reset.
+    /// Returns an error if the usage of this rule cannot be reset.
     fn can_reset(&self) -> Result<(), Cannot> {
-        let nobody = vec![0; self.terms.spec.algorithm.properties().words];
-        let mut new = nobody.clone();
-        match self.terms.spec.daily {
+        let unused = vec![0; self.parameters.spec.algorithm.properties().words];
+        let mut new = unused.clone();
+        match self.parameters.spec.daily {
             Some(_) => Err(Cannot::Quota),
-            None if self.terms.spec.algorithm.reset(&nobody, Now::default(), 0, &mut new) => Ok(()),
+            None if self.parameters.spec.algorithm.reset(&unused, Now::default(), 0, &mut new) => {
+                Ok(())
+            }
             None => Err(Cannot::InUse),
         }
     }
 
     /// A caller's usage, by the reply of Redis.
     fn read_usage(&self, reply: &RuleReply) -> Usage {
-        // Such a reply has these values in place of receipts.
+        // A reply to `ReadUsage` or `Reset` contains these values in the fields of the receipts.
         let RuleReply { remaining, receipt: leased, block: reserved, lease: ends, .. } = *reply;
         let charged = reply.charged;
         Usage {
@@ -69,7 +71,7 @@ impl RedisStore {
             leased,
             remaining,
             ends,
-            in_flight: self.is_held.then_some(charged),
+            in_flight: self.is_in_flight.then_some(charged),
             is_shared: reply.overflow,
             ban: None,
         }

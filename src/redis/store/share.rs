@@ -47,7 +47,7 @@ impl Share {
         self.last()
     }
 
-    /// The store that [`Share::store`] returned last.
+    /// The store that [`Share::store_for`] returned last.
     pub(super) fn last(&mut self) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily,
