@@ -19,11 +19,11 @@ pub(crate) struct InProgress {
     pub(crate) checks: Vec<Check>,
     /// When all rules were checked.
     pub(crate) now: Now,
-    /// Since when it waits for a reply, if it does.
+    /// Since when it has waited for replies, if it has.
     pub(crate) since: Option<Micros>,
     /// Its number in the limiter and its stream, if it has waited.
     pub(crate) waits: Option<(u64, u32)>,
-    /// The rules that mark it, since its caller is hot.
+    /// The rules that mark it, because its caller is hot.
     pub(crate) hot: Vec<usize>,
     /// The rules that do not apply, if an operator asks for an explanation.
     pub(crate) explained: Option<Vec<Explained>>,
@@ -74,7 +74,7 @@ impl Check {
         self.is_identified && !self.is_shadow()
     }
 
-    /// Checks the request at `now`, or again; a refusal stays.
+    /// Checks the request at `now`, for the first time or again. A refused request stays refused.
     #[inline]
     pub(crate) fn check(&mut self, rule: &mut CompiledRule, now: Now) {
         if self.is_refused() {
@@ -95,11 +95,11 @@ impl Check {
         {
             ban.now = now;
             bans.check(&mut ban);
-            self.ban(rule, &ban);
+            self.refuse_banned(rule, &ban);
         }
     }
 
-    /// The rule refuses a request that it would have admitted. A charge is cancelled.
+    /// Replaces the rule's admission by a refusal, and cancels a charge.
     pub(crate) fn refuse(&mut self, rule: &mut CompiledRule, reason: Reason, retry: Retry) {
         let reason = match self.reservation.reason {
             Reason::Outstanding => Reason::Outstanding,
@@ -110,8 +110,8 @@ impl Check {
         self.reservation.refuse(Refused { reason, retry, remaining });
     }
 
-    /// Refuses a request that the rule's bans refuse. A charge is cancelled.
-    pub(crate) fn ban(&mut self, rule: &mut CompiledRule, ban: &Reservation) {
+    /// Refuses a request that the rule's bans refuse, and cancels a charge.
+    pub(crate) fn refuse_banned(&mut self, rule: &mut CompiledRule, ban: &Reservation) {
         if let Some(refused) = ban.refused() {
             self.cancel(rule);
             self.reservation.refuse(refused);
@@ -141,14 +141,15 @@ impl Check {
     }
 
     /// The decision, for reports.
-    pub(crate) fn reported(&self, remaining: Option<u64>) -> Outcome {
+    pub(crate) fn outcome(&self, remaining: Option<u64>) -> Outcome {
         match self.refused() {
             Some(refused) => Outcome::Refused(Refused { remaining, ..refused }),
-            None => Outcome::Admitted { wait: self.turn() },
+            None => Outcome::Admitted { wait: self.wait_without_shadow() },
         }
     }
 
-    /// The remaining permits after the decision, and when there are more, as far as the store knows them.
+    /// The remaining permits after the decision, and the time until there are more, if the store
+    /// knows them.
     pub(crate) fn balance(&self, rule: &mut CompiledRule) -> Option<Remaining> {
         match (&self.reservation.by, self.reservation.left) {
             (By::Unchecked, _) => None,
@@ -183,16 +184,19 @@ impl Check {
         let CompiledRule { algorithm, plans, .. } = rule;
         let plans = plans.as_deref_mut();
         let algorithm = plans.map_or(&*algorithm, |plans| plans.algorithm(self.plan()));
-        Some(latest_renewal(&**algorithm, self.reservation.cost, now)?.saturating_add(self.turn()))
+        Some(
+            latest_renewal(&**algorithm, self.reservation.cost, now)?
+                .saturating_add(self.wait_without_shadow()),
+        )
     }
 
-    /// Ticks that the rule holds the request; a rule in shadow holds none.
+    /// Ticks for which the rule holds the request; zero in shadow.
     pub(crate) fn wait(&self) -> Micros {
-        if self.is_shadow() { 0 } else { self.turn() }
+        if self.is_shadow() { 0 } else { self.wait_without_shadow() }
     }
 
-    /// Ticks that the rule holds the request, or would hold it if it were not in shadow.
-    pub(crate) fn turn(&self) -> Micros {
+    /// Ticks for which the rule holds the request, or would hold it without shadow.
+    pub(crate) fn wait_without_shadow(&self) -> Micros {
         self.reservation.decision.wait()
     }
 }

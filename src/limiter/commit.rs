@@ -11,10 +11,11 @@ use diana_store::refusal::Reason;
 /// How often other workers may win the race for a charge before the request is refused.
 const ROUNDS: usize = 16;
 
-/// When a rule is charged. States that other workers change come first, in the order in which their charges are easier to
-/// undo; then states of this worker; then states without undo.
+/// The order in which a commit charges rules. States that other workers change come first, those
+/// with the charges that are easiest to cancel at the start; then states of this worker; then
+/// charges that cannot be cancelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
+pub(crate) enum ChargePhase {
     /// Shared windows.
     SharedWindow,
     /// Shared buckets, which refill between check and charge.
@@ -23,26 +24,31 @@ pub(crate) enum Turn {
     SharedQueue,
     /// States of this worker.
     Local,
-    /// Daily quotas, which cannot be undone.
+    /// Daily quotas, which cannot cancel a charge.
     Quota,
 }
 
-impl Turn {
+impl ChargePhase {
     /// Returns true if workers lease permits, which they have to return soon.
     pub(crate) fn leases(self) -> bool {
-        matches!(self, Turn::SharedWindow | Turn::SharedBucket)
+        matches!(self, ChargePhase::SharedWindow | ChargePhase::SharedBucket)
     }
 
-    pub(crate) const ALL: [Turn; 5] =
-        [Turn::SharedWindow, Turn::SharedBucket, Turn::SharedQueue, Turn::Local, Turn::Quota];
+    pub(crate) const ALL: [ChargePhase; 5] = [
+        ChargePhase::SharedWindow,
+        ChargePhase::SharedBucket,
+        ChargePhase::SharedQueue,
+        ChargePhase::Local,
+        ChargePhase::Quota,
+    ];
 
-    pub(crate) fn of(rule: &Rule, leasing: Leasing) -> Turn {
+    pub(crate) fn of(rule: &Rule, leasing: Leasing) -> ChargePhase {
         match leasing {
-            _ if rule.daily.is_some() => Turn::Quota,
-            _ if rule.scope == Scope::Local => Turn::Local,
-            Leasing::Never => Turn::SharedQueue,
-            Leasing::Bucket => Turn::SharedBucket,
-            Leasing::Window => Turn::SharedWindow,
+            _ if rule.daily.is_some() => ChargePhase::Quota,
+            _ if rule.scope == Scope::Local => ChargePhase::Local,
+            Leasing::Never => ChargePhase::SharedQueue,
+            Leasing::Bucket => ChargePhase::SharedBucket,
+            Leasing::Window => ChargePhase::SharedWindow,
         }
     }
 }
@@ -51,7 +57,8 @@ impl Turn {
 pub(crate) enum Committed {
     /// Every rule was charged. The request may proceed this many ticks after its check.
     Admitted(Micros),
-    /// A rule refuses, and none was charged.
+    /// A rule refuses. Only an authority may have charged its rules; the other rules are not
+    /// charged.
     Refused,
     /// An authority must be asked. Other rules hold the request for this many ticks.
     Pending(Micros),
@@ -82,8 +89,8 @@ impl Rules {
             self.check(progress);
         }
         // Other workers won every race.
-        let own = progress.checks.iter_mut().find(|check| !check.is_shadow());
-        if let Some(check) = own
+        let enforced = progress.checks.iter_mut().find(|check| !check.is_shadow());
+        if let Some(check) = enforced
             && let Some(rule) = self.list.get_mut(check.rule)
         {
             check.refuse(rule, Reason::Busy, Retry::After(1));
@@ -108,17 +115,18 @@ impl Rules {
         true
     }
 
-    /// Charges the rules in their turns. Returns false if one of them does not admit any more; then none is charged.
+    /// Charges the rules, phase by phase. If one of them no longer admits the request, cancels the
+    /// charges made here and returns false.
     fn charge_all(&mut self, progress: &mut InProgress, delay: Micros) -> bool {
-        for &turn in &self.turns {
+        for &phase in &self.phases {
             for check in &mut progress.checks {
                 let Some(rule) = self.list.get_mut(check.rule) else { continue };
                 // An authority has charged its rules before.
-                if rule.turn != turn || check.is_refused() || check.reservation.is_answered() {
+                if rule.phase != phase || check.is_refused() || check.reservation.is_answered() {
                     continue;
                 }
                 // A rule in shadow does not hold the request.
-                let delay = if check.is_shadow() { check.turn() } else { delay };
+                let delay = if check.is_shadow() { check.wait_without_shadow() } else { delay };
                 let decision = rule.store.charge(&mut check.reservation, delay);
                 if check.reservation.is_charged {
                     continue;
@@ -136,6 +144,7 @@ impl Rules {
         true
     }
 
+    /// Cancels the charges made by [`Rules::charge_all`].
     fn cancel_all(&mut self, progress: &mut InProgress) {
         for check in progress.checks.iter_mut().rev() {
             if !check.reservation.is_answered()

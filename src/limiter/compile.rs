@@ -1,9 +1,9 @@
-//! A limiter from a policy. What need not be done per request is done here.
+//! Builds a limiter from a policy.
 
 use std::fmt;
 use std::rc::Rc;
 
-use crate::commit::Turn;
+use crate::commit::ChargePhase;
 use crate::fleet::Fleet;
 use crate::limiter::Limiter;
 use crate::matcher::{LimitRules, Matcher};
@@ -73,8 +73,8 @@ impl Limiter {
         let mut builder = Builder::new(&policy, actors, seed, stores, backend);
         let (limits, list) = builder.limits(policy.limits)?;
         let Builder { stores, callers, selectors, backend, .. } = builder;
-        let has_turn = |turn: &Turn| list.iter().any(|rule| rule.turn == *turn);
-        let turns = Turn::ALL.into_iter().filter(has_turn).collect();
+        let has_phase = |phase: &ChargePhase| list.iter().any(|rule| rule.phase == *phase);
+        let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
         let (tick_interval, upkeep) = intervals(&list);
         let mut at_root = Vec::new();
         paths.covering(Path::of(b"/"), &mut at_root);
@@ -101,7 +101,7 @@ impl Limiter {
             },
             upkeep: Upkeep::new(tick_interval, upkeep, stores.traffic),
             rules: Rules {
-                turns,
+                phases,
                 has_bans: list.iter().any(|rule| rule.bans.is_some()),
                 settles: list.iter().any(|rule| rule.usage_reader.is_some()),
                 returned: Rc::default(),
@@ -125,18 +125,18 @@ impl Limiter {
     }
 }
 
-/// What all rules are built with.
+/// Inputs for all rules of a limiter.
 struct Builder<'s> {
     stores: Stores<'s>,
     callers: Callers,
     selectors: PlanSelectors,
-    /// How many live callers room is made for.
+    /// The number of live callers per rule to make room for.
     keys: usize,
-    /// How many rules there are.
+    /// The number of rules.
     rules: usize,
-    /// Counts rules for the fleet; without it each gateway counts for itself.
+    /// The authority for the fleet. Without it each gateway counts alone.
     backend: Option<Box<dyn Backend>>,
-    /// Whether all rules are checked and reported only.
+    /// Whether all rules are in shadow.
     shadow: bool,
 }
 
@@ -160,7 +160,7 @@ impl<'s> Builder<'s> {
         Builder { stores, callers, selectors, keys, rules, backend, shadow }
     }
 
-    /// All entries, and their rules one after the other.
+    /// Compiles all entries. Returns them with one list of all rules, in order.
     fn limits(
         &mut self,
         limits: Vec<policy::Limit>,
@@ -183,14 +183,14 @@ impl<'s> Builder<'s> {
         let cost_reader = rule
             .cost_source
             .as_ref()
-            .map(|told| CostReader::new(told, rule.quota.cost))
+            .map(|source| CostReader::new(source, rule.quota.cost))
             .transpose();
         let cost_reader =
             cost_reader.map_err(|_| Unbuildable::new(&rule, "unknown source of the cost"))?;
         let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());
         let leasing = spec.leasing();
-        let counted = self.counted(&rule);
-        let actor = self.callers.register(&rule.actor, counted);
+        let count_scope = self.count_scope(&rule);
+        let actor = self.callers.register(&rule.actor, count_scope);
         let plans = self.plans(&rule, actor, &spec)?;
         let stores = &mut self.stores;
         let hot = rule.hot.take().map(|hot| {
@@ -216,7 +216,7 @@ impl<'s> Builder<'s> {
         Ok(CompiledRule {
             actor,
             shadow: self.shadow || rule.shadow,
-            turn: Turn::of(&rule, leasing),
+            phase: ChargePhase::of(&rule, leasing),
             queues: can.queues,
             counts: RuleCounts::default(),
             change_in_keys: 0,
@@ -236,7 +236,7 @@ impl<'s> Builder<'s> {
     }
 
     /// Where a rule's callers are counted.
-    fn counted(&self, rule: &Rule) -> CountScope {
+    fn count_scope(&self, rule: &Rule) -> CountScope {
         match self.backend {
             Some(_) if rule.scope == Scope::Global => CountScope::InFleet,
             _ => CountScope::Here,
@@ -250,9 +250,9 @@ impl<'s> Builder<'s> {
         spec: &CounterSpec,
     ) -> Result<Option<Box<RulePlans>>, Unbuildable> {
         let Some(plans) = &rule.plans else { return Ok(None) };
-        let judged = RulePlans::new(plans, (&self.callers, actor), spec, &mut self.selectors);
-        let judged = judged.ok_or_else(|| Unbuildable::new(rule, "unknown source of the plan"))?;
-        Ok(Some(Box::new(judged)))
+        let plans = RulePlans::new(plans, (&self.callers, actor), spec, &mut self.selectors);
+        let plans = plans.ok_or_else(|| Unbuildable::new(rule, "unknown source of the plan"))?;
+        Ok(Some(Box::new(plans)))
     }
 }
 
@@ -261,18 +261,19 @@ fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
     Sources::new(actor).map_err(unbuildable)
 }
 
-/// The ticks between two returns of leases, and between two updates of bans and hot callers.
+/// The ticks between two returns of leases, and between two updates of bans and hot callers: zero
+/// if no rule has either.
 fn intervals(list: &[CompiledRule]) -> (Micros, Micros) {
-    let alone = list.iter().all(|rule| rule.config.is_local() && rule.hot.is_none());
+    let is_unshared = list.iter().all(|rule| rule.config.is_local() && rule.hot.is_none());
     let by_plan = |rule: &CompiledRule| rule.plans.as_ref().is_some_and(|plans| plans.leases);
     let leases = |rule: &CompiledRule| {
-        rule.turn.leases()
+        rule.phase.leases()
             || by_plan(rule) && !rule.config.is_local() && rule.config.daily.is_none()
     };
     let leases = list.iter().any(leases);
-    let sees = list.iter().any(|rule| rule.bans.is_some() || rule.hot.is_some());
-    let seldom = if alone { SECOND } else { SECOND / 10 };
-    (if leases { SECOND / 80 } else { seldom }, if sees { seldom } else { 0 })
+    let has_updates = list.iter().any(|rule| rule.bans.is_some() || rule.hot.is_some());
+    let updates = if is_unshared { SECOND } else { SECOND / 10 };
+    (if leases { SECOND / 80 } else { updates }, if has_updates { updates } else { 0 })
 }
 
 /// Headers that mark requests, of hot callers and others, each once.
@@ -307,7 +308,7 @@ fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, U
         is_compound: rule.actor.len() > 1,
         lines: stores::lines(rules),
         daily: rule.daily,
-        // A charge may be undone, as for a request that another rule refuses.
+        // A request that another rule refuses cancels its charges, and so does a settlement.
         may_be_cancelled: rules > 1 || rule.settling.is_some(),
         settles: rule.settling.is_some(),
         checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
@@ -315,7 +316,7 @@ fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, U
     })
 }
 
-/// Whether any request is exempt from any rule.
+/// Returns true if any request is exempt from any rule.
 fn has_exemptions(policy: &Policy) -> bool {
     let by_limit = |limit: &policy::Limit| {
         !limit.except.is_empty() || limit.rules.iter().any(|rule| !rule.except.is_empty())
@@ -323,7 +324,7 @@ fn has_exemptions(policy: &Policy) -> bool {
     !policy.except.is_empty() || policy.limits.iter().any(by_limit)
 }
 
-/// Whether requests are exempt by their paths.
+/// Returns true if requests are exempt by their paths.
 fn excepts_paths(policy: &Policy) -> bool {
     let by_rule = |rule: &Rule| !rule.except.paths.is_empty();
     let by_limit =
@@ -331,10 +332,11 @@ fn excepts_paths(policy: &Policy) -> bool {
     !policy.except.paths.is_empty() || policy.limits.iter().any(by_limit)
 }
 
-/// Whether more of a request's headers matters than its path, so that all of them are best read at once.
+/// Returns true if the rules depend on other headers than the path. One call reads all headers, for
+/// less than several look-ups.
 fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
     let by_actor = |actor: &usize| actors.get(*actor).is_some_and(Sources::reads_headers);
-    let by_cost = |told: &NumberSource| told.source.kind == header::KIND.name;
+    let by_cost = |cost: &NumberSource| cost.source.kind == header::KIND.name;
     let by_rule = |rule: &Rule| {
         rule.except.reads_headers()
             || rule.actor.iter().any(by_actor)

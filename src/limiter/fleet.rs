@@ -1,14 +1,15 @@
 //! The authority of the fleet, and the requests that wait for it.
 //!
-//! It charges all of its rules or none when it replies, before the other rules are charged: those are checked again
-//! then. If one of them refuses by now, the authority gets its permits back with the next batch. So a charge may be
-//! visible for a while without a request, and never the reverse.
+//! The authority charges all of its rules or none before it replies. Then the other rules are
+//! checked again, and charged. If one of them refuses, the next batch returns the permits to the
+//! authority. So a charge at the authority may exist for a while without an admitted request, but
+//! no request is admitted without its charge.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
 
 use crate::check::{Check, InProgress};
-use crate::commit::Turn;
+use crate::commit::ChargePhase;
 use crate::limiter::Limiter;
 use crate::pending::{Pending, PendingOrder, Ready, ReadyRequest, Resumed, Waiting};
 use crate::rules::{CompiledRule, Rules};
@@ -22,11 +23,11 @@ use diana_store::backend::{Backend, BackendResult};
 /// The authority outside of the gateway, and what waits for its replies.
 pub(crate) struct Fleet {
     pub(crate) backend: Option<Box<dyn Backend>>,
-    /// What waits for replies, or has its replies and was not resumed yet.
+    /// Requests and orders that wait for replies, or have them and were not resumed yet.
     pending: BTreeMap<u64, Pending>,
-    /// The numbers of those that have their replies, in order.
+    /// The numbers of the requests and orders that have their replies, in order.
     ready: VecDeque<u64>,
-    /// The last number.
+    /// The number of the latest request or order.
     last: u64,
     /// Whether there are rules of scope `global`.
     pub(crate) is_global: bool,
@@ -75,8 +76,8 @@ impl Fleet {
     ) -> Verdict {
         let Some(backend) = &self.backend else { return Verdict::pass() };
         let round = Round::of(&progress.checks, &rules.list, &**backend);
-        if round.follows {
-            // The second round may take as long as the first.
+        if round.is_second {
+            // The second round may take as long as the first, so the time limit starts again.
             progress.since = Some(progress.now.mono);
         }
         let since = *progress.since.get_or_insert(progress.now.mono);
@@ -84,7 +85,7 @@ impl Fleet {
             if let Some(rule) = rules.list.get_mut(check.rule)
                 && !round.waits(rule)
             {
-                check.add_questions(rule, delay, round.tentative);
+                check.add_questions(rule, delay, round.is_tentative);
             }
         }
         let (id, stream) = progress.waits.unwrap_or_else(|| (self.number(), 0));
@@ -122,7 +123,8 @@ impl Fleet {
         !std::mem::replace(&mut pending.is_cancelled, true)
     }
 
-    /// A request or order has all of its replies, and is ready. Returns a request if its client is gone.
+    /// Marks a request or order with all of its replies as ready. Returns a request if its client
+    /// has left.
     fn on_answered(&mut self, id: u64) -> Option<InProgress> {
         match self.pending.remove(&id)? {
             Pending { is_cancelled: true, waiting: Waiting::Request(progress), .. } => {
@@ -146,7 +148,7 @@ impl Limiter {
         }
     }
 
-    /// How many requests have their replies and were not resumed yet.
+    /// The number of requests and orders that have their replies and were not resumed yet.
     #[must_use]
     pub fn ready(&self) -> usize {
         self.fleet.ready.len()
@@ -202,7 +204,9 @@ impl Limiter {
 
     /// Stops probing the authority until a request needs it again.
     pub fn stop_probing(&mut self) {
-        self.fleet.backend.iter_mut().for_each(|backend| backend.stop_probing());
+        if let Some(backend) = &mut self.fleet.backend {
+            backend.stop_probing();
+        }
     }
 
     /// Takes over the unsettled charges of a retired limiter, if both use the same authority. Returns true if they do.
@@ -222,36 +226,36 @@ impl Limiter {
     /// Makes the calls to the authority that are due. Requests without a reply in time become ready.
     pub fn work(&mut self, now: Now, callout: &dyn Callout) {
         let Some(backend) = &mut self.fleet.backend else { return };
-        let answered = backend.work(now, callout);
-        self.on_answers(answered, now);
+        let results = backend.work(now, callout);
+        self.on_results(results, now);
     }
 
-    /// Takes the reply to a call; returns false if another limiter made it. What follows from it is sent with the next
-    /// [`Limiter::work`].
+    /// Takes the reply to a call. Returns false if another limiter made the call. The next
+    /// [`Limiter::work`] sends questions that follow from the reply.
     pub fn on_reply(&mut self, token: u32, answer: &Answer<'_>, now: Now) -> bool {
         let Some(backend) = &mut self.fleet.backend else { return false };
-        let answered = backend.on_reply(token, answer, now);
-        let is_identified = answered.is_some();
-        self.on_answers(answered.unwrap_or_default(), now);
-        is_identified
+        let results = backend.on_reply(token, answer, now);
+        let is_own_call = results.is_some();
+        self.on_results(results.unwrap_or_default(), now);
+        is_own_call
     }
 
-    /// Forgets the calls that a root made which has ended: their replies will not come.
+    /// Drops the calls of a root that has ended: their replies will not come.
     pub fn on_root_ended(&mut self, root: u32, now: Now) {
         let Some(backend) = &mut self.fleet.backend else { return };
-        let answered = backend.on_root_ended(root);
-        self.on_answers(answered, now);
+        let results = backend.on_root_ended(root);
+        self.on_results(results, now);
     }
 
-    fn on_answers(&mut self, answers: Vec<BackendResult>, now: Now) {
-        for answered in answers {
-            match answered {
+    fn on_results(&mut self, results: Vec<BackendResult>, now: Now) {
+        for result in results {
+            match result {
                 BackendResult::Request(id) => {
                     if let Some(progress) = self.fleet.on_answered(id) {
                         self.rules.abandon(progress, now);
                     }
                 }
-                BackendResult::Background { .. } => self.rules.complete(answered, now),
+                BackendResult::Background { .. } => self.rules.complete(result, now),
             }
         }
     }
@@ -275,14 +279,15 @@ impl Check {
 
 /// A round of questions about a request with rules in several shards.
 ///
-/// Each shard charges its own rules. If another shard refuses, revocable charges are returned, and count as outstanding
-/// until then, so that they cause no final refusal. The first round asks about revocable charges. The second round asks
-/// about quotas, and about queues, of which only the last position can be returned.
+/// Each shard charges its own rules. If another shard refuses, the charges are returned. Until then
+/// they are tentative: they count as outstanding, and cause no final refusal. The first round makes
+/// the charges that can be returned. The second round makes the others: quotas, and queues, of
+/// which only the last position can be returned.
 struct Round {
-    /// Whether the charges may be returned.
-    tentative: bool,
+    /// Whether another store may still refuse the request, which returns the charges.
+    is_tentative: bool,
     /// Whether it is the second round.
-    follows: bool,
+    is_second: bool,
     /// Whether charges that cannot be returned wait for the second round.
     holds_back: bool,
 }
@@ -293,14 +298,14 @@ impl Round {
         let mut shards = pending().map(|check| backend.shard(check.key()));
         let first = shards.next();
         let is_spread = shards.any(|shard| Some(shard) != first);
-        let comes_back = |check: &Check| !rules.get(check.rule).is_some_and(is_final);
-        let is_asked =
+        let is_revocable = |check: &Check| !rules.get(check.rule).is_some_and(is_final);
+        let has_reply =
             |check: &Check| check.reservation.is_answered() || check.reservation.is_degraded;
         Round {
             // Rules that are counted elsewhere are checked again when the replies come.
-            tentative: is_spread || pending().count() < checks.len(),
-            follows: !pending().any(comes_back) && checks.iter().any(is_asked),
-            holds_back: is_spread && pending().any(comes_back),
+            is_tentative: is_spread || pending().count() < checks.len(),
+            is_second: !pending().any(is_revocable) && checks.iter().any(has_reply),
+            holds_back: is_spread && pending().any(is_revocable),
         }
     }
 
@@ -312,5 +317,5 @@ impl Round {
 
 /// Returns true if the charge of a rule cannot be returned.
 fn is_final(rule: &CompiledRule) -> bool {
-    matches!(rule.turn, Turn::SharedQueue | Turn::Quota)
+    matches!(rule.phase, ChargePhase::SharedQueue | ChargePhase::Quota)
 }

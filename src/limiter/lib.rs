@@ -1,10 +1,11 @@
 //! One decision, from the request to its report; settling; and queries of operators.
 //!
-//! [`Limiter`] has five parts. `Matcher` finds the rules that apply to a request and its caller under each of them. `Rules`
-//! checks, charges and settles. `Fleet` asks the authority of the fleet and remembers pending requests. `Reports` makes the verdict. `Upkeep`
-//! is due between requests. The files in the order of one decision: `limiter`, `matcher`, `plans`, `rules`, `check`,
-//! `commit`, `fleet` with `pending`, `reports`, `permit`. `compile` builds all parts from a policy; `operator` answers
-//! operators.
+//! [`Limiter`] has five parts. `Matcher` finds the rules that apply to a request and its caller
+//! under each of them. `Rules` checks, charges and settles. `Fleet` asks the authority of the fleet
+//! and remembers pending requests. `Reports` makes the verdict. `Upkeep` is due between requests.
+//! The files in the order of one decision: `limiter`, `matcher`, `plans`, `rules`, `check`,
+//! `commit`, `fleet` with `pending`, `reports`, `permit`. `compile` builds all parts from a policy;
+//! `operator` answers operators.
 
 mod check;
 mod commit;

@@ -28,7 +28,7 @@ pub struct Limiter {
 }
 
 impl Limiter {
-    /// Headers that mark requests. They are taken off every request that comes in.
+    /// Headers that mark requests. They are removed from every incoming request.
     #[must_use]
     pub fn markers(&self) -> &[Rc<str>] {
         &self.reports.markers
@@ -58,8 +58,8 @@ impl Limiter {
         self.evaluate(&mut progress, clock)
     }
 
-    /// Continues a request that has its replies. Returns `None` if the replies are unusable: then
-    /// [`Limiter::restart`] decides about it again.
+    /// Continues a request that has its replies. Returns `None` if a question was lost: then
+    /// [`Limiter::restart`] decides about the request again.
     pub fn resume(&mut self, ready: &mut ReadyRequest, now: Now) -> Option<Verdict> {
         self.rules.return_charges(now);
         let progress = &mut ready.progress;
@@ -89,8 +89,8 @@ impl Limiter {
         self.evaluate(&mut InProgress { since, waits, hot, explained, ..progress }, clock)
     }
 
-    /// The client of a pending request is gone: its charges are returned. Returns true if the request was
-    /// still pending.
+    /// Cancels a pending request after its client has left. Its charges are returned once its
+    /// replies are read. Returns true if the request was still pending.
     pub fn cancel(&mut self, id: u64) -> bool {
         self.fleet.cancel(id)
     }
@@ -105,7 +105,8 @@ impl Limiter {
         self.rules.finish(permit, ending, now);
     }
 
-    /// Returns charges of requests that did not proceed. Due before other workers or limiters with the same state check.
+    /// Cancels and settles the charges of requests that have ended. Due before another worker or
+    /// limiter with the same state checks a request.
     pub fn return_charges(&mut self, now: Now) {
         self.rules.return_charges(now);
     }

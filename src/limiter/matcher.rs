@@ -20,7 +20,7 @@ use diana_store::{Account, Reservation};
 pub(crate) struct Matcher {
     pub(crate) paths: PathIndex,
     pub(crate) limits: Vec<LimitRules>,
-    /// Exempt from all rules.
+    /// The requests that are exempt from all rules.
     pub(crate) except: Except,
     /// Whether anything is exempt from any rule.
     pub(crate) has_exemptions: bool,
@@ -66,7 +66,8 @@ struct RuleCaller {
 }
 
 impl Matcher {
-    /// Finds the rules that apply to a request. It was counted before unless it `is_new`.
+    /// Finds the rules that apply to a request. `is_new` is false if it is decided again, so that
+    /// metrics and hot keys do not count it twice.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -146,13 +147,13 @@ impl Matcher {
         if self.is_exempt(&rule.config.except, input) {
             return;
         }
-        let told = rule.cost_reader.as_ref().map(|cost_reader| cost_reader.cost(input.request));
-        let mut cost = told.unwrap_or(rule.config.quota.cost);
+        let cost_read = rule.cost_reader.as_ref().map(|reader| reader.cost(input.request));
+        let mut cost = cost_read.unwrap_or(rule.config.quota.cost);
         let (mut plan, mut is_suspended) = (0, false);
         if rule.plans.is_some() {
             let Some(chosen) = self.choose(rule, input) else { return };
             (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
-            cost = told.or(chosen.cost).unwrap_or(cost);
+            cost = cost_read.or(chosen.cost).unwrap_or(cost);
         }
         let Some(caller) = self.caller((number, rule), input, progress) else { return };
         let RuleCaller { key, percentile, is_identified, is_denied } = caller;
@@ -175,10 +176,10 @@ impl Matcher {
     #[inline(never)]
     fn choose(&mut self, rule: &mut CompiledRule, input: &MatchInput<'_>) -> Option<Chosen> {
         let plans = rule.plans.as_deref()?;
-        let said = self.selectors.read(plans.selector, &self.callers, input.request);
+        let read = self.selectors.read(plans.selector, &self.callers, input.request);
         rule.counts.limit_missing +=
-            u64::from(said.is_none() && input.is_new && plans.is_from_data());
-        plans.choose(said)
+            u64::from(read.is_none() && input.is_new && plans.is_from_data());
+        plans.choose(read)
     }
 
     /// The caller of a request under a rule; `None` if the rule skips requests without one.
@@ -197,7 +198,7 @@ impl Matcher {
             (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARED, 0),
         };
         let is_identified = matches!(caller, Caller::Known { .. });
-        // Counted once, for every decision.
+        // Only for a new request: a second decision does not count it again.
         if let Some(spotter) = &mut rule.hot
             && is_identified
             && input.is_new
@@ -232,12 +233,16 @@ impl Matcher {
         let is_exempt = self.is_exempt(&self.except, &input);
         let mut skipped = Vec::new();
         for (index, limit) in self.limits.iter().enumerate() {
-            let why = match () {
-                () if is_exempt => Some(Why::Exempt),
-                () if !self.limits(&input).contains(&index) => Some(Why::Path),
-                () if !matcher::holds(&limit.matcher, request) => Some(Why::Match),
-                () if self.is_exempt(&limit.except, &input) => Some(Why::Exempt),
-                () => None,
+            let why = if is_exempt {
+                Some(Why::Exempt)
+            } else if !self.limits(&input).contains(&index) {
+                Some(Why::Path)
+            } else if !matcher::holds(&limit.matcher, request) {
+                Some(Why::Match)
+            } else if self.is_exempt(&limit.except, &input) {
+                Some(Why::Exempt)
+            } else {
+                None
             };
             let is_skipped = |number: &usize| !progress.checks.iter().any(|it| it.rule == *number);
             skipped.extend(limit.rules.clone().filter(is_skipped).map(|number| (number, why)));
@@ -252,10 +257,12 @@ impl Matcher {
 
     /// Why a rule skips a request that its limit covers.
     fn why_skipped(&mut self, rule: &mut CompiledRule, input: &MatchInput<'_>) -> Why {
-        match () {
-            () if self.is_exempt(&rule.config.except, input) => Why::Exempt,
-            () if rule.plans.is_some() && self.choose(rule, input).is_none() => Why::Plan,
-            () => Why::Absent,
+        if self.is_exempt(&rule.config.except, input) {
+            Why::Exempt
+        } else if rule.plans.is_some() && self.choose(rule, input).is_none() {
+            Why::Plan
+        } else {
+            Why::Absent
         }
     }
 }

@@ -10,11 +10,11 @@ use diana_request::identity::named::Named;
 use diana_store::Account;
 use diana_store::usage::{Cannot, Inquiry, Order, Usage};
 
-/// The callers of an order.
+/// Selects the callers of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallerQuery {
-    /// Those with these values, one for each actor of the rule. If all are empty, the caller shared by requests without
-    /// a value.
+    /// The callers with these values, one for each actor of the rule. If all are empty, the caller
+    /// shared by requests without a value.
     Values(Vec<Vec<u8>>),
     /// The caller with this key.
     Key(Key),
@@ -29,7 +29,7 @@ pub struct Seen {
     pub usage: Usage,
 }
 
-/// What became of an order.
+/// The state of an order after [`Limiter::inquire`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Inquired {
     /// It is done.
@@ -101,7 +101,7 @@ impl Limiter {
         Ok(OrderResult { rule: number, order: order.order, seen })
     }
 
-    /// `None` if an authority must reply first.
+    /// Carries an order out for each of its callers. `None` if an authority must reply first.
     fn try_order(
         &mut self,
         order: &mut PendingOrder,
@@ -128,7 +128,9 @@ impl Limiter {
         if is_pending && seen.is_ok() {
             return None;
         }
-        self.fleet.backend.iter_mut().for_each(|backend| backend.discard());
+        if let Some(backend) = &mut self.fleet.backend {
+            backend.discard();
+        }
         Some(seen)
     }
 
@@ -137,7 +139,7 @@ impl Limiter {
         let Some(rule) = self.rules.list.get(rule) else { return Vec::new() };
         let by_key = |key| vec![Named { sources: Vec::new(), key }];
         match query {
-            // Only a rule without actors has the key of all.
+            // A rule without actors has only the caller `Key::ALL`, and no other rule has it.
             CallerQuery::Key(key) if rule.actor.is_none() == (*key == Key::ALL) => by_key(*key),
             CallerQuery::Key(_) => Vec::new(),
             CallerQuery::Values(values)
@@ -167,7 +169,8 @@ pub(crate) struct CallerInquiry {
 }
 
 impl CompiledRule {
-    /// An order about a caller, by the rule's own numbers: the plan of a caller is known only from its request.
+    /// An order about a caller, under the rule's own quota: the plan of a caller is known only from
+    /// its request.
     fn inquiry(&self, caller: Named, order: Order) -> CallerInquiry {
         let plan = self.plans.as_ref().map_or(0, |plans| plans.own());
         let inquiry = Inquiry::new(Account { key: caller.key, plan }, order);

@@ -14,7 +14,7 @@ pub(crate) struct Pending {
     pub(crate) waiting: Waiting,
 }
 
-/// What waits.
+/// A pending request or order.
 pub(crate) enum Waiting {
     Request(InProgress),
     Order(PendingOrder),

@@ -39,8 +39,8 @@ impl Rules {
         Some(charge)
     }
 
-    /// The charges of a held request that are returned if its client leaves before its turn. And the line of requests
-    /// in which it moves up when one before it leaves.
+    /// The charges of a held request that are returned if its client leaves before its turn, and
+    /// the line in which the request moves up when an earlier request leaves.
     pub(crate) fn queued_charges(&self, progress: &InProgress) -> (Permit, Option<QueueLine>) {
         let queues = |check: &&Check| {
             !check.is_shadow() && self.list.get(check.rule).is_some_and(|rule| rule.queues)
@@ -57,7 +57,7 @@ impl Rules {
         let mut holding = progress.checks.iter().filter(|check| check.wait() > 0);
         let (Some(check), None) = (holding.next(), holding.next()) else { return None };
         let rule = self.list.get(check.rule)?;
-        // With different costs, a request that moves up would leave too early for the next one.
+        // With different costs, the freed position may be shorter than the next request needs.
         let is_even = rule.config.cost_source.is_none();
         (rule.queues && rule.config.is_local() && is_even).then_some(QueueLine {
             rule: check.rule,
@@ -91,18 +91,18 @@ impl Rules {
         if usage_reader.is_slot() {
             return 0;
         }
-        let (used, untold) =
+        let (used, unknown) =
             usage_reader.used(reserved, (charge.header_usage, charge.used.into()), ending);
         let bans_by_usage = usage_reader.bans();
-        rule.counts.settle(reserved, used, untold);
+        rule.counts.settle(reserved, used, unknown);
         if bans_by_usage && used > 0 && charge.is_identified {
             rule.count_towards_ban(charge.account(), now);
         }
         used
     }
 
-    /// Returns charges of requests that did not proceed, and settles those of requests that ended. Done before any other
-    /// request is checked, and sooner where other workers or limiters count in the same state.
+    /// Cancels charges of requests that did not proceed, and settles those of requests that ended.
+    /// Due before the next check, and sooner if other workers or limiters count in the same state.
     #[inline(never)]
     pub(crate) fn return_charges(&mut self, now: Now) {
         let mut charges = self.returned.take();

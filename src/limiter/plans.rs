@@ -12,23 +12,24 @@ use diana_store::plans::ByPlan;
 
 /// The plans of one rule.
 pub(crate) struct RulePlans {
-    /// The number of the chooser that reads the plan of a request.
+    /// The number of the selector that reads the plan of a request.
     pub(crate) selector: usize,
     kind: PlanChoice,
     /// The algorithm of the plan that was used last.
     algorithm: Rc<dyn Algorithm>,
     algorithms: ByPlan<Rc<dyn Algorithm>>,
-    /// Whether permits are kept by workers under any of them.
+    /// Whether workers lease permits under any of the plans.
     pub(crate) leases: bool,
 }
 
 enum PlanChoice {
     Listed {
-        /// The plan of each name that the chooser knows, less one; zero if the rule knows no such.
+        /// Maps the selector's number of a name, less one, to the plan. Zero if the rule has no
+        /// plan of that name.
         plans: Vec<u32>,
         listed: Vec<Listed>,
     },
-    NumberSource {
+    FromData {
         default: u32,
         most: u32,
     },
@@ -44,9 +45,9 @@ struct Listed {
 /// The plan of a request.
 pub(crate) struct Chosen {
     pub(crate) plan: u32,
-    /// The cost by the plan, unless the request contains one; `None` is that of the rule.
+    /// The plan's cost of a request that contains no cost; `None` means the rule's cost.
     pub(crate) cost: Option<u64>,
-    /// Whether the plan refuses everything.
+    /// Whether the plan refuses all requests.
     pub(crate) is_suspended: bool,
 }
 
@@ -59,9 +60,9 @@ impl RulePlans {
         selectors: &mut PlanSelectors,
     ) -> Option<RulePlans> {
         let (selector, kind) = match &plans.kind {
-            PlanKind::FromData(told) => {
-                let (default, most) = (plan(told.default), plan(plans.own.rpu));
-                (selectors.of_number(told).ok()?, PlanChoice::NumberSource { default, most })
+            PlanKind::FromData(source) => {
+                let (default, most) = (plan(source.default), plan(plans.own.rpu));
+                (selectors.of_number(source).ok()?, PlanChoice::FromData { default, most })
             }
             PlanKind::Listed { by, of } => {
                 let names = of.iter().map(|plan| plan.name.as_str());
@@ -73,23 +74,23 @@ impl RulePlans {
         Some(RulePlans { selector, kind, algorithm, algorithms, leases: spec.leases_by_any_plan() })
     }
 
-    /// The plan that has the rule's own numbers.
+    /// The plan with the rule's own quota.
     pub(crate) fn own(&self) -> u32 {
         match self.kind {
             PlanChoice::Listed { .. } => 0,
-            PlanChoice::NumberSource { most, .. } => most,
+            PlanChoice::FromData { most, .. } => most,
         }
     }
 
     /// Returns true if requests contain the number of permits, and no name of a plan.
     pub(crate) fn is_from_data(&self) -> bool {
-        matches!(self.kind, PlanChoice::NumberSource { .. })
+        matches!(self.kind, PlanChoice::FromData { .. })
     }
 
     /// The plan with the number that was read from a request; `None` if its caller has no limit.
     pub(crate) fn choose(&self, read: Option<u64>) -> Option<Chosen> {
         match &self.kind {
-            PlanChoice::NumberSource { default, most } => {
+            PlanChoice::FromData { default, most } => {
                 let plan = read.map_or(*default, plan).min(*most);
                 Some(Chosen { plan, cost: None, is_suspended: plan == 0 })
             }
@@ -114,7 +115,7 @@ impl RulePlans {
     /// The quota and the window of a plan, for headers.
     pub(crate) fn policy(&mut self, plan: u32) -> (u64, Micros) {
         match (plan, &self.kind) {
-            (0, PlanChoice::NumberSource { .. }) => (0, self.algorithm(1).properties().window),
+            (0, PlanChoice::FromData { .. }) => (0, self.algorithm(1).properties().window),
             _ => self.algorithm(plan).properties().quota(),
         }
     }
@@ -133,9 +134,11 @@ impl PlanChoice {
         let mut plans = vec![0; most as usize];
         for (number, index) in numbers.iter().zip(1..) {
             let at = (*number as usize).checked_sub(1);
-            at.and_then(|at| plans.get_mut(at)).into_iter().for_each(|plan| *plan = index);
+            if let Some(plan) = at.and_then(|at| plans.get_mut(at)) {
+                *plan = index;
+            }
         }
-        // How a caller is called stands nowhere else, either.
+        // A plan of a single caller has the caller's name, which no report contains.
         let own: Rc<str> = "own".into();
         let listed = of.iter().map(|Plan { name, quota }| Listed {
             name: if is_shown { name.as_str().into() } else { own.clone() },

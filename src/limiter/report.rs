@@ -69,8 +69,8 @@ pub struct Report {
     pub records: Vec<Record>,
     /// The fields of their headers.
     pub fields: LimitFields,
-    /// The rule in the access log: if configured, if a rule holds the request, or if one in shadow would have refused or
-    /// held it.
+    /// The rule for the access log. Present if the configuration logs accepted requests, if a rule
+    /// holds the request, or if a rule in shadow would have refused or held it.
     pub by: Option<Record>,
     /// Headers of the request. Each names a rule with a hot caller, or the rules in shadow that would have refused it.
     pub marks: Vec<(Rc<str>, String)>,

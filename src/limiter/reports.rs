@@ -21,7 +21,7 @@ pub(crate) struct Reports {
     pub(crate) fields: LimitFields,
     /// A header of requests that names the rules in shadow which would have refused them.
     pub(crate) mark: Option<Rc<str>>,
-    /// Headers that mark requests, each once. They are taken off every request that comes in.
+    /// Headers that mark requests, each once. They are removed from every incoming request.
     pub(crate) markers: Vec<Rc<str>>,
 }
 
@@ -33,14 +33,16 @@ impl Reports {
         Verdict::Admit(Default::default(), Some(Box::new(report)))
     }
 
-    /// The verdict on a request that no rule refuses but in shadow, and that may leave `delay` ticks after it was checked.
+    /// The verdict on a request that only rules in shadow refuse, if any, and that proceeds `delay`
+    /// ticks after its check.
     pub(crate) fn admit(
         &self,
         progress: &mut InProgress,
         delay: Micros,
         rules: &mut Rules,
     ) -> Verdict {
-        // First, since a rule that reserves no permits charges none yet, and the report counts the remaining ones.
+        // Before the report: this cancels the charges of rules that reserve no permits, and so
+        // changes the remaining permits.
         let permit = rules.open_charges(progress);
         let shadowed = rules.count_admitted(progress);
         let is_silent = shadowed.is_none()
@@ -110,8 +112,8 @@ impl Reports {
         (!names.is_empty()).then(|| (header, names.join(", ")))
     }
 
-    /// The verdict on a request that a rule refuses: the first such rule is named and counted, and
-    /// the longest wait counts. No rule is charged.
+    /// The verdict on a request that a rule refuses. Reports and counts the first such rule, with
+    /// the longest retry delay of all of them.
     pub(crate) fn refuse(&self, progress: &mut InProgress, rules: &mut Rules) -> Verdict {
         let mut first = None;
         let mut longest = Retry::Soon;
@@ -151,22 +153,25 @@ impl Reports {
     }
 }
 
-/// What every rule decided, or why it was not evaluated, if an operator asks for it.
+/// The decision of each rule, or the reason why it was not evaluated. Empty unless an operator
+/// requested it.
 fn explained(progress: &mut InProgress, rules: &mut Rules) -> Vec<Explained> {
     let Some(skipped) = progress.explained.take() else { return Vec::new() };
     let mut explained = Vec::new();
     for check in &progress.checks {
         let is_unchecked = matches!(check.reservation.by, By::Unchecked);
-        explained.extend(match is_unchecked || check.reservation.is_pending() {
-            true => rules.skipped(check.rule, Why::NotAsked),
-            false => rules.record(check, progress.now).map(Explained::Decided),
+        explained.extend(if is_unchecked || check.reservation.is_pending() {
+            rules.skipped(check.rule, Why::NotAsked)
+        } else {
+            rules.record(check, progress.now).map(Explained::Decided)
         });
     }
     explained.extend(skipped);
     explained
 }
 
-/// Ticks to wait more, up to `most`, the same for a caller's requests in one second.
+/// Ticks to add to a retry delay, up to `most`: the same for all requests of a caller in one
+/// second.
 fn jitter(most: Micros, caller: u64, now: Now) -> Micros {
     if most == 0 {
         return 0;

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::check::{Check, InProgress};
-use crate::commit::Turn;
+use crate::commit::ChargePhase;
 use crate::plans::RulePlans;
 use crate::report::Record;
 use crate::report::explanation::{Explained, Why};
@@ -24,13 +24,13 @@ use diana_store::{Account, Reservation, Store};
 /// All rules, in the order of the document.
 pub(crate) struct Rules {
     pub(crate) list: Vec<CompiledRule>,
-    /// The turns in which they are charged, in order.
-    pub(crate) turns: Vec<Turn>,
+    /// The phases of a commit in which any of them is charged, in order.
+    pub(crate) phases: Vec<ChargePhase>,
     /// Whether a caller may be banned.
     pub(crate) has_bans: bool,
     /// Whether any rule settles its reservations.
     pub(crate) settles: bool,
-    /// Charges that came back.
+    /// Charges of requests that have ended, to be cancelled or settled.
     pub(crate) returned: Rc<CancelQueue>,
     /// Whether there is an authority outside of the gateway.
     pub(crate) has_backend: bool,
@@ -55,24 +55,24 @@ pub(crate) struct CompiledRule {
     pub(crate) store: Box<dyn Store>,
     /// Whether that is a store of the authority outside of the gateway.
     pub(crate) is_in_backend: bool,
-    /// How many callers the store has room for.
+    /// The number of callers that the store has room for.
     pub(crate) keys: u64,
     /// Counts its refusals, and refuses banned callers.
     pub(crate) bans: Option<Box<dyn Store>>,
     pub(crate) hot: Option<Spotter>,
     /// Whether requests take positions in a queue, which are returned if a client leaves.
     pub(crate) queues: bool,
-    pub(crate) turn: Turn,
+    pub(crate) phase: ChargePhase,
     pub(crate) counts: RuleCounts,
-    /// By how many the callers in this worker's memory changed since the last flush.
+    /// The change of the number of callers in this worker's memory since the last flush.
     pub(crate) change_in_keys: i64,
     /// When its last line was logged.
     pub(crate) logged: Option<Micros>,
 }
 
 impl Rules {
-    /// Checks a request against every rule, or again: pending checks take the replies, and the others are brought up to
-    /// date.
+    /// Checks a request against every rule, for the first time or again. Pending checks read the
+    /// replies; the others are repeated at the present instant.
     pub(crate) fn check(&mut self, progress: &mut InProgress) {
         let now = progress.now;
         let is_full = self.settles && self.returned.is_full();
@@ -88,7 +88,8 @@ impl Rules {
         }
     }
 
-    /// Looks for bans of the request's callers. Returns true if there are any: then only rules that ban are kept.
+    /// Returns true if any rule bans the request's caller. Then drops the checks of all other
+    /// rules.
     #[inline(never)]
     pub(crate) fn is_banned(&mut self, progress: &mut InProgress) -> bool {
         for check in &mut progress.checks {
@@ -98,7 +99,7 @@ impl Rules {
             {
                 let mut ban = Reservation::new(check.reservation.account, 0, progress.now);
                 bans.check(&mut ban);
-                check.ban(rule, &ban);
+                check.refuse_banned(rule, &ban);
             }
         }
         self.keep_bans(progress)
@@ -133,7 +134,7 @@ impl Rules {
         }
     }
 
-    /// The client of a pending request has left: takes the replies, and cancels the charges.
+    /// Reads the replies about a request after its client has left, and cancels the charges.
     pub(crate) fn abandon(&mut self, mut progress: InProgress, now: Now) {
         for check in progress.checks.iter_mut().filter(|it| it.reservation.is_pending()) {
             if let Some(rule) = self.list.get_mut(check.rule) {
@@ -170,7 +171,7 @@ impl Rules {
                 continue;
             }
             rule.counts.admit(check.wait());
-            if check.turn() > check.wait() {
+            if check.wait_without_shadow() > check.wait() {
                 rule.counts.shadow_held += 1;
                 would_hold = would_hold.or(Some(index));
             }
@@ -212,31 +213,33 @@ impl CompiledRule {
 
     /// The decision at `now`, where an authority outside of the gateway may be available.
     fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
-        let known = check.balance(self);
-        let remaining = known.map(|known| known.permits);
+        let balance = check.balance(self);
+        let remaining = balance.map(|balance| balance.permits);
         let Reservation { is_degraded, is_shadow, account, .. } = check.reservation;
         let is_counted = check.reservation.is_counted();
         Record {
-            scope: match is_degraded && is_counted {
-                true => Scope::Gateway,
-                false => self.config.scope_with(has_backend),
+            scope: if is_degraded && is_counted {
+                Scope::Gateway
+            } else {
+                self.config.scope_with(has_backend)
             },
             shadow: is_shadow,
             shown: self.config.expose && !is_shadow && is_counted,
-            outcome: check.reported(remaining),
+            outcome: check.outcome(remaining),
             policy: match &mut self.plans {
                 Some(plans) => plans.policy(account.plan),
                 None => self.algorithm.properties().quota(),
             },
             plan: self.plans.as_ref().and_then(|plans| plans.name(account.plan)),
             remaining,
-            reset: check.reset(self, known, now),
+            reset: check.reset(self, balance, now),
             caller: account.key,
             rule: self.name.clone(),
         }
     }
 
-    /// Counts a refusal towards a ban of the caller, if it is one that does.
+    /// Counts a refusal towards a ban of the caller, if it is final and the rule does not ban by
+    /// usage.
     pub(crate) fn count_refusal(&mut self, check: &Check, now: Now) {
         let Some(refused) = check.refused() else { return };
         self.counts.leased += u64::from(refused.reason == Reason::Outstanding);
@@ -247,21 +250,21 @@ impl CompiledRule {
         }
     }
 
-    /// Counts a refusal, or a use that the rule bans by, towards a ban of the caller.
+    /// Counts a refusal, or a request with usage, towards a ban of the caller.
     pub(crate) fn count_towards_ban(&mut self, account: Account, now: Now) {
         if let Some(bans) = &mut self.bans {
             bans.charge(&mut Reservation::new(account, 1, now), 0);
         }
     }
 
-    /// Counts the refusals that its bans have gathered.
+    /// Counts the refusals that its bans have gathered, and the bans that began.
     pub(crate) fn maintain_bans(&mut self, now: Now) {
         if let Some(bans) = &mut self.bans {
             self.counts.bans += bans.maintain(now).bans;
         }
     }
 
-    /// Returns true at most once a second, for its lines of the log.
+    /// Returns true if the rule may log a line now: at most once a second.
     pub(crate) fn may_log(&mut self, now: Now) -> bool {
         let is_due = self.logged.is_none_or(|last| now.mono.saturating_sub(last) >= SECOND);
         if is_due {
@@ -270,7 +273,7 @@ impl CompiledRule {
         is_due
     }
 
-    /// Returns true if it admits a request of a caller that has used more than `near` percent of its limit.
+    /// Returns true if the caller has used more than `near` percent of its limit.
     #[inline(never)]
     pub(crate) fn is_near(&mut self, check: &Check) -> bool {
         let Some(near) = self.config.near else { return false };

@@ -11,13 +11,14 @@ use diana_policy::time::{Micros, Now};
 use diana_store::reclaimer::SlotReclaimer;
 use diana_store::slots::traffic::Traffic;
 
-/// When upkeep is due. Bans and hot keys are less urgent than leases that go back.
+/// When upkeep is due. Bans and hot keys are less urgent than the return of leases.
 pub(crate) struct Upkeep {
     /// Ticks between two calls.
     tick_interval: Micros,
-    /// Ticks between two looks at bans and hot keys; zero if no rule has either.
-    every: Micros,
-    last: Option<Micros>,
+    /// Ticks between two updates of bans and hot keys; zero if no rule has either.
+    update_interval: Micros,
+    /// The latest of these updates.
+    updated_at: Option<Micros>,
     /// Whether any rule has checked a request.
     serves: bool,
     /// Counters of reads and writes of shared data.
@@ -27,16 +28,23 @@ pub(crate) struct Upkeep {
 }
 
 impl Upkeep {
-    pub(crate) fn new(tick_interval: Micros, every: Micros, traffic: Rc<Traffic>) -> Upkeep {
-        Upkeep { tick_interval, every, last: None, serves: false, traffic, mode: None }
+    pub(crate) fn new(
+        tick_interval: Micros,
+        update_interval: Micros,
+        traffic: Rc<Traffic>,
+    ) -> Upkeep {
+        let (updated_at, serves, mode) = (None, false, None);
+        Upkeep { tick_interval, update_interval, updated_at, serves, traffic, mode }
     }
 
-    fn is_due(&mut self, now: Micros) -> bool {
-        let due = self.last.is_none_or(|last| now.saturating_sub(last) >= self.every);
-        if due {
-            self.last = Some(now);
+    /// Returns true if an update of bans and hot keys is due, and records that it is made.
+    fn begin_update(&mut self, now: Micros) -> bool {
+        let is_due =
+            self.updated_at.is_none_or(|at| now.saturating_sub(at) >= self.update_interval);
+        if is_due {
+            self.updated_at = Some(now);
         }
-        due
+        is_due
     }
 }
 
@@ -56,8 +64,8 @@ impl Limiter {
             more |= done.is_busy;
             rule.change_in_keys += done.keys;
         }
-        if !self.upkeep.is_due(now.mono) {
-            // Counts since the last time are passed on soon, even without a request.
+        if !self.upkeep.begin_update(now.mono) {
+            // Bans and hot keys may have gathered counts for the next update.
             return true;
         }
         for rule in &mut self.rules.list {
@@ -70,7 +78,8 @@ impl Limiter {
     /// Reports the counts since the last flush.
     pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
         metrics::flush_metadata(namespace, &mut self.matcher.callers.without_metadata, metrics);
-        // Envoy's main thread has a VM, too, which no request reaches.
+        // Only a worker with requests reports a mode: Envoy's main thread has a VM, too, but no
+        // requests.
         self.upkeep.serves |=
             self.rules.list.iter().any(|rule| rule.counts != RuleCounts::default());
         let mode = if self.is_connected() { "fleet" } else { "gateway" };
@@ -98,9 +107,9 @@ impl Limiter {
     pub fn report_limits(&self, namespace: &str, in_force: bool, metrics: &dyn Metrics) {
         for rule in &self.rules.list {
             let (limit, window) = rule.algorithm.properties().quota();
-            let told = if in_force { [limit, window, rule.keys] } else { [0; 3] };
+            let values = if in_force { [limit, window, rule.keys] } else { [0; 3] };
             let scope = rule.config.scope_with(self.fleet.backend.is_some());
-            metrics::report_limit(namespace, &rule.name, scope, told, metrics);
+            metrics::report_limit(namespace, &rule.name, scope, values, metrics);
         }
     }
 
@@ -114,15 +123,20 @@ impl Limiter {
         })
     }
 
+    /// Moves this worker from one gauge of a mode to another, if its mode has changed.
     fn report_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
         let before = std::mem::replace(&mut self.upkeep.mode, mode);
         if before != mode {
-            before.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, -1, metrics));
-            mode.into_iter().for_each(|mode| metrics::flush_mode(namespace, mode, 1, metrics));
+            if let Some(before) = before {
+                metrics::flush_mode(namespace, before, -1, metrics);
+            }
+            if let Some(mode) = mode {
+                metrics::flush_mode(namespace, mode, 1, metrics);
+            }
         }
     }
 
-    /// What its rules have in shared data.
+    /// The values of its rules in shared data, to be cleared when the rules are removed.
     #[must_use]
     pub fn remains(
         &self,
@@ -154,12 +168,14 @@ impl Limiter {
         self.rules.holds_slots()
     }
 
-    /// Hands on the last counts, and takes this limiter's callers back from the gauges.
+    /// Reports the last counts, and subtracts this limiter's callers from the gauges.
     pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
         self.rules.return_charges(now);
         for rule in &mut self.rules.list {
             rule.maintain_bans(now);
-            rule.hot.iter_mut().for_each(|spotter| spotter.close(now.mono));
+            if let Some(spotter) = &mut rule.hot {
+                spotter.close(now.mono);
+            }
         }
         self.flush(namespace, metrics);
         self.report_mode(namespace, None, metrics);

@@ -8,11 +8,11 @@ use diana_store::permit::Permit;
 /// The decision of all rules about one request.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The request proceeds. Its report, if one is configured.
+    /// The request proceeds. With a report, if there are records, marks or an explanation.
     Admit(Permit, Option<Box<Report>>),
     /// The request proceeds later.
     Hold(Held),
-    /// The request is answered with a refusal.
+    /// The request is refused.
     Refuse(Refusal),
     /// The request waits for replies of Redis.
     Pending {
@@ -30,7 +30,7 @@ impl Verdict {
         Verdict::Admit(Permit::NONE, None)
     }
 
-    /// Whether it is [`Verdict::pass`].
+    /// Returns true if it is [`Verdict::pass`].
     #[must_use]
     #[inline]
     pub fn is_pass(&self) -> bool {
