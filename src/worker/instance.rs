@@ -29,7 +29,7 @@ pub(crate) struct WorkerData<'a> {
     pub(crate) number: u32,
 }
 
-/// A limiter, and the requests that wait for it.
+/// A limiter with its access for operators and the schedule of its upkeep.
 pub struct Instance {
     /// The host's number of the root.
     root: u32,
@@ -38,7 +38,7 @@ pub struct Instance {
     offset: Rc<ClockOffset>,
     limiter: RefCell<Limiter>,
     reads_headers: bool,
-    /// Headers that mark requests.
+    /// Headers that only this filter may set, in lower case.
     marks: Vec<Rc<str>>,
     /// The origin of its rules, and the wall-clock time since when they apply.
     origin: (&'static str, Micros),
@@ -55,10 +55,10 @@ pub struct Instance {
     closed: Cell<bool>,
     /// Whether its namespace has a later instance.
     is_replaced: Cell<bool>,
-    /// Whether it has decided about a request since the last upkeep, and the time of the latest
-    /// upkeep that found so.
+    /// Whether it has decided about a request since the last upkeep.
     busy: Cell<bool>,
-    used: Cell<Micros>,
+    /// The time of the latest upkeep with a request since the one before.
+    last_used: Cell<Micros>,
 }
 
 impl Instance {
@@ -73,7 +73,7 @@ impl Instance {
         let seed = seed::agree(&namespace, &*data, host);
         let has_backend = redis.is_some();
         let operator = Operator::new(&policy, seed, host);
-        let from = if policy.is_remote { "remote" } else { "local" };
+        let source = if policy.is_remote { "remote" } else { "local" };
         let backend = redis.map(|redis| {
             // Redis identifies each client by its name, which must be unique even if the host has
             // no random numbers.
@@ -89,7 +89,7 @@ impl Instance {
             offset: worker.offset,
             reads_headers: limiter.reads_headers() || operator.is_some(),
             operator,
-            origin: (from, host.wall()),
+            origin: (source, host.wall()),
             marks: limiter.markers().to_vec(),
             interval: limiter.tick_interval(),
             limiter: RefCell::new(limiter),
@@ -98,7 +98,7 @@ impl Instance {
             closed: Cell::new(false),
             is_replaced: Cell::new(false),
             busy: Cell::new(false),
-            used: Cell::new(0),
+            last_used: Cell::new(0),
             namespace,
         })
     }

@@ -51,10 +51,10 @@ impl RedisAccess {
         self,
         namespace: &str,
         data: Rc<dyn SharedData>,
-        own: Seed,
+        seed: Seed,
         random: u64,
     ) -> Box<dyn Backend> {
-        let client = Client::new(self.endpoint, namespace, data, own, random);
+        let client = Client::new(self.endpoint, namespace, data, seed, random);
         Box::new(RedisBackend::new(client, self.on_failure))
     }
 }

@@ -57,7 +57,7 @@ impl Stream {
             let mut stream = Stream::new(instance.clone(), id);
             return (stream.request(request, worker, host), Some(stream));
         }
-        let is_new = instance.open(host);
+        let is_new = instance.record_activity(host);
         let verdict = instance.decide(request, host);
         if verdict.is_pass() {
             // An empty verdict needs no drop. The check for that would take a fifteenth of the time
@@ -93,7 +93,7 @@ impl Stream {
             }
         }
         let is_explained = explanation_header.is_some();
-        let is_new = self.instance.open(host);
+        let is_new = self.instance.record_activity(host);
         let verdict = match explanation_header {
             Some(header) => {
                 self.state.explain(header);
@@ -105,12 +105,18 @@ impl Stream {
     }
 
     /// Carries out a verdict. Sets a timer if the request waits, if there is Redis work, or if
-    /// `new` is true. Returns true if the request passes.
+    /// `is_new` is true. Returns true if the request passes.
     #[inline(never)]
-    fn conclude(&mut self, verdict: Verdict, new: bool, worker: &Worker, host: &dyn Host) -> bool {
+    fn conclude(
+        &mut self,
+        verdict: Verdict,
+        is_new: bool,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> bool {
         let passes = verdict.is_pass() || self.apply_verdict(verdict, worker, host);
-        // Refusals leave no other work than admitted requests.
-        if new || self.has_waited || self.instance.has_fleet_work() {
+        // Refused requests may leave work for Redis, too.
+        if is_new || self.has_waited || self.instance.has_fleet_work() {
             worker.schedule(host);
         }
         passes
@@ -178,7 +184,7 @@ impl Stream {
         was_open.then_some(fields)
     }
 
-    /// Takes the state of a request that has waited back from the worker. Returns true if it has waited.
+    /// Takes the state back from the worker if the request has waited. Returns true if it has.
     fn take_state(&mut self, worker: &Worker) -> bool {
         let has_waited = std::mem::take(&mut self.has_waited);
         if has_waited {
@@ -210,11 +216,11 @@ impl Stream {
     fn finish(&mut self, was_waiting: bool, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
         let has_waited = self.take_state(worker);
         let StreamState { permit, .. } = std::mem::take(&mut self.state);
-        let is_settled = !permit.is_none();
-        if is_settled {
+        let has_charges = !permit.is_none();
+        if has_charges {
             self.settle(permit, was_waiting, ending, host);
         }
-        if has_waited || is_settled {
+        if has_waited || has_charges {
             // Last, since it selects the root, and the host then no longer reports how the stream
             // ended.
             worker.schedule(host);
@@ -232,6 +238,6 @@ impl Stream {
             self.instance.with_limiter(host, |limiter| limiter.finish(permit, ending, now));
         }
         // Upkeep reports the results.
-        self.instance.open(host);
+        self.instance.record_activity(host);
     }
 }

@@ -28,7 +28,7 @@ use diana_store::tables::Tables;
 const RELEASES: usize = 32;
 
 /// Maximum number of removed rules with shared data to be cleared.
-const MOST_REMAINS: usize = 1024;
+const MOST_RECLAIMERS: usize = 1024;
 
 /// A worker of the host: one thread with its memory.
 #[derive(Default)]
@@ -48,8 +48,8 @@ pub struct Worker {
     waiting: RefCell<BTreeMap<u32, (Option<u64>, StreamState)>>,
     /// The held requests of all instances.
     queue: RefCell<Queue>,
-    /// The shared data of removed rules.
-    remains: RefCell<Vec<SlotReclaimer>>,
+    /// The shared data of removed rules, to be cleared.
+    reclaimers: RefCell<Vec<SlotReclaimer>>,
 }
 
 impl Worker {
@@ -86,7 +86,7 @@ impl Worker {
         self.queue.borrow_mut().join(stream, instance.number, held);
     }
 
-    /// Keeps the state of a stream with a waiting request.
+    /// Stores the state of a stream while its request waits.
     pub(crate) fn store_state(&self, stream: u32, pending: Option<u64>, state: StreamState) {
         self.waiting.borrow_mut().insert(stream, (pending, state));
     }
@@ -108,12 +108,13 @@ impl Worker {
             }
             let now = instance.now(host);
             instance.with_limiter(host, |limiter| limiter.return_charges(now));
-            instance.open(host);
+            instance.record_activity(host);
         }
         waited
     }
 
-    /// Resumes requests with a turn, and does the work of all instances that is due.
+    /// Resumes held requests at their turn and requests with a reply, and does the work of all
+    /// instances that is due.
     pub(crate) fn tick(&self, host: &dyn Host) {
         let mut left = self.release(host, RELEASES);
         let may_send = self.timers.is_latest(host.caller());
@@ -184,7 +185,7 @@ impl Worker {
         left
     }
 
-    /// Drops instances without references and without work.
+    /// Hands over open settlements, then drops instances without references and without work.
     pub(crate) fn sweep(&self, host: &dyn Host) {
         self.hand_over_settlements(host);
         self.drop_unused(&|instance| instance.is_finished(host), host);
@@ -204,17 +205,17 @@ impl Worker {
         for instance in unused {
             let in_force: Vec<SlotReclaimer> =
                 self.all().iter().flat_map(|instance| instance.remains(host)).collect();
-            let still_counts = |left: &SlotReclaimer| in_force.iter().any(|rule| rule.is_of(left));
-            let left = instance.remains(host).into_iter().filter(|left| !still_counts(left));
-            let mut remains = self.remains.borrow_mut();
-            for left in left.filter_map(SlotReclaimer::if_present) {
-                remains.retain(|other| !other.is_of(&left));
-                remains.push(left);
+            let mut removed = instance.remains(host);
+            removed.retain(|rule| !in_force.iter().any(|other| other.is_of(rule)));
+            let mut reclaimers = self.reclaimers.borrow_mut();
+            for rule in removed.into_iter().filter_map(SlotReclaimer::if_present) {
+                reclaimers.retain(|other| !other.is_of(&rule));
+                reclaimers.push(rule);
             }
             // If rules are removed faster than their slots expire, the oldest slots are not
             // cleared.
-            let more = remains.len().saturating_sub(MOST_REMAINS);
-            remains.drain(..more);
+            let more = reclaimers.len().saturating_sub(MOST_RECLAIMERS);
+            reclaimers.drain(..more);
         }
     }
 
@@ -228,14 +229,14 @@ impl Worker {
             // `all` holds the second reference.
             if Rc::strong_count(old) == 2 {
                 let mut later = later.iter().rev().filter(|it| it.namespace() == old.namespace());
-                later.any(|heir| heir.inherit(old, host));
+                later.any(|successor| successor.inherit(old, host));
             }
         }
     }
 
     /// The time at which the next removed rule may be cleared.
     fn next_clearing(&self) -> Option<Micros> {
-        self.remains.borrow().iter().map(SlotReclaimer::due).min()
+        self.reclaimers.borrow().iter().map(SlotReclaimer::due).min()
     }
 
     /// Clears the shared data of removed rules, if that is due.
@@ -243,7 +244,7 @@ impl Worker {
         let Some(due) = self.next_clearing() else { return };
         let Some(instance) = self.all().pop().filter(|_| due <= host.monotonic()) else { return };
         let now = instance.now(host);
-        self.remains.borrow_mut().retain_mut(|left| left.work(now));
+        self.reclaimers.borrow_mut().retain_mut(|rule| rule.work(now));
     }
 
     fn all(&self) -> Vec<Rc<Instance>> {

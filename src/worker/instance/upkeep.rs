@@ -5,14 +5,14 @@ use crate::host::{Host, Level};
 use diana_policy::time::{Micros, SECOND};
 
 /// Time without requests after which a possibly replaced instance is closed, since a listener may
-/// drain for many minutes. All local knowledge of the worker has expired by then.
+/// drain for many minutes. The worker's leases and remembered refusals have expired by then.
 const QUIET: Micros = 2 * SECOND;
 
 impl Instance {
-    /// Records a request, which makes upkeep necessary. Returns true if upkeep was not scheduled
-    /// before.
+    /// Records a request, or a change of its charges, which makes upkeep necessary. Returns true if
+    /// upkeep was not scheduled before.
     #[inline(always)]
-    pub(crate) fn open(&self, host: &dyn Host) -> bool {
+    pub(crate) fn record_activity(&self, host: &dyn Host) -> bool {
         self.closed.set(false);
         self.busy.set(true);
         self.next_maintenance.get().is_none() && self.schedule_maintenance(host)
@@ -36,7 +36,7 @@ impl Instance {
             return;
         }
         if self.busy.replace(false) {
-            self.used.set(now.mono);
+            self.last_used.set(now.mono);
         }
         let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return };
         let more = limiter.maintain(now);
@@ -45,7 +45,7 @@ impl Instance {
             host.log(Level::Info, &callers.line());
         }
         drop(limiter);
-        let quiet_at = self.used.get().saturating_add(QUIET);
+        let quiet_at = self.last_used.get().saturating_add(QUIET);
         if self.is_replaced.get() && !more && now.mono >= quiet_at {
             return self.close(host);
         }
@@ -53,7 +53,7 @@ impl Instance {
         self.next_maintenance.set(stays_active.then(|| now.mono.saturating_add(self.interval)));
     }
 
-    /// Passes on what its rules counted since they were last kept up.
+    /// Reports the counts of its rules since the last flush.
     pub fn flush(&self, host: &dyn Host) {
         self.with_limiter(host, |limiter| limiter.flush(&self.namespace, host));
     }
@@ -103,7 +103,7 @@ impl Instance {
         self.limiter.try_borrow_mut().is_ok_and(|mut limiter| limiter.inherit(&mut left))
     }
 
-    /// Returns true if an instance without root and streams has no work left.
+    /// Closes an instance without root and streams. Returns true if it has no work left.
     pub(crate) fn is_finished(&self, host: &dyn Host) -> bool {
         self.close(host);
         self.stop_probing();

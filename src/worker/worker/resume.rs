@@ -10,7 +10,7 @@ impl Worker {
     pub(crate) fn resume_ready(&self, instance: &Instance, host: &dyn Host, left: &mut usize) {
         while *left > 0 && instance.ready() > 0 {
             // The reply may contain permits, even if the client has left.
-            instance.open(host);
+            instance.record_activity(host);
             match instance.next_ready(host) {
                 None => return,
                 Some(Ready::Request(ready)) => {
