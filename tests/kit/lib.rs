@@ -1,8 +1,8 @@
 //! Shared parts of the tests: fakes of the host, the laws, a model of the Redis script, and a Redis
 //! server per test.
 
-#[cfg(unix)]
 pub mod bans;
+#[cfg(unix)]
 pub mod compare;
 pub mod ending;
 pub mod fake;
