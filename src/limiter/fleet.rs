@@ -44,24 +44,18 @@ impl Fleet {
         self.backend.as_ref().is_some_and(|backend| backend.unavailable_shards() == 0)
     }
 
-    /// Prepares for requests under rules of scope `global`: probes unavailable shards from now on. Callers that the fleet
-    /// counts are hashed with its secret, which this or another worker may have learned since.
+    /// Prepares for a request or an order under rules of scope `global`. Probes the authority from
+    /// now on if a shard is unavailable, or for an order, since no request may have needed it yet.
+    /// Callers that the fleet counts are hashed with its secret, which this or another worker may
+    /// have learned since.
     #[inline]
-    pub(crate) fn prepare(&mut self, callers: &mut Callers) {
+    pub(crate) fn prepare(&mut self, callers: &mut Callers, is_order: bool) {
         if self.is_global
             && let Some(backend) = &mut self.backend
         {
-            if backend.unavailable_shards() > 0 {
+            if is_order || backend.unavailable_shards() > 0 {
                 backend.probe();
             }
-            callers.reseed(backend.seed());
-        }
-    }
-
-    /// The same for an order, which needs the authority even if no request did.
-    pub(crate) fn prepare_order(&mut self, callers: &mut Callers) {
-        if let Some(backend) = &mut self.backend {
-            backend.probe();
             callers.reseed(backend.seed());
         }
     }

@@ -116,7 +116,7 @@ impl Limiter {
         if self.rules.returned.is_any() {
             self.rules.return_charges(clock.now());
         }
-        self.fleet.prepare(&mut self.matcher.callers);
+        self.fleet.prepare(&mut self.matcher.callers, false);
     }
 
     fn evaluate(&mut self, progress: &mut InProgress, clock: &dyn Clock) -> Verdict {

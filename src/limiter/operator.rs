@@ -109,7 +109,7 @@ impl Limiter {
     ) -> Option<Result<Vec<Seen>, Cannot>> {
         if order.callers.is_empty() {
             if self.rules.list.get(order.rule).is_some_and(|rule| rule.is_in_backend) {
-                self.fleet.prepare_order(&mut self.matcher.callers);
+                self.fleet.prepare(&mut self.matcher.callers, true);
             }
             let callers = self.callers(order.rule, &order.query);
             let Some(rule) = self.rules.list.get(order.rule) else { return Some(Ok(Vec::new())) };
@@ -184,8 +184,9 @@ impl CompiledRule {
         now: Now,
     ) -> Option<Result<Seen, Cannot>> {
         let usage = self.store.inquire(usage, now);
-        // Not for an order that the store refuses.
-        let bans = self.bans.as_mut().filter(|_| !matches!(usage, Some(Err(_))));
+        // Not for an order that the store refuses, unless the bans have asked: their reply is taken.
+        let is_carried_out = ban.question.is_some() || !matches!(usage, Some(Err(_)));
+        let bans = self.bans.as_mut().filter(|_| is_carried_out);
         let ban = bans.map(|bans| bans.inquire(ban, now));
         Some(usage?.and_then(|usage| {
             let ban = ban.flatten().transpose()?.and_then(|ban| ban.ban);

@@ -14,6 +14,7 @@ use kit::model::wire::{Asking, commands};
 use kit::model::{READ_USAGE, RESET};
 
 use super::{MILLISECOND, SEED, Worker, ann, opinion};
+use crate::allocator;
 use crate::fleet::redis::{decides, other_seed};
 
 const MINUTE: u64 = 60 * SECOND;
@@ -185,6 +186,28 @@ fn first_order_of_a_worker_finds_the_callers_of_the_fleet() {
         });
         assert_eq!(first, second, "{order:?}");
     }
+}
+
+/// The replies to the question about the ban are taken, too.
+#[test]
+fn failed_order_leaves_no_reply_in_memory() {
+    let mut worker = Worker::new(RULE);
+    worker.callout.sent.borrow_mut().reserve(10_000);
+    let mut orders = |range: std::ops::Range<u64>| {
+        for number in range {
+            worker.order("ann", ORDERS[number as usize % ORDERS.len()]);
+            // The order is lost, and given again.
+            worker.complete_orders(&mut |_| Some(other_seed(Seed { k0: number % 2, k1: 9 })));
+            let says = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
+            assert_eq!(worker.complete_orders(&mut |_| Some(says.clone())).len(), 1);
+            let mut sent = worker.callout.sent.borrow_mut();
+            sent.iter_mut().for_each(|call| (call.headers, call.body) = Default::default());
+            sent.iter_mut().for_each(|call| call.cluster = String::new());
+        }
+        allocator::bytes()
+    };
+    let before = orders(0..200);
+    assert_eq!(orders(200..600) - before, 0);
 }
 
 /// Callers that share a state can be looked up. Their usage is not reset and they are not banned,
