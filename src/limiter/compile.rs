@@ -300,6 +300,7 @@ fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, U
         quota: rule.quota,
         plans: rule.plans.clone(),
         gateways: 1,
+        is_share: false,
         algorithm,
         keeps_used,
         unit_cost: if is_even { rule.quota.cost } else { 1 },

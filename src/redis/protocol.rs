@@ -40,6 +40,7 @@ pub use reply::{AskReply, BanReply, Decided, Reply, RuleReply, ScriptAnswer};
 use super::shard::{Shard, Tags};
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::Micros;
+use diana_store::slots::arrears::Arrears;
 
 /// Credentials for Redis.
 #[derive(Clone, Default)]
@@ -152,6 +153,9 @@ pub struct Charge {
     /// For rules that store usage separately from reservations: permits of the settled usage.
     /// Otherwise `None`.
     pub counted: Option<u64>,
+    /// The caller's arrears in this gateway, which are charged before the decision, as far as
+    /// permits remain. Each permit of a total is charged once, even if the question is sent again.
+    pub arrears: Option<Arrears>,
 }
 
 /// Effect of a question besides its charge. It must not be sent twice, even if the reply was lost,

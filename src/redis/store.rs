@@ -127,7 +127,9 @@ impl Store for RedisStore {
         let Reservation { account, cost, now, .. } = *reservation;
         self.use_plan(account.plan);
         match reservation.by {
-            By::Reply(Awaited::Asked(question)) => return self.on_result(question, reservation),
+            By::Reply(Awaited::Asked(question, arrears)) => {
+                return self.on_result(question, arrears, reservation);
+            }
             By::Reply(Awaited::Background(question)) => {
                 return self.complete(account.key, question, now);
             }
@@ -175,8 +177,9 @@ impl Store for RedisStore {
             By::Reply(Awaited::Unasked) => {
                 let Reservation { is_shadow, is_tentative, .. } = *reservation;
                 let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
+                let arrears = charge.arrears;
                 let question = self.handle.borrow_mut().ask(Question::Rule(charge));
-                reservation.by = By::Reply(Awaited::Asked(question));
+                reservation.by = By::Reply(Awaited::Asked(question, arrears));
                 Decision::retry(1)
             }
             _ => decision,

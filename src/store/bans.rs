@@ -284,7 +284,7 @@ impl Store for Bans {
     fn check(&mut self, reservation: &mut Reservation) {
         let (key, now) = (reservation.account.key, reservation.now.mono);
         let left = match reservation.by {
-            By::Reply(Awaited::Asked(question) | Awaited::Background(question)) => {
+            By::Reply(Awaited::Asked(question, _) | Awaited::Background(question)) => {
                 let reply = self.fleet.as_ref().and_then(|fleet| fleet.reply(question));
                 reply.map_or(0, |reply| self.on_reply(key, &reply, now))
             }
@@ -302,7 +302,7 @@ impl Store for Bans {
         match &self.fleet {
             _ if cost > 0 => self.count(account.key, cost, now.mono),
             Some(fleet) => {
-                reservation.by = By::Reply(Awaited::Asked(fleet.query(account.key, None)));
+                reservation.by = By::Reply(Awaited::Asked(fleet.query(account.key, None), None));
             }
             None => {}
         }

@@ -18,6 +18,9 @@ pub struct CounterSpec {
     pub plans: Option<Rc<Plans>>,
     /// The number of gateways that share the quota; the store counts one equal share.
     pub gateways: u64,
+    /// Whether the store counts the share of this gateway of a limit of the fleet, and so keeps
+    /// [arrears](crate::slots::arrears).
+    pub is_share: bool,
     /// The algorithm, built from both.
     pub algorithm: Rc<dyn Algorithm>,
     /// The cost of a request is a multiple of this. Without leases: the maximum cost.

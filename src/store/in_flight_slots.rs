@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use super::plans::ByPlan;
 use super::slots::names::Names;
+use super::slots::slot::SlotFormat;
 use super::slots::traffic::{Traffic, one_more};
 use super::slots::{ATTEMPTS, HOST, Slots};
 use crate::counter_spec::CounterSpec;
@@ -65,7 +66,7 @@ impl InFlightSlots {
         traffic: Rc<Traffic>,
         holders: Rc<RefCell<Holders>>,
     ) -> InFlightSlots {
-        let slots = Slots::new(data.clone(), traffic.clone(), 0);
+        let slots = Slots::new(data.clone(), traffic.clone(), SlotFormat::default());
         let names = Names::new(namespace, spec.fingerprint, spec.keys);
         let (limit, plans) = (spec.algorithm.properties().most_at_once, ByPlan::new(spec));
         InFlightSlots { data, slots, names, holders, traffic, limit, plans }

@@ -4,6 +4,7 @@ use super::Account;
 use super::in_flight_slots::HoldingsDraft;
 use super::refusal::{Reason, Refused};
 use super::row::Row;
+use super::slots::arrears::Arrears;
 use super::slots::transaction::Transaction;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now};
@@ -73,8 +74,8 @@ pub enum By {
 pub enum Awaited {
     /// The question is not added to the outbox yet.
     Unasked,
-    /// It is asked under this number.
-    Asked(usize),
+    /// It is asked under this number, with these arrears.
+    Asked(usize, Option<Arrears>),
     /// It has a result under this number, and no request waits for it.
     Background(usize),
     /// It was lost, or the caller is known by another key from now on: the request must be decided
@@ -144,7 +145,7 @@ impl Reservation {
     /// Returns true if an authority must reply before a decision.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        matches!(self.by, By::Reply(Awaited::Unasked | Awaited::Asked(_)))
+        matches!(self.by, By::Reply(Awaited::Unasked | Awaited::Asked(..)))
     }
 
     /// Returns true if the authority outside of the gateway has admitted the request.

@@ -5,6 +5,7 @@
 //! charged when it is leased, so leases can only make the gateway admit less. A request that lacks
 //! permits while other workers hold leases is refused at once, with `retry-after: 1`.
 
+mod arrears;
 mod charge;
 mod prepare;
 mod read;
@@ -17,7 +18,7 @@ use super::leases::Leases;
 use super::plans::ByPlan;
 use super::reservation::By;
 use super::slots::names::Names;
-use super::slots::slot;
+use super::slots::slot::SlotFormat;
 use super::slots::traffic::Traffic;
 use super::slots::transactions::Transactions;
 use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
@@ -29,9 +30,11 @@ use diana_policy::decision::Decision;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, Now};
 
-/// The memory of a rule: leases in each worker, slots in the host.
-pub(super) fn memory(words: usize, callers: Option<usize>, lines: usize) -> Memory {
-    let shared = Names::most(callers).map(|(slots, callers)| slots * slot::bytes(words, callers));
+/// The memory of a rule: leases in each worker, slots in the host. `is_share` as in
+/// [`CounterSpec::is_share`].
+pub(super) fn memory(words: usize, callers: Option<usize>, lines: usize, is_share: bool) -> Memory {
+    let format = SlotFormat { words, has_arrears: is_share };
+    let shared = Names::most(callers).map(|(slots, callers)| slots * format.bytes(callers));
     Memory { worker: Leases::bytes(callers.unwrap_or(1), lines), shared: shared.iter().sum() }
 }
 
@@ -70,13 +73,15 @@ impl Shared {
         }
     }
 
-    /// Records permits granted by Redis, unless fewer permits of this store's quota remain.
+    /// Records permits granted by Redis, as far as permits of this store's quota remain.
     pub fn record_grant(&mut self, account: Account, permits: u64, now: Now) {
         self.use_plan(account.plan);
         let mut transaction = self.begin(account.key, now);
         while transaction.may_try() {
             self.read(&mut transaction);
-            if !self.step(&mut transaction, permits).is_admitted()
+            let fitting = permits.min(self.transactions.left(&transaction));
+            if fitting == 0
+                || !self.step(&mut transaction, fitting).is_admitted()
                 || self.transactions.write(&mut transaction, 0)
             {
                 return;
@@ -129,7 +134,7 @@ impl Store for Shared {
 
     fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
         let settlement = charge.settlement();
-        if settlement.is_even() && !self.spec.keeps_used {
+        if settlement.is_even() && !self.spec.keeps_used && !self.spec.is_share {
             return true;
         }
         self.use_plan(charge.plan);

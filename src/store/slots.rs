@@ -1,5 +1,6 @@
 //! Reads slots of shared data, and writes them back by compare-and-swap.
 
+pub mod arrears;
 pub mod names;
 pub(super) mod outstanding;
 pub(super) mod slot;
@@ -11,7 +12,7 @@ use std::rc::Rc;
 
 use diana_policy::port::SharedData;
 use names::Names;
-use slot::Slot;
+use slot::{Slot, SlotFormat};
 use traffic::{Traffic, one_more};
 
 /// Lost compare-and-swaps for one request before it is refused.
@@ -24,8 +25,7 @@ pub const HOST: u64 = 192;
 pub(super) struct Slots {
     data: Rc<dyn SharedData>,
     traffic: Rc<Traffic>,
-    /// Words of a caller's state.
-    words: usize,
+    format: SlotFormat,
 }
 
 /// A copy of a slot, and its number for the compare-and-swap.
@@ -43,19 +43,24 @@ impl SlotDraft {
 }
 
 impl Slots {
-    pub(super) fn new(data: Rc<dyn SharedData>, traffic: Rc<Traffic>, words: usize) -> Slots {
-        Slots { data, traffic, words }
+    pub(super) fn new(data: Rc<dyn SharedData>, traffic: Rc<Traffic>, format: SlotFormat) -> Slots {
+        Slots { data, traffic, format }
     }
 
     pub(super) fn get(&self, name: &str) -> SlotDraft {
         let Some((bytes, number)) = self.data.get(name) else {
-            return SlotDraft { slot: Slot::empty(self.words), ..SlotDraft::default() };
+            return SlotDraft { slot: Slot::empty(self.format), ..SlotDraft::default() };
         };
-        let slot = Slot::read(bytes, self.words).unwrap_or_else(|| {
+        let slot = Slot::read(bytes, self.format).unwrap_or_else(|| {
             one_more(&self.traffic.corrupt);
-            Slot::empty(self.words)
+            Slot::empty(self.format)
         });
         SlotDraft { slot, number: Some(number) }
+    }
+
+    /// Returns true if there is no value under this name.
+    pub(super) fn is_absent(&self, name: &str) -> bool {
+        self.data.get(name).is_none()
     }
 
     /// Writes a slot. Returns false if another worker wrote it in the meantime.

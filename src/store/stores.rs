@@ -29,7 +29,8 @@ pub fn lines(rules: usize) -> usize {
 pub fn memory(scope: Scope, words: usize, callers: Option<usize>, rules: usize) -> Memory {
     match scope {
         Scope::Local => Memory { worker: Table::bytes(words, callers.unwrap_or(1)), shared: 0 },
-        Scope::Gateway | Scope::Global => shared::memory(words, callers, lines(rules)),
+        Scope::Gateway => shared::memory(words, callers, lines(rules), false),
+        Scope::Global => shared::memory(words, callers, lines(rules), true),
     }
 }
 

@@ -204,6 +204,7 @@ pub fn charge(caller: u64) -> Charge {
         keys: 100_000,
         effect: Effect::default(),
         counted: None,
+        arrears: None,
     }
 }
 

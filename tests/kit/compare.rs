@@ -3,9 +3,12 @@
 
 mod ask;
 
+use std::collections::HashMap;
+
 use diana_algorithm::Entry;
 use diana_policy::Quota;
 use diana_policy::decision::Retry;
+use diana_store::slots::arrears::Arrears;
 use fastrand::Rng;
 
 use crate::laws::stream;
@@ -54,6 +57,9 @@ pub struct Play {
     plans: Vec<Vec<Quota>>,
     model: Model,
     held: Vec<Held>,
+    /// The latest arrears of each rule and caller.
+    arrears: HashMap<(usize, u64), Arrears>,
+    pub in_arrears: usize,
     pub leased: usize,
     pub given_back: usize,
     pub owed: usize,
@@ -89,6 +95,8 @@ impl Play {
             plans,
             model,
             held,
+            arrears: HashMap::new(),
+            in_arrears: 0,
             trips: 0,
             leased: 0,
             given_back: 0,

@@ -66,6 +66,8 @@ pub struct Asked {
     pub left: u64,
     /// Permits used beyond the charge.
     pub debt: u64,
+    /// A gateway's arrears that are not charged yet.
+    pub arrears: u64,
     /// Permits whose usage has become known. `None` if the rule does not store usage separately
     /// from reservations.
     pub counted: Option<u64>,

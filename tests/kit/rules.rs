@@ -98,6 +98,7 @@ impl Rule {
             keys: 1_000_000,
             effect: Effect::default(),
             counted: self.counts.then_some(0),
+            arrears: None,
         }
     }
 }

@@ -43,6 +43,7 @@ impl Rule {
             keys: 100_000,
             effect: Effect::default(),
             counted: None,
+            arrears: None,
         }
     }
 

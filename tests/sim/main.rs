@@ -3,7 +3,8 @@
 //! (`oracle`).
 //!
 //! Worlds of the seeds from `WIDE` on have more features, and the module and native workers must have the same history in
-//! them: the same decisions at the same times, with the same responses.
+//! them: the same decisions at the same times, with the same responses. Those from `BLIPS` on have a Redis that is away
+//! again and again.
 //!
 //! A world that broke a promise is played again by its seed, and then prints what became of each request:
 //! `DIANA_SEED=78 cargo test --test sim native -- --nocapture`. `DIANA_SEED=fresh` plays new worlds.
@@ -27,7 +28,7 @@ use kit::server::Server;
 
 use native::Native;
 use oracle::CheckedCounts;
-use plan::{Plan, WIDE};
+use plan::{BLIPS, Plan, WIDE};
 use shipped::Shipped;
 use world::{Played, Start, World};
 
@@ -50,19 +51,25 @@ const SHIPPED: Start = |plan, seed, now, ahead| Box::new(Shipped::new(plan, seed
 
 #[test]
 fn native() {
-    play("native", NATIVE, (0..300).chain(WIDE..WIDE + 100));
+    play("native", NATIVE, (0..300).chain(WIDE..WIDE + 100).chain(BLIPS..BLIPS + 60));
 }
 
 #[test]
 fn shipped() {
-    play("shipped", SHIPPED, (0..25).chain(WIDE..WIDE + 10));
+    play("shipped", SHIPPED, (0..25).chain(WIDE..WIDE + 10).chain(BLIPS..BLIPS + 5));
 }
 
 /// Plays the worlds of these seeds, and those of all finds.
 fn play(test: &str, start: Start, seeds: impl Iterator<Item = u64>) {
     let (seeds, is_one): (Vec<u64>, bool) = match std::env::var("DIANA_SEED").as_deref() {
         Ok("fresh") => {
-            let fresh = |seed| Rng::new().u64(if seed < WIDE { 0..WIDE } else { WIDE..1 << 40 });
+            let fresh = |seed| {
+                Rng::new().u64(match seed {
+                    BLIPS.. => BLIPS..1 << 42,
+                    WIDE.. => WIDE..1 << 40,
+                    _ => 0..WIDE,
+                })
+            };
             (seeds.map(fresh).collect(), false)
         }
         Ok(seed) => (vec![seed.parse().expect("DIANA_SEED is a number or `fresh`")], true),

@@ -292,16 +292,40 @@ impl Oracle<'_> {
                     *may_be_degraded,
                 );
                 let allowed = allowed * (1 + emptied);
-                // A bucket of a gateway that counts alone is full at the start.
-                let shares = sum.alone.len() as u64 * if rule.algo == "TB" { 2 } else { 1 };
+                let most = match self.is_exact(rule) {
+                    true => self.most_without_redis(allowed, sum.alone.len()),
+                    // A bucket of a gateway that counts alone is full at the start.
+                    false if rule.algo == "TB" => allowed * (1 + 2 * sum.alone.len() as u64),
+                    false => allowed * (1 + sum.alone.len() as u64),
+                };
                 assert!(
-                    sum.together <= allowed && (settles || sum.all <= allowed * (1 + shares)),
+                    sum.together <= allowed && (settles || sum.all <= most),
                     "{}: {sum:?} of {allowed} from {begin} to {end}, {at}; the first is {first:?}, \
                      the last {last:?}",
                     rule.text(1),
                 );
             }
         }
+    }
+
+    /// Whether the permits that gateways admit without Redis are charged in the end.
+    fn is_exact(&self, rule: &Rule) -> bool {
+        let counts = ["W", "SW", "TB"].contains(&rule.algo) && !rule.is_filter;
+        let is_alone = self.plan.entries.iter().all(|rules| rules.len() == 1);
+        let is_plain = matches!(rule.cost, Cost::Plain(_)) && rule.gold.is_none();
+        counts && is_plain && is_alone && self.plan.is_exact()
+    }
+
+    /// The permits that a fleet admits at most in an interval with `allowed` permits, where this number of gateways may
+    /// have been without Redis: also their shares, and one question and one block of each worker. A single gateway has no
+    /// share besides the limit.
+    fn most_without_redis(&self, allowed: u64, alone: usize) -> u64 {
+        let Plan { gateways, workers, demand, .. } = self.plan;
+        let shares = if *gateways == 1 { 0 } else { alone as u64 };
+        // The demand of 20 ms, measured over two spans of which the first may be short.
+        let block = demand.div_ceil(25);
+        let in_flight = if alone > 0 { (gateways * workers) as u64 * (1 + block) } else { 0 };
+        allowed + shares * allowed.div_ceil(*gateways as u64) + in_flight
     }
 
     /// Permits that a request was certainly charged when a later one arrived.

@@ -52,6 +52,10 @@ pub struct Plan {
 /// Worlds from this seed on have more features, and both kinds of gateways have the same history in them.
 pub const WIDE: u64 = 100_000;
 
+/// Worlds from this seed on have one rule for the whole fleet, callers at their limit, and a Redis that is often away for
+/// a moment.
+pub const BLIPS: u64 = 1 << 41;
+
 /// Features drawn by a generator of their own, so that the worlds of smaller seeds stay as they are.
 #[derive(Debug, Clone)]
 pub struct Wide {
@@ -141,6 +145,9 @@ impl Fault {
 
 impl Plan {
     pub fn draw(seed: u64) -> Plan {
+        if seed >= BLIPS {
+            return Plan::blips(seed);
+        }
         let mut rng = Rng::with_seed(seed);
         let theme = match rng.u8(..8) {
             0..2 => Theme::Settling,
@@ -205,6 +212,58 @@ impl Plan {
             plan.widen(&mut Rng::with_seed(seed ^ 1 << 62));
         }
         plan
+    }
+
+    /// A world of [`BLIPS`].
+    fn blips(seed: u64) -> Plan {
+        let mut rng = Rng::with_seed(seed);
+        let (gateways, workers) = ([1, 1, 2, 3][rng.usize(..4)], rng.usize(1..=3));
+        let algo = ["W", "SW", "TB"][rng.usize(..3)];
+        let demand = 80 << rng.u8(..4);
+        let unit = [SECOND, 60 * SECOND][rng.usize(..2)];
+        let limit = if unit == SECOND { rng.u64(demand / 8..demand) } else { rng.u64(20..demand) };
+        let callers = 1 << rng.u8(..3);
+        let limit = (limit / u64::from(callers)).max(1);
+        let of_all = callers == 1 && rng.bool();
+        let rule = Rule { algo, unit, limit, of_all, ..Rule::fleet("blips") };
+        let mut plan = Plan {
+            seed,
+            gateways,
+            workers,
+            listeners: 1,
+            entries: vec![vec![rule]],
+            callers,
+            parts: 1,
+            demand,
+            skew: if rng.bool() { 0 } else { 90 },
+            ends: rng.u64(4..=7) * SECOND,
+            latency: 200 << rng.u8(..4),
+            service: MILLISECOND,
+            leaving: 0,
+            interrupted: if rng.bool() { 0 } else { rng.u8(..30) },
+            faults: Vec::new(),
+            wide: None,
+        };
+        let (pause, length) = (rng.u64(100..1000), rng.u64(1..200));
+        let mut at = 1200 * MILLISECOND;
+        while at < plan.ends - SECOND {
+            let span = at..at + rng.u64(1..=length) * MILLISECOND;
+            let how = [Away::Silent, Away::Refused, Away::Reset, Away::Garbage][rng.usize(..4)];
+            at = span.end + rng.u64(pause / 2..=2 * pause) * MILLISECOND;
+            let gateways = if rng.bool() { 0..gateways } else { 0..rng.usize(1..=gateways) };
+            plan.faults.push(match rng.u8(..4) {
+                0 => Fault::Loses { span, permille: rng.u64(1..1000) },
+                _ => Fault::Away { span, gateways, how },
+            });
+        }
+        plan
+    }
+
+    /// Returns true if calls to Redis fail in this world, and nothing else does: then all permits that a gateway admits
+    /// without Redis are charged in the end.
+    pub fn is_exact(&self) -> bool {
+        let is_call = |fault: &Fault| matches!(fault, Fault::Away { .. } | Fault::Loses { .. });
+        self.faults.iter().all(is_call)
     }
 
     fn widen(&mut self, rng: &mut Rng) {

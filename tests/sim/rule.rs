@@ -146,6 +146,24 @@ impl Rule {
         }
     }
 
+    /// A rule of one request a second for each account in the whole fleet.
+    pub fn fleet(name: &str) -> Rule {
+        Rule {
+            name: name.into(),
+            scope: Scope::Global,
+            algo: "W",
+            unit: SECOND,
+            limit: 1,
+            gold: None,
+            of_all: false,
+            cost: Cost::Plain(1),
+            ban: None,
+            is_doubled: false,
+            midnight: 0,
+            is_filter: false,
+        }
+    }
+
     pub fn holds(&self) -> bool {
         self.algo == "LB"
     }

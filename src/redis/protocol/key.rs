@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Question;
+use super::{Charge, Question};
 use diana_policy::key::Key;
 
 /// The rest of a key after [`prefix`].
@@ -15,6 +15,15 @@ pub(super) enum Name {
     Gateways,
     /// The number of the latest batch of settlements that was applied for a sender.
     Ledger(u64),
+    /// The part of a gateway's arrears of a caller that is charged.
+    Arrears {
+        /// The gateway's random number.
+        gateway: u64,
+        /// The rule.
+        fingerprint: u64,
+        /// The caller.
+        caller: Key,
+    },
     /// A caller's usage of a rule, or its ban.
     Caller {
         /// The rule, or its bans.
@@ -39,8 +48,19 @@ pub(super) fn prefix(tag: &str) -> String {
 }
 
 impl Name {
+    /// The names of the values that a question is about.
+    pub(super) fn all(question: &Question, gateway: u64) -> impl Iterator<Item = Name> {
+        let arrears = match question {
+            Question::Rule(Charge { fingerprint, caller, arrears: Some(_), .. }) => {
+                Some(Name::Arrears { gateway, fingerprint: *fingerprint, caller: *caller })
+            }
+            _ => None,
+        };
+        [Name::of(question)].into_iter().chain(arrears)
+    }
+
     /// The name of the value that a question is about.
-    pub(super) fn of(question: &Question) -> Name {
+    fn of(question: &Question) -> Name {
         match question {
             Question::Rule(charge) => match charge.numbers.daily {
                 Some(shape) => {
@@ -64,6 +84,9 @@ impl fmt::Display for Name {
             Name::Clock => f.write_str("clock"),
             Name::Gateways => f.write_str("gateways"),
             Name::Ledger(sender) => write!(f, "settled:{sender:016x}"),
+            Name::Arrears { gateway, fingerprint, caller: Key { hash, second_hash } } => {
+                write!(f, "arrears:{gateway:016x}:{fingerprint:016x}:{hash:016x}{second_hash:016x}")
+            }
             Name::Caller { fingerprint, caller: Key { hash, second_hash } } => {
                 write!(f, "{fingerprint:016x}:{hash:016x}{second_hash:016x}")
             }

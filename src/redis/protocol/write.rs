@@ -12,6 +12,7 @@ use super::{
 use crate::shard::{Shard, Shards};
 use diana_policy::key::Seed;
 use diana_policy::time::Micros;
+use diana_store::slots::arrears::Arrears;
 
 /// Values in place of the flag for tentative charges: a debt, a confirmed slot, a freed slot, a
 /// heartbeat of the holder, a check.
@@ -59,7 +60,8 @@ impl Pipeline {
 
     fn write(&self, call: &ScriptCall, out: &mut Vec<u8>) {
         let questions = || call.asks.iter().flat_map(|ask| &ask.questions);
-        let keys = 3 + questions().count() + usize::from(call.settles.is_some());
+        let values = || questions().flat_map(|question| Name::all(question, self.gateway));
+        let keys = 3 + values().count() + usize::from(call.settles.is_some());
         let shards = self.sent_shards(call);
         let more = if call.settles.is_some() { 3 } else { usize::from(shards.is_some()) };
         command(out, 3 + keys + 4 + more);
@@ -74,7 +76,7 @@ impl Pipeline {
         let prefix = key.len();
         let names = [Name::Seed, Name::Clock, Name::Gateways].into_iter();
         let ledger = call.settles.map(|settles| Name::Ledger(settles.sender));
-        for name in names.chain(questions().map(Name::of)).chain(ledger) {
+        for name in names.chain(values()).chain(ledger) {
             key.truncate(prefix);
             // Writing to a string cannot fail.
             _ = write!(key, "{name}");
@@ -148,6 +150,9 @@ impl Charge {
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_plans(to);
+        let Arrears { total, since } = self.arrears.unwrap_or_default();
+        to.count(total);
+        to.count(since);
     }
 }
 
@@ -161,5 +166,6 @@ impl Refusals {
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_plans(to);
+        [0, 0].into_iter().for_each(|arrears| to.count(arrears));
     }
 }

@@ -7,6 +7,7 @@ use diana_policy::key::Key;
 use diana_policy::time::Now;
 use diana_store::lease::Block;
 use diana_store::leases::Returned;
+use diana_store::slots::arrears::Arrears;
 
 impl RedisStore {
     /// The charge for a request, with a lease for the next ones if the caller is busy. `tentative`
@@ -19,7 +20,9 @@ impl RedisStore {
         tentative: bool,
     ) -> Charge {
         let checks = self.parameters.spec.checks;
-        let mut charge = Charge { cost, shadow, tentative, checks, ..self.empty_charge(key) };
+        let arrears = self.arrears(key, now);
+        let mut charge =
+            Charge { cost, shadow, tentative, checks, arrears, ..self.empty_charge(key) };
         if self.parameters.leases
             && let Some(lease) = self.leases.claim(key)
             && !lease.is_asking
@@ -40,13 +43,20 @@ impl RedisStore {
         let want = lease.permits_to_lease(unit_cost, now);
         if want > 0 {
             lease.is_asking = true;
-            let charge = Charge { want, ..self.empty_charge(key) };
+            let arrears = self.arrears(key, now);
+            let charge = Charge { want, arrears, ..self.empty_charge(key) };
             self.handle.borrow_mut().add(Operation::Renew(
                 self.number,
                 self.plans.current(),
                 charge,
             ));
         }
+    }
+
+    /// The caller's arrears for a question.
+    fn arrears(&mut self, key: Key, now: Now) -> Option<Arrears> {
+        let account = self.account(key);
+        self.share.send_arrears(account, now)
     }
 
     /// Returns the permits of a request that were charged under `receipt`, in `term` if tentative.
@@ -121,6 +131,7 @@ impl RedisStore {
             keys: self.keys,
             effect: Effect::default(),
             counted: self.parameters.spec.keeps_used.then_some(0),
+            arrears: None,
         }
     }
 }

@@ -10,14 +10,23 @@ use diana_store::Reservation;
 use diana_store::lease::Block;
 use diana_store::refusal::{Reason, Refused};
 use diana_store::reservation::{Awaited, By};
+use diana_store::slots::arrears::Arrears;
 
 impl RedisStore {
-    /// Decides a request by the result of its question.
-    pub(super) fn on_result(&mut self, question: usize, reservation: &mut Reservation) {
+    /// Decides a request by the result of its question, which contained these arrears.
+    pub(super) fn on_result(
+        &mut self,
+        question: usize,
+        arrears: Option<Arrears>,
+        reservation: &mut Reservation,
+    ) {
         let result = self.handle.borrow_mut().take_result(question);
         let key = reservation.account.key;
         match result {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
+                if let Some(arrears) = arrears {
+                    self.share.confirm_arrears(reservation.account, arrears, reservation.now);
+                }
                 self.decide(&reply, (wait, at), sent, reservation);
             }
             Some(QuestionResult::Repeat) => {

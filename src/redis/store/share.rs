@@ -1,11 +1,13 @@
 //! The gateway's share of a limit, which it enforces while Redis is unavailable.
 //!
 //! Permits granted by Redis are also charged to the share, so that a gateway without Redis admits
-//! its share minus the permits granted before.
+//! its share minus the permits granted before. The permits of the share are charged at Redis with the
+//! next question about the caller.
 
 use diana_policy::time::Now;
 use diana_store::daily::Daily;
 use diana_store::shared::Shared;
+use diana_store::slots::arrears::Arrears;
 use diana_store::stores::Stores;
 use diana_store::{Account, CounterSpec, Store};
 
@@ -25,6 +27,9 @@ pub(super) struct Share {
 
 impl Share {
     pub(super) fn new(spec: CounterSpec, stores: &mut Stores<'_>) -> Share {
+        // Queue positions of the share are not charged at Redis: they would be too late.
+        let is_share = !spec.can().holds;
+        let spec = CounterSpec { is_share, ..spec };
         let whole =
             (!spec.algorithm.properties().is_held).then(|| stores.open_shared(spec.clone()));
         let open = stores.opener(&spec);
@@ -52,6 +57,19 @@ impl Share {
         match &mut self.daily {
             Some(daily) => daily,
             None => &mut *self.store,
+        }
+    }
+
+    /// The caller's arrears for a question to Redis: permits that this gateway admitted as its share.
+    pub(super) fn send_arrears(&mut self, account: Account, now: Now) -> Option<Arrears> {
+        let has_arrears = self.spec.is_share && self.daily.is_none();
+        self.whole.as_mut().filter(|_| has_arrears)?.send_arrears(account, now)
+    }
+
+    /// Ends arrears that Redis has charged.
+    pub(super) fn confirm_arrears(&mut self, account: Account, charged: Arrears, now: Now) {
+        if let Some(whole) = &mut self.whole {
+            whole.confirm_arrears(account, charged, now);
         }
     }
 

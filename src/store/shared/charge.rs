@@ -26,6 +26,7 @@ impl Shared {
                 }
                 Err(decision) => return decision,
             };
+            self.add_arrears(transaction, *cost + block);
             if self.transactions.write(transaction, block) {
                 *receipt = self.spec.algorithm.receipt(&transaction.after);
                 self.store_block(transaction, block);

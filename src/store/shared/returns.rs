@@ -41,7 +41,11 @@ impl Shared {
     pub(super) fn undo_charge(&mut self, cost: u64, transaction: &mut Transaction) {
         let receipt = self.spec.algorithm.receipt(&transaction.after);
         let since = transaction.now.mono;
+        let charged = self.transactions.charged(&transaction.after, transaction);
+        let charge =
+            charged.saturating_sub(self.transactions.charged(&transaction.state, transaction));
         while transaction.may_try() && self.transactions.is_untouched(transaction) {
+            transaction.arrears.remove(charge);
             if self.transactions.write_returned(transaction) {
                 return self.leases.forget(transaction.key);
             }
@@ -73,6 +77,7 @@ impl Shared {
             if transaction.home == Home::New && settlement.debt() == 0 {
                 return true;
             }
+            self.settle_arrears(transaction, settlement);
             self.transactions.settle(transaction, settlement);
             if self.transactions.write_returned(transaction) {
                 self.leases.forget(transaction.key);

@@ -3,9 +3,11 @@
 //!
 //! Words of 64 bits, little endian: a mark with the number of words of a state, the watermark on
 //! both clocks, the instant until which new callers may have usage in an overflow bucket; then for
-//! each caller the hash, the outstanding leases, and the state.
+//! each caller the hash, the outstanding leases, the state, and its arrears where the gateway counts
+//! its share of a fleet's limit.
 
 use super::HOST;
+use super::arrears::OpenArrears;
 use super::outstanding::Outstanding;
 use crate::found::Found;
 use crate::watermark::Watermark;
@@ -18,34 +20,55 @@ const HEAD: usize = 4;
 const CALLER: usize = 2;
 const WORD: usize = 8;
 const MARK: u64 = u64::from_le_bytes(*b"diana\0\0\0");
+/// The bit of the mark for arrears.
+const WITH_ARREARS: u64 = 1 << 63;
 
-/// Bytes of a slot with `callers` callers of `words` words of state, including the host's overhead.
-pub(crate) fn bytes(words: usize, callers: u64) -> u64 {
-    HOST + (HEAD * WORD) as u64 + callers * ((CALLER + words) * WORD) as u64
+/// The words of each caller in a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct SlotFormat {
+    /// Words of the state.
+    pub(crate) words: usize,
+    /// Whether arrears follow.
+    pub(crate) has_arrears: bool,
+}
+
+impl SlotFormat {
+    /// Bytes of a slot with `callers` callers, including the host's overhead.
+    pub(crate) fn bytes(self, callers: u64) -> u64 {
+        HOST + (HEAD * WORD) as u64 + callers * (self.width() * WORD) as u64
+    }
+
+    /// Words of a caller.
+    fn width(self) -> usize {
+        CALLER + self.words + if self.has_arrears { OpenArrears::WORDS } else { 0 }
+    }
+
+    fn mark(self) -> u64 {
+        MARK | (self.words as u64) << 48 | if self.has_arrears { WITH_ARREARS } else { 0 }
+    }
 }
 
 /// A copy of a slot.
 #[derive(Debug, Default)]
 pub(crate) struct Slot {
     bytes: Vec<u8>,
-    /// Words of a caller's state.
-    words: usize,
+    format: SlotFormat,
 }
 
 impl Slot {
-    /// An empty slot for callers with `words` words of state.
-    pub(crate) fn empty(words: usize) -> Slot {
-        let mut slot = Slot { bytes: vec![0; HEAD * WORD], words };
-        slot.set(0, mark(words));
+    /// An empty slot.
+    pub(crate) fn empty(format: SlotFormat) -> Slot {
+        let mut slot = Slot { bytes: vec![0; HEAD * WORD], format };
+        slot.set(0, format.mark());
         slot
     }
 
     /// Parses a slot. `None` if the bytes are corrupt.
-    pub(crate) fn read(bytes: Vec<u8>, words: usize) -> Option<Slot> {
-        let slot = Slot { bytes, words };
+    pub(crate) fn read(bytes: Vec<u8>, format: SlotFormat) -> Option<Slot> {
+        let slot = Slot { bytes, format };
         let callers = slot.bytes.len().checked_sub(HEAD * WORD)?;
-        let whole = callers.is_multiple_of(slot.width() * WORD);
-        (whole && slot.get(0) == mark(words)).then_some(slot)
+        let whole = callers.is_multiple_of(format.width() * WORD);
+        (whole && slot.get(0) == format.mark()).then_some(slot)
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -68,7 +91,7 @@ impl Slot {
 
     /// The number of callers.
     pub(crate) fn len(&self) -> usize {
-        (self.bytes.len() / WORD).saturating_sub(HEAD) / self.width()
+        (self.bytes.len() / WORD).saturating_sub(HEAD) / self.format.width()
     }
 
     /// The index of a caller.
@@ -83,15 +106,28 @@ impl Slot {
         self.get(start - 1)
     }
 
-    /// Writes a caller's state, in an existing or new entry.
-    pub(crate) fn put(&mut self, hash: u64, outstanding: u64, state: &[u64]) {
+    /// The arrears at `index`; none in a slot without arrears.
+    pub(crate) fn arrears(&self, index: usize) -> OpenArrears {
+        let start = self.start(index) + CALLER + self.format.words;
+        match self.format.has_arrears {
+            true => OpenArrears::unpack([self.get(start), self.get(start + 1)]),
+            false => OpenArrears::default(),
+        }
+    }
+
+    /// Writes a caller's state, in an existing or new entry. Arrears are written where they have
+    /// room.
+    pub(crate) fn put(&mut self, hash: u64, outstanding: u64, state: &[u64], arrears: OpenArrears) {
         let index = self.find(hash).unwrap_or(self.len());
         let start = self.start(index);
-        let end = (start + self.width()) * WORD;
+        let end = (start + self.format.width()) * WORD;
         self.bytes.resize(self.bytes.len().max(end), 0);
         self.set(start, hash);
         self.set(start + 1, outstanding);
-        state.iter().enumerate().for_each(|(n, word)| self.set(start + CALLER + n, *word));
+        let arrears = arrears.pack();
+        let arrears = if self.format.has_arrears { &arrears[..] } else { &[] };
+        let words = state.iter().chain(arrears).enumerate();
+        words.for_each(|(n, word)| self.set(start + CALLER + n, *word));
     }
 
     /// Drops callers with expired state; `state` and `scratch` are buffers.
@@ -117,18 +153,14 @@ impl Slot {
 
     fn remove(&mut self, index: usize) {
         let start = self.start(index) * WORD;
-        let end = start + self.width() * WORD;
+        let end = start + self.format.width() * WORD;
         if end <= self.bytes.len() {
             self.bytes.drain(start..end);
         }
     }
 
-    fn width(&self) -> usize {
-        CALLER + self.words
-    }
-
     fn start(&self, index: usize) -> usize {
-        HEAD + index * self.width()
+        HEAD + index * self.format.width()
     }
 
     fn get(&self, word: usize) -> u64 {
@@ -146,10 +178,12 @@ impl Slot {
 
 /// Classifies a slot of a removed rule.
 pub(crate) fn classify(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> Found {
-    let mut state: Box<[u64]> = vec![0; algorithm.properties().words].into();
+    let words = algorithm.properties().words;
+    let mut state: Box<[u64]> = vec![0; words].into();
     let mut scratch = state.clone();
+    let has_arrears = bytes.get(..WORD).is_some_and(|mark| mark.last() >= Some(&0x80));
     // Otherwise the rule has not written it.
-    let Some(mut slot) = Slot::read(bytes, algorithm.properties().words) else {
+    let Some(mut slot) = Slot::read(bytes, SlotFormat { words, has_arrears }) else {
         return Found::Empty;
     };
     if slot.len() == 0 {
@@ -165,8 +199,4 @@ pub(crate) fn classify(bytes: Vec<u8>, algorithm: &dyn Algorithm, now: Now) -> F
         None => Found::Over(slot.bytes),
         Some(over) => Found::InUse(over),
     }
-}
-
-fn mark(words: usize) -> u64 {
-    MARK | (words as u64) << 48
 }

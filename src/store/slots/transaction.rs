@@ -1,5 +1,6 @@
 //! One caller of a slot, from its read to the compare-and-swap that changes it.
 
+use super::arrears::OpenArrears;
 use super::outstanding::Outstanding;
 use super::{ATTEMPTS, SlotDraft};
 use crate::state::State;
@@ -30,6 +31,8 @@ pub struct Transaction {
     pub(crate) home: Home,
     /// Outstanding leases.
     pub(crate) outstanding: Outstanding,
+    /// Arrears, where the gateway counts its share of a fleet's limit.
+    pub(crate) arrears: OpenArrears,
     /// The state to decide from, and the state after the charge.
     pub(crate) state: State,
     pub(crate) after: State,
@@ -50,6 +53,7 @@ impl Transaction {
             bucket: SlotDraft::default(),
             home: Home::New,
             outstanding: Outstanding::default(),
+            arrears: OpenArrears::default(),
             state: State::unused(words),
             after: State::unused(words),
             decided: None,

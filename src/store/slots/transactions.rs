@@ -2,8 +2,10 @@
 
 use std::rc::Rc;
 
+use super::arrears::OpenArrears;
 use super::names::{Names, bucket};
 use super::outstanding::{self, Outstanding};
+use super::slot::SlotFormat;
 use super::traffic::Traffic;
 use super::transaction::{Home, Transaction};
 use super::{SlotDraft, Slots};
@@ -34,8 +36,9 @@ impl Transactions {
     ) -> Transactions {
         let algorithm = spec.algorithm.clone();
         let names = Names::new(namespace, spec.fingerprint, spec.keys);
+        let format = SlotFormat { words: algorithm.properties().words, has_arrears: spec.is_share };
         Transactions {
-            slots: Slots::new(data, traffic, algorithm.properties().words),
+            slots: Slots::new(data, traffic, format),
             window: algorithm.properties().window,
             names,
             scratch: vec![0; algorithm.properties().words].into(),
@@ -51,6 +54,11 @@ impl Transactions {
     /// Remaining permits.
     pub(crate) fn left(&self, transaction: &Transaction) -> u64 {
         self.algorithm.balance(&transaction.state, transaction.now).remaining
+    }
+
+    /// The charged permits of a state that was read or made for `transaction`.
+    pub(crate) fn charged(&self, state: &[u64], transaction: &Transaction) -> u64 {
+        self.algorithm.balance(state, transaction.now).charged
     }
 
     /// Remaining permits after the charge, including the rest of a lease.
@@ -80,11 +88,24 @@ impl Transactions {
         }
         transaction.home = if slot.len() < 2 * expected { Home::New } else { Home::Overflow };
         transaction.outstanding = Outstanding::unpack(0, now.mono);
+        transaction.arrears = OpenArrears::default();
         state.fill(0);
         let spilled = slot.spilled();
         if transaction.is_overflow() || now.mono < spilled {
             self.load_bucket(transaction);
         }
+    }
+
+    /// Reads the caller, and writes nothing. Returns false if it has no state of its own.
+    pub(crate) fn read_known(&mut self, transaction: &mut Transaction) -> bool {
+        transaction.slot = self.slots.get(self.names.slot(transaction.key));
+        if transaction.slot.is_new() {
+            if self.slots.is_absent(self.names.count()) {
+                return false;
+            }
+            transaction.slot = self.get_slot(transaction);
+        }
+        self.load(transaction)
     }
 
     /// Loads a caller from its slot. Returns false if it is not there.
@@ -97,6 +118,7 @@ impl Transactions {
         let Some(index) = slot.find(key.hash) else { return false };
         transaction.home = Home::Slot;
         transaction.outstanding = Outstanding::unpack(slot.load(index, state), now.mono);
+        transaction.arrears = slot.arrears(index);
         transaction.outstanding.settle(algorithm, state, scratch, now.mono);
         true
     }
@@ -126,6 +148,7 @@ impl Transactions {
             let (receipt, since) = (block.receipt, outstanding::over(block.term));
             self.settle(transaction, &Settlement { receipt, since, reserved: left, used: 0 });
         }
+        transaction.arrears.remove(left);
         true
     }
 
@@ -151,6 +174,7 @@ impl Transactions {
             transaction.key.hash,
             transaction.outstanding.with(block).pack(),
             &transaction.after,
+            transaction.arrears,
         );
         self.swap_slot(transaction)
     }
@@ -175,13 +199,15 @@ impl Transactions {
         };
         let Some(index) = draft.slot.find(hash) else { return false };
         draft.slot.load(index, &mut self.scratch);
+        transaction.arrears = draft.slot.arrears(index);
         *self.scratch == *transaction.after
     }
 
     /// After charging an overflow bucket, also writes the caller's slot, so that a concurrent
     /// insert of the caller fails its compare-and-swap and reads the bucket again.
     fn write_bucket(&mut self, transaction: &mut Transaction) -> bool {
-        transaction.bucket.slot.put(bucket(transaction.key), 0, &transaction.after);
+        let none = OpenArrears::default();
+        transaction.bucket.slot.put(bucket(transaction.key), 0, &transaction.after, none);
         if !self.slots.swap(self.names.bucket(transaction.key), &transaction.bucket) {
             transaction.lost += 1;
             return false;

@@ -1,5 +1,6 @@
 //! A worker with a Redis that replies, becomes unavailable, or knows of a ban first.
 
+mod arrears;
 mod bans;
 mod departures;
 mod orders;
@@ -166,6 +167,29 @@ impl Worker {
 
     fn steps(&mut self, count: usize, redis: &mut dyn FnMut(&Call, u64) -> Option<Vec<u8>>) {
         (0..count).for_each(|_| self.step(redis));
+    }
+
+    /// The number of `count` requests that Redis admits, one after the other.
+    fn admits(&mut self, count: usize, redis: &mut Redis) -> usize {
+        let before = self.admitted();
+        for _ in 0..count {
+            self.request(&ann());
+            self.steps(300, &mut |call, time| Some(redis.answer(&call.body, time)));
+        }
+        self.admitted() - before
+    }
+
+    /// Redis is unavailable for this time.
+    fn away(&mut self, milliseconds: usize) {
+        self.request(&ann());
+        self.steps(milliseconds, &mut |_, _| None);
+        assert!(!self.limiter.is_connected());
+    }
+
+    /// Redis is available again.
+    fn back(&mut self, redis: &mut Redis) {
+        self.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
+        assert!(self.limiter.is_connected());
     }
 
     fn admitted(&self) -> usize {

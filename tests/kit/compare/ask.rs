@@ -1,6 +1,7 @@
 //! Random questions: charges, and returns of earlier ones.
 
 use diana_redis::protocol::{Ask, Charge, Effect};
+use diana_store::slots::arrears::Arrears;
 
 use super::{Held, MOST, Play};
 use crate::model::{Asked, CHECKS, READ_USAGE, RESET};
@@ -101,7 +102,26 @@ impl Play {
         } else if self.can_settle(rule) && self.rng.u8(0..4) == 0 {
             self.owe(&mut charge, &mut asked, 0);
         }
+        // Queue positions are not charged afterwards.
+        if !holds && !queues && self.rng.u8(0..8) == 0 {
+            self.add_arrears(&mut charge, &mut asked);
+        }
         (charge, asked)
+    }
+
+    /// The gateway has arrears of the caller: more than in the latest question, as many, or a new total.
+    fn add_arrears(&mut self, charge: &mut Charge, asked: &mut Asked) {
+        let rpu = self.rules[asked.rule].case.quota.rpu.clamp(1, MOST);
+        let new = if self.rng.bool() { self.rng.u64(1..=rpu) } else { 0 };
+        let arrears = self.arrears.entry((asked.rule, asked.caller)).or_default();
+        if self.rng.u8(0..3) == 0 {
+            *arrears = Arrears { total: 0, since: arrears.since + self.rng.u64(1..9) };
+        }
+        arrears.total += new;
+        if arrears.total > 0 {
+            (charge.arrears, asked.arrears) = (Some(*arrears), new);
+            self.in_arrears += usize::from(new > 0);
+        }
     }
 
     /// More permits were used than were charged under `receipt`.

@@ -29,6 +29,8 @@ pub struct Redis {
     parts: Alive,
     /// The number of the last processed batch of settlements of each sender.
     settled: HashMap<Vec<u8>, u64>,
+    /// The charged total and the start of the latest arrears of each gateway, rule and caller.
+    arrears: HashMap<(Vec<u8>, u64, u64), [u64; 2]>,
     rules: Vec<Rule>,
     /// The indices of rules by their fingerprints.
     places: HashMap<u64, usize>,
@@ -82,7 +84,7 @@ impl Redis {
         while let Some((count, delay)) = asking.ask() {
             if count == 1 && asking.is_of_places() {
                 let caller = keys.next().expect("a caller");
-                let (limit, mut asked) = asking.rule(0, caller.1);
+                let (limit, mut asked, _) = asking.rule(0, caller.1);
                 let (limit, holder) = limit.places();
                 asked.what = if over > 0 { 0 } else { asked.what };
                 over = over.saturating_sub(1);
@@ -126,7 +128,14 @@ impl Redis {
     /// The question about the next rule.
     fn rule(&mut self, asking: &mut Asking<'_>, fingerprint: u64, caller: u64) -> Asked {
         let place = *self.places.entry(fingerprint).or_insert(self.rules.len());
-        let (limit, asked) = asking.rule(place, caller);
+        let (limit, mut asked, [total, since]) = asking.rule(place, caller);
+        if total > 0 {
+            let known =
+                self.arrears.entry((asking.gateway.into(), fingerprint, caller)).or_default();
+            let charged = if known[1] == since { known[0] } else { 0 };
+            asked.arrears = total.saturating_sub(charged);
+            *known = [total.max(charged), since];
+        }
         match self.rules.get_mut(place) {
             Some(rule) if limit.is_of(rule) => {}
             Some(rule) => *rule = limit.rule(fingerprint),

@@ -79,7 +79,9 @@ impl Look {
         };
         let cost = look.asked.cost;
         look.open(now);
-        look.owe(now);
+        look.owe(now, look.asked.debt);
+        look.asked.arrears = look.asked.arrears.min(look.left(now));
+        look.owe(now, look.asked.arrears);
         look.count(now);
         look.reset(now);
         if cost > 0 {
@@ -211,13 +213,14 @@ impl Look {
     }
 
     /// Charges permits that were already used.
-    fn owe(&mut self, now: Now) {
+    fn owe(&mut self, now: Now, debt: u64) {
+        self.changed |= debt > 0;
         match self.slices {
-            Some(slices) if self.asked.debt > 0 => {
-                slices.charge(&mut self.state.words, self.asked.debt, now.mono);
+            Some(slices) if debt > 0 => {
+                slices.charge(&mut self.state.words, debt, now.mono);
             }
-            _ if self.asked.debt > 0 => {
-                let debit = Settlement::debit(self.asked.debt);
+            _ if debt > 0 => {
+                let debit = Settlement::debit(debt);
                 self.algorithm.settle(&self.state.words, now, &debit, &mut self.new);
                 self.keep();
             }

@@ -12,10 +12,10 @@ impl Look {
         let Some((used, permits)) = self.state.used.as_mut().zip(self.asked.counted) else {
             return;
         };
-        let Asked { receipt, debt, .. } = self.asked;
+        let Asked { receipt, debt, arrears, .. } = self.asked;
         let within = permits.saturating_sub(debt);
         if let Some(slices) = self.slices {
-            slices.charge(used, 0, now.mono);
+            slices.charge(used, arrears, now.mono);
             if permits > 0 {
                 slices.charge_late(used, within, receipt, now.mono);
                 slices.charge(used, debt, now.mono);
@@ -27,7 +27,8 @@ impl Look {
             let is_own = permits > 0 && is_in_force && self.algorithm.receipt(words) == receipt;
             let sum = if is_same { used[1] } else { 0 }
                 + if is_own { within } else { 0 }
-                + if permits > 0 { debt } else { 0 };
+                + if permits > 0 { debt } else { 0 }
+                + arrears;
             used.copy_from_slice(&[words[0], sum, words[2]]);
         }
     }

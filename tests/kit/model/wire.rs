@@ -56,12 +56,13 @@ impl<'b> Asking<'b> {
         let number = |at: usize| rest.get(at).map(|number| text(number).parse().unwrap());
         let settles = number(5).map(|own| (keys[count - 1], own, number(6).unwrap()));
         let rules = &keys[3..count - usize::from(settles.is_some())];
+        let is_rule = |key: &&&[u8]| !text(key).contains(":arrears:");
         Asking {
             brings_text: words[0] == b"EVAL",
             gateway: rest[1],
             seed: rest[2],
             shard: (rest[2].len() < 32).then(|| text(rest[2]).parse().unwrap()),
-            keys: rules.iter().map(key).collect(),
+            keys: rules.iter().filter(is_rule).map(key).collect(),
             parts: rest.get(4).copied().filter(|parts| !parts.is_empty()),
             settles,
             numbers: Numbers(&rest[3][5..]),
@@ -80,8 +81,8 @@ impl<'b> Asking<'b> {
         !self.numbers.0.is_empty() && Numbers(self.numbers.0).word() == "P"
     }
 
-    /// The limit of the next rule, and the question about it.
-    pub fn rule(&mut self, rule: usize, caller: u64) -> (Limit<'b>, Asked) {
+    /// The limit of the next rule, the question about it, and the total and the start of arrears.
+    pub fn rule(&mut self, rule: usize, caller: u64) -> (Limit<'b>, Asked, [u64; 2]) {
         let numbers = &mut self.numbers;
         let (kind, rpu, unit) = (numbers.word(), numbers.count(), numbers.count());
         let edges = numbers.list();
@@ -96,10 +97,13 @@ impl<'b> Asking<'b> {
         if limit.plans.is_empty() {
             assert_eq!(numbers.count(), 0, "no plans");
         }
+        let arrears = std::array::from_fn(|_| numbers.count());
         let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
         let needs = Asked { rule, caller, cost, unit_cost, want, counted, ..Asked::default() };
         let (shadow, tentative, what) = (shadow == 1, kind == 1, kind);
-        (limit, Asked { shadow, tentative, keys, receipt, term, block, left, debt, what, ..needs })
+        let asked =
+            Asked { shadow, tentative, keys, receipt, term, block, left, debt, what, ..needs };
+        (limit, asked, arrears)
     }
 }
 

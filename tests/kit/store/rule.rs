@@ -80,6 +80,7 @@ impl Rule {
             keeps_used: false,
             plans: None,
             gateways: 1,
+            is_share: false,
             entry,
             quota: *quota,
             algorithm: algorithm.clone(),

@@ -68,13 +68,21 @@ local function lift(r)
   if r.used then return kind.lift_used(r,r.s,r.used.s) end
   kind.lift(r,r.t and all_out(r.s,r.t) or 0)
 end
+-- Permits of a total that the gateway admitted without Redis, and that are not charged yet. The
+-- charged part is stored for a minute, since the reply may be lost, and the total sent again.
+local function arrears(key,total,since)
+  local s=load(key,2)
+  local new=s[1]==since and max(0,total-s[2]) or total
+  if new>0 then call('SET',key,pack({since,total}),'PX',60000) end
+  return new
+end
 -- Reads the next question into r, and opens its state. r.a, r.b and r.c are the numbers of the
 -- kind (numbers.rs), r.want the permits to lease, r.back and r.block returned permits. r.s is
 -- the state, r.t the offset of its outstanding permits. r.own is the caller's key, r.key the key to
 -- write: r.own or that of a shared bucket. is_over: the batch of settlements was already applied.
 local function rule(r,is_over)
   local w,p=words,place
-  place,keys=p+18,keys+1
+  place,keys=p+20,keys+1
   local kind=made[w[p+1]]
   if not kind then
     kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=places})[w[p+1]]()
@@ -118,6 +126,15 @@ local function rule(r,is_over)
     is_open(r)
   end
   if debt>0 then kind.charge(r,debt,0) end
+  if w[p+19]>0 then
+    keys=keys+1
+    local owed=min(arrears(KEYS[keys],w[p+19],w[p+20]),kind.left(r))
+    if owed>0 then
+      r.changed=true
+      kind.charge(r,owed,0)
+      if r.used then kind.charge(r.used,owed,0) end
+    end
+  end
   if counted>1 then
     kind.note(r,max(0,counted-1-debt))
     kind.charge(r.used,debt,0)

@@ -15,7 +15,7 @@ pub fn receipts(call: &Call) -> Vec<(u64, u64)> {
     let mut receipts = Vec::new();
     while let Some((rules, _)) = asking.ask() {
         for _ in 0..rules {
-            let (_, asked) = asking.rule(0, 0);
+            let (_, asked, _) = asking.rule(0, 0);
             receipts.extend((asked.left > 0).then_some((asked.receipt, asked.left)));
         }
     }

@@ -109,7 +109,7 @@ fn questions(call: &Call) -> Vec<(u64, u64)> {
     let mut all = Vec::new();
     while let Some((questions, _)) = asking.ask() {
         all.extend((0..questions).map(|_| {
-            let (_, asked) = asking.rule(0, 0);
+            let (_, asked, _) = asking.rule(0, 0);
             (asked.what, asked.receipt)
         }));
     }

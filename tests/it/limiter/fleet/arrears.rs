@@ -1,0 +1,98 @@
+//! Permits that a gateway admits without Redis are charged at Redis afterwards.
+
+use std::rc::Rc;
+
+use diana_policy::port::Call;
+use diana_policy::redis::OnFailure;
+use kit::fake::FakeSharedData;
+use kit::model::redis::Redis;
+
+use super::{SEED, Worker, ann};
+
+const LIMIT: usize = 10;
+
+fn rule(algo: &str, unit: &str) -> String {
+    format!("actor: account, unit: {unit}, rpu: {LIMIT}, algo: {algo}, scope: global")
+}
+
+/// A worker whose gateway has admitted `count` requests without Redis.
+fn worker_in_arrears(rule: &str, count: usize) -> Worker {
+    let mut worker = Worker::new(rule);
+    worker.away(50);
+    (1..count).for_each(|_| worker.request(&ann()));
+    assert_eq!(worker.admitted(), count);
+    worker
+}
+
+#[test]
+fn next_question_charges_the_share() {
+    for algo in ["W", "SW", "TB"] {
+        let (mut worker, mut redis) = (worker_in_arrears(&rule(algo, "day"), 4), Redis::default());
+        worker.back(&mut redis);
+        assert_eq!(worker.admits(15, &mut redis), LIMIT - 4, "{algo}");
+    }
+}
+
+#[test]
+fn question_of_another_worker_charges_the_share() {
+    let data = Rc::new(FakeSharedData::default());
+    let text = format!(
+        "redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{}}}]}}]",
+        rule("W", "day")
+    );
+    let start = || Worker::in_gateway(data.clone(), &text, OnFailure::Gateway, SEED);
+    let (mut first, mut second, mut redis) = (start(), start(), Redis::default());
+    first.away(50);
+    (0..3).for_each(|_| first.request(&ann()));
+    first.back(&mut redis);
+    second.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert_eq!(second.admits(15, &mut redis), LIMIT - first.admitted());
+}
+
+/// Redis charges the question again, but the share only once.
+#[test]
+fn share_is_charged_once_if_a_reply_is_lost() {
+    let (mut worker, mut redis) = (worker_in_arrears(&rule("W", "day"), 4), Redis::default());
+    worker.back(&mut redis);
+    worker.request(&ann());
+    let before = redis.asks;
+    let mut lose = |call: &Call, time| {
+        redis.answer(&call.body, time);
+        None
+    };
+    worker.steps(50, &mut lose);
+    let questions = (redis.asks - before) as usize;
+    assert_eq!(worker.admitted(), 5);
+    worker.back(&mut redis);
+    assert_eq!(worker.admits(15, &mut redis), LIMIT - 5 - questions);
+}
+
+#[test]
+fn expired_permits_are_not_charged() {
+    for algo in ["W", "SW", "TB"] {
+        let rule = rule(algo, "second");
+        let (mut worker, mut redis) = (worker_in_arrears(&rule, 6), Redis::default());
+        // All of them expire or drain until Redis is back.
+        worker.steps(3000, &mut |_, _| None);
+        worker.back(&mut redis);
+        (0..15).for_each(|_| worker.request(&ann()));
+        worker.steps(10, &mut |call, time| Some(redis.answer(&call.body, time)));
+        assert_eq!(worker.admitted(), 6 + LIMIT, "{algo}");
+    }
+}
+
+/// A slow caller that needed no more than its limit is not refused after an outage.
+#[test]
+fn drained_permits_are_not_charged() {
+    let (mut worker, mut redis) = (Worker::new(&rule("TB", "second")), Redis::default());
+    worker.away(50);
+    for _ in 0..30 {
+        worker.request(&ann());
+        worker.steps(200, &mut |_, _| None);
+    }
+    assert_eq!(worker.admitted(), 31);
+    worker.back(&mut redis);
+    worker.request(&ann());
+    worker.steps(10, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert_eq!(worker.admitted(), 32);
+}
