@@ -36,6 +36,7 @@ mod replay;
 mod reports;
 mod responses;
 mod rpc;
+mod settings;
 mod settling;
 mod trap;
 mod updates;
