@@ -2,6 +2,7 @@
 
 mod formats;
 mod hostile;
+mod recipes;
 mod reports;
 mod settlement;
 

@@ -29,6 +29,7 @@ mod paths;
 mod peer;
 mod plans;
 mod presence;
+mod recipes;
 mod redis_connection;
 mod remote;
 mod repeated_headers;

@@ -25,7 +25,8 @@ fn examples_are_valid() {
     let points = policy(include_str!("../../../envoy/examples/share-points.yaml"));
     assert!(points.limits.iter().all(|limit| limit.rules[0].daily.is_some()));
     let logins = policy(include_str!("../../../envoy/examples/logins.yaml"));
-    assert!(logins.limits[0].rules[0].settling.as_ref().is_some_and(|it| it.bans));
+    assert!(logins.limits[0].rules.iter().all(|rule| rule.settling.is_some()));
+    assert!(logins.limits[0].rules[2].ban.is_some());
     let tokens = policy(include_str!("../../../envoy/examples/llm-tokens.yaml"));
     let tokens = tokens.limits[0].rules[0].settling.as_ref().expect("it settles");
     assert_eq!(tokens.reserve, 500);

@@ -1,0 +1,48 @@
+//! Documents of envoy/examples/ with an upstream that they are for.
+
+use std::io::Write;
+
+use crate::harness::{Envoy, Gateway, Upstream, exchange, request, shipped_text};
+
+const OFFICE: &str = "198.51.100.1";
+const ELSEWHERE: &str = "203.0.113.9";
+
+/// The right password, in a header of the request.
+const RIGHT: &str = "right";
+
+fn login(envoy: &Envoy, name: &str, address: &str, password: &str) -> u16 {
+    let headers = [
+        ("x-login-name", name),
+        ("x-forwarded-for", address),
+        ("x-password", password),
+        ("content-length", "0"),
+    ];
+    exchange(envoy.port, &request("POST", "/login", &headers)).unwrap().status
+}
+
+/// A phone with an old password takes its ten attempts. Then it is refused, and its owner with it at
+/// this address only.
+#[test]
+fn old_password_of_a_phone_shuts_out_no_other_login() {
+    let service = Upstream::answering(|arrival, to| {
+        let is_right = arrival.header("x-password") == Some(RIGHT);
+        let status = if is_right { "200 OK" } else { "401 Unauthorized" };
+        to.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n").as_bytes())
+    });
+    let rules = shipped_text("envoy/examples/logins.yaml");
+    let gateway = Gateway::with(&rules).trust_forwarded_for().before(&service);
+    let envoy = gateway.start_shared();
+    let phone: Vec<u16> = (0..40).map(|_| login(&envoy, "paul", OFFICE, "old")).collect();
+    assert_eq!(phone.iter().filter(|status| **status == 401).count(), 10);
+    assert_eq!(phone.last(), Some(&503));
+    assert_eq!(login(&envoy, "paul", OFFICE, RIGHT), 503);
+    assert_eq!(login(&envoy, "paul", ELSEWHERE, RIGHT), 200);
+    for number in 0..200 {
+        assert_eq!(login(&envoy, &format!("user{}", number % 20), OFFICE, RIGHT), 200);
+    }
+    // Guesses from one address are limited under all names together.
+    let guesses = (0..120)
+        .filter(|number| login(&envoy, &format!("name{number}"), ELSEWHERE, "guess") == 401);
+    assert_eq!(guesses.count(), 100);
+    envoy.assert_unharmed();
+}
