@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use super::{BEGIN, name, written};
+use serde_json::Value;
+
+use super::{BEGIN, count, name, written};
 use crate::command::{diana, folder, root};
 
 /// Good logins, two a minute for eight hours.
@@ -102,4 +104,54 @@ fn guesses_from_one_address_are_bounded() {
     let guesses: Vec<Attempt> = (0..HOURS * 3_600).map(guess).collect();
     let [_, wrong] = admitted(&rules, &guesses);
     assert!(wrong <= 100 * HOURS, "{wrong} guesses");
+}
+
+/// A request with these members in the format of a log in JSON.
+fn json_line(number: u64, path: &str, members: &str) -> String {
+    let time = written(BEGIN + number * 50);
+    format!(
+        r#"{{"start_time":"{time}","method":"GET","path":"{path}","response_code":200,"duration":2,"x_forwarded_for":"198.51.100.1",{members}}}"#
+    )
+}
+
+/// The report about a log under the rules of a file, with its text changed.
+fn replayed(file: &str, change: impl Fn(String) -> String, log: &[String], set: &[&str]) -> Value {
+    let rules = change(fs::read_to_string(root().join(file)).unwrap());
+    let folder = folder(&[("rules.yaml", &rules), ("access.log", &log.join("\n"))]);
+    let [rules, log] = ["rules.yaml", "access.log"].map(|file| folder.join(file));
+    let ran = diana(&[&["replay", name(&rules), name(&log), "--format", "json"], set].concat());
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+#[test]
+fn replay_counts_requests_of_hot_keys() {
+    let item = |number: u64| if number.is_multiple_of(2) { 7 } else { number };
+    let line = |number| json_line(number, &format!("/items?id={}", item(number)), r#""x":1"#);
+    let log: Vec<String> = (0..600).map(line).collect();
+    let report = replayed("envoy/hot.yaml", |rules| rules, &log, &[]);
+    // Of 300 requests of the item, those after the first fifty, as far as the window has them.
+    assert!((150..=250).contains(&count(&report, "items", "hot")), "{report:#}");
+    assert_eq!(count(&report, "items", "refused"), 0);
+}
+
+/// Tokens are in a field of the log, whether a header or metadata had them.
+#[test]
+fn replay_reads_tokens_from_a_field() {
+    let line =
+        |number| json_line(number, "/v1/chat/completions", r#""x-account-id":"a","tokens":1500"#);
+    let log: Vec<String> = (0..200).map(line).collect();
+    let set = ["--set", "response:x-tokens-used=tokens"];
+    let in_header = |rules: String| {
+        let copy = rules.replace("metadata: [llm.usage, total_tokens]", "header: x-tokens-used");
+        assert_ne!(copy, rules);
+        copy
+    };
+    // 133 requests use 199,500 tokens, and 500 fit for the next one.
+    for report in [
+        replayed("envoy/examples/llm-tokens.yaml", |rules| rules, &log, &set),
+        replayed("envoy/llm/sse.yaml", in_header, &log, &set),
+    ] {
+        assert_eq!(count(&report, "tokens", "admitted"), 134);
+    }
 }
