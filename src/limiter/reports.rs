@@ -120,6 +120,7 @@ impl Reports {
         for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = rules.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
+            rule.counts.degraded += u64::from(check.reservation.is_degraded);
             let Some(refused) = check.refused() else { continue };
             if check.is_shadow() {
                 rule.counts.shadow_refused += 1;

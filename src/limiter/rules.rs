@@ -165,6 +165,7 @@ impl Rules {
         for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
+            rule.counts.degraded += u64::from(check.reservation.is_degraded);
             if check.is_refused() {
                 rule.counts.shadow_refused += 1;
                 would_refuse = would_refuse.or(Some(index));

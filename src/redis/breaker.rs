@@ -1,7 +1,8 @@
 //! The circuit breaker of one shard of Redis.
 //!
 //! One failure opens it. Then one worker at a time probes, at increasing intervals. A successful
-//! probe is followed by another one soon, and two successes in a row close the breaker.
+//! probe is followed soon by a rehearsal: a call with a question about each rule, as of requests. Only
+//! its reply closes the breaker, since a Redis may answer probes whose script fails.
 
 use diana_policy::time::{Micros, SECOND};
 
@@ -10,7 +11,7 @@ use diana_policy::time::{Micros, SECOND};
 const SHORTEST: Micros = SECOND / 10;
 const LONGEST: Micros = SECOND * 9 / 10;
 
-/// The time between the first success and the probe that must confirm it.
+/// The time between a successful probe and the rehearsal that must confirm it.
 const CONFIRM: Micros = SECOND / 20;
 
 /// After another failure within this time, the next pause is longer.
@@ -24,7 +25,7 @@ enum BreakerState {
     Closed,
     /// A probe at this instant.
     Open(Micros),
-    /// A probe at this instant, after a successful one.
+    /// A rehearsal at this instant, after a successful probe.
     HalfOpen(Micros),
 }
 
@@ -70,6 +71,11 @@ impl Breaker {
         self.state != BreakerState::Closed
     }
 
+    /// Returns true if the next probe is a rehearsal.
+    pub(super) fn is_half_open(&self) -> bool {
+        matches!(self.state, BreakerState::HalfOpen(_))
+    }
+
     /// The instant of the next probe, if the breaker is open. An instant beyond the longest pause
     /// is corrupt.
     pub(super) fn probe(&self, now: Micros) -> Option<Micros> {
@@ -106,13 +112,13 @@ impl Breaker {
         true
     }
 
-    /// Records a reply. Returns true if the breaker changed.
-    pub(super) fn answered(&mut self, now: Micros, probing: bool) -> bool {
+    /// Records a reply, which `decided` questions or none. Returns true if the breaker changed.
+    pub(super) fn answered(&mut self, now: Micros, probing: bool, decided: bool) -> bool {
         match self.state {
             BreakerState::Open(_) if probing => {
                 self.state = BreakerState::HalfOpen(now.saturating_add(CONFIRM))
             }
-            BreakerState::HalfOpen(_) if probing => {
+            BreakerState::HalfOpen(_) if probing && decided => {
                 (self.state, self.since) = (BreakerState::Closed, now)
             }
             _ => return false,

@@ -3,8 +3,9 @@
 //!
 //! While a batch is pending, further questions collect for the next one, so the batches of a busy
 //! worker are large. A full batch, or one that has waited for a quarter of the timeout, is sent
-//! while others are pending, at most four. No request waits longer than the timeout: then the
-//! gateway enforces its share of the limit, and the client sends only probes to that shard.
+//! while others are pending, at most four. A call that is lost is sent again once, within the same
+//! timeout. No request waits longer than the timeout: then the gateway enforces its share of the
+//! limit, and the client sends only probes to that shard.
 
 mod batch;
 mod follow;
@@ -28,11 +29,19 @@ use diana_policy::key::{Key, Seed};
 use diana_policy::port::{self, Callout, SharedData};
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::backend::BackendCounts;
+use follow::Answered;
 use offset::Offset;
 
 /// Ticks after its timeout until a batch fails without a reply. The host usually reports the
 /// timeout earlier, unless it was busy or the root of the call has ended.
 const GRACE: Micros = SECOND / 250;
+
+/// The shortest timeout that the host supports.
+const SHORTEST: Micros = SECOND / 1000;
+
+/// How slowly the estimate of the round trip grows: one slow reply of a busy worker does not make
+/// Redis far away.
+const SLOWLY: Micros = 8;
 
 /// The address of Redis, and the credentials.
 #[derive(Clone)]
@@ -72,8 +81,12 @@ pub struct Client {
     /// Asks of requests that have not left yet.
     waiting: VecDeque<Wait>,
     batches: Vec<Batch>,
-    /// Batches to send again with the text of the script, which Redis did not have.
+    /// Batches to send again: with the text of the script, which Redis did not have, or since they
+    /// were lost.
     resends: Vec<Batch>,
+    /// About how long a reply takes. `None` before the first one, and after calls that were lost
+    /// twice.
+    round_trip: Option<Micros>,
     /// Results to pass on.
     completed: Vec<Completion>,
     /// The record of all workers, as last read.
@@ -126,6 +139,7 @@ impl Client {
             waiting: VecDeque::new(),
             batches: Vec::new(),
             resends: Vec::new(),
+            round_trip: None,
             completed: Vec::new(),
             health,
             counts: BackendCounts::default(),
@@ -202,7 +216,7 @@ impl Client {
             self.send_probes(now, callout, handle);
         }
         for batch in std::mem::take(&mut self.resends) {
-            self.send_again(batch, now, callout, handle);
+            self.send(batch, now, callout, handle);
         }
         self.send_all(now, callout, handle);
         std::mem::take(&mut self.completed)
@@ -223,24 +237,55 @@ impl Client {
         handle: &mut Handle,
     ) -> Option<Vec<Completion>> {
         let number = self.batches.iter().position(|batch| batch.token == token)?;
-        let mut batch = self.batches.swap_remove(number);
+        let batch = self.batches.swap_remove(number);
         let answers = batch.read(&self.endpoint.login, answer, now.mono);
-        let (mut resends, mut answered) = (Vec::new(), Vec::new());
+        if answers.iter().any(Result::is_ok) {
+            let trip = now.mono.saturating_sub(batch.sent.mono);
+            let known = self.round_trip.unwrap_or(trip);
+            self.round_trip = Some(known.min(trip) + trip.saturating_sub(known) / SLOWLY);
+        }
+        self.end(batch, answers, now.mono, handle);
+        Some(std::mem::take(&mut self.completed))
+    }
+
+    /// Processes the results of a batch's calls. Calls that Redis cannot have executed, and calls
+    /// that were lost for the first time, are sent again.
+    fn end(
+        &mut self,
+        mut batch: Batch,
+        answers: Vec<Result<ScriptAnswer, Failure>>,
+        now: Micros,
+        handle: &mut Handle,
+    ) {
+        if answers.iter().any(Result::is_err) {
+            // Another worker may have found the shard unavailable.
+            self.refresh(handle);
+        }
+        let (mut with_text, mut second, mut answered) = (batch.again(), batch.again(), Vec::new());
+        second.is_second = true;
         for ((call, receivers), answer) in batch.take().into_iter().zip(answers) {
-            if call.script == Script::Digest && matches!(answer, Err(Failure::NoScript)) {
-                resends.push((ScriptCall { script: Script::Text, ..call }, receivers));
-                continue;
+            match &answer {
+                Err(Failure::NoScript) if call.script == Script::Digest => {
+                    with_text.add(ScriptCall { script: Script::Text, ..call }, receivers);
+                    continue;
+                }
+                Err(failure) if failure.is_lost() && !handle.is_unavailable(call.shard) => {
+                    if batch.can_repeat(now) {
+                        self.counts.fail(failure.name());
+                        let rest = second.add_lost(call, receivers);
+                        self.complete_all(rest, QuestionResult::Degraded);
+                        continue;
+                    }
+                    self.round_trip = None;
+                }
+                _ => {}
             }
             send::on_batch_end(&call, answer.is_ok(), handle);
             answered.push((call.shard, receivers, answer));
         }
-        self.take(&batch, answered, now.mono, handle);
-        if !resends.is_empty() {
-            batch.questions = 0;
-            resends.into_iter().for_each(|(call, receivers)| batch.add(call, receivers));
-            self.resends.push(batch);
-        }
-        Some(std::mem::take(&mut self.completed))
+        self.take(&batch, answered, now, handle);
+        let again = [with_text, second].into_iter().filter(|batch| batch.has_calls());
+        self.resends.extend(again);
     }
 
     /// Processes the results of a batch's calls.
@@ -254,14 +299,15 @@ impl Client {
         let mut outcomes = Vec::new();
         for (shard, receivers, answer) in &mut answers {
             let outcome = match answer {
-                Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, .. })) => {
+                Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, asks, .. })) => {
                     self.counts.apart += u64::from(*is_apart);
-                    Ok(KnownFleet { gateways: *gateways, is_apart: *is_apart })
+                    let fleet = KnownFleet { gateways: *gateways, is_apart: *is_apart };
+                    Ok(Answered { fleet, decided: !asks.is_empty() })
                 }
                 Ok(ScriptAnswer::Seed(seed)) => {
                     self.complete_all(std::mem::take(receivers), QuestionResult::Repeat);
                     self.reseed(*seed, handle);
-                    Ok(self.health.fleet)
+                    Ok(Answered { fleet: self.health.fleet, decided: false })
                 }
                 Err(failure) => Err(failure.clone()),
             };
@@ -284,12 +330,8 @@ impl Client {
     }
 
     /// Fails all calls of a batch.
-    fn fail_all(&mut self, mut batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
-        let calls = batch.take();
-        calls.iter().for_each(|(call, _)| send::on_batch_end(call, false, handle));
-        let failed =
-            |(call, receivers): (ScriptCall, _)| (call.shard, receivers, Err(failure.clone()));
-        let answers = calls.into_iter().map(failed).collect();
-        self.take(&batch, answers, now, handle);
+    fn fail_all(&mut self, batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
+        let answers = batch.pipeline.all(failure);
+        self.end(batch, answers, now, handle);
     }
 }

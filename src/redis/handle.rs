@@ -14,6 +14,9 @@ use diana_policy::redis::OnFailure;
 /// The maximum number of waiting operations, except renewals. Each lease has at most one of those.
 const MOST: usize = 8192;
 
+/// The maximum number of questions in a rehearsal.
+const REHEARSED: usize = 64;
+
 /// An operation for the next batch, which no request waits for.
 #[derive(Debug, Clone)]
 pub enum Operation {
@@ -76,6 +79,8 @@ pub struct Handle {
     pub shards: Shards,
     /// The unavailable shards, in order.
     pub(super) unavailable: Vec<Shard>,
+    /// A question about each rule, which charges nothing.
+    rehearsal: Vec<Charge>,
     operations: Vec<Operation>,
     /// The questions of the request in progress, and their numbers.
     asked: Vec<(usize, Question)>,
@@ -97,12 +102,27 @@ impl Handle {
             in_use: false,
             shards,
             unavailable: Vec::new(),
+            rehearsal: Vec::new(),
             operations: Vec::new(),
             asked: Vec::new(),
             results: BTreeMap::new(),
             last: 0,
             ledgers: Ledgers::default(),
         }
+    }
+
+    /// Adds a rule to the rehearsal, by a charge of it.
+    pub fn add_rule(&mut self, charge: Charge) {
+        if self.rehearsal.len() < REHEARSED {
+            let cost = charge.unit_cost;
+            self.rehearsal.push(Charge { cost, checks: true, ..charge });
+        }
+    }
+
+    /// The questions that a shard must decide before it counts as available.
+    pub(super) fn rehearsal(&self, shard: Shard) -> impl Iterator<Item = Question> + '_ {
+        let caller = self.shards.caller_in(shard);
+        self.rehearsal.iter().map(move |charge| Question::Rule(Charge { caller, ..charge.clone() }))
     }
 
     /// Adds a question of the request in progress. Returns its number.

@@ -240,6 +240,18 @@ impl Question {
         }
     }
 
+    /// Returns true if it may be asked again although its reply was lost: it may charge twice, but
+    /// returns no permits and counts no refusal twice.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        match self {
+            Question::Rule(Charge { effect, .. }) => {
+                !matches!(effect, Effect::ReturnCost { .. } | Effect::ReturnBlock { .. })
+            }
+            Question::Ban(Refusals { refusals, sets, .. }) => *refusals == 0 || sets.is_some(),
+        }
+    }
+
     /// Returns true if a refusal is only reported.
     fn is_shadow(&self) -> bool {
         matches!(self, Question::Rule(Charge { shadow: true, .. }))

@@ -68,6 +68,13 @@ impl Shards {
         Shard(((u32::from(caller.shard_selector()) * u32::from(self.0)) >> 16) as u16)
     }
 
+    /// A caller in a shard.
+    #[must_use]
+    pub fn caller_in(self, shard: Shard) -> Key {
+        let selector = (u64::from(shard.0) << 16).div_ceil(self.0.into());
+        Key { hash: 0, second_hash: selector << 48 }
+    }
+
     /// How many of `keys` keys of one rule may lie in one shard. Callers are distributed by hash,
     /// so the bound includes four to eight standard deviations.
     #[must_use]

@@ -71,7 +71,7 @@ impl RedisStore {
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
         let shards = spread(&spec, &handle.borrow());
-        Ok(RedisStore {
+        let store = RedisStore {
             handle,
             number,
             parameters: Parameters::of(&spec, shards).ok_or(NoCodec)?,
@@ -81,7 +81,9 @@ impl RedisStore {
             keys: shards.share(spec.keys as u64),
             is_in_flight: spec.algorithm.properties().is_held,
             share: Share::new(spec, stores),
-        })
+        };
+        store.handle.borrow_mut().add_rule(store.empty_charge(Key::ALL));
+        Ok(store)
     }
 
     /// Switches to the quota of this plan.

@@ -125,6 +125,8 @@ pub struct BackendCounts {
     pub apart: u64,
     /// Settlements dropped for lack of room while the authority was unavailable.
     pub unsettled: u64,
+    /// Shards that became unavailable, or available again.
+    pub changes: u64,
     /// Failures by name, with their counts.
     pub failures: Vec<(&'static str, u64)>,
 }

@@ -1,5 +1,6 @@
 //! The Redis client of a gateway, with a simulated Redis.
 
+mod attempts;
 mod batches;
 mod breaker;
 mod degraded_mode;
@@ -132,6 +133,7 @@ impl Worker {
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let client = Client::new(way, "test", data.clone(), own, number);
         let mut handle = Handle::new(OnFailure::Gateway, shards);
+        handle.add_rule(charge(0));
         client.update_handle(&mut handle);
         Worker { client, handle, calls: Rc::default(), asked: 0 }
     }
@@ -179,9 +181,18 @@ impl Worker {
     pub fn fail(&mut self, now: u64) {
         self.ask(1, now);
         self.work(now);
-        let (token, _) = self.calls.one();
-        self.answer(token, &status(503), now).unwrap();
+        self.lose(&status(503), now);
         assert!(!self.is_connected());
+    }
+
+    /// Answers the only call, and its second attempt if there is one, by this failure.
+    pub fn lose(&mut self, back: &Response, now: u64) -> Vec<Completion> {
+        let (token, _) = self.calls.one();
+        let mut told = self.answer(token, back, now).unwrap();
+        for (token, _) in self.calls.fresh() {
+            told.extend(self.answer(token, back, now).unwrap());
+        }
+        told
     }
 }
 

@@ -105,6 +105,15 @@ impl Thread {
         self.call(root, |it, worker, host| it.on_reply(token, &answer, worker, host));
     }
 
+    /// A call is lost, and its second attempt, too.
+    pub fn lose(&mut self, root: u32, token: u32) {
+        self.answer(root, token, Some(503), b"");
+        let last = self.host.calls.borrow().len() as u32 - 1;
+        if last > token {
+            self.answer(root, last, Some(503), b"");
+        }
+    }
+
     pub fn end(&mut self, root: u32) {
         self.call(root, |it, worker, host| it.end(worker, host));
         self.roots.remove(&root);

@@ -25,6 +25,8 @@ pub struct RuleCounts {
     pub banned: u64,
     /// Requests that it refused because Redis was unavailable.
     pub unavailable: u64,
+    /// Requests that it decided in degraded mode, whatever the decision.
+    pub degraded: u64,
     /// Bans that started.
     pub bans: u64,
     /// Requests that it held until their turn.
@@ -99,6 +101,7 @@ impl RuleCounts {
             ("shadow_refused", counts.shadow_refused),
             ("banned", counts.banned),
             ("unavailable", counts.unavailable),
+            ("degraded", counts.degraded),
             ("bans", counts.bans),
             ("held", counts.held),
             ("shadow_held", counts.shadow_held),
@@ -201,6 +204,9 @@ pub fn flush_fleet(namespace: &str, counts: &BackendCounts, metrics: &dyn Metric
         if amount > 0 {
             metrics.count(&format!("diana.{namespace}.fleet.{what}"), amount);
         }
+    }
+    if counts.changes > 0 {
+        metrics.count(&format!("diana.{namespace}.mode.changes"), counts.changes);
     }
     for (name, amount) in &counts.failures {
         metrics.count(&format!("diana.{namespace}.fleet.failed.{name}"), *amount);

@@ -1,6 +1,6 @@
 //! A batch: the calls of one host call, and the receivers of their results.
 
-use super::GRACE;
+use super::{GRACE, SHORTEST};
 use crate::handle::Operation;
 use crate::protocol::{
     Ask, Charge, Failure, Login, Pipeline, Question, Script, ScriptAnswer, ScriptCall,
@@ -50,7 +50,12 @@ pub(super) struct Batch {
     /// The root that made the call and receives the reply.
     pub(super) caller: u32,
     pub(super) sent: Now,
+    /// The timeout of the call of the host.
     pub(super) timeout: Micros,
+    /// When its asks must have a result.
+    pub(super) ends_at: Micros,
+    /// Whether its calls were lost once.
+    pub(super) is_second: bool,
     /// The receivers of the asks of each call.
     receivers: Vec<Vec<Receiver>>,
     /// The number of questions of all calls.
@@ -58,15 +63,17 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// A batch without calls.
-    pub(super) fn new(pipeline: Pipeline, timeout: Micros) -> Batch {
+    /// A batch without calls, whose asks must have a result at `ends_at`.
+    pub(super) fn new(pipeline: Pipeline, ends_at: Micros) -> Batch {
         Batch {
             token: 0,
             pipeline,
             probing: false,
             caller: 0,
             sent: Now::default(),
-            timeout,
+            timeout: 0,
+            ends_at,
+            is_second: false,
             receivers: Vec::new(),
             questions: 0,
         }
@@ -103,6 +110,34 @@ impl Batch {
         self.pipeline.all(&failure)
     }
 
+    /// Returns true if its lost calls can be sent again in time. Probes are repeated anyway.
+    pub(super) fn can_repeat(&self, now: Micros) -> bool {
+        !self.is_second && !self.probing && self.ends_at >= now.saturating_add(SHORTEST)
+    }
+
+    /// A batch without calls, to send some of its calls again.
+    pub(super) fn again(&self) -> Batch {
+        let pipeline = Pipeline { calls: Vec::new(), ..self.pipeline.clone() };
+        Batch {
+            probing: self.probing,
+            is_second: self.is_second,
+            ..Batch::new(pipeline, self.ends_at)
+        }
+    }
+
+    /// Adds a call of another batch that was lost, except for the effects that must not happen twice.
+    pub(super) fn add_lost(&mut self, call: ScriptCall, receivers: Vec<Receiver>) -> Vec<Receiver> {
+        let settled = call.settles.map_or(0, |settles| settles.asks);
+        let is_repeatable = |(number, (ask, _)): &(usize, (Ask, Receiver))| {
+            *number < settled || ask.questions.iter().all(Question::is_repeatable)
+        };
+        let asks = call.asks.into_iter().zip(receivers).enumerate();
+        let (again, rest): (Vec<_>, Vec<_>) = asks.partition(is_repeatable);
+        let (asks, receivers) = again.into_iter().map(|(_, pair)| pair).unzip();
+        self.add(ScriptCall { asks, ..call }, receivers);
+        rest.into_iter().map(|(_, (_, receiver))| receiver).collect()
+    }
+
     /// Removes its calls, with the receivers of the asks of each.
     pub(super) fn take(&mut self) -> Vec<(ScriptCall, Vec<Receiver>)> {
         let calls = std::mem::take(&mut self.pipeline.calls);
@@ -116,6 +151,11 @@ impl Batch {
         self.receivers.push(receivers);
     }
 
+    /// Returns true if it has calls.
+    pub(super) fn has_calls(&self) -> bool {
+        !self.pipeline.calls.is_empty()
+    }
+
     /// Returns true if it has a call to a shard.
     pub(super) fn has_call_to(&self, shard: Shard) -> bool {
         self.pipeline.calls.iter().any(|call| call.shard == shard)
@@ -123,7 +163,15 @@ impl Batch {
 
     /// Adds a call that is only a heartbeat.
     pub(super) fn add_empty(&mut self, shard: Shard) {
-        self.add(call(shard, Vec::new()), Vec::new());
+        self.add_unread(shard, std::iter::empty());
+    }
+
+    /// Adds a call with these questions, whose replies nobody needs.
+    pub(super) fn add_unread(&mut self, shard: Shard, questions: impl Iterator<Item = Question>) {
+        let asks: Vec<Ask> =
+            questions.map(|question| Ask { delay: 0, questions: vec![question] }).collect();
+        let receivers = asks.iter().map(|_| Receiver::Unread).collect();
+        self.add(call(shard, asks), receivers);
     }
 
     pub(super) fn add_request(&mut self, wait: Wait) {
@@ -150,10 +198,10 @@ impl Batch {
         settles: SettlementBatch,
         charges: Vec<Charge>,
     ) {
-        let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
-        let asks: Vec<Ask> = charges.into_iter().map(ask).collect();
-        let receivers = asks.iter().map(|_| Receiver::Unread).collect();
-        self.add(ScriptCall { settles: Some(settles), ..call(shard, asks) }, receivers);
+        self.add_unread(shard, charges.into_iter().map(Question::Rule));
+        if let Some(call) = self.pipeline.calls.last_mut() {
+            call.settles = Some(settles);
+        }
     }
 
     /// Adds an ask to the call to its shard.

@@ -14,12 +14,17 @@ use diana_policy::time::{Micros, SECOND};
 /// The maximum number of shards in a log line, besides the first.
 const NAMED: usize = 15;
 
+/// A reply: the gateways at Redis, as far as known, and whether it decided questions.
+pub(super) struct Answered {
+    pub(super) fleet: KnownFleet,
+    pub(super) decided: bool,
+}
+
 impl Client {
-    /// Records the results of calls to shards, which were sent at `sent`: the gateways at Redis, or
-    /// the failure.
+    /// Records the results of calls to shards, which were sent at `sent`.
     pub(super) fn record_results(
         &mut self,
-        calls: &[(Shard, Result<KnownFleet, Failure>)],
+        calls: &[(Shard, Result<Answered, Failure>)],
         (sent, probing): (Micros, bool),
         now: Micros,
         handle: &mut Handle,
@@ -37,10 +42,10 @@ impl Client {
             for (shard, outcome) in calls {
                 let was_open = health.is_open(*shard);
                 changed |= match outcome {
-                    Ok(fleet) => {
+                    Ok(Answered { fleet, decided }) => {
                         let is_first = *shard == Shard::FIRST;
                         let learnt = is_first && health.count(*fleet) | health.agree(seed);
-                        health.change(*shard, |breaker| breaker.answered(now, probing)) | learnt
+                        health.change(*shard, |it| it.answered(now, probing, *decided)) | learnt
                     }
                     Err(_) => health.change(*shard, |it| it.failed(now, sent, probing)),
                 };
@@ -56,6 +61,7 @@ impl Client {
             self.log_shard_numbers(health.fleet.is_apart);
         }
         self.follow(health, handle);
+        self.counts.changes += (opened.len() + closed.len()) as u64;
         let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
         failures().for_each(|failure| self.counts.fail(failure.name()));
         let of = |shard: Shard| calls.iter().find(|(other, _)| *other == shard)?.1.as_ref().err();

@@ -1,7 +1,7 @@
 //! Sends batches and probes, and passes their results on.
 
 use super::batch::{Batch, Receiver, Wait};
-use super::{Client, Completion};
+use super::{Client, Completion, SHORTEST};
 use crate::breaker::Breaker;
 use crate::handle::{Handle, Operation};
 use crate::health::Health;
@@ -28,9 +28,6 @@ const ALIVE: Micros = SECOND;
 /// does not delay the others.
 const PROBES: usize = 16;
 
-/// The shortest timeout that the host supports.
-const SHORTEST: Micros = SECOND / 1000;
-
 impl Client {
     /// Sends all batches that may be pending at the same time.
     pub(super) fn send_all(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
@@ -39,8 +36,8 @@ impl Client {
         }
         while self.may_send(now.mono, handle) {
             let waited = self.waited(now.mono);
-            let timeout = self.endpoint.timeout.saturating_sub(waited).max(SHORTEST);
-            let mut batch = Batch::new(self.empty_pipeline(), timeout);
+            let timeout = self.endpoint.timeout.saturating_sub(waited);
+            let mut batch = self.new_batch(now.mono.saturating_add(timeout));
             for (shard, settles, charges) in handle.ledgers.take(&handle.unavailable, now.mono) {
                 batch.add_settlements(shard, settles, charges);
             }
@@ -80,7 +77,7 @@ impl Client {
     fn send_first(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         let wanted = !self.waiting.is_empty() || handle.has_operations();
         if wanted && self.batches.is_empty() && !handle.is_unavailable(Shard::FIRST) {
-            let mut batch = Batch::new(self.empty_pipeline(), self.endpoint.timeout);
+            let mut batch = self.new_batch(now.mono.saturating_add(self.endpoint.timeout));
             // With the script's text, since requests also wait for their own call: a missing script
             // would cost them a third one.
             let (shard, script, asks) = (Shard::FIRST, Script::Text, Vec::new());
@@ -121,9 +118,12 @@ impl Client {
             });
             self.follow(health, handle);
             if takes {
-                let mut probe = Batch::new(self.empty_pipeline(), self.endpoint.timeout);
+                let mut probe = self.new_batch(now.mono.saturating_add(self.endpoint.timeout));
                 probe.probing = true;
-                probe.add_empty(shard);
+                match self.open().any(|(it, breaker)| it == shard && breaker.is_half_open()) {
+                    true => probe.add_unread(shard, handle.rehearsal(shard)),
+                    false => probe.add_empty(shard),
+                }
                 self.send(probe, now, callout, handle);
             }
         }
@@ -136,15 +136,32 @@ impl Client {
         self.open().find(|(_, breaker)| is_due(breaker)).map(|(shard, _)| shard)
     }
 
-    /// A pipeline without calls.
-    fn empty_pipeline(&self) -> Pipeline {
+    /// A batch without calls, whose asks must have a result at `ends_at`.
+    fn new_batch(&self, ends_at: Micros) -> Batch {
         let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
-        Pipeline { tags, seed, gateway, wall: 0, now: None, calls: Vec::new() }
+        let pipeline = Pipeline { tags, seed, gateway, wall: 0, now: None, calls: Vec::new() };
+        Batch::new(pipeline, ends_at)
+    }
+
+    /// The timeout of a call of the host. Half of the remaining time is for a second attempt, unless
+    /// Redis is too far away for that.
+    fn timeout_of(&self, batch: &Batch, now: Micros) -> Micros {
+        let rest = batch.ends_at.saturating_sub(now);
+        let is_near = self.round_trip.is_some_and(|trip| trip <= self.endpoint.timeout / 4);
+        let attempts = if is_near && batch.can_repeat(now) { 2 } else { 1 };
+        (rest / attempts).max(SHORTEST)
     }
 
     /// Sends a batch.
-    fn send(&mut self, mut batch: Batch, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+    pub(super) fn send(
+        &mut self,
+        mut batch: Batch,
+        now: Now,
+        callout: &dyn Callout,
+        handle: &mut Handle,
+    ) {
         (batch.sent, batch.caller) = (now, callout.caller());
+        batch.timeout = self.timeout_of(&batch, now.mono);
         batch.pipeline.wall = now.wall;
         if batch.has_call_to(Shard::FIRST) {
             self.first_shard_called = Some(now.mono);
@@ -166,19 +183,6 @@ impl Client {
             }
             Err(why) => self.fail_all(batch, &Failure::Other(why.into()), now.mono, handle),
         }
-    }
-
-    /// Sends a batch again, with the rest of its timeout.
-    pub(super) fn send_again(
-        &mut self,
-        mut batch: Batch,
-        now: Now,
-        callout: &dyn Callout,
-        handle: &mut Handle,
-    ) {
-        let elapsed = now.mono.saturating_sub(batch.sent.mono);
-        batch.timeout = batch.timeout.saturating_sub(elapsed).max(SHORTEST);
-        self.send(batch, now, callout, handle);
     }
 
     /// Drops the calls of a root that has ended: the host will not deliver their replies. This is

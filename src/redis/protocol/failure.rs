@@ -126,6 +126,20 @@ impl Failure {
         }
     }
 
+    /// Returns true if it is unknown whether the call reached Redis, so that another attempt may
+    /// succeed. In all other cases Redis or the proxy has refused it.
+    #[must_use]
+    pub fn is_lost(&self) -> bool {
+        matches!(
+            self,
+            Failure::Timeout
+                | Failure::Unreachable
+                | Failure::Reset
+                | Failure::Garbage
+                | Failure::Upstream
+        )
+    }
+
     /// The name in metrics.
     #[must_use]
     pub fn name(&self) -> &'static str {

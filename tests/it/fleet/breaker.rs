@@ -3,6 +3,7 @@
 
 use std::rc::Rc;
 
+use diana_policy::port::Call;
 use diana_policy::time::SECOND;
 use diana_redis::question_result::QuestionResult;
 use fastrand::Rng;
@@ -18,6 +19,11 @@ pub fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
     let data = Rc::new(FakeSharedData::default());
     let workers = (0..workers).map(|_| Worker::of(&data)).collect();
     (data, workers)
+}
+
+/// Returns true for a probe, which asks nothing, and for a rehearsal, which asks about nobody.
+pub fn is_probe(call: &Call) -> bool {
+    Seen::of(call).callers.iter().all(|caller| *caller == 0)
 }
 
 /// A simulation in steps of a millisecond for all workers. A call gets its reply a millisecond
@@ -40,7 +46,7 @@ pub fn run(
                 worker.work(now);
             }
             for (token, call) in worker.calls.fresh() {
-                assert!(Seen::of(&call).callers.is_empty(), "a probe asks for nothing");
+                assert!(is_probe(&call), "{:?} is no probe", Seen::of(&call));
                 probes.sent.push((now, number));
                 let (answer, after) = match redis(now) {
                     None => (ok(admits(&call)), MILLISECOND),
@@ -85,13 +91,13 @@ fn one_failure_starts_degraded_mode_in_all_workers() {
         let (_, mut workers) = gateway(3);
         let mut asked = Vec::new();
         for worker in &mut workers {
-            let ticket = worker.ask(1, 0);
+            asked.push(worker.ask(1, 0));
             assert!(worker.work(0).is_empty());
-            asked.push((ticket, worker.calls.one().0));
         }
-        let told = workers[0].answer(asked[0].1, &bad, 5).unwrap();
-        assert_eq!(requests(told), [(asked[0].0, QuestionResult::Degraded)], "{bad:?}");
+        let told = workers[0].lose(&bad, 5);
+        assert_eq!(requests(told), [(asked[0], QuestionResult::Degraded)], "{bad:?}");
         for worker in &mut workers[1..] {
+            worker.calls.fresh();
             assert!(worker.work(MILLISECOND).is_empty(), "what is out is waited for");
             let late = worker.ask(2, MILLISECOND);
             let told = worker.work(MILLISECOND);
@@ -132,7 +138,7 @@ fn two_good_replies_end_degraded_mode() {
             workers[number].work(now);
             for (token, call) in workers[number].calls.fresh() {
                 assert!(workers.iter().all(|worker| !worker.is_connected()), "{good} was enough");
-                good += usize::from(Seen::of(&call).callers.is_empty());
+                good += usize::from(is_probe(&call));
                 workers[number].answer(token, &ok(admits(&call)), now);
             }
         }
@@ -165,6 +171,42 @@ fn good_and_bad_reply_keep_degraded_mode() {
     let probes = run(&mut workers, 0, 20 * SECOND, redis);
     assert_eq!(probes.all, None);
     assert!(probes.sent.len() < 60, "{}", probes.sent.len());
+}
+
+/// A Redis whose probes succeed and whose script fails is unavailable: no breaker closes before it
+/// has decided a question.
+#[test]
+fn redis_that_decides_nothing_stays_unavailable() {
+    for bad in [ok(b"-ERR user_script:7\r\n+OK\r\n".into()), status(504)] {
+        let (_, mut workers) = gateway(2);
+        workers[1].fail(0);
+        let mut degraded = 0;
+        for now in (0..20 * SECOND).step_by(MILLISECOND as usize) {
+            // From then on it decides.
+            let decides = now >= 18 * SECOND;
+            for (number, worker) in workers.iter_mut().enumerate() {
+                let mut told = Vec::new();
+                if now % (10 * MILLISECOND) == 0 {
+                    worker.ask(1 + number as u64, now);
+                }
+                told.extend(worker.work(now));
+                for (token, call) in worker.calls.fresh() {
+                    let is_empty = Seen::of(&call).callers.is_empty();
+                    let good = is_empty || decides;
+                    let back = if good { ok(admits(&call)) } else { bad.clone() };
+                    told.extend(worker.answer(token, &back, now).unwrap());
+                }
+                let told = requests(told);
+                degraded += told.iter().filter(|it| it.1 == QuestionResult::Degraded).count();
+                assert!(decides || !worker.is_connected(), "{bad:?} at {now}");
+            }
+        }
+        assert!(workers.iter().all(Worker::is_connected), "it decides again");
+        assert!((3_600..=3_800).contains(&degraded), "{degraded}");
+        let lines = workers.iter().flat_map(|worker| &worker.client.log_lines).count();
+        let changes: u64 = workers.iter().map(|worker| worker.client.counts.changes).sum();
+        assert_eq!((lines, changes), (2, 2), "one change, and one back");
+    }
 }
 
 #[test]

@@ -74,11 +74,14 @@ fn failures_have_names_and_are_counted() {
         let mut worker = worker();
         let ticket = worker.ask(1, 0);
         worker.work(0);
-        let (token, _) = worker.calls.one();
-        let told = worker.answer(token, &response, 1).unwrap();
+        let told = worker.lose(&response, 1);
         assert_eq!(requests(told), [(ticket, QuestionResult::Degraded)], "{name}");
+        let is_lost = ["unreachable", "timeout", "garbage", "reset"].contains(&name);
+        let calls = if is_lost { 2 } else { 1 };
+        assert_eq!(worker.client.counts.calls, calls, "only a lost call is sent again");
         let named: Vec<_> = worker.client.counts.failures.iter().collect();
-        assert_eq!(named, [&(name, 1)], "{:.80}", format!("{response:?}"));
+        assert_eq!(named, [&(name, calls)], "{:.80}", format!("{response:?}"));
+        assert_eq!(worker.client.counts.changes, 1);
     }
     assert_eq!(Failure::Timeout.name(), "timeout");
 }

@@ -19,8 +19,7 @@ fn reply_to_a_call_before_recovery_is_ignored() {
     let (old, _) = worker.calls.one();
     worker.ask(2, SECOND / 4);
     worker.work(SECOND / 2);
-    let (first, _) = worker.calls.one();
-    worker.answer(first, &reset(), SECOND / 2).unwrap();
+    worker.lose(&reset(), SECOND / 2);
     let mut stuck = Vec::new();
     for now in (SECOND / 2..SECOND).step_by(MILLISECOND as usize) {
         worker.work(now);
@@ -99,8 +98,7 @@ fn failure_is_recorded_over_a_damaged_record() {
         worker.calls.fresh();
         worker.ask(1, SECOND);
         worker.work(SECOND);
-        let (token, _) = worker.calls.one();
-        worker.answer(token, &status(503), SECOND).unwrap();
+        worker.lose(&status(503), SECOND);
         assert!(!worker.is_connected(), "closed at {since}");
     }
 }
@@ -109,19 +107,16 @@ fn failure_is_recorded_over_a_damaged_record() {
 #[test]
 fn known_failure_is_not_written_again() {
     let (data, mut workers) = gateway(2);
-    let out: Vec<u32> = workers
-        .iter_mut()
-        .map(|worker| {
-            worker.ask(1, 0);
-            worker.work(0);
-            worker.calls.one().0
-        })
-        .collect();
+    for worker in &mut workers {
+        worker.ask(1, 0);
+        worker.work(0);
+    }
     let version = || data.get(KEY).unwrap().1;
     let before = version();
-    workers[0].answer(out[0], &status(503), MILLISECOND).unwrap();
+    workers[0].lose(&status(503), MILLISECOND);
     let after = version();
     assert_ne!(after, before);
-    workers[1].answer(out[1], &status(503), MILLISECOND).unwrap();
+    let told = workers[1].lose(&status(503), MILLISECOND);
     assert_eq!(version(), after);
+    assert_eq!(told.len(), 1, "it is not asked again");
 }

@@ -111,9 +111,8 @@ fn refusal_without_a_rule_is_malformed() {
         let mut worker = worker();
         worker.ask_for(vec![Charge { shadow, ..charge(1) }], 0);
         worker.work(0);
-        let (token, _) = worker.calls.one();
         let body = super::redis::decides(&[wait, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
-        match requests(worker.answer(token, &ok(body), 1).unwrap()).as_slice() {
+        match requests(worker.lose(&ok(body), 1)).as_slice() {
             [(_, QuestionResult::Decided { wait, .. })] => Some(*wait),
             [(_, QuestionResult::Degraded)] => None,
             other => panic!("{other:?}"),

@@ -75,6 +75,7 @@ fn of_the_core(names: &Names) {
         shadow_refused: 1,
         banned: 1,
         unavailable: 1,
+        degraded: 1,
         bans: 1,
         held: 1,
         shadow_held: 1,
@@ -106,7 +107,15 @@ fn of_the_core(names: &Names) {
     ["fleet", "gateway"].into_iter().for_each(|mode| flush_mode("ns", mode, 1, names));
     let mut failures: Vec<(&str, u64)> = FAILURES.iter().map(|it| (it.name(), 1)).collect();
     failures.push(("lost", 1));
-    let stats = BackendCounts { calls: 1, asks: 1, corrupt: 1, apart: 1, unsettled: 1, failures };
+    let stats = BackendCounts {
+        calls: 1,
+        asks: 1,
+        corrupt: 1,
+        apart: 1,
+        unsettled: 1,
+        changes: 1,
+        failures,
+    };
     flush_fleet("ns", &stats, names);
 }
 

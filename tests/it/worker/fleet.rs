@@ -74,7 +74,7 @@ fn cut_off() -> Thread {
     assert!(thread.configure(1, FLEET));
     thread.tick(1);
     assert_eq!(thread.host.next(), None, "there is nothing to tell");
-    other.answer(1, 0, Some(503), b"");
+    other.lose(1, 0);
     thread.host.set(other.host.now.get().mono + SECOND);
     thread
 }
@@ -109,7 +109,7 @@ fn ended_instance_needs_no_redis() {
     let mut thread = Thread::with(FLEET);
     assert!(!thread.request(1, 10, "ann"));
     thread.pass(2 * MILLISECOND);
-    thread.answer(1, 0, Some(503), b"");
+    thread.lose(1, 0);
     thread.pass(SECOND);
     let probes = thread.host.calls.borrow().len();
     assert!(probes > 1, "it is probed");

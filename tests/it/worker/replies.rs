@@ -75,7 +75,7 @@ fn degraded_mode_is_reported() {
     thread.tick(1);
     assert!(thread.host.calls.borrow().is_empty());
     thread.pass(2 * MILLISECOND);
-    thread.answer(2, 0, None, b"");
+    thread.lose(2, 0);
     assert!(instance.is_degraded(Key::ALL));
     thread.pass(SECOND);
     assert!(thread.host.calls.borrow().len() > 1);

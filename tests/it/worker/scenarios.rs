@@ -107,7 +107,7 @@ impl Operator {
                 let numbers: Vec<i64> = numbers.iter().map(|it| it.as_i64().unwrap()).collect();
                 self.thread.answer(1, call, Some(200), &decides(&numbers));
             }
-            _ => self.thread.answer(1, call, Some(503), b""),
+            _ => self.thread.lose(1, call),
         }
     }
 
