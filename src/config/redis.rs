@@ -30,6 +30,7 @@ pub fn read(top: &Fields<'_>) -> Option<Redis> {
     }
     Some(Redis {
         parts,
+        gateways: fields.number("gateways").unwrap_or(1),
         cluster: fields.text("cluster").unwrap_or_default().into(),
         timeout: fields.number("timeout").unwrap_or(TIMEOUT),
         on_failure: fields.choice("on_failure", ON_FAILURES).unwrap_or(OnFailure::Gateway),

@@ -115,6 +115,7 @@ static REDIS: Mapping = mapping(
         optional("db", Whole(0, 65_535)),
         optional("proxied", Flag),
         optional("parts", Whole(1, MOST_SHARDS as u64)),
+        optional("gateways", Whole(1, 10_000)),
     ],
 );
 

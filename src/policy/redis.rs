@@ -22,6 +22,8 @@ pub struct Redis {
     pub db: u32,
     /// The number of shards, 1 … [`MOST_SHARDS`]. A cluster or a proxy may distribute them.
     pub parts: u16,
+    /// How many gateways there are at least, before Redis has reported their number.
+    pub gateways: u64,
 }
 
 /// The behaviour of `global` rules while Redis is unavailable.

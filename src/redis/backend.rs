@@ -122,6 +122,7 @@ impl Backend for RedisBackend {
 
     fn send(&mut self, id: u64, delay: Micros, since: Micros) {
         let mut handle = self.handle.borrow_mut();
+        handle.beats = true;
         let questions = handle.take_asked();
         let numbers = questions.iter().map(|(number, _)| *number);
         self.unanswered.entry(id).or_default().extend(numbers);
@@ -142,7 +143,8 @@ impl Backend for RedisBackend {
     }
 
     fn stop_probing(&mut self) {
-        self.handle.borrow_mut().in_use = false;
+        let mut handle = self.handle.borrow_mut();
+        (handle.in_use, handle.beats) = (false, false);
     }
 
     fn next(&self, now: Micros) -> Option<Micros> {

@@ -54,6 +54,8 @@ pub struct Endpoint {
     pub login: Login,
     /// The number of shards.
     pub shards: Shards,
+    /// How many gateways there are at least before the first reply.
+    pub gateways: u64,
 }
 
 /// A result to pass on.
@@ -93,8 +95,8 @@ pub struct Client {
     health: Health,
     /// The offset of the clock of each shard.
     offsets: Vec<Offset>,
-    /// The instant of the latest call to the first shard.
-    first_shard_called: Option<Micros>,
+    /// Until when this worker sends no heartbeat, since one failed.
+    silent_until: Micros,
     /// The kinds of logged lines about shards, and when each was last logged.
     log_times: Vec<(&'static str, Micros)>,
     /// Events since the counts were last taken.
@@ -115,8 +117,8 @@ impl Client {
     ) -> Client {
         // A shard of another number of shards is another shard.
         let key = match endpoint.shards {
-            Shards::ONE => format!("diana/1/{namespace}/fleet"),
-            shards => format!("diana/1/{namespace}/fleet/{}", shards.number()),
+            Shards::ONE => format!("diana/2/{namespace}/fleet"),
+            shards => format!("diana/2/{namespace}/fleet/{}", shards.number()),
         };
         let health = Health::update(&*data, &key, 0, |health| {
             let is_new = health.gateway == 0;
@@ -128,7 +130,7 @@ impl Client {
         Client {
             tags: Tags::new(namespace, endpoint.shards),
             offsets: vec![Offset::default(); usize::from(endpoint.shards.number())],
-            first_shard_called: None,
+            silent_until: 0,
             log_times: Vec::new(),
             endpoint,
             data,
@@ -190,7 +192,8 @@ impl Client {
         let batches = self.batches.iter().map(Batch::expires_at);
         let operations = self.batches.is_empty() && handle.has_operations();
         let leave = operations || !self.waiting.is_empty() || !self.resends.is_empty();
-        batches.chain(self.probe(now, handle)).chain(leave.then_some(now)).min()
+        let others = [leave.then_some(now), self.probe(now, handle), self.beat(now, handle)];
+        batches.chain(others.into_iter().flatten()).min()
     }
 
     /// Sends waiting asks, operations and probes, and fails calls and asks after their timeout.
@@ -219,6 +222,7 @@ impl Client {
             self.send(batch, now, callout, handle);
         }
         self.send_all(now, callout, handle);
+        self.send_beat(now, callout, handle);
         std::mem::take(&mut self.completed)
     }
 
@@ -261,6 +265,8 @@ impl Client {
             // Another worker may have found the shard unavailable.
             self.refresh(handle);
         }
+        // No request needs Redis here, where it may be unreachable: another worker is next.
+        let is_silent = batch.is_beat && !handle.in_use;
         let (mut with_text, mut second, mut answered) = (batch.again(), batch.again(), Vec::new());
         second.is_second = true;
         for ((call, receivers), answer) in batch.take().into_iter().zip(answers) {
@@ -271,7 +277,9 @@ impl Client {
                 }
                 Err(failure) if failure.is_lost() && !handle.is_unavailable(call.shard) => {
                     if batch.can_repeat(now) {
-                        self.counts.fail(failure.name());
+                        if !is_silent {
+                            self.counts.fail(failure.name());
+                        }
                         let rest = second.add_lost(call, receivers);
                         self.complete_all(rest, QuestionResult::Degraded);
                         continue;
@@ -279,6 +287,10 @@ impl Client {
                     self.round_trip = None;
                 }
                 _ => {}
+            }
+            if is_silent && answer.is_err() {
+                self.miss_beat(now, handle);
+                continue;
             }
             send::on_batch_end(&call, answer.is_ok(), handle);
             answered.push((call.shard, receivers, answer));
@@ -302,12 +314,12 @@ impl Client {
                 Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, asks, .. })) => {
                     self.counts.apart += u64::from(*is_apart);
                     let fleet = KnownFleet { gateways: *gateways, is_apart: *is_apart };
-                    Ok(Answered { fleet, decided: !asks.is_empty() })
+                    Ok(Answered { fleet: Some(fleet), decided: !asks.is_empty() })
                 }
                 Ok(ScriptAnswer::Seed(seed)) => {
                     self.complete_all(std::mem::take(receivers), QuestionResult::Repeat);
                     self.reseed(*seed, handle);
-                    Ok(Answered { fleet: self.health.fleet, decided: false })
+                    Ok(Answered { fleet: None, decided: false })
                 }
                 Err(failure) => Err(failure.clone()),
             };

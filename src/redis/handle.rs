@@ -70,11 +70,14 @@ impl Operation {
 pub struct Handle {
     /// The configured behaviour while Redis is unavailable.
     pub on_failure: OnFailure,
-    /// The number of active gateways by the latest reply, at least one.
+    /// The number of active gateways, at least one.
     pub gateways: u64,
     /// Whether Redis was ever needed here. The host also runs the filter in places without
     /// requests, where Redis may be unreachable.
     pub in_use: bool,
+    /// Whether this worker may send the heartbeat of its gateway: it has rules, and has not been
+    /// replaced.
+    pub beats: bool,
     /// The number of shards.
     pub shards: Shards,
     /// The unavailable shards, in order.
@@ -100,6 +103,7 @@ impl Handle {
             on_failure,
             gateways: 1,
             in_use: false,
+            beats: false,
             shards,
             unavailable: Vec::new(),
             rehearsal: Vec::new(),
@@ -113,6 +117,7 @@ impl Handle {
 
     /// Adds a rule to the rehearsal, by a charge of it.
     pub fn add_rule(&mut self, charge: Charge) {
+        self.beats = true;
         if self.rehearsal.len() < REHEARSED {
             let cost = charge.unit_cost;
             self.rehearsal.push(Charge { cost, checks: true, ..charge });

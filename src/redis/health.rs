@@ -8,8 +8,15 @@ use super::breaker::Breaker;
 use super::shard::Shard;
 use diana_policy::key::Seed;
 use diana_policy::port::SharedData;
-use diana_policy::time::Micros;
+use diana_policy::time::{Micros, SECOND};
 use diana_policy::words;
+
+/// The maximum interval between calls of a gateway to the first shard, which counts the gateways.
+const BEAT: Micros = SECOND;
+
+/// How long Redis must report fewer gateways, without a failure, until that number is assumed. Redis
+/// forgets gateways that cannot reach it, and all of them if it loses its data.
+const STEADY: Micros = 5 * SECOND;
 
 /// Lost writes in a row before an update is given up.
 const ATTEMPTS: usize = 100;
@@ -17,7 +24,7 @@ const ATTEMPTS: usize = 100;
 /// The first shard's knowledge of the fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct KnownFleet {
-    /// Active gateways at Redis's latest reply; 0 before the first one.
+    /// Active gateways; 0 before Redis's first reply.
     pub(super) gateways: u64,
     /// Whether some of them have another number of shards.
     pub(super) is_apart: bool,
@@ -30,6 +37,10 @@ pub(super) struct Health {
     pub(super) gateway: u64,
     /// The gateways that share Redis.
     pub(super) fleet: KnownFleet,
+    /// Since when Redis has reported fewer gateways, and how many at most; zeros if it does not.
+    fewer: (Micros, u64),
+    /// When the next call to the first shard is due.
+    beat: Micros,
     /// The fleet's secret seed, once Redis has sent it.
     seed: (u64, u64),
     /// Breakers that are not in their initial state, ordered by shard.
@@ -66,7 +77,9 @@ impl Health {
     }
 
     fn of(words: &[u64]) -> Health {
-        let Some(([gateway, gateways, apart, k0, k1], rest)) = words.split_first_chunk() else {
+        let Some(([gateway, gateways, apart, fewer_since, fewer, beat, k0, k1], rest)) =
+            words.split_first_chunk()
+        else {
             return Health::default();
         };
         let (breakers, rest) = rest.as_chunks();
@@ -85,12 +98,20 @@ impl Health {
             }
         }
         let fleet = KnownFleet { gateways: *gateways, is_apart: *apart > 0 };
-        Health { gateway: *gateway, fleet, seed: (*k0, *k1), breakers: known }
+        Health {
+            gateway: *gateway,
+            fleet,
+            fewer: (*fewer_since, *fewer),
+            beat: *beat,
+            seed: (*k0, *k1),
+            breakers: known,
+        }
     }
 
     fn words(&self) -> Vec<u64> {
-        let Health { gateway, fleet, seed: (k0, k1), breakers } = self;
-        let mut words = vec![*gateway, fleet.gateways, fleet.is_apart.into(), *k0, *k1];
+        let Health { gateway, fleet, fewer: (since, fewer), beat, seed: (k0, k1), breakers } = self;
+        let KnownFleet { gateways, is_apart } = *fleet;
+        let mut words = vec![*gateway, gateways, is_apart.into(), *since, *fewer, *beat, *k0, *k1];
         for (shard, breaker) in breakers {
             words.push(shard.number().into());
             words.extend(breaker.words());
@@ -110,9 +131,50 @@ impl Health {
         std::mem::replace(&mut self.seed, seed) != seed
     }
 
-    /// Sets the state of the fleet. Returns true if it changed.
-    pub(super) fn count(&mut self, fleet: KnownFleet) -> bool {
-        std::mem::replace(&mut self.fleet, fleet) != fleet
+    /// Takes a report of Redis about the fleet. Before the first one, `least` gateways are assumed.
+    /// A smaller number counts only after Redis has reported it for a while without a failure.
+    /// Returns true if the record changed.
+    pub(super) fn count(&mut self, reported: KnownFleet, least: u64, now: Micros) -> bool {
+        let before = (self.fleet, self.fewer);
+        let known = if self.fleet.gateways == 0 { least } else { self.fleet.gateways };
+        let (since, fewer) = match self.fewer {
+            (1.., fewer) if self.fewer.0 <= now => (self.fewer.0, fewer.max(reported.gateways)),
+            _ => (now.max(1), reported.gateways),
+        };
+        self.fleet = KnownFleet { gateways: known.max(reported.gateways), ..reported };
+        self.fewer = (since, fewer);
+        if reported.gateways >= known {
+            self.fewer = (0, 0);
+        } else if now.saturating_sub(since) >= STEADY {
+            self.fleet.gateways = fewer;
+            self.fewer = if fewer > reported.gateways { (now, reported.gateways) } else { (0, 0) };
+        }
+        (self.fleet, self.fewer) != before
+    }
+
+    /// Records that Redis did not answer about the fleet. Returns true if the record changed.
+    pub(super) fn miss(&mut self) -> bool {
+        std::mem::take(&mut self.fewer) != (0, 0)
+    }
+
+    /// When the next call to the first shard is due.
+    pub(super) fn beat(&self) -> Micros {
+        self.beat
+    }
+
+    /// Reserves the call to the first shard for this worker if it is due. An instant beyond the
+    /// interval is corrupt.
+    pub(super) fn take_beat(&mut self, now: Micros) -> bool {
+        let is_due = self.is_beat_due(now);
+        if is_due {
+            self.beat = now.saturating_add(BEAT);
+        }
+        is_due
+    }
+
+    /// Returns true if a call to the first shard is due.
+    pub(super) fn is_beat_due(&self, now: Micros) -> bool {
+        self.beat <= now || self.beat > now.saturating_add(BEAT)
     }
 
     /// Changes a breaker. Returns the result of `change`.

@@ -66,7 +66,8 @@ pub trait Backend: Any {
     /// from now on.
     fn probe(&mut self);
 
-    /// Stops probing until a request needs the authority again.
+    /// Stops probing, and telling the authority that the gateway is alive, until a request needs it
+    /// again.
     fn stop_probing(&mut self);
 
     /// The time of the next work.

@@ -42,7 +42,8 @@ impl RedisAccess {
         let password = variable("password_env", &redis.password_env)?;
         let login = Login { username, password, db: redis.db };
         let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);
-        let endpoint = Endpoint { cluster, timeout, login, shards: Shards::new(redis.parts) };
+        let (shards, gateways) = (Shards::new(redis.parts), redis.gateways);
+        let endpoint = Endpoint { cluster, timeout, login, shards, gateways };
         Ok(Some(RedisAccess { endpoint, on_failure: redis.on_failure }))
     }
 

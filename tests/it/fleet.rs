@@ -4,6 +4,7 @@ mod attempts;
 mod batches;
 mod breaker;
 mod degraded_mode;
+mod heartbeats;
 mod instants;
 mod ledgers;
 mod probes;
@@ -122,18 +123,29 @@ impl Worker {
         Worker::propose(data, TIMEOUT, shards, own)
     }
 
+    /// A worker of a new gateway with this number of gateways in its configuration.
+    pub fn with_gateways(gateways: u64) -> Worker {
+        Worker::build(&Rc::default(), Endpoint { gateways, ..endpoint(TIMEOUT, Shards::ONE) }, OWN)
+    }
+
     fn open(data: &Rc<FakeSharedData>, timeout: u64, shards: Shards) -> Worker {
         Worker::propose(data, timeout, shards, OWN)
     }
 
     fn propose(data: &Rc<FakeSharedData>, timeout: u64, shards: Shards, own: Seed) -> Worker {
-        let way = Endpoint { cluster: "redis".into(), timeout, login: Login::default(), shards };
+        Worker::build(data, endpoint(timeout, shards), own)
+    }
+
+    fn build(data: &Rc<FakeSharedData>, way: Endpoint, own: Seed) -> Worker {
+        let shards = way.shards;
         // Unique, in place of a random number.
         static NUMBER: AtomicU64 = AtomicU64::new(77);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let client = Client::new(way, "test", data.clone(), own, number);
         let mut handle = Handle::new(OnFailure::Gateway, shards);
         handle.add_rule(charge(0));
+        // Most tests are about other calls.
+        handle.beats = false;
         client.update_handle(&mut handle);
         Worker { client, handle, calls: Rc::default(), asked: 0 }
     }
@@ -194,6 +206,10 @@ impl Worker {
         }
         told
     }
+}
+
+fn endpoint(timeout: u64, shards: Shards) -> Endpoint {
+    Endpoint { cluster: "redis".into(), timeout, login: Login::default(), shards, gateways: 1 }
 }
 
 /// Both clocks, after this number of ticks.

@@ -53,6 +53,7 @@ fn fleet_limiter(
         timeout: SECOND / 50,
         login: Login::default(),
         shards: policy.redis.as_ref().map_or(Shards::ONE, |redis| Shards::new(redis.parts)),
+        gateways: 1,
     };
     let client = Client::new(way, "test", data.clone(), Seed { k0: 1, k1: 2 }, 7);
     let mut tables = Tables::default();

@@ -56,6 +56,8 @@ pub(super) struct Batch {
     pub(super) ends_at: Micros,
     /// Whether its calls were lost once.
     pub(super) is_second: bool,
+    /// Whether it only tells Redis that the gateway is alive.
+    pub(super) is_beat: bool,
     /// The receivers of the asks of each call.
     receivers: Vec<Vec<Receiver>>,
     /// The number of questions of all calls.
@@ -74,6 +76,7 @@ impl Batch {
             timeout: 0,
             ends_at,
             is_second: false,
+            is_beat: false,
             receivers: Vec::new(),
             questions: 0,
         }
@@ -121,6 +124,7 @@ impl Batch {
         Batch {
             probing: self.probing,
             is_second: self.is_second,
+            is_beat: self.is_beat,
             ..Batch::new(pipeline, self.ends_at)
         }
     }

@@ -14,9 +14,10 @@ use diana_policy::time::{Micros, SECOND};
 /// The maximum number of shards in a log line, besides the first.
 const NAMED: usize = 15;
 
-/// A reply: the gateways at Redis, as far as known, and whether it decided questions.
+/// A reply: the gateways at Redis, unless it only has the fleet's secret, and whether it decided
+/// questions.
 pub(super) struct Answered {
-    pub(super) fleet: KnownFleet,
+    pub(super) fleet: Option<KnownFleet>,
     pub(super) decided: bool,
 }
 
@@ -32,7 +33,7 @@ impl Client {
         if calls.is_empty() {
             return;
         }
-        let seed = self.seed;
+        let (seed, least) = (self.seed, self.endpoint.gateways);
         let (mut opened, mut closed, mut was_apart) = (Vec::new(), Vec::new(), false);
         let health = Health::update(&*self.data, &self.key, now, |health| {
             opened.clear();
@@ -41,13 +42,18 @@ impl Client {
             let mut changed = false;
             for (shard, outcome) in calls {
                 let was_open = health.is_open(*shard);
+                let is_first = *shard == Shard::FIRST;
                 changed |= match outcome {
                     Ok(Answered { fleet, decided }) => {
-                        let is_first = *shard == Shard::FIRST;
-                        let learnt = is_first && health.count(*fleet) | health.agree(seed);
+                        let reported = fleet.filter(|_| is_first);
+                        let counted = reported.is_some_and(|it| health.count(it, least, now));
+                        let learnt = counted | (is_first && health.agree(seed));
                         health.change(*shard, |it| it.answered(now, probing, *decided)) | learnt
                     }
-                    Err(_) => health.change(*shard, |it| it.failed(now, sent, probing)),
+                    Err(_) => {
+                        let missed = is_first && health.miss();
+                        health.change(*shard, |it| it.failed(now, sent, probing)) | missed
+                    }
                 };
                 match (was_open, health.is_open(*shard)) {
                     (false, true) => opened.push(*shard),
@@ -169,7 +175,8 @@ impl Client {
     /// Copies the known state of Redis to the handle.
     pub fn update_handle(&self, handle: &mut Handle) {
         handle.ledgers.begin(self.sender);
-        handle.gateways = self.health.fleet.gateways.max(1);
+        let known = self.health.fleet.gateways;
+        handle.gateways = if known == 0 { self.endpoint.gateways } else { known }.max(1);
         handle.unavailable = self.open().map(|(shard, _)| shard).collect();
         if handle.is_unavailable(Shard::FIRST) && !self.is_agreed() {
             handle.unavailable = handle.shards.all().collect();

@@ -21,8 +21,8 @@ const OPERATIONS: usize = MOST / 4;
 /// oldest ask has waited for `1 / BATCHES` of the timeout.
 const BATCHES: usize = 4;
 
-/// The maximum interval between calls to the first shard, which counts the gateways.
-const ALIVE: Micros = SECOND;
+/// How long a worker sends no heartbeat after one failed.
+const SILENCE: Micros = 5 * SECOND;
 
 /// The maximum number of pending probes. Each probes one shard, so that a shard without a reply
 /// does not delay the others.
@@ -48,9 +48,8 @@ impl Client {
                 batch.add_request(wait);
             }
             batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)), handle.shards);
-            let asked =
-                self.first_shard_called.is_some_and(|it| now.mono.saturating_sub(it) < ALIVE);
-            if !asked && !handle.is_unavailable(Shard::FIRST) && !batch.has_call_to(Shard::FIRST) {
+            let is_due = self.health.is_beat_due(now.mono) && !handle.is_unavailable(Shard::FIRST);
+            if is_due && !batch.has_call_to(Shard::FIRST) {
                 batch.add_empty(Shard::FIRST);
             }
             self.send(batch, now, callout, handle);
@@ -60,8 +59,8 @@ impl Client {
     /// Returns true if another batch should be sent now, although others may be pending.
     fn may_send(&self, now: Micros, handle: &Handle) -> bool {
         let long = self.waited(now) >= self.endpoint.timeout / BATCHES as u64;
-        // Probes do not count: no request waits for them.
-        match self.batches.iter().filter(|batch| !batch.probing).count() {
+        // Probes and heartbeats do not count: no request waits for them.
+        match self.batches.iter().filter(|batch| !batch.probing && !batch.is_beat).count() {
             0 => !self.waiting.is_empty() || handle.has_operations(),
             BATCHES.. => false,
             _ => self.waiting.len() >= MOST || !self.waiting.is_empty() && long,
@@ -84,6 +83,49 @@ impl Client {
             batch.add(ScriptCall { shard, script, asks, settles: None }, Vec::new());
             self.send(batch, now, callout, handle);
         }
+    }
+
+    /// The instant of the next heartbeat, unless another worker calls the first shard before.
+    pub(super) fn beat(&self, now: Micros, handle: &Handle) -> Option<Micros> {
+        let at = self.health.beat().max(self.silent_until).max(now);
+        self.may_beat(handle).then_some(at)
+    }
+
+    /// Tells Redis that this gateway is alive, if that is due: without requests, too, since the
+    /// others must know how many gateways there are.
+    pub(super) fn send_beat(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+        let may = self.may_beat(handle) && now.mono >= self.silent_until;
+        if may && self.take_beat(now.mono, handle) {
+            let mut batch = self.new_batch(now.mono.saturating_add(self.endpoint.timeout));
+            batch.is_beat = true;
+            batch.add_empty(Shard::FIRST);
+            self.send(batch, now, callout, handle);
+        }
+    }
+
+    /// Returns true if this worker sends heartbeats. Its probes are heartbeats, too.
+    fn may_beat(&self, handle: &Handle) -> bool {
+        handle.beats && !(handle.in_use && handle.is_unavailable(Shard::FIRST))
+    }
+
+    /// Reserves the heartbeat, if it is due. Returns true if it was.
+    fn take_beat(&mut self, now: Micros, handle: &mut Handle) -> bool {
+        let mut takes = false;
+        if self.health.is_beat_due(now) {
+            let health = Health::update(&*self.data, &self.key, now, |health| {
+                takes = health.take_beat(now);
+                takes
+            });
+            self.follow(health, handle);
+        }
+        takes
+    }
+
+    /// Records that the heartbeat failed, where no request needs Redis.
+    pub(super) fn miss_beat(&mut self, now: Micros, handle: &mut Handle) {
+        self.silent_until = now.saturating_add(SILENCE);
+        let health = Health::update(&*self.data, &self.key, now, Health::miss);
+        self.follow(health, handle);
     }
 
     /// The instant of the next probe.
@@ -164,7 +206,7 @@ impl Client {
         batch.timeout = self.timeout_of(&batch, now.mono);
         batch.pipeline.wall = now.wall;
         if batch.has_call_to(Shard::FIRST) {
-            self.first_shard_called = Some(now.mono);
+            self.take_beat(now.mono, handle);
         }
         self.counts.calls += 1;
         self.counts.asks += batch.asks();
@@ -192,7 +234,9 @@ impl Client {
             self.batches.extract_if(.., |batch| batch.caller == caller).collect();
         for (call, receivers) in lost.into_iter().flat_map(|mut batch| batch.take()) {
             on_batch_end(&call, false, handle);
-            self.counts.fail("lost");
+            if !call.asks.is_empty() {
+                self.counts.fail("lost");
+            }
             self.complete_all(receivers, QuestionResult::Repeat);
         }
         std::mem::take(&mut self.completed)

@@ -13,7 +13,7 @@ use super::redis::{Seen, admits};
 use super::{MILLISECOND, Response, TIMEOUT, Worker, ok, requests, reset, status};
 use kit::seed;
 
-pub const KEY: &str = "diana/1/test/fleet";
+pub const KEY: &str = "diana/2/test/fleet";
 
 pub fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
     let data = Rc::new(FakeSharedData::default());

@@ -70,7 +70,7 @@ fn damaged_pause_keeps_probes_on_time() {
         workers[0].fail(0);
         let (mut record, _) = data.get(KEY).unwrap();
         // After the number of the shard and the time of the next probe.
-        record[7 * 8..][..8].copy_from_slice(&u64::to_le_bytes(pause));
+        record[10 * 8..][..8].copy_from_slice(&u64::to_le_bytes(pause));
         data.set(KEY, &record);
         workers[1].ask(1, 0);
         workers[1].work(100 * MILLISECOND);
@@ -90,8 +90,8 @@ fn failure_is_recorded_over_a_damaged_record() {
         let worker = &mut workers[0];
         worker.fail(0);
         let (mut record, _) = data.get(KEY).unwrap();
-        record[6 * 8..].fill(0);
-        record[9 * 8..][..8].copy_from_slice(&u64::to_le_bytes(since));
+        record[9 * 8..].fill(0);
+        record[12 * 8..][..8].copy_from_slice(&u64::to_le_bytes(since));
         data.set(KEY, &record);
         worker.work(SECOND);
         assert!(worker.is_connected(), "it is closed");

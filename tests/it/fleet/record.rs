@@ -85,7 +85,7 @@ fn record_size_is_bounded() {
     let closed = recover(worker, 0);
     for (gateways, later, breakers) in [(3, 10 * SECOND - 1, 1), (4, 10 * SECOND, 0)] {
         answer(worker, gateways, closed + later);
-        assert_eq!(length(), (5 + breakers * 5) * WORD, "{later} later");
+        assert_eq!(length(), (8 + breakers * 5) * WORD, "{later} later");
     }
 }
 

@@ -105,8 +105,8 @@ fn settlements_of_another_redis_are_not_inherited() {
     let seed = Seed { k0: 1, k1: 2 };
     let client = |cluster: &str, db: u32, parts: u16, namespace: &str, seed: Seed| {
         let login = Login { db, ..Login::default() };
-        let way =
-            Endpoint { cluster: cluster.into(), timeout: 20, login, shards: Shards::new(parts) };
+        let (cluster, shards) = (cluster.into(), Shards::new(parts));
+        let way = Endpoint { cluster, timeout: 20, login, shards, gateways: 1 };
         Client::new(way, namespace, Rc::new(FakeSharedData::default()), seed, 5)
     };
     let heir = client("redis", 0, 1, "test", seed);

@@ -61,7 +61,7 @@ fn replies_do_not_delay_maintenance() {
     thread.pass(SECOND);
     let counts = thread.host.counts.borrow();
     let of = |what: &str| counts.get(&format!("diana.ns.fleet.{what}")).copied();
-    assert_eq!((of("trips"), of("asks"), of("foreign")), (Some(50), Some(50), None));
+    assert_eq!((of("asks"), of("foreign")), (Some(50), None));
 }
 
 /// A worker whose gateway has lost Redis, as another worker detected a second ago.
@@ -73,7 +73,7 @@ fn cut_off() -> Thread {
     let mut thread = Thread::of(host);
     assert!(thread.configure(1, FLEET));
     thread.tick(1);
-    assert_eq!(thread.host.next(), None, "there is nothing to tell");
+    assert!(!soon(&thread), "there is nothing to tell");
     other.lose(1, 0);
     thread.host.set(other.host.now.get().mono + SECOND);
     thread
@@ -86,9 +86,8 @@ fn failure_seen_by_another_worker_is_reported() {
     let away = thread.roots[&1].instance().unwrap().unavailable_shards();
     thread.tick(1);
     assert_eq!((away, thread.roots[&1].instance().unwrap().unavailable_shards()), (0, 1));
-    assert!(thread.host.next().is_some());
-    thread.pass(SECOND);
-    assert_eq!(thread.host.next(), None);
+    let due = thread.host.next().unwrap().0 - thread.host.now.get().mono;
+    assert!(due <= SECOND / 10, "the next heartbeat would be later: {due}");
 }
 
 /// A rule that needs Redis causes a probe as soon as one is due.
@@ -97,10 +96,11 @@ fn request_that_needs_redis_causes_a_probe() {
     let mut thread = cut_off();
     thread.tick(1);
     assert!(!soon(&thread), "nobody needs it");
+    let before = thread.host.calls.borrow().len();
     assert!(thread.request(1, 11, "ann"), "by the gateway's part of the limit");
     assert!(soon(&thread));
     thread.pass(2 * MILLISECOND);
-    assert_eq!(thread.host.calls.borrow().len(), 1);
+    assert_eq!(thread.host.calls.borrow().len(), before + 1);
 }
 
 /// There are no probes for rules that have ended.
@@ -113,7 +113,7 @@ fn ended_instance_needs_no_redis() {
     thread.pass(SECOND);
     let probes = thread.host.calls.borrow().len();
     assert!(probes > 1, "it is probed");
-    assert!(thread.configure(2, &FLEET.replace("rpu: 100000", "rpu: 5")));
+    assert!(thread.configure(2, &FLEET.replace("scope: global", "scope: gateway")));
     thread.pass(4 * SECOND);
     thread.host.calls.borrow_mut().clear();
     thread.pass(10 * SECOND);
@@ -130,7 +130,8 @@ fn usage_is_settled_soon_after_the_stream() {
     );
     let mut thread = Thread::with(&rule);
     ask(&mut thread, &lease_reply(0));
-    thread.pass(5 * SECOND);
+    // Between two heartbeats.
+    thread.pass(SECOND / 2);
     _ = thread.responds(10);
     assert!(!soon(&thread));
     thread.leave(1, 10);
