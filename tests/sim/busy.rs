@@ -11,7 +11,7 @@ use super::world::World;
 
 const SECONDS: u64 = 3;
 
-fn plan(scope: Scope, algo: &'static str, limit: u64, demand: u64) -> Plan {
+pub fn plan(scope: Scope, algo: &'static str, limit: u64, demand: u64) -> Plan {
     let (gateways, workers) = if scope == Scope::Global { (2, 2) } else { (1, 4) };
     let rule = Rule {
         name: "e0-r0".into(),
@@ -35,6 +35,7 @@ fn plan(scope: Scope, algo: &'static str, limit: u64, demand: u64) -> Plan {
         entries: vec![vec![rule]],
         callers: 1,
         parts: 1,
+        on_failure: "gateway",
         demand,
         skew: 0,
         ends: SECONDS * SECOND,
@@ -48,7 +49,7 @@ fn plan(scope: Scope, algo: &'static str, limit: u64, demand: u64) -> Plan {
 }
 
 /// The requests of a world, in which every promise was kept.
-fn play(plan: &Plan) -> Vec<Entry> {
+pub fn play(plan: &Plan) -> Vec<Entry> {
     World::new(plan, NATIVE, &Server::start()).run().1
 }
 

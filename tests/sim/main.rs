@@ -10,6 +10,7 @@
 //! `DIANA_SEED=78 cargo test --test sim native -- --nocapture`. `DIANA_SEED=fresh` plays new worlds.
 
 mod busy;
+mod lossy;
 mod native;
 mod network;
 mod node;

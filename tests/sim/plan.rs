@@ -30,6 +30,8 @@ pub struct Plan {
     pub callers: u32,
     /// Shards of the keys in Redis.
     pub parts: u16,
+    /// What rules do while Redis is unavailable.
+    pub on_failure: &'static str,
     /// Requests a second.
     pub demand: u64,
     /// Per cent of requests that one worker gets.
@@ -180,6 +182,7 @@ impl Plan {
             entries,
             callers: 1 << rng.u8(..if theme == Theme::Leases { 2 } else { 4 }),
             parts: 1,
+            on_failure: "gateway",
             demand,
             skew: if rng.bool() { 0 } else { 90 },
             ends: rng.u64(seconds) * SECOND,
@@ -342,9 +345,10 @@ impl Plan {
     pub fn document(&self, listener: usize, changes: usize) -> String {
         let mut text = format!(
             "namespace: sim\nkeys: 10000\nresponse: {{status: {}}}\n\
-             redis: {{cluster: redis, timeout: {}ms{}}}\n",
+             redis: {{cluster: redis, timeout: {}ms, on_failure: {}{}}}\n",
             400 + (listener + 2 * changes) % 200,
             TIMEOUT / MILLISECOND,
+            self.on_failure,
             if self.parts > 1 {
                 format!(", proxied: true, parts: {}", self.parts)
             } else {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Asked;
+use super::{Asked, CHECKS};
 use diana_policy::time::SECOND;
 
 /// Milliseconds that a holder counts as alive after a report, the unit of expiry in Redis.
@@ -59,10 +59,10 @@ impl Places {
         let held = own.held.iter().filter(|(holder, _)| lives(holder)).map(|(_, places)| places);
         let in_flight: u64 = own.taken.values().chain(held).sum();
         let fits = in_flight + asked.cost <= limit;
-        if fits && asked.cost > 0 {
-            *own.taken.entry(second).or_default() += asked.cost;
+        let charged = if fits && asked.what != CHECKS { asked.cost } else { 0 };
+        if charged > 0 {
+            *own.taken.entry(second).or_default() += charged;
         }
-        let charged = if fits { asked.cost } else { 0 };
         if charged > 0 || asked.what >= HOLDS && asked.left > 0 {
             // Only a write removes dead holders. They may return before that.
             own.held.retain(|holder, _| lives(holder));
