@@ -7,7 +7,7 @@ use crate::handle::{Handle, Operation};
 use crate::health::Health;
 use crate::protocol::{AskReply, Failure, Pipeline, Script, ScriptCall};
 use crate::question_result::QuestionResult;
-use crate::shard::Shard;
+use crate::shard::{Shard, Shards};
 use diana_policy::port::Callout;
 use diana_policy::time::{Micros, Now, SECOND};
 
@@ -186,11 +186,13 @@ impl Client {
     }
 
     /// The timeout of a call of the host. Half of the remaining time is for a second attempt, unless
-    /// Redis is too far away for that.
+    /// Redis is too far away for that. With several shards, a proxy must have the time to report the
+    /// one that does not reply, since the others would fail with it.
     fn timeout_of(&self, batch: &Batch, now: Micros) -> Micros {
         let rest = batch.ends_at.saturating_sub(now);
         let is_near = self.round_trip.is_some_and(|trip| trip <= self.endpoint.timeout / 4);
-        let attempts = if is_near && batch.can_repeat(now) { 2 } else { 1 };
+        let is_one = self.endpoint.shards == Shards::ONE;
+        let attempts = if is_one && is_near && batch.can_repeat(now) { 2 } else { 1 };
         (rest / attempts).max(SHORTEST)
     }
 

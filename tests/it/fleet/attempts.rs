@@ -9,12 +9,14 @@ use diana_redis::client::Completion;
 use diana_redis::handle::Operation;
 use diana_redis::protocol::{Charge, Effect, Refusals};
 use diana_redis::question_result::QuestionResult;
-use diana_redis::shard::Shard;
+use diana_redis::shard::{Shard, Shards};
 use diana_redis::target::Target;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
+use kit::model::proxy::Proxy;
 
 use super::redis::{Seen, admits, decides};
+use super::shards::steps;
 use super::{MILLISECOND, Response, TIMEOUT, Worker, charge, ok, requests, reset, status};
 use kit::seed;
 
@@ -109,6 +111,32 @@ fn far_redis_gets_the_whole_timeout() {
     now = worker.next(now).unwrap();
     worker.work(now);
     assert_eq!(worker.calls.one().1.timeout, TIMEOUT);
+}
+
+/// A proxy reports a shard that does not reply only after some time, and the others must not fail
+/// with it. The lost call of that shard is sent again with the rest.
+#[test]
+fn proxy_gets_the_whole_timeout() {
+    let data = Rc::new(FakeSharedData::default());
+    let mut worker = Worker::with_shards(&data, Shards::new(16));
+    let mut proxy = Proxy::default();
+    let callers = || vec![charge(3 << 60 | 1), charge(5 << 60 | 1)];
+    worker.ask_for(callers(), 0);
+    steps(&mut worker, &mut proxy, 0, 6);
+    let now = SECOND / 2;
+    worker.ask_for(callers(), now);
+    worker.work(now);
+    let (token, first) = worker.calls.one();
+    assert_eq!(first.timeout, TIMEOUT);
+    proxy.away.insert(3);
+    let later = now + 12 * MILLISECOND;
+    worker.answer(token, &ok(proxy.answer(&first.body, 7 * SECOND)), later).unwrap();
+    proxy.away.clear();
+    let (token, second) = worker.calls.one();
+    assert_eq!(second.timeout, 8 * MILLISECOND);
+    assert_eq!(Seen::of(&second).callers, [3 << 60 | 1]);
+    worker.answer(token, &ok(proxy.answer(&second.body, 8 * SECOND)), later).unwrap();
+    assert!(worker.is_connected());
 }
 
 /// The callers of a call with settlements, whose last key is that of the ledger.
