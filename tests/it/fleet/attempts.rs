@@ -199,7 +199,7 @@ fn few_lost_calls_rarely_change_the_mode() {
                 let (_, _, token, back) = coming.swap_remove(place);
                 told.extend(worker.answer(token, &back, now).unwrap_or_default());
             }
-            if now / MILLISECOND % 2 == 0 {
+            if now.is_multiple_of(2 * MILLISECOND) {
                 worker.ask(rng.u64(1..1000), now);
                 asked += 1;
             }
