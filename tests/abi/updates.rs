@@ -93,5 +93,5 @@ fn many_updates_leave_memory_and_gauges_unchanged() {
     assert!(worker[MANY - 1] <= worker[9] + PAGE, "{worker:?}");
     assert!(main[MANY - 1] <= main[9] + PAGE, "{main:?}");
     assert_eq!(modes(&host), [1, 0]);
-    assert!(!proxy.main.has_timer());
+    assert!(proxy.main.has_timer(), "it may send the heartbeat");
 }
