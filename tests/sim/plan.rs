@@ -237,6 +237,7 @@ impl Plan {
             entries: vec![vec![rule]],
             callers,
             parts: 1,
+            on_failure: "gateway",
             demand,
             skew: if rng.bool() { 0 } else { 90 },
             ends: rng.u64(4..=7) * SECOND,
