@@ -91,9 +91,12 @@ pub trait Ending {
     /// The response status. `None` if there was no response.
     fn status(&self) -> Option<u16>;
 
-    /// Returns true if the response came from the upstream. At the end of the stream it must be
-    /// complete, too.
+    /// Returns true if the headers came from the upstream. Valid only while they arrive.
     fn is_from_upstream(&self) -> bool;
+
+    /// Returns true if the response came from the upstream, and is complete. Valid at the end of
+    /// the stream.
+    fn is_complete(&self) -> bool;
 
     /// Returns true if the host follows an internal redirect with a new stream.
     fn is_followed(&self) -> bool;
@@ -101,10 +104,8 @@ pub trait Ending {
     /// The host's reason for the response, or for its end.
     fn details(&self) -> Option<Cow<'_, [u8]>>;
 
-    /// Returns true if the upstream was unreachable or did not respond.
-    fn upstream_failed(&self) -> bool;
-
-    /// Returns true if the client has left.
+    /// Returns true if the client ended the stream: it disconnected, reset the stream, or violated
+    /// the protocol.
     fn client_left(&self) -> bool;
 
     /// A property's bytes. `None` if the stream has no such property.

@@ -66,16 +66,16 @@ impl Ending for PlainRequest {
         true
     }
 
+    fn is_complete(&self) -> bool {
+        true
+    }
+
     fn is_followed(&self) -> bool {
         false
     }
 
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         Some(b"via_upstream".into())
-    }
-
-    fn upstream_failed(&self) -> bool {
-        false
     }
 
     fn client_left(&self) -> bool {

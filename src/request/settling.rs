@@ -50,8 +50,10 @@ pub enum HeaderUsage {
 pub enum UnknownUsage {
     /// The client left before the upstream reported it.
     ClientLeft,
-    /// The response was cut off, or did not come from the upstream.
+    /// The response was cut off.
     Cut,
+    /// The stream ended before the upstream's headers, and not by the client.
+    Unanswered,
     /// The header or metadata is missing.
     Absent,
     /// The value is not a single number of permits.
@@ -131,8 +133,9 @@ impl UsageReader {
             // The request returns for the internal redirect.
             return (0, None);
         }
+        let has_begun = header_usage != HeaderUsage::Nothing;
         if let Some(count) = &self.count
-            && !counts(count, header_usage, ending)
+            && !counts(count, has_begun, ending)
         {
             return (0, None);
         }
@@ -140,8 +143,9 @@ impl UsageReader {
             return (reserved, None);
         };
         let response_cost = match header_usage {
-            HeaderUsage::Nothing if ending.upstream_failed() => return (0, None),
-            HeaderUsage::Nothing | HeaderUsage::Begun => source.read(header_usage, ending),
+            HeaderUsage::Nothing if ending.client_left() => Err(UnknownUsage::ClientLeft),
+            HeaderUsage::Nothing => return (0, Some(UnknownUsage::Unanswered)),
+            HeaderUsage::Begun => source.read(ending),
             HeaderUsage::Used => Ok(used),
             HeaderUsage::Unknown(untold) => Err(untold),
         };
@@ -153,14 +157,15 @@ impl UsageReader {
 }
 
 /// Returns true if the outcome is listed. A client that leaves before the response counts too.
-fn counts(count: &Outcomes, header_usage: HeaderUsage, ending: &dyn Ending) -> bool {
-    let Some(status) = ending.status() else { return true };
-    if count.failed
-        && (ending.upstream_failed()
-            || header_usage != HeaderUsage::Nothing && !ending.is_from_upstream())
-    {
+/// `has_begun` is true if the upstream has sent headers.
+fn counts(count: &Outcomes, has_begun: bool, ending: &dyn Ending) -> bool {
+    if count.failed && !(has_begun && ending.is_complete()) {
         return true;
     }
+    if !has_begun && ending.client_left() {
+        return true;
+    }
+    let status = ending.status().unwrap_or_default();
     if count.statuses.iter().any(|(first, last)| (*first..=*last).contains(&status)) {
         return true;
     }
@@ -188,9 +193,9 @@ impl UsageSource {
         }
     }
 
-    /// Reads the usage at the end of the stream.
-    fn read(&self, header_usage: HeaderUsage, ending: &dyn Ending) -> Result<u64, UnknownUsage> {
-        if !ending.is_from_upstream() || header_usage == HeaderUsage::Nothing {
+    /// Reads the usage at the end of a stream whose response has begun.
+    fn read(&self, ending: &dyn Ending) -> Result<u64, UnknownUsage> {
+        if !ending.is_complete() {
             return Err(if ending.client_left() {
                 UnknownUsage::ClientLeft
             } else {

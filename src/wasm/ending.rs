@@ -8,12 +8,16 @@ use proxy_wasm::types::MapType;
 use super::{pairs, raw};
 use diana_policy::port::{Ending, Property, Values};
 
-/// Envoy's response flags for upstream failures: no healthy upstream, timeout, connection failure,
-/// connection termination, no cluster, protocol error.
-const UPSTREAM_FAILED: u64 = flags(&[1, 2, 5, 6, 24, 23]);
+/// Envoy's response flags for clients: the client disconnected, violated the protocol, or reset its
+/// stream. Envoy sets none of them for some resets before the response.
+const CLIENT_LEFT: u64 = flags(&[14, 18, 28]);
 
-/// Envoy's response flags for clients: the client disconnected, or reset its stream.
-const CLIENT_LEFT: u64 = flags(&[14, 28]);
+/// The start of Envoy's response code details for connections that Envoy closed, such as at the end
+/// of a drain. They have the flag of a client that disconnected.
+const CLOSED: &[u8] = b"downstream_local_disconnect";
+
+/// The details of connections that Envoy closed since the client had vanished.
+const VANISHED: &[u8] = b"downstream_local_disconnect(http2_ping_timeout)";
 
 /// Envoy's response code details for a complete response of the upstream.
 const WHOLE: &[u8] = b"via_upstream";
@@ -62,6 +66,10 @@ impl Ending for HostEnding {
         self.details_now() == Some(WHOLE)
     }
 
+    fn is_complete(&self) -> bool {
+        self.details_now() == Some(WHOLE)
+    }
+
     fn is_followed(&self) -> bool {
         self.details_now() == Some(b"internal_redirect")
     }
@@ -70,12 +78,13 @@ impl Ending for HostEnding {
         self.details_now().map(Cow::Borrowed)
     }
 
-    fn upstream_failed(&self) -> bool {
-        self.has(UPSTREAM_FAILED)
-    }
-
     fn client_left(&self) -> bool {
-        self.has(CLIENT_LEFT)
+        let details = self.details_now().unwrap_or_default();
+        if details.starts_with(CLOSED) {
+            return details == VANISHED;
+        }
+        // Every other end without a response is the client's.
+        self.status().is_none() || self.has(CLIENT_LEFT)
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

@@ -35,9 +35,21 @@ fn charged(vm: &mut Vm) -> u64 {
 const UPSTREAM: &str = "via_upstream";
 const GONE: &str = "downstream_remote_disconnect";
 const DC: u64 = 1 << 14;
+const PER_TRY: &str = "upstream_per_try_timeout";
+const OVERFLOW: &str = "upstream_reset_before_response_started{overflow}";
+const LONGEST: &str = "upstream_max_stream_duration_reached";
+const REPLACED: &str = "response_payload_too_large";
+const LARGE: &str = "request_payload_too_large";
+const UH: u64 = 1 << 1;
 const UT: u64 = 1 << 2;
 const UF: u64 = 1 << 5;
 const UC: u64 = 1 << 6;
+const UO: u64 = 1 << 7;
+const NR: u64 = 1 << 8;
+const URX: u64 = 1 << 15;
+const SI: u64 = 1 << 16;
+const DPE: u64 = 1 << 18;
+const UMSDR: u64 = 1 << 19;
 const UPE: u64 = 1 << 23;
 const NC: u64 = 1 << 24;
 const DR: u64 = 1 << 28;
@@ -49,6 +61,7 @@ fn every_end_of_a_stream_is_read() {
     let untold: &[(&str, &str)] = &[(":status", "200")];
     let twice: &[(&str, &str)] = &[("x-used", "7"), ("x-used", "7")];
     let reset = "upstream_reset_before_response_started{connection_failure}";
+    let local = |status, details| Some((status, details));
     for (response, (status, details, flags), used) in [
         (Some((told, UPSTREAM)), (Some(200), UPSTREAM, 0), 7),
         (Some((untold, UPSTREAM)), (Some(200), UPSTREAM, 0), MOST),
@@ -58,12 +71,37 @@ fn every_end_of_a_stream_is_read() {
         (Some((untold, UPSTREAM)), (Some(200), "max_duration_timeout", 0), MOST),
         (Some((untold, UPSTREAM)), (Some(200), GONE, DC), MOST),
         (Some((untold, UPSTREAM)), (Some(200), "http2.remote_reset", DR), MOST),
-        (Some((untold, reset)), (Some(503), reset, UF), 0),
-        (Some((untold, "x")), (Some(503), "x", UC), 0),
-        (Some((untold, "response_timeout")), (Some(504), "response_timeout", UT), 0),
-        (Some((untold, "cluster_not_found")), (Some(503), "cluster_not_found", NC), 0),
-        (Some((told, "rbac_access_denied")), (Some(403), "rbac_access_denied", 0), MOST),
+        (Some((untold, UPSTREAM)), (Some(101), GONE, DC), MOST),
+        // Local replies reach the filter as responses.
+        (local(told, reset), (Some(503), reset, UF), 0),
+        (local(untold, "x"), (Some(503), "x", UC), 0),
+        (local(untold, "no_healthy_upstream"), (Some(503), "no_healthy_upstream", UH), 0),
+        (local(untold, "response_timeout"), (Some(504), "response_timeout", UT), 0),
+        (local(untold, PER_TRY), (Some(504), PER_TRY, UT | URX), 0),
+        (local(untold, "cluster_not_found"), (Some(503), "cluster_not_found", NC), 0),
+        (local(untold, OVERFLOW), (Some(503), OVERFLOW, UO), 0),
+        (local(untold, LONGEST), (Some(504), LONGEST, UMSDR), 0),
+        (local(untold, "max_duration_timeout"), (Some(504), "max_duration_timeout", 0), 0),
+        (local(untold, "stream_idle_timeout"), (Some(504), "stream_idle_timeout", SI), 0),
+        (local(untold, LARGE), (Some(413), LARGE, 0), 0),
+        (local(untold, REPLACED), (Some(500), REPLACED, 0), 0),
+        (local(told, "rbac_access_denied"), (Some(403), "rbac_access_denied", 0), 0),
+        (local(told, "direct_response"), (Some(200), "direct_response", 0), 0),
+        (local(told, "lua_response"), (Some(200), "lua_response", 0), 0),
+        (local(told, "route_not_found"), (Some(404), "route_not_found", NR), 0),
+        (local(told, "a_reason_of_tomorrow"), (Some(299), "a_reason_of_tomorrow", 1 << 40), 0),
+        // The client left, and Envoy has several ways to report that.
         (None, (None, GONE, DC), MOST),
+        (None, (None, "http2.remote_reset", DR), MOST),
+        // A reset without an error, on 1.40.
+        (None, (None, "", 0), MOST),
+        (None, (None, "codec_error:The_user_callback_function_failed", DPE), MOST),
+        (None, (None, "downstream_local_disconnect(http2_ping_timeout)", DC), MOST),
+        // A filter held the response back.
+        (None, (Some(200), GONE, DC), MOST),
+        (local(untold, "http1.codec_error"), (Some(400), "http1.codec_error", DPE), MOST),
+        // Envoy closed the connection.
+        (None, (None, "downstream_local_disconnect(filter_chain_is_being_removed)", DC), 0),
         (None, (Some(302), "internal_redirect", 0), 0),
     ] {
         let mut host = Host::new(71);

@@ -110,29 +110,46 @@ fn metadata_is_read_in_its_configured_form() {
     let (value, gone) = (3.0_f64.to_le_bytes(), (MISSING, Some(UnknownUsage::ClientLeft)));
     let left = FakeEnding::left(Some(200)).property(&untyped, value);
     assert_eq!(used(&usage_reader, Some(&answered()), &left), gone);
-    for (came, ended) in [(Some(answered()), FakeEnding::cut()), (None, answered())] {
-        let ended = ended.property(&untyped, value);
-        assert_eq!(used(&usage_reader, came.as_ref(), &ended), (MISSING, Some(UnknownUsage::Cut)));
-    }
+    let cut = FakeEnding::cut().property(&untyped, value);
+    let unknown = (MISSING, Some(UnknownUsage::Cut));
+    assert_eq!(used(&usage_reader, Some(&answered()), &cut), unknown);
 }
 
+/// Before the headers of the upstream, only the client causes a cost, whatever a list of reasons
+/// contains.
 #[test]
 fn unanswered_request_used_nothing_unless_its_client_left() {
     for usage_reader in
         [by_header(), by_metadata(NumberForm::Number), by_metadata(NumberForm::Typed)]
     {
-        let unreachable = FakeEnding::unreachable();
-        assert_eq!(used(&usage_reader, None, &unreachable), (0, None));
-        // The filter also receives the headers of responses by the proxy itself.
-        assert_eq!(used(&usage_reader, Some(&unreachable), &unreachable), (0, None));
+        for local in [
+            FakeEnding::unreachable(),
+            FakeEnding::denied(504, "response_timeout"),
+            FakeEnding::denied(403, "rbac_access_denied"),
+            FakeEnding::denied(200, "direct_response"),
+            FakeEnding::denied(413, "a_reason_of_tomorrow"),
+        ] {
+            // The filter also receives the headers of responses by the proxy itself.
+            let local = local.header("x-tokens-used", "3");
+            for came in [None, Some(&local)] {
+                let unanswered = (0, Some(UnknownUsage::Unanswered));
+                assert_eq!(used(&usage_reader, came, &local), unanswered, "{local:?}");
+            }
+            let mut left = local;
+            left.client_left = true;
+            let expected = (MISSING, Some(UnknownUsage::ClientLeft));
+            assert_eq!(used(&usage_reader, None, &left), expected);
+        }
         let left = FakeEnding::left(None);
         assert_eq!(used(&usage_reader, None, &left), (MISSING, Some(UnknownUsage::ClientLeft)));
+        // The proxy ended the stream without a response.
+        assert_eq!(
+            used(&usage_reader, None, &FakeEnding::closed()),
+            (0, Some(UnknownUsage::Unanswered))
+        );
         // The proxy sends another request, which is also decided about.
         let followed = FakeEnding::denied(302, "internal_redirect");
         assert_eq!(used(&usage_reader, None, &followed), (0, None));
-        // Another filter responded. It is unknown whether the upstream had done work before.
-        let own = FakeEnding::denied(403, "rbac_access_denied").header("x-tokens-used", "3");
-        assert_eq!(used(&usage_reader, Some(&own), &own), (MISSING, Some(UnknownUsage::Cut)));
     }
 }
 
@@ -149,7 +166,12 @@ fn only_listed_outcomes_count() {
         (Some(answered(401)), answered(401), [true, false, false]),
         (Some(answered(403)), answered(403), [false, false, false]),
         (Some(answered(599)), answered(599), [true, false, false]),
-        (Some(denied.clone()), denied, [false, false, true]),
+        (Some(denied.clone()), denied, [false, true, true]),
+        (None, FakeEnding::denied(503, "overflow"), [true, true, false]),
+        (None, FakeEnding::denied(404, "route_not_found"), [false, true, false]),
+        (None, FakeEnding::closed(), [false, true, false]),
+        // The client left, and a filter held the response back.
+        (None, FakeEnding::left(Some(200)), [true, true, true]),
         (Some(answered(200)), FakeEnding::cut(), [false, true, true]),
         (None, FakeEnding::unreachable(), [true, true, false]),
         (Some(FakeEnding::unreachable()), FakeEnding::unreachable(), [true, true, false]),

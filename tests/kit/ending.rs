@@ -9,7 +9,6 @@ use diana_policy::port::{Ending, Property, Values};
 pub struct FakeEnding {
     pub status: Option<u16>,
     pub details: &'static str,
-    pub upstream_failed: bool,
     pub client_left: bool,
     pub headers: Vec<(String, Vec<u8>)>,
     properties: Vec<(Property, Vec<u8>)>,
@@ -32,18 +31,23 @@ impl FakeEnding {
         FakeEnding { status, details, client_left: true, ..FakeEnding::default() }
     }
 
+    /// The proxy closed the connection before the response.
+    pub fn closed() -> FakeEnding {
+        FakeEnding { details: "downstream_local_disconnect", ..FakeEnding::default() }
+    }
+
     /// The upstream was unreachable.
     pub fn unreachable() -> FakeEnding {
         let details = "upstream_reset_before_response_started{connection_failure}";
         let status = Some(503);
-        FakeEnding { status, details, upstream_failed: true, ..FakeEnding::default() }
+        FakeEnding { status, details, ..FakeEnding::default() }
     }
 
     /// The upstream aborted the response.
     pub fn cut() -> FakeEnding {
         let details = "upstream_reset_after_response_started{remote reset}";
         let status = Some(200);
-        FakeEnding { status, details, upstream_failed: true, ..FakeEnding::default() }
+        FakeEnding { status, details, ..FakeEnding::default() }
     }
 
     /// Adds a header.
@@ -75,16 +79,16 @@ impl Ending for FakeEnding {
         self.details == "via_upstream"
     }
 
+    fn is_complete(&self) -> bool {
+        self.details == "via_upstream"
+    }
+
     fn is_followed(&self) -> bool {
         self.details == "internal_redirect"
     }
 
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         Some(Cow::Borrowed(self.details.as_bytes()))
-    }
-
-    fn upstream_failed(&self) -> bool {
-        self.upstream_failed
     }
 
     fn client_left(&self) -> bool {

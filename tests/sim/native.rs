@@ -349,16 +349,16 @@ impl Ending for EndingOf<'_> {
         self.ending().is_some_and(Ending::is_from_upstream)
     }
 
+    fn is_complete(&self) -> bool {
+        self.ending().is_some_and(Ending::is_complete)
+    }
+
     fn is_followed(&self) -> bool {
         self.ending().is_some_and(Ending::is_followed)
     }
 
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         self.ending()?.details()
-    }
-
-    fn upstream_failed(&self) -> bool {
-        self.ending().is_some_and(Ending::upstream_failed)
     }
 
     fn client_left(&self) -> bool {

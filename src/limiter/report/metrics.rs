@@ -58,9 +58,10 @@ pub struct RuleCounts {
 }
 
 /// The reasons for unknown usage, and their names.
-const UNTOLD: [(UnknownUsage, &str); 4] = [
+const UNTOLD: [(UnknownUsage, &str); 5] = [
     (UnknownUsage::ClientLeft, "client_left"),
     (UnknownUsage::Cut, "cut"),
+    (UnknownUsage::Unanswered, "unanswered"),
     (UnknownUsage::Absent, "absent"),
     (UnknownUsage::Unusable, "unusable"),
 ];

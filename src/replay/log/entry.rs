@@ -11,11 +11,11 @@ use diana_policy::time::Micros;
 use super::fields::{FIELDS, FieldMapping, FieldTarget, LogField, STANDARD, standard};
 use crate::Arrival;
 
-/// Envoy's response flags for an upstream that was not reached, or that did not answer.
-const UPSTREAM_FAILED: [&[u8]; 6] = [b"UH", b"UT", b"UF", b"UC", b"NC", b"UPE"];
+/// Envoy's response flags for a client that disconnected, or violated the protocol.
+const CLIENT_LEFT: [&[u8]; 3] = [b"DC", b"DPE", b"DR"];
 
-/// Envoy's response flags for a client that disconnected.
-const CLIENT_LEFT: [&[u8]; 2] = [b"DC", b"DR"];
+/// The start of Envoy's details for a response that the upstream began, and did not complete.
+const CUT: &[u8] = b"upstream_reset_after_response_started";
 
 /// A part of the text of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -192,6 +192,13 @@ impl Ending for LogEntry {
     }
 
     fn is_from_upstream(&self) -> bool {
+        let is_cut = || self.field(LogField::Details).is_some_and(|it| it.starts_with(CUT));
+        // A client that left before the response has no status.
+        let is_left = || self.status > 0 && self.has_flag(&[b"DC", b"DR"]);
+        self.is_complete() || is_cut() || is_left()
+    }
+
+    fn is_complete(&self) -> bool {
         match self.field(LogField::Details) {
             Some(details) => details == b"via_upstream",
             // All other ends of a stream have a flag.
@@ -207,12 +214,8 @@ impl Ending for LogEntry {
         self.field(LogField::Details).map(Cow::Borrowed)
     }
 
-    fn upstream_failed(&self) -> bool {
-        self.has_flag(&UPSTREAM_FAILED)
-    }
-
     fn client_left(&self) -> bool {
-        self.has_flag(&CLIENT_LEFT)
+        self.status == 0 || self.has_flag(&CLIENT_LEFT)
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

@@ -88,11 +88,16 @@ fn of_the_core(names: &Names) {
         refunded: 1,
         debt: 1,
         unsettled: 1,
-        untold: [0; 4],
+        untold: [0; 5],
         in_flight: 1,
     };
-    let reasons =
-        [UnknownUsage::ClientLeft, UnknownUsage::Cut, UnknownUsage::Absent, UnknownUsage::Unusable];
+    let reasons = [
+        UnknownUsage::ClientLeft,
+        UnknownUsage::Cut,
+        UnknownUsage::Unanswered,
+        UnknownUsage::Absent,
+        UnknownUsage::Unusable,
+    ];
     reasons.into_iter().for_each(|reason| counts.settle(1, 2, Some(reason)));
     counts.flush("ns", "r", names);
     for scope in [Scope::Local, Scope::Gateway, Scope::Global] {
