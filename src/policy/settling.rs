@@ -25,6 +25,9 @@ pub struct ResponseCost {
     pub most: u64,
     /// The usage if the response does not contain it, at most `most`.
     pub missing: u64,
+    /// The usage if the response does not contain it, and its status is 400 or above, at most
+    /// `most`.
+    pub error: u64,
 }
 
 /// The location of the usage.

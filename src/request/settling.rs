@@ -7,6 +7,9 @@ use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling}
 /// Larger values are not numbers of permits.
 const LARGEST: u64 = 1 << 53;
 
+/// Responses with this status or a higher one are errors.
+const FIRST_ERROR: u16 = 400;
+
 /// Determines the usage of requests.
 #[derive(Debug)]
 pub struct UsageReader {
@@ -23,6 +26,7 @@ struct ResponseReader {
     source: UsageSource,
     most: u64,
     missing: u64,
+    error: u64,
 }
 
 #[derive(Debug)]
@@ -54,6 +58,8 @@ pub enum UnknownUsage {
     Cut,
     /// The stream ended before the upstream's headers, and not by the client.
     Unanswered,
+    /// The response has an error status and no usable number.
+    Error,
     /// The header or metadata is missing.
     Absent,
     /// The value is not a single number of permits.
@@ -64,10 +70,10 @@ impl UsageReader {
     /// A reader for this configuration.
     #[must_use]
     pub fn new(settling: &Settling) -> UsageReader {
-        let response_cost =
-            settling.response_cost.as_ref().map(|ResponseCost { source, most, missing }| {
-                ResponseReader { source: UsageSource::of(source), most: *most, missing: *missing }
-            });
+        let response_cost = settling.response_cost.as_ref().map(|response_cost| {
+            let ResponseCost { ref source, most, missing, error } = *response_cost;
+            ResponseReader { source: UsageSource::of(source), most, missing, error }
+        });
         let Settling { reserve, ref count, bans, is_slot, .. } = *settling;
         UsageReader {
             response_cost,
@@ -139,7 +145,7 @@ impl UsageReader {
         {
             return (0, None);
         }
-        let Some(ResponseReader { source, most, missing }) = &self.response_cost else {
+        let Some(ResponseReader { source, most, missing, error }) = &self.response_cost else {
             return (reserved, None);
         };
         let response_cost = match header_usage {
@@ -151,6 +157,9 @@ impl UsageReader {
         };
         match response_cost {
             Ok(used) => (used.min(*most), None),
+            Err(_) if has_begun && ending.status() >= Some(FIRST_ERROR) => {
+                (*error, Some(UnknownUsage::Error))
+            }
             Err(untold) => (*missing, Some(untold)),
         }
     }
@@ -193,7 +202,7 @@ impl UsageSource {
         }
     }
 
-    /// Reads the usage at the end of a stream whose response has begun.
+    /// Reads the usage at the end of a stream, after the headers of its response.
     fn read(&self, ending: &dyn Ending) -> Result<u64, UnknownUsage> {
         if !ending.is_complete() {
             return Err(if ending.client_left() {

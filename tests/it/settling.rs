@@ -10,9 +10,10 @@ use kit::ending::FakeEnding;
 const RESERVED: u64 = 5;
 const MOST: u64 = 1000;
 const MISSING: u64 = 77;
+const ERROR: u64 = 33;
 
 fn by(source: ResponseSource) -> UsageReader {
-    let response_cost = Some(ResponseCost { source, most: MOST, missing: MISSING });
+    let response_cost = Some(ResponseCost { source, most: MOST, missing: MISSING, error: ERROR });
     UsageReader::new(&Settling {
         reserve: RESERVED,
         response_cost,
@@ -115,8 +116,8 @@ fn metadata_is_read_in_its_configured_form() {
     assert_eq!(used(&usage_reader, Some(&answered()), &cut), unknown);
 }
 
-/// Before the headers of the upstream, only the client causes a cost, whatever a list of reasons
-/// contains.
+/// Before the headers of the upstream, only the client causes a cost. The proxy's reason has no
+/// effect.
 #[test]
 fn unanswered_request_used_nothing_unless_its_client_left() {
     for usage_reader in
@@ -151,6 +152,41 @@ fn unanswered_request_used_nothing_unless_its_client_left() {
         let followed = FakeEnding::denied(302, "internal_redirect");
         assert_eq!(used(&usage_reader, None, &followed), (0, None));
     }
+}
+
+/// Without a number, a status of 400 and above costs `error`, however the stream ends, and never
+/// `missing`.
+#[test]
+fn error_without_a_number_has_its_own_cost() {
+    let readers = [by_header(), by_metadata(NumberForm::Number), by_metadata(NumberForm::Typed)];
+    for status in [100, 200, 204, 302, 399, 400, 401, 405, 429, 499, 500, 529, 599, 999] {
+        let answered = || FakeEnding::answered(status);
+        let mut cut = FakeEnding::cut();
+        cut.status = Some(status);
+        for ended in [answered(), cut, FakeEnding::left(Some(status))] {
+            for reader in &readers {
+                let (used, unknown) = used(reader, Some(&answered()), &ended);
+                let is_error = unknown == Some(UnknownUsage::Error);
+                let expected = if is_error { ERROR } else { MISSING };
+                assert_eq!((is_error, used), (status >= 400, expected), "{reader:?} {ended:?}");
+            }
+            for unusable in ["-5", "lots"] {
+                let came = answered().header("x-tokens-used", unusable);
+                let expected = if status >= 400 { ERROR } else { MISSING };
+                assert_eq!(used(&by_header(), Some(&came), &ended).0, expected, "{ended:?}");
+            }
+            let came = answered().header("x-tokens-used", "40");
+            assert_eq!(used(&by_header(), Some(&came), &ended), (40, None), "{ended:?}");
+        }
+        let local = FakeEnding::denied(status, "local");
+        let unanswered = (0, Some(UnknownUsage::Unanswered));
+        assert_eq!(used(&by_header(), Some(&local), &local), unanswered);
+    }
+    // A number in metadata counts with any status, too.
+    let path = ["metadata", "filter_metadata", "envoy.ai", "tokens"];
+    let failed = FakeEnding::answered(500).property(&path, 250.0_f64.to_le_bytes());
+    let reader = by_metadata(NumberForm::Number);
+    assert_eq!(used(&reader, Some(&failed), &failed), (250, None));
 }
 
 #[test]
@@ -201,10 +237,43 @@ fn only_listed_outcomes_count() {
     }
 }
 
+/// The table of the page on settled costs.
+#[test]
+fn count_precedes_the_cost() {
+    let rule = |keys: &str| {
+        let document = format!(
+            "limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 500, algo: W, {keys}}}]}}]"
+        );
+        let policy = diana_config::parse(document.as_bytes()).unwrap();
+        let rule = &policy.limits[0].rules[0];
+        (UsageReader::new(rule.settling.as_ref().unwrap()), rule.quota.cost)
+    };
+    let ends = [
+        FakeEnding::answered(200).header("x-used", "40"),
+        FakeEnding::answered(200),
+        FakeEnding::answered(500),
+        FakeEnding::unreachable(),
+    ];
+    let cost = "cost: {response: {header: x-used}, max: 300";
+    for (keys, costs) in [
+        (format!("{cost}}}"), [40, 300, 0, 0]),
+        (format!("{cost}, error: 10}}"), [40, 300, 10, 0]),
+        (format!("{cost}, error: 10}}, count: {{status: [2xx]}}"), [40, 300, 0, 0]),
+        (format!("{cost}, error: 10}}, count: {{status: [5xx]}}"), [0, 0, 10, 0]),
+        ("cost: 3, count: {status: [5xx]}".into(), [0, 0, 3, 3]),
+    ] {
+        let (usage_reader, reserved) = rule(&keys);
+        let used = ends
+            .each_ref()
+            .map(|end| usage_reader.used(reserved, usage_reader.read_headers(end), end).0);
+        assert_eq!(used, costs, "{keys}");
+    }
+}
+
 #[test]
 fn counted_outcome_may_report_its_cost() {
     let source = ResponseSource::Header("x-tokens-used".into());
-    let response_cost = Some(ResponseCost { source, most: MOST, missing: MISSING });
+    let response_cost = Some(ResponseCost { source, most: MOST, missing: MISSING, error: ERROR });
     let count = Some(Outcomes { statuses: vec![(200, 299)], ..Outcomes::default() });
     let usage_reader = UsageReader::new(&Settling {
         reserve: RESERVED,
@@ -217,5 +286,10 @@ fn counted_outcome_may_report_its_cost() {
         let came = FakeEnding::answered(status).header("x-tokens-used", "40");
         let ended = FakeEnding::answered(status);
         assert_eq!(used(&usage_reader, Some(&came), &ended), (expected, None));
+    }
+    // Without a number, an outcome that does not count has no cost, either.
+    for (status, expected) in [(200, (MISSING, Some(UnknownUsage::Absent))), (500, (0, None))] {
+        let ended = FakeEnding::answered(status);
+        assert_eq!(used(&usage_reader, Some(&ended), &ended), expected);
     }
 }

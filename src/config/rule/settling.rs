@@ -23,12 +23,15 @@ static SETTLED: Mapping = mapping(
         required("response", Map(&ANSWERED)),
         optional("reserve", Whole(0, MAX_PERMITS)),
         required("max", Whole(0, MAX_PERMITS)),
-        optional("missing", Either(&[Choice(|| words(MISSING)), Whole(0, MAX_PERMITS)])),
+        optional("missing", ESTIMATE),
+        optional("error", ESTIMATE),
     ],
 );
 
-/// Whether a missing usage counts as the reservation instead of the maximum.
-pub const MISSING: Choices<bool> = &[("max", false), ("reserve", true)];
+const ESTIMATE: Allowed = Either(&[Choice(|| words(ESTIMATES)), Whole(0, MAX_PERMITS)]);
+
+/// Whether an unknown usage counts as the reservation instead of the maximum.
+pub const ESTIMATES: Choices<bool> = &[("max", false), ("reserve", true)];
 
 static ANSWERED: Mapping = mapping(
     "usage_source",
@@ -66,16 +69,17 @@ pub fn cost(node: &Node<'_>) -> Option<(u64, ResponseCost)> {
         true => fields.number_up_to("reserve", limit),
         false => Some(1),
     };
-    let missing = match fields.get("missing").map(Node::tree) {
-        None => most,
-        Some(Tree::Int(_)) => fields.number_up_to("missing", limit),
+    let estimate = |key, default| match fields.get(key).map(Node::tree) {
+        None => default,
+        Some(Tree::Int(_)) => fields.number_up_to(key, limit),
         Some(_) => fields
-            .choice("missing", MISSING)
+            .choice(key, ESTIMATES)
             .and_then(|is_reserve| if is_reserve { reserve } else { most }),
     };
+    let (missing, error) = (estimate("missing", most), estimate("error", Some(0)));
     let source = usage_source(&fields);
     let (reserve, most) = (reserve?, most?);
-    let response = ResponseCost { source: source?, most, missing: missing? };
+    let response = ResponseCost { source: source?, most, missing: missing?, error: error? };
     Some((reserve, response))
 }
 

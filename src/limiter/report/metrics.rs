@@ -58,10 +58,11 @@ pub struct RuleCounts {
 }
 
 /// The reasons for unknown usage, and their names.
-const UNTOLD: [(UnknownUsage, &str); 5] = [
+const UNTOLD: [(UnknownUsage, &str); 6] = [
     (UnknownUsage::ClientLeft, "client_left"),
     (UnknownUsage::Cut, "cut"),
     (UnknownUsage::Unanswered, "unanswered"),
+    (UnknownUsage::Error, "error"),
     (UnknownUsage::Absent, "absent"),
     (UnknownUsage::Unusable, "unusable"),
 ];

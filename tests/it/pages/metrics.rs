@@ -88,13 +88,14 @@ fn of_the_core(names: &Names) {
         refunded: 1,
         debt: 1,
         unsettled: 1,
-        untold: [0; 5],
+        untold: [0; 6],
         in_flight: 1,
     };
     let reasons = [
         UnknownUsage::ClientLeft,
         UnknownUsage::Cut,
         UnknownUsage::Unanswered,
+        UnknownUsage::Error,
         UnknownUsage::Absent,
         UnknownUsage::Unusable,
     ];
