@@ -123,7 +123,7 @@ fn odd_properties_cause_no_trap() {
             let odd = ann().property(path, bytes).property(&["response", name], bytes);
             let stream = vm.open(&odd).unwrap();
             vm.close(stream).unwrap();
-            // Eight bytes may be the flags of a failed upstream.
+            // Bytes may be the details of a connection that Envoy closed.
             assert!([0, MOST].contains(&charged(&mut vm)), "{bytes:?} as {name}");
         }
     }

@@ -225,15 +225,37 @@ impl Gateway {
 
     /// With trailers from the latest cluster, which HTTP/1.1 disables by default.
     pub fn of_trailers(mut self) -> Self {
+        self.set_upstream_protocol(json!({"enable_trailers": true}), json!({}));
+        self
+    }
+
+    /// With streams of the latest cluster that end after 150 ms.
+    pub fn of_brief_streams(mut self) -> Self {
+        self.set_upstream_protocol(json!({}), json!({"max_stream_duration": "0.15s"}));
+        self
+    }
+
+    /// Without room for requests to the latest cluster.
+    pub fn of_no_requests(mut self) -> Self {
+        self.latest_cluster()["circuit_breakers"] = json!({"thresholds": [{
+            "max_connections": 0, "max_pending_requests": 0, "max_requests": 0,
+        }]});
+        self
+    }
+
+    fn set_upstream_protocol(&mut self, http: Value, common: Value) {
         let options = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
-        let with_trailers = json!({"http_protocol_options": {"enable_trailers": true}});
-        self.clusters.last_mut().expect("a cluster")["typed_extension_protocol_options"] = json!({
+        self.latest_cluster()["typed_extension_protocol_options"] = json!({
             options: {
                 "@type": format!("type.googleapis.com/{options}"),
-                "explicit_http_config": with_trailers,
+                "common_http_protocol_options": common,
+                "explicit_http_config": {"http_protocol_options": http},
             },
         });
-        self
+    }
+
+    fn latest_cluster(&mut self) -> &mut Value {
+        self.clusters.last_mut().expect("a cluster")
     }
 
     /// With a cluster without endpoints.

@@ -90,7 +90,12 @@ impl Http2 {
     /// Queues the reset of a stream: its client no longer wants the response.
     pub fn reset(&mut self, id: u32) {
         const CANCEL: u32 = 8;
-        self.frame(RST_STREAM, 0, id, &CANCEL.to_be_bytes());
+        self.reset_with(id, CANCEL);
+    }
+
+    /// Queues the reset of a stream with a code.
+    pub fn reset_with(&mut self, id: u32, code: u32) {
+        self.frame(RST_STREAM, 0, id, &code.to_be_bytes());
     }
 
     /// Sends all queued frames.

@@ -8,8 +8,8 @@ use std::time::Duration;
 use crate::harness::{Arrival, Upstream};
 
 /// The header with instructions in words: `tokens 40`, `status 401`, `sleep 300` milliseconds
-/// before the response, `to` a location, `close` or `garbage` instead of a response, `cut` or
-/// `hang` in the middle of it, `empty`, `trailers` after it.
+/// before the response, `continue` with status 100, `to` a location, `close`, `garbage` or `upgrade`
+/// instead of a response, `cut` or `hang` in the middle of it, `empty`, `trailers` after it.
 pub const ACT: &str = "x-act";
 
 pub fn start() -> Upstream {
@@ -29,6 +29,11 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
             "status" => status = words.next().unwrap_or_default(),
             "to" => fields += &format!("location: {}\r\n", words.next().unwrap_or_default()),
             "sleep" => pause(words.next()),
+            "continue" => to.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?,
+            "upgrade" => {
+                let head = "HTTP/1.1 101 Told\r\nconnection: upgrade\r\nupgrade: websocket";
+                return to.write_all(format!("{head}\r\n{fields}\r\n").as_bytes());
+            }
             "close" => return Err(ErrorKind::ConnectionReset.into()),
             "garbage" => return to.write_all(b"whatever\r\n\r\n"),
             "cut" | "hang" => breaks = Some(word),
