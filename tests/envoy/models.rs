@@ -14,8 +14,11 @@ const LIMIT: u64 = 200_000;
 const RESERVE: u64 = 500;
 const MOST: u64 = 20_000;
 
-/// The requested kind of response: `stream`, `whole` or `cut`, and tokens.
+/// The requested kind of response, and tokens: `stream`, `whole`, `large`, `cut`, or `error` without
+/// tokens. The server compresses it if the client accepts that.
 const KIND: &str = "x-asks";
+/// The parameters of the media type of the response.
+const CHARSET: &str = "x-charset";
 
 fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     let (how, tokens) = arrival.header(KIND).and_then(|asks| asks.split_once(' ')).unwrap();
@@ -23,15 +26,29 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
         r#""usage":{{"prompt_tokens":0,"completion_tokens":{tokens},"total_tokens":{tokens}}}"#
     );
     let head = r#""id":"c-1","created":1,"model":"m""#;
-    if how == "whole" {
-        let choice = r#"{"index":0,"message":{"role":"assistant","content":"Hello"},"finish_reason":"stop"}"#;
-        let body = format!(r#"{{{head},"object":"chat.completion","choices":[{choice}],{usage}}}"#);
-        let fields = "content-type: application/json";
-        let length = body.len();
-        let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\ncontent-length: {length}\r\n\r\n{body}");
+    if arrival.header("accept-encoding").is_some() {
+        let fields = "content-type: application/json\r\ncontent-encoding: gzip";
+        let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\ncontent-length: 2\r\n\r\n\x1f\x01");
         return to.write_all(text.as_bytes());
     }
-    let fields = "content-type: text/event-stream\r\ntransfer-encoding: chunked";
+    let charset = arrival.header(CHARSET).unwrap_or_default();
+    if matches!(how, "whole" | "large" | "error") {
+        let content = "Hello".repeat(if how == "large" { 500_000 } else { 1 });
+        let message = format!(r#"{{"role":"assistant","content":"{content}"}}"#);
+        let choice = format!(r#"{{"index":0,"message":{message},"finish_reason":"stop"}}"#);
+        let whole =
+            format!(r#"{{{head},"object":"chat.completion","choices":[{choice}],{usage}}}"#);
+        let (status, body) = match how {
+            "error" => (tokens, r#"{"error":{"message":"too much","code":null}}"#),
+            _ => ("200", &*whole),
+        };
+        let fields = format!("content-type: application/json{charset}");
+        let length = body.len();
+        let text =
+            format!("HTTP/1.1 {status} So\r\n{fields}\r\ncontent-length: {length}\r\n\r\n{body}");
+        return to.write_all(text.as_bytes());
+    }
+    let fields = format!("content-type: text/event-stream{charset}\r\ntransfer-encoding: chunked");
     to.write_all(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n").as_bytes())?;
     let mut send = |bytes: &str| {
         to.write_all(format!("{:x}\r\n{bytes}\r\n", bytes.len()).as_bytes())?;
@@ -59,24 +76,32 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
 }
 
 /// Each request costs the reported tokens, or the maximum if the report is missing.
-fn play(file: &str, answers_whole: bool) {
+fn play(file: &str) {
     let model = Upstream::answering(answer);
     let envoy = Gateway::as_in_llm(file, &model).workers(2).start_shared();
-    let whole = if answers_whole { 1234 } else { MOST };
-    for (number, (asks, used)) in [
-        ("stream 0", 0),
-        ("stream 42", 42),
-        ("stream 12345", 12_345),
-        ("stream 99999", MOST),
-        ("whole 1234", whole),
-        ("cut 42", MOST),
+    let gzip = ("accept-encoding", "gzip, br");
+    let charset = (CHARSET, "; charset=utf-8");
+    let none = ("x-more", "none");
+    for (number, (asks, more, used)) in [
+        ("stream 0", none, 0),
+        ("stream 42", none, 42),
+        ("stream 12345", charset, 12_345),
+        ("stream 99999", gzip, MOST),
+        ("stream 77", gzip, 77),
+        ("whole 1234", none, 1234),
+        ("whole 1234", gzip, 1234),
+        ("whole 1234", charset, 1234),
+        ("large 1234", none, 1234),
+        ("error 429", none, 0),
+        ("error 500", charset, 0),
+        ("cut 42", none, MOST),
     ]
     .into_iter()
     .enumerate()
     {
         let account = number.to_string();
         let mut client = Client::connect(envoy.port).unwrap();
-        let headers = [("x-account-id", &*account), (KIND, asks)];
+        let headers = [("x-account-id", &*account), (KIND, asks), more];
         client.write(&request("POST", PATH, &headers)).unwrap();
         // An aborted response is invalid.
         assert_eq!(client.read().is_ok(), !asks.starts_with("cut"), "{asks}");
@@ -92,11 +117,11 @@ fn play(file: &str, answers_whole: bool) {
 }
 
 #[test]
-fn event_stream_costs_its_tokens() {
-    play("sse", false);
+fn metadata_filters_cost_the_tokens() {
+    play("sse");
 }
 
 #[test]
 fn protocol_filter_costs_its_tokens() {
-    play("protocol", true);
+    play("protocol");
 }

@@ -30,6 +30,7 @@ pub struct Gateway {
     behind_ours: Vec<Value>,
     trusted_hops: u32,
     transport_socket: Value,
+    buffer: Value,
     route: Value,
     route_config: Value,
     settings: Value,
@@ -65,6 +66,7 @@ impl Gateway {
             behind_ours: Vec::new(),
             trusted_hops: 0,
             transport_socket: Value::Null,
+            buffer: Value::Null,
             route: Value::Null,
             route_config: Value::Null,
             settings: json!({}),
@@ -144,10 +146,11 @@ impl Gateway {
     /// As in a file of envoy/llm/, with a service as upstream, and with remaining permits in
     /// responses.
     pub fn as_in_llm(file: &str, model: &Upstream) -> Self {
-        let (rules, behind) = shipped::model(file);
-        let mut gateway = Self::with(&format!("accepted: {{headers: true}}\n{rules}"));
-        gateway.behind_ours.push(behind);
-        gateway.before(model)
+        let shipped = shipped::model(file, &model.cluster());
+        let mut gateway = Self::with(&format!("accepted: {{headers: true}}\n{}", shipped.rules));
+        (gateway.behind_ours, gateway.route_config) = (shipped.filters, shipped.route_config);
+        gateway.buffer = shipped.buffer;
+        gateway.cluster(&model.cluster(), model.port)
     }
 
     /// With another `stream_idle_timeout`.

@@ -98,15 +98,31 @@ pub fn users() -> Vec<String> {
     lines.map(|line| line.replace(">PASSWORD", &format!(">{PASSWORD}"))).collect()
 }
 
-/// The rules of a file of envoy/llm/, and the filter after Diana there.
-pub fn model(file: &str) -> (String, Value) {
-    let mut example = read(&format!("envoy/llm/{file}.yaml"));
-    let filters =
-        "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters";
-    let filters = example.pointer_mut(filters).expect("it has HTTP filters");
-    let rules = filters.pointer("/0/typed_config/config/configuration/value");
+/// A file of envoy/llm/.
+pub struct Model {
+    pub rules: String,
+    /// The filters between Diana and the router.
+    pub filters: Vec<Value>,
+    pub route_config: Value,
+    /// The buffer limit of its listener.
+    pub buffer: Value,
+}
+
+/// A file of envoy/llm/, with routes to this cluster.
+pub fn model(file: &str, cluster: &str) -> Model {
+    let text = text(&format!("envoy/llm/{file}.yaml"));
+    let text = text.replace("cluster: model,", &format!("cluster: {cluster},"));
+    let mut example: Value = serde_yaml::from_str(&text).unwrap();
+    let listener = example.pointer_mut("/static_resources/listeners/0").expect("a listener");
+    let buffer = listener["per_connection_buffer_limit_bytes"].take();
+    let manager = listener.pointer_mut("/filter_chains/0/filters/0/typed_config");
+    let manager = manager.expect("a connection manager");
+    let Value::Array(mut filters) = manager["http_filters"].take() else { panic!("no filters") };
+    let rules = filters[0].pointer("/typed_config/config/configuration/value");
     let rules = rules.and_then(Value::as_str).expect("it has rules").to_owned();
-    (rules, filters[1].take())
+    filters.pop();
+    filters.remove(0);
+    Model { rules, filters, route_config: manager["route_config"].take(), buffer }
 }
 
 /// The rules of envoy/hot.yaml, and its routes to the clusters `upstream` and `hot`.

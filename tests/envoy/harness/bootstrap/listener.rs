@@ -52,7 +52,12 @@ impl Gateway {
         if !self.transport_socket.is_null() {
             chain["transport_socket"] = self.transport_socket.clone();
         }
-        json!({"name": self.name, "address": loopback(), "filter_chains": [chain]})
+        json!({
+            "name": self.name,
+            "address": loopback(),
+            "per_connection_buffer_limit_bytes": self.buffer,
+            "filter_chains": [chain],
+        })
     }
 
     fn routes(&self) -> Value {
