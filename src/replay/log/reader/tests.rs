@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use diana_policy::port::{Pseudo, Request, Values};
+use diana_policy::port::{Ending, Pseudo, Request, Values};
 use diana_policy::time::SECOND;
 
 use super::LogReader;
@@ -76,5 +76,36 @@ fn line_without_a_request_has_a_reason() {
         (&deep, "it has no time"),
     ] {
         assert_eq!(read(line), Err(why), "{:.60}", line);
+    }
+}
+
+/// The flags of a stream are read only for its client: other ends differ by their details and
+/// status.
+#[test]
+fn end_of_a_stream_is_read_from_a_line() {
+    let mut reader = LogReader::new(FieldMapping::default());
+    for (status, details, flags, [is_from_upstream, is_complete, client_left]) in [
+        (200, "via_upstream", "-", [true, true, false]),
+        (503, "via_upstream", "URX", [true, true, false]),
+        (200, "-", "-", [true, true, false]),
+        (200, "upstream_reset_after_response_started{x}", "UPE", [true, false, false]),
+        (200, "downstream_remote_disconnect", "DC", [true, false, true]),
+        (200, "-", "DC", [true, false, true]),
+        (503, "no_healthy_upstream", "UH", [false, false, false]),
+        (504, "max_duration_timeout", "-", [false, false, false]),
+        (503, "-", "UO", [false, false, false]),
+        (403, "rbac_access_denied", "-", [false, false, false]),
+        (400, "http1.codec_error", "DPE", [false, false, true]),
+        (0, "downstream_remote_disconnect", "DC", [false, false, true]),
+        (0, "http2.remote_reset", "DR", [false, false, true]),
+        (0, "-", "-", [false, false, true]),
+    ] {
+        let line = format!(
+            r#"{{"start_time": "2026-11-24T06:00:00.250Z", "method": "GET", "path": "/", "response_code": {status}, "response_code_details": "{details}", "response_flags": "{flags}"}}"#
+        );
+        let mut entry = LogEntry::default();
+        reader.read(line.as_bytes(), 1, &mut entry).unwrap();
+        let read = [entry.is_from_upstream(), entry.is_complete(), entry.client_left()];
+        assert_eq!(read, [is_from_upstream, is_complete, client_left], "{line}");
     }
 }
