@@ -6,8 +6,13 @@ use std::net::TcpStream;
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Arrival, Client, Gateway, Upstream, eventually, request};
-use crate::settling::left;
+use serde_json::json;
+
+use crate::harness::{
+    Arrival, Client, Gateway, Upstream, eventually, hcm_filter, request, shipped_text,
+};
+use crate::settling::upstream::{self, ACT};
+use crate::settling::{left, left_after};
 
 const PATH: &str = "/v1/chat/completions";
 const LIMIT: u64 = 200_000;
@@ -114,6 +119,40 @@ fn play(file: &str) {
         });
     }
     envoy.assert_unharmed();
+}
+
+/// The header of the example is read if a filter before Diana removes it, and not if the route does.
+#[test]
+fn header_is_removed_after_diana_has_read_it() {
+    const TOKENS: &str = "x-tokens-used";
+    let rules = shipped_text("envoy/examples/llm-tokens.yaml");
+    let rules = format!("accepted: {{headers: true}}\n{rules}");
+    let service = upstream::start();
+    let remove = json!({"mutations": {"response_mutations": [{"remove": TOKENS}]}});
+    let name = "envoy.filters.http.header_mutation";
+    let filter = hcm_filter(name, "header_mutation", "HeaderMutation", remove);
+    let by_route = |names: &[&str]| {
+        json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [{
+            "match": {"prefix": "/"},
+            "route": {"cluster": "upstream"},
+            "response_headers_to_remove": names,
+        }]}]})
+    };
+    let gateway = || Gateway::with(&rules).cluster("upstream", service.port);
+    for (gateway, used) in [
+        (gateway().behind(filter).routed(by_route(&[]), json!({})), 40),
+        (gateway().routed(by_route(&[TOKENS]), json!({})), MOST),
+    ] {
+        let envoy = gateway.start();
+        let response = envoy.get(PATH, &[("x-account-id", "ann"), (ACT, "tokens 40")]);
+        assert_eq!((response.status, response.header(TOKENS)), (200, None));
+        eventually(&format!("{used} used"), || {
+            // An error is free.
+            let probe = envoy.get(PATH, &[("x-account-id", "ann"), (ACT, "status 500")]);
+            (LIMIT - RESERVE - left_after(&probe) == used).then_some(())
+        });
+        envoy.assert_unharmed();
+    }
 }
 
 #[test]
