@@ -15,9 +15,9 @@ pub(super) fn answer(refusal: &Refusal, host: &(impl Log + Streams)) {
         host.log(Level::Warn, &state);
     }
     let content_type = first_value("content-type");
-    let protocol = content_type.as_ref().map_or(Protocol::Http, |content_type| {
-        Protocol::of(content_type, || first_value("connect-protocol-version").is_some())
-    });
+    let protocol = content_type
+        .as_ref()
+        .map_or(Protocol::Http, |content_type| Protocol::of(content_type, first_value));
     if refusal.contains_id() {
         let request = HostRequest::new(true);
         let id = match request.header("x-request-id") {

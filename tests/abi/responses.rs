@@ -41,13 +41,21 @@ fn rpc_clients_get_errors_of_their_protocol() {
         ("application/connect+json", 200, "application/connect+json", None, &*end),
     ] {
         let rpc = request().header("content-type", content_type);
-        let answer = vm.request(&rpc.header("connect-protocol-version", "1"));
+        let rpc = rpc.header("connect-protocol-version", "1");
+        let answer = vm.request(&rpc.clone().without(":method").header(":method", "POST"));
         assert_eq!(answer.status(), status, "{content_type}");
         assert_eq!(answer.header("content-type"), Some(reply_type));
         assert_eq!(answer.header("grpc-status"), message.map(|_| "8"), "{content_type}");
         assert_eq!(answer.header("grpc-message"), message, "{content_type}");
         assert_eq!(String::from_utf8_lossy(&answer.body), body, "{content_type}");
         assert!(answer.retry_after().is_some() && answer.header("ratelimit").is_some());
+        assert_eq!(answer.header("cache-control"), Some("no-store"), "{content_type}");
+
+        // The host encodes the reply to gRPC itself.
+        let get = vm.request(&rpc);
+        let status = if content_type == "application/grpc" { 200 } else { 503 };
+        assert_eq!(get.status(), status, "GET {content_type}");
+        assert_eq!(get.header("cache-control"), Some("no-store"), "GET {content_type}");
 
         let plain = vm.request(&request().header("content-type", "application/json"));
         assert_eq!(plain.status(), 503);

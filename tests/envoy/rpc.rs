@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Gateway, Response, exchange, hcm_filter, request};
+use crate::harness::{Envoy, Gateway, Response, exchange, hcm_filter, request};
 
 const RULES: &str = "
 limits: [{Url: /, rules: [{name: never, actor: all, unit: second, rpu: 0, scope: local}]}]
@@ -30,6 +30,7 @@ fn headers(response: &Response) -> Vec<(&str, &str)> {
 /// The headers of a refusal with this content type and additional headers.
 fn refusal<'h>(content_type: &'h str, more: &[(&'h str, &'h str)]) -> Vec<(&'h str, &'h str)> {
     let mut headers = vec![
+        ("cache-control", "no-store"),
         ("content-type", content_type),
         ("ratelimit", r#""never";r=0"#),
         ("ratelimit-policy", r#""never";q=0;w=1"#),
@@ -91,12 +92,36 @@ fn rpc_refusals_follow_their_protocol() {
     }
 }
 
+/// A shared cache gives a response with status 200 to all, unless it is told to store none.
+#[test]
+fn other_methods_get_the_plain_refusal() {
+    let envoy = Gateway::with(RULES).start_shared();
+    for method in ["GET", "PUT", "OPTIONS"] {
+        for kind in ["application/grpc-web", "application/proto", "application/connect+json"] {
+            let headers = [("content-type", kind), ("content-length", "0"), VERSION];
+            let refused = exchange(envoy.port, &request(method, "/", &headers)).unwrap();
+            assert_eq!(refused.status, 429, "{method} {kind}");
+            assert_eq!(refused.header("content-type"), Some("application/problem+json"));
+            assert_eq!(refused.header("cache-control"), Some("no-store"), "{method} {kind}");
+        }
+        // Envoy encodes this one itself, whatever the method is.
+        let headers = [("content-type", "application/grpc"), ("content-length", "0")];
+        let refused = exchange(envoy.port, &request(method, "/", &headers)).unwrap();
+        assert_eq!((refused.status, refused.header("grpc-status")), (200, Some("8")), "{method}");
+        assert_eq!(refused.header("cache-control"), Some("no-store"), "{method}");
+    }
+}
+
 /// Such a filter has changed the content type before Diana reads it, and converts the response.
 #[test]
 fn filters_that_translate_to_grpc_translate_refusals() {
     let web = hcm_filter("envoy.filters.http.grpc_web", "grpc_web", "GrpcWeb", json!({}));
     let envoy = Gateway::with(RULES).behind(web).start_shared();
-    let refused = envoy.get("/shop.Cart/Add", &[("content-type", "application/grpc-web+proto")]);
+    let post = |envoy: &Envoy, headers: &[(&str, &str)]| {
+        let headers = [headers, &[("content-length", "0")]].concat();
+        exchange(envoy.port, &request("POST", "/shop.Cart/Add", &headers)).unwrap()
+    };
+    let refused = post(&envoy, &[("content-type", "application/grpc-web+proto")]);
     assert_eq!((refused.status, &*refused.body), (200, ""));
     assert_eq!(refused.header("content-type"), Some("application/grpc-web+proto"));
     assert_eq!(refused.header("grpc-status"), Some("8"));
@@ -106,7 +131,7 @@ fn filters_that_translate_to_grpc_translate_refusals() {
     let name = format!("envoy.filters.http.{bridge}");
     let bridge = hcm_filter(&name, bridge, "FilterConfig", json!({}));
     let envoy = Gateway::with(RULES).behind(bridge).start_shared();
-    let refused = envoy.get("/shop.Cart/Add", &[("content-type", "application/json"), VERSION]);
+    let refused = post(&envoy, &[("content-type", "application/json"), VERSION]);
     assert_eq!(refused.status, 429);
     assert_eq!(refused.header("content-type"), Some("application/json"));
     assert!(refused.body.contains("\"resource_exhausted\""), "{refused:?}");

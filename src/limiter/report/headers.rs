@@ -8,6 +8,9 @@ use diana_policy::time::{Micros, SECOND};
 /// A header: its name and value.
 type Field = (&'static str, String);
 
+/// The header by which a response forbids caches to store it.
+const CACHE_CONTROL: &str = "cache-control";
+
 impl Report {
     /// Headers to add to the upstream's response.
     #[must_use]
@@ -23,7 +26,8 @@ impl Refusal {
     /// Headers to add to the configured ones. A calling Envoy does not retry responses with
     /// `x-envoy-ratelimited`. As in Envoy's own filter, the response has it only if a limit is
     /// exceeded, since another gateway may reach Redis. A request that can never be admitted gets
-    /// no `retry-after`.
+    /// no `retry-after`. Caches store no refusal, unless the configured headers decide about that: a
+    /// refusal of an RPC client may have status 200, and caches store several of the other statuses.
     #[must_use]
     pub fn headers(&self) -> Vec<Field> {
         let mut headers = match self.response.fields {
@@ -38,6 +42,9 @@ impl Refusal {
         }
         if let Some(seconds) = self.retry_after() {
             headers.push(("retry-after", seconds.to_string()));
+        }
+        if !self.response.headers.iter().any(|(name, _)| name == CACHE_CONTROL) {
+            headers.push((CACHE_CONTROL, "no-store".into()));
         }
         headers
     }

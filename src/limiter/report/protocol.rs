@@ -32,10 +32,19 @@ pub enum Protocol<'r> {
 }
 
 impl<'r> Protocol<'r> {
-    /// The protocol of a request with this `content-type`. `has_version` returns true if the
-    /// request has a `connect-protocol-version`, which distinguishes Connect from other uses of a
-    /// media type.
-    pub fn of(content_type: &'r [u8], has_version: impl FnOnce() -> bool) -> Protocol<'r> {
+    /// The protocol of a request with this `content-type`. `header` returns the first value of
+    /// another header: `connect-protocol-version` distinguishes Connect from other uses of a media
+    /// type. Only a POST is a call. A client that sends such a media type with another method reads
+    /// the HTTP status, and so do caches.
+    pub fn of(content_type: &'r [u8], header: impl Fn(&str) -> Option<Vec<u8>>) -> Protocol<'r> {
+        let protocol =
+            Protocol::of_type(content_type, || header("connect-protocol-version").is_some());
+        let is_call =
+            protocol != Protocol::Http && header(":method").is_some_and(|method| method == b"POST");
+        if is_call { protocol } else { Protocol::Http }
+    }
+
+    fn of_type(content_type: &'r [u8], has_version: impl FnOnce() -> bool) -> Protocol<'r> {
         let Some(media_type) = media_type(content_type) else { return Protocol::Http };
         let Some(kind) = after(media_type, "application/") else { return Protocol::Http };
         let has_codec = |rest: &str| rest.is_empty() || rest.starts_with('+');

@@ -27,15 +27,39 @@ fn protocol_follows_the_content_type() {
         ("application/grpc-web-text", GrpcWebText("application/grpc-web-text")),
         ("application/grpc-web-text+proto", GrpcWebText("application/grpc-web-text+proto")),
     ] {
-        for has_version in [true, false] {
-            let found = Protocol::of(content_type.as_bytes(), || has_version);
-            assert_eq!(found, protocol, "{content_type}");
+        for version in [Some("1"), None] {
+            let of = |method| Protocol::of(content_type.as_bytes(), headers(method, version));
+            assert_eq!(of("POST"), protocol, "{content_type}");
+            for method in METHODS {
+                assert_eq!(of(method), Http, "{method} {content_type}");
+            }
         }
     }
     for content_type in ["application/json", "application/json;charset=utf-8", "application/cbor"] {
-        let of = |has_version: bool| Protocol::of(content_type.as_bytes(), || has_version);
-        assert_eq!((of(true), of(false)), (ConnectUnary, Http), "{content_type}");
+        let of = |method, version| Protocol::of(content_type.as_bytes(), headers(method, version));
+        assert_eq!(of("POST", Some("1")), ConnectUnary, "{content_type}");
+        assert_eq!(of("POST", None), Http, "{content_type}");
+        for method in METHODS {
+            assert_eq!(of(method, Some("1")), Http, "{method} {content_type}");
+        }
     }
+}
+
+/// Methods other than that of a call.
+const METHODS: [&str; 7] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "post", ""];
+
+/// The headers of a request with this method, and this `connect-protocol-version`.
+fn headers(method: &str, version: Option<&str>) -> impl Fn(&str) -> Option<Vec<u8>> {
+    move |name| match name {
+        ":method" => Some(method.into()),
+        "connect-protocol-version" => version.map(Into::into),
+        _ => None,
+    }
+}
+
+/// The headers of a call.
+fn call(name: &str) -> Option<Vec<u8>> {
+    headers("POST", Some("1"))(name)
 }
 
 #[test]
@@ -52,7 +76,11 @@ fn similar_media_types_are_plain_http() {
         b"application/grpc-web+a\"b",
         b"application/connect+a b",
     ] {
-        assert_eq!(Protocol::of(content_type, || false), Protocol::Http, "{content_type:?}");
+        assert_eq!(
+            Protocol::of(content_type, headers("POST", None)),
+            Protocol::Http,
+            "{content_type:?}"
+        );
     }
 }
 
@@ -65,7 +93,7 @@ const ENCODED: &str = "50 %25 of 2, gr%C3%BCn, by r: 7";
 fn replies(content_type: &str, assert: impl Fn(RefusalReply<'_>)) {
     for response in ["status: 503", "status: 503, problem: true"] {
         let refusal = refusal(&format!("{{{response}, body: '{BODY}'}}"));
-        let protocol = Protocol::of(content_type.as_bytes(), || true);
+        let protocol = Protocol::of(content_type.as_bytes(), call);
         assert(refusal.reply(protocol, b"7"));
     }
 }
@@ -141,7 +169,7 @@ fn unavailable_redis_is_code_unavailable_to_rpc_clients() {
     );
     let refusal = gate.refusal(&from("ann"));
     let reply = |content_type: &'static str| {
-        refusal.reply(Protocol::of(content_type.as_bytes(), || true), b"")
+        refusal.reply(Protocol::of(content_type.as_bytes(), call), b"")
     };
     let grpc = reply("application/grpc");
     assert_eq!((grpc.status, grpc.grpc_status), (200, 14));

@@ -40,6 +40,36 @@ fn body_is_rendered_from_its_pieces() {
     assert_eq!(refusal.content_type(), "text/plain");
 }
 
+/// Caches store responses with status 200, and many of those with another one that a rule may have.
+#[test]
+fn caches_store_no_refusal() {
+    let cached = |response: &str| {
+        let refusal = refusal(response);
+        let own = refusal.headers().into_iter().map(|(name, value)| (name.to_owned(), value));
+        let all = own.chain(refusal.response.headers.clone());
+        let all = all.filter(|(name, _)| name == "cache-control").map(|(_, value)| value);
+        all.collect::<Vec<_>>()
+    };
+    for response in [
+        "{}",
+        "{status: 404, body: gone}",
+        "{problem: true}",
+        "{fields: x-ratelimit, headers: {x-cache-control: public, pragma: a}}",
+    ] {
+        assert_eq!(cached(response), ["no-store"], "{response}");
+    }
+    for (name, value) in [("cache-control", "private, max-age=1"), ("Cache-CONTROL", "no-cache")] {
+        assert_eq!(cached(&format!("{{headers: {{{name}: '{value}'}}}}")), [value]);
+    }
+    let mut gate = Gate::cut_off(
+        "redis: {cluster: redis, on_failure: deny}\n\
+         limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: global}]}]",
+    );
+    let unavailable = gate.refusal(&from("ann"));
+    assert!(unavailable.is_unavailable());
+    assert_eq!(field(&unavailable.headers(), "cache-control"), Some("no-store"));
+}
+
 #[test]
 fn jitter_is_constant_for_a_caller_and_a_second() {
     let gate = |jitter: &str| {
