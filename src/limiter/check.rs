@@ -5,7 +5,7 @@ use crate::report::explanation::Explained;
 use crate::rules::CompiledRule;
 use diana_algorithm::latest_renewal;
 use diana_policy::decision::Retry;
-use diana_policy::key::Key;
+use diana_policy::key::{Key, KeyHasher};
 use diana_policy::time::{Micros, Now};
 use diana_store::Reservation;
 use diana_store::refusal::{Reason, Refused};
@@ -25,6 +25,8 @@ pub(crate) struct InProgress {
     pub(crate) waits: Option<(u64, u32)>,
     /// The rules that mark it, because its caller is hot.
     pub(crate) hot: Vec<usize>,
+    /// The hash of its callers, if only the checks of bans are left and one of them has jitter.
+    pub(crate) banned_callers: Option<u64>,
     /// The rules that do not apply, if an operator asks for an explanation.
     pub(crate) explained: Option<Vec<Explained>>,
 }
@@ -45,6 +47,17 @@ impl InProgress {
     pub(crate) fn is_lost(&self) -> bool {
         let is_lost = |check: &Check| matches!(check.reservation.by, By::Reply(Awaited::Lost));
         self.checks.iter().any(is_lost)
+    }
+
+    /// A hash of all callers that its rules distinguish: as fine as the finest of them. `None` if
+    /// there are none.
+    pub(crate) fn callers(&self) -> Option<u64> {
+        let keys = self.checks.iter().map(Check::key);
+        let mut known = keys.filter(|key| ![Key::ALL, Key::SHARED].contains(key)).peekable();
+        known.peek()?;
+        let mut hasher = KeyHasher::public();
+        known.for_each(|key| hasher.part(0, &key.hash.to_le_bytes()));
+        Some(hasher.finish().hash)
     }
 }
 

@@ -30,6 +30,7 @@ pub use limiter::Limiter;
 pub use operator::{CallerQuery, Inquired, OrderResult, Seen};
 pub use pending::{Ready, ReadyRequest, Resumed};
 pub use report::explanation::{Explained, Why, seconds};
+pub use report::jitter::Jitter;
 pub use report::metrics;
 pub use report::protocol::{Protocol, RefusalReply};
 pub use report::state::{read_key, spell_key};

@@ -4,6 +4,7 @@ pub mod body;
 pub mod explanation;
 pub mod headers;
 pub mod hot;
+pub mod jitter;
 pub mod metrics;
 pub mod protocol;
 pub mod state;
@@ -16,6 +17,7 @@ use diana_policy::time::Micros;
 use diana_policy::{LimitFields, Response, Scope};
 use diana_store::refusal::{Reason, Refused};
 use explanation::Explained;
+use jitter::Jitter;
 
 /// The decision of one rule about a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,8 +91,8 @@ pub struct Refusal {
     pub by: Record,
     /// The longest retry delay.
     pub retry: Retry,
-    /// Ticks to add to it in the reply.
-    pub jitter: Micros,
+    /// The time to add to it in the reply.
+    pub jitter: Jitter,
     /// Whether it is logged.
     pub is_logged: bool,
     /// As [`Report::explained`].

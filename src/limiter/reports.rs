@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use crate::check::{Check, InProgress};
 use crate::report::explanation::{Explained, Why};
+use crate::report::jitter::Jitter;
 use crate::report::{Refusal, Report};
 use crate::rules::Rules;
 use crate::verdict::{Held, Verdict};
 use diana_policy::decision::Retry;
-use diana_policy::key::KeyHasher;
-use diana_policy::time::{Micros, Now, SECOND};
+use diana_policy::time::Micros;
 use diana_policy::{Accepted, LimitFields};
 use diana_store::reservation::By;
 
@@ -143,7 +143,9 @@ impl Reports {
         rule.counts.refuse(reason);
         let response = rule.config.response.clone();
         Verdict::Refuse(Refusal {
-            jitter: jitter(response.jitter, by.caller.hash, progress.now),
+            jitter: Jitter::new(response.jitter, progress.now, || {
+                progress.banned_callers.or_else(|| progress.callers())
+            }),
             is_logged: self.log_refused && rule.may_log(progress.now),
             response,
             several,
@@ -169,16 +171,4 @@ fn explained(progress: &mut InProgress, rules: &mut Rules) -> Vec<Explained> {
     }
     explained.extend(skipped);
     explained
-}
-
-/// Ticks to add to a retry delay, up to `most`: the same for all requests of a caller in one
-/// second.
-fn jitter(most: Micros, caller: u64, now: Now) -> Micros {
-    if most == 0 {
-        return 0;
-    }
-    let mut hasher = KeyHasher::public();
-    hasher.part(0, &caller.to_le_bytes());
-    hasher.part(1, &(now.wall / SECOND).to_le_bytes());
-    hasher.finish().hash % (most + 1)
 }

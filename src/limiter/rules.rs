@@ -115,6 +115,13 @@ impl Rules {
                 let others = others.filter_map(|check| self.skipped(check.rule, Why::Banned));
                 explained.splice(..0, others);
             }
+            let has_jitter = |check: &Check| {
+                let rule = self.list.get(check.rule).filter(|_| check.is_ban());
+                rule.is_some_and(|rule| rule.config.response.jitter > 0)
+            };
+            if progress.checks.iter().any(has_jitter) {
+                progress.banned_callers = progress.callers();
+            }
             progress.checks.retain(Check::is_ban);
         }
         any

@@ -135,7 +135,7 @@ impl Streams for ReplayHost {
 
     fn set_filter_state(&self, _: &[u8]) {}
 
-    fn refuse(&self, _: &Refusal) {}
+    fn refuse(&self, _: &Refusal, _: &dyn Request) {}
 
     fn reply(&self, _: &AdminReply) {}
 

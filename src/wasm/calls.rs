@@ -113,8 +113,8 @@ impl Streams for HostCall {
         raw::set_property("diana", state);
     }
 
-    fn refuse(&self, refusal: &Refusal) {
-        refused::answer(refusal, self);
+    fn refuse(&self, refusal: &Refusal, request: &dyn Request) {
+        refused::answer(refusal, request, self);
     }
 
     fn reply(&self, reply: &AdminReply) {

@@ -59,8 +59,8 @@ pub trait Streams {
     /// Sets the filter state for the access log.
     fn set_filter_state(&self, state: &[u8]);
 
-    /// Responds with a refusal.
-    fn refuse(&self, refusal: &Refusal);
+    /// Responds to this request, that of the selected stream, with a refusal.
+    fn refuse(&self, refusal: &Refusal, request: &dyn Request);
 
     /// Responds to an operator.
     fn reply(&self, reply: &AdminReply);

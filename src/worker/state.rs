@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::host::Host;
 use diana_limiter::{Explained, Refusal, Report};
+use diana_policy::port::Request;
 use diana_store::permit::Permit;
 
 /// A header of a response: its name and its value.
@@ -62,13 +63,16 @@ impl StreamState {
     }
 
     /// The request is refused.
-    pub(crate) fn refuse(&mut self, refusal: &mut Refusal, host: &dyn Host) {
+    pub(crate) fn refuse(&mut self, refusal: &mut Refusal, request: &dyn Request, host: &dyn Host) {
         if let Some(header) = self.take_explanation_header() {
             let explained = Explained::all(&refusal.explained);
             let response = Rc::make_mut(&mut refusal.response);
             response.headers.push((header.as_ref().into(), explained));
         }
-        host.refuse(refusal);
+        if refusal.jitter.needs_address() {
+            refusal.jitter.spread(request.client());
+        }
+        host.refuse(refusal, request);
     }
 
     /// The headers to add to the response, which has arrived.

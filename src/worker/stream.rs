@@ -69,7 +69,7 @@ impl Stream {
             return (true, None);
         }
         let mut stream = Stream::new(instance.clone(), id);
-        (stream.conclude(verdict, is_new, worker, host), Some(stream))
+        (stream.conclude(verdict, is_new, request, worker, host), Some(stream))
     }
 
     /// As [`Stream::begin`], for a stream that exists before its request arrives. Returns true if
@@ -101,7 +101,7 @@ impl Stream {
             }
             None => self.instance.decide(request, host),
         };
-        self.conclude(verdict, is_new || is_explained, worker, host)
+        self.conclude(verdict, is_new || is_explained, request, worker, host)
     }
 
     /// Carries out a verdict. Sets a timer if the request waits, if there is Redis work, or if
@@ -111,10 +111,11 @@ impl Stream {
         &mut self,
         verdict: Verdict,
         is_new: bool,
+        request: &dyn Request,
         worker: &Worker,
         host: &dyn Host,
     ) -> bool {
-        let passes = verdict.is_pass() || self.apply_verdict(verdict, worker, host);
+        let passes = verdict.is_pass() || self.apply_verdict(verdict, request, worker, host);
         // Refused requests may leave work for Redis, too.
         if is_new || self.has_waited || self.instance.has_fleet_work() {
             worker.schedule(host);
@@ -132,7 +133,13 @@ impl Stream {
     }
 
     /// Carries out a verdict. Returns true if the request passes.
-    fn apply_verdict(&mut self, verdict: Verdict, worker: &Worker, host: &dyn Host) -> bool {
+    fn apply_verdict(
+        &mut self,
+        verdict: Verdict,
+        request: &dyn Request,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> bool {
         host.on_decision(self.id, None, &verdict);
         match verdict {
             Verdict::Admit(permit, report) => {
@@ -146,7 +153,7 @@ impl Stream {
                 worker.hold(self.id, &self.instance, held);
             }
             Verdict::Pending { id } => self.wait_for_redis(id, worker, host),
-            Verdict::Refuse(mut refusal) => self.state.refuse(&mut refusal, host),
+            Verdict::Refuse(mut refusal) => self.state.refuse(&mut refusal, request, host),
         }
         false
     }

@@ -70,7 +70,7 @@ impl Thread {
     }
 
     /// Sends any request. Returns true if it passes.
-    pub fn ask(&mut self, root: u32, stream: u32, request: FakeRequest) -> bool {
+    pub fn ask(&mut self, root: u32, stream: u32, request: impl Request + 'static) -> bool {
         let request: Rc<dyn Request> = Rc::new(request);
         self.host.streams.borrow_mut().insert(stream, request.clone());
         self.host.begin(root, stream);

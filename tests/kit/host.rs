@@ -251,7 +251,7 @@ impl Streams for FakeHost {
         self.states.borrow_mut().insert(self.entered.get(), state.into());
     }
 
-    fn refuse(&self, refusal: &Refusal) {
+    fn refuse(&self, refusal: &Refusal, _: &dyn Request) {
         self.refusals.borrow_mut().push((self.entered.get(), refusal.clone()));
     }
 

@@ -52,7 +52,7 @@ impl Refusal {
     /// The `retry-after` in seconds, if a retry can succeed.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
-        self.retry.ticks().map(|ticks| seconds(ticks.saturating_add(self.jitter)))
+        self.retry.ticks().map(|ticks| seconds(ticks.saturating_add(self.jitter.ticks())))
     }
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 
 use super::Refusal;
 use diana_policy::json;
+use diana_policy::port::{Pseudo, Request, Values};
 
 /// The protocol of a request, with the media type that its reply repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,18 +33,23 @@ pub enum Protocol<'r> {
 }
 
 impl<'r> Protocol<'r> {
-    /// The protocol of a request with this `content-type`. `header` returns the first value of
-    /// another header: `connect-protocol-version` distinguishes Connect from other uses of a media
-    /// type. Only a POST is a call. A client that sends such a media type with another method reads
-    /// the HTTP status, and so do caches.
-    pub fn of(content_type: &'r [u8], header: impl Fn(&str) -> Option<Vec<u8>>) -> Protocol<'r> {
-        let protocol =
-            Protocol::of_type(content_type, || header("connect-protocol-version").is_some());
-        let is_call =
-            protocol != Protocol::Http && header(":method").is_some_and(|method| method == b"POST");
+    /// The protocol of a request, by its `content-type`. Only a POST is a call. A client that sends
+    /// such a media type with another method reads the HTTP status, and so do caches.
+    #[must_use]
+    pub fn of(request: &'r dyn Request) -> Protocol<'r> {
+        let content_type = first(request.header("content-type"));
+        let protocol = content_type.map_or(Protocol::Http, |content_type| {
+            Protocol::of_type(content_type, || {
+                request.header("connect-protocol-version") != Values::None
+            })
+        });
+        let is_call = protocol != Protocol::Http
+            && request.pseudo(Pseudo::Method).is_some_and(|method| *method == *b"POST");
         if is_call { protocol } else { Protocol::Http }
     }
 
+    /// The protocol of a call with this `content-type`. `has_version` returns true if the request
+    /// has a `connect-protocol-version`, which distinguishes Connect from other uses of a media type.
     fn of_type(content_type: &'r [u8], has_version: impl FnOnce() -> bool) -> Protocol<'r> {
         let Some(media_type) = media_type(content_type) else { return Protocol::Http };
         let Some(kind) = after(media_type, "application/") else { return Protocol::Http };
@@ -62,6 +68,15 @@ impl<'r> Protocol<'r> {
         } else {
             Protocol::Http
         }
+    }
+}
+
+/// The first of these values, as Envoy reads a `content-type`.
+fn first(values: Values<'_>) -> Option<&[u8]> {
+    match values {
+        Values::None => None,
+        Values::One(value) => Some(value),
+        Values::Many(values) => values.first().copied(),
     }
 }
 

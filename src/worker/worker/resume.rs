@@ -49,7 +49,9 @@ impl Worker {
                 self.store_state(stream, None, state);
                 self.hold(stream, instance, held);
             }
-            Verdict::Refuse(mut refusal) => state.refuse(&mut refusal, host),
+            Verdict::Refuse(mut refusal) => host.read(instance.reads_headers(), &mut |request| {
+                state.refuse(&mut refusal, request, host);
+            }),
             // It waits for the next round under the same number.
             Verdict::Pending { .. } => self.store_state(stream, Some(id), state),
         }

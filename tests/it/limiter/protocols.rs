@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use diana_limiter::{Protocol, RefusalReply};
+use kit::fake::FakeRequest;
 use serde_json::{Value, json};
 
 use super::responses::refusal;
@@ -28,38 +29,45 @@ fn protocol_follows_the_content_type() {
         ("application/grpc-web-text+proto", GrpcWebText("application/grpc-web-text+proto")),
     ] {
         for version in [Some("1"), None] {
-            let of = |method| Protocol::of(content_type.as_bytes(), headers(method, version));
-            assert_eq!(of("POST"), protocol, "{content_type}");
+            let call = call("POST", content_type, version);
+            assert_eq!(Protocol::of(&call), protocol, "{content_type}");
             for method in METHODS {
-                assert_eq!(of(method), Http, "{method} {content_type}");
+                let other = self::call(method, content_type, version);
+                assert_eq!(Protocol::of(&other), Http, "{method} {content_type}");
             }
         }
     }
     for content_type in ["application/json", "application/json;charset=utf-8", "application/cbor"] {
-        let of = |method, version| Protocol::of(content_type.as_bytes(), headers(method, version));
-        assert_eq!(of("POST", Some("1")), ConnectUnary, "{content_type}");
-        assert_eq!(of("POST", None), Http, "{content_type}");
+        let is_unary = |method, version| {
+            let call = call(method, content_type, version);
+            let found = Protocol::of(&call);
+            assert!([ConnectUnary, Http].contains(&found), "{content_type}");
+            found == ConnectUnary
+        };
+        assert!(is_unary("POST", Some("1")) && !is_unary("POST", None), "{content_type}");
         for method in METHODS {
-            assert_eq!(of(method, Some("1")), Http, "{method} {content_type}");
+            assert!(!is_unary(method, Some("1")), "{method} {content_type}");
         }
     }
+    let repeated = call("POST", "application/grpc", None).header("content-type", "text/plain");
+    assert_eq!(Protocol::of(&repeated), Grpc);
+    assert_eq!(
+        Protocol::of(&FakeRequest { method: Some("POST".into()), ..Default::default() }),
+        Http
+    );
 }
 
 /// Methods other than that of a call.
 const METHODS: [&str; 7] = ["GET", "HEAD", "PUT", "DELETE", "OPTIONS", "post", ""];
 
-/// The headers of a request with this method, and this `connect-protocol-version`.
-fn headers(method: &str, version: Option<&str>) -> impl Fn(&str) -> Option<Vec<u8>> {
-    move |name| match name {
-        ":method" => Some(method.into()),
-        "connect-protocol-version" => version.map(Into::into),
-        _ => None,
+/// A request with this method, this media type, and this `connect-protocol-version`.
+fn call(method: &str, content_type: impl AsRef<[u8]>, version: Option<&str>) -> FakeRequest {
+    let request = FakeRequest { method: Some(method.into()), ..FakeRequest::get("/") };
+    let request = request.header("content-type", content_type);
+    match version {
+        Some(version) => request.header("connect-protocol-version", version),
+        None => request,
     }
-}
-
-/// The headers of a call.
-fn call(name: &str) -> Option<Vec<u8>> {
-    headers("POST", Some("1"))(name)
 }
 
 #[test]
@@ -76,11 +84,8 @@ fn similar_media_types_are_plain_http() {
         b"application/grpc-web+a\"b",
         b"application/connect+a b",
     ] {
-        assert_eq!(
-            Protocol::of(content_type, headers("POST", None)),
-            Protocol::Http,
-            "{content_type:?}"
-        );
+        let call = call("POST", content_type, None);
+        assert_eq!(Protocol::of(&call), Protocol::Http, "{content_type:?}");
     }
 }
 
@@ -93,8 +98,8 @@ const ENCODED: &str = "50 %25 of 2, gr%C3%BCn, by r: 7";
 fn replies(content_type: &str, assert: impl Fn(RefusalReply<'_>)) {
     for response in ["status: 503", "status: 503, problem: true"] {
         let refusal = refusal(&format!("{{{response}, body: '{BODY}'}}"));
-        let protocol = Protocol::of(content_type.as_bytes(), call);
-        assert(refusal.reply(protocol, b"7"));
+        let call = call("POST", content_type, Some("1"));
+        assert(refusal.reply(Protocol::of(&call), b"7"));
     }
 }
 
@@ -168,8 +173,14 @@ fn unavailable_redis_is_code_unavailable_to_rpc_clients() {
          limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: global}]}]",
     );
     let refusal = gate.refusal(&from("ann"));
-    let reply = |content_type: &'static str| {
-        refusal.reply(Protocol::of(content_type.as_bytes(), call), b"")
+    let kinds = ["", "-web", "-web-text"].map(|rest| format!("application/grpc{rest}"));
+    let kinds = kinds.iter().map(String::as_str);
+    let others = ["application/proto", "application/json", "application/connect+proto"];
+    let calls: Vec<FakeRequest> =
+        kinds.chain(others).map(|kind| call("POST", kind, Some("1"))).collect();
+    let reply = |content_type: &str| {
+        let is_it = |call: &&FakeRequest| call.headers[0].1 == content_type.as_bytes();
+        refusal.reply(Protocol::of(calls.iter().find(is_it).unwrap()), b"")
     };
     let grpc = reply("application/grpc");
     assert_eq!((grpc.status, grpc.grpc_status), (200, 14));

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use diana_limiter::Refusal;
+use diana_policy::time::SECOND;
+use kit::fake::FakeRequest;
 
 use super::{Gate, field, from};
 
@@ -68,6 +70,68 @@ fn caches_store_no_refusal() {
     let unavailable = gate.refusal(&from("ann"));
     assert!(unavailable.is_unavailable());
     assert_eq!(field(&unavailable.headers(), "cache-control"), Some("no-store"));
+}
+
+/// The first rule refuses every request; the others only distinguish its callers.
+#[test]
+fn jitter_follows_the_finest_caller_of_any_rule() {
+    let device = "{actor: device, unit: day, rpu: 9, algo: W, scope: local}";
+    for (refusing, more) in [
+        ("actor: all, unit: day, rpu: 0", device),
+        ("actor: all, in_flight: 1", device),
+        (
+            "actor: all, unit: day, rpu: 0",
+            "{actor: device, in_flight: 9, scope: local, shadow: true}",
+        ),
+        ("actor: account, absent: share, unit: day, rpu: 0", device),
+        ("actor: account, absent: deny, unit: day, rpu: 9", device),
+        ("actor: account, unit: day, rpu: 0", device),
+        (
+            "actor: account, unit: day, rpu: 0",
+            "{actor: [account, device], unit: day, rpu: 9, scope: local}",
+        ),
+        ("actor: account, unit: day, rpu: 0, ban: {after: 1, within: 1h, for: 10s}", device),
+        ("actor: device, unit: day, rpu: 0", "{actor: all, unit: day, rpu: 9, scope: local}"),
+    ] {
+        let mut gate = Gate::new(&format!(
+            "limits: [{{Url: /, rules: [{{{refusing}, scope: local}}, {more}]}}]
+response: {{jitter: 100s}}"
+        ));
+        let request = |device: u32| {
+            let request = FakeRequest::get("/").header("x-device-id", device.to_string());
+            let has_account = refusing.contains("account") && !refusing.contains("absent");
+            if has_account { request.header("x-account-id", "one") } else { request }
+        };
+        // It holds the only slot, or is the refusal that bans.
+        let _open = gate.decide(&request(1000));
+        let mut jitter = |device: u32| {
+            let refusal = gate.refusal(&request(device));
+            assert!(!refusal.jitter.needs_address(), "{refusing}; {more}");
+            refusal.jitter.ticks() / SECOND
+        };
+        let all: Vec<u64> = (0..300).map(&mut jitter).collect();
+        let distinct: BTreeSet<u64> = all.iter().copied().collect();
+        assert!(distinct.len() > 80, "{refusing}; {more}: {distinct:?}");
+        let again: Vec<u64> = (0..300).map(jitter).collect();
+        assert_eq!(again, all, "{refusing}; {more}");
+    }
+}
+
+#[test]
+fn jitter_without_a_known_caller_needs_the_address() {
+    for (refusing, jitter, needs) in [
+        ("actor: all, unit: day, rpu: 0", "1s", true),
+        ("actor: account, absent: share, unit: day, rpu: 0", "1s", true),
+        ("actor: account, absent: deny, unit: day, rpu: 9", "1s", true),
+        ("actor: all, unit: day, rpu: 0", "0s", false),
+    ] {
+        let mut gate = Gate::new(&format!(
+            "limits: [{{Url: /, rules: [{{{refusing}, scope: local}}]}}]
+response: {{jitter: {jitter}}}"
+        ));
+        let refusal = gate.refusal(&FakeRequest::get("/").from("192.0.2.1:1"));
+        assert_eq!(refusal.jitter.needs_address(), needs, "{refusing}, {jitter}");
+    }
 }
 
 #[test]

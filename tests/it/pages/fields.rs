@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::first_cells;
-use diana_limiter::{Outcome, Reason, Record, Refusal, Refused, Report, seconds};
+use diana_limiter::{Jitter, Outcome, Reason, Record, Refusal, Refused, Report, seconds};
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::SECOND;
@@ -48,7 +48,7 @@ fn headers(fields: LimitFields) -> BTreeSet<&'static str> {
         several: Vec::new(),
         by: refused,
         retry: Retry::After(1),
-        jitter: 0,
+        jitter: Jitter::default(),
         is_logged: false,
         explained: Vec::new(),
     };

@@ -1,9 +1,16 @@
 //! Reports about admitted requests, and remote rules.
 
+use std::borrow::Cow;
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::rc::Rc;
+
 use super::{MILLISECOND, Thread};
 use crate::fleet::redis::decides;
 use diana_policy::key::Key;
-use diana_policy::time::SECOND;
+use diana_policy::port::{Property, Pseudo, Request, Values};
+use diana_policy::time::{Micros, SECOND};
 use diana_worker::HeaderField;
 
 fn fields(thread: &mut Thread, stream: u32) -> Vec<HeaderField> {
@@ -42,6 +49,67 @@ fn response_gets_headers_and_log_a_line() {
     let body = decides(&[0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0]);
     thread.answer(1, 0, Some(200), &body);
     told(&mut thread, 10);
+}
+
+/// A request that no rule knows a caller of, with a count of the reads of its address.
+struct Anonymous {
+    address: String,
+    reads: Rc<Cell<u32>>,
+}
+
+impl Request for Anonymous {
+    fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
+        (which == Pseudo::Path).then_some(Cow::Borrowed(b"/"))
+    }
+
+    fn header(&self, _: &str) -> Values<'_> {
+        Values::None
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        self.reads.set(self.reads.get() + 1);
+        self.address.parse().ok()
+    }
+
+    fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+}
+
+/// The jitter of a refusal by the only rule, in ticks, and the number of reads of the address.
+fn jitter(rule: &str, most: &str, address: String) -> (Micros, u32) {
+    let mut thread = Thread::with(&format!(
+        "redis: {{cluster: redis}}\nresponse: {{jitter: {most}}}\n\
+         limits: [{{Url: /, rules: [{{actor: all, unit: day, {rule}}}]}}]"
+    ));
+    let reads = Rc::new(Cell::new(0));
+    assert!(!thread.ask(1, 10, Anonymous { address, reads: reads.clone() }));
+    if thread.host.refusals.borrow().is_empty() {
+        thread.pass(2 * MILLISECOND);
+        let refusal = decides(&[-1, 3_600_000_000, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        thread.answer(1, 0, Some(200), &refusal);
+    }
+    let (_, refusal) = thread.host.refusals.borrow_mut().pop().expect("it is refused");
+    (refusal.jitter.ticks(), reads.get())
+}
+
+/// At once, and after it waited for Redis.
+#[test]
+fn jitter_without_a_known_caller_follows_the_address() {
+    let v4 = |number: u32| Ipv4Addr::from_bits(number).to_string();
+    let v6 = |number: u32| Ipv6Addr::from_bits(u128::from(number) << 64).to_string();
+    for rule in ["rpu: 0, scope: local", "rpu: 9, algo: W, scope: global"] {
+        for address in [&v4 as &dyn Fn(u32) -> String, &v6] {
+            let jitters = (0..300).map(|number| jitter(rule, "100s", address(number)));
+            let (jitters, reads): (BTreeSet<Micros>, Vec<u32>) = jitters.unzip();
+            assert!(jitters.len() > 290, "{rule}: {jitters:?}");
+            assert_eq!(reads, [1; 300], "{rule}");
+            assert_eq!(jitter(rule, "100s", address(7)), jitter(rule, "100s", address(7)));
+        }
+        assert_eq!(jitter(rule, "0s", v4(7)), (0, 0), "{rule}");
+        // An internal listener has none.
+        assert_eq!(jitter(rule, "100s", String::new()), jitter(rule, "100s", String::new()));
+    }
 }
 
 #[test]
