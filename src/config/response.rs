@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::fields::Fields;
 use super::headers::{self, Reserved, value};
 use super::table::FIELDS;
-use diana_policy::{BodyPiece, LimitFields, Response};
+use diana_policy::{BodyPiece, LimitFields, Response, X_RATE_LIMIT};
 
 const MAX_BODY: usize = 8 << 10;
 
@@ -20,9 +20,6 @@ const OWN: Reserved = &[
     ("content-type", "; use `content_type`"),
     ("host", ""),
 ];
-
-/// Headers with the limits in one setting of `fields`.
-const X_RATE_LIMIT: &[&str] = &["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
 
 /// Placeholders in a body.
 const PIECES: [(&str, BodyPiece); 5] = [

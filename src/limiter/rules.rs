@@ -198,7 +198,12 @@ impl Rules {
             let header = rule.hot.as_ref()?.hot().header.clone()?;
             Some((header, String::from(&*rule.name)))
         };
-        progress.hot.iter().filter_map(mark).collect()
+        let mut marks: Vec<(Rc<str>, String)> = Vec::new();
+        for (header, name) in progress.hot.iter().filter_map(mark) {
+            marks.retain(|(other, _)| *other != header);
+            marks.push((header, name));
+        }
+        marks
     }
 
     /// The decisions of all rules that applied.

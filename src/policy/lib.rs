@@ -50,7 +50,7 @@ pub use plans::{Plan, PlanKind, Plans, plan};
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;
 use remote::{Own, Remote};
-pub use response::{BodyPiece, LimitFields, Response};
+pub use response::{BodyPiece, LimitFields, Response, X_RATE_LIMIT};
 pub use rule::{Absent, Limit, Rule};
 pub use scope::{Memory, Scope};
 pub use settling::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};

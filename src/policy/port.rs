@@ -75,6 +75,15 @@ pub trait Request {
     /// All values of a header, by its name in lower case.
     fn header(&self, name: &str) -> Values<'_>;
 
+    /// The first value of a header, by its name in lower case. Cheaper where no other one is read.
+    fn first(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        match self.header(name) {
+            Values::None => None,
+            Values::One(value) => Some(Cow::Borrowed(value)),
+            Values::Many(values) => values.first().copied().map(Cow::Borrowed),
+        }
+    }
+
     /// The client address, IPv4-mapped IPv6 as IPv4. `None` if it is not an IP address.
     fn client(&self) -> Option<IpAddr>;
 

@@ -39,6 +39,10 @@ pub enum BodyPiece {
     Id,
 }
 
+/// The headers of [`LimitFields::XRateLimit`].
+pub const X_RATE_LIMIT: [&str; 3] =
+    ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
 /// Response fields with the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LimitFields {

@@ -9,7 +9,7 @@ use proxy_wasm::types::{BufferType, MapType, Status};
 use super::pairs::serialized;
 use super::request::HostRequest;
 use super::shared::HostSharedData;
-use super::{raw, refused, stats};
+use super::{chain, raw, refused, stats};
 use diana_limiter::Refusal;
 use diana_policy::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
@@ -102,7 +102,7 @@ impl Streams for HostCall {
     }
 
     fn mark(&self, header: &str, value: &str) {
-        _ = hostcalls::set_map_value(MapType::HttpRequestHeaders, header, Some(value));
+        chain::mark(header, value);
     }
 
     fn remove_header(&self, header: &str) {
@@ -110,7 +110,7 @@ impl Streams for HostCall {
     }
 
     fn set_filter_state(&self, state: &[u8]) {
-        raw::set_property("diana", state);
+        chain::log(state);
     }
 
     fn refuse(&self, refusal: &Refusal, request: &dyn Request) {

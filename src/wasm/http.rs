@@ -81,12 +81,12 @@ impl Drop for Http {
 fn read(instance: &Instance) -> HostRequest {
     let mut request = HostRequest::new(instance.reads_headers());
     for name in instance.marks() {
-        request.remove_header(name);
+        request.remove_forged(name);
     }
     request
 }
 
-/// Adds headers to the response. Headers of the upstream with the same names stay.
+/// Adds headers to the response.
 #[inline(never)]
 fn add(headers: Vec<HeaderField>) {
     for (name, value) in headers {

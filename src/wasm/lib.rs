@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "what is exported is the host's interface")]
 
 mod calls;
+mod chain;
 mod ending;
 mod http;
 mod pairs;

@@ -13,9 +13,12 @@ pub(super) fn answer(refusal: &Refusal, request: &dyn Request, host: &(impl Log 
     if refusal.is_logged {
         host.log(Level::Warn, &state);
     }
-    let id = if refusal.contains_id() { request.header("x-request-id") } else { Values::None };
-    let id = if let Values::One(id) = id { id } else { &[] };
-    reply(refusal, Protocol::of(request), id);
+    let content_type = request.first("content-type").unwrap_or_default();
+    let protocol = Protocol::of(&content_type, request);
+    match refusal.contains_id().then(|| request.header("x-request-id")) {
+        Some(Values::One(id)) => reply(refusal, protocol, id),
+        _ => reply(refusal, protocol, &[]),
+    }
 }
 
 fn reply(refusal: &Refusal, protocol: Protocol<'_>, id: &[u8]) {
@@ -26,8 +29,8 @@ fn reply(refusal: &Refusal, protocol: Protocol<'_>, id: &[u8]) {
 }
 
 fn headers(refusal: &Refusal, reply: &RefusalReply<'_>) -> Vec<u8> {
-    let (own, grpc_status) = (refusal.headers(), reply.grpc_status.to_string());
-    let own = own.iter().map(|(name, value)| (*name, value.as_str()));
+    let own = refusal.headers();
+    let own = own.iter().map(|(name, value)| (*name, &**value));
     let configured = refusal.response.headers.iter();
     let mut headers: Vec<(&str, &str)> =
         own.chain(configured.map(|(name, value)| (name.as_str(), value.as_str()))).collect();
@@ -37,8 +40,9 @@ fn headers(refusal: &Refusal, reply: &RefusalReply<'_>) -> Vec<u8> {
     }
     // Envoy adds these only if the client sent gRPC, not if a preceding filter converted the
     // request to gRPC.
-    if let Some(message) = &reply.grpc_message {
-        headers.extend([("grpc-status", grpc_status.as_str()), ("grpc-message", message)]);
+    let grpc_status = reply.grpc_message.as_ref().map(|_| reply.grpc_status.to_string());
+    if let (Some(status), Some(message)) = (&grpc_status, &reply.grpc_message) {
+        headers.extend([("grpc-status", status.as_str()), ("grpc-message", message)]);
     }
     serialized(&headers)
 }

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::MapType;
 
-use super::{pairs, raw};
+use super::{chain, pairs, raw};
 use diana_policy::address;
 use diana_policy::port::{Property, Pseudo, Request, Values};
 
@@ -42,15 +42,15 @@ impl HostRequest {
         }
     }
 
-    /// Removes a header if it is present.
+    /// Removes a header that only this filter may set, unless an earlier one in the chain has set it.
     #[inline(never)]
-    pub(super) fn remove_header(&mut self, name: &str) {
+    pub(super) fn remove_forged(&mut self, name: &str) {
         // The cheapest test if headers are not read.
         let is_there = match self.reads_headers {
             true => self.values(name) != Some(Values::None),
             false => first_value(name).is_some(),
         };
-        if is_there {
+        if is_there && !chain::is_marked(name) {
             _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, name);
             // The cached headers are outdated.
             self.headers.take();
@@ -66,21 +66,24 @@ impl HostRequest {
 
 impl Request for HostRequest {
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
-        let name = match which {
-            Pseudo::Path => ":path",
-            Pseudo::Method => ":method",
-            Pseudo::Authority => ":authority",
-        };
+        match which {
+            Pseudo::Path if !self.reads_headers => {
+                let path = self.path.get_or_init(|| first_value(":path"));
+                path.as_deref().map(Cow::Borrowed)
+            }
+            Pseudo::Path => self.first(":path"),
+            Pseudo::Method => self.first(":method"),
+            Pseudo::Authority => self.first(":authority"),
+        }
+    }
+
+    fn first(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         let values = if self.reads_headers { self.values(name) } else { None };
         match values {
             Some(Values::None) => None,
             Some(Values::One(value)) => Some(Cow::Borrowed(value)),
             // The host uses the first value.
             Some(Values::Many(values)) => values.first().copied().map(Cow::Borrowed),
-            None if which == Pseudo::Path => {
-                let path = self.path.get_or_init(|| first_value(name));
-                path.as_deref().map(Cow::Borrowed)
-            }
             None => first_value(name).map(Cow::Owned),
         }
     }

@@ -50,13 +50,15 @@ pub trait Streams {
     /// path will be read.
     fn read(&self, reads_headers: bool, read: &mut dyn FnMut(&dyn Request));
 
-    /// Sets a header of the request, before the host selects its route.
+    /// Marks the request with a header, before the host selects its route. A mark of an earlier filter
+    /// in the chain stays.
     fn mark(&self, header: &str, value: &str);
 
     /// Removes a header that the request has, before the host selects its route.
     fn remove_header(&self, header: &str);
 
-    /// Sets the filter state for the access log.
+    /// Adds an entry to the filter state for the access log, after those of earlier filters in the
+    /// chain.
     fn set_filter_state(&self, state: &[u8]);
 
     /// Responds to this request, that of the selected stream, with a refusal.

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use super::host::Host;
 use diana_limiter::{Explained, Refusal, Report};
-use diana_policy::port::Request;
+use diana_policy::X_RATE_LIMIT;
+use diana_policy::port::{Ending, Request, Values};
 use diana_store::permit::Permit;
 
 /// A header of a response: its name and its value.
@@ -53,7 +54,7 @@ impl StreamState {
         }
         let headers = report.headers().into_iter();
         let mut fields: Vec<HeaderField> =
-            headers.map(|(name, value)| (name.into(), value)).collect();
+            headers.map(|(name, value)| (name.into(), value.into_owned())).collect();
         if let Some(header) = self.take_explanation_header() {
             fields.push((header.to_string().into(), Explained::all(&report.explained)));
         }
@@ -75,9 +76,18 @@ impl StreamState {
         host.refuse(refusal, request);
     }
 
-    /// The headers to add to the response, which has arrived.
-    pub(crate) fn take_fields(&mut self) -> Vec<HeaderField> {
-        self.response.take().map(|response| response.fields).unwrap_or_default()
+    /// The headers to add to the response, which has arrived. If it already has `x-ratelimit-*`, of
+    /// another filter in the chain or of the upstream, these stay alone: several of them would be
+    /// about different limits, and a client reads one.
+    pub(crate) fn take_fields(&mut self, ending: &dyn Ending) -> Vec<HeaderField> {
+        let Some(response) = self.response.take() else { return Vec::new() };
+        let mut fields = response.fields;
+        let is_limit = |(name, _): &HeaderField| X_RATE_LIMIT.contains(&&**name);
+        let is_present = |name: &&str| ending.header(name) != Values::None;
+        if fields.iter().any(is_limit) && X_RATE_LIMIT.iter().any(is_present) {
+            fields.retain(|field| !is_limit(field));
+        }
+        fields
     }
 
     fn take_explanation_header(&mut self) -> Option<Rc<str>> {

@@ -183,7 +183,7 @@ impl Stream {
         }
         let was_open = self.is_open();
         self.take_state(worker);
-        let fields = self.state.take_fields();
+        let fields = self.state.take_fields(ending);
         if self.is_open() {
             let permit = &mut self.state.permit;
             self.instance.with_limiter(host, |limiter| limiter.on_response(permit, ending));

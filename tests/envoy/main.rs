@@ -11,6 +11,7 @@ mod access_log;
 mod actors;
 mod bans;
 mod calendar;
+mod chain;
 mod configuration;
 mod cors;
 mod costs;

@@ -33,6 +33,7 @@ use diana_store::permit::End;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -140,8 +141,8 @@ impl Metrics for Lines {
     }
 }
 
-fn field<'a>(fields: &'a [(&str, String)], name: &str) -> Option<&'a str> {
-    fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value.as_str())
+fn field<'a>(fields: &'a [(&str, Cow<'_, str>)], name: &str) -> Option<&'a str> {
+    fields.iter().find(|(key, _)| *key == name).map(|(_, value)| &**value)
 }
 
 fn from(account: &str) -> FakeRequest {

@@ -1,12 +1,14 @@
 //! Headers of responses that report limits.
 
+use std::borrow::Cow;
+
 use super::{Record, Refusal, Report};
-use diana_policy::LimitFields;
 use diana_policy::number::push_decimal;
 use diana_policy::time::{Micros, SECOND};
+use diana_policy::{LimitFields, X_RATE_LIMIT};
 
 /// A header: its name and value.
-type Field = (&'static str, String);
+type Field = (&'static str, Cow<'static, str>);
 
 /// The header by which a response forbids caches to store it.
 const CACHE_CONTROL: &str = "cache-control";
@@ -41,7 +43,7 @@ impl Refusal {
             headers.push(("x-envoy-ratelimited", "true".into()));
         }
         if let Some(seconds) = self.retry_after() {
-            headers.push(("retry-after", seconds.to_string()));
+            headers.push(("retry-after", decimal(seconds)));
         }
         if !self.response.headers.iter().any(|(name, _)| name == CACHE_CONTROL) {
             headers.push((CACHE_CONTROL, "no-store".into()));
@@ -64,12 +66,13 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
 /// The `x-ratelimit-*` headers, for a single rule.
 fn one(record: Option<&Record>) -> Vec<Field> {
     let Some(record) = record else { return Vec::new() };
-    let mut headers = vec![("x-ratelimit-limit", record.policy.0.to_string())];
+    let [limit, remaining, reset] = X_RATE_LIMIT;
+    let mut headers = vec![(limit, decimal(record.policy.0))];
     if let Some(left) = record.remaining {
-        headers.push(("x-ratelimit-remaining", left.to_string()));
+        headers.push((remaining, decimal(left)));
     }
     if let Some(ticks) = record.reset {
-        headers.push(("x-ratelimit-reset", seconds(ticks).to_string()));
+        headers.push((reset, decimal(seconds(ticks))));
     }
     headers
 }
@@ -89,7 +92,8 @@ fn limits(records: &[Record]) -> Vec<Field> {
         }
     }
     let headers = [("ratelimit-policy", policies), ("ratelimit", limits)];
-    headers.into_iter().filter(|(_, items)| !items.is_empty()).collect()
+    let headers = headers.into_iter().filter(|(_, items)| !items.is_empty());
+    headers.map(|(name, items)| (name, items.into())).collect()
 }
 
 /// Starts an item of a list with the name of a rule.
@@ -127,6 +131,12 @@ impl Record {
             push_decimal(text, seconds(ticks));
         }
     }
+}
+
+fn decimal(number: u64) -> Cow<'static, str> {
+    let mut text = String::new();
+    push_decimal(&mut text, number);
+    text.into()
 }
 
 /// Whole seconds, rounded up; at least one.

@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::Refusal;
 use diana_policy::json;
-use diana_policy::port::{Pseudo, Request, Values};
+use diana_policy::port::{Pseudo, Request};
 
 /// The protocol of a request, with the media type that its reply repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,24 +33,18 @@ pub enum Protocol<'r> {
 }
 
 impl<'r> Protocol<'r> {
-    /// The protocol of a request, by its `content-type`. Only a POST is a call. A client that sends
-    /// such a media type with another method reads the HTTP status, and so do caches.
-    #[must_use]
-    pub fn of(request: &'r dyn Request) -> Protocol<'r> {
-        let content_type = first(request.header("content-type"));
-        let protocol = content_type.map_or(Protocol::Http, |content_type| {
-            Protocol::of_type(content_type, || {
-                request.header("connect-protocol-version") != Values::None
-            })
-        });
+    /// The protocol of a request with this `content-type`. Only a POST is a call. A client that
+    /// sends such a media type with another method reads the HTTP status, and so do caches.
+    pub fn of(content_type: &'r [u8], request: &dyn Request) -> Protocol<'r> {
+        let protocol = Protocol::of_call(content_type, request);
         let is_call = protocol != Protocol::Http
             && request.pseudo(Pseudo::Method).is_some_and(|method| *method == *b"POST");
         if is_call { protocol } else { Protocol::Http }
     }
 
-    /// The protocol of a call with this `content-type`. `has_version` returns true if the request
-    /// has a `connect-protocol-version`, which distinguishes Connect from other uses of a media type.
-    fn of_type(content_type: &'r [u8], has_version: impl FnOnce() -> bool) -> Protocol<'r> {
+    /// The protocol of a call. A `connect-protocol-version` distinguishes Connect from other uses of
+    /// a media type.
+    fn of_call(content_type: &'r [u8], request: &dyn Request) -> Protocol<'r> {
         let Some(media_type) = media_type(content_type) else { return Protocol::Http };
         let Some(kind) = after(media_type, "application/") else { return Protocol::Http };
         let has_codec = |rest: &str| rest.is_empty() || rest.starts_with('+');
@@ -63,20 +57,13 @@ impl<'r> Protocol<'r> {
             Protocol::GrpcWebText(media_type)
         } else if after(kind, "connect+").is_some() {
             Protocol::ConnectStream(media_type)
-        } else if kind.eq_ignore_ascii_case("proto") || has_version() {
+        } else if kind.eq_ignore_ascii_case("proto")
+            || request.first("connect-protocol-version").is_some()
+        {
             Protocol::ConnectUnary
         } else {
             Protocol::Http
         }
-    }
-}
-
-/// The first of these values, as Envoy reads a `content-type`.
-fn first(values: Values<'_>) -> Option<&[u8]> {
-    match values {
-        Values::None => None,
-        Values::One(value) => Some(value),
-        Values::Many(values) => values.first().copied(),
     }
 }
 

@@ -27,6 +27,8 @@ pub struct Gateway {
     configuration: Value,
     workers: u32,
     before: Vec<Value>,
+    /// The configuration of an earlier filter of the module, and whether it is in the same VM.
+    earlier: Option<(Value, bool)>,
     behind_ours: Vec<Value>,
     trusted_hops: u32,
     transport_socket: Value,
@@ -63,6 +65,7 @@ impl Gateway {
             configuration: json!({"@type": kind, "value": value}),
             workers: 1,
             before: Vec::new(),
+            earlier: None,
             behind_ours: Vec::new(),
             trusted_hops: 0,
             transport_socket: Value::Null,
@@ -91,6 +94,12 @@ impl Gateway {
     /// After another HTTP filter.
     pub fn behind(mut self, filter: Value) -> Self {
         self.before.push(filter);
+        self
+    }
+
+    /// After another filter of the module, in the same VM or in its own.
+    pub fn behind_module(mut self, other: &Gateway, shares_vm: bool) -> Self {
+        self.earlier = Some((other.configuration.clone(), shares_vm));
         self
     }
 

@@ -34,7 +34,8 @@ fn property(guest: &mut Guest, path: &[u8]) -> Option<Vec<u8>> {
     if let Some(name) = path.strip_prefix(b"request\0headers\0") {
         return stream.is_readable.then(|| stream.request.joined(name))?;
     }
-    stream.request.properties.get(path).cloned()
+    let state = || stream.filter_state.get(&state_name(path)).cloned();
+    stream.request.properties.get(path).cloned().or_else(state)
 }
 
 /// Only streams have filter state.
@@ -48,7 +49,11 @@ fn proxy_set_property(
     let path = read(call, path, path_size)?;
     let value = read(call, value, value_size)?;
     let stream = call.data_mut().stream().ok_or(Status::NotFound)?;
-    let key = format!("wasm.{}", String::from_utf8_lossy(&path));
-    stream.filter_state.insert(key, value);
+    stream.filter_state.insert(state_name(&path), value);
     Ok(())
+}
+
+/// The name of the filter state that a module reads and sets as this property.
+fn state_name(path: &[u8]) -> String {
+    format!("wasm.{}", String::from_utf8_lossy(path))
 }

@@ -1,5 +1,6 @@
 //! Reports about requests in flight, and their remaining slots.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -68,7 +69,7 @@ fn headers_report_slots_and_a_short_retry_delay() {
         else {
             panic!();
         };
-        let policy = "\"few\";q=2;qu=\"concurrent-requests\"".to_owned();
+        let policy = Cow::from("\"few\";q=2;qu=\"concurrent-requests\"");
         assert_eq!(
             report.headers(),
             [("ratelimit-policy", policy.clone()), ("ratelimit", "\"few\";r=1;t=1".into())]

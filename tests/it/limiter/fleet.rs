@@ -18,6 +18,7 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
 use diana_store::permit::Permit;
 use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -44,10 +45,10 @@ struct Worker {
     /// The permits of admitted requests.
     permits: Vec<Permit>,
     /// The headers of the last admitted request, and its state in the access log.
-    fields: Vec<(&'static str, String)>,
+    fields: Vec<(&'static str, Cow<'static, str>)>,
     state: Option<String>,
     /// The last refused request, and its headers.
-    refused: Vec<(&'static str, String)>,
+    refused: Vec<(&'static str, Cow<'static, str>)>,
     refusal: Option<Refusal>,
 }
 

@@ -47,7 +47,10 @@ fn body_is_rendered_from_its_pieces() {
 fn caches_store_no_refusal() {
     let cached = |response: &str| {
         let refusal = refusal(response);
-        let own = refusal.headers().into_iter().map(|(name, value)| (name.to_owned(), value));
+        let own = refusal
+            .headers()
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), value.into_owned()));
         let all = own.chain(refusal.response.headers.clone());
         let all = all.filter(|(name, _)| name == "cache-control").map(|(_, value)| value);
         all.collect::<Vec<_>>()

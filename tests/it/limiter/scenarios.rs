@@ -15,6 +15,7 @@
 //! All other keys are those of `steps::request`. If a configuration has a Redis, it is unavailable.
 //! `SCOPE` in a configuration stands for `local` and `gateway`, which make the same decisions.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use diana_limiter::{Record, Refusal, Report, Verdict};
@@ -165,7 +166,7 @@ fn whole(refusal: &Refusal) -> String {
     format!("\n{}", lines.trim_end())
 }
 
-fn fields(fields: &[(&str, String)]) -> String {
+fn fields(fields: &[(&str, Cow<'_, str>)]) -> String {
     let mut lines = String::new();
     for (name, value) in fields {
         writeln!(lines, "  {name}: {value}").unwrap();

@@ -12,6 +12,7 @@ use diana_policy::key::Key;
 use diana_policy::port::{Property, Pseudo, Request, Values};
 use diana_policy::time::{Micros, SECOND};
 use diana_worker::HeaderField;
+use kit::ending::FakeEnding;
 
 fn fields(thread: &mut Thread, stream: u32) -> Vec<HeaderField> {
     thread.responds(stream).unwrap_or_default()
@@ -49,6 +50,33 @@ fn response_gets_headers_and_log_a_line() {
     let body = decides(&[0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0]);
     thread.answer(1, 0, Some(200), &body);
     told(&mut thread, 10);
+}
+
+/// Of another filter in the chain, or of the upstream.
+#[test]
+fn present_limits_of_a_response_stay_alone() {
+    let rules = "limits: [{Url: /, rules: [{name: r, actor: account, unit: minute, rpu: 5, algo: W, scope: local}]}]";
+    let accepted = "accepted: {headers: true}";
+    let added = |fields: &str, present: &[(&str, &str)]| {
+        let response = format!("response: {{fields: {fields}}}");
+        let mut thread = Thread::with(&format!("{accepted}\n{response}\n{rules}"));
+        assert!(thread.request(1, 10, "ann"));
+        let ending = present
+            .iter()
+            .fold(FakeEnding::answered(200), |ending, (name, value)| ending.header(name, value));
+        let stream = thread.streams.get_mut(&10).unwrap();
+        let fields = stream.response(&ending, &thread.worker, &thread.host).unwrap();
+        fields.into_iter().map(|(name, _)| name.into_owned()).collect::<Vec<_>>()
+    };
+    let limits = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+    let others = [("ratelimit", "\"a\";r=1"), ("x-ratelimit-limit-tokens", "9")];
+    assert_eq!(added("x-ratelimit", &others), limits);
+    for name in limits {
+        assert_eq!(added("x-ratelimit", &[(name, "")]), [""; 0], "{name}");
+        assert_eq!(added("ietf", &[(name, "1")]), ["ratelimit-policy", "ratelimit"], "{name}");
+    }
+    // A list of items, to which others may be added.
+    assert_eq!(added("ietf", &others), ["ratelimit-policy", "ratelimit"]);
 }
 
 /// A request that no rule knows a caller of, with a count of the reads of its address.

@@ -21,15 +21,16 @@ impl Gateway {
     /// The listener. Its port is 0, so the kernel chooses one.
     pub fn listener(&self, folder: &Path) -> Value {
         let mut filters = self.before.clone();
-        let mut filter = shipped::filter(&self.configuration);
+        if let Some((configuration, shares_vm)) = &self.earlier {
+            let root = format!("{}-earlier", self.name);
+            let vm = if *shares_vm { &self.name } else { &root };
+            filters.push(self.filter(configuration, &root, vm));
+        }
+        let mut filter = self.filter(&self.configuration, &self.name, &self.name);
         if self.has_crashing_module {
             let path = "/typed_config/config/vm_config/code/local/filename";
             *filter.pointer_mut(path).unwrap() = json!(crash::write(folder));
         }
-        let config = &mut filter["typed_config"]["config"];
-        config["root_id"] = json!(self.name);
-        config["vm_config"]["vm_id"] = json!(self.name);
-        config["vm_config"]["environment_variables"] = json!({"key_values": self.environment});
         filters.push(filter);
         filters.extend(self.behind_ours.iter().cloned());
         filters.push(hcm_filter("envoy.filters.http.router", "router", "Router", json!({})));
@@ -58,6 +59,17 @@ impl Gateway {
             "per_connection_buffer_limit_bytes": self.buffer,
             "filter_chains": [chain],
         })
+    }
+
+    /// A filter of the module.
+    fn filter(&self, configuration: &Value, root: &str, vm: &str) -> Value {
+        let mut filter = shipped::filter(configuration);
+        filter["name"] = json!(root);
+        let config = &mut filter["typed_config"]["config"];
+        config["root_id"] = json!(root);
+        config["vm_config"]["vm_id"] = json!(vm);
+        config["vm_config"]["environment_variables"] = json!({"key_values": self.environment});
+        filter
     }
 
     fn routes(&self) -> Value {

@@ -1,6 +1,7 @@
 //! The only gateway of a Redis decides as if it counted locally: a request is charged by all of its
 //! rules or by none, in any scope, and the remaining permits are reported.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use diana_policy::port::Clock;
@@ -85,7 +86,7 @@ impl Rule {
 }
 
 /// The remaining permits by rule, read from the response.
-fn told(fields: &[(&'static str, String)]) -> Vec<(usize, u64)> {
+fn told(fields: &[(&'static str, Cow<'static, str>)]) -> Vec<(usize, u64)> {
     let one = |text: &str| {
         let (name, rest) = text.trim().split_once(";r=")?;
         let left = rest.split(';').next()?.parse().ok()?;
