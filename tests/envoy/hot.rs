@@ -3,7 +3,9 @@
 use std::thread;
 use std::time::Duration;
 
-use crate::harness::{Client, Envoy, Gateway, Upstream, eventually, request};
+use serde_json::json;
+
+use crate::harness::{Client, Envoy, Gateway, Upstream, eventually, hcm_filter, request};
 use crate::metrics::settles;
 
 const MARK: &str = "x-hot-key";
@@ -90,5 +92,44 @@ fn only_hot_keys_go_to_the_hot_cluster() {
         assert_eq!(envoy.get("/items?id=7", &[]).status, 200);
         (services.last("/items?id=7") == ("upstream", vec![])).then_some(())
     });
+    envoy.assert_unharmed();
+}
+
+/// The routes are those of hot.yaml. A filter in front of Diana requires a login, but not on the
+/// route for hot keys. Diana is disabled on another route.
+#[test]
+fn forged_mark_reaches_no_filter_and_no_upstream() {
+    let services = Services::start();
+    let login = json!({"header": {"name": "x-login", "present_match": true}});
+    let policy = json!({"permissions": [{"any": true}], "principals": [login]});
+    let rules = json!({"action": "ALLOW", "policies": {"login": policy}});
+    let name = "envoy.filters.http.rbac";
+    let rbac = hcm_filter(name, "rbac", "RBAC", json!({"rules": rules}));
+    let per_route = json!({
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBACPerRoute",
+    });
+    let off = json!({
+        "@type": "type.googleapis.com/envoy.config.route.v3.FilterConfig", "disabled": true,
+    });
+    let envoy = services
+        .gateway(|rules| rules)
+        .behind(rbac)
+        .reroute(|routes| {
+            routes[0]["typed_per_filter_config"] = json!({name: per_route});
+            let route = json!({"cluster": "upstream"});
+            let per_filter = json!({"diana": off});
+            routes.insert(0, json!({
+                "match": {"path": "/off"}, "route": route, "typed_per_filter_config": per_filter,
+            }));
+        })
+        .start();
+    for forged in FORGED {
+        assert_eq!(envoy.get("/items?id=7", forged).status, 403, "{forged:?}");
+        let headers = [&[("x-login", "ann")], forged].concat();
+        for path in ["/off", "/items?id=7"] {
+            assert_eq!(envoy.get(path, &headers).status, 200, "{path} {forged:?}");
+            assert_eq!(services.last(path), ("upstream", vec![]), "{path} {forged:?}");
+        }
+    }
     envoy.assert_unharmed();
 }

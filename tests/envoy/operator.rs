@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::harness::{Envoy, Gateway, Response, eventually, exchange, request};
+use crate::harness::{Envoy, Gateway, Response, Upstream, eventually, exchange, request};
 
 pub const TOKEN: &str = "0123456789abcdef";
 
@@ -48,6 +48,26 @@ fn explanation_covers_admitted_and_refused_requests() {
     for token in ["0123456789abcdeF", "", "0123456789abcdef0"] {
         let answer = envoy.get("/", &[("x-diana-explain", token)]);
         assert_eq!((answer.status, answer.header("x-diana-explain")), (200, None));
+    }
+}
+
+/// By the routes of envoy.yaml. One of them disables Diana, and removes the token itself.
+#[test]
+fn token_reaches_no_upstream() {
+    let upstream = Upstream::start();
+    let envoy = Gateway::with(
+        "explain: {header: x-diana-explain, token_env: DIANA_TOKEN}\n\
+         limits: [{Url: /, rules: [{name: never, actor: all, unit: day, rpu: 0, shadow: true}]}]",
+    )
+    .variable("DIANA_TOKEN", TOKEN)
+    .routed_as_shipped(&upstream)
+    .start_shared();
+    for (path, is_explained) in [("/healthz", false), ("/other", true)] {
+        let answer = ask(&envoy, path);
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("x-diana-explain").is_some(), is_explained, "{path}");
+        let arrival = upstream.arrivals().pop().unwrap();
+        assert_eq!((&*arrival.path, arrival.header("x-diana-explain")), (path, None));
     }
 }
 

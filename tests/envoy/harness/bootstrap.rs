@@ -136,11 +136,22 @@ impl Gateway {
     /// As in envoy/hot.yaml, with these services for ordinary and for hot keys, and with modified
     /// rules.
     pub fn as_in_hot_yaml(rules: impl Fn(String) -> String, services: [&Upstream; 2]) -> Self {
-        let (shipped, route_config) = shipped::hot();
-        let mut gateway = Self::with(&rules(shipped));
-        gateway.route_config = route_config;
+        let (shipped, routes, settings) = shipped::hot();
+        let gateway = Self::with(&rules(shipped)).routed(routes, settings);
         let [upstream, hot] = services.map(|service| service.port);
         gateway.cluster("upstream", upstream).cluster("hot", hot)
+    }
+
+    /// With the routes of envoy/envoy.yaml to a service.
+    pub fn routed_as_shipped(self, upstream: &Upstream) -> Self {
+        self.routed(shipped::routes(), json!({})).cluster("upstream", upstream.port)
+    }
+
+    /// With a change of its routes.
+    pub fn reroute(mut self, change: impl FnOnce(&mut Vec<Value>)) -> Self {
+        let routes = self.route_config.pointer_mut("/virtual_hosts/0/routes");
+        change(routes.and_then(Value::as_array_mut).expect("it has routes"));
+        self
     }
 
     /// As in envoy/cors.yaml, with a service as upstream, and with modified rules. Also returns the

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// The password of every Redis with authentication.
 pub const PASSWORD: &str = "sesame";
@@ -125,14 +125,22 @@ pub fn model(file: &str, cluster: &str) -> Model {
     Model { rules, filters, route_config: manager["route_config"].take(), buffer }
 }
 
-/// The rules of envoy/hot.yaml, and its routes to the clusters `upstream` and `hot`.
-pub fn hot() -> (String, Value) {
+/// The routes of envoy/envoy.yaml to the cluster `upstream`.
+pub fn routes() -> Value {
+    let path = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/route_config";
+    bootstrap().pointer_mut(path).expect("envoy.yaml has routes").take()
+}
+
+/// The rules of envoy/hot.yaml, its routes to the clusters `upstream` and `hot`, and its settings of
+/// the connection manager against forged marks.
+pub fn hot() -> (String, Value, Value) {
     let mut example = read("envoy/hot.yaml");
     let manager = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config";
     let mut manager = example.pointer_mut(manager).expect("hot.yaml has a listener").take();
     let rules = manager.pointer("/http_filters/0/typed_config/config/configuration/value");
     let rules = rules.and_then(Value::as_str).expect("hot.yaml has rules").to_owned();
-    (rules, manager["route_config"].take())
+    let early = "early_header_mutation_extensions";
+    (rules, manager["route_config"].take(), json!({early: manager[early]}))
 }
 
 /// The `cors` filter of envoy/cors.yaml, the rules of the filter after it, and the routes.

@@ -24,7 +24,9 @@ impl Gateway {
         if let Some((configuration, shares_vm)) = &self.earlier {
             let root = format!("{}-earlier", self.name);
             let vm = if *shares_vm { &self.name } else { &root };
-            filters.push(self.filter(configuration, &root, vm));
+            let mut earlier = self.filter(configuration, &root, vm);
+            earlier["name"] = json!(root);
+            filters.push(earlier);
         }
         let mut filter = self.filter(&self.configuration, &self.name, &self.name);
         if self.has_crashing_module {
@@ -64,7 +66,6 @@ impl Gateway {
     /// A filter of the module.
     fn filter(&self, configuration: &Value, root: &str, vm: &str) -> Value {
         let mut filter = shipped::filter(configuration);
-        filter["name"] = json!(root);
         let config = &mut filter["typed_config"]["config"];
         config["root_id"] = json!(root);
         config["vm_config"]["vm_id"] = json!(vm);
