@@ -1,6 +1,6 @@
 //! Several filters of this module in one chain, for example before and after the login. They may be
 //! in different VMs, so a later one knows an earlier one only by the filter state of the stream, which
-//! no client can set. It reads that only to write or remove what the earlier one may have written.
+//! no client can set. It reads that state only before it writes the log or removes a mark.
 
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::MapType;

@@ -34,7 +34,7 @@ fn headers(refusal: &Refusal, reply: &RefusalReply<'_>) -> Vec<u8> {
     let configured = refusal.response.headers.iter();
     let mut headers: Vec<(&str, &str)> =
         own.chain(configured.map(|(name, value)| (name.as_str(), value.as_str()))).collect();
-    // Envoy adds this type to a body without one, for a fraction of what a header costs here.
+    // Envoy adds this type to a body without one, for a fraction of the cost of a header here.
     if reply.content_type != "text/plain" {
         headers.push(("content-type", reply.content_type));
     }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use crate::harness::{Envoy, Gateway, Upstream, eventually};
 
-/// Rules by one actor, whose names begin with `name`: a limit, a hot key, and a rule in shadow.
+/// Rules by one actor, with names that begin with `name`: a limit, a hot key, and a rule in shadow.
 fn rules(name: &str, actor: &str, limit: u32) -> Gateway {
     Gateway::with(&format!(
         "mark: x-limited
@@ -76,7 +76,7 @@ fn later_filter_keeps_marks_log_and_limits_of_the_earlier_one() {
         let line = log_line(&envoy, before + 1);
         assert!(line.contains(" shadow rule=one-shadow "), "{line}");
         assert!(line.contains("; refused rule=two-never "), "{line}");
-        // What an earlier filter refuses, a later one does not see.
+        // A later filter does not see a request that an earlier one refuses.
         let refused = envoy.get("/one", &FORGED);
         assert_eq!(values(&refused.headers, "x-ratelimit-limit"), ["0"]);
         let line = log_line(&envoy, before + 2);

@@ -92,7 +92,7 @@ fn rpc_refusals_follow_their_protocol() {
     }
 }
 
-/// A shared cache gives a response with status 200 to all, unless it is told to store none.
+/// A shared cache gives a response with status 200 to all, unless `cache-control` forbids it.
 #[test]
 fn other_methods_get_the_plain_refusal() {
     let envoy = Gateway::with(RULES).start_shared();
@@ -104,7 +104,7 @@ fn other_methods_get_the_plain_refusal() {
             assert_eq!(refused.header("content-type"), Some("application/problem+json"));
             assert_eq!(refused.header("cache-control"), Some("no-store"), "{method} {kind}");
         }
-        // Envoy encodes this one itself, whatever the method is.
+        // Envoy encodes this one itself, for any method.
         let headers = [("content-type", "application/grpc"), ("content-length", "0")];
         let refused = exchange(envoy.port, &request(method, "/", &headers)).unwrap();
         assert_eq!((refused.status, refused.header("grpc-status")), (200, Some("8")), "{method}");

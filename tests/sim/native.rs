@@ -160,7 +160,7 @@ impl ThreadHost {
             let reply = refusal.reply(Protocol::Http, b"");
             let mut headers = vec![(":status".to_owned(), reply.status.to_string())];
             let own = refusal.headers().into_iter();
-            headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
+            headers.extend(own.map(|(name, value)| (name.to_owned(), value.into_owned())));
             headers.push(("content-type".into(), reply.content_type.into()));
             headers.push(("content-length".into(), reply.body.len().to_string()));
             let body = String::from_utf8_lossy(&reply.body).into_owned();
