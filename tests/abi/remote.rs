@@ -185,8 +185,9 @@ fn removed_rules_keep_only_their_metric_ids() {
         proxy.workers[0].memory()
     };
     let before = serve_next(0..22);
-    let growth = serve_next(22..42) - before;
-    assert!(growth <= 4_000 * METRICS * 64, "{growth}");
+    // The table of ids grows in steps, so a shorter distance would show one or none of them.
+    let growth = serve_next(22..62) - before;
+    assert!(growth <= 8_000 * METRICS * 96, "{growth}");
 }
 
 /// A document with one rule per number.

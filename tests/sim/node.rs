@@ -133,6 +133,8 @@ pub type Metrics = BTreeMap<String, i64>;
 pub fn report(headers: &[(String, String)], body: &str, state: &str) -> String {
     let mut lines: Vec<String> =
         headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    // The module leaves some headers to the host, which adds them in another place.
+    lines.sort_unstable();
     lines.extend([body.to_owned(), state.to_owned()]);
     lines.join("; ")
 }
