@@ -98,6 +98,8 @@ pub struct State {
     terms: Terms,
     /// The usage, if the rule stores it separately from reservations.
     used: Option<Vec<u64>>,
+    /// The instant of its expiry, by the rule that wrote it.
+    expires: u64,
 }
 
 #[derive(Default)]

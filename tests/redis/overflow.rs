@@ -61,6 +61,74 @@ fn callers_beyond_the_bound_share_a_thousand_buckets() {
     }
 }
 
+/// Pairs of versions of one rule, as gateways have them during a change of the rules.
+fn versions() -> Vec<[Rule; 2]> {
+    let quota = |rpu| Quota::new(Unit::Day, rpu);
+    let with = |short, one, other| [Rule::new(short, one), Rule::new(short, other)];
+    let delayed = |delay| Quota { max_delay: Some(delay * SECOND), ..quota(1_000) };
+    vec![
+        with(
+            "TB",
+            Quota { burst: Some(10), ..quota(100) },
+            Quota { burst: Some(100), ..quota(100) },
+        ),
+        with("TB", quota(100), quota(7)),
+        with("TB", delayed(100), delayed(9_000)),
+        with("W", quota(3), Quota { longest: 9 * 86_400 * SECOND, ..quota(3) }),
+        with("SW", quota(3), Quota { longest: 9 * 86_400 * SECOND, ..quota(3) }),
+        with("LB", delayed(100), delayed(9_000)),
+        with("LB", delayed(9_000), Quota { rpu: 20, slowest: Some(10), ..delayed(9_000) }),
+    ]
+}
+
+/// A canary or a second region has other numbers for the same callers.
+#[test]
+fn two_versions_of_a_rule_have_one_bound() {
+    let server = Server::start();
+    for versions in versions() {
+        let what = format!(
+            "{} {:?}",
+            versions[0].entry.short,
+            versions.each_ref().map(|it| it.case.quota)
+        );
+        server.command(&["FLUSHALL"]);
+        for chunk in 0..125 {
+            let callers = chunk * 20..(chunk + 1) * 20;
+            send_callers(&server, &versions[chunk as usize % 2], START + chunk * 1_000, callers);
+        }
+        assert_eq!(server.callers().len() as u64, KEYS, "{what}");
+        assert!(server.keys("diana:*:o*").len() <= 1024, "{what}");
+    }
+}
+
+/// Both versions change the lifetime of the value of one caller, which stays one caller.
+#[test]
+fn two_versions_of_a_rule_count_a_caller_once() {
+    let server = Server::start();
+    for versions in versions() {
+        let what = format!(
+            "{} {:?}",
+            versions[0].entry.short,
+            versions.each_ref().map(|it| it.case.quota)
+        );
+        server.command(&["FLUSHALL"]);
+        let mut now = START;
+        for round in 0..6 {
+            now += round * 997 * SECOND;
+            let shared = send_callers(&server, &versions[round as usize % 2], now, 0..KEYS);
+            assert_eq!(shared, 0, "{what} in round {round}");
+        }
+        assert_eq!(send_callers(&server, &versions[0], now, KEYS..KEYS + 5), 5, "{what}");
+        // The values and their count end together, so others find room.
+        server.command(&["FLUSHALL"]);
+        send_callers(&server, &versions[0], START, 0..KEYS);
+        send_callers(&server, &versions[1], START, 0..KEYS);
+        let later = START + 1_000 * 86_400 * SECOND;
+        let ask = |caller| decide(&server, later, charge(&versions[0], caller)).overflow;
+        assert!((1_000..1_000 + KEYS).all(|caller| !ask(caller)), "{what}");
+    }
+}
+
 #[test]
 fn ban_is_never_shared() {
     let server = Server::start();

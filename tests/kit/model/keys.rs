@@ -1,5 +1,7 @@
 //! The number of separate states of a rule. Callers beyond its limit share states.
 
+use std::collections::BTreeMap;
+
 use diana_algorithm::calendar::Windows;
 use diana_policy::time::SECOND;
 
@@ -8,7 +10,6 @@ use super::{FAR, LONG, Model, State};
 use crate::laws::case::Case;
 
 const BUCKETS: u64 = 1024;
-const RING: u64 = 9;
 
 /// The owner of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,42 +18,33 @@ pub enum Who {
     Bucket(u64),
 }
 
-/// Counts the callers of a rule by the slice in which their states expire.
+/// Counts the callers of a rule by the instant at which their states expire.
 #[derive(Debug, Clone, Default)]
 pub struct Counter {
-    slice: u64,
-    newest: u64,
     /// The latest expiry of a shared state.
     shared: u64,
-    counts: [u64; RING as usize],
+    counts: BTreeMap<u64, u64>,
 }
 
 impl Counter {
-    fn turn(&mut self, slice: u64, now: u64) {
-        let newest = now / slice;
-        if self.slice != slice {
-            *self = Counter { slice, newest, shared: self.shared, ..Counter::default() };
-        }
-        for old in (self.newest..newest).take(RING as usize) {
-            self.counts[(old % RING) as usize] = 0;
-        }
-        self.newest = newest;
+    fn live(&self, now: u64) -> u64 {
+        self.counts.range(now + 1..).map(|(_, count)| count).sum()
     }
 
-    /// The expiry of a state moves from the slice `was` to the slice `new`.
-    fn moves(&mut self, was: Option<u64>, new: Option<u64>) {
-        let last = self.newest + RING - 1;
-        if let Some(was) = was.filter(|was| (self.newest..=last).contains(was)) {
-            let count = &mut self.counts[(was % RING) as usize];
+    /// The expiry of a state moves from `was` to `new`.
+    fn moves(&mut self, was: Option<u64>, new: Option<u64>, now: u64) {
+        if let Some(count) = was.filter(|was| *was > now).and_then(|was| self.counts.get_mut(&was))
+        {
             *count = count.saturating_sub(1);
         }
         if let Some(new) = new {
-            self.counts[(new.min(last) % RING) as usize] += 1;
+            *self.counts.entry(new).or_default() += 1;
         }
     }
 }
 
-/// The position of a caller's state, and the slice in which it expires.
+/// The position of a caller's state, the length of the slices that end its life, and the instant of
+/// its expiry.
 pub struct Seat {
     pub who: Who,
     pub state: Option<State>,
@@ -65,13 +57,13 @@ impl Seat {
         matches!(self.who, Who::Bucket(_))
     }
 
-    fn slot(&self, ends: u64) -> u64 {
-        (ends + SECOND).min(FAR) / self.slice
+    fn expiry(&self, ends: u64) -> u64 {
+        (((ends + SECOND).min(FAR) / self.slice + 1) * self.slice).min(FAR - 1)
     }
 }
 
 impl Rule {
-    /// Length of the slices in which expiries are counted.
+    /// Length of the slices. States expire at the end of a slice.
     pub fn slice(&self, unit_cost: u64) -> u64 {
         (self.life(unit_cost) + SECOND).min(FAR).div_ceil(8)
     }
@@ -116,13 +108,12 @@ impl Model {
         let state = self.states.get(&(rule, who)).cloned();
         let mut seat = Seat { who, state, slice, was: None };
         if let Some(state) = &seat.state {
-            seat.was = Some(seat.slot(state.ends(&rules[rule])));
+            seat.was = Some(state.expires);
             return seat;
         }
         // Reads a copy. The counter is written only if the expiry of a state changes.
-        let mut counter = self.counters.get(&rule).cloned().unwrap_or_default();
-        counter.turn(slice, now);
-        let full = counter.counts.iter().sum::<u64>() >= keys;
+        let counter = self.counters.get(&rule).cloned().unwrap_or_default();
+        let full = counter.live(now) >= keys;
         if full || now < counter.shared {
             seat.state = self.states.get(&(rule, bucket)).cloned();
         }
@@ -142,12 +133,11 @@ impl Model {
         now: u64,
     ) {
         let ends = state.as_ref().map(|state| state.ends(&rules[rule]));
-        let new = ends.map(|ends| seat.slot(ends));
+        let new = ends.map(|ends| seat.expiry(ends));
         if new != seat.was {
             let counter = self.counters.entry(rule).or_default();
-            counter.turn(seat.slice, now);
             match (seat.who, ends) {
-                (Who::Caller(_), _) => counter.moves(seat.was, new),
+                (Who::Caller(_), _) => counter.moves(seat.was, new, now),
                 (_, Some(ends)) => {
                     counter.shared = counter.shared.max((ends + SECOND).min(FAR / 2))
                 }
@@ -155,7 +145,10 @@ impl Model {
             }
         }
         match state {
-            Some(state) => drop(self.states.insert((rule, seat.who), state)),
+            Some(state) => {
+                let state = State { expires: new.unwrap_or_default(), ..state };
+                self.states.insert((rule, seat.who), state);
+            }
             None => drop(self.states.remove(&(rule, seat.who))),
         }
     }

@@ -113,11 +113,11 @@ local function rule(r,is_over)
   if kind.load then
     open(r,kind.load(r),FAR)
   else
-    local s,is_there=load(r.key,whole_size)
+    local s,is_there,expires=load(r.key,whole_size)
     r.slice=ceil(min((r.longest>0 and r.longest or kind.life(r))+SECOND,FAR)/8)
     if not is_there then s=newcomer(r,whole_size) end
     open(r,s,size)
-    if is_there==true then r.was=slot(r,ends_of(r)) end
+    r.was=expires
   end
   -- A state later than now is corrupt, since it was not written by this clock.
   if not is_open(r) then
@@ -217,14 +217,15 @@ local function save(r)
     count(r)
     return call('DEL',r.key)
   end
-  count(r,ends)
+  local at=expiry(r,ends)
+  count(r,ends,at)
   if r.used then
     s={spread(s)}
     for i=1,#r.used.s do s[#s+1]=r.used.s[i] end
   end
-  -- Expires at the end of the slice in which it is counted, so that a caller is never counted
-  -- twice. That is at least a second more, so that the value still exists after a small step back.
-  call('SET',r.key,pack(s),'PX',ceil(((slot(r,ends)+1)*r.slice-now)/1000))
+  -- Expires when it is no longer counted, so that a caller is never counted twice. That is at least
+  -- a second more, so that the value still exists after a small step back.
+  call('SET',r.key,pack(s,at),'PX',ceil((at-now)/1000))
 end
 local asks=0
 while place<#words do

@@ -21,24 +21,26 @@ local function get(...)
   corrupt=corrupt+1
 end
 local function whole(x) return x and x>=0 and x<FAR and x%1==0 end
+-- The numbers of a value, and the number behind them. Without a size, they are odd in number.
 local function read(value,size)
-  local s=unpack(value)
-  for i=1,size do
+  local s,more=unpack(value)
+  for i=1,size or #s do
     if not whole(s[i]) then return end
   end
-  return #s==size and s
+  return (#s==size or not size and #s%2==1) and s,whole(more) and more
 end
 local function zeros(size)
   local s={}
   for i=1,size do s[i]=0 end
   return s
 end
--- Returns a state and whether it exists: true, false, or 0 if the value is corrupt.
+-- Returns a state, whether it exists (true, false, or 0 if the value is corrupt), and the number
+-- behind it.
 local function load(key,size)
   local value=get('GET',key)
-  if not value then return zeros(size),false end
-  local ok,s=pcall(read,value,size)
-  if ok and s then return s,true end
+  if not value then return zeros(size or 0),false end
+  local ok,s,more=pcall(read,value,size)
+  if ok and s then return s,true,more end
   corrupt=corrupt+1
-  return zeros(size),0
+  return zeros(size or 0),0
 end
