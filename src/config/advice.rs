@@ -1,5 +1,7 @@
 //! Warnings about settings that are allowed and probably unintended.
 
+use std::collections::BTreeSet;
+
 use super::actors::ActorSources;
 use diana_policy::time::Unit;
 use diana_policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
@@ -21,7 +23,7 @@ impl Advice {
     /// Formats a line for the log.
     #[must_use]
     pub fn line(&self) -> String {
-        let Advice { message, rules } = self;
+        let Advice { message, rules, .. } = self;
         if rules.is_empty() {
             return message.clone();
         }
@@ -39,12 +41,14 @@ impl<S: Into<String>> From<S> for Advice {
     }
 }
 
-/// All advice about a valid document.
+/// All advice about a valid document. `twins` are the fingerprints of rules that only their order
+/// tells apart.
 pub fn lines(
     limits: &[Limit],
     actors: &[ActorSources],
     keys: usize,
     except: &Except,
+    twins: &BTreeSet<u64>,
 ) -> Vec<Advice> {
     let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
@@ -96,6 +100,11 @@ pub fn lines(
     lines.extend(line(
         "all requests count as one caller under these rules, so a ban refuses all of them",
         rules_where(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
+    ));
+    lines.extend(line(
+        "these rules count the same for the same callers, so only their order tells them apart, and they exchange their counts \
+         if it changes; give each a `name`",
+        rules_where(limits, &|rule| twins.contains(&rule.fingerprint)),
     ));
     lines
 }
@@ -194,5 +203,5 @@ fn rules_where<'l>(
 /// Advice about some rules. `None` if there are none.
 fn line<'r>(message: &str, rules: impl Iterator<Item = &'r Rule>) -> Option<Advice> {
     let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
-    (!rules.is_empty()).then(|| Advice { message: message.into(), rules })
+    (!rules.is_empty()).then(|| Advice { rules, ..message.into() })
 }

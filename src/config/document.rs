@@ -97,7 +97,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let response = response::read(top, &Rc::new(response::standard()));
     let mut limits: Vec<_> =
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
-    fingerprint::fill(&mut limits, &actors, rule.as_deref());
+    let twins = fingerprint::fill(&mut limits, &actors, rule.as_deref());
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let is_own = own.is_none();
     let own = own.cloned().unwrap_or_else(|| settings::own(top));
@@ -107,7 +107,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let callers = settings::fit(top, &limits, own.keys);
     let except = except::read(top, false);
     mark::check(top, &own, &limits, &actors, &except);
-    let mut advice = advice::lines(&limits, &actors, callers, &except);
+    let mut advice = advice::lines(&limits, &actors, callers, &except, &twins);
     advice.extend(settings::advice(&limits, own.keys, callers));
     let remote = remote::read(top);
     let are_final = is_own && remote.is_none();

@@ -10,7 +10,7 @@ use super::rule::{self, fingerprint};
 use super::table::limits::{ENTRY, URL};
 use super::{except, matching, response, values};
 use diana_policy::tree::Tree;
-use diana_policy::{Limit, Prefix, Response};
+use diana_policy::{Limit, Prefix, Response, Rule};
 
 const MAX_PATHS: usize = 100;
 
@@ -22,11 +22,14 @@ pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Opt
     let matcher = matching::read(&fields);
     let except = except::read(&fields, ignore_case);
     let response = response::read(&fields, outer);
-    let rules = fields.list("rules").unwrap_or_default();
-    let rules =
-        rules.iter().filter_map(|node| rule::read(node, &response, ignore_case, context)).collect();
-    let urls = urls?;
     let tree = |key: &'static str| fields.get(key).map(Node::tree);
+    let rule = |node: &Node<'_>| {
+        let fingerprint = fingerprint::of_content(tree("except"), node.tree());
+        let rule = rule::read(node, &response, ignore_case, context)?;
+        Some(Rule { fingerprint, ..rule })
+    };
+    let rules = fields.list("rules").unwrap_or_default().iter().filter_map(rule).collect();
+    let urls = urls?;
     let fingerprint = fingerprint::of_entry(&urls, tree("match"), tree("unless"));
     Some(Limit { urls, matcher, except, rules, fingerprint })
 }

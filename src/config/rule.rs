@@ -123,7 +123,7 @@ pub fn read(
     }
     Some(Rule {
         name,
-        // Computed after all rules are read.
+        // Computed from the whole entry, and completed after all rules are read.
         fingerprint: 0,
         actor: actor?,
         quota: limiter.quota,

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 /// A node of a document. Mappings keep their order and duplicate keys, so that errors can report
 /// both.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tree {
     /// `null`, `~`, or an empty value.
     Null,

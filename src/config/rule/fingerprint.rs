@@ -1,9 +1,12 @@
 //! The fingerprint of a rule. Rules with equal fingerprints in successive configurations continue
 //! the same counts.
 //!
-//! It depends on the rule's name, or else on its path, conditions, actor and its index among rules
-//! of the same kind. In addition it depends on everything that determines the meaning of the state.
-//! All other settings can change.
+//! It depends on the rule's name, or else on what the rule counts: paths, conditions, exemptions,
+//! actor, and the sources of its count and its cost. Their order in the document does not matter.
+//! Rules that count the same are told apart by their order. In addition it depends on everything
+//! that determines the meaning of the state. All other settings can change.
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::actors::ActorSources;
 use diana_algorithm::{self as algorithm, Entry};
@@ -12,37 +15,74 @@ use diana_policy::time::Unit;
 use diana_policy::tree::Tree;
 use diana_policy::{Limit, Prefix, Rule, Scope};
 
-/// The fingerprint of an entry: its paths and conditions as written.
+/// The fingerprint of an entry: its paths and conditions as written, in canonical order.
 pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree>) -> u64 {
     let mut hasher = KeyHasher::public();
-    for url in urls {
-        hasher.part(usize::from(url.ignores_case()), url.path());
+    let mut urls: Vec<_> = urls.iter().map(|url| (url.path(), url.ignores_case())).collect();
+    urls.sort_unstable();
+    for (path, ignores_case) in urls {
+        hasher.part(usize::from(ignores_case), path);
     }
-    add(&mut hasher, conditions.unwrap_or(&Tree::Null));
+    add(&mut hasher, &conditions.map_or(Tree::Null, canonical));
     if let Some(unless) = unless {
-        add(&mut hasher, unless);
+        add(&mut hasher, &canonical(unless));
     }
     hasher.finish().hash
 }
 
-/// Sets the fingerprint of every rule. `zone` is the text of a time zone with rules for summer
-/// time. Names that were not configured are still empty.
-pub fn fill(limits: &mut [Limit], actors: &[ActorSources], zone: Option<&str>) {
-    let mut kinds = Vec::new();
-    for limit in limits {
-        for rule in &mut limit.rules {
-            let kind = kind(limit.fingerprint, rule, actors, zone);
-            // The list is sorted, so that the time for thousands of rules is not quadratic.
-            let (first, behind) = (
-                kinds.partition_point(|known| *known < kind),
-                kinds.partition_point(|known| *known <= kind),
-            );
-            kinds.insert(behind, kind);
-            let mut hasher = KeyHasher::public();
-            hasher.part(behind - first, &kind.to_le_bytes());
-            rule.fingerprint = hasher.finish().hash;
+/// A hash of the keys that tell rules of one entry, actor and algorithm apart: the `except` of the
+/// entry, and `except`, `count` and the source of `cost` of the rule. Zero without any of them.
+pub fn of_content(except: Option<&Tree>, rule: &Tree) -> u64 {
+    let cost = value(rule, "cost");
+    let cost = cost.and_then(|cost| value(cost, "response")).or(cost);
+    let source = |kind| cost.and_then(|cost| value(cost, kind)).cloned();
+    let ordered = |tree: Option<&Tree>| tree.map(canonical);
+    let parts = [
+        ordered(except),
+        ordered(value(rule, "except")),
+        ordered(value(rule, "count")),
+        source("header"),
+        source("metadata"),
+    ];
+    if parts.iter().all(Option::is_none) {
+        return 0;
+    }
+    let mut hasher = KeyHasher::public();
+    parts.iter().for_each(|part| add(&mut hasher, part.as_ref().unwrap_or(&Tree::Null)));
+    hasher.finish().hash
+}
+
+/// Completes the fingerprint of every rule, which so far is that of its content. `zone` is the text
+/// of a time zone with rules for summer time. Names that were not configured are still empty.
+/// Returns the fingerprints of rules without a name that only their order tells apart.
+pub fn fill(limits: &mut [Limit], actors: &[ActorSources], zone: Option<&str>) -> BTreeSet<u64> {
+    // The fingerprints of equal rules, by their kind and content.
+    let mut equal: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();
+    let mut contents = Vec::new();
+    for limit in &*limits {
+        for rule in &limit.rules {
+            let content = if rule.name.is_empty() { rule.fingerprint } else { 0 };
+            let content = (kind(limit.fingerprint, rule, actors, zone), content);
+            equal.insert(content, Vec::new());
+            contents.push(content);
         }
     }
+    let alone = |kind| equal.range((kind, 0)..=(kind, u64::MAX)).nth(1).is_none();
+    let are_alone: Vec<bool> = contents.iter().map(|(kind, _)| alone(*kind)).collect();
+    let rules = limits.iter_mut().flat_map(|limit| &mut limit.rules);
+    for (rule, ((kind, content), is_alone)) in rules.zip(contents.into_iter().zip(are_alone)) {
+        let twins = equal.entry((kind, content)).or_default();
+        let mut hasher = KeyHasher::public();
+        hasher.part(twins.len(), &kind.to_le_bytes());
+        // A rule alone of its kind keeps the fingerprint that it has in earlier versions, which did
+        // not know its content.
+        if content != 0 && !is_alone {
+            hasher.part(7, &content.to_le_bytes());
+        }
+        rule.fingerprint = hasher.finish().hash;
+        twins.push(rule.fingerprint);
+    }
+    equal.into_values().filter(|twins| twins.len() > 1).flatten().collect()
 }
 
 fn kind(entry: u64, rule: &Rule, actors: &[ActorSources], zone: Option<&str>) -> u64 {
@@ -74,6 +114,34 @@ fn kind(entry: u64, rule: &Rule, actors: &[ActorSources], zone: Option<&str>) ->
         hasher.part(4, rule.name.as_bytes());
     }
     hasher.finish().hash
+}
+
+/// The value of a key of a mapping, unless it is empty.
+fn value<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
+    let Tree::Map(pairs) = tree else { return None };
+    let (_, value) = pairs.iter().find(|(name, _)| name == key)?;
+    Some(value).filter(|value| **value != Tree::Null)
+}
+
+/// The tree with the keys of mappings and the items of lists sorted, and without repeated items.
+/// The order of both has no meaning in conditions, exemptions and outcomes, and the maps of a
+/// `Struct` arrive in any order.
+fn canonical(tree: &Tree) -> Tree {
+    match tree {
+        Tree::List(items) => {
+            let mut items: Vec<Tree> = items.iter().map(canonical).collect();
+            items.sort_unstable();
+            items.dedup();
+            Tree::List(items)
+        }
+        Tree::Map(pairs) => {
+            let pair = |(key, value): &(String, Tree)| (key.clone(), canonical(value));
+            let mut pairs: Vec<_> = pairs.iter().map(pair).collect();
+            pairs.sort_unstable();
+            Tree::Map(pairs)
+        }
+        other => other.clone(),
+    }
 }
 
 /// Adds a tree. The kinds of nodes and the lengths of lists distinguish different trees.

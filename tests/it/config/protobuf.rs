@@ -18,7 +18,7 @@ fn field(tag: u8, content: &[u8]) -> Vec<u8> {
     [&[tag], &varint(content.len())[..], content].concat()
 }
 
-fn structure(pairs: &[(String, Tree)]) -> Vec<u8> {
+pub fn structure(pairs: &[(String, Tree)]) -> Vec<u8> {
     let entry = |(key, tree): &(String, Tree)| {
         field(0x0a, &[field(0x0a, key.as_bytes()), field(0x12, &value(tree))].concat())
     };
@@ -93,7 +93,7 @@ fn random(rng: &mut Rng, depth: usize) -> Tree {
     }
 }
 
-fn json(tree: &Tree) -> String {
+pub fn json(tree: &Tree) -> String {
     match tree {
         Tree::Null => "null".into(),
         Tree::Bool(flag) => flag.to_string(),

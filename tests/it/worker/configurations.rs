@@ -147,6 +147,46 @@ fn metrics_are_reported_before_the_timer_stops() {
     assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 0);
 }
 
+/// Usage, slots in flight and bans are found by the fingerprint, wherever they are stored.
+#[test]
+fn rules_without_names_keep_their_usage_in_another_order() {
+    let rules = |scope: &str| {
+        [
+            format!("{{actor: account, unit: hour, algo: W, scope: {scope}, rpu: 2}}"),
+            format!(
+                "{{actor: account, unit: hour, algo: W, scope: {scope}, rpu: 100, cost: {{header: x-cost, max: 90}}, \
+                 ban: {{after: 2, within: 1h, for: 1h}}}}"
+            ),
+            format!("{{actor: account, scope: {scope}, in_flight: 3}}"),
+        ]
+    };
+    let document = |matches: &str, rules: &[&String]| {
+        let rules: Vec<&str> = rules.iter().map(|rule| rule.as_str()).collect();
+        format!("limits: [{{Url: /, match: {{{matches}}}, rules: [{}]}}]", rules.join(", "))
+    };
+    for scope in ["local", "gateway"] {
+        let [few, costly, open] = rules(scope);
+        let further = few.replace("rpu: 2", "rpu: 9, count: {failed: true}");
+        let mut thread = Thread::with(&document(
+            "methods: [GET, POST], headers: {x-a: {not: b}, x-c: {not: d}}",
+            &[&few, &costly, &open],
+        ));
+        assert!(thread.request(1, 10, "ann") && thread.request(1, 11, "ann"));
+        let cost =
+            |cost: &str| FakeRequest::get("/").header("x-account-id", "bob").header("x-cost", cost);
+        assert!(thread.ask(1, 12, cost("90")));
+        assert!(!thread.ask(1, 13, cost("50")) && !thread.ask(1, 14, cost("50")), "a ban begins");
+        let changed = document(
+            "headers: {x-c: {not: d}, x-a: {not: b}}, methods: [POST, GET]",
+            &[&further, &open, &costly, &few],
+        );
+        assert!(thread.configure(1, &changed));
+        assert!(!thread.request(1, 20, "ann"), "{scope}: two in this hour");
+        assert!(!thread.ask(1, 21, cost("1")), "{scope}: a ban");
+        assert!(thread.request(1, 22, "cid"), "{scope}");
+    }
+}
+
 /// Exact to the byte, which the pages of a VM do not show.
 #[test]
 fn repeated_changes_take_no_more_memory() {
