@@ -73,5 +73,5 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
 fn about(policy: &Policy, message: &str, is: impl Fn(&Rule) -> bool) -> Option<Advice> {
     let rules = policy.limits.iter().flat_map(|limit| &limit.rules).filter(|rule| is(rule));
     let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
-    (!rules.is_empty()).then(|| Advice { message: message.into(), rules })
+    (!rules.is_empty()).then(|| Advice { rules, ..message.into() })
 }

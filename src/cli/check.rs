@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use diana_config::difference::Difference;
 use diana_config::problem::Problem;
 use diana_config::{Advice, ConfigSource, outline};
 use diana_policy::Policy;
@@ -34,9 +35,13 @@ pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
         Format::Sarif => sarif::write(&findings, out)?,
         Format::Github => github::write(&findings, out)?,
     }
-    let problems =
-        if findings.count(FindingLevel::Problem) > 0 { Exit::Problems } else { Exit::Fine };
-    Ok(if findings.unusable.is_empty() { problems } else { Exit::Unusable })
+    let fails = [FindingLevel::Problem, FindingLevel::Mistake];
+    let fails = fails.into_iter().any(|level| findings.count(level) > 0);
+    Ok(match (fails, findings.unusable.is_empty()) {
+        (_, false) => Exit::Unusable,
+        (true, true) => Exit::Problems,
+        (false, true) => Exit::Fine,
+    })
 }
 
 fn check_file(Input { name, text, is_found }: Input, findings: &mut Findings) {
@@ -59,6 +64,7 @@ fn check_file(Input { name, text, is_found }: Input, findings: &mut Findings) {
     }));
     for found in found {
         findings.places += 1;
+        findings.list.extend(found.differences.into_iter().map(|one| different(&found.part, one)));
         match found.source {
             Ok(source) => check_rules(&found.part, &source, findings),
             Err(problems) => {
@@ -100,6 +106,22 @@ fn problem(part: &FilePart, problem: Problem) -> Finding {
     }
 }
 
+/// A key or a value that the reader of a manifest does not read as it is written.
+fn different(part: &FilePart, difference: Difference) -> Finding {
+    let Difference { position, path, written, read } = difference;
+    Finding {
+        level: FindingLevel::Mistake,
+        part: part.clone(),
+        positions: position.into_iter().collect(),
+        path,
+        rules: Vec::new(),
+        message: format!(
+            "{written} reaches the filter as {read}, since manifests are read as YAML 1.1; write it in quotes for {written}, \
+             or write {read}"
+        ),
+    }
+}
+
 /// Advice with the positions of its rules.
 fn advised(
     part: &FilePart,
@@ -115,7 +137,7 @@ fn advised(
     // In the order of the advice: the first rule is the likely one to change.
     positions.sort_by_key(|(name, _)| advice.rules.iter().position(|rule| rule == *name));
     Finding {
-        level: FindingLevel::Advice,
+        level: if advice.is_mistake { FindingLevel::Mistake } else { FindingLevel::Advice },
         part: part.clone(),
         positions: positions.into_iter().map(|(_, position)| position).collect(),
         path: String::new(),

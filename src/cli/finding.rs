@@ -9,6 +9,8 @@ use crate::view::FilePart;
 pub enum FindingLevel {
     /// The filter refuses the configuration.
     Problem,
+    /// The filter accepts it, and does not do what it appears to do.
+    Mistake,
     /// It is allowed, and probably unintended.
     Advice,
 }
@@ -18,6 +20,7 @@ impl FindingLevel {
     pub fn name(self) -> &'static str {
         match self {
             FindingLevel::Problem => "problem",
+            FindingLevel::Mistake => "mistake",
             FindingLevel::Advice => "advice",
         }
     }

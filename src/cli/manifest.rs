@@ -2,8 +2,9 @@
 
 mod walk;
 
+use diana_config::difference::{self, Difference};
 use diana_config::problem::Problem;
-use diana_config::{ConfigSource, outline};
+use diana_config::{ConfigSource, Dialect, outline};
 use diana_policy::tree::Tree;
 
 use crate::view::FilePart;
@@ -17,8 +18,16 @@ const MAX_DEPTH: usize = 3;
 pub struct FoundRules {
     /// Their position.
     pub part: FilePart,
-    /// The rules, or their problems.
+    /// The rules as the proxy receives them, or their problems.
     pub source: Result<ConfigSource, Vec<Problem>>,
+    /// What the reader of the manifest reads differently from Diana.
+    pub differences: Vec<Difference>,
+}
+
+impl FoundRules {
+    fn new(part: &FilePart, source: Result<ConfigSource, Vec<Problem>>) -> FoundRules {
+        FoundRules { part: part.clone(), source, differences: Vec::new() }
+    }
 }
 
 /// All rules in a file. A file that the user named (`is_named`), and that is not a manifest, must
@@ -31,49 +40,70 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
     let source = match ConfigSource::read(text.as_bytes()) {
         Ok(source) => source,
         Err(problems) if is_named || mentions_rules(text) => {
-            return vec![FoundRules { part: part.clone(), source: Err(problems.list().to_vec()) }];
+            return vec![FoundRules::new(part, Err(problems.list().to_vec()))];
         }
         Err(_) => return Vec::new(),
     };
     let documents = source.documents();
     if !documents.iter().any(walk::is_manifest) {
         let is_rules = is_named || documents.iter().any(outline::looks_like_rules);
-        let found = is_rules.then_some(FoundRules { part: part.clone(), source: Ok(source) });
-        return found.into_iter().collect();
+        return is_rules.then(|| FoundRules::new(part, Ok(source))).into_iter().collect();
     }
+    let read = |dialect| ConfigSource::read_as(text.as_bytes(), dialect).ok();
+    let (kubernetes, envoy) = (read(Dialect::Kubernetes), read(Dialect::Envoy));
+    let manifest = Manifest { part, source, kubernetes, envoy, depth };
+    let documents = manifest.source.documents();
     let mut found = Vec::new();
     for (number, document) in documents.iter().enumerate() {
         if walk::is_manifest(document) {
             let candidates = walk::candidates(document, number);
-            found.extend(candidates.into_iter().flat_map(|one| inner(part, &source, &one, depth)));
+            found.extend(candidates.iter().flat_map(|one| manifest.rules(document, one)));
         } else if outline::looks_like_rules(document) {
-            let source = source.part(&[number]).ok_or_else(Vec::new);
-            found.push(FoundRules { part: part.clone(), source });
+            found.push(FoundRules::new(part, manifest.source.part(&[number]).ok_or_else(Vec::new)));
         }
     }
     found
 }
 
-/// The rules at a place of a manifest.
-fn inner(
-    part: &FilePart,
-    source: &ConfigSource,
-    place: &Candidate<'_>,
+/// A text with manifests.
+struct Manifest<'m> {
+    part: &'m FilePart,
+    source: ConfigSource,
+    /// The same text as others read it.
+    kubernetes: Option<ConfigSource>,
+    envoy: Option<ConfigSource>,
     depth: usize,
-) -> Vec<FoundRules> {
-    let is_rules = place.is_ours || outline::looks_like_rules(place.tree);
-    match (place.holds, place.tree) {
-        (Holds::Text, Tree::Text(text)) => {
-            let Some(begins) = source.position_of(&place.steps).filter(|_| depth > 0) else {
-                return Vec::new();
-            };
-            find_nested(&part.scalar(begins, text), text, place.is_ours, depth - 1)
+}
+
+impl Manifest<'_> {
+    /// The rules at a place of a document.
+    fn rules(&self, document: &Tree, place: &Candidate<'_>) -> Vec<FoundRules> {
+        let Manifest { part, source, depth, .. } = self;
+        let is_rules = place.is_ours || outline::looks_like_rules(place.tree);
+        match (place.holds, place.tree) {
+            (Holds::Text, Tree::Text(text)) => {
+                let Some(begins) = source.position_of(&place.steps).filter(|_| *depth > 0) else {
+                    return Vec::new();
+                };
+                find_nested(&part.scalar(begins, text), text, place.is_ours, depth - 1)
+            }
+            (Holds::Tree, Tree::Map(_) | Tree::List(_)) if is_rules => {
+                vec![self.read_by_proxy(document, &place.steps)]
+            }
+            _ => Vec::new(),
         }
-        (Holds::Tree, Tree::Map(_) | Tree::List(_)) if is_rules => {
-            let source = source.part(&place.steps).ok_or_else(Vec::new);
-            vec![FoundRules { part: part.clone(), source }]
+    }
+
+    /// The rules at a place as the reader of the document passes them on.
+    fn read_by_proxy(&self, document: &Tree, steps: &[usize]) -> FoundRules {
+        let reader = if walk::is_envoy(document) { &self.envoy } else { &self.kubernetes };
+        let read = reader.as_ref().and_then(|reader| reader.part(steps));
+        let differences = self.source.part(steps).zip(read.as_ref());
+        let differences = differences.map(|(diana, read)| difference::find(&diana, read));
+        FoundRules {
+            differences: differences.unwrap_or_default(),
+            ..FoundRules::new(self.part, read.ok_or_else(Vec::new))
         }
-        _ => Vec::new(),
     }
 }
 

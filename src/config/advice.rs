@@ -17,6 +17,8 @@ pub struct Advice {
     pub message: String,
     /// The names of the rules concerned. Empty if it does not concern rules.
     pub rules: Vec<String>,
+    /// Whether the document does not do what it appears to do, so that `diana check` fails.
+    pub is_mistake: bool,
 }
 
 impl Advice {
@@ -37,7 +39,7 @@ impl Advice {
 
 impl<S: Into<String>> From<S> for Advice {
     fn from(message: S) -> Advice {
-        Advice { message: message.into(), rules: Vec::new() }
+        Advice { message: message.into(), rules: Vec::new(), is_mistake: false }
     }
 }
 

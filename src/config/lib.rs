@@ -3,6 +3,7 @@
 //! YAML becomes plain [`Tree`](diana_policy::tree::Tree)s, with a separate list of the positions of
 //! all nodes. Readers walk them and report unknown content.
 
+pub mod difference;
 pub mod outline;
 pub mod problem;
 
@@ -40,6 +41,7 @@ mod yaml;
 pub use advice::Advice;
 pub use node_path::ConfigSource;
 pub use schema::schema;
+pub use yaml::scalar::Dialect;
 
 use problem::Problems;
 use report::ProblemReport;

@@ -8,6 +8,7 @@ pub mod scalar;
 
 use self::aliases::Expanded;
 use self::events::{Error, EventKind, YamlEvent};
+use self::scalar::Dialect;
 use super::hint;
 use super::node_path::ConfigSource;
 use super::problem::{Position, Problem, Problems};
@@ -28,9 +29,18 @@ impl ConfigSource {
     /// # Errors
     /// The syntax error.
     pub fn read(bytes: &[u8]) -> Result<ConfigSource, Problems> {
+        ConfigSource::read_as(bytes, Dialect::Diana)
+    }
+
+    /// Parses YAML or JSON as another program does. The nodes and their positions are the same, the
+    /// values may differ.
+    ///
+    /// # Errors
+    /// The syntax error.
+    pub fn read_as(bytes: &[u8], dialect: Dialect) -> Result<ConfigSource, Problems> {
         let text = characters::check(bytes)?;
-        let mut reader =
-            YamlReader { events: Expanded::new(text), left: MAX_SIZE, positions: Vec::new() };
+        let (events, positions) = (Expanded::new(text), Vec::new());
+        let mut reader = YamlReader { events, dialect, left: MAX_SIZE, positions };
         match reader.documents() {
             Ok(documents) => Ok(ConfigSource { documents, positions: reader.positions }),
             Err(YamlFailure::Refused(position, message)) => {
@@ -64,6 +74,7 @@ impl From<Error> for YamlFailure {
 
 struct YamlReader<'t> {
     events: Expanded<'t>,
+    dialect: Dialect,
     /// The remaining size.
     left: usize,
     /// The positions of all nodes so far.
@@ -96,7 +107,7 @@ impl<'t> YamlReader<'t> {
         }
         if let EventKind::Scalar { text, plain } = kind {
             self.count(position, &text)?;
-            return scalar::read(text.into_owned(), plain, tag.as_deref())
+            return scalar::read(text.into_owned(), plain, tag.as_deref(), self.dialect)
                 .ok_or_else(|| refused("the value does not match its tag; remove the tag"));
         }
         if depth == MAX_DEPTH {
@@ -117,17 +128,18 @@ impl<'t> YamlReader<'t> {
         Ok(items)
     }
 
-    /// Reads a mapping. Keys are kept as written, even if they look like numbers.
+    /// Reads a mapping.
     fn map(&mut self, depth: usize) -> Result<Vec<(String, Tree)>, YamlFailure> {
         let mut pairs = Vec::new();
         while let Some(YamlEvent { position, kind, .. }) = self.inner()? {
-            let EventKind::Scalar { text: key, .. } = kind else {
+            let EventKind::Scalar { text: key, plain } = kind else {
                 let message = "found a list or a mapping as a key, allowed: text";
                 return Err(YamlFailure::Refused(position, message));
             };
             self.count(position, &key)?;
             let Some(value) = self.inner()? else { break };
-            pairs.push((key.into_owned(), self.tree(value, depth)?));
+            let key = scalar::key(key.into_owned(), plain, self.dialect);
+            pairs.push((key, self.tree(value, depth)?));
         }
         Ok(pairs)
     }

@@ -13,6 +13,7 @@ pub fn advice(policy: &Policy) -> Vec<Advice> {
             message: "the first of these rules never refuses a request, since the second one refuses it earlier"
                 .into(),
             rules: vec![idle.1.name.clone(), strict.1.name.clone()],
+            is_mistake: false,
         })
     });
     covered.collect()

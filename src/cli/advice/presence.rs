@@ -30,7 +30,7 @@ pub fn advice(policy: &Policy) -> Vec<Advice> {
     ]
     .into_iter()
     .filter(|(_, rules)| !rules.is_empty())
-    .map(|(message, rules)| Advice { message: message.into(), rules })
+    .map(|(message, rules)| Advice { rules, ..message.into() })
     .collect()
 }
 

@@ -1,5 +1,6 @@
 //! The places of a plugin's configuration in a manifest.
 
+use diana_config::outline;
 use diana_policy::tree::Tree;
 
 /// The form of a configuration in a manifest.
@@ -30,10 +31,25 @@ const NAMES: &[&str] = &["name", "root_id", "rootID", "pluginName", "vm_id", "ur
 /// Top-level keys of Envoy's own configuration.
 const ENVOY: &[&str] = &["static_resources", "staticResources", "dynamic_resources", "resources"];
 
-/// Returns true if a document is a manifest: of Kubernetes, or Envoy's own configuration.
+/// Returns true if a document is a manifest: of Kubernetes, Envoy's own configuration, or the values
+/// of a Helm chart.
 pub fn is_manifest(tree: &Tree) -> bool {
-    let is_envoy = ENVOY.iter().any(|key| get(tree, key).is_some());
-    is_envoy || get(tree, "apiVersion").is_some() && get(tree, "kind").is_some()
+    let is_kubernetes = get(tree, "apiVersion").is_some() && get(tree, "kind").is_some();
+    is_envoy(tree) || is_kubernetes || has_values(tree)
+}
+
+/// Returns true if a document is Envoy's own configuration.
+pub fn is_envoy(tree: &Tree) -> bool {
+    ENVOY.iter().any(|key| get(tree, key).is_some())
+}
+
+/// Returns true if a document has rules as the chart's value `config`, also below the name of a
+/// chart.
+fn has_values(tree: &Tree) -> bool {
+    let Tree::Map(pairs) = tree else { return false };
+    let is_config = |tree| get(tree, "config").is_some_and(outline::looks_like_rules);
+    !outline::looks_like_rules(tree)
+        && (is_config(tree) || pairs.iter().any(|(_, value)| has_values(value)))
 }
 
 /// The places of a document that may have rules. `number` is that of the document.
@@ -73,7 +89,7 @@ fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<
     }
 }
 
-/// The plugins in Envoy's own configuration or in a patch of it.
+/// The plugins in Envoy's own configuration or in a patch of it, and the rules in values of a chart.
 fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>>) {
     if let Some((config, steps)) = step(tree, &steps, "configuration") {
         let kind = get(config, "@type").and_then(Tree::text).unwrap_or_default();
@@ -86,6 +102,8 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
         let is_ours = names_us(tree);
         found.extend(value.map(|(holds, (tree, steps))| held(holds, tree, steps, is_ours)));
     }
+    let values = step(tree, &steps, "config").filter(|(tree, _)| outline::looks_like_rules(tree));
+    found.extend(values.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
     for (child, steps) in children(tree, &steps) {
         of_envoy(child, steps, found);
     }

@@ -9,7 +9,7 @@ use crate::finding::{FindingLevel, Findings};
 pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     for finding in &findings.list {
         let command = match finding.level {
-            FindingLevel::Problem => "error",
+            FindingLevel::Problem | FindingLevel::Mistake => "error",
             FindingLevel::Advice => "warning",
         };
         let file = property(&finding.part.view.file);

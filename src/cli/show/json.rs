@@ -15,6 +15,7 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
         "findings": findings.list.iter().map(finding).collect::<Vec<Value>>(),
         "unusable": unusable,
         "problems": findings.count(FindingLevel::Problem),
+        "mistakes": findings.count(FindingLevel::Mistake),
         "advice": findings.count(FindingLevel::Advice),
         "rules": findings.rules,
     });

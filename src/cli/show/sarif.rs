@@ -15,6 +15,7 @@ const SCHEMA: &str =
 pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     let kinds = [
         (FindingLevel::Problem, "The filter rejects the configuration"),
+        (FindingLevel::Mistake, "The filter does not do what the configuration appears to say"),
         (FindingLevel::Advice, "Allowed, but probably unintended"),
     ];
     let kinds =
@@ -40,7 +41,7 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
 
 fn result(finding: &Finding) -> Value {
     let level = match finding.level {
-        FindingLevel::Problem => "error",
+        FindingLevel::Problem | FindingLevel::Mistake => "error",
         FindingLevel::Advice => "warning",
     };
     let mut place = json!({"artifactLocation": {"uri": uri(&finding.part.view.file)}});

@@ -23,8 +23,12 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     for (name, why) in &findings.unusable {
         writeln!(out, "{name}: {}\n", plain(why))?;
     }
-    let (problems, advice) =
-        (findings.count(FindingLevel::Problem), findings.count(FindingLevel::Advice));
+    let count = |level| findings.count(level);
+    let (problems, advice) = (count(FindingLevel::Problem), count(FindingLevel::Advice));
+    let mistakes = match count(FindingLevel::Mistake) {
+        0 => String::new(),
+        mistakes => format!(", {mistakes} {}", plural(mistakes, "mistake")),
+    };
     let rules = format!("{} {}", findings.rules, plural(findings.rules, "rule"));
     let hidden = if findings.more > 0 {
         format!(", {} of them not shown", findings.more)
@@ -32,15 +36,17 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
         String::new()
     };
     match (problems, findings.unusable.len()) {
-        (0, 0) => writeln!(out, "{rules} without problems, {advice} pieces of advice"),
+        (0, 0) => {
+            writeln!(out, "{rules} without problems{mistakes}, {advice} pieces of advice")
+        }
         (0, unusable) => writeln!(
             out,
-            "{rules} without problems, {unusable} {} cannot be used",
+            "{rules} without problems{mistakes}, {unusable} {} cannot be used",
             plural(unusable, "file")
         ),
         _ => writeln!(
             out,
-            "{problems} {}{hidden}, {advice} pieces of advice",
+            "{problems} {}{hidden}{mistakes}, {advice} pieces of advice",
             plural(problems, "problem")
         ),
     }
@@ -53,6 +59,9 @@ fn plural(count: usize, one: &str) -> String {
 fn group(finding: &Finding) -> Group<'_> {
     let title = match finding.level {
         FindingLevel::Problem => Title::ERROR.primary_title(finding.message.as_str()),
+        FindingLevel::Mistake => {
+            Title::ERROR.with_name("mistake").primary_title(finding.message.as_str())
+        }
         FindingLevel::Advice => {
             Title::WARNING.with_name("advice").primary_title(finding.message.as_str())
         }

@@ -17,12 +17,14 @@ pub(super) static BAN: Mapping = mapping(
         required("for", Duration(SECOND / 10, 30 * DAY)),
         optional("max", Duration(SECOND / 10, 30 * DAY)),
         optional("halve_after", Duration(SECOND / 10, 30 * DAY)),
-        optional("on", Choice(|| words(ON))),
+        optional("by", Choice(|| words(BY))),
+        // The former name of `by`, which YAML 1.1 reads as a boolean.
+        optional("on", Choice(|| words(BY))),
     ],
 );
 
 /// Whether a ban counts outcomes instead of refusals.
-pub const ON: Choices<bool> = &[("refused", false), ("counted", true)];
+pub const BY: Choices<bool> = &[("refused", false), ("counted", true)];
 
 /// Reads `ban`.
 pub fn read(rule: &Fields<'_>) -> Option<Ban> {
@@ -32,7 +34,10 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     let max = if fields.has("max") { fields.number("max") } else { period };
     let halve_after = fields.number("halve_after").or(max);
     // Only validates. `check` reads it again after the rest of the rule.
-    fields.choice("on", ON);
+    fields.choice(by(&fields), BY);
+    if let (Some(node), true) = (fields.get("on"), fields.has("by")) {
+        node.key_problem("duplicate key: `on` is the former name of `by`".into());
+    }
     let (period, max) = (period?, max?);
     if max < period {
         fields.report("max", "shorter than `for`; must be at least as long".into());
@@ -44,18 +49,24 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
 
 /// Returns true if the `ban` of a rule counts outcomes instead of refusals.
 pub fn is_by_outcome(rule: &Fields<'_>) -> bool {
-    rule.mapping("ban").and_then(|ban| ban.choice("on", ON)).unwrap_or(false)
+    rule.mapping("ban").and_then(|ban| ban.choice(by(&ban), BY)).unwrap_or(false)
 }
 
-/// Reports conflicts of a ban's `on` with the rest of the rule.
+/// The name under which a ban has `by`.
+fn by(ban: &Fields<'_>) -> &'static str {
+    if ban.has("on") && !ban.has("by") { "on" } else { "by" }
+}
+
+/// Reports conflicts of a ban's `by` with the rest of the rule.
 pub fn check(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Settling>) {
     if !is_by_outcome(rule) {
         return;
     }
-    let Some(on) = rule.get("ban").map(|ban| ban.descend("on")) else { return };
+    let Some(fields) = rule.mapping("ban") else { return };
+    let Some(node) = fields.get(by(&fields)) else { return };
     let Quota { rpu, burst, .. } = *quota;
     if settling.is_none_or(|settling| settling.count.is_none()) {
-        on.key_problem("`counted` requires `count`".into());
+        node.key_problem("`counted` requires `count`".into());
     }
     // A period of `within` overlaps at most this number of units.
     let units = ban.within.div_ceil(Windows::of(quota).shortest()).saturating_add(1);
@@ -65,6 +76,6 @@ pub fn check(rule: &Fields<'_>, ban: &Ban, quota: &Quota, settling: Option<&Sett
             "found `{}`, which is never reached: `rpu` admits at most {most} in the time of `within`",
             ban.after
         );
-        on.problem(message);
+        node.problem(message);
     }
 }

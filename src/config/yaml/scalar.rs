@@ -1,17 +1,30 @@
-//! The type of a scalar, by the core schema of YAML 1.2.
+//! The type of a scalar: by the core schema of YAML 1.2, or as programs in front of Diana read YAML.
+
+mod yaml_1_1;
 
 use diana_policy::tree::Tree;
 
 /// Whole numbers from this size on are treated as other numbers.
 pub const HUGE: f64 = 1e38;
 
+/// The reader of a YAML text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// Diana: YAML 1.2.
+    Diana,
+    /// The tools and the server of Kubernetes, and Helm: YAML 1.1, then JSON.
+    Kubernetes,
+    /// Envoy's own files: YAML 1.1, with keys as written.
+    Envoy,
+}
+
 /// Converts the text of a scalar, plain or quoted. `None` if it does not match its tag.
-pub fn read(text: String, is_plain: bool, tag: Option<&str>) -> Option<Tree> {
+pub fn read(text: String, is_plain: bool, tag: Option<&str>, dialect: Dialect) -> Option<Tree> {
     let kind = tag.map(|tag| tag.strip_prefix("tag:yaml.org,2002:").unwrap_or_default());
     match kind {
-        None if is_plain => Some(plain(text)),
+        None if is_plain => Some(plain(text, dialect)),
         Some(kind @ ("null" | "bool" | "int" | "float")) => {
-            let tree = plain(text);
+            let tree = plain(text, dialect);
             let fits = match tree {
                 Tree::Null => kind == "null",
                 Tree::Bool(_) => kind == "bool",
@@ -25,7 +38,24 @@ pub fn read(text: String, is_plain: bool, tag: Option<&str>) -> Option<Tree> {
     }
 }
 
-fn plain(text: String) -> Tree {
+/// Converts a key. Keys are kept as written, except in front of JSON, whose keys are the values of
+/// the keys as text.
+pub fn key(text: String, is_plain: bool, dialect: Dialect) -> String {
+    if !is_plain || dialect != Dialect::Kubernetes {
+        return text;
+    }
+    match plain(text.clone(), dialect) {
+        Tree::Bool(value) => value.to_string(),
+        Tree::Int(value) => value.to_string(),
+        Tree::Number(number) => number.parse::<f64>().map_or(text, |number| number.to_string()),
+        _ => text,
+    }
+}
+
+fn plain(text: String, dialect: Dialect) -> Tree {
+    if let Some(tree) = yaml_1_1::read(&text, dialect) {
+        return tree;
+    }
     match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => Tree::Null,
         "true" | "True" | "TRUE" => Tree::Bool(true),

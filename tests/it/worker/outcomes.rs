@@ -52,7 +52,7 @@ fn end_of_a_stream_after_its_instance_is_reported() {
 }
 
 const LOGINS: &str = "limits: [{Url: /, rules: [{name: login, actor: account, unit: second, rpu: 9, algo: W, \
-                      count: {status: [401]}, ban: {on: counted, after: 4, within: 1m, for: 1h}}]}]";
+                      count: {status: [401]}, ban: {by: counted, after: 4, within: 1m, for: 1h}}]}]";
 
 /// A request of a caller with a response after this time, which counts or does not.
 fn answered(thread: &mut Thread, after: u64, status: u16) {
