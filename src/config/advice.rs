@@ -1,5 +1,7 @@
 //! Warnings about settings that are allowed and probably unintended.
 
+mod wildcards;
+
 use std::collections::BTreeSet;
 
 use super::actors::ActorSources;
@@ -56,6 +58,7 @@ pub fn lines(
     if except.paths.iter().any(|prefix| prefix.path() == b"/") {
         lines.push("`except.paths` contains `/`, so no request is limited".into());
     }
+    lines.extend(wildcards::advice(limits, except));
     let guards: Vec<&Limit> = limits.iter().filter(|limit| is_guard(limit, actors)).collect();
     lines.extend(line(
         "clients choose the key of these rules, so one client can use any number of keys; add a rule with a `client_address` \
