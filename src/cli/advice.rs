@@ -3,6 +3,7 @@
 mod cover;
 mod encoded;
 mod presence;
+pub mod roots;
 
 use diana_config::Advice;
 use diana_limiter::sizing;

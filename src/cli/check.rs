@@ -62,6 +62,18 @@ fn check_file(Input { name, text, is_found }: Input, findings: &mut Findings) {
         rules: advice.rules,
         message: advice.message,
     }));
+    findings.list.extend(advice::roots::of(&found).into_iter().map(|(index, message)| {
+        let found = found.get(index);
+        let start = found.and_then(|found| found.source.as_ref().ok()?.position_of(&[0]));
+        Finding {
+            level: FindingLevel::Mistake,
+            part: found.map_or_else(|| file.clone(), |found| found.part.clone()),
+            positions: start.into_iter().collect(),
+            path: String::new(),
+            rules: Vec::new(),
+            message,
+        }
+    }));
     for found in found {
         findings.places += 1;
         findings.list.extend(found.differences.into_iter().map(|one| different(&found.part, one)));

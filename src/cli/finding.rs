@@ -9,7 +9,7 @@ use crate::view::FilePart;
 pub enum FindingLevel {
     /// The filter refuses the configuration.
     Problem,
-    /// The filter accepts it, and does not do what it appears to do.
+    /// The filter accepts it, but applies it differently from its text.
     Mistake,
     /// It is allowed, and probably unintended.
     Advice,

@@ -3,7 +3,7 @@
 mod walk;
 
 use diana_config::difference::{self, Difference};
-use diana_config::problem::Problem;
+use diana_config::problem::{Position, Problem};
 use diana_config::{ConfigSource, Dialect, outline};
 use diana_policy::tree::Tree;
 
@@ -20,13 +20,15 @@ pub struct FoundRules {
     pub part: FilePart,
     /// The rules as the proxy receives them, or their problems.
     pub source: Result<ConfigSource, Vec<Problem>>,
-    /// What the reader of the manifest reads differently from Diana.
+    /// Keys and values that the reader of the manifest reads differently from Diana.
     pub differences: Vec<Difference>,
+    /// In Envoy's own configuration: its position, and the root id of the plugin.
+    pub root: Option<(Position, String)>,
 }
 
 impl FoundRules {
     fn new(part: &FilePart, source: Result<ConfigSource, Vec<Problem>>) -> FoundRules {
-        FoundRules { part: part.clone(), source, differences: Vec::new() }
+        FoundRules { part: part.clone(), source, differences: Vec::new(), root: None }
     }
 }
 
@@ -57,7 +59,12 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
     for (number, document) in documents.iter().enumerate() {
         if walk::is_manifest(document) {
             let candidates = walk::candidates(document, number);
-            found.extend(candidates.iter().flat_map(|one| manifest.rules(document, one)));
+            let envoy = manifest.source.position_of(&[number]).filter(|_| walk::is_envoy(document));
+            for one in &candidates {
+                let root = envoy.zip(one.root_id).map(|(at, id)| (part.in_file(at), id.into()));
+                let rules = manifest.rules(document, one).into_iter();
+                found.extend(rules.map(|rules| FoundRules { root: root.clone(), ..rules }));
+            }
         } else if outline::looks_like_rules(document) {
             found.push(FoundRules::new(part, manifest.source.part(&[number]).ok_or_else(Vec::new)));
         }

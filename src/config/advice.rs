@@ -127,6 +127,14 @@ pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Ad
     is_idle.then(|| "`redis` is not used, since no rule has `scope: global`".into())
 }
 
+/// The warning about Redis without a namespace, for the gateway's own document.
+pub fn of_namespace(has_redis: bool, has_namespace: bool) -> Option<Advice> {
+    let message = "`redis` without `namespace`: all gateways with this Redis and root id count together, those of another \
+                   environment, too; set `namespace` to another name in each environment, such as `production` (usage then \
+                   starts from zero once)";
+    (has_redis && !has_namespace).then(|| Advice { is_mistake: true, ..message.into() })
+}
+
 fn of_sources(known: &ActorSources) -> Vec<Advice> {
     let name = &known.actor.name;
     let warnings = known.sources.iter().filter_map(|source| source.warning());

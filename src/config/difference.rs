@@ -11,9 +11,9 @@ pub struct Difference {
     pub position: Option<Position>,
     /// Its place, such as `limits[0].rules[1].algo`.
     pub path: String,
-    /// What Diana reads.
+    /// The reading of Diana.
     pub written: String,
-    /// What the other program reads.
+    /// The reading of the other program.
     pub read: String,
 }
 

@@ -111,7 +111,10 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     advice.extend(settings::advice(&limits, own.keys, callers));
     let remote = remote::read(top);
     let are_final = is_own && remote.is_none();
-    advice.extend(advice::of_fleet(&limits, own.redis.is_some(), are_final));
+    let fleet = advice::of_fleet(&limits, own.redis.is_some(), are_final);
+    let uses_redis = is_own && own.redis.is_some() && fleet.is_none();
+    advice.extend(fleet);
+    advice.extend(advice::of_namespace(uses_redis, top.has("namespace")));
     let policy = Policy {
         warnings: advice.iter().map(Advice::line).collect(),
         except,

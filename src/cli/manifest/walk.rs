@@ -23,6 +23,8 @@ pub struct Candidate<'t> {
     pub tree: &'t Tree,
     /// Whether the surrounding keys name this filter.
     pub is_ours: bool,
+    /// The root id of a plugin in Envoy's own form.
+    pub root_id: Option<&'t str>,
 }
 
 /// Keys next to a configuration that name the filter.
@@ -99,8 +101,11 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
             _ => None,
         };
         let value = holds.zip(step(config, &steps, "value"));
-        let is_ours = names_us(tree);
-        found.extend(value.map(|(holds, (tree, steps))| held(holds, tree, steps, is_ours)));
+        let (is_ours, root_id) = (names_us(tree), get(tree, "root_id").and_then(Tree::text));
+        found.extend(value.map(|(holds, (tree, steps))| Candidate {
+            root_id: Some(root_id.unwrap_or_default()),
+            ..held(holds, tree, steps, is_ours)
+        }));
     }
     let values = step(tree, &steps, "config").filter(|(tree, _)| outline::looks_like_rules(tree));
     found.extend(values.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
@@ -110,7 +115,7 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
 }
 
 fn held(holds: Holds, tree: &Tree, steps: Vec<usize>, is_ours: bool) -> Candidate<'_> {
-    Candidate { steps, holds, tree, is_ours }
+    Candidate { steps, holds, tree, is_ours, root_id: None }
 }
 
 /// Returns true if a mapping, or its description of the code, names this filter.

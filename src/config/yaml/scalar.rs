@@ -38,8 +38,8 @@ pub fn read(text: String, is_plain: bool, tag: Option<&str>, dialect: Dialect) -
     }
 }
 
-/// Converts a key. Keys are kept as written, except in front of JSON, whose keys are the values of
-/// the keys as text.
+/// Converts a key. Keys are kept as written, except by Kubernetes: it converts their values to the
+/// text of JSON.
 pub fn key(text: String, is_plain: bool, dialect: Dialect) -> String {
     if !is_plain || dialect != Dialect::Kubernetes {
         return text;
