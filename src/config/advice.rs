@@ -19,7 +19,8 @@ pub struct Advice {
     pub message: String,
     /// The names of the rules concerned. Empty if it does not concern rules.
     pub rules: Vec<String>,
-    /// Whether the document does not do what it appears to do, so that `diana check` fails.
+    /// Whether the filter applies the document differently from its text, so that `diana check`
+    /// fails.
     pub is_mistake: bool,
 }
 
@@ -45,8 +46,8 @@ impl<S: Into<String>> From<S> for Advice {
     }
 }
 
-/// All advice about a valid document. `twins` are the fingerprints of rules that only their order
-/// tells apart.
+/// All advice about a valid document. `twins` are the fingerprints of rules that differ only by
+/// their order.
 pub fn lines(
     limits: &[Limit],
     actors: &[ActorSources],

@@ -1,9 +1,9 @@
 //! The fingerprint of a rule. Rules with equal fingerprints in successive configurations continue
 //! the same counts.
 //!
-//! It depends on the rule's name, or else on what the rule counts: paths, conditions, exemptions,
+//! It depends on the rule's name, or else on its content: paths, conditions, exemptions,
 //! actor, and the sources of its count and its cost. Their order in the document does not matter.
-//! Rules that count the same are told apart by their order. In addition it depends on everything
+//! Rules with equal content differ by their order. In addition it depends on everything
 //! that determines the meaning of the state. All other settings can change.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,7 +30,7 @@ pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree
     hasher.finish().hash
 }
 
-/// A hash of the keys that tell rules of one entry, actor and algorithm apart: the `except` of the
+/// A hash of the keys that distinguish rules of one entry, actor and algorithm: the `except` of the
 /// entry, and `except`, `count` and the source of `cost` of the rule. Zero without any of them.
 pub fn of_content(except: Option<&Tree>, rule: &Tree) -> u64 {
     let cost = value(rule, "cost");
@@ -54,7 +54,7 @@ pub fn of_content(except: Option<&Tree>, rule: &Tree) -> u64 {
 
 /// Completes the fingerprint of every rule, which so far is that of its content. `zone` is the text
 /// of a time zone with rules for summer time. Names that were not configured are still empty.
-/// Returns the fingerprints of rules without a name that only their order tells apart.
+/// Returns the fingerprints of rules without a name that differ only by their order.
 pub fn fill(limits: &mut [Limit], actors: &[ActorSources], zone: Option<&str>) -> BTreeSet<u64> {
     // The fingerprints of equal rules, by their kind and content.
     let mut equal: BTreeMap<(u64, u64), Vec<u64>> = BTreeMap::new();

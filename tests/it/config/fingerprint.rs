@@ -28,7 +28,7 @@ fn fingerprints(policy: &Policy) -> Vec<String> {
     rules.map(|rule| format!("{:016x}", rule.fingerprint)).collect()
 }
 
-/// Rules of many kinds, some of which differ only in what they count. Each has another `rpu`.
+/// Rules of many kinds, some of which differ only in their count or cost. Each has another `rpu`.
 const MANY: &str = r#"
 limits:
 - Url: [/b, /a]
@@ -76,7 +76,7 @@ fn by_rpu(bytes: &[u8]) -> BTreeMap<u64, u64> {
     rules.map(|rule| (rule.quota.rpu, rule.fingerprint)).collect()
 }
 
-/// Shuffles keys, and the items of all lists whose order has no meaning.
+/// Shuffles keys, and the items of all lists without a meaningful order.
 fn shuffle(tree: &mut Tree, rng: &mut Rng) {
     match tree {
         Tree::List(items) => {
@@ -93,7 +93,7 @@ fn shuffle(tree: &mut Tree, rng: &mut Rng) {
     }
 }
 
-/// The order of a document has no meaning, whichever form it has. A `Struct` arrives in any order.
+/// The order of a document has no meaning in any of its forms. A `Struct` arrives in any order.
 #[test]
 fn rule_keeps_its_fingerprint_in_any_order() {
     let expected = by_rpu(MANY.as_bytes());

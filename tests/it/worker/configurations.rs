@@ -147,7 +147,7 @@ fn metrics_are_reported_before_the_timer_stops() {
     assert_eq!(thread.host.count_of("diana.ns.rule.r.keys"), 0);
 }
 
-/// Usage, slots in flight and bans are found by the fingerprint, wherever they are stored.
+/// Usage, slots in flight and bans are found by the fingerprint in every store.
 #[test]
 fn rules_without_names_keep_their_usage_in_another_order() {
     let rules = |scope: &str| {
