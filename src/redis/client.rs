@@ -10,6 +10,7 @@
 mod batch;
 mod follow;
 mod inherit;
+mod neighbours;
 mod offset;
 mod send;
 
@@ -30,6 +31,7 @@ use diana_policy::port::{self, Callout, SharedData};
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::backend::BackendCounts;
 use follow::Answered;
+use neighbours::Neighbours;
 use offset::Offset;
 
 /// Ticks after its timeout until a batch fails without a reply. The host usually reports the
@@ -72,6 +74,7 @@ pub enum Completion {
 pub struct Client {
     endpoint: Endpoint,
     tags: Tags,
+    neighbours: Neighbours,
     data: Rc<dyn SharedData>,
     /// The key of [`Health`] in shared data.
     key: String,
@@ -129,6 +132,7 @@ impl Client {
         });
         Client {
             tags: Tags::new(namespace, endpoint.shards),
+            neighbours: Neighbours::default(),
             offsets: vec![Offset::default(); usize::from(endpoint.shards.number())],
             silent_until: 0,
             log_times: Vec::new(),
@@ -311,7 +315,8 @@ impl Client {
         let mut outcomes = Vec::new();
         for (shard, receivers, answer) in &mut answers {
             let outcome = match answer {
-                Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, asks, .. })) => {
+                Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, is_mixed, asks, .. })) => {
+                    is_mixed.iter().for_each(|is_mixed| self.meet(*is_mixed, now));
                     self.counts.apart += u64::from(*is_apart);
                     let fleet = KnownFleet { gateways: *gateways, is_apart: *is_apart };
                     Ok(Answered { fleet: Some(fleet), decided: !asks.is_empty() })

@@ -78,6 +78,8 @@ pub struct Pipeline {
     pub now: Option<Micros>,
     /// The calls, each with a separate reply.
     pub calls: Vec<ScriptCall>,
+    /// The number of the gateway's rules, if the call to the first shard reports it.
+    pub rules: Option<u64>,
 }
 
 /// One call of the script. Its asks are decided in order. A call without asks is only a heartbeat

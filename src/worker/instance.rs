@@ -78,7 +78,7 @@ impl Instance {
             // Redis identifies each client by its name, which must be unique even if the host has
             // no random numbers.
             let random = host.random() as u64 ^ u64::from(worker.number) << 32;
-            redis.open(&namespace, data.clone(), seed, random)
+            redis.open(&namespace, &policy, data.clone(), seed, random)
         });
         let stores = Stores::new(namespace.clone(), data, worker.tables);
         let limiter = Limiter::new(policy, seed, stores, backend)

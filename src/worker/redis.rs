@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana_policy::Policy;
-use diana_policy::key::Seed;
+use diana_policy::key::{KeyHasher, Seed};
 use diana_policy::port::{Environment, SharedData};
 use diana_policy::redis::OnFailure;
+use diana_policy::{Policy, Quota, Rule, Scope};
 use diana_redis::backend::RedisBackend;
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::protocol::Login;
@@ -51,11 +51,28 @@ impl RedisAccess {
     pub(crate) fn open(
         self,
         namespace: &str,
+        policy: &Policy,
         data: Rc<dyn SharedData>,
         seed: Seed,
         random: u64,
     ) -> Box<dyn Backend> {
         let client = Client::new(self.endpoint, namespace, data, seed, random);
+        let client = client.with_rules(number(policy));
         Box::new(RedisBackend::new(client, self.on_failure))
     }
+}
+
+/// A number of the rules that Redis counts, in any order. Zero if there are none.
+fn number(policy: &Policy) -> u64 {
+    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let number = |rule: &Rule| {
+        let Quota { rpu, burst, cost, .. } = rule.quota;
+        let mut hasher = KeyHasher::public();
+        for number in [rule.fingerprint, rpu, burst.unwrap_or(rpu), cost] {
+            hasher.part(0, &number.to_le_bytes());
+        }
+        hasher.finish().hash
+    };
+    let global = rules.filter(|rule| rule.scope == Scope::Global);
+    global.map(number).fold(0, u64::wrapping_add)
 }

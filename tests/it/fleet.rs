@@ -7,6 +7,7 @@ mod degraded_mode;
 mod heartbeats;
 mod instants;
 mod ledgers;
+mod neighbours;
 mod probes;
 mod record;
 pub mod redis;

@@ -130,6 +130,7 @@ pub fn pipeline_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Pipeline {
         wall: now.unwrap_or(START),
         now,
         calls,
+        rules: None,
     }
 }
 

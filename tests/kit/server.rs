@@ -22,6 +22,7 @@ use crate::rules::{START, by};
 pub struct Decided {
     pub gateways: u64,
     pub is_apart: bool,
+    pub is_mixed: Option<bool>,
     pub now: u64,
     pub corrupt: u64,
     /// The outcome of each question about rules.
@@ -42,8 +43,8 @@ impl Decided {
             asks.push(Outcome { wait, rules });
             bans.push(replies.iter().filter_map(ban).collect());
         }
-        let protocol::Decided { gateways, is_apart, now, corrupt, .. } = decided;
-        Decided { gateways, is_apart, now, corrupt, asks, bans }
+        let protocol::Decided { gateways, is_apart, is_mixed, now, corrupt, .. } = decided;
+        Decided { gateways, is_apart, is_mixed, now, corrupt, asks, bans }
     }
 }
 

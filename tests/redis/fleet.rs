@@ -49,6 +49,21 @@ fn gateways_are_counted_while_they_call() {
 }
 
 #[test]
+fn other_rules_of_a_namespace_are_reported() {
+    let server = Server::start();
+    let call = |gateway, rules, after| {
+        let call = pipeline(Some(NOW + after), vec![]);
+        server.decide(&Pipeline { gateway, rules, ..call }).is_mixed
+    };
+    assert_eq!(call(1, Some(7), 0), Some(false));
+    assert_eq!(call(2, Some(7), 0), Some(false), "the same rules");
+    assert_eq!(call(3, None, 0), None, "no report");
+    assert_eq!(call(2, Some(8), SECOND), Some(true));
+    assert_eq!(call(1, Some(7), 2 * SECOND), Some(true));
+    assert_eq!(call(1, Some(7), 7 * SECOND), Some(false), "the others are gone");
+}
+
+#[test]
 fn redis_reads_its_own_clock() {
     let server = Server::start();
     let (one, two) = (Quota::new(Unit::Hour, 1), Quota::new(Unit::Second, 2));

@@ -181,7 +181,7 @@ impl Client {
     /// A batch without calls, whose asks must have a result at `ends_at`.
     fn new_batch(&self, ends_at: Micros) -> Batch {
         let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
-        let pipeline = Pipeline { tags, seed, gateway, wall: 0, now: None, calls: Vec::new() };
+        let pipeline = Pipeline { tags, seed, gateway, wall: 0, now: None, calls: Vec::new(), rules: None };
         Batch::new(pipeline, ends_at)
     }
 
@@ -207,6 +207,8 @@ impl Client {
         (batch.sent, batch.caller) = (now, callout.caller());
         batch.timeout = self.timeout_of(&batch, now.mono);
         batch.pipeline.wall = now.wall;
+        let calls_first = batch.pipeline.calls.iter().any(|call| call.shard == Shard::FIRST);
+        batch.pipeline.rules = calls_first.then(|| self.reported_rules(now.mono)).flatten();
         if batch.has_call_to(Shard::FIRST) {
             self.take_beat(now.mono, handle);
         }

@@ -37,7 +37,8 @@ impl Pipeline {
         let answers = self.calls.iter().map(|call| match values.next() {
             Some(Value::Error(message)) => Err(Failure::of(message)),
             Some(Value::Array(answer)) if is_whole => {
-                call.answer(answer, self.sent_shards(call).is_some())
+                let has = (self.sent_shards(call).is_some(), self.sent_rules(call).is_some());
+                call.answer(answer, has)
             }
             _ => Err(Failure::Garbage),
         });
@@ -52,16 +53,17 @@ impl Pipeline {
 }
 
 impl ScriptCall {
-    /// Parses a reply, with the number of different shard counts if `has_shards`.
-    fn answer(&self, values: &[Value], has_shards: bool) -> Result<ScriptAnswer, Failure> {
+    /// Parses a reply, with the number of different shard counts and of different rules, if it has
+    /// them.
+    fn answer(&self, values: &[Value], has: (bool, bool)) -> Result<ScriptAnswer, Failure> {
         let answer = match values {
             [Value::Bulk(seed)] => unhex(seed).map(ScriptAnswer::Seed),
-            numbers => self.decided(numbers, has_shards).map(ScriptAnswer::Decided),
+            numbers => self.decided(numbers, has).map(ScriptAnswer::Decided),
         };
         answer.ok_or(Failure::Garbage)
     }
 
-    fn decided(&self, numbers: &[Value], has_shards: bool) -> Option<Decided> {
+    fn decided(&self, numbers: &[Value], (shards, rules): (bool, bool)) -> Option<Decided> {
         let mut numbers = ReplyNumbers(numbers.iter());
         let gateways = match self.shard {
             Shard::FIRST => numbers.count()?,
@@ -72,13 +74,14 @@ impl ScriptCall {
             }
         };
         let (corrupt, now) = (numbers.count()?, numbers.count()?);
-        let is_apart = has_shards && numbers.count()? > 1;
+        let is_apart = shards && numbers.count()? > 1;
         let mut asks = Vec::with_capacity(self.asks.len());
         for ask in &self.asks {
             asks.push(outcome(ask, &mut numbers)?);
         }
+        let is_mixed = if rules { numbers.count().map(|rules| rules > 1) } else { None };
         let is_all = numbers.0.as_slice().is_empty();
-        is_all.then_some(Decided { gateways, is_apart, now, corrupt, asks })
+        is_all.then_some(Decided { gateways, is_apart, is_mixed, now, corrupt, asks })
     }
 }
 

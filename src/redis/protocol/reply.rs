@@ -20,6 +20,8 @@ pub struct Decided {
     pub gateways: u64,
     /// Whether some of them have another number of shards.
     pub is_apart: bool,
+    /// Whether other rules are in use in this namespace, if the call reported those of its gateway.
+    pub is_mixed: Option<bool>,
     /// Redis's monotonic clock.
     pub now: Micros,
     /// Corrupt values, which counted as empty.

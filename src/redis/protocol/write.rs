@@ -63,7 +63,12 @@ impl Pipeline {
         let values = || questions().flat_map(|question| Name::all(question, self.gateway));
         let keys = 3 + values().count() + usize::from(call.settles.is_some());
         let shards = self.sent_shards(call);
-        let more = if call.settles.is_some() { 3 } else { usize::from(shards.is_some()) };
+        let rules = self.sent_rules(call);
+        let more = match (rules, call.settles) {
+            (Some(_), _) => 4,
+            (None, Some(_)) => 3,
+            (None, None) => usize::from(shards.is_some()),
+        };
         command(out, 3 + keys + 4 + more);
         let [name, what]: [&[u8]; 2] = match call.script {
             Script::Digest => [b"EVALSHA", DIGEST],
@@ -95,13 +100,18 @@ impl Pipeline {
         call.asks.iter().for_each(|ask| ask.pack(self.wall, &mut numbers));
         word(out, &numbers.finish());
         let shards = shards.map(|shards| shards.number().to_string());
-        if shards.is_some() || call.settles.is_some() {
-            word(out, shards.unwrap_or_default().as_bytes());
-        }
-        if let Some(SettlementBatch { number, asks, .. }) = call.settles {
-            word(out, number.to_string().as_bytes());
-            word(out, asks.to_string().as_bytes());
-        }
+        let settles = call
+            .settles
+            .map(|SettlementBatch { number, asks, .. }| [number.to_string(), asks.to_string()]);
+        let rules = rules.map(|rules| format!("{rules:016x}"));
+        let [number, asks] = settles.unwrap_or_default();
+        let words = [shards.unwrap_or_default(), number, asks, rules.unwrap_or_default()];
+        words.iter().take(more).for_each(|text| word(out, text.as_bytes()));
+    }
+
+    /// The number of the gateway's rules, if the call reports it.
+    pub(super) fn sent_rules(&self, call: &ScriptCall) -> Option<u64> {
+        self.rules.filter(|_| call.shard == Shard::FIRST)
     }
 
     /// The gateway's number of shards, if the call reports it: others may be configured

@@ -27,6 +27,8 @@ pub struct Redis {
     /// The latest report of each gateway, and of each number of shards.
     gateways: Alive,
     parts: Alive,
+    /// The numbers of the rules in use.
+    used_rules: Alive,
     /// The number of the last processed batch of settlements of each sender.
     settled: HashMap<Vec<u8>, u64>,
     /// The charged total and the start of the latest arrears of each gateway, rule and caller.
@@ -110,6 +112,7 @@ impl Redis {
             self.asks += 1;
             tell(&outcome, &asked, &receipts, &mut numbers);
         }
+        numbers.extend(asking.rules.map(|rules| alive(&mut self.used_rules, rules, now.mono)));
         let mut answer = format!("*{}\r\n", numbers.len());
         numbers.iter().for_each(|number| write!(answer, ":{number}\r\n").unwrap());
         answer

@@ -22,6 +22,8 @@ pub struct Asking<'b> {
     pub keys: Vec<(u64, u64)>,
     /// The gateway's number of shards, if the call contains it.
     pub parts: Option<&'b [u8]>,
+    /// The number of the gateway's rules, if the call contains it.
+    pub rules: Option<&'b [u8]>,
     /// The sender, the batch number and the count of settlements, if the call contains any.
     pub settles: Option<(&'b [u8], u64, u64)>,
     numbers: Numbers<'b>,
@@ -53,7 +55,8 @@ impl<'b> Asking<'b> {
             let (caller, fingerprint) = (parts.next().unwrap(), parts.next().unwrap());
             (hex(fingerprint), hex(&caller[..16]))
         };
-        let number = |at: usize| rest.get(at).map(|number| text(number).parse().unwrap());
+        let argument = |at: usize| rest.get(at).copied().filter(|argument| !argument.is_empty());
+        let number = |at: usize| argument(at).map(|number| text(number).parse().unwrap());
         let settles = number(5).map(|own| (keys[count - 1], own, number(6).unwrap()));
         let rules = &keys[3..count - usize::from(settles.is_some())];
         let is_rule = |key: &&&[u8]| !text(key).contains(":arrears:");
@@ -63,7 +66,8 @@ impl<'b> Asking<'b> {
             seed: rest[2],
             shard: (rest[2].len() < 32).then(|| text(rest[2]).parse().unwrap()),
             keys: rules.iter().filter(is_rule).map(key).collect(),
-            parts: rest.get(4).copied().filter(|parts| !parts.is_empty()),
+            parts: argument(4),
+            rules: argument(7),
             settles,
             numbers: Numbers(&rest[3][5..]),
         }

@@ -26,7 +26,7 @@ if ARGV[5] and ARGV[5]~='' then answer[4]=count_alive(KEYS[3]..':parts',ARGV[5])
 local said=#answer
 -- The first asks may be settlements. A repeated batch was already applied.
 local done=0
-if ARGV[6] then
+if ARGV[6] and ARGV[6]~='' then
   local ledger=KEYS[#KEYS]
   if (tonumber(get('GET',ledger)) or 0)>=tonumber(ARGV[6]) then
     done=tonumber(ARGV[7])
@@ -254,4 +254,6 @@ while place<#words do
 end
 save_counters()
 answer[2]=corrupt
+-- A gateway sends the number of its rules about once a second, and gets how many are in use.
+if ARGV[8] then answer[said+1]=count_alive(KEYS[3]..':rules',ARGV[8]) end
 return answer

@@ -1,0 +1,93 @@
+//! Other rules under the same namespace: of another environment, or of another plugin with the same
+//! root id.
+
+use super::Client;
+use diana_policy::time::{Micros, SECOND};
+
+/// How often a worker reports the rules of its gateway.
+const REPORTED: Micros = SECOND;
+
+/// How long other rules are in use before they are logged. A change of the rules takes less time.
+const PATIENCE: Micros = 20 * SECOND;
+
+/// What a worker knows about other rules.
+#[derive(Debug, Default)]
+pub(super) struct Neighbours {
+    /// The number of the rules. Zero if it is not known.
+    rules: u64,
+    /// The latest report.
+    reported: Micros,
+    /// Since when other rules are in use.
+    since: Option<Micros>,
+    /// Whether they have been logged, here or by another worker.
+    is_logged: bool,
+}
+
+impl Client {
+    /// Reports these rules to Redis from now on, as the latest ones of this gateway.
+    #[must_use]
+    pub fn with_rules(mut self, rules: u64) -> Client {
+        self.neighbours.rules = rules;
+        if self.record().0 != rules {
+            self.write_record(false);
+        }
+        self
+    }
+
+    /// The number of the rules to report in a call at `now`. Former configurations, which only serve
+    /// their last requests, report none.
+    pub(super) fn reported_rules(&mut self, now: Micros) -> Option<u64> {
+        let Neighbours { rules, reported, .. } = self.neighbours;
+        if rules == 0 || now < reported.saturating_add(REPORTED) {
+            return None;
+        }
+        self.neighbours.reported = now;
+        let (latest, is_logged) = self.record();
+        self.neighbours.is_logged |= is_logged;
+        (latest == rules).then_some(rules)
+    }
+
+    /// Redis has replied whether other rules are in use. One worker logs it.
+    pub(super) fn meet(&mut self, is_mixed: bool, now: Micros) {
+        if !is_mixed {
+            self.neighbours.since = None;
+            return;
+        }
+        let since = *self.neighbours.since.get_or_insert(now);
+        if self.neighbours.is_logged || now.saturating_sub(since) < PATIENCE {
+            return;
+        }
+        self.neighbours.is_logged = true;
+        if self.write_record(true) {
+            self.log_lines.push(
+                "global rules: another gateway or plugin has other rules under this namespace in the same Redis, and both use \
+                 up the same limits where rules are equal; set another `namespace` in each environment"
+                    .into(),
+            );
+        }
+    }
+
+    /// The number of the latest rules of this gateway, and whether others have been logged.
+    fn record(&self) -> (u64, bool) {
+        let record = self.data.get(&self.record_key());
+        let words = record.and_then(|(bytes, _)| <[u8; 16]>::try_from(bytes).ok());
+        let words = words.map_or(0, u128::from_le_bytes);
+        (words as u64, words >> 64 != 0)
+    }
+
+    /// Returns true if this worker has changed the record.
+    fn write_record(&self, is_logged: bool) -> bool {
+        let key = self.record_key();
+        let number = self.data.get(&key).map(|(_, number)| number);
+        let record = (self.neighbours.rules, is_logged);
+        if self.record() == record {
+            return false;
+        }
+        let words = u128::from(record.1) << 64 | u128::from(record.0);
+        self.data.swap(&key, &words.to_le_bytes(), number)
+    }
+
+    fn record_key(&self) -> String {
+        format!("{}/rules", self.key)
+    }
+}
