@@ -315,7 +315,9 @@ impl Client {
         let mut outcomes = Vec::new();
         for (shard, receivers, answer) in &mut answers {
             let outcome = match answer {
-                Ok(ScriptAnswer::Decided(Decided { gateways, is_apart, is_mixed, asks, .. })) => {
+                Ok(ScriptAnswer::Decided(Decided {
+                    gateways, is_apart, is_mixed, asks, ..
+                })) => {
                     is_mixed.iter().for_each(|is_mixed| self.meet(*is_mixed, now));
                     self.counts.apart += u64::from(*is_apart);
                     let fleet = KnownFleet { gateways: *gateways, is_apart: *is_apart };

@@ -181,7 +181,8 @@ impl Client {
     /// A batch without calls, whose asks must have a result at `ends_at`.
     fn new_batch(&self, ends_at: Micros) -> Batch {
         let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
-        let pipeline = Pipeline { tags, seed, gateway, wall: 0, now: None, calls: Vec::new(), rules: None };
+        let pipeline =
+            Pipeline { tags, seed, gateway, wall: 0, now: None, calls: Vec::new(), rules: None };
         Batch::new(pipeline, ends_at)
     }
 
