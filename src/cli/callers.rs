@@ -33,10 +33,17 @@ pub fn find(actor: &Actor, request: &dyn Request) -> Option<(&'static str, Strin
         match source.find(request) {
             SourceValue::Absent | SourceValue::NoMetadata => {}
             SourceValue::Value(value) => return Some((wanted.kind, spelled(&value))),
-            SourceValue::Repeated => {
+            SourceValue::NoAddress => {
                 return Some((
                     wanted.kind,
-                    "more than one value, so it uses the shared bucket".into(),
+                    "unknown: all requests without one are one caller".into(),
+                ));
+            }
+            SourceValue::Unclear => {
+                return Some((
+                    wanted.kind,
+                    "more than one value, or one that cannot be read, so it uses the shared bucket"
+                        .into(),
                 ));
             }
         }

@@ -176,7 +176,7 @@ impl Counter {
         self.callers.begin();
         match self.callers.of(self.actor, entry) {
             Caller::Known { key, .. } => self.peaks.add(key.hash, entry.at),
-            Caller::Shared | Caller::Absent => self.absent += 1,
+            Caller::Shared(_) | Caller::Absent => self.absent += 1,
         }
     }
 }

@@ -195,7 +195,8 @@ impl Matcher {
         let (key, percentile) = match (caller, absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
             (Caller::Absent, Absent::Skip) => return None,
-            (Caller::Shared, _) | (Caller::Absent, _) => (Key::SHARED, 0),
+            (Caller::Shared(key), _) => (key, 0),
+            (Caller::Absent, _) => (Key::SHARED, 0),
         };
         let is_identified = matches!(caller, Caller::Known { .. });
         // Only for a new request: a second decision does not count it again.

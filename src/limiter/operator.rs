@@ -145,10 +145,12 @@ impl Limiter {
             CallerQuery::Values(values)
                 if !values.is_empty() && values.iter().all(Vec::is_empty) =>
             {
-                match rule.config.absent {
-                    Absent::Share => by_key(Key::SHARED),
-                    _ => Vec::new(),
+                // The caller without an address, too.
+                let mut callers = self.matcher.callers.named(rule.actor, values);
+                if rule.config.absent == Absent::Share {
+                    callers.extend(by_key(Key::SHARED));
                 }
+                callers
             }
             CallerQuery::Values(values) => self.matcher.callers.named(rule.actor, values),
         }

@@ -46,9 +46,9 @@ impl Formatter for Ascii {
 pub struct MemberName<'j>(#[serde(borrow)] pub Cow<'j, str>);
 
 /// Finds the last member with this name. Other members are skipped without allocation.
-struct Member<'n>(&'n str);
+struct MemberFinder<'n>(&'n str);
 
-impl<'j> Visitor<'j> for Member<'_> {
+impl<'j> Visitor<'j> for MemberFinder<'_> {
     type Value = Option<&'j RawValue>;
 
     fn expecting(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -68,24 +68,47 @@ impl<'j> Visitor<'j> for Member<'_> {
     }
 }
 
-impl Member<'_> {
-    fn find(self, json: &[u8]) -> Option<&str> {
+impl MemberFinder<'_> {
+    /// `None` if the text is not an object.
+    fn find(self, json: &[u8]) -> Option<Option<&str>> {
         let mut json = serde_json::Deserializer::from_slice(json);
-        let found = json.deserialize_map(self).ok()??;
+        let found = json.deserialize_map(self).ok()?;
         json.end().ok()?;
-        Some(found.get())
+        Some(found.map(RawValue::get))
     }
 }
 
-/// The member `name` of the object in `json`, if it is text or a whole number. The last one of
-/// duplicates.
+/// A member of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Member {
+    /// Text, or a whole number.
+    Value(Vec<u8>),
+    /// There is none, or it is `null`, or an empty list or mapping.
+    Absent,
+    /// The text is not an object, or the member is something else.
+    Unreadable,
+}
+
+/// The member `name` of the object in `json`. The last one of duplicates.
 #[must_use]
-pub fn member(json: &[u8], name: &str) -> Option<Vec<u8>> {
-    let value = Member(name).find(json)?;
+pub fn member(json: &[u8], name: &str) -> Member {
+    let value = match MemberFinder(name).find(json) {
+        Some(Some(value)) => value,
+        Some(None) => return Member::Absent,
+        None => return Member::Unreadable,
+    };
     let digits = value.strip_prefix('-').unwrap_or(value);
-    match digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        true => Some(value.into()),
-        false => text(value),
+    if digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Member::Value(value.into());
+    }
+    let is_empty = |open, close| {
+        let inner = value.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
+        inner.is_some_and(|inner: &str| inner.trim_ascii().is_empty())
+    };
+    match text(value) {
+        Some(text) => Member::Value(text),
+        None if value == "null" || is_empty('[', ']') || is_empty('{', '}') => Member::Absent,
+        None => Member::Unreadable,
     }
 }
 
@@ -97,7 +120,10 @@ pub fn pointed(json: &[u8], pointer: &str) -> Option<Vec<u8>> {
     for step in pointer.split('/').skip(1) {
         value = match value.starts_with('[') {
             true => read::<Vec<&RawValue>>(value.as_bytes())?.get(index(step)?)?.get(),
-            false => Member(&step.replace("~1", "/").replace("~0", "~")).find(value.as_bytes())?,
+            false => {
+                let name = step.replace("~1", "/").replace("~0", "~");
+                MemberFinder(&name).find(value.as_bytes())??
+            }
         };
     }
     text(value).or_else(|| (!value.starts_with(['"', 'n'])).then(|| value.into()))

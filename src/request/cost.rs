@@ -37,8 +37,8 @@ impl CostReader {
         Ok(CostReader { source, form, default: told.default, most })
     }
 
-    /// The cost of a request in permits, at least one. Several values are ambiguous and cost the
-    /// maximum.
+    /// The cost of a request in permits, at least one. Several values, and those that cannot
+    /// be read, cost the maximum.
     pub fn cost(&self, request: &dyn Request) -> u64 {
         let told = |value: &[u8]| match self.form {
             // Proxies join repeated headers with commas.
@@ -47,9 +47,9 @@ impl CostReader {
             CostForm::Float => float(value),
         };
         let cost = match self.source.find(request) {
-            SourceValue::Repeated => self.most,
+            SourceValue::Unclear => self.most,
             SourceValue::Value(value) => told(&value).unwrap_or(self.default),
-            SourceValue::Absent | SourceValue::NoMetadata => self.default,
+            SourceValue::Absent | SourceValue::NoMetadata | SourceValue::NoAddress => self.default,
         };
         cost.clamp(1, self.most.max(1))
     }

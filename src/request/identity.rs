@@ -30,9 +30,11 @@ pub enum SourceValue<'r> {
     NoMetadata,
     /// One value that is not empty.
     Value(Identifier<'r>),
-    /// More than one value. Readers may disagree on which of them is valid, so all such callers
-    /// share a state.
-    Repeated,
+    /// The host does not know the client's address. All such requests are one caller of the source.
+    NoAddress,
+    /// More than one value, on which readers may disagree, or one that cannot be read. All such
+    /// callers share a state.
+    Unclear,
 }
 
 impl<'r> SourceValue<'r> {
@@ -60,7 +62,7 @@ impl<'r> SourceValue<'r> {
         match (is_empty, is_only) {
             (true, _) => SourceValue::Absent,
             (false, true) => SourceValue::text(Cow::Owned(text)),
-            (false, false) => SourceValue::Repeated,
+            (false, false) => SourceValue::Unclear,
         }
     }
 }

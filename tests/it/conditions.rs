@@ -57,7 +57,7 @@ fn host_patterns_that_match_nothing_are_refused() {
 }
 
 /// A request with headers that the host does not give to the module.
-struct Closed;
+pub struct Closed;
 
 impl Request for Closed {
     fn pseudo(&self, _: Pseudo) -> Option<Cow<'_, [u8]>> {

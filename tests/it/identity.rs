@@ -14,6 +14,7 @@ use diana_request::identity::{REGISTRY, Source, SourceValue};
 use kit::fake::FakeRequest;
 use std::rc::Rc;
 
+use crate::conditions::Closed;
 use crate::config::policy;
 use crate::documents::assert_snapshots;
 use crate::steps;
@@ -41,7 +42,8 @@ fn callers_match_their_transcripts() {
                     });
                     format!("caller {}", number + 1)
                 }
-                Caller::Shared => "shared".into(),
+                Caller::Shared(Key::SHARED) => "shared".into(),
+                Caller::Shared(_) => "without address".into(),
                 Caller::Absent => "absent".into(),
             };
             let found = match &actor.sources[..] {
@@ -70,7 +72,8 @@ fn found(source: &dyn Source, request: &FakeRequest) -> String {
         SourceValue::Value(value) => value.to_vec().escape_ascii().to_string(),
         SourceValue::Absent => "absent".into(),
         SourceValue::NoMetadata => "no metadata".into(),
-        SourceValue::Repeated => "repeated".into(),
+        SourceValue::NoAddress => "no address".into(),
+        SourceValue::Unclear => "unclear".into(),
     }
 }
 
@@ -106,7 +109,7 @@ fn header_of_one_value_joined_is_shared() {
         for joined in
             ["right,1", "1,right", "right,", "right, 1", "\"1,right", "right,(1)", "(1,right"]
         {
-            assert_eq!(caller(joined), Caller::Shared, "{name}: {joined}");
+            assert_eq!(caller(joined), Caller::Shared(Key::SHARED), "{name}: {joined}");
         }
     }
 }
@@ -140,12 +143,73 @@ fn claims_of_an_unverified_token_are_bounded() {
     };
     for (claims, wanted) in [
         (padded(LONGEST), "bob"),
-        (padded(LONGEST + 1), "absent"),
-        ("[".repeat(100_000), "absent"),
-        (format!("{{\"sub\":\"bob\",\"p\":[{}1]}}", "1,".repeat(9_000)), "absent"),
+        (padded(LONGEST + 1), "unclear"),
+        ("[".repeat(100_000), "unclear"),
+        (format!("{{\"sub\":\"bob\",\"p\":[{}1]}}", "1,".repeat(9_000)), "unclear"),
+        (format!("{{\"p\":\"{}\"}}", "x".repeat(LONGEST)), "unclear"),
     ] {
         let token = format!("Bearer e30.{}.sig", URL_SAFE_NO_PAD.encode(claims));
         assert_eq!(finds(own, &FakeRequest::get("/").header("authorization", token)), wanted);
+    }
+}
+
+/// A header that the host does not give to the module may have any value.
+#[test]
+fn unreadable_headers_are_one_caller() {
+    for own in [
+        "{header: x-key}",
+        "{header: authorization}",
+        "{cookie: sid}",
+        "{jwt_claim: sub, unverified: true}",
+    ] {
+        let policy = with(&format!("{own}, {{client_address: {{}}}}"));
+        let (mut callers, number) = callers(actor(&policy, "it"));
+        assert_eq!(callers.of(number, &Closed), Caller::Shared(Key::SHARED), "{own}");
+    }
+}
+
+/// Requests without an address are one caller, apart from all others, under each rule and in every
+/// place of its actor. A shared caller is never banned.
+#[test]
+fn clients_without_an_address_are_one_caller() {
+    let policy = policy(
+        "limits: []
+actors: {ip: [{client_address: {}}], key: [{header: x-key}], wide: [{client_address: {v4: 0, v6: 0}}]}",
+    );
+    let all = ["ip", "key", "wide"].map(|name| Sources::new(actor(&policy, name)).unwrap());
+    let mut callers = Callers::new(all.into(), SEED, true);
+    let request = |key: &str| match key {
+        "" => FakeRequest::get("/"),
+        key => FakeRequest::get("/").header("x-key", key),
+    };
+    for scope in [CountScope::Here, CountScope::InFleet] {
+        let mut of = |actor: &[usize], request: &FakeRequest| {
+            let number = callers.register(actor, scope);
+            callers.begin();
+            callers.of(number, request)
+        };
+        let key = |caller| match caller {
+            Caller::Shared(key) | Caller::Known { key, .. } => key,
+            Caller::Absent => panic!("absent"),
+        };
+        let alone = of(&[0], &request(""));
+        for address in ["/run/a.sock", "@abstract", "envoy://internal/x", "10.0.0.0/8", "a:1", ""] {
+            assert_eq!(of(&[0], &request("a").from(address)), alone, "{address}");
+        }
+        assert!(matches!(alone, Caller::Shared(key) if key != Key::SHARED), "{alone:?}");
+        for known in ["0.0.0.0:0", "[::]:0", "127.0.0.1:1"] {
+            let known = request("").from(known);
+            assert!(matches!(of(&[0], &known), Caller::Known { .. }));
+            assert_ne!(key(of(&[0], &known)), key(alone));
+            assert_ne!(key(of(&[2], &known)), key(of(&[2], &request(""))), "the widest network");
+        }
+        let [a, b] = ["a", "b"].map(|key| of(&[1, 0], &request(key)));
+        assert!(matches!((a, b), (Caller::Shared(a), Caller::Shared(b)) if a != b), "{a:?} {b:?}");
+        assert_eq!(of(&[1, 0], &request("")), Caller::Absent);
+        // An actor with the address in front is in the shard of the address.
+        let behind = key(of(&[0, 1], &request("a")));
+        let is_beside = behind.shard_selector() == key(alone).shard_selector();
+        assert_eq!(is_beside, scope == CountScope::InFleet);
     }
 }
 
@@ -175,7 +239,7 @@ fn caller_of_a_single_source_keeps_its_key() {
     for (sources, number, request) in [
         ("{header: x-key}", 0, header("x-key")),
         ("{header: authorization}", 0, header("authorization")),
-        ("{client_address: {}}, {query: key}", 1, FakeRequest::get("/?key=ada")),
+        ("{metadata: [a, b]}, {query: key}", 1, FakeRequest::get("/?key=ada")),
     ] {
         let key = Key::of(&SEED, number, b"ada");
         let known = Caller::Known { key, percentile: 0 };

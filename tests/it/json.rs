@@ -1,13 +1,17 @@
 //! One member of a JSON object, compared with serde_json.
 
-use diana_policy::json::member;
+use diana_policy::json::{Member, member};
 use fastrand::Rng;
 use serde_json::Value;
 
 use kit::seed;
 
+fn value(json: &[u8]) -> Option<Vec<u8>> {
+    if let Member::Value(value) = member(json, "sub") { Some(value) } else { None }
+}
+
 fn text(json: &str) -> Option<String> {
-    member(json.as_bytes(), "sub").map(|value| String::from_utf8(value).unwrap())
+    value(json.as_bytes()).map(|value| String::from_utf8(value).unwrap())
 }
 
 #[test]
@@ -53,14 +57,39 @@ fn text_and_whole_numbers_are_read() {
         assert_eq!(text(json).as_deref(), wanted, "{json}");
     }
     // Text must be UTF-8. Other members are not validated.
-    assert_eq!(member(b"{\"sub\":\"\xff\xfe\"}", "sub"), None);
-    assert_eq!(member(b"{\"a\":\"\xff\",\"sub\":\"bob\"}", "sub").unwrap(), b"bob");
+    assert_eq!(value(b"{\"sub\":\"\xff\xfe\"}"), None);
+    assert_eq!(value(b"{\"a\":\"\xff\",\"sub\":\"bob\"}").unwrap(), b"bob");
     let nested = "[".repeat(100_000);
     assert_eq!(text(&format!("{{\"a\":{nested}")), None);
     let closed = "]".repeat(100_000);
     assert_eq!(text(&format!("{{\"a\":{nested}{closed},\"sub\":1}}")).as_deref(), Some("1"));
     let digits = "9".repeat(100);
     assert_eq!(text(&format!("{{\"sub\":{digits}}}")), Some(digits));
+}
+
+/// Only an empty value is like none. An upstream may read all others.
+#[test]
+fn member_that_cannot_be_read_is_not_absent() {
+    for json in ["{}", r#"{"a":1}"#, r#"{"sub":null}"#, r#"{"sub":[ ]}"#, r#"{"sub":{}}"#] {
+        assert_eq!(member(json.as_bytes(), "sub"), Member::Absent, "{json}");
+    }
+    for json in [
+        "",
+        "[]",
+        r#"["sub"]"#,
+        r#"{"sub":1.5}"#,
+        r#"{"sub":-}"#,
+        r#"{"sub":true}"#,
+        r#"{"sub":["bob"]}"#,
+        r#"{"sub":[null]}"#,
+        r#"{"sub":{"a":1}}"#,
+        r#"{"sub":"\ud83d"}"#,
+        r#"{"sub":"bob""#,
+        r#"{"sub":"bob"} x"#,
+    ] {
+        assert_eq!(member(json.as_bytes(), "sub"), Member::Unreadable, "{json}");
+    }
+    assert_eq!(member(b"{\"sub\":\"\xff\"}", "sub"), Member::Unreadable);
 }
 
 #[test]
@@ -74,7 +103,7 @@ fn member_agrees_with_serde_json() {
             let place = random.usize(..json.len());
             json[place] = *random.choice(b"\"\\{}[],:u0 ").unwrap();
         }
-        let found = member(&json, "sub");
+        let found = value(&json);
         // serde_json keeps only the last of equal keys, as required here.
         let Ok(Value::Object(object)) = serde_json::from_slice(&json) else { continue };
         let wanted = match object.get("sub") {
@@ -93,19 +122,19 @@ fn object(random: &mut Rng, depth: usize) -> String {
     random.shuffle(&mut names);
     let members = names.iter().take(random.usize(..5));
     let members: Vec<String> = members
-        .map(|name| format!("{0}\"{name}\"{0}:{1}", space(random), value(random, depth)))
+        .map(|name| format!("{0}\"{name}\"{0}:{1}", space(random), any(random, depth)))
         .collect();
     format!("{{{}{}}}", members.join(","), space(random))
 }
 
-fn value(random: &mut Rng, depth: usize) -> String {
+fn any(random: &mut Rng, depth: usize) -> String {
     let value = match random.u32(..if depth == 0 { 4 } else { 6 }) {
         0 => random.i32(..).to_string(),
         1 => random.choice(["true", "null", "1.5", "-1e9", "0"]).unwrap().to_string(),
         2 => Value::String((0..random.usize(..9)).map(|_| random.char(..)).collect()).to_string(),
         3 => random.choice([r#""\u00e9\"""#, r#""\\""#, r#""}]""#]).unwrap().to_string(),
         4 => object(random, depth - 1),
-        _ => format!("[{},{}]", value(random, depth - 1), value(random, depth - 1)),
+        _ => format!("[{},{}]", any(random, depth - 1), any(random, depth - 1)),
     };
     format!("{0}{value}{0}", space(random))
 }

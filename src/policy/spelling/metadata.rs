@@ -1,16 +1,17 @@
 //! Values of dynamic metadata, including claims, as the host serializes them.
 
-/// Returns true if a value identifies no caller: an empty text or list, a mapping, or a list that
-/// contains a mapping. Envoy serializes mappings in an order that varies from request to request. A
-/// mapping in which all values are empty texts has the same encoding as a list of its keys, and
-/// counts as one.
+/// Returns true for an empty text, list or mapping, which identifies no caller.
 #[must_use]
-pub fn is_absent(value: &[u8]) -> bool {
-    matches!(value, [] | [0, 0, 0, 0]) || has_mapping(value)
+pub fn is_empty(value: &[u8]) -> bool {
+    matches!(value, [] | [0, 0, 0, 0])
 }
 
-/// Uses a list of pending values, since recursion on nested values could overflow the stack.
-fn has_mapping(value: &[u8]) -> bool {
+/// Returns true for a mapping, and a list that contains one: they cannot be read, since Envoy
+/// serializes mappings in an order that varies from request to request. A mapping in which all
+/// values are empty texts has the same encoding as a list of its keys, and counts as one.
+#[must_use]
+pub fn has_mapping(value: &[u8]) -> bool {
+    // A list of pending values, since recursion on nested values could overflow the stack.
     let (mut next, mut nested) = (Some(value), Vec::new());
     while let Some(value) = next {
         for (key, value) in pairs(value).into_iter().flatten() {

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::SourceValue;
+use super::client_address::UNKNOWN;
 use super::sources::Sources;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::port::Request;
@@ -17,8 +18,9 @@ pub enum Caller {
         /// 0 ..= 99, the same for this caller in every worker and gateway.
         percentile: u8,
     },
-    /// A request with ambiguous values. All such requests share one state.
-    Shared,
+    /// A request with an unclear value or without an address. All such requests share the state
+    /// of this key.
+    Shared(Key),
     /// The caller is not recognised.
     Absent,
 }
@@ -102,6 +104,7 @@ impl Callers {
 
     /// Counts the current request if it lacks metadata. A resumed request was counted on arrival
     /// (`is_new` is false).
+    #[inline]
     pub fn count(&mut self, is_new: bool) {
         if std::mem::take(&mut self.lacks_metadata) && is_new {
             self.without_metadata += 1;
@@ -173,7 +176,10 @@ impl Callers {
             (source, SourceValue::Value(value)) => {
                 self.single(*counted, source, &actor.hashed(source, &value))
             }
-            (_, SourceValue::Repeated) => Caller::Shared,
+            (source, SourceValue::NoAddress) => {
+                Caller::Shared(Key::of(self.seed(*counted), source, UNKNOWN))
+            }
+            (_, SourceValue::Unclear) => Caller::Shared(Key::SHARED),
             (_, SourceValue::Absent) => Caller::Absent,
             (_, SourceValue::NoMetadata) => {
                 self.lacks_metadata = true;
@@ -197,7 +203,7 @@ impl Callers {
         let seed = self.seed(*counted);
         let mut secret = KeyHasher::new(seed);
         let mut public = self.percentiles.then(KeyHasher::public);
-        let mut shared = false;
+        let (mut is_unclear, mut lacks_address) = (false, false);
         for actor in parts.iter().filter_map(|&part| self.actors.get(part)) {
             match actor.find(request) {
                 (source, SourceValue::Value(value)) => {
@@ -205,7 +211,11 @@ impl Callers {
                     secret.part(source, &value);
                     public.iter_mut().for_each(|public| public.part(source, &value));
                 }
-                (_, SourceValue::Repeated) => shared = true,
+                (source, SourceValue::NoAddress) => {
+                    secret.part(source, UNKNOWN);
+                    lacks_address = true;
+                }
+                (_, SourceValue::Unclear) => is_unclear = true,
                 (_, SourceValue::Absent) => return Caller::Absent,
                 (_, SourceValue::NoMetadata) => {
                     self.lacks_metadata = true;
@@ -213,8 +223,8 @@ impl Callers {
                 }
             }
         }
-        if shared {
-            return Caller::Shared;
+        if is_unclear {
+            return Caller::Shared(Key::SHARED);
         }
         let percentile = public.map_or(0, |public| percentile(public.finish()));
         let key = secret.finish();
@@ -222,7 +232,7 @@ impl Callers {
             (Some([first, _]), CountScope::InFleet) => self.in_shard_of(key, *first, request),
             _ => key,
         };
-        Caller::Known { key, percentile }
+        if lacks_address { Caller::Shared(key) } else { Caller::Known { key, percentile } }
     }
 
     /// The key in the fleet for a caller with this first part. Rules with the same first part keep
@@ -230,10 +240,12 @@ impl Callers {
     #[inline(never)]
     fn in_shard_of(&self, key: Key, first: usize, request: &dyn Request) -> Key {
         let mut secret = KeyHasher::new(&self.seeds.1);
-        if let Some(actor) = self.actors.get(first)
-            && let (source, SourceValue::Value(value)) = actor.find(request)
-        {
-            secret.part(source, &actor.hashed(source, &value));
+        match self.actors.get(first).map(|actor| (actor, actor.find(request))) {
+            Some((actor, (source, SourceValue::Value(value)))) => {
+                secret.part(source, &actor.hashed(source, &value));
+            }
+            Some((_, (source, SourceValue::NoAddress))) => secret.part(source, UNKNOWN),
+            _ => {}
         }
         key.with_shard_of(secret.finish())
     }

@@ -1,6 +1,7 @@
 //! The client's address, cut to a network: `{client_address: {v4: 32, v6: 64}}`.
 //!
 //! An IPv6 customer holds at least a /64, so a single IPv6 address does not identify a caller.
+//! Clients of a Unix domain socket or an internal listener have no address, and are one caller.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
@@ -13,6 +14,9 @@ use diana_policy::tree::Tree;
 /// `client_address` in the registry.
 pub const KIND: SourceKind =
     SourceKind { name: "client_address", form: ValueForm::Any, options: &[], build };
+
+/// What is hashed in place of an address that the host does not know: no address is that short.
+pub(super) const UNKNOWN: &[u8] = b"";
 
 /// Prefix lengths of the two families.
 #[derive(Debug)]
@@ -57,13 +61,16 @@ fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 impl Source for Network {
     fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match request.client() {
-            None => SourceValue::Absent,
+            None => SourceValue::NoAddress,
             Some(IpAddr::V4(address)) => SourceValue::Value(Identifier::V4(self.v4(address))),
             Some(IpAddr::V6(address)) => SourceValue::Value(Identifier::V6(self.v6(address))),
         }
     }
 
     fn spelled(&self, text: &[u8]) -> Option<Vec<u8>> {
+        if text.is_empty() {
+            return Some(UNKNOWN.to_vec());
+        }
         Some(match address::parse(text)? {
             IpAddr::V4(address) => self.v4(address).into(),
             IpAddr::V6(address) => self.v6(address).into(),

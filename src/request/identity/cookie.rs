@@ -28,6 +28,8 @@ impl Source for Cookie {
         match request.header("cookie") {
             Values::None => SourceValue::Absent,
             Values::One(header) => SourceValue::only(self.values(header)),
+            // The host cannot read the headers.
+            Values::Many(headers) if headers.is_empty() => SourceValue::Unclear,
             Values::Many(headers) => {
                 SourceValue::only(headers.iter().flat_map(|header| self.values(header)))
             }

@@ -25,14 +25,14 @@ fn header_value<'r>(name: &str, request: &'r dyn Request) -> SourceValue<'r> {
         Values::None => SourceValue::Absent,
         // HTTP/2 permits spaces around a value, which the upstream strips.
         Values::One(value) => match value.trim_ascii() {
-            text if header::is_joined(name, text) => SourceValue::Repeated,
+            text if header::is_joined(name, text) => SourceValue::Unclear,
             text => SourceValue::text(Cow::Borrowed(text)),
         },
         // An empty list means that the host cannot read the values.
         Values::Many(values) => {
             let is_empty = |value: &&[u8]| value.trim_ascii().is_empty();
             let is_absent = !values.is_empty() && values.iter().all(is_empty);
-            if is_absent { SourceValue::Absent } else { SourceValue::Repeated }
+            if is_absent { SourceValue::Absent } else { SourceValue::Unclear }
         }
     }
 }

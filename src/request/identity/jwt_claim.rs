@@ -11,7 +11,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::metadata::Metadata;
 use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm, header, text};
-use diana_policy::json;
+use diana_policy::json::{self, Member};
 use diana_policy::port::Request;
 use diana_policy::spelling::header::{signed_part, token};
 use diana_policy::tree::Tree;
@@ -31,6 +31,12 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::URL_SAFE,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
+
+/// Returns true if this is the header of a JSON web token: base64 of an object.
+fn is_header(text: &[u8]) -> bool {
+    text.len() <= LONGEST
+        && BASE64.decode(text).is_ok_and(|json| json.trim_ascii().starts_with(b"{"))
+}
 
 #[derive(Debug)]
 struct Unverified(String);
@@ -58,10 +64,7 @@ fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
 impl Source for Unverified {
     fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match header::credentials(request) {
-            SourceValue::Value(credentials) => match self.claim(&credentials) {
-                Some(claim) => SourceValue::text(Cow::Owned(claim)),
-                None => SourceValue::Absent,
-            },
+            SourceValue::Value(credentials) => self.claim(&credentials),
             other => other,
         }
     }
@@ -80,13 +83,24 @@ impl Source for Unverified {
 }
 
 impl Unverified {
-    fn claim(&self, credentials: &[u8]) -> Option<Vec<u8>> {
+    /// The claim in a token. Text that is no token has no claim, and that of a token which cannot
+    /// be read is unclear: the upstream may read it.
+    fn claim(&self, credentials: &[u8]) -> SourceValue<'static> {
         let signed = signed_part(credentials);
-        let token = signed.as_deref().or_else(|| token(credentials))?;
-        let payload = token.split(|&byte| byte == b'.').nth(1)?;
-        if payload.len() > LONGEST {
-            return None;
+        let Some(token) = signed.as_deref().or_else(|| token(credentials)) else {
+            return SourceValue::Absent;
+        };
+        let mut parts = token.split(|&byte| byte == b'.');
+        let (Some(header), Some(payload)) = (parts.next(), parts.next()) else {
+            return SourceValue::Absent;
+        };
+        let is_short = payload.len() <= LONGEST;
+        let claims = if is_short { BASE64.decode(payload).ok() } else { None };
+        match claims.map_or(Member::Unreadable, |claims| json::member(&claims, &self.0)) {
+            Member::Value(claim) => SourceValue::text(Cow::Owned(claim)),
+            Member::Absent => SourceValue::Absent,
+            Member::Unreadable if is_header(header) => SourceValue::Unclear,
+            Member::Unreadable => SourceValue::Absent,
         }
-        json::member(&BASE64.decode(payload).ok()?, &self.0)
     }
 }

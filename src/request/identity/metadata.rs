@@ -42,7 +42,8 @@ impl Source for Metadata {
     fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         match request.property(&self.0) {
             None => SourceValue::NoMetadata,
-            Some(value) if metadata::is_absent(&value) => SourceValue::Absent,
+            Some(value) if metadata::is_empty(&value) => SourceValue::Absent,
+            Some(value) if metadata::has_mapping(&value) => SourceValue::Unclear,
             Some(value) => SourceValue::text(value),
         }
     }

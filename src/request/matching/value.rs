@@ -15,7 +15,7 @@ pub enum Presence {
     Unsure,
     /// For every reader.
     Sure,
-    /// The host cannot read it.
+    /// It cannot be read.
     Unknown,
 }
 
@@ -66,7 +66,10 @@ pub fn read(
             None => Presence::Absent,
             Some(value) => {
                 typed(&value, take);
-                usable(!metadata::is_absent(&value), true)
+                match metadata::has_mapping(&value) {
+                    true => Presence::Unknown,
+                    false => usable(!metadata::is_empty(&value), true),
+                }
             }
         },
     }

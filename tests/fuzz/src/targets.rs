@@ -65,7 +65,8 @@ fn found(source: &dyn Source, request: &FakeRequest) -> SourceValue<'static> {
         }
         SourceValue::Absent => SourceValue::Absent,
         SourceValue::NoMetadata => SourceValue::NoMetadata,
-        SourceValue::Repeated => SourceValue::Repeated,
+        SourceValue::NoAddress => SourceValue::NoAddress,
+        SourceValue::Unclear => SourceValue::Unclear,
     }
 }
 

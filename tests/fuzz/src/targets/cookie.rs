@@ -26,7 +26,7 @@ pub fn run(input: &[u8]) {
     let wanted = match &values[..] {
         values if values.iter().all(|(value, _)| value.is_empty()) => SourceValue::Absent,
         [(value, true)] => super::text(value),
-        _ => SourceValue::Repeated,
+        _ => SourceValue::Unclear,
     };
     assert_eq!(got, wanted);
     let joined = headers.join(&b";"[..]);
