@@ -8,20 +8,21 @@ use crate::fleet::Fleet;
 use crate::limiter::Limiter;
 use crate::matcher::{LimitRules, Matcher};
 use crate::plans::RulePlans;
-use crate::report::metrics::RuleCounts;
+use crate::report::metrics::{RequestCounts, RuleCounts};
 use crate::reports::Reports;
 use crate::rules::{CompiledRule, Rules};
+use crate::source_watch::{self, SourceWatch};
 use crate::upkeep::Upkeep;
 use diana_algorithm::{self as algorithm, Leasing};
 use diana_policy::key::Seed;
 use diana_policy::path::Path;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
-use diana_policy::{self as policy, Actor, NumberSource, Policy, Rule, Scope};
+use diana_policy::{self as policy, Actor, IdentitySource, NumberSource, Policy, Rule, Scope};
 use diana_request::cost::CostReader;
 use diana_request::identity::caller::{Callers, CountScope};
-use diana_request::identity::header;
 use diana_request::identity::sources::Sources;
+use diana_request::identity::{client_address, header};
 use diana_request::matching::PathIndex;
 use diana_request::plan::PlanSelectors;
 use diana_request::settling::UsageReader;
@@ -69,6 +70,7 @@ impl Limiter {
         let reads_headers = reads_headers(&policy, &actors);
         let paths = PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice()));
         let needs_path = paths.needs_path() || excepts_paths(&policy);
+        let needs_address = needs_address(&policy);
         let has_exemptions = has_exemptions(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, backend);
         let (limits, list) = builder.limits(policy.limits)?;
@@ -85,6 +87,9 @@ impl Limiter {
                 limits,
                 except: policy.except,
                 has_exemptions,
+                needs_address,
+                is_exempted: false,
+                counts: RequestCounts::default(),
                 needs_path,
                 at_root,
                 reads_headers: reads_headers || selectors.reads_headers(),
@@ -129,6 +134,8 @@ impl Limiter {
 struct Builder<'s> {
     stores: Stores<'s>,
     callers: Callers,
+    /// A description of each actor.
+    actors: Vec<String>,
     selectors: PlanSelectors,
     /// The number of live callers per rule to make room for.
     keys: usize,
@@ -157,7 +164,8 @@ impl<'s> Builder<'s> {
         let (keys, rules) = (policy.keys, rules().count());
         let selectors = PlanSelectors::default();
         let shadow = policy.shadow;
-        Builder { stores, callers, selectors, keys, rules, backend, shadow }
+        let actors = policy.actors.iter().map(source_watch::describe).collect();
+        Builder { stores, callers, actors, selectors, keys, rules, backend, shadow }
     }
 
     /// Compiles all entries. Returns them with one list of all rules, in order.
@@ -213,8 +221,20 @@ impl<'s> Builder<'s> {
         });
         let usage_reader =
             rule.settling.as_deref().map(|settling| Box::new(UsageReader::new(settling)));
+        let usage = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
+        let usage = usage.map(|cost| {
+            Box::new(SourceWatch::new(Some(source_watch::describe_usage(&cost.source))))
+        });
+        let parts: Vec<&str> = rule
+            .actor
+            .iter()
+            .filter_map(|&actor| self.actors.get(actor).map(String::as_str))
+            .collect();
+        let callers = SourceWatch::new((!parts.is_empty()).then(|| parts.join(" and ")));
         Ok(CompiledRule {
             actor,
+            callers,
+            usage,
             shadow: self.shadow || rule.shadow,
             phase: ChargePhase::of(&rule, leasing),
             queues: can.queues,
@@ -323,6 +343,17 @@ fn has_exemptions(policy: &Policy) -> bool {
         !limit.except.is_empty() || limit.rules.iter().any(|rule| !rule.except.is_empty())
     };
     !policy.except.is_empty() || policy.limits.iter().any(by_limit)
+}
+
+/// Returns true if the rules depend on the client's address.
+fn needs_address(policy: &Policy) -> bool {
+    let is_address = |source: &IdentitySource| source.kind == client_address::KIND.name;
+    let by_actor = |actor: &usize| {
+        policy.actors.get(*actor).is_some_and(|actor| actor.sources.iter().any(is_address))
+    };
+    let by_rule = |rule: &Rule| rule.except.reads_address() || rule.actor.iter().any(by_actor);
+    let by_limit = |limit: &policy::Limit| limit.reads_address() || limit.rules.iter().any(by_rule);
+    policy.except.reads_address() || policy.limits.iter().any(by_limit)
 }
 
 /// Returns true if requests are exempt by their paths.

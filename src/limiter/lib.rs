@@ -20,6 +20,7 @@ mod plans;
 mod report;
 mod reports;
 mod rules;
+mod source_watch;
 mod upkeep;
 mod verdict;
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::check::{Check, InProgress};
 use crate::plans::Chosen;
 use crate::report::explanation::{Explained, Why};
+use crate::report::metrics::RequestCounts;
 use crate::rules::{CompiledRule, Rules};
 use diana_policy::key::Key;
 use diana_policy::path::Path;
@@ -24,6 +25,11 @@ pub(crate) struct Matcher {
     pub(crate) except: Except,
     /// Whether anything is exempt from any rule.
     pub(crate) has_exemptions: bool,
+    /// Whether any rule, condition or exemption depends on the client's address.
+    pub(crate) needs_address: bool,
+    /// Whether the current request was exempt from any rule.
+    pub(crate) is_exempted: bool,
+    pub(crate) counts: RequestCounts,
     /// Whether any entry or exemption depends on the path.
     pub(crate) needs_path: bool,
     /// The limits that cover the root path. They cover all requests if no entry depends on the path.
@@ -80,10 +86,18 @@ impl Matcher {
         let input = self.input(request, is_new);
         let checks = std::mem::take(&mut self.spare);
         let mut progress = InProgress { checks, ..InProgress::default() };
-        if !self.is_exempt(&self.except, &input) {
+        if self.is_exempt(&self.except, &input) {
+            self.is_exempted = true;
+        } else {
             self.apply_all(rules, &input, &mut progress);
         }
         self.callers.count(is_new);
+        if std::mem::take(&mut self.is_exempted) && is_new {
+            self.counts.exempt += 1;
+        }
+        if self.needs_address && is_new && request.lacks_client() {
+            self.counts.without_address += 1;
+        }
         progress
     }
 
@@ -124,9 +138,11 @@ impl Matcher {
         for index in 0..self.limits(input).len() {
             let number = self.limits(input).get(index).copied();
             let Some(limit) = number.and_then(|number| self.limits.get(number)) else { continue };
-            if !matcher::holds(&limit.matcher, input.request)
-                || self.is_exempt(&limit.except, input)
-            {
+            if !matcher::holds(&limit.matcher, input.request) {
+                continue;
+            }
+            if self.is_exempt(&limit.except, input) {
+                self.is_exempted = true;
                 continue;
             }
             for number in limit.rules.clone() {
@@ -145,6 +161,7 @@ impl Matcher {
         progress: &mut InProgress,
     ) {
         if self.is_exempt(&rule.config.except, input) {
+            self.is_exempted = true;
             return;
         }
         let cost_read = rule.cost_reader.as_ref().map(|reader| reader.cost(input.request));
@@ -194,11 +211,20 @@ impl Matcher {
         let absent = rule.config.absent;
         let (key, percentile) = match (caller, absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
-            (Caller::Absent, Absent::Skip) => return None,
+            (Caller::Absent, Absent::Skip) => {
+                rule.counts.absent += u64::from(input.is_new);
+                rule.callers.miss(input.is_new);
+                return None;
+            }
             (Caller::Shared(key), _) => (key, 0),
             (Caller::Absent, _) => (Key::SHARED, 0),
         };
         let is_identified = matches!(caller, Caller::Known { .. });
+        if is_identified {
+            rule.callers.is_found = true;
+        } else {
+            rule.callers.miss(input.is_new);
+        }
         // Only for a new request: a second decision does not count it again.
         if let Some(spotter) = &mut rule.hot
             && is_identified

@@ -5,7 +5,7 @@ use crate::rules::Rules;
 use crate::verdict::QueueLine;
 use diana_policy::port::Ending;
 use diana_policy::time::Now;
-use diana_request::settling::HeaderUsage;
+use diana_request::settling::{HeaderUsage, UnknownUsage};
 use diana_store::Reservation;
 use diana_store::permit::{OpenCharge, Permit, permits};
 
@@ -95,6 +95,14 @@ impl Rules {
             usage_reader.used(reserved, (charge.header_usage, charge.used.into()), ending);
         let bans_by_usage = usage_reader.bans();
         rule.counts.settle(reserved, used, unknown);
+        if let Some(usage) = &mut rule.usage {
+            match unknown {
+                // No usage at all is that of a request without a response, too.
+                None if used > 0 => usage.is_found = true,
+                Some(UnknownUsage::Absent | UnknownUsage::Unusable) => usage.miss(true),
+                _ => {}
+            }
+        }
         if bans_by_usage && used > 0 && charge.is_identified {
             rule.count_towards_ban(charge.account(), now);
         }

@@ -8,6 +8,7 @@ use crate::plans::RulePlans;
 use crate::report::Record;
 use crate::report::explanation::{Explained, Why};
 use crate::report::metrics::RuleCounts;
+use crate::source_watch::SourceWatch;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Retry;
 use diana_policy::time::{Micros, Now, SECOND};
@@ -60,6 +61,10 @@ pub(crate) struct CompiledRule {
     /// Counts its refusals, and refuses banned callers.
     pub(crate) bans: Option<Box<dyn Store>>,
     pub(crate) hot: Option<Spotter>,
+    /// Whether requests ever have a caller.
+    pub(crate) callers: SourceWatch,
+    /// Whether responses ever have the usage, if that is settled.
+    pub(crate) usage: Option<Box<SourceWatch>>,
     /// Whether requests take positions in a queue, which are returned if a client leaves.
     pub(crate) queues: bool,
     pub(crate) phase: ChargePhase,

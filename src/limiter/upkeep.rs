@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use crate::limiter::Limiter;
+use crate::matcher::Matcher;
 use crate::report::hot::HotCallers;
 use crate::report::metrics::{self, RuleCounts};
 use crate::rules::CompiledRule;
@@ -77,7 +78,9 @@ impl Limiter {
 
     /// Reports the counts since the last flush.
     pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
-        metrics::flush_metadata(namespace, &mut self.matcher.callers.without_metadata, metrics);
+        let Matcher { counts, callers, .. } = &mut self.matcher;
+        counts.without_metadata += std::mem::take(&mut callers.without_metadata);
+        counts.flush(namespace, metrics);
         // Only a worker with requests reports a mode: Envoy's main thread has a VM, too, but no
         // requests.
         self.upkeep.serves |=
@@ -132,6 +135,22 @@ impl Limiter {
             }
             if let Some(mode) = mode {
                 metrics::flush_mode(namespace, mode, 1, metrics);
+            }
+        }
+    }
+
+    /// Calls `log` with a line for each rule that has seen many requests, and never its source.
+    pub fn missing_sources(&mut self, namespace: &str, data: &dyn SharedData, log: &dyn Fn(&str)) {
+        for rule in &mut self.rules.list {
+            let CompiledRule { config, callers, usage, .. } = rule;
+            for (kind, watch) in [("caller", Some(callers)), ("usage", usage.as_deref_mut())] {
+                let name = || format!("diana/2/{namespace}/{:016x}/{kind}", config.fingerprint);
+                if let Some(watch) = watch
+                    && watch.is_due()
+                    && watch.report(&name(), data)
+                {
+                    log(&watch.line(&config.name, kind));
+                }
             }
         }
     }

@@ -36,6 +36,12 @@ impl Match {
     pub fn reads_headers(&self) -> bool {
         self.any.iter().chain(&self.unless).any(ConditionBlock::reads_headers)
     }
+
+    /// Returns true if a condition reads the client's address.
+    #[must_use]
+    pub fn reads_address(&self) -> bool {
+        self.any.iter().chain(&self.unless).any(|block| !block.addresses.is_empty())
+    }
 }
 
 /// Conditions that must all hold. An empty list always holds.
@@ -149,5 +155,11 @@ impl Except {
     #[must_use]
     pub fn reads_headers(&self) -> bool {
         !self.headers.is_empty()
+    }
+
+    /// Returns true if it depends on the client's address.
+    #[must_use]
+    pub fn reads_address(&self) -> bool {
+        !self.addresses.is_empty()
     }
 }

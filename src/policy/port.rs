@@ -87,6 +87,11 @@ pub trait Request {
     /// The client address, IPv4-mapped IPv6 as IPv4. `None` if it is not an IP address.
     fn client(&self) -> Option<IpAddr>;
 
+    /// Returns true if the client address was read and is unknown.
+    fn lacks_client(&self) -> bool {
+        self.client().is_none()
+    }
+
     /// A property's bytes. `None` if the request has no such property.
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>>;
 }

@@ -29,6 +29,12 @@ impl Limit {
     pub fn reads_headers(&self) -> bool {
         self.matcher.reads_headers() || self.except.reads_headers()
     }
+
+    /// Returns true if its conditions or exemptions read the client's address.
+    #[must_use]
+    pub fn reads_address(&self) -> bool {
+        self.matcher.reads_address() || self.except.reads_address()
+    }
 }
 
 /// One rule.

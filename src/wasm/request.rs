@@ -96,6 +96,10 @@ impl Request for HostRequest {
         *self.client.get_or_init(|| address::parse(&raw::property(b"source\0address")?))
     }
 
+    fn lacks_client(&self) -> bool {
+        matches!(self.client.get(), Some(None))
+    }
+
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
         raw::property(property.encoded()).map(Cow::Owned)
     }

@@ -10,6 +10,7 @@ mod outcomes;
 mod replies;
 mod retirement;
 mod scenarios;
+mod sources;
 mod time;
 mod turns;
 

@@ -31,6 +31,8 @@ pub struct RuleCounts {
     pub bans: u64,
     /// Requests that it held until their turn.
     pub held: u64,
+    /// Requests that it skipped, since they have no value for its actor.
+    pub absent: u64,
     /// Requests that it would have held if it were not in shadow.
     pub shadow_held: u64,
     /// Requests that it admitted near its limit.
@@ -55,6 +57,33 @@ pub struct RuleCounts {
     pub untold: [u64; UNTOLD.len()],
     /// The change of the number of requests in flight.
     pub in_flight: i64,
+}
+
+/// Requests since the last flush, whatever the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct RequestCounts {
+    /// Exempt from all rules or some of them.
+    pub exempt: u64,
+    /// With an address that a rule or condition reads, and the host does not know.
+    pub without_address: u64,
+    /// Without the metadata that another filter should have set.
+    pub without_metadata: u64,
+}
+
+impl RequestCounts {
+    /// Adds the counts to the metrics and resets them.
+    pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
+        let counts = std::mem::take(self);
+        for (what, amount) in [
+            ("exempt", counts.exempt),
+            ("address_missing", counts.without_address),
+            ("metadata_missing", counts.without_metadata),
+        ] {
+            if amount > 0 {
+                metrics.count(&format!("diana.{namespace}.{what}"), amount);
+            }
+        }
+    }
 }
 
 /// The reasons for unknown usage, and their names.
@@ -101,6 +130,7 @@ impl RuleCounts {
             ("allowed", counts.allowed),
             ("refused", counts.refused),
             ("shadow_refused", counts.shadow_refused),
+            ("absent", counts.absent),
             ("banned", counts.banned),
             ("unavailable", counts.unavailable),
             ("degraded", counts.degraded),
@@ -162,14 +192,6 @@ pub fn report_limit(
 fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &dyn Metrics) {
     if change != 0 {
         metrics.gauge(&format!("diana.{namespace}.rule.{rule}.{what}"), change);
-    }
-}
-
-/// Adds the number of requests without the metadata that another filter should have set.
-pub fn flush_metadata(namespace: &str, missing: &mut u64, metrics: &dyn Metrics) {
-    let amount = std::mem::take(missing);
-    if amount > 0 {
-        metrics.count(&format!("diana.{namespace}.metadata_missing"), amount);
     }
 }
 

@@ -44,6 +44,9 @@ impl Instance {
         while let Some(callers) = limiter.hot_callers() {
             host.log(Level::Info, &callers.line());
         }
+        limiter.missing_sources(&self.namespace, &*host.data(), &|line| {
+            host.log(Level::Warn, line);
+        });
         drop(limiter);
         let quiet_at = self.last_used.get().saturating_add(QUIET);
         if self.is_replaced.get() && !more && now.mono >= quiet_at {

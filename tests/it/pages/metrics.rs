@@ -7,7 +7,7 @@ use super::first_cells;
 use crate::fleet::redis::decides;
 use crate::worker::{MILLISECOND, Thread};
 use diana_limiter::metrics::{
-    RuleCounts, flush_fleet, flush_hot_keys, flush_keys, flush_metadata, flush_mode, flush_traffic,
+    RequestCounts, RuleCounts, flush_fleet, flush_hot_keys, flush_keys, flush_mode, flush_traffic,
     report_limit,
 };
 use diana_policy::Scope;
@@ -78,6 +78,7 @@ fn of_the_core(names: &Names) {
         degraded: 1,
         bans: 1,
         held: 1,
+        absent: 1,
         shadow_held: 1,
         near: 1,
         leased: 1,
@@ -106,7 +107,7 @@ fn of_the_core(names: &Names) {
     }
     flush_keys("ns", "r", 1, names);
     flush_hot_keys("ns", "r", 1, names);
-    flush_metadata("ns", &mut 1, names);
+    RequestCounts { exempt: 1, without_address: 1, without_metadata: 1 }.flush("ns", names);
     let one = || Cell::new(1);
     let traffic = Traffic { writes: one(), conflicts: one(), exhausted: one(), corrupt: one() };
     flush_traffic("ns", &traffic, names);

@@ -1,0 +1,95 @@
+//! Notices a rule whose source never has a value: a mistyped header, a claim that no token has, an
+//! address that the host does not know, a response without the usage.
+//!
+//! The workers of a gateway count together in one value of shared data, so that the log has one
+//! line. Words: a hash of the configuration, then the number of requests without a value.
+
+use diana_policy::key::KeyHasher;
+use diana_policy::port::SharedData;
+use diana_policy::tree::Tree;
+use diana_policy::{Actor, IdentitySource, ResponseSource};
+use diana_policy::{json, words};
+
+/// Requests without a value, after which the log has a line.
+const MANY: u64 = 1000;
+
+/// Stands in place of the number: a request had a value, or the log has the line.
+const OVER: u64 = u64::MAX;
+
+/// The values of a source under one rule.
+pub(crate) struct SourceWatch {
+    /// The source, for the log.
+    source: String,
+    /// Whether a request had a value.
+    pub(crate) is_found: bool,
+    /// Requests without one since the last report.
+    missed: u64,
+    /// Whether nothing is left to report.
+    is_over: bool,
+}
+
+impl SourceWatch {
+    /// Watches a source with this description; `None` has a value in every request.
+    pub(crate) fn new(source: Option<String>) -> SourceWatch {
+        let is_over = source.is_none();
+        SourceWatch { source: source.unwrap_or_default(), is_found: false, missed: 0, is_over }
+    }
+
+    /// Counts a request without a value, unless it was counted before.
+    pub(crate) fn miss(&mut self, is_new: bool) {
+        self.missed += u64::from(is_new);
+    }
+
+    /// Returns true if [`SourceWatch::report`] is due.
+    pub(crate) fn is_due(&self) -> bool {
+        !self.is_over && (self.is_found || self.missed > 0)
+    }
+
+    /// Adds the requests of this worker to those of the others, in the value `name`. Returns true
+    /// if the log should have a line now. If another worker is faster, the next report adds them.
+    pub(crate) fn report(&mut self, name: &str, data: &dyn SharedData) -> bool {
+        let mut hasher = KeyHasher::public();
+        hasher.part(0, self.source.as_bytes());
+        let configuration = hasher.finish().hash;
+        let ([before, count], number) = words::read::<2>(data, name);
+        let before = if before == configuration { count } else { 0 };
+        if before == OVER {
+            self.is_over = true;
+            return false;
+        }
+        let count = before.saturating_add(self.missed);
+        let is_over = self.is_found || count >= MANY;
+        let written = [configuration, if is_over { OVER } else { count }];
+        if !words::write(written, data, name, number) {
+            return false;
+        }
+        (self.missed, self.is_over) = (0, is_over);
+        is_over && !self.is_found
+    }
+
+    /// The line.
+    pub(crate) fn line(&self, rule: &str, what: &str) -> String {
+        let SourceWatch { source, .. } = self;
+        format!("rule `{rule}`: {MANY} requests, and none of them had its {what}: {source}")
+    }
+}
+
+/// An actor with its sources: `device (header "x-device-id", client_address)`.
+pub(crate) fn describe(actor: &Actor) -> String {
+    let source = |IdentitySource { kind, value, options }: &IdentitySource| {
+        let value = (*value != Tree::Null).then(|| format!(" {}", json::ascii(value)));
+        let option = |(key, value): &(String, Tree)| format!(" {key} {}", json::ascii(value));
+        let options: String = options.iter().map(option).collect();
+        format!("{kind}{}{options}", value.unwrap_or_default())
+    };
+    let sources: Vec<String> = actor.sources.iter().map(source).collect();
+    format!("{} ({})", actor.name, sources.join(", "))
+}
+
+/// The source of the usage: `header "x-cost"`.
+pub(crate) fn describe_usage(source: &ResponseSource) -> String {
+    match source {
+        ResponseSource::Header(name) => format!("header {}", json::ascii(name)),
+        ResponseSource::Metadata { path, .. } => format!("metadata {}", json::ascii(path)),
+    }
+}

@@ -1,0 +1,128 @@
+//! The log line about a rule whose source never has a value.
+
+use diana_policy::time::SECOND;
+use kit::ending::FakeEnding;
+use kit::fake::FakeRequest;
+use kit::host::FakeHost;
+
+use super::Thread;
+
+const RULES: &str = "
+limits:
+- {Url: /, rules: [{name: a, actor: account, unit: day, rpu: 9}]}
+- {Url: /net, rules: [{name: n, actor: address, unit: day, rpu: 9, scope: local}]}
+- {Url: /both, rules: [{name: b, actor: [device, account], unit: day, rpu: 9, absent: share}]}
+- {Url: /all, rules: [{name: all, actor: all, unit: day, rpu: 9}]}
+";
+
+/// Two workers of a gateway.
+fn workers(rules: &str) -> [Thread; 2] {
+    let mut first = Thread::of(FakeHost::default());
+    let second = FakeHost { data: first.host.data.clone(), ..FakeHost::default() };
+    let mut second = Thread::of(second);
+    assert!(first.configure(1, rules) && second.configure(1, rules));
+    [first, second]
+}
+
+/// Sends this many requests, alternately to both workers, and returns the warnings.
+fn warnings(
+    workers: &mut [Thread; 2],
+    times: u32,
+    request: impl Fn() -> FakeRequest,
+) -> Vec<String> {
+    for number in 0..times {
+        let worker = &mut workers[number as usize % 2];
+        worker.ask(1, 10 + number, request());
+        worker.streams.clear();
+        if number % 100 > 97 {
+            workers.iter_mut().for_each(|worker| worker.pass(SECOND));
+        }
+    }
+    workers.iter_mut().for_each(|worker| worker.pass(2 * SECOND));
+    let mut lines = Vec::new();
+    for worker in workers {
+        let log = worker.host.log.take().into_iter().map(|(_, line)| line);
+        lines.extend(log.filter(|line| line.starts_with("rule ")));
+    }
+    lines
+}
+
+#[test]
+fn rule_without_a_source_is_logged_once() {
+    let get = |path: &'static str| move || FakeRequest::get(path);
+    for (path, name, source) in [
+        ("/", "a", "account (header \"x-account-id\")"),
+        ("/net", "n", "address (client_address)"),
+        (
+            "/both",
+            "b",
+            "device (header \"x-device-id\", client_address) and account (header \"x-account-id\")",
+        ),
+    ] {
+        let mut workers = workers(RULES);
+        let of_it = |lines: Vec<String>| -> Vec<String> {
+            lines.into_iter().filter(|line| line.starts_with(&format!("rule `{name}`"))).collect()
+        };
+        assert_eq!(of_it(warnings(&mut workers, 998, get(path))), [""; 0], "{path}");
+        let wanted =
+            format!("rule `{name}`: 1000 requests, and none of them had its caller: {source}");
+        assert_eq!(of_it(warnings(&mut workers, 2, get(path))), [wanted]);
+        assert_eq!(of_it(warnings(&mut workers, 2000, get(path))), [""; 0], "{path}");
+    }
+}
+
+#[test]
+fn rule_with_a_source_is_not_logged() {
+    // Another worker has seen the only request with a value.
+    let mut workers = workers(RULES);
+    workers[0].request(1, 1, "ann");
+    let lines = warnings(&mut workers, 3000, || FakeRequest::get("/"));
+    assert_eq!(lines, [""; 0]);
+    assert_eq!(warnings(&mut workers, 3000, || FakeRequest::get("/all")), [""; 0]);
+}
+
+/// A mistake that replaces another one is logged, too.
+#[test]
+fn changed_source_is_watched_anew() {
+    let mut workers = workers(RULES);
+    assert_eq!(warnings(&mut workers, 1000, || FakeRequest::get("/")).len(), 1);
+    let changed = format!("{RULES}actors: {{account: [{{header: x-acc}}]}}");
+    workers.iter_mut().for_each(|worker| assert!(worker.configure(1, &changed)));
+    let lines = warnings(&mut workers, 1000, || FakeRequest::get("/"));
+    let wanted =
+        "rule `a`: 1000 requests, and none of them had its caller: account (header \"x-acc\")";
+    assert_eq!(lines, [wanted]);
+}
+
+#[test]
+fn usage_that_no_response_has_is_logged_once() {
+    let rules = "
+limits:
+- Url: /
+  rules:
+  - {name: r, actor: all, unit: day, rpu: 100000, algo: W, cost: {response: {header: x-cost}, reserve: 0, max: 9, missing: 1}}
+";
+    for (is_told, wanted) in [(false, 1), (true, 0)] {
+        let mut worker = Thread::with(rules);
+        for number in 0..2500 {
+            let request: FakeRequest = FakeRequest::get("/");
+            assert!(worker.ask(1, 10 + number, request));
+            let mut ending = FakeEnding::answered(200);
+            if is_told && number == 0 {
+                ending = ending.header("x-cost", "3");
+            }
+            worker.host.begin(1, 10 + number);
+            let mut stream = worker.streams.remove(&(10 + number)).unwrap();
+            _ = stream.response(&ending, &worker.worker, &worker.host);
+            stream.end(&ending, &worker.worker, &worker.host);
+        }
+        worker.pass(3 * SECOND);
+        let lines = worker.host.log.take().into_iter().map(|(_, line)| line);
+        let lines: Vec<String> = lines.filter(|line| line.starts_with("rule ")).collect();
+        assert_eq!(lines.len(), wanted, "{lines:?}");
+        if !is_told {
+            let line = "rule `r`: 1000 requests, and none of them had its usage: header \"x-cost\"";
+            assert_eq!(lines, [line]);
+        }
+    }
+}
