@@ -138,6 +138,11 @@ impl Check {
         }
     }
 
+    /// Returns true if the rule was not evaluated, since another one refuses the request.
+    pub(crate) fn is_unasked(&self) -> bool {
+        matches!(self.reservation.by, By::Unchecked) || self.reservation.is_pending()
+    }
+
     /// Returns true if the rule refuses the request.
     pub(crate) fn is_refused(&self) -> bool {
         !self.reservation.decision.is_admitted()

@@ -11,7 +11,6 @@ use crate::verdict::{Held, Verdict};
 use diana_policy::decision::Retry;
 use diana_policy::time::Micros;
 use diana_policy::{Accepted, LimitFields};
-use diana_store::reservation::By;
 
 /// The settings of reports.
 pub(crate) struct Reports {
@@ -121,7 +120,12 @@ impl Reports {
             let Some(rule) = rules.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
             rule.counts.degraded += u64::from(check.reservation.is_degraded);
-            let Some(refused) = check.refused() else { continue };
+            let Some(refused) = check.refused() else {
+                let is_unasked = check.is_unasked();
+                rule.counts.not_asked += u64::from(is_unasked);
+                rule.counts.refused_by_others += u64::from(!is_unasked);
+                continue;
+            };
             if check.is_shadow() {
                 rule.counts.shadow_refused += 1;
                 continue;
@@ -162,8 +166,7 @@ fn explained(progress: &mut InProgress, rules: &mut Rules) -> Vec<Explained> {
     let Some(skipped) = progress.explained.take() else { return Vec::new() };
     let mut explained = Vec::new();
     for check in &progress.checks {
-        let is_unchecked = matches!(check.reservation.by, By::Unchecked);
-        explained.extend(if is_unchecked || check.reservation.is_pending() {
+        explained.extend(if check.is_unasked() {
             rules.skipped(check.rule, Why::NotAsked)
         } else {
             rules.record(check, progress.now).map(Explained::Decided)

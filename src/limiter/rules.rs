@@ -115,6 +115,11 @@ impl Rules {
         let any = progress.checks.iter().any(Check::is_ban);
         if any {
             self.cancel(progress);
+            for check in progress.checks.iter().filter(|check| !check.is_ban()) {
+                if let Some(rule) = self.list.get_mut(check.rule) {
+                    rule.counts.not_asked += 1;
+                }
+            }
             if let Some(explained) = &mut progress.explained {
                 let others = progress.checks.iter().filter(|check| !check.is_ban());
                 let others = others.filter_map(|check| self.skipped(check.rule, Why::Banned));

@@ -33,6 +33,10 @@ pub struct RuleCounts {
     pub held: u64,
     /// Requests that it skipped, since they have no value for its actor.
     pub absent: u64,
+    /// Requests that another rule refused before this one was evaluated.
+    pub not_asked: u64,
+    /// Requests that it admits, and another rule refused.
+    pub refused_by_others: u64,
     /// Requests that it would have held if it were not in shadow.
     pub shadow_held: u64,
     /// Requests that it admitted near its limit.
@@ -130,6 +134,8 @@ impl RuleCounts {
             ("allowed", counts.allowed),
             ("refused", counts.refused),
             ("shadow_refused", counts.shadow_refused),
+            ("not_asked", counts.not_asked),
+            ("refused_by_others", counts.refused_by_others),
             ("absent", counts.absent),
             ("banned", counts.banned),
             ("unavailable", counts.unavailable),

@@ -8,6 +8,7 @@ mod outcomes;
 mod remaining;
 mod rounds;
 mod settling;
+mod shadow;
 mod shards;
 mod single;
 

@@ -79,6 +79,8 @@ fn of_the_core(names: &Names) {
         bans: 1,
         held: 1,
         absent: 1,
+        not_asked: 1,
+        refused_by_others: 1,
         shadow_held: 1,
         near: 1,
         leased: 1,
