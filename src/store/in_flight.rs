@@ -19,9 +19,8 @@ const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
 pub struct InFlightStore {
     slots: InFlightSlots,
     traffic: Rc<Traffic>,
-    /// Slots that could not be freed because other workers won the races, and the worker numbers
-    /// under which they were taken.
-    owed: Vec<(Key, u64)>,
+    /// Callers of slots that could not be freed because other workers won the races.
+    owed: Vec<Key>,
 }
 
 impl InFlightStore {
@@ -53,23 +52,21 @@ impl Store for InFlightStore {
         };
         let taken = self.slots.take(account.key, draft, now.mono);
         (reservation.is_charged, reservation.left) = (taken.is_some(), Some(taken.unwrap_or(0)));
-        reservation.receipt = self.slots.holder();
         if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
         if std::mem::take(&mut reservation.is_charged) {
-            let holder = self.slots.holder();
             let Reservation { account, now, .. } = *reservation;
-            if !self.slots.free(account.key, holder, now.mono) {
+            if !self.slots.free(account.key, now.mono) {
                 one_more(&self.traffic.exhausted);
-                self.owed.push((account.key, holder));
+                self.owed.push(account.key);
             }
         }
     }
 
     fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
-        self.slots.free(charge.key, charge.receipt, now.mono)
+        self.slots.free(charge.key, now.mono)
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
@@ -90,7 +87,7 @@ impl Store for InFlightStore {
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
-        self.owed.retain(|(key, holder)| !self.slots.free(*key, *holder, now.mono));
+        self.owed.retain(|key| !self.slots.free(*key, now.mono));
         Maintained { is_busy: self.slots.heartbeat(now.mono), ..Maintained::default() }
     }
 

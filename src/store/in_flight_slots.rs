@@ -2,12 +2,12 @@
 //!
 //! They are stored in a fixed number of values of shared data, changed by compare-and-swap. Each
 //! worker has a separate count for each caller, so that the slots of a dead worker can be
-//! identified. A count is valid while its worker sends heartbeats.
+//! identified. A count is valid while its worker is listed among the [`Holders`].
 //!
 //! A caller without a row, or without room in a value, shares slots. While any of the shared slots
-//! are in use, no caller moves to a row of its own. A worker that others may have dropped takes a
-//! new number; slots under the old number no longer count.
+//! are in use, no caller moves to a row of its own.
 
+mod held;
 mod holders;
 mod holdings;
 
@@ -27,7 +27,7 @@ use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::words;
 pub(super) use holders::Holders;
-use holdings::Holdings;
+use holdings::{Holdings, SHARED};
 
 /// Workers with slots of the same caller, as assumed for the memory.
 const WORKERS: u64 = 8;
@@ -51,7 +51,7 @@ pub(super) struct InFlightSlots {
     plans: ByPlan<u64>,
 }
 
-/// A copy of a value, without the slots of dead workers.
+/// A copy of a value, without the slots of workers that are not listed.
 pub struct HoldingsDraft {
     slot: Holdings,
     number: Option<u32>,
@@ -93,7 +93,10 @@ impl InFlightSlots {
         if !slot.is_held_by(|worker| holders.lives(worker, now)) {
             // Workers send a heartbeat before they write a slot.
             holders.read(&self.data);
-            slot.keep(|worker| holders.lives(worker, now));
+            slot.keep(|worker| holders.is_listed(worker));
+            if !slot.is_held_by(|worker| holders.lives(worker, now)) {
+                holders.suspect();
+            }
         }
         HoldingsDraft { slot, number }
     }
@@ -120,56 +123,47 @@ impl InFlightSlots {
 
     /// Takes a slot of a caller. Returns the number of free slots, or `None` if there was none.
     pub(super) fn take(&mut self, key: Key, mut draft: HoldingsDraft, now: Micros) -> Option<u64> {
-        let is_from_data = self.holders.borrow_mut().beat(&self.data, now);
         for _ in 0..ATTEMPTS {
+            let is_from_data = self.holders.borrow_mut().beat(&self.data, now);
             let home = self.home(key, &draft.slot);
             let left =
                 self.limit.checked_sub(draft.slot.taken(home) + 1).filter(|_| is_from_data)?;
-            let mut holders = self.holders.borrow_mut();
-            draft.slot.take(home, holders.own());
-            holders.held += 1;
-            drop(holders);
+            draft.slot.add(home, self.holders.borrow().own(), 1);
             if self.write(key, &draft) {
+                let place = self.names.place(key);
+                self.holders.borrow_mut().held.add(place, home);
                 return Some(left);
             }
-            self.holders.borrow_mut().held -= 1;
             draft = self.read(key, now);
         }
         one_more(&self.traffic.exhausted);
         None
     }
 
-    /// The number under which this worker takes slots now.
-    pub(super) fn holder(&self) -> u64 {
-        self.holders.borrow().own()
-    }
-
-    /// Frees a slot that was taken under `holder`. Returns false if other workers won every race.
-    pub(super) fn free(&mut self, key: Key, holder: u64, now: Micros) -> bool {
-        let own = self.holder();
-        if holder != own {
-            // Its slots were dropped, and no longer count.
-            return true;
-        }
+    /// Frees a slot of a caller. Returns false if other workers won every race.
+    pub(super) fn free(&mut self, key: Key, now: Micros) -> bool {
         for _ in 0..ATTEMPTS {
             let mut draft = self.read(key, now);
-            if !draft.slot.free(key.hash, own) || self.write(key, &draft) {
-                let mut holders = self.holders.borrow_mut();
-                holders.held = holders.held.saturating_sub(1);
+            let own = self.holders.borrow().own();
+            let place = self.names.place(key);
+            // Without a slot in the value, other workers have dropped it.
+            let is_own = |home: &u64| self.holders.borrow().held.has(place, *home);
+            let Some(home) = [key.hash, SHARED].into_iter().find(is_own) else { return true };
+            if !draft.slot.free(home, own) || self.write(key, &draft) {
+                self.holders.borrow_mut().held.remove(place, home);
                 return true;
             }
         }
         false
     }
 
-    /// Sends a heartbeat of this worker if it holds slots. Returns true if it does.
+    /// Sends a heartbeat of this worker if it is needed. Returns true if further ones are.
     pub(super) fn heartbeat(&mut self, now: Micros) -> bool {
         let mut holders = self.holders.borrow_mut();
-        let holds = holders.held > 0;
-        if holds {
+        if holders.is_needed() {
             holders.beat(&self.data, now);
         }
-        holds
+        holders.is_needed()
     }
 }
 

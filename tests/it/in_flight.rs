@@ -6,6 +6,7 @@ mod holders;
 mod local;
 pub mod reports;
 mod slots;
+mod stalls;
 mod store;
 mod values;
 

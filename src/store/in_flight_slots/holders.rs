@@ -1,11 +1,17 @@
 //! The workers that hold in-flight slots, in one value of shared data: the number and the latest
-//! heartbeat of each. Slots of a dead worker expire with it, so that requests need no clocks of
-//! their own.
+//! heartbeat of each. The slots of a worker count while it is in this list, so that requests need no
+//! clocks of their own.
+//!
+//! Any worker removes those without heartbeats, but only if its own heartbeats are regular: after the
+//! whole process stood still, the heartbeats of all workers are old, and each first waits for the
+//! others. A worker that was removed and goes on keeps its number, and writes its slots again before
+//! it takes another one.
 //!
 //! Words: a mark, the last assigned number, then the number and the heartbeat of each worker.
 
 use std::rc::Rc;
 
+use super::held::HeldSlots;
 use crate::slots::ATTEMPTS;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
@@ -13,16 +19,16 @@ use diana_policy::words;
 
 const MARK: u64 = u64::from_le_bytes(*b"diana\0h\x01");
 
-/// A worker without a heartbeat for this long is dead.
+/// A worker without a heartbeat for this long is dead, or stands still.
 const LIFE: Micros = 3 * SECOND / 2;
 
-/// Other workers may already have dropped a worker without a heartbeat for this long, for example
-/// one that was suspended.
-const FORGOTTEN: Micros = SECOND;
-
-/// The heartbeat interval of a worker that holds slots. On a busy machine, two heartbeats may be
-/// missed.
+/// The heartbeat interval of a worker that holds slots.
 const BEAT: Micros = SECOND / 2;
+
+/// A worker whose latest heartbeat is older than this may have stood still together with all
+/// others. Their heartbeats were at most [`BEAT`] and a tick old at that time, so below this age of
+/// its own none of theirs exceeds [`LIFE`].
+const REGULAR: Micros = 4 * SECOND / 5;
 
 /// No worker's clock is ahead by this much: a later heartbeat is corrupt.
 const AHEAD: Micros = 60 * SECOND;
@@ -42,12 +48,16 @@ pub(super) fn name(namespace: &str) -> String {
 #[derive(Debug)]
 pub(crate) struct Holders {
     name: String,
-    /// The number of this worker; zero until it holds a slot.
+    /// The number of this worker; zero until it needs one.
     own: u64,
     /// Its latest heartbeat.
     beat: Option<Micros>,
-    /// Slots that it holds, of all rules.
-    pub(super) held: u64,
+    /// Its slots, of all rules.
+    pub(super) held: HeldSlots,
+    /// Whether other workers may have dropped its slots, so that they must be written again.
+    is_dropped: bool,
+    /// Whether a worker without heartbeats has slots, and is to be removed.
+    has_suspects: bool,
     /// All workers at the latest read.
     seen: Vec<(u64, Micros)>,
 }
@@ -55,7 +65,15 @@ pub(crate) struct Holders {
 impl Holders {
     /// A worker without slots.
     pub(crate) fn new(namespace: &str) -> Holders {
-        Holders { name: name(namespace), own: 0, beat: None, held: 0, seen: Vec::new() }
+        Holders {
+            name: name(namespace),
+            own: 0,
+            beat: None,
+            held: HeldSlots::new(namespace),
+            is_dropped: false,
+            has_suspects: false,
+            seen: Vec::new(),
+        }
     }
 
     /// The number of this worker.
@@ -63,35 +81,45 @@ impl Holders {
         self.own
     }
 
-    /// Writes a heartbeat of this worker, unless the latest one is recent. Returns false if that
-    /// failed: then its slots do not count.
-    ///
-    /// If others may have dropped its slots, the worker gets a new number. Under the old one, its
-    /// ending requests would free slots that were taken since.
+    /// Returns true if heartbeats are due: for slots of this worker, or to remove another one.
+    pub(super) fn is_needed(&self) -> bool {
+        self.has_suspects || self.held.is_any()
+    }
+
+    /// Writes a heartbeat of this worker, unless the latest one is recent, and removes workers
+    /// without heartbeats. Returns false if that failed: then its slots may not count.
     pub(super) fn beat(&mut self, data: &Rc<dyn SharedData>, now: Micros) -> bool {
         let silent = self.beat.map(|beat| now.saturating_sub(beat));
-        if silent.is_some_and(|silent| silent < BEAT) {
+        if silent.is_some_and(|silent| silent < BEAT) && !self.is_dropped {
             return true;
         }
-        let is_late = silent.is_some_and(|silent| silent >= FORGOTTEN);
+        let is_regular = silent.is_some_and(|silent| silent < REGULAR);
         for _ in 0..ATTEMPTS {
             let (words, number) = words::read_all(&**data, &self.name);
             let (last, mut seen) = unpack(&words);
-            let is_known = seen.iter().any(|(id, _)| *id == self.own);
-            if self.held > 0 && (is_late || !is_known) {
-                (self.own, self.held) = (0, 0);
-            }
-            seen.retain(|(id, beat)| *id != self.own && is_alive(*beat, now));
+            let is_listed = seen.iter().any(|(id, _)| *id == self.own);
+            seen.retain(|(id, beat)| *id != self.own && (!is_regular || is_alive(*beat, now)));
             // If the value was lost, the time ensures that the next number was never used.
             let next = last.max(now >> 10) + 1;
             let (own, last) = if self.own == 0 { (next, next) } else { (self.own, last) };
+            self.has_suspects &= seen.iter().any(|(_, beat)| !is_alive(*beat, now));
             seen.push((own, now));
             if words::write_all(&pack(last, &seen), &**data, &self.name, number) {
                 (self.own, self.beat, self.seen) = (own, Some(now), seen);
-                return true;
+                // From here on no worker drops its slots, so it writes them now.
+                self.is_dropped |= !is_listed && self.held.is_any();
+                self.is_dropped &= !self.write_slots(data);
+                return !self.is_dropped;
             }
         }
         false
+    }
+
+    /// Writes all slots of this worker again, if they were dropped. Returns false if other workers
+    /// won every race.
+    fn write_slots(&self, data: &Rc<dyn SharedData>) -> bool {
+        let is_listed = |id| self.is_listed(id);
+        !self.is_dropped || self.held.write_all(self.own, &**data, &is_listed)
     }
 
     /// Reads all workers.
@@ -99,10 +127,20 @@ impl Holders {
         self.seen = unpack(&words::read_all(&**data, &self.name).0).1;
     }
 
-    /// Returns true if a worker was alive at the latest read.
+    /// Returns true if a worker was in the list at the latest read.
+    pub(super) fn is_listed(&self, id: u64) -> bool {
+        id == self.own && id > 0 || self.seen.iter().any(|(seen, _)| *seen == id)
+    }
+
+    /// Returns true if a worker had sent heartbeats at the latest read.
     pub(super) fn lives(&self, id: u64, now: Micros) -> bool {
         id == self.own && id > 0
             || self.seen.iter().any(|(seen, beat)| *seen == id && is_alive(*beat, now))
+    }
+
+    /// Records that a worker without heartbeats has slots.
+    pub(super) fn suspect(&mut self) {
+        self.has_suspects = true;
     }
 }
 

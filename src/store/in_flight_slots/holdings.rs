@@ -12,7 +12,7 @@ const MARK: u64 = u64::from_le_bytes(*b"diana\0p\x01");
 const COUNT: u32 = 64 - NUMBER;
 
 /// Stands for all callers without room for a separate entry.
-const SHARED: u64 = u64::MAX;
+pub(super) const SHARED: u64 = u64::MAX;
 
 /// Bytes for this many callers, if this many workers hold slots of each.
 pub(super) fn bytes(callers: u64, workers: u64) -> u64 {
@@ -86,24 +86,21 @@ impl Holdings {
         of_home.map(|holding| holding.slots).sum()
     }
 
-    /// Adds a slot of a worker.
-    pub(super) fn take(&mut self, home: u64, worker: u64) {
+    /// Adds slots of a worker.
+    pub(super) fn add(&mut self, home: u64, worker: u64, slots: u64) {
         match self.all.iter_mut().find(|it| it.caller == home && it.worker == worker) {
-            Some(holding) => holding.slots += 1,
+            Some(holding) => holding.slots += slots,
             None => {
                 let at = self.all.partition_point(|holding| holding.caller < home);
-                self.all.insert(at, Holding { caller: home, worker, slots: 1 });
+                self.all.insert(at, Holding { caller: home, worker, slots });
             }
         }
     }
 
-    /// Frees a worker's slot of a caller, possibly a shared one. Returns false if there is none.
-    pub(super) fn free(&mut self, caller: u64, worker: u64) -> bool {
-        let of =
-            |hash| move |it: &Holding| it.caller == hash && it.worker == worker && it.slots > 0;
-        let found = self.all.iter().position(of(caller));
-        let found = found.or_else(|| self.all.iter().position(of(SHARED)));
-        let Some(holding) = found.and_then(|at| self.all.get_mut(at)) else { return false };
+    /// Frees a worker's slot under a hash. Returns false if there is none.
+    pub(super) fn free(&mut self, home: u64, worker: u64) -> bool {
+        let is_it = |it: &&mut Holding| it.caller == home && it.worker == worker && it.slots > 0;
+        let Some(holding) = self.all.iter_mut().find(is_it) else { return false };
         holding.slots -= 1;
         self.all.retain(|holding| holding.slots > 0);
         true

@@ -24,11 +24,23 @@ const BUCKETS: u64 = 1024;
 /// Slots that contain the buckets.
 const BUCKET_SLOTS: u64 = 64;
 
+/// A slot of a rule's callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct SlotPlace {
+    /// The rule's fingerprint.
+    pub(crate) rule: u64,
+    /// The number of slots.
+    slots: u64,
+    /// The slot's index, or the number of slots for the counter of all callers.
+    pub(crate) index: u64,
+}
+
 /// Names of one rule's slots.
 #[derive(Debug)]
 pub struct Names {
     /// The common prefix, followed by the rest of the latest name.
     name: String,
+    fingerprint: u64,
     /// The slot of the latest name, since most names are used twice: to read the slot, and to write
     /// it.
     last: u64,
@@ -41,7 +53,24 @@ impl Names {
     /// Names for about `keys` callers of a rule.
     pub fn new(namespace: &str, fingerprint: u64, keys: usize) -> Names {
         let name = format!("diana/2/{namespace}/{fingerprint:016x}/");
-        Names { prefix: name.len(), name, last: NONE, keys, slots: Names::slots_for(keys) }
+        let slots = Names::slots_for(keys);
+        Names { prefix: name.len(), name, fingerprint, last: NONE, keys, slots }
+    }
+
+    /// The name of a slot in a namespace.
+    pub(crate) fn at(namespace: &str, SlotPlace { rule, slots, index }: SlotPlace) -> String {
+        let mut names = Names::new(namespace, rule, 0);
+        names.recount(slots);
+        match index == slots {
+            true => names.numbered("all", None),
+            false => names.numbered("", Some((slots, index))),
+        };
+        names.name
+    }
+
+    /// The slot of a caller, to find its name again.
+    pub(crate) fn place(&self, key: Key) -> SlotPlace {
+        SlotPlace { rule: self.fingerprint, slots: self.slots, index: self.index(key) }
     }
 
     /// The maximum number of slots and of callers in each, for `callers` live callers; and the same

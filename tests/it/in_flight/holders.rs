@@ -14,7 +14,8 @@ use kit::store::gateway::START;
 use super::limiter;
 
 const BEAT: Micros = SECOND / 2;
-const FORGOTTEN: Micros = SECOND;
+const HALF: i64 = BEAT.cast_signed();
+const REGULAR: Micros = 4 * SECOND / 5;
 const LIFE: Micros = 3 * SECOND / 2;
 const AHEAD: Micros = 60 * SECOND;
 
@@ -77,58 +78,49 @@ impl Worker {
     }
 }
 
-/// Its slots under the old number do not count any more, and their release does not affect others.
+/// Only a worker with regular heartbeats of its own removes another one.
 #[test]
-fn worker_stalled_for_a_second_gets_a_new_holder() {
-    for (silent, is_forgotten) in [(FORGOTTEN - 1, false), (FORGOTTEN, true)] {
+fn worker_without_heartbeats_is_removed_by_a_regular_one() {
+    for (own, silent, is_removed) in [
+        (REGULAR - 1, LIFE, true),
+        (REGULAR - 1, LIFE - 1, false),
+        (REGULAR, LIFE, false),
+        (REGULAR, 10 * LIFE, false),
+    ] {
         let data = Rc::<FakeSharedData>::default();
-        let mut worker = Worker::new(&data, START.mono);
-        let permit = worker.request("a").unwrap();
-        let before = known(&data).1[0].0;
-        assert!(worker.later(silent).maintain());
-        let all = known(&data).1;
-        assert_eq!(all.iter().any(|(id, _)| *id == before), !is_forgotten || all.len() == 2);
-        assert_eq!(all.last().map(|(id, _)| *id != before), Some(is_forgotten));
-        // The silence of the former worker was too short for its slots to be free.
-        assert!(worker.request("a").is_none());
-        worker.end(permit);
-        let next = worker.request("a");
-        assert_eq!(next.is_some(), !is_forgotten, "after {silent}");
-        next.into_iter().for_each(|permit| worker.end(permit));
-        assert!(!worker.later(BEAT).maintain(), "it holds nothing");
-        assert!(worker.later(LIFE).request("a").is_some());
+        let mut dead = Worker::new(&data, START.mono);
+        let permit = dead.request("a").unwrap();
+        let mut judge = Worker::new(&data, START.mono + silent - own);
+        let _other = judge.request("b").unwrap();
+        assert!(judge.later(own).maintain());
+        assert_eq!(known(&data).1.len(), 2 - usize::from(is_removed), "{own} {silent}");
+        assert_eq!(judge.request("a").is_some(), is_removed, "{own} {silent}");
+        dead.end(permit);
     }
 }
 
-/// The value was lost, and others may have counted since.
+/// It keeps its number, and its slots count again before it takes another one.
 #[test]
-fn unregistered_holder_with_slots_has_expired() {
-    for holds in [true, false] {
+fn removed_worker_writes_its_slots_again() {
+    for beats in [true, false] {
         let data = Rc::<FakeSharedData>::default();
         let mut worker = Worker::new(&data, START.mono);
         let permit = worker.request("a").unwrap();
-        let before = known(&data).1[0].0;
-        let held = match holds {
-            true => Some(permit),
-            false => {
-                worker.end(permit);
-                None
-            }
-        };
-        write(&data, before, &[]);
-        let other = worker.later(BEAT).request("b").unwrap();
-        let (_, all) = known(&data);
-        assert_eq!(all.len(), 1);
-        // No number is assigned twice, however soon the next one is needed.
-        assert_eq!(all[0].0 > before, holds);
-        worker.end(other);
-        if let Some(permit) = held {
-            let again = worker.request("a").expect("the place is free");
-            worker.end(permit);
-            assert!(worker.request("a").is_none(), "the one that is in flight now is its own");
-            worker.end(again);
+        let (last, before) = known(&data);
+        write(&data, last, &[]);
+        let mut other = Worker::new(&data, START.mono + LIFE);
+        let taken = other.request("a").expect("the slot was dropped");
+        worker.later(LIFE);
+        if beats {
+            assert!(worker.maintain());
+        } else {
+            assert!(worker.request("b").is_some());
         }
-        assert!(!worker.later(BEAT).maintain(), "it holds nothing");
+        assert!(known(&data).1.iter().any(|(id, _)| *id == before[0].0));
+        other.end(taken);
+        assert!(worker.request("a").is_none() && other.request("a").is_none());
+        worker.end(permit);
+        assert!(other.request("a").is_some());
     }
 }
 
@@ -164,7 +156,7 @@ fn holder_number_exceeds_the_last_and_the_time() {
 
 /// The clocks of workers differ slightly. A time a minute in the future is damaged.
 #[test]
-fn slots_count_while_their_worker_lives() {
+fn slots_count_until_their_worker_is_removed() {
     for (said, lives) in [
         (-(LIFE.cast_signed()), false),
         (1 - LIFE.cast_signed(), true),
@@ -178,8 +170,18 @@ fn slots_count_while_their_worker_lives() {
         let (last, all) = known(&data);
         write(&data, last, &[(all[0].0, START.mono.saturating_add_signed(said))]);
         let mut second = Worker::new(&data, START.mono);
+        assert!(second.request("a").is_none(), "as of {said}");
+        // It has slots of its own, or it has seen that the other one is dead.
+        assert_eq!(second.maintain(), !lives);
+        let own = second.request("b");
+        assert!(own.is_some() && permit.is_some());
+        write(
+            &data,
+            last + 1,
+            &[(all[0].0, START.mono.saturating_add_signed(said + HALF)), known(&data).1[1]],
+        );
+        second.later(BEAT).maintain();
+        assert_eq!(known(&data).1.len(), 1 + usize::from(lives), "as of {said}");
         assert_eq!(second.request("a").is_none(), lives, "as of {said}");
-        assert!(second.request("b").is_some() && permit.is_some());
-        assert_eq!(known(&data).1.len(), 1 + usize::from(lives));
     }
 }

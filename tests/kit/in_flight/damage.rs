@@ -56,6 +56,13 @@ pub fn play(rng: &mut Rng) {
     // The damaged value may contain the slots of a living worker.
     (0..2).for_each(|worker| gateway.kill(worker));
     gateway.wait(FORGOTTEN);
+    // A request that finds slots of a dead worker has it removed.
+    for caller in 0..CALLERS {
+        if gateway.request(0, caller) {
+            gateway.end(rng);
+        }
+    }
+    gateway.wait(2 * SECOND);
     for caller in 0..CALLERS {
         let admitted = (0..2 * LIMIT).filter(|turn| gateway.request(turn % 2, caller)).count();
         // A damaged number may count as the usage of years.
