@@ -13,6 +13,7 @@ use hashbrown::HashTable;
 
 use super::protocol::{Charge, SettlementBatch};
 use super::shard::Shard;
+use diana_policy::key::Key;
 use diana_policy::time::Micros;
 
 /// The maximum of waiting charges. Beyond it, the reservation counts as the usage.
@@ -31,12 +32,14 @@ pub struct Ledgers {
     /// The number of this holder of in-flight slots. It increases each time that its slots are
     /// forgotten.
     holder: u64,
+    /// Any charge of an in-flight slot, to report others.
+    template: Option<Charge>,
     /// Charges dropped for lack of room since the counter was last read.
     pub dropped: u64,
 }
 
 /// A rule and a caller of it, and the number of its in-flight slots.
-type HeldSlots = ((u64, u64), u64);
+type HeldSlots = ((u64, Key), u64);
 
 struct Ledger {
     shard: Shard,
@@ -51,6 +54,10 @@ struct Ledger {
     /// Callers with in-flight slots, and when the shard last received a heartbeat.
     held: HashTable<HeldSlots>,
     heartbeat_at: Micros,
+    /// Whether the shard may have forgotten its slots, and the callers whose slots are still to be
+    /// reported again.
+    is_reporting: bool,
+    unreported: Vec<(u64, Key)>,
 }
 
 impl Ledgers {
@@ -76,7 +83,7 @@ impl Ledgers {
         for mut ledger in std::mem::take(&mut other.shards) {
             // A pending batch is sent again under the same number.
             ledger.is_pending = false;
-            ledger.held.clear();
+            ledger.drop_slots();
             if self.waiting() + ledger.waiting.len() > MOST {
                 self.dropped += std::mem::take(&mut ledger.waiting).len() as u64;
             }
@@ -132,10 +139,12 @@ impl Ledgers {
         };
         let ready =
             self.shards.iter_mut().filter(|ledger| ledger.is_ready(unavailable)).filter(is_first);
+        let (holder, template) = (self.holder, self.template.as_ref());
         let take = |ledger: &mut Ledger| {
             if ledger.batch.is_empty() {
                 let count = BATCH.min(ledger.waiting.len());
                 ledger.batch.extend(ledger.waiting.drain(..count));
+                ledger.add_reports(template, holder, BATCH, now);
             }
             (ledger.is_pending, ledger.sent) = (true, now);
             let Ledger { sender, number, .. } = *ledger;
@@ -157,6 +166,7 @@ impl Ledgers {
                 if ledger.batch.iter().any(slots::is_slot) {
                     ledger.heartbeat_at = ledger.heartbeat_at.max(ledger.sent);
                 }
+                ledger.is_reporting &= !ledger.unreported.is_empty();
                 ledger.batch.clear();
                 ledger.number += 1;
                 if ledger.sender != self.sender && !ledger.is_any() {
@@ -184,12 +194,23 @@ impl Ledgers {
 impl Ledger {
     fn new(shard: Shard, sender: u64) -> Ledger {
         let (waiting, batch) = (VecDeque::new(), Vec::new());
-        let (number, is_pending, sent, held, heartbeat_at) = (1, false, 0, HashTable::new(), 0);
-        Ledger { shard, sender, waiting, batch, number, is_pending, sent, held, heartbeat_at }
+        Ledger {
+            shard,
+            sender,
+            waiting,
+            batch,
+            number: 1,
+            is_pending: false,
+            sent: 0,
+            held: HashTable::new(),
+            heartbeat_at: 0,
+            is_reporting: false,
+            unreported: Vec::new(),
+        }
     }
 
     fn is_any(&self) -> bool {
-        !self.batch.is_empty() || !self.waiting.is_empty()
+        !self.batch.is_empty() || !self.waiting.is_empty() || !self.unreported.is_empty()
     }
 
     fn is_ready(&self, unavailable: &[Shard]) -> bool {

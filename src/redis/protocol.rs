@@ -190,7 +190,7 @@ pub enum Effect {
         /// The number of the caller's slots of this holder.
         slots: u64,
     },
-    /// Frees an in-flight slot.
+    /// Frees an in-flight slot, or reports the slots of a caller again.
     FreeSlots {
         /// The number of the caller's remaining slots of this holder.
         slots: u64,

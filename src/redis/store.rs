@@ -18,7 +18,7 @@ use super::handle::Handle;
 use super::protocol::{Charge, Effect, Question};
 use super::shard::Shards;
 use diana_algorithm::latest_renewal;
-use diana_policy::decision::Decision;
+use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
@@ -100,6 +100,13 @@ impl RedisStore {
         Account { key, plan: self.plans.current() }
     }
 
+    /// Returns true if this worker first reports slots that Redis may have forgotten.
+    fn is_reporting(&self, key: Key, now: Micros) -> bool {
+        let mut handle = self.handle.borrow_mut();
+        let shard = handle.shards.of(key);
+        handle.ledgers.is_reporting(shard, now)
+    }
+
     /// Decides without Redis, now and when the reservation is checked again.
     fn check_degraded(&mut self, reservation: &mut Reservation) {
         reservation.is_degraded = true;
@@ -151,6 +158,9 @@ impl Store for RedisStore {
         }
         if is_degraded {
             return self.check_degraded(reservation);
+        }
+        if self.is_in_flight && self.is_reporting(account.key, now.mono) {
+            return reservation.decide(Decision::Refuse { retry: Retry::Soon }, By::Known);
         }
         reservation.decide(Decision::NOW, By::Reply(Awaited::Unasked));
     }

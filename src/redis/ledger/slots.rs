@@ -5,10 +5,14 @@
 //! that left, dead workers and lost replies leave no slots behind. Each settlement contains the
 //! number of all slots of its caller in this worker, so that a Redis that lost data is soon correct
 //! again.
+//!
+//! After a time without heartbeats, because this worker stood still or was cut off, Redis may have
+//! forgotten its slots. It reports all of them again, and takes no other one before.
 
 use super::{HeldSlots, Ledger, Ledgers};
 use crate::protocol::{Charge, Effect};
 use crate::shard::Shard;
+use diana_policy::key::Key;
 use diana_policy::time::{Micros, SECOND};
 
 /// The heartbeat interval of a shard, and the time without a heartbeat after which the shard may
@@ -30,16 +34,13 @@ impl Ledgers {
     /// Records a slot of a caller that a shard granted in `term`. Returns the holder's number, for
     /// [`Ledgers::free`].
     pub fn hold(&mut self, shard: Shard, charge: Charge, term: u64, now: Micros) -> u64 {
-        let is_forgotten =
-            |it: &Ledger| it.shard == shard && !it.held.is_empty() && it.is_forgotten(now);
-        if self.shards.iter().any(is_forgotten) {
-            self.forget();
-        }
         self.make_room();
+        self.template = Some(charge.clone());
         let Some(ledger) = self.own_ledger(shard) else { return 0 };
         if ledger.held.is_empty() {
             ledger.heartbeat_at = now;
         }
+        ledger.report_forgotten(now);
         let slots = ledger.take(caller(&charge));
         let effect = Effect::HoldSlots { term, slots };
         self.add_slot(shard, Charge { effect, ..charge });
@@ -61,12 +62,10 @@ impl Ledgers {
     /// Sends heartbeats that are due, with any charge as a template. Returns true if this worker
     /// has slots.
     pub fn heartbeat(&mut self, charge: &Charge, now: Micros) -> bool {
-        if self.shards.iter().any(|ledger| !ledger.held.is_empty() && ledger.is_forgotten(now)) {
-            self.forget();
-        }
         let (mut holds, mut due) = (false, Vec::new());
-        for ledger in self.shards.iter().filter(|ledger| !ledger.held.is_empty()) {
+        for ledger in self.shards.iter_mut().filter(|ledger| !ledger.held.is_empty()) {
             holds = true;
+            ledger.report_forgotten(now);
             if now.saturating_sub(ledger.heartbeat_at) >= BEAT && !ledger.reports_slots() {
                 due.push(ledger.shard);
             }
@@ -75,6 +74,16 @@ impl Ledgers {
             self.add_slot(at, Charge { effect: Effect::Heartbeat, ..charge.clone() });
         }
         holds
+    }
+
+    /// Returns true if a shard may have forgotten slots of this worker, which has not reported them
+    /// again so far.
+    pub fn is_reporting(&mut self, shard: Shard, now: Micros) -> bool {
+        let is_it = |ledger: &&mut Ledger| ledger.shard == shard && !ledger.held.is_empty();
+        self.shards.iter_mut().find(is_it).is_some_and(|ledger| {
+            ledger.report_forgotten(now);
+            ledger.is_reporting
+        })
     }
 
     /// Forgets all slots if the ledger is full: a missing settlement would leave Redis with a wrong
@@ -93,7 +102,7 @@ impl Ledgers {
     pub(super) fn forget(&mut self) {
         self.holder = (self.holder + 1) & NUMBER;
         for ledger in &mut self.shards {
-            ledger.held.clear();
+            ledger.drop_slots();
             ledger.waiting.retain(|charge| !is_slot(charge));
             // A repeated batch must keep its length, but must not revive the old holder.
             for charge in ledger.batch.iter_mut().filter(|charge| is_slot(charge)) {
@@ -109,19 +118,19 @@ pub(super) fn is_slot(charge: &Charge) -> bool {
     matches!(charge.effect, Effect::HoldSlots { .. } | Effect::FreeSlots { .. } | Effect::Heartbeat)
 }
 
-fn caller(charge: &Charge) -> (u64, u64) {
-    (charge.fingerprint, charge.caller.hash)
+fn caller(charge: &Charge) -> (u64, Key) {
+    (charge.fingerprint, charge.caller)
 }
 
 /// A caller's key is already a hash under a secret.
 fn hash(&((_, caller), _): &HeldSlots) -> u64 {
-    caller
+    caller.hash
 }
 
 impl Ledger {
     /// Adds a slot of a caller. Returns the number of its slots.
-    fn take(&mut self, caller: (u64, u64)) -> u64 {
-        let entry = self.held.entry(caller.1, |(it, _)| *it == caller, hash);
+    fn take(&mut self, caller: (u64, Key)) -> u64 {
+        let entry = self.held.entry(caller.1.hash, |(it, _)| *it == caller, hash);
         let mut entry = entry.or_insert((caller, 0));
         let (_, slots) = entry.get_mut();
         *slots += 1;
@@ -130,15 +139,58 @@ impl Ledger {
 
     /// Removes a slot of a caller. Returns the number of its remaining slots, or `None` if it had
     /// none.
-    fn free(&mut self, caller: (u64, u64)) -> Option<u64> {
-        let mut entry = self.held.find_entry(caller.1, |(it, _)| *it == caller).ok()?;
+    fn free(&mut self, caller: (u64, Key)) -> Option<u64> {
+        let mut entry = self.held.find_entry(caller.1.hash, |(it, _)| *it == caller).ok()?;
         let (_, slots) = entry.get_mut();
         *slots -= 1;
         let left = *slots;
         if left == 0 {
             entry.remove();
+            self.unreported.retain(|other| *other != caller);
         }
         Some(left)
+    }
+
+    /// Drops all slots without a report.
+    pub(super) fn drop_slots(&mut self) {
+        self.held.clear();
+        self.unreported.clear();
+        self.is_reporting = false;
+    }
+
+    /// Begins to report all slots again if the shard may have forgotten them.
+    fn report_forgotten(&mut self, now: Micros) {
+        if !self.is_reporting && !self.held.is_empty() && self.is_forgotten(now) {
+            self.is_reporting = true;
+            self.unreported = self.held.iter().map(|(caller, _)| *caller).collect();
+        }
+    }
+
+    /// Adds reports of slots to the next batch, up to `most` charges. If too much time has passed
+    /// since the previous batch, the shard may have forgotten that, too, and all slots are reported.
+    pub(super) fn add_reports(
+        &mut self,
+        template: Option<&Charge>,
+        holder: u64,
+        most: usize,
+        now: Micros,
+    ) {
+        if self.is_forgotten(now) {
+            self.is_reporting = false;
+            self.report_forgotten(now);
+        }
+        while self.batch.len() < most
+            && let Some(template) = template
+            && let Some((fingerprint, caller)) = self.unreported.pop()
+        {
+            let is_it = |(held, _): &HeldSlots| *held == (fingerprint, caller);
+            if let Some((_, slots)) = self.held.find(caller.hash, is_it) {
+                let effect = Effect::FreeSlots { slots: *slots };
+                let numbers = template.numbers.held_by(holder);
+                let charge = Charge { fingerprint, caller, numbers, effect, ..template.clone() };
+                self.batch.push(charge);
+            }
+        }
     }
 
     /// Returns true if a waiting or sent charge contains the holder's number.

@@ -2,6 +2,7 @@
 
 use diana_algorithm::IN_FLIGHT;
 use diana_policy::Quota;
+use diana_policy::key::Key;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::ledger::Ledgers;
 use diana_redis::protocol::{Charge, Effect, SettlementBatch};
@@ -110,26 +111,83 @@ fn heir_settles_inherited_charges_without_slots() {
     assert_eq!((old.dropped, new.dropped), (0, 0));
 }
 
-/// Each shard expires separately, but slots have one holder number in all of them.
+/// Each shard forgets separately. The worker keeps its number.
 #[test]
-fn expired_slot_in_one_shard_changes_the_holder() {
+fn forgotten_slots_are_reported_to_their_shard() {
     let (mut ledgers, [part, other]) = ledgers(7);
-    let said = |ledgers: &mut Ledgers, away: &[Shard], now: u64| {
-        for (part, settles, _) in ledgers.take(away, now) {
-            ledgers.on_batch_end(part, settles, true);
-        }
-    };
-    let holder = ledgers.hold(part, charge(2), 1, START);
-    said(&mut ledgers, &[], START);
-    // A slot in another shard does not count for this one.
+    let holder = ledgers.hold(part, slot_charge(), 1, START);
+    settle(&mut ledgers, START);
     let now = START + SECOND;
-    assert_eq!(ledgers.hold(other, charge(2), 1, now), holder);
-    said(&mut ledgers, &[part], now);
-    assert!(!ledgers.heartbeat(&charge(2), now), "none of them is held any more");
-    assert_ne!(ledgers.hold(other, charge(2), 1, now), holder);
-    let is_place = |charge: &Charge| matches!(charge.effect, Effect::HoldSlots { slots: 1, .. });
-    let batches = ledgers.take(&[], now);
-    assert!(batches.iter().all(|(.., charges)| charges.iter().all(is_place)), "it is the first");
+    assert!(ledgers.is_reporting(part, now) && !ledgers.is_reporting(other, now));
+    // A slot in another shard does not count for this one.
+    assert_eq!(ledgers.hold(other, slot_charge(), 1, now), holder);
+    let batches = ledgers.take(&[part], now);
+    batches.iter().for_each(|(part, settles, _)| ledgers.on_batch_end(*part, *settles, true));
+    assert!(ledgers.is_reporting(part, now) && !ledgers.is_reporting(other, now));
+    assert_eq!(settle(&mut ledgers, now), [Effect::FreeSlots { slots: 1 }]);
+    assert!(!ledgers.is_reporting(part, now));
+    assert_eq!(ledgers.hold(part, slot_charge(), 2, now), holder);
+}
+
+/// The charge of a slot of one of many callers.
+fn of_caller(caller: u64) -> Charge {
+    Charge { caller: Key { hash: 100 + caller, second_hash: caller }, ..slot_charge() }
+}
+
+/// The callers of these charges that report slots, with their numbers.
+fn reported(charges: &[Charge]) -> Vec<(u64, u64)> {
+    let slots = |charge: &Charge| match charge.effect {
+        Effect::FreeSlots { slots } => Some((charge.caller.second_hash, slots)),
+        _ => None,
+    };
+    let mut all: Vec<_> = charges.iter().filter_map(slots).collect();
+    all.sort_unstable();
+    all
+}
+
+/// In as many batches as are necessary, and from the beginning if Redis may have forgotten the first
+/// ones in between.
+#[test]
+fn all_forgotten_slots_are_reported_before_others() {
+    const CALLERS: u64 = 2 * BATCH as u64;
+    for pause in [SECOND / 2, SECOND] {
+        let (mut ledgers, [part, _]) = ledgers(7);
+        let mut holder = 0;
+        for caller in (0..CALLERS).chain(0..10) {
+            holder = ledgers.hold(part, of_caller(caller), 1, START);
+        }
+        settle(&mut ledgers, START);
+        assert!(!ledgers.is_reporting(part, START + SECOND - 1));
+        let mut now = START + SECOND;
+        assert!(ledgers.heartbeat(&slot_charge(), now) && ledgers.is_ready(&[]));
+        // It is free before it was reported: no later report is needed.
+        ledgers.free(part, of_caller(CALLERS - 1), holder);
+        let mut all = Vec::new();
+        while let Some((part, settles, charges)) = ledgers.take(&[], now).pop() {
+            assert!(ledgers.is_reporting(part, now));
+            // A lost call changes nothing.
+            ledgers.on_batch_end(part, settles, false);
+            let (_, again, same) = ledgers.take(&[], now).remove(0);
+            assert_eq!((again, reported(&same)), (settles, reported(&charges)));
+            ledgers.on_batch_end(part, settles, true);
+            all.push(reported(&charges));
+            if all.len() == 1 {
+                now += pause;
+            }
+        }
+        assert!(!ledgers.is_reporting(part, now));
+        if pause >= SECOND {
+            all.remove(0);
+        }
+        let mut all = all.concat();
+        all.sort_unstable();
+        let held = |caller| (caller, if caller < 10 { 2 } else { 1 });
+        let mut wanted: Vec<_> = (0..CALLERS - 1).map(held).collect();
+        if pause < SECOND {
+            wanted.push((CALLERS - 1, 0));
+        }
+        assert_eq!(all, wanted, "after {pause}");
+    }
 }
 
 /// Configurations change repeatedly, and each leaves settlements or none.
@@ -197,40 +255,28 @@ fn heartbeat_is_sent_when_nothing_else_was() {
 }
 
 #[test]
-fn holder_changes_only_after_it_may_have_expired() {
+fn holder_changes_only_with_a_full_ledger() {
     let (mut ledgers, [one, other]) = ledgers(7);
     let first = ledgers.hold(one, slot_charge(), 1, START);
-    settle(&mut ledgers, START);
-    ledgers.free(one, slot_charge(), first);
-    settle(&mut ledgers, START);
-    // No slots were held in this time in any shard.
-    let later = START + 10 * SECOND;
-    assert_eq!(ledgers.hold(other, slot_charge(), 11, later), first);
-    settle(&mut ledgers, later);
-    assert!(ledgers.heartbeat(&slot_charge(), later));
-    assert_eq!(ledgers.hold(one, slot_charge(), 11, later), first);
-    settle(&mut ledgers, later);
-    // They are valid for half a second more, and not for a second.
-    assert!(ledgers.heartbeat(&slot_charge(), later + SECOND - 1));
-    assert_eq!(ledgers.hold(one, slot_charge(), 12, later + SECOND - 1), first);
-    let next = ledgers.hold(one, slot_charge(), 12, later + SECOND);
-    assert_ne!(next, first);
-    assert_eq!(ledgers.hold(one, slot_charge(), 12, later + SECOND), next);
+    for pause in [SECOND, 10 * SECOND] {
+        assert_eq!(ledgers.hold(other, slot_charge(), 11, START + pause), first);
+        assert_eq!(ledgers.hold(one, slot_charge(), 11, START + pause), first);
+        settle(&mut ledgers, START + pause);
+    }
+    add(&mut ledgers, one, MOST);
+    assert_ne!(ledgers.hold(one, slot_charge(), 12, START), first);
 }
 
-/// A resent batch does not revive a holder that has expired.
+/// A resent batch does not revive a holder whose slots were forgotten for lack of room.
 #[test]
 fn resent_batch_reports_the_current_holder() {
-    let (mut ledgers, [part, _]) = ledgers(7);
+    let (mut ledgers, [part, other]) = ledgers(7);
     ledgers.hold(part, slot_charge(), 1, START);
     let (_, settles, _) = ledgers.take(&[], START).remove(0);
-    assert!(
-        ledgers.heartbeat(&slot_charge(), START + SECOND - 1)
-            && !ledgers.heartbeat(&slot_charge(), START + SECOND)
-    );
+    add(&mut ledgers, other, MOST);
+    let next = ledgers.hold(part, slot_charge(), 2, START);
     ledgers.on_batch_end(part, settles, false);
-    let (_, again, charges) = ledgers.take(&[], START + SECOND).remove(0);
-    let next = ledgers.hold(part, slot_charge(), 2, START + SECOND);
+    let (_, again, charges) = ledgers.take(&[other], START).remove(0);
     assert_eq!((again, charges.len()), (settles, 1));
     assert_eq!(charges[0].effect, Effect::Heartbeat);
     let numbers = |charge: &Charge| format!("{:?}", charge.numbers);
