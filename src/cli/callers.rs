@@ -36,7 +36,7 @@ pub fn find(actor: &Actor, request: &dyn Request) -> Option<(&'static str, Strin
             SourceValue::NoAddress => {
                 return Some((
                     wanted.kind,
-                    "unknown: all requests without one are one caller".into(),
+                    "unknown; all requests without an address are one caller".into(),
                 ));
             }
             SourceValue::Unclear => {

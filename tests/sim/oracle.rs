@@ -44,7 +44,7 @@ const GO_ON: u64 = 32;
 /// How late a held request may leave.
 const PUNCTUAL: Micros = 2 * MILLISECOND;
 
-/// A worker reports twice a second that it is alive, and is presumed dead after a second of silence.
+/// A worker reports twice a second that it is alive. A shorter stall never costs it its places.
 const FORGETTABLE: Micros = 400 * MILLISECOND;
 
 pub struct Oracle<'a> {
@@ -374,7 +374,7 @@ impl Oracle<'_> {
             let at = entry.admitted().expect("it was admitted");
             let holds = |other: &&&Entry| {
                 let since = other.admitted().expect("it was admitted");
-                let is_known = !other.is_lost && !self.may_be_forgotten(rule, other, since..at);
+                let is_known = !other.is_lost && !self.may_be_forgotten(rule, since..at);
                 since <= at && other.ended.is_none_or(|ended| ended > at) && is_known
             };
             let count = admitted.iter().filter(holds).count() as u64;
@@ -390,24 +390,35 @@ impl Oracle<'_> {
                 .collect();
             alone.sort_unstable();
             alone.dedup();
-            let times = 1 + self.times_emptied(rule, &(at..at)) + alone.len() as u64;
+            let still = self.most_still_at_once(rule, admitted, at);
+            let times = 1 + self.times_emptied(rule, &(at..at)) + alone.len() as u64 + still;
             let allowed = rule.most() * times;
             assert!(count <= allowed, "{} has {count} of {allowed} at {at}: {entry:?}", rule.name);
         }
     }
 
-    /// Returns true if a request under way may have lost its place: its worker was silent or could not reach
-    /// Redis, or Redis lost its data.
-    fn may_be_forgotten(&self, rule: &Rule, entry: &Entry, span: Range<Micros>) -> bool {
+    /// The largest number of workers with requests that stood still at the same time, so that others took their places.
+    fn most_still_at_once(&self, rule: &Rule, admitted: &[&Entry], at: Micros) -> u64 {
+        let is_one = |worker: usize| admitted.iter().any(|entry| entry.worker == worker);
+        let spans = self.plan.faults.iter().filter_map(|fault| match fault {
+            Fault::Still { span, worker } if is_one(*worker) && span.start <= at => {
+                (span.end - span.start >= FORGETTABLE).then(|| span.start..span.end + SECOND)
+            }
+            _ => None,
+        });
+        let spans: Vec<_> = spans.filter(|_| rule.scope != Scope::Local).collect();
+        let at_once = |span: &Range<Micros>| {
+            spans.iter().filter(|other| other.contains(&span.start)).count() as u64
+        };
+        spans.iter().map(at_once).max().unwrap_or(0)
+    }
+
+    /// Returns true if a request under way may have lost its place: its worker could not reach Redis, or Redis lost
+    /// its data.
+    fn may_be_forgotten(&self, rule: &Rule, span: Range<Micros>) -> bool {
         self.plan.faults.iter().any(|fault| {
             let wrong = fault.span();
             match fault {
-                // Only requests admitted before the stall ended.
-                Fault::Still { worker, .. } => {
-                    *worker == entry.worker
-                        && wrong.end - wrong.start >= FORGETTABLE
-                        && overlaps(&wrong, &span)
-                }
                 Fault::Away { .. }
                 | Fault::Loses { .. }
                 | Fault::Emptied { .. }
