@@ -1,4 +1,4 @@
-//! Notices a rule whose source never has a value: a mistyped header, a claim that no token has, an
+//! Notices a rule with a source that never has a value: a mistyped header, a claim that no token has, an
 //! address that the host does not know, a response without the usage.
 //!
 //! The workers of a gateway count together in one value of shared data, so that the log has one
@@ -24,7 +24,7 @@ pub(crate) struct SourceWatch {
     pub(crate) is_found: bool,
     /// Requests without one since the last report.
     missed: u64,
-    /// Whether nothing is left to report.
+    /// Whether all is reported.
     is_over: bool,
 }
 

@@ -54,8 +54,8 @@ struct Ledger {
     /// Callers with in-flight slots, and when the shard last received a heartbeat.
     held: HashTable<HeldSlots>,
     heartbeat_at: Micros,
-    /// Whether the shard may have forgotten its slots, and the callers whose slots are still to be
-    /// reported again.
+    /// Whether the shard may have forgotten its slots, and the callers with slots that it has not
+    /// reported again so far.
     is_reporting: bool,
     unreported: Vec<(u64, Key)>,
 }

@@ -5,7 +5,7 @@
 //! identified. A count is valid while its worker is listed among the [`Holders`].
 //!
 //! A caller without a row, or without room in a value, shares slots. While any of the shared slots
-//! are in use, no caller moves to a row of its own.
+//! are in use, no caller moves to a separate row.
 
 mod held;
 mod holders;

@@ -1,6 +1,6 @@
 //! A condition on presence and an actor with the same source agree on whether a request has a
-//! value. One that cannot be read belongs to a caller that all such requests share, so a rule for
-//! requests with a value covers it, and so does one for requests without.
+//! value. Requests with a value that cannot be read share a caller. Rules for requests with a value and
+//! those for requests without one both cover them.
 
 use diana_policy::port::Property;
 use diana_policy::tree::Tree;
@@ -12,7 +12,7 @@ use kit::fake::FakeRequest;
 
 const PATH: [&str; 4] = ["metadata", "filter_metadata", "space", "k"];
 
-/// What a source finds.
+/// The result of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
     Absent,
@@ -22,7 +22,7 @@ enum Found {
 
 use Found::{Absent, Unclear, Value};
 
-/// Values of metadata in Envoy's encoding, and what a source finds. `null`, which has no encoding,
+/// Values of metadata in Envoy's encoding, and the result of a source. `null`, which has no encoding,
 /// is like an absent value.
 const FORMS: &[(&[u8], Found)] = &[
     (b"", Absent),
@@ -75,7 +75,7 @@ fn field(kind: &str) -> ConditionField {
     }
 }
 
-/// Fails unless the actor and the conditions agree. Returns what the actor found.
+/// Fails unless the actor and the conditions agree. Returns the actor's result.
 fn agree(kind: &str, request: &FakeRequest, is_plain: bool) -> Found {
     let known = REGISTRY.iter().find(|known| known.name == kind).unwrap();
     let found = (known.build)(&source(kind), &[]).unwrap().find(request);

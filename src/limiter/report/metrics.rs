@@ -63,7 +63,7 @@ pub struct RuleCounts {
     pub in_flight: i64,
 }
 
-/// Requests since the last flush, whatever the rules.
+/// Requests since the last flush, under any rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RequestCounts {
     /// Exempt from all rules or some of them.

@@ -15,7 +15,7 @@ use diana_policy::tree::Tree;
 pub const KIND: SourceKind =
     SourceKind { name: "client_address", form: ValueForm::Any, options: &[], build };
 
-/// What is hashed in place of an address that the host does not know: no address is that short.
+/// Hashed in place of an address that the host does not know: no address is that short.
 pub(super) const UNKNOWN: &[u8] = b"";
 
 /// Prefix lengths of the two families.

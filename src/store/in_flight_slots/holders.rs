@@ -4,8 +4,8 @@
 //!
 //! Any worker removes those without heartbeats, but only if its own heartbeats are regular: after the
 //! whole process stood still, the heartbeats of all workers are old, and each first waits for the
-//! others. A worker that was removed and goes on keeps its number, and writes its slots again before
-//! it takes another one.
+//! others. A worker that was removed and runs again keeps its number, and writes its slots again
+//! before it takes another one.
 //!
 //! Words: a mark, the last assigned number, then the number and the heartbeat of each worker.
 
@@ -25,9 +25,9 @@ const LIFE: Micros = 3 * SECOND / 2;
 /// The heartbeat interval of a worker that holds slots.
 const BEAT: Micros = SECOND / 2;
 
-/// A worker whose latest heartbeat is older than this may have stood still together with all
-/// others. Their heartbeats were at most [`BEAT`] and a tick old at that time, so below this age of
-/// its own none of theirs exceeds [`LIFE`].
+/// A worker may have stood still together with all others if its latest heartbeat is older than
+/// this. The heartbeats of the others were at most [`BEAT`] and a tick old at that time. So while
+/// its own is younger, none of theirs exceeds [`LIFE`].
 const REGULAR: Micros = 4 * SECOND / 5;
 
 /// No worker's clock is ahead by this much: a later heartbeat is corrupt.
@@ -56,7 +56,7 @@ pub(crate) struct Holders {
     pub(super) held: HeldSlots,
     /// Whether other workers may have dropped its slots, so that they must be written again.
     is_dropped: bool,
-    /// Whether a worker without heartbeats has slots, and is to be removed.
+    /// Whether a worker without heartbeats has slots, so that it should be removed.
     has_suspects: bool,
     /// All workers at the latest read.
     seen: Vec<(u64, Micros)>,

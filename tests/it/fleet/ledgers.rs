@@ -165,7 +165,7 @@ fn all_forgotten_slots_are_reported_before_others() {
         let mut all = Vec::new();
         while let Some((part, settles, charges)) = ledgers.take(&[], now).pop() {
             assert!(ledgers.is_reporting(part, now));
-            // A lost call changes nothing.
+            // After a lost call the batch is the same.
             ledgers.on_batch_end(part, settles, false);
             let (_, again, same) = ledgers.take(&[], now).remove(0);
             assert_eq!((again, reported(&same)), (settles, reported(&charges)));
@@ -267,7 +267,7 @@ fn holder_changes_only_with_a_full_ledger() {
     assert_ne!(ledgers.hold(one, slot_charge(), 12, START), first);
 }
 
-/// A resent batch does not revive a holder whose slots were forgotten for lack of room.
+/// A resent batch does not revive a holder with slots that were forgotten for lack of room.
 #[test]
 fn resent_batch_reports_the_current_holder() {
     let (mut ledgers, [part, other]) = ledgers(7);

@@ -78,7 +78,7 @@ impl Worker {
     }
 }
 
-/// Only a worker with regular heartbeats of its own removes another one.
+/// Only a worker with regular heartbeats removes another one.
 #[test]
 fn worker_without_heartbeats_is_removed_by_a_regular_one() {
     for (own, silent, is_removed) in [
@@ -171,7 +171,7 @@ fn slots_count_until_their_worker_is_removed() {
         write(&data, last, &[(all[0].0, START.mono.saturating_add_signed(said))]);
         let mut second = Worker::new(&data, START.mono);
         assert!(second.request("a").is_none(), "as of {said}");
-        // It has slots of its own, or it has seen that the other one is dead.
+        // It has slots, or it has seen that the other one is dead.
         assert_eq!(second.maintain(), !lives);
         let own = second.request("b");
         assert!(own.is_some() && permit.is_some());

@@ -1,5 +1,5 @@
-//! Workers that stand still and go on: each at most once more than the limit, however often, and the
-//! whole process never.
+//! Stalled workers: each adds at most the limit, however often it stalls. A stall of the whole process
+//! adds no request.
 
 use std::rc::Rc;
 
@@ -20,7 +20,7 @@ const STEP: Micros = SECOND / 20;
 struct Process {
     workers: Vec<Limiter>,
     clock: FakeClock,
-    /// The instant at which each of them goes on, if it stands still.
+    /// The end of the stall of each of them.
     stopped: Vec<Micros>,
     open: Vec<(usize, usize, Permit)>,
     steps: u64,
@@ -139,8 +139,8 @@ fn slots_of_a_dead_worker_are_free_again() {
     assert_eq!(process.fill(1), 10);
 }
 
-/// Random stops of single workers and of all, beginning and ending requests of several callers, who
-/// may share a count.
+/// Random stops of single workers and of all, and requests of several callers, which may share a
+/// count.
 #[test]
 fn open_requests_stay_below_the_bound_of_stops() {
     let mut rng = Rng::with_seed(seed::next());
@@ -161,7 +161,7 @@ fn open_requests_stay_below_the_bound_of_stops() {
                 1 => {
                     let ticks = rng.u64(..4 * SECOND);
                     process.clock.0.set(process.clock.0.get().later(ticks));
-                    // Those that stood still by themselves go on later.
+                    // The stalls of single workers end later.
                     process.stopped.iter_mut().for_each(|until| *until += ticks);
                 }
                 _ => {}

@@ -1,4 +1,4 @@
-//! The log line about a rule whose source never has a value.
+//! The log line about a rule with a source that never has a value.
 
 use diana_policy::time::SECOND;
 use kit::ending::FakeEnding;

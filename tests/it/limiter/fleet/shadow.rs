@@ -1,4 +1,4 @@
-//! A rule in shadow beside enforced rules: of all requests, however fast they come, it admits some,
+//! A rule in shadow with enforced rules: of all requests, however fast they come, it admits some,
 //! would refuse others, and was not asked about the rest.
 
 use diana_policy::redis::OnFailure;
