@@ -92,13 +92,20 @@ impl Matcher {
             self.apply_all(rules, &input, &mut progress);
         }
         self.callers.count(is_new);
-        if std::mem::take(&mut self.is_exempted) && is_new {
-            self.counts.exempt += 1;
-        }
-        if self.needs_address && is_new && request.lacks_client() {
-            self.counts.without_address += 1;
+        if self.is_exempted || self.needs_address {
+            self.count(request, is_new);
         }
         progress
+    }
+
+    /// Counts a new request that was exempt, or has no address.
+    #[inline(never)]
+    fn count(&mut self, request: &dyn Request, is_new: bool) {
+        let is_exempt = std::mem::take(&mut self.is_exempted);
+        if is_new {
+            self.counts.exempt += u64::from(is_exempt);
+            self.counts.without_address += u64::from(self.needs_address && request.lacks_client());
+        }
     }
 
     /// Keeps the memory of a request that was decided.
@@ -211,20 +218,10 @@ impl Matcher {
         let absent = rule.config.absent;
         let (key, percentile) = match (caller, absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
-            (Caller::Absent, Absent::Skip) => {
-                rule.counts.absent += u64::from(input.is_new);
-                rule.callers.miss(input.is_new);
-                return None;
-            }
-            (Caller::Shared(key), _) => (key, 0),
-            (Caller::Absent, _) => (Key::SHARED, 0),
+            (caller, absent) => (rule.shared_caller(caller, absent, input.is_new)?, 0),
         };
         let is_identified = matches!(caller, Caller::Known { .. });
-        if is_identified {
-            rule.callers.is_found = true;
-        } else {
-            rule.callers.miss(input.is_new);
-        }
+        rule.callers.is_found |= is_identified;
         // Only for a new request: a second decision does not count it again.
         if let Some(spotter) = &mut rule.hot
             && is_identified

@@ -11,9 +11,11 @@ use crate::report::metrics::RuleCounts;
 use crate::source_watch::SourceWatch;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Retry;
+use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_policy::{Rule, Scope};
+use diana_policy::{Absent, Rule, Scope};
 use diana_request::cost::CostReader;
+use diana_request::identity::caller::Caller;
 use diana_request::settling::UsageReader;
 use diana_store::backend::BackendResult;
 use diana_store::hot::spotter::Spotter;
@@ -258,6 +260,25 @@ impl CompiledRule {
             reset: check.reset(self, balance, now),
             caller: account.key,
             rule: self.name.clone(),
+        }
+    }
+
+    /// The key of a request without a caller that is known; `None` if the rule skips it.
+    #[inline(never)]
+    pub(crate) fn shared_caller(
+        &mut self,
+        caller: Caller,
+        absent: Absent,
+        is_new: bool,
+    ) -> Option<Key> {
+        self.callers.miss(is_new);
+        match (caller, absent) {
+            (Caller::Shared(key), _) => Some(key),
+            (_, Absent::Skip) => {
+                self.counts.absent += u64::from(is_new);
+                None
+            }
+            _ => Some(Key::SHARED),
         }
     }
 

@@ -9,6 +9,7 @@ mod harness;
 
 mod access_log;
 mod actors;
+mod addresses;
 mod bans;
 mod calendar;
 mod chain;

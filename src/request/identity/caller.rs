@@ -176,9 +176,7 @@ impl Callers {
             (source, SourceValue::Value(value)) => {
                 self.single(*counted, source, &actor.hashed(source, &value))
             }
-            (source, SourceValue::NoAddress) => {
-                Caller::Shared(Key::of(self.seed(*counted), source, UNKNOWN))
-            }
+            (source, SourceValue::NoAddress) => self.without_address(*counted, source),
             (_, SourceValue::Unclear) => Caller::Shared(Key::SHARED),
             (_, SourceValue::Absent) => Caller::Absent,
             (_, SourceValue::NoMetadata) => {
@@ -186,6 +184,12 @@ impl Callers {
                 Caller::Absent
             }
         }
+    }
+
+    /// All callers without an address.
+    #[inline(never)]
+    fn without_address(&self, counted: CountScope, source: usize) -> Caller {
+        Caller::Shared(Key::of(self.seed(counted), source, UNKNOWN))
     }
 
     /// A caller with a single value.

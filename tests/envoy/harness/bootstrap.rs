@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::upstream::Upstream;
 use super::{crash, shipped};
-pub use listener::{access_log_of, hcm_filter};
+pub use listener::{access_log_of, hcm_filter, socket_of};
 use redis::ToRedis;
 
 /// The name of a gateway in a separate Envoy, the same as that of the root in envoy.yaml.
@@ -45,6 +45,7 @@ pub struct Gateway {
     environment: Value,
     redis: Option<ToRedis>,
     drain: Option<u32>,
+    has_socket: bool,
 }
 
 impl Gateway {
@@ -82,6 +83,7 @@ impl Gateway {
             environment: json!({}),
             redis: None,
             drain: None,
+            has_socket: false,
         }
     }
 
@@ -112,6 +114,12 @@ impl Gateway {
     /// Trusts one hop of `x-forwarded-for`, so that a test can choose its address.
     pub fn trust_forwarded_for(mut self) -> Self {
         self.trusted_hops = 1;
+        self
+    }
+
+    /// Also on a Unix domain socket, [`Envoy::socket`](super::Envoy::socket).
+    pub fn on_a_socket(mut self) -> Self {
+        self.has_socket = true;
         self
     }
 

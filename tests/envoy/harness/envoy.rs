@@ -15,7 +15,7 @@ use std::thread;
 use kit::process_clock::{self, Wall, to_mid_hour};
 use serde_json::{Value, json};
 
-use super::bootstrap::{Gateway, access_log_of};
+use super::bootstrap::{Gateway, access_log_of, socket_of};
 use super::client::{exchange, request};
 use super::response::Response;
 use super::shipped;
@@ -143,6 +143,11 @@ pub(super) fn resources(kind: &str, all: &[Value]) -> Value {
 }
 
 impl Envoy {
+    /// The Unix domain socket of a gateway that has one.
+    pub fn socket(&self) -> PathBuf {
+        socket_of(&self.process.folder, &self.name)
+    }
+
     /// Sends a GET on a new connection.
     #[track_caller]
     pub fn get(&self, path: &str, headers: &[(&str, &str)]) -> Response {

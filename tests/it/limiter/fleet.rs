@@ -11,6 +11,7 @@ mod settling;
 mod shadow;
 mod shards;
 mod single;
+mod stalls;
 
 use diana_limiter::{Limiter, Ready, Refusal, Verdict};
 use diana_policy::key::Seed;

@@ -55,12 +55,17 @@ impl Gateway {
         if !self.transport_socket.is_null() {
             chain["transport_socket"] = self.transport_socket.clone();
         }
-        json!({
+        let mut listener = json!({
             "name": self.name,
             "address": loopback(),
             "per_connection_buffer_limit_bytes": self.buffer,
             "filter_chains": [chain],
-        })
+        });
+        if self.has_socket {
+            let pipe = json!({"path": socket_of(folder, &self.name)});
+            listener["additional_addresses"] = json!([{"address": {"pipe": pipe}}]);
+        }
+        listener
     }
 
     /// A filter of the module.
@@ -94,6 +99,11 @@ impl Gateway {
             "log_format": {"text_format_source": {"inline_string": line}},
         }})
     }
+}
+
+/// The Unix domain socket of a gateway.
+pub fn socket_of(folder: &Path, gateway: &str) -> PathBuf {
+    folder.join(format!("{gateway}.sock"))
 }
 
 /// The file of a gateway's access log.
