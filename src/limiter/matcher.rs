@@ -86,16 +86,22 @@ impl Matcher {
         let input = self.input(request, is_new);
         let checks = std::mem::take(&mut self.spare);
         let mut progress = InProgress { checks, ..InProgress::default() };
-        if self.is_exempt(&self.except, &input) {
-            self.is_exempted = true;
-        } else {
+        if !self.is_exempt(&self.except, &input) {
             self.apply_all(rules, &input, &mut progress);
+        } else {
+            self.record_exemption();
         }
         self.callers.count(is_new);
         if self.is_exempted || self.needs_address {
             self.count(request, is_new);
         }
         progress
+    }
+
+    /// Records that a rule does not apply to the current request, since it is exempt.
+    #[cold]
+    fn record_exemption(&mut self) {
+        self.is_exempted = true;
     }
 
     /// Counts a new request that was exempt, or has no address.
@@ -149,7 +155,7 @@ impl Matcher {
                 continue;
             }
             if self.is_exempt(&limit.except, input) {
-                self.is_exempted = true;
+                self.record_exemption();
                 continue;
             }
             for number in limit.rules.clone() {
@@ -168,8 +174,7 @@ impl Matcher {
         progress: &mut InProgress,
     ) {
         if self.is_exempt(&rule.config.except, input) {
-            self.is_exempted = true;
-            return;
+            return self.record_exemption();
         }
         let cost_read = rule.cost_reader.as_ref().map(|reader| reader.cost(input.request));
         let mut cost = cost_read.unwrap_or(rule.config.quota.cost);
@@ -179,7 +184,9 @@ impl Matcher {
             (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
             cost = cost_read.or(chosen.cost).unwrap_or(cost);
         }
-        let Some(caller) = self.caller((number, rule), input, progress) else { return };
+        let Some(caller) = self.caller((number, rule), input, progress) else {
+            return rule.count_absent(input.is_new);
+        };
         let RuleCaller { key, percentile, is_identified, is_denied } = caller;
         let account = Account { key, plan };
         // Built in place: a check is large, and a move of it would cost 60 instructions.
@@ -193,6 +200,11 @@ impl Matcher {
         check.reservation.is_shadow = rule.shadow || percentile >= rule.config.enforce;
         if is_denied || is_suspended {
             check.deny();
+        }
+        if is_identified {
+            rule.callers.is_found = true;
+        } else {
+            rule.callers.miss(input.is_new);
         }
     }
 
@@ -218,10 +230,11 @@ impl Matcher {
         let absent = rule.config.absent;
         let (key, percentile) = match (caller, absent) {
             (Caller::Known { key, percentile }, _) => (key, percentile),
-            (caller, absent) => (rule.shared_caller(caller, absent, input.is_new)?, 0),
+            (Caller::Absent, Absent::Skip) => return None,
+            (Caller::Shared(key), _) => (key, 0),
+            (Caller::Absent, _) => (Key::SHARED, 0),
         };
         let is_identified = matches!(caller, Caller::Known { .. });
-        rule.callers.is_found |= is_identified;
         // Only for a new request: a second decision does not count it again.
         if let Some(spotter) = &mut rule.hot
             && is_identified

@@ -11,11 +11,9 @@ use crate::report::metrics::RuleCounts;
 use crate::source_watch::SourceWatch;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Retry;
-use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_policy::{Absent, Rule, Scope};
+use diana_policy::{Rule, Scope};
 use diana_request::cost::CostReader;
-use diana_request::identity::caller::Caller;
 use diana_request::settling::UsageReader;
 use diana_store::backend::BackendResult;
 use diana_store::hot::spotter::Spotter;
@@ -263,23 +261,11 @@ impl CompiledRule {
         }
     }
 
-    /// The key of a request without a caller that is known; `None` if the rule skips it.
-    #[inline(never)]
-    pub(crate) fn shared_caller(
-        &mut self,
-        caller: Caller,
-        absent: Absent,
-        is_new: bool,
-    ) -> Option<Key> {
+    /// Counts a request that the rule skips, since it has no value for the actor.
+    #[cold]
+    pub(crate) fn count_absent(&mut self, is_new: bool) {
+        self.counts.absent += u64::from(is_new);
         self.callers.miss(is_new);
-        match (caller, absent) {
-            (Caller::Shared(key), _) => Some(key),
-            (_, Absent::Skip) => {
-                self.counts.absent += u64::from(is_new);
-                None
-            }
-            _ => Some(Key::SHARED),
-        }
     }
 
     /// Counts a refusal towards a ban of the caller, if it is final and the rule does not ban by

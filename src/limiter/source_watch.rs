@@ -7,8 +7,8 @@
 use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::tree::Tree;
+use diana_policy::words;
 use diana_policy::{Actor, IdentitySource, ResponseSource};
-use diana_policy::{json, words};
 
 /// Requests without a value, after which the log has a line.
 const MANY: u64 = 1000;
@@ -74,22 +74,31 @@ impl SourceWatch {
     }
 }
 
-/// An actor with its sources: `device (header "x-device-id", client_address)`.
+/// An actor with its sources: `device (header "x-device-id" or client_address)`.
 pub(crate) fn describe(actor: &Actor) -> String {
     let source = |IdentitySource { kind, value, options }: &IdentitySource| {
-        let value = (*value != Tree::Null).then(|| format!(" {}", json::ascii(value)));
-        let option = |(key, value): &(String, Tree)| format!(" {key} {}", json::ascii(value));
+        let option = |(key, value): &(String, Tree)| format!(", {key}{}", spelled(value));
         let options: String = options.iter().map(option).collect();
-        format!("{kind}{}{options}", value.unwrap_or_default())
+        format!("{kind}{}{options}", spelled(value))
     };
     let sources: Vec<String> = actor.sources.iter().map(source).collect();
-    format!("{} ({})", actor.name, sources.join(", "))
+    format!("{} ({})", actor.name, sources.join(" or "))
+}
+
+/// A space and the texts of a value.
+fn spelled(value: &Tree) -> String {
+    match value {
+        Tree::Text(text) => format!(" \"{text}\""),
+        Tree::List(items) => items.iter().map(spelled).collect(),
+        // Networks and flags.
+        _ => String::new(),
+    }
 }
 
 /// The source of the usage: `header "x-cost"`.
 pub(crate) fn describe_usage(source: &ResponseSource) -> String {
     match source {
-        ResponseSource::Header(name) => format!("header {}", json::ascii(name)),
-        ResponseSource::Metadata { path, .. } => format!("metadata {}", json::ascii(path)),
+        ResponseSource::Header(name) => format!("header \"{name}\""),
+        ResponseSource::Metadata { path, .. } => format!("metadata \"{}\"", path.join("\" \"")),
     }
 }

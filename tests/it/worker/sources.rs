@@ -56,7 +56,7 @@ fn rule_without_a_source_is_logged_once() {
         (
             "/both",
             "b",
-            "device (header \"x-device-id\", client_address) and account (header \"x-account-id\")",
+            "device (header \"x-device-id\" or client_address) and account (header \"x-account-id\")",
         ),
     ] {
         let mut workers = workers(RULES);
