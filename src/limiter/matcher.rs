@@ -74,7 +74,7 @@ struct RuleCaller {
 impl Matcher {
     /// Finds the rules that apply to a request. `is_new` is false if it is decided again, so that
     /// metrics and hot keys do not count it twice.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn begin(
         &mut self,
         rules: &mut Rules,
