@@ -7,9 +7,9 @@
 //! A caller without a row, or without room in a value, shares slots. While any of the shared slots
 //! are in use, no caller moves to a separate row.
 
-mod held;
 mod holders;
 mod holdings;
+mod own_slots;
 
 use std::cell::RefCell;
 use std::rc::Rc;

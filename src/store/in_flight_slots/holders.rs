@@ -11,7 +11,7 @@
 
 use std::rc::Rc;
 
-use super::held::HeldSlots;
+use super::own_slots::OwnSlots;
 use crate::slots::ATTEMPTS;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
@@ -53,7 +53,7 @@ pub(crate) struct Holders {
     /// Its latest heartbeat.
     beat: Option<Micros>,
     /// Its slots, of all rules.
-    pub(super) held: HeldSlots,
+    pub(super) held: OwnSlots,
     /// Whether other workers may have dropped its slots, so that they must be written again.
     is_dropped: bool,
     /// Whether a worker without heartbeats has slots, so that it should be removed.
@@ -69,7 +69,7 @@ impl Holders {
             name: name(namespace),
             own: 0,
             beat: None,
-            held: HeldSlots::new(namespace),
+            held: OwnSlots::new(namespace),
             is_dropped: false,
             has_suspects: false,
             seen: Vec::new(),

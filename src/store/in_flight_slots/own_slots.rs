@@ -10,14 +10,14 @@ use diana_policy::words;
 
 /// The slots of a worker.
 #[derive(Debug)]
-pub(crate) struct HeldSlots {
+pub(crate) struct OwnSlots {
     namespace: Box<str>,
-    all: HashTable<Held>,
+    all: HashTable<SlotCount>,
 }
 
 /// Slots that are counted under one hash in one value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Held {
+struct SlotCount {
     /// The value.
     place: SlotPlace,
     /// The hash: of the caller, or of all that share.
@@ -25,7 +25,7 @@ struct Held {
     slots: u64,
 }
 
-impl Held {
+impl SlotCount {
     fn hash(&self) -> u64 {
         hash(&self.place, self.home)
     }
@@ -36,9 +36,9 @@ fn hash(place: &SlotPlace, home: u64) -> u64 {
     home ^ place.rule ^ place.index.wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-impl HeldSlots {
-    pub(super) fn new(namespace: &str) -> HeldSlots {
-        HeldSlots { namespace: namespace.into(), all: HashTable::new() }
+impl OwnSlots {
+    pub(super) fn new(namespace: &str) -> OwnSlots {
+        OwnSlots { namespace: namespace.into(), all: HashTable::new() }
     }
 
     /// Returns true if there are any.
@@ -48,20 +48,20 @@ impl HeldSlots {
 
     /// Adds a slot.
     pub(super) fn add(&mut self, place: SlotPlace, home: u64) {
-        let is_it = |held: &Held| held.place == place && held.home == home;
-        let entry = self.all.entry(hash(&place, home), is_it, Held::hash);
-        entry.or_insert(Held { place, home, slots: 0 }).get_mut().slots += 1;
+        let is_it = |held: &SlotCount| held.place == place && held.home == home;
+        let entry = self.all.entry(hash(&place, home), is_it, SlotCount::hash);
+        entry.or_insert(SlotCount { place, home, slots: 0 }).get_mut().slots += 1;
     }
 
     /// Returns true if there is a slot under this hash.
     pub(super) fn has(&self, place: SlotPlace, home: u64) -> bool {
-        let is_it = |held: &Held| held.place == place && held.home == home;
+        let is_it = |held: &SlotCount| held.place == place && held.home == home;
         self.all.find(hash(&place, home), is_it).is_some()
     }
 
     /// Removes a slot.
     pub(super) fn remove(&mut self, place: SlotPlace, home: u64) {
-        let is_it = |held: &Held| held.place == place && held.home == home;
+        let is_it = |held: &SlotCount| held.place == place && held.home == home;
         let Ok(mut entry) = self.all.find_entry(hash(&place, home), is_it) else { return };
         let held = entry.get_mut();
         held.slots -= 1;
@@ -78,7 +78,7 @@ impl HeldSlots {
         data: &dyn SharedData,
         is_listed: &dyn Fn(u64) -> bool,
     ) -> bool {
-        let mut all: Vec<Held> = self.all.iter().copied().collect();
+        let mut all: Vec<SlotCount> = self.all.iter().copied().collect();
         all.sort_unstable();
         all.chunk_by(|one, next| one.place == next.place).all(|of_value| {
             let name = of_value.first().map(|held| Names::at(&self.namespace, held.place));
@@ -91,7 +91,7 @@ impl HeldSlots {
 /// them just now loses the race.
 fn write(
     name: &str,
-    of_value: &[Held],
+    of_value: &[SlotCount],
     own: u64,
     data: &dyn SharedData,
     is_listed: &dyn Fn(u64) -> bool,
