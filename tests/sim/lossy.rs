@@ -1,4 +1,4 @@
-//! Fleets whose calls to Redis get lost now and then, before or after Redis.
+//! Fleets that lose some calls to Redis, before or after Redis.
 
 use diana_policy::time::SECOND;
 

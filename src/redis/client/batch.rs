@@ -56,7 +56,7 @@ pub(super) struct Batch {
     pub(super) ends_at: Micros,
     /// Whether its calls were lost once.
     pub(super) is_second: bool,
-    /// Whether it only tells Redis that the gateway is alive.
+    /// Whether it is only a heartbeat of the gateway.
     pub(super) is_beat: bool,
     /// The receivers of the asks of each call.
     receivers: Vec<Vec<Receiver>>,
@@ -170,7 +170,7 @@ impl Batch {
         self.add_unread(shard, std::iter::empty());
     }
 
-    /// Adds a call with these questions, whose replies nobody needs.
+    /// Adds a call with these questions, and ignores the replies.
     pub(super) fn add_unread(&mut self, shard: Shard, questions: impl Iterator<Item = Question>) {
         let asks: Vec<Ask> =
             questions.map(|question| Ask { delay: 0, questions: vec![question] }).collect();

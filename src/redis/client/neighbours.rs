@@ -10,7 +10,7 @@ const REPORTED: Micros = SECOND;
 /// How long other rules are in use before they are logged. A change of the rules takes less time.
 const PATIENCE: Micros = 20 * SECOND;
 
-/// What a worker knows about other rules.
+/// Other rules in the namespace, as far as a worker knows.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
     /// The number of the rules. Zero if it is not known.

@@ -1,7 +1,7 @@
 //! The arrears of a caller: permits that this gateway admitted as its share of a fleet's limit, and
 //! that the authority of the fleet has not charged yet.
 //!
-//! The next question about the caller contains them, whichever worker asks it, and the authority
+//! The next question about the caller contains them, from any worker of the gateway, and the authority
 //! charges them before it decides. A question or its reply may be lost, and several questions may
 //! be pending at once. So each contains the total since an instant, which identifies the total. The
 //! authority remembers which part of a total it has charged, and charges the rest. Once a reply has
@@ -56,7 +56,7 @@ impl OpenArrears {
         }
     }
 
-    /// Limits the total to the caller's `charged` permits in this gateway: what has expired or
+    /// Limits the total to the caller's `charged` permits in this gateway: permits that have expired or
     /// drained here must not be charged again. A total that the authority may have charged only ends
     /// as a whole, since a smaller one would hide later permits from it.
     pub(crate) fn limit(&mut self, charged: u64) {

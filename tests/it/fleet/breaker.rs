@@ -21,7 +21,7 @@ pub fn gateway(workers: usize) -> (Rc<FakeSharedData>, Vec<Worker>) {
     (data, workers)
 }
 
-/// Returns true for a probe, which asks nothing, and for a rehearsal, which asks about nobody.
+/// Returns true for a probe, which has no question, and for a rehearsal, whose questions are about no client.
 pub fn is_probe(call: &Call) -> bool {
     Seen::of(call).callers.iter().all(|caller| *caller == 0)
 }

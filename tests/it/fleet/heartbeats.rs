@@ -21,7 +21,7 @@ fn idle(workers: usize) -> Vec<Worker> {
     workers
 }
 
-/// Lets all workers work for some time. `reach` tells whether a call of a worker reaches Redis.
+/// Lets all workers work for some time. `reach` returns true if a call of a worker reaches Redis.
 /// Returns when each worker called it.
 fn run(
     workers: &mut [Worker],
@@ -100,7 +100,7 @@ fn ended_rules_send_no_heartbeat() {
     assert!(run(&mut workers, &mut redis, (2 * SECOND, 9 * SECOND), |_, _| true).is_empty());
 }
 
-/// Five gateways with one login each seven seconds, say. Each knows all of them.
+/// Five gateways, each with one login in seven seconds, know all of them.
 #[test]
 fn quiet_gateways_know_each_other() {
     let mut redis = Redis::default();
