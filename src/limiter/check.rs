@@ -38,8 +38,8 @@ pub(crate) struct Check {
     pub(crate) is_identified: bool,
     /// The check by the rule's store.
     pub(crate) reservation: Reservation,
-    /// The check by the rule's bans, while an authority is asked.
-    pub(crate) ban: Option<Box<Reservation>>,
+    /// The number of the question whether the caller is banned, while an authority is asked.
+    pub(crate) ban: Option<usize>,
 }
 
 impl InProgress {
@@ -103,12 +103,11 @@ impl Check {
 
     #[inline(never)]
     fn check_ban(&mut self, rule: &mut CompiledRule, now: Now) {
-        if let Some(mut ban) = self.ban.take()
+        if let Some(question) = self.ban.take()
             && let Some(bans) = &mut rule.bans
         {
-            ban.now = now;
-            bans.check(&mut ban);
-            self.refuse_banned(rule, &ban);
+            let left = bans.on_reply(self.key(), question, now.mono);
+            self.refuse_banned(rule, left);
         }
     }
 
@@ -123,11 +122,11 @@ impl Check {
         self.reservation.refuse(Refused { reason, retry, remaining });
     }
 
-    /// Refuses a request that the rule's bans refuse, and cancels a charge.
-    pub(crate) fn refuse_banned(&mut self, rule: &mut CompiledRule, ban: &Reservation) {
-        if let Some(refused) = ban.refused() {
+    /// Refuses the request if its caller is banned for more than zero ticks, and cancels a charge.
+    pub(crate) fn refuse_banned(&mut self, rule: &mut CompiledRule, left: Micros) {
+        if left > 0 {
             self.cancel(rule);
-            self.reservation.refuse(refused);
+            self.reservation.refuse(Refused::banned(left));
         }
     }
 

@@ -31,7 +31,7 @@ use diana_store::bans::Bans;
 use diana_store::hot::spotter::{Spotter, Storage};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::{CounterSpec, Store, stores};
+use diana_store::{CounterSpec, stores};
 
 /// A rule or an actor that cannot be built.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,9 +216,8 @@ impl<'s> Builder<'s> {
             }
             None => (stores.open(rule.scope, spec), None),
         };
-        let bans = ban.map(|ban| -> Box<dyn Store> {
-            Box::new(Bans::new(ban, rule.scope, fingerprint, keys, authority, stores))
-        });
+        let bans = ban
+            .map(|ban| Box::new(Bans::new(ban, rule.scope, fingerprint, keys, authority, stores)));
         let usage_reader =
             rule.settling.as_deref().map(|settling| Box::new(UsageReader::new(settling)));
         let usage = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());

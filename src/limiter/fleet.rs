@@ -17,7 +17,6 @@ use crate::verdict::Verdict;
 use diana_policy::port::{Answer, Callout};
 use diana_policy::time::{Micros, Now};
 use diana_request::identity::caller::Callers;
-use diana_store::Reservation;
 use diana_store::backend::{Backend, BackendResult};
 
 /// The authority outside of the gateway, and what waits for its replies.
@@ -260,13 +259,10 @@ impl Check {
     fn add_questions(&mut self, rule: &mut CompiledRule, delay: Micros, is_tentative: bool) {
         self.reservation.is_tentative = is_tentative;
         rule.store.charge(&mut self.reservation, delay);
-        if let Some(bans) = &mut rule.bans
+        if let Some(bans) = &rule.bans
             && self.may_be_banned()
         {
-            let Reservation { account, now, .. } = self.reservation;
-            let mut ban = Box::new(Reservation::new(account, 0, now));
-            bans.charge(&mut ban, 0);
-            self.ban = Some(ban);
+            self.ban = bans.ask(self.key());
         }
     }
 }

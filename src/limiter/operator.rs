@@ -189,9 +189,9 @@ impl CompiledRule {
         // Not for an order that the store refuses, unless the bans have asked: their reply is taken.
         let is_carried_out = ban.question.is_some() || !matches!(usage, Some(Err(_)));
         let bans = self.bans.as_mut().filter(|_| is_carried_out);
-        let ban = bans.map(|bans| bans.inquire(ban, now));
+        let ban = bans.map(|bans| bans.inquire(ban, now.mono));
         Some(usage?.and_then(|usage| {
-            let ban = ban.flatten().transpose()?.and_then(|ban| ban.ban);
+            let ban = ban.flatten().transpose()?;
             Ok(Seen { caller: caller.clone(), usage: Usage { ban, ..usage } })
         }))
     }

@@ -16,10 +16,10 @@ use diana_policy::{Rule, Scope};
 use diana_request::cost::CostReader;
 use diana_request::settling::UsageReader;
 use diana_store::backend::BackendResult;
+use diana_store::bans::Bans;
 use diana_store::hot::spotter::Spotter;
 use diana_store::permit::CancelQueue;
 use diana_store::refusal::{Reason, Refused};
-use diana_store::reservation::{Awaited, By};
 use diana_store::{Account, Reservation, Store};
 
 /// All rules, in the order of the document.
@@ -58,8 +58,8 @@ pub(crate) struct CompiledRule {
     pub(crate) is_in_backend: bool,
     /// The number of callers that the store has room for.
     pub(crate) keys: u64,
-    /// Counts its refusals, and refuses banned callers.
-    pub(crate) bans: Option<Box<dyn Store>>,
+    /// Counts its refusals, and knows its banned callers.
+    pub(crate) bans: Option<Box<Bans>>,
     pub(crate) hot: Option<Spotter>,
     /// Whether requests ever have a caller.
     pub(crate) callers: SourceWatch,
@@ -102,9 +102,8 @@ impl Rules {
             if let Some(bans) = &mut rule.bans
                 && check.may_be_banned()
             {
-                let mut ban = Reservation::new(check.reservation.account, 0, progress.now);
-                bans.check(&mut ban);
-                check.refuse_banned(rule, &ban);
+                let left = bans.left(check.key(), progress.now.mono);
+                check.refuse_banned(rule, left);
             }
         }
         self.keep_bans(progress)
@@ -167,11 +166,9 @@ impl Rules {
             return;
         };
         let Some(rule) = self.list.get_mut(rule) else { return };
-        let mut reservation = Reservation::new(account, 0, now);
-        reservation.by = By::Reply(Awaited::Background(question));
         match &mut rule.bans {
-            Some(bans) if is_ban => bans.check(&mut reservation),
-            _ => rule.store.check(&mut reservation),
+            Some(bans) if is_ban => drop(bans.on_reply(account.key, question, now.mono)),
+            _ => rule.store.on_reply(account, question, now),
         }
     }
 
@@ -283,14 +280,14 @@ impl CompiledRule {
     /// Counts a refusal, or a request with usage, towards a ban of the caller.
     pub(crate) fn count_towards_ban(&mut self, account: Account, now: Now) {
         if let Some(bans) = &mut self.bans {
-            bans.charge(&mut Reservation::new(account, 1, now), 0);
+            bans.count(account.key, 1, now.mono);
         }
     }
 
     /// Counts the refusals that its bans have gathered, and the bans that began.
     pub(crate) fn maintain_bans(&mut self, now: Now) {
         if let Some(bans) = &mut self.bans {
-            self.counts.bans += bans.maintain(now).bans;
+            self.counts.bans += bans.maintain(now.mono);
         }
     }
 

@@ -139,9 +139,6 @@ impl Store for RedisStore {
             By::Reply(Awaited::Asked(question, arrears)) => {
                 return self.on_result(question, arrears, reservation);
             }
-            By::Reply(Awaited::Background(question)) => {
-                return self.complete(account.key, question, now);
-            }
             By::Reply(Awaited::Admitted { until, .. }) => {
                 reservation.decision = Decision::Admit { wait: until.saturating_sub(now.mono) };
                 return;
@@ -163,6 +160,11 @@ impl Store for RedisStore {
             return reservation.decide(Decision::Refuse { retry: Retry::Soon }, By::Known);
         }
         reservation.decide(Decision::NOW, By::Reply(Awaited::Unasked));
+    }
+
+    fn on_reply(&mut self, account: Account, question: usize, now: Now) {
+        self.use_plan(account.plan);
+        self.complete(account.key, question, now);
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {

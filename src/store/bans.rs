@@ -6,27 +6,19 @@
 //! and otherwise a set once for each caller until the next ban. For a `global` rule the authority of the fleet counts the
 //! refusals, and its replies are stored in the sets of the gateway. While it is unavailable the gateway counts alone.
 //!
-//! As a store, it refuses banned callers, and its permits are refusals: a charge of `n` permits counts `n` refusals, and
-//! a charge of none asks the authority whether the caller is banned.
 
 use std::rc::Rc;
 
 use super::backend::{BanAnswer, BanAuthority};
-use super::permit::OpenCharge;
-use super::refusal::{Reason, Refused};
-use super::reservation::{Awaited, By};
 use super::slots::names::Names;
 use super::slots::traffic::{Traffic, one_more};
 use super::slots::{ATTEMPTS, HOST};
 use super::stores::Stores;
-use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
-use super::{Reservation, Store};
-
+use super::usage::{Cannot, Inquiry, Order};
 use diana_policy::ban::set::{self, Change, Changed};
-use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
-use diana_policy::time::{Micros, Now, SECOND};
+use diana_policy::time::{Micros, SECOND};
 use diana_policy::words;
 use diana_policy::{Ban, Memory, Scope};
 
@@ -118,7 +110,7 @@ impl Bans {
     /// Returns the ticks for which a caller is still banned. Once a second, also asks the authority
     /// about a caller that is not: a request under a lease causes no question, and would miss a ban
     /// that began in another gateway.
-    fn left(&mut self, key: Key, now: Micros) -> Micros {
+    pub fn left(&mut self, key: Key, now: Micros) -> Micros {
         let left = self.cached_left(key, now);
         if self.fleet.is_none() || left > 0 && !self.may_be_reset {
             return left;
@@ -134,7 +126,7 @@ impl Bans {
     }
 
     /// Counts refusals by the rule.
-    fn count(&mut self, key: Key, refusals: u64, now: Micros) {
+    pub fn count(&mut self, key: Key, refusals: u64, now: Micros) {
         let index = self.claim(key, now);
         let Some(line) = self.lines.get_mut(index) else { return };
         line.refusals += refusals;
@@ -144,8 +136,60 @@ impl Bans {
         }
     }
 
-    /// Takes a reply of the authority. Returns the ticks for which the caller is still banned.
-    fn on_reply(&mut self, key: Key, reply: &BanAnswer, now: Micros) -> Micros {
+    /// Adds a question to the authority whether a caller is banned. Returns its number. `None` if the
+    /// gateway counts.
+    #[must_use]
+    pub fn ask(&self, key: Key) -> Option<usize> {
+        Some(self.fleet.as_ref()?.query(key, None))
+    }
+
+    /// Takes the reply to a question. Returns the ticks for which the caller is still banned.
+    pub fn on_reply(&mut self, key: Key, question: usize, now: Micros) -> Micros {
+        let reply = self.fleet.as_ref().and_then(|fleet| fleet.reply(question));
+        reply.map_or(0, |reply| self.apply_reply(key, &reply, now))
+    }
+
+    /// Carries out an order of an operator. Returns the ticks for which the caller is banned after it, or
+    /// why it is not carried out. `None` while the authority has not replied: call again with the same inquiry.
+    pub fn inquire(
+        &mut self,
+        inquiry: &mut Inquiry,
+        now: Micros,
+    ) -> Option<Result<Micros, Cannot>> {
+        let key = inquiry.account.key;
+        let length = inquiry.order.sets();
+        let Some(fleet) = &self.fleet else {
+            if length.is_some_and(|length| !self.set_ban(key, length, now)) {
+                return Some(Err(Cannot::NoRoom));
+            }
+            return Some(Ok(self.left(key, now)));
+        };
+        let Some(question) = inquiry.question else {
+            inquiry.question = Some(fleet.query(key, length));
+            return None;
+        };
+        let Some(reply) = fleet.reply(question) else {
+            return Some(Err(Cannot::Unanswered));
+        };
+        if reply.overflow && matches!(inquiry.order, Order::Ban(_)) {
+            return Some(Err(Cannot::NoRoom));
+        }
+        if length.is_some() {
+            self.set_ban(key, reply.left, now);
+        }
+        Some(Ok(reply.left))
+    }
+
+    /// Counts the gathered refusals. Due every 100 ms. Returns the bans that began since the last call.
+    pub fn maintain(&mut self, now: Micros) -> u64 {
+        if std::mem::take(&mut self.has_uncounted) {
+            (0..self.lines.len()).for_each(|index| self.report_refusals(index, now));
+        }
+        std::mem::take(&mut self.begun)
+    }
+
+    /// Stores the state of a ban at the authority. Returns the ticks for which the caller is still banned.
+    fn apply_reply(&mut self, key: Key, reply: &BanAnswer, now: Micros) -> Micros {
         let left = self.ban.left(now.saturating_add(reply.left), now);
         let known = self.cached_left(key, now);
         // Two replies about one ban differ a little, since their delays differ.
@@ -277,89 +321,5 @@ impl Bans {
             }
             one_more(&self.traffic.conflicts);
         }
-    }
-}
-
-impl Store for Bans {
-    fn check(&mut self, reservation: &mut Reservation) {
-        let (key, now) = (reservation.account.key, reservation.now.mono);
-        let left = match reservation.by {
-            By::Reply(Awaited::Asked(question, _) | Awaited::Background(question)) => {
-                let reply = self.fleet.as_ref().and_then(|fleet| fleet.reply(question));
-                reply.map_or(0, |reply| self.on_reply(key, &reply, now))
-            }
-            _ => self.left(key, now),
-        };
-        reservation.decide(Decision::NOW, By::Known);
-        if left > 0 {
-            let (reason, retry) = (Reason::Banned, Retry::After(left));
-            reservation.refuse(Refused { reason, retry, remaining: Some(0) });
-        }
-    }
-
-    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { account, cost, now, .. } = *reservation;
-        match &self.fleet {
-            _ if cost > 0 => self.count(account.key, cost, now.mono),
-            Some(fleet) => {
-                reservation.by = By::Reply(Awaited::Asked(fleet.query(account.key, None), None));
-            }
-            None => {}
-        }
-        Decision::Admit { wait: delay }
-    }
-
-    /// Has no effect: a counted refusal stays counted.
-    fn cancel(&mut self, _reservation: &mut Reservation) {}
-
-    fn settle(&mut self, _charge: &OpenCharge, _now: Now) -> bool {
-        true
-    }
-
-    fn remaining(&mut self, _reservation: &Reservation) -> Option<Remaining> {
-        None
-    }
-
-    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
-        let (key, now) = (inquiry.account.key, now.mono);
-        let length = inquiry.order.sets();
-        let left = match (&self.fleet, inquiry.question) {
-            (Some(fleet), None) => {
-                inquiry.question = Some(fleet.query(key, length));
-                return None;
-            }
-            (Some(fleet), Some(question)) => {
-                let Some(reply) = fleet.reply(question) else {
-                    return Some(Err(Cannot::Unanswered));
-                };
-                if reply.overflow && matches!(inquiry.order, Order::Ban(_)) {
-                    return Some(Err(Cannot::NoRoom));
-                }
-                if length.is_some() {
-                    self.set_ban(key, reply.left, now);
-                }
-                reply.left
-            }
-            (None, _) => {
-                if length.is_some_and(|length| !self.set_ban(key, length, now)) {
-                    return Some(Err(Cannot::NoRoom));
-                }
-                self.left(key, now)
-            }
-        };
-        Some(Ok(Usage { ban: Some(left), ..Usage::default() }))
-    }
-
-    /// Counts the gathered refusals. Due every 100 ms.
-    fn maintain(&mut self, now: Now) -> Maintained {
-        if std::mem::take(&mut self.has_uncounted) {
-            (0..self.lines.len()).for_each(|index| self.report_refusals(index, now.mono));
-        }
-        Maintained { bans: std::mem::take(&mut self.begun), ..Maintained::default() }
-    }
-
-    fn close(&mut self, now: Now) -> i64 {
-        self.maintain(now);
-        0
     }
 }

@@ -72,6 +72,9 @@ pub trait Store {
     /// pending request by the reply of the authority.
     fn check(&mut self, reservation: &mut Reservation);
 
+    /// Takes the reply to a question that no request waits for, about this caller.
+    fn on_reply(&mut self, _account: Account, _question: usize, _now: Now) {}
+
     /// Charges a request that proceeds `delay` ticks after its check, which is at least this rule's
     /// own wait. Sets [`Reservation::is_charged`] and returns an admission with a wait of at most
     /// `delay`. Returns another decision without a charge if another worker was faster, or if the

@@ -1,7 +1,7 @@
 //! Why a request is refused, and until when: one type from the check to the headers.
 
 use diana_policy::decision::Retry;
-use diana_policy::time::SECOND;
+use diana_policy::time::{Micros, SECOND};
 
 /// A refusal by one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +31,12 @@ pub enum Reason {
 }
 
 impl Refused {
+    /// The refusal of a caller that is banned for `left` ticks.
+    #[must_use]
+    pub fn banned(left: Micros) -> Refused {
+        Refused { reason: Reason::Banned, retry: Retry::After(left), remaining: Some(0) }
+    }
+
     /// The retry delay to report. While leases are outstanding it is unknown when the request
     /// fits.
     #[must_use]

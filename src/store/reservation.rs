@@ -76,8 +76,6 @@ pub enum Awaited {
     Unasked,
     /// It is asked under this number, with these arrears.
     Asked(usize, Option<Arrears>),
-    /// It has a result under this number, and no request waits for it.
-    Background(usize),
     /// It was lost, or the caller is known by another key from now on: the request must be decided
     /// again.
     Lost,

@@ -27,8 +27,6 @@ pub struct Maintained {
     pub is_busy: bool,
     /// The change of the number of callers in this worker's memory since the last call.
     pub keys: i64,
-    /// Bans that began since the last call.
-    pub bans: u64,
 }
 
 /// An order of an operator about one caller.

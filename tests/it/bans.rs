@@ -23,12 +23,10 @@ use diana_redis::question_result::QuestionResult;
 use diana_redis::shard::Shards;
 use diana_store::backend::BanAuthority;
 use diana_store::bans::Bans;
-use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::usage::{Cannot, Inquiry, Order};
-use diana_store::{Reservation, Store};
-use kit::bans::{Calls, instant, left};
+use kit::bans::Calls;
 use kit::fake::CountingData;
 use kit::store::rule::Rule;
 
@@ -93,10 +91,7 @@ impl Worker {
         let (sent, at) = (Now::default(), now);
         let result = QuestionResult::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
         let question = self.handle.borrow_mut().store_new_result(result);
-        let mut reservation = Reservation::new(key.into(), 0, instant(now));
-        reservation.by = By::Reply(Awaited::Background(question));
-        self.bans.check(&mut reservation);
-        left(&reservation)
+        self.bans.on_reply(key, question, now)
     }
 
     fn refused(&mut self, key: Key, now: u64) {
@@ -117,7 +112,7 @@ impl Worker {
     fn set(&mut self, key: Key, length: u64, now: u64) -> bool {
         let order = if length > 0 { Order::Ban(length) } else { Order::Unban };
         let mut inquiry = Inquiry::new(key, order);
-        let mut done = self.bans.inquire(&mut inquiry, instant(now));
+        let mut done = self.bans.inquire(&mut inquiry, now);
         if done.is_none() {
             let asked = self.handle.borrow_mut().take_asked();
             for (number, question) in asked {
@@ -127,7 +122,7 @@ impl Worker {
                 let result = QuestionResult::Decided { reply, wait, sent, at };
                 self.handle.borrow_mut().store_result(number, result);
             }
-            done = self.bans.inquire(&mut inquiry, instant(now));
+            done = self.bans.inquire(&mut inquiry, now);
         }
         match done.expect("Redis has replied") {
             Ok(_) => true,

@@ -12,11 +12,10 @@ use diana_redis::shard::Shards;
 use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use kit::bans::{Calls, instant};
+use kit::bans::Calls;
 use kit::fake::CountingData;
 
 use diana_redis::protocol::Question;
-use diana_store::{Reservation, Store};
 
 use super::{ANN, BAN, BOB, KEYS, TICK, Worker, authority, says};
 use crate::fleet;
@@ -137,10 +136,8 @@ fn ban_of_redis_holds_in_all_workers() {
 #[test]
 fn question_about_a_pending_request_counts_no_refusal() {
     for (scope, asks) in [(Scope::Global, true), (Scope::Gateway, false)] {
-        let mut worker = Worker::new(scope, &Rc::<CountingData>::default());
-        let mut reservation = Reservation::new(ANN.into(), 0, instant(0));
-        worker.bans.charge(&mut reservation, 0);
-        assert_eq!(reservation.is_pending(), asks);
+        let worker = Worker::new(scope, &Rc::<CountingData>::default());
+        assert_eq!(worker.bans.ask(ANN).is_some(), asks);
         let asked = worker.handle.borrow_mut().take_asked();
         assert_eq!(asked.len(), usize::from(asks));
         for (_, question) in asked {

@@ -10,9 +10,7 @@ use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{Effect, RuleReply};
 use diana_redis::question_result::QuestionResult;
 use diana_redis::store::RedisStore;
-use diana_store::Reservation;
 use diana_store::Store;
-use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
@@ -268,9 +266,7 @@ impl RedisRule {
             }
             3 => {
                 let question = self.handle.borrow_mut().store_new_result(QuestionResult::Degraded);
-                let mut failed = Reservation::new(key(1).into(), 0, self.now);
-                failed.by = By::Reply(Awaited::Background(question));
-                self.store.check(&mut failed);
+                self.store.on_reply(key(1).into(), question, self.now);
                 self.asking = false;
             }
             _ => self.request(),

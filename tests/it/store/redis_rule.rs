@@ -10,7 +10,6 @@ use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{Charge, Reply, RuleReply};
 use diana_redis::question_result::QuestionResult;
 use diana_redis::store::RedisStore;
-use diana_store::reservation::{Awaited, By};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::usage::{Inquiry, Order};
@@ -81,9 +80,7 @@ impl RedisRule {
     /// A question that no request waits for fails.
     pub fn fail(&mut self, now: Now) {
         let question = self.handle.borrow_mut().store_new_result(QuestionResult::Degraded);
-        let mut failed = Reservation::new(key(1).into(), 0, now);
-        failed.by = By::Reply(Awaited::Background(question));
-        self.store.check(&mut failed);
+        self.store.on_reply(key(1).into(), question, now);
     }
 
     /// An operator resets the caller's usage.
