@@ -11,15 +11,15 @@ local function ban()
   -- In place of a level: the ban was reset, at the instant in place of its end. Refusals do not
   -- count for a second after a reset, since they may arrive late, or come from a worker that still
   -- enforces the ban.
-  local LIFTED=1000
-  local function level(s) return s[2]==LIFTED and 0 or s[2] end
+  local WAS_RESET=1000
+  local function level(s) return s[2]==WAS_RESET and 0 or s[2] end
   function B.left(r) return max(0,r.s[1]-now) end
   -- A cost of zero only checks whether the caller is banned.
   B.look=B.left
   function B.judge() return 0,0 end
   function B.charge(r,refusals)
     local s=r.s
-    if s[1]>now or s[2]==LIFTED and now<s[1]+SECOND then return end
+    if s[1]>now or s[2]==WAS_RESET and now<s[1]+SECOND then return end
     local i=4+s[3]%8
     s[i]=s[i]+refusals
     local recent=0
@@ -31,11 +31,11 @@ local function ban()
     s[1],s[2],r.begins=now+length,length<r.b and times+1 or times,1
   end
   -- Ends the ban, or bans for the given time.
-  function B.lift(r)
+  function B.reset(r)
     local s=r.s
     for i=1,11 do s[i]=0 end
     s[3]=floor(now/r.unit)
-    if r.receipt>0 then s[1]=now+r.receipt else s[1],s[2]=now,LIFTED end
+    if r.receipt>0 then s[1]=now+r.receipt else s[1],s[2]=now,WAS_RESET end
   end
   function B.receipt(r) return r.begins end
   function B.lease() return 0 end

@@ -125,7 +125,7 @@ local function bucket()
     if r.c<=far then far,more=r.c,0 end
     return ticks(r,less(r,permits,rest,far,more)),wait
   end
-  function TB.lift(r,kept)
+  function TB.reset(r,kept)
     local s=r.s
     s[1],s[2],s[3],r.permits,r.rest=kept,0,now,kept,0
   end

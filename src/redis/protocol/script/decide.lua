@@ -23,7 +23,7 @@ end
 -- Other shards than the first do not count gateways, and return only their number.
 local answer={is_first and count_alive(KEYS[3],ARGV[2]) or -proposed,0,now}
 if ARGV[5] and ARGV[5]~='' then answer[4]=count_alive(KEYS[3]..':parts',ARGV[5]) end
-local said=#answer
+local length=#answer
 -- The first asks may be settlements. A repeated batch was already applied.
 local done=0
 if ARGV[6] and ARGV[6]~='' then
@@ -62,11 +62,11 @@ local function reserved(r)
 end
 -- Resets usage: only outstanding and reserved permits stay charged. Reservations may still be
 -- returned.
-local function lift(r)
+local function reset(r)
   local kind=r.kind
   r.changed=true
-  if r.used then return kind.lift_used(r,r.s,r.used.s) end
-  kind.lift(r,r.t and all_out(r.s,r.t) or 0)
+  if r.used then return kind.reset_used(r,r.s,r.used.s) end
+  kind.reset(r,r.t and all_out(r.s,r.t) or 0)
 end
 -- Permits of a total that the gateway admitted without Redis, and that are not charged yet. The
 -- charged part is stored for a minute, since the reply may be lost, and the total sent again.
@@ -85,7 +85,7 @@ local function rule(r,is_over)
   place,keys=p+20,keys+1
   local kind=made[w[p+1]]
   if not kind then
-    kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=places})[w[p+1]]()
+    kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=in_flight})[w[p+1]]()
     made[w[p+1]]=kind
   end
   r.kind,r.rpu,r.unit,r.a,r.b,r.c=kind,w[p+2],w[p+3],w[p+4],w[p+5],w[p+6]
@@ -104,7 +104,7 @@ local function rule(r,is_over)
   elseif r.what==2 then
     debt,r.back=r.back,0
   end
-  r.own,r.lift,r.changed=KEYS[keys],0,r.block+r.back+debt>0 or counted>1
+  r.own,r.delay,r.changed=KEYS[keys],0,r.block+r.back+debt>0 or counted>1
   r.key=r.own
   r.t=kind.terms and kind.terms(r)
   local size=kind.size(r)
@@ -139,7 +139,7 @@ local function rule(r,is_over)
     kind.note(r,max(0,counted-1-debt))
     kind.charge(r.used,debt,0)
   end
-  if r.what==LIFTS and r.overflow==0 then lift(r) end
+  if r.what==RESETS and r.overflow==0 then reset(r) end
   r.retry,r.wait,r.term=0,0,0
   if r.cost>0 then
     r.retry,r.wait=kind.judge(r,0)
@@ -162,7 +162,7 @@ local function judge(count,delay)
   for i=1,count do
     local r=rules[i]
     if r.cost>0 and not r.shadow and r.wait<delay then
-      r.lift=delay
+      r.delay=delay
       r.retry=r.kind.judge(r,delay)
       if r.retry~=0 then agreed=nil end
     end
@@ -203,7 +203,7 @@ local function charge(r,delay)
     end
     return 0,0,0,0,0
   end
-  kind.charge(r,cost+block,r.lift)
+  kind.charge(r,cost+block,r.delay)
   out_goes(r,block,cost)
   return kind.receipt(r),block,kind.lease(r),0,min(LEASE,kind.spend(r))
 end
@@ -237,23 +237,23 @@ while place<#words do
     rule(rules[i],asks<=done)
   end
   local leaves=judge(count,delay)
-  said=said+1
-  answer[said]=leaves or NEVER
+  length=length+1
+  answer[length]=leaves or NEVER
   for i=1,count do
     local r=rules[i]
     local receipt,block,lease,starts,spend=0,0,0,0,0
     -- Requests for usage succeed whatever the other rules decide.
     if leaves and r.retry==0 or r.what>=LOOKS then receipt,block,lease,starts,spend=charge(r,leaves or 0) end
-    answer[said+1],answer[said+2]=refusal(r)
-    answer[said+3]=r.kind.left(r)
-    answer[said+4],answer[said+5],answer[said+6]=receipt,r.term,block
-    answer[said+7],answer[said+8],answer[said+9],answer[said+10]=lease,starts,spend,r.overflow
+    answer[length+1],answer[length+2]=refusal(r)
+    answer[length+3]=r.kind.left(r)
+    answer[length+4],answer[length+5],answer[length+6]=receipt,r.term,block
+    answer[length+7],answer[length+8],answer[length+9],answer[length+10]=lease,starts,spend,r.overflow
     if r.changed then save(r) end
-    said=said+10
+    length=length+10
   end
 end
 save_counters()
 answer[2]=corrupt
 -- A gateway sends the number of its rules about once a second, and gets how many are in use.
-if ARGV[8] then answer[said+1]=count_alive(KEYS[3]..':rules',ARGV[8]) end
+if ARGV[8] then answer[length+1]=count_alive(KEYS[3]..':rules',ARGV[8]) end
 return answer

@@ -4,7 +4,7 @@
 -- restored by the next request that starts or ends.
 local LIVES,KEPT=1500,2678400000
 local alive={}
-local function places()
+local function in_flight()
   -- Longer than a worker takes to confirm a slot, at any distance.
   local current=floor(now/SECOND)
   local P={size=function() return 0 end,spend=function() return 0 end}

@@ -38,7 +38,7 @@ local function sliding()
     if r.cost>r.rpu then return NEVER end
     return until_forgotten(r,r.sum+r.cost-r.rpu),0
   end
-  function SW.lift(r,kept)
+  function SW.reset(r,kept)
     local s=r.s
     for i=2,r.a+2 do s[i]=0 end
     s[place(r,s[1])],r.sum=kept,kept
@@ -49,7 +49,7 @@ local function sliding()
     local i=place(r,r.receipt)
     used.s[i],used.sum=used.s[i]+permits,used.sum+permits
   end
-  function SW.lift_used(r,s,used)
+  function SW.reset_used(r,s,used)
     r.sum,r.used.sum=0,0
     for i=2,r.a+2 do
       s[i],used[i]=max(0,s[i]-used[i]),0

@@ -39,7 +39,7 @@ local function window()
     return r.s[2]+r.cost>r.rpu and W.spend(r) or 0,0
   end
   -- A window that begins now invalidates older receipts.
-  W.lift=begin
+  W.reset=begin
   -- The separate usage belongs to the same window.
   function W.join(r,s,used)
     if s[2]==0 or used[1]~=s[1] or used[4]~=s[4] then used[2]=0 end
@@ -49,7 +49,7 @@ local function window()
     local s=r.used.s
     if r.s[2]>0 and r.s[3]==r.receipt then s[2]=s[2]+permits end
   end
-  function W.lift_used(r,s,used) s[2],used[2]=max(0,s[2]-used[2]),0 end
+  function W.reset_used(r,s,used) s[2],used[2]=max(0,s[2]-used[2]),0 end
   function W.charged(r) return r.s[2] end
   function W.charge(r,permits) r.s[2]=r.s[2]+permits end
   function W.left(r) return max(0,r.rpu-r.s[2]) end
