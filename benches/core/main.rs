@@ -119,7 +119,7 @@ impl Bench {
         }
         let Now { mono, wall } = self.clock.0.get();
         self.clock.0.set(Now { mono: mono + 1, wall: wall + 1 });
-        let verdict = black_box(self.limiter.decide(&self.request, &self.clock));
+        let verdict = black_box(self.limiter.decide(&self.request, 0, &self.clock));
         assert!(matches!(verdict, Verdict::Admit(..)), "refused: {verdict:?}");
     }
 

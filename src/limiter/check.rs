@@ -1,5 +1,6 @@
 //! A request in progress, and its check against each rule that applies.
 
+use crate::pending::Waiter;
 use crate::report::Outcome;
 use crate::report::explanation::Explained;
 use crate::rules::CompiledRule;
@@ -19,10 +20,7 @@ pub(crate) struct InProgress {
     pub(crate) checks: Vec<Check>,
     /// When all rules were checked.
     pub(crate) now: Now,
-    /// Since when it has waited for replies, if it has.
-    pub(crate) since: Option<Micros>,
-    /// Its number in the limiter and its stream, if it has waited.
-    pub(crate) waits: Option<(u64, u32)>,
+    pub(crate) waiter: Waiter,
     /// The rules that mark it, because its caller is hot.
     pub(crate) hot: Vec<usize>,
     /// The hash of its callers, if only the checks of bans are left and one of them has jitter.

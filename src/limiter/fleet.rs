@@ -11,7 +11,7 @@ use std::mem::take;
 use crate::check::{Check, InProgress};
 use crate::commit::ChargePhase;
 use crate::limiter::Limiter;
-use crate::pending::{Pending, PendingOrder, Ready, ReadyRequest, Resumed, Waiting};
+use crate::pending::{Pending, PendingOrder, Ready, ReadyRequest, Waiting};
 use crate::rules::{CompiledRule, Rules};
 use crate::verdict::Verdict;
 use diana_policy::port::{Answer, Callout};
@@ -69,11 +69,15 @@ impl Fleet {
     ) -> Verdict {
         let Some(backend) = &self.backend else { return Verdict::pass() };
         let round = Round::of(&progress.checks, &rules.list, &**backend);
-        if round.is_second {
-            // The second round may take as long as the first, so the time limit starts again.
-            progress.since = Some(progress.now.mono);
+        let is_first = progress.waiter.id == 0;
+        if is_first {
+            progress.waiter.id = self.number();
         }
-        let since = *progress.since.get_or_insert(progress.now.mono);
+        if is_first || round.is_second {
+            // The second round may take as long as the first, so the time limit starts again.
+            progress.waiter.since = progress.now.mono;
+        }
+        let (id, since) = (progress.waiter.id, progress.waiter.since);
         for check in progress.checks.iter_mut().filter(|check| check.reservation.is_pending()) {
             if let Some(rule) = rules.list.get_mut(check.rule)
                 && !round.waits(rule)
@@ -81,9 +85,8 @@ impl Fleet {
                 check.add_questions(rule, delay, round.is_tentative);
             }
         }
-        let (id, stream) = progress.waits.unwrap_or_else(|| (self.number(), 0));
         let waiting = Waiting::Request(take(progress));
-        self.pending.insert(id, Pending { stream, is_cancelled: false, waiting });
+        self.pending.insert(id, Pending { is_cancelled: false, waiting });
         self.send(id, delay, since);
         Verdict::Pending { id }
     }
@@ -91,7 +94,7 @@ impl Fleet {
     /// Sends the questions of an order, and remembers it. Returns its number.
     pub(crate) fn send_order(&mut self, order: PendingOrder, now: Micros) -> u64 {
         let (id, waiting) = (self.number(), Waiting::Order(order));
-        self.remember(id, Pending { stream: 0, is_cancelled: false, waiting }, now);
+        self.remember(id, Pending { is_cancelled: false, waiting }, now);
         id
     }
 
@@ -134,13 +137,6 @@ impl Fleet {
 
 /// The queries and the calls of a worker, for the limiter's requests to Redis.
 impl Limiter {
-    /// The stream of a pending request, by the host's number.
-    pub fn set_stream(&mut self, id: u64, stream: u32) {
-        if let Some(pending) = self.fleet.pending.get_mut(&id) {
-            pending.stream = stream;
-        }
-    }
-
     /// The number of requests and orders that have their replies and were not resumed yet.
     #[must_use]
     pub fn ready(&self) -> usize {
@@ -151,27 +147,24 @@ impl Limiter {
     pub fn next_ready(&mut self, now: Now) -> Option<Ready> {
         while let Some(id) = self.fleet.ready.pop_front() {
             let Some(pending) = self.fleet.pending.remove(&id) else { continue };
-            let Pending { stream, is_cancelled, waiting } = pending;
+            let Pending { is_cancelled, waiting } = pending;
             match waiting {
                 Waiting::Request(progress) if is_cancelled => self.rules.abandon(progress, now),
-                Waiting::Request(mut progress) => {
-                    progress.waits = Some((id, stream));
-                    let since = progress.since.unwrap_or(now.mono);
-                    let resumed = Resumed { id, stream, since };
-                    return Some(Ready::Request(ReadyRequest { resumed, progress }));
+                Waiting::Request(progress) => {
+                    let waiter = progress.waiter;
+                    return Some(Ready::Request(ReadyRequest { waiter, progress }));
                 }
-                Waiting::Order(order) => match self.execute(order, now) {
-                    Ok(result) => {
-                        let stream = (!is_cancelled).then_some(stream);
-                        return Some(Ready::Order { stream, result });
+                Waiting::Order(order) => {
+                    let stream = (!is_cancelled).then_some(order.stream);
+                    match self.execute(order, now) {
+                        Ok(result) => return Some(Ready::Order { stream, result }),
+                        // The callers are known by other keys now: the order is given again.
+                        Err(order) => {
+                            let waiting = Waiting::Order(order);
+                            self.fleet.remember(id, Pending { is_cancelled, waiting }, now.mono);
+                        }
                     }
-                    // The callers are known by other keys now: the order is given again.
-                    Err(order) => {
-                        let waiting = Waiting::Order(order);
-                        let pending = Pending { stream, is_cancelled, waiting };
-                        self.fleet.remember(id, pending, now.mono);
-                    }
-                },
+                }
             }
         }
         None

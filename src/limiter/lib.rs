@@ -29,7 +29,7 @@ pub mod sizing;
 pub use compile::Unbuildable;
 pub use limiter::Limiter;
 pub use operator::{CallerQuery, Inquired, OrderResult, Seen};
-pub use pending::{Ready, ReadyRequest, Resumed};
+pub use pending::{Ready, ReadyRequest, Waiter};
 pub use report::explanation::{Explained, Why, seconds};
 pub use report::jitter::Jitter;
 pub use report::metrics;

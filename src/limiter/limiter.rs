@@ -40,20 +40,27 @@ impl Limiter {
         self.matcher.reads_headers
     }
 
-    /// Decides about a request, and charges for it if it is admitted. The clock is read once, and
-    /// only if a rule applies.
-    pub fn decide(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
+    /// Decides about the request of a stream, by the host's number, and charges for it if it is
+    /// admitted. The clock is read once, and only if a rule applies.
+    pub fn decide(&mut self, request: &dyn Request, stream: u32, clock: &dyn Clock) -> Verdict {
         self.prepare(clock);
         let mut progress = self.matcher.begin(&mut self.rules, request, true);
+        progress.waiter.stream = stream;
         let verdict = self.evaluate(&mut progress, clock);
         self.matcher.recycle(progress);
         verdict
     }
 
     /// As [`Limiter::decide`]; the verdict explains to an operator what each rule decided, or why it does not apply.
-    pub fn decide_explained(&mut self, request: &dyn Request, clock: &dyn Clock) -> Verdict {
+    pub fn decide_explained(
+        &mut self,
+        request: &dyn Request,
+        stream: u32,
+        clock: &dyn Clock,
+    ) -> Verdict {
         self.prepare(clock);
         let mut progress = self.matcher.begin(&mut self.rules, request, true);
+        progress.waiter.stream = stream;
         progress.explained = Some(self.matcher.skipped(&mut self.rules, &progress, request));
         self.evaluate(&mut progress, clock)
     }
@@ -85,8 +92,8 @@ impl Limiter {
         self.prepare(clock);
         let before = std::mem::take(&mut ready.progress);
         let progress = self.matcher.begin(&mut self.rules, request, false);
-        let InProgress { since, waits, hot, explained, .. } = before;
-        self.evaluate(&mut InProgress { since, waits, hot, explained, ..progress }, clock)
+        let InProgress { waiter, hot, explained, .. } = before;
+        self.evaluate(&mut InProgress { waiter, hot, explained, ..progress }, clock)
     }
 
     /// Cancels a pending request after its client has left. Its charges are returned once its

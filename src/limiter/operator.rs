@@ -60,7 +60,7 @@ impl Limiter {
         self.matcher.callers.actors(self.rules.list.get(rule).and_then(|rule| rule.actor))
     }
 
-    /// Carries an order out. Without an error [`Inquired::Done`] is empty if the rule has no such caller.
+    /// Carries out an order of the request of a stream. Without an error [`Inquired::Done`] is empty if the rule has no such caller.
     ///
     /// # Errors
     /// Why the order cannot be carried out.
@@ -69,6 +69,7 @@ impl Limiter {
         rule: usize,
         query: CallerQuery,
         order: Order,
+        stream: u32,
         now: Now,
     ) -> Result<Inquired, Cannot> {
         if let Some(rule) = self.rules.list.get(rule)
@@ -77,7 +78,7 @@ impl Limiter {
         {
             return Err(Cannot::NoBans);
         }
-        let pending = PendingOrder { rule, order, query, callers: Vec::new() };
+        let pending = PendingOrder { rule, order, query, stream, callers: Vec::new() };
         match self.execute(pending, now) {
             Ok(OrderResult { seen, .. }) => seen.map(Inquired::Done),
             Err(pending) => Ok(Inquired::Pending(self.fleet.send_order(pending, now.mono))),

@@ -7,8 +7,6 @@ use diana_store::usage::Order;
 
 /// A request or an order that waits.
 pub(crate) struct Pending {
-    /// The stream of the request, by the host's number.
-    pub(crate) stream: u32,
     /// Whether its client is gone.
     pub(crate) is_cancelled: bool,
     pub(crate) waiting: Waiting,
@@ -26,6 +24,8 @@ pub(crate) struct PendingOrder {
     pub(crate) rule: usize,
     pub(crate) order: Order,
     pub(crate) query: CallerQuery,
+    /// The stream of its request, by the host's number.
+    pub(crate) stream: u32,
     /// An inquiry for each of its callers.
     pub(crate) callers: Vec<CallerInquiry>,
 }
@@ -45,18 +45,18 @@ pub enum Ready {
 
 /// A request that has its replies.
 pub struct ReadyRequest {
-    /// Its number and stream.
-    pub resumed: Resumed,
+    /// Its number, its stream, and since when it waited.
+    pub waiter: Waiter,
     pub(crate) progress: InProgress,
 }
 
-/// The number and the stream of a request that has waited.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Resumed {
-    /// Its number in the limiter.
+/// A request that waits, or has waited, for replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waiter {
+    /// Its number in the limiter; 0 if it has not waited.
     pub id: u64,
     /// Its stream, by the host's number.
     pub stream: u32,
-    /// Since when it waited.
+    /// Since when it waits for the replies of a round.
     pub since: Micros,
 }

@@ -3,7 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use diana_limiter::{Refusal, Resumed, Verdict};
+use diana_limiter::{Refusal, Verdict, Waiter};
 use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
 use diana_worker::AdminReply;
@@ -143,7 +143,7 @@ impl Streams for ReplayHost {
         self.resumed.borrow_mut().push(stream);
     }
 
-    fn on_decision(&self, _: u32, _: Option<&Resumed>, verdict: &Verdict) {
+    fn on_decision(&self, _: u32, _: Option<&Waiter>, verdict: &Verdict) {
         self.decision.set(Some(ReplayDecision::new(verdict, self.now.get())));
     }
 }

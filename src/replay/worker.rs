@@ -83,7 +83,7 @@ impl<A: Arrival> ReplayWorker<A> {
             return (ReplayDecision::Admitted, Vec::new());
         };
         self.host.set_time(now);
-        let verdict = instance.decide_explained(arrival, &self.host);
+        let verdict = instance.decide_explained(arrival, 0, &self.host);
         let rules = match &verdict {
             Verdict::Admit(_, Some(report)) => report.explained.clone(),
             Verdict::Hold(held) => held.report.explained.clone(),

@@ -25,10 +25,10 @@ impl Instance {
     pub(crate) fn operate(
         &self,
         (rest, query): (&str, &[u8]),
-        request: &dyn Request,
+        (request, stream): (&dyn Request, u32),
         host: &dyn Host,
     ) -> AdminOutcome {
-        let outcome = self.handle_order(rest, query, request, host);
+        let outcome = self.handle_order(rest, query, (request, stream), host);
         outcome.unwrap_or_else(AdminOutcome::Reply)
     }
 
@@ -36,7 +36,7 @@ impl Instance {
         &self,
         rest: &str,
         query: &[u8],
-        request: &dyn Request,
+        (request, stream): (&dyn Request, u32),
         host: &dyn Host,
     ) -> Result<AdminOutcome, AdminReply> {
         const READS: [&str; 3] = ["/rules", "/usage", "/top"];
@@ -60,7 +60,7 @@ impl Instance {
                 query.allow(&["rule"], &[])?;
                 self.top(&query, host).map(AdminOutcome::Reply)
             }
-            _ => self.execute(rest, &query, host),
+            _ => self.execute(rest, &query, stream, host),
         }
     }
 
@@ -69,6 +69,7 @@ impl Instance {
         &self,
         rest: &str,
         query: &AdminQuery,
+        stream: u32,
         host: &dyn Host,
     ) -> Result<AdminOutcome, AdminReply> {
         let (rule, actors) = self.rule(query, host)?;
@@ -90,7 +91,8 @@ impl Instance {
             }
         };
         let now = self.now(host);
-        let done = self.with_limiter(host, |limiter| limiter.inquire(rule, callers, order, now));
+        let done =
+            self.with_limiter(host, |limiter| limiter.inquire(rule, callers, order, stream, now));
         match done {
             None => Err(AdminReply::problem(503, "another call is in progress; try again")),
             Some(Ok(Inquired::Done(seen))) if seen.is_empty() => {

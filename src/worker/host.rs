@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::reply::AdminReply;
-use diana_limiter::{Refusal, Resumed, Verdict};
+use diana_limiter::{Refusal, Verdict, Waiter};
 use diana_policy::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
 
@@ -73,7 +73,7 @@ pub trait Streams {
 
     /// Observes a decision about the request of a stream, unless it passes without a trace.
     /// `resumed` is given if the request waited for Redis.
-    fn on_decision(&self, _stream: u32, _resumed: Option<&Resumed>, _verdict: &Verdict) {}
+    fn on_decision(&self, _stream: u32, _waiter: Option<&Waiter>, _verdict: &Verdict) {}
 }
 
 /// The host during a call about a root or one of its streams. [`Callout::caller`] is that root.

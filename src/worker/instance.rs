@@ -162,15 +162,16 @@ impl Instance {
         self.operator.is_some()
     }
 
-    /// Decides about the request of the host's current call. Marks the request of a hot caller
+    /// Decides about the request of the host's current call, with the host's number of its stream. Marks the request of a hot caller
     /// unless it is refused, before Envoy selects its route.
-    pub(crate) fn decide(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
-        self.decide_with(host, |limiter| limiter.decide(request, &self.clock(host)))
+    pub(crate) fn decide(&self, request: &dyn Request, stream: u32, host: &dyn Host) -> Verdict {
+        self.decide_with(host, |limiter| limiter.decide(request, stream, &self.clock(host)))
     }
 
     /// As `Instance::decide`, with an explanation for an operator.
-    pub fn decide_explained(&self, request: &dyn Request, host: &dyn Host) -> Verdict {
-        self.decide_with(host, |limiter| limiter.decide_explained(request, &self.clock(host)))
+    pub fn decide_explained(&self, request: &dyn Request, stream: u32, host: &dyn Host) -> Verdict {
+        let clock = self.clock(host);
+        self.decide_with(host, |limiter| limiter.decide_explained(request, stream, &clock))
     }
 
     /// Decides about the request of the selected stream after a reply of Redis.
@@ -186,11 +187,6 @@ impl Instance {
                 verdict
             })
         })
-    }
-
-    /// Notes the stream of a pending request or order.
-    pub(crate) fn set_stream(&self, id: u64, stream: u32, host: &dyn Host) {
-        self.with_limiter(host, |limiter| limiter.set_stream(id, stream));
     }
 
     fn decide_with(

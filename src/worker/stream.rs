@@ -58,7 +58,7 @@ impl Stream {
             return (stream.request(request, worker, host), Some(stream));
         }
         let is_new = instance.record_activity(host);
-        let verdict = instance.decide(request, host);
+        let verdict = instance.decide(request, id, host);
         if verdict.is_pass() {
             // An empty verdict needs no drop. The check for that would take a fifteenth of the time
             // of the decision.
@@ -82,7 +82,7 @@ impl Stream {
                 OperatorRequest::None => {}
                 OperatorRequest::Explanation(header) => explanation_header = Some(header),
                 OperatorRequest::Order { path, query } => {
-                    let outcome = self.instance.operate((&path, &query), request, host);
+                    let outcome = self.instance.operate((&path, &query), (request, self.id), host);
                     self.respond(outcome, worker, host);
                     return false;
                 }
@@ -97,9 +97,9 @@ impl Stream {
         let verdict = match explanation_header {
             Some(header) => {
                 self.state.explain(header);
-                self.instance.decide_explained(request, host)
+                self.instance.decide_explained(request, self.id, host)
             }
-            None => self.instance.decide(request, host),
+            None => self.instance.decide(request, self.id, host),
         };
         self.conclude(verdict, is_new || is_explained, request, worker, host)
     }
@@ -127,7 +127,7 @@ impl Stream {
     fn respond(&mut self, outcome: AdminOutcome, worker: &Worker, host: &dyn Host) {
         match outcome {
             AdminOutcome::Reply(reply) => host.reply(&reply),
-            AdminOutcome::Pending(id) => self.wait_for_redis(id, worker, host),
+            AdminOutcome::Pending(id) => self.store_state(Some(id), worker),
         }
         worker.schedule(host);
     }
@@ -152,18 +152,13 @@ impl Stream {
                 self.store_state(None, worker);
                 worker.hold(self.id, &self.instance, held);
             }
-            Verdict::Pending { id } => self.wait_for_redis(id, worker, host),
+            Verdict::Pending { id } => self.store_state(Some(id), worker),
             Verdict::Refuse(mut refusal) => self.state.refuse(&mut refusal, request, host),
         }
         false
     }
 
-    /// The request waits for replies of Redis.
-    fn wait_for_redis(&mut self, id: u64, worker: &Worker, host: &dyn Host) {
-        self.instance.set_stream(id, self.id, host);
-        self.store_state(Some(id), worker);
-    }
-
+    /// The request waits: for its turn, or for replies of Redis under the number `pending`.
     fn store_state(&mut self, pending: Option<u64>, worker: &Worker) {
         self.has_waited = true;
         worker.store_state(self.id, pending, std::mem::take(&mut self.state));

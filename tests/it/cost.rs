@@ -56,7 +56,7 @@ fn requests_are_admitted_while_their_cost_fits() {
                 cost => (cost.to_string(), cost.min(90)),
             };
             let request = FakeRequest::get("/").from("192.0.2.1:4000").header("x-cost", &value);
-            let verdict = limiter.decide(&request, &clock);
+            let verdict = limiter.decide(&request, 0, &clock);
             let fits = used + cost <= 500;
             assert_eq!(verdict.is_pass(), fits, "{value} with {used} used, {algo} {scope}");
             if let Verdict::Refuse(refusal) = &verdict {

@@ -94,7 +94,7 @@ impl Gate {
     }
 
     fn decide(&mut self, request: &FakeRequest) -> Verdict {
-        self.limiter.decide(request, &self.clock)
+        self.limiter.decide(request, 0, &self.clock)
     }
 
     pub fn admits(&mut self, request: &FakeRequest) -> bool {

@@ -71,7 +71,7 @@ fn taken(policy: Policy, callers: u64) -> Memory {
         }
         clock.0.set(now);
         let request = FakeRequest::get("/").header("x-account-id", caller.to_string());
-        (0..3).for_each(|_| drop(limiter.decide(&request, &clock)));
+        (0..3).for_each(|_| drop(limiter.decide(&request, 0, &clock)));
     }
     let worker = (allocator::bytes() - before - shared.allocated.get()) as u64;
     Memory { worker, shared: shared.bytes() }
@@ -197,7 +197,7 @@ fn new_callers_of_many_rules_are_counted_exactly() {
     clock.0.set(Now { mono: 1_000_000_000, wall: 1_700_000_040_000_000 });
     let mut admits = |caller: u32| {
         let request = FakeRequest::get("/7").header("x-account-id", caller.to_string());
-        matches!(limiter.decide(&request, &clock), Verdict::Admit(..))
+        matches!(limiter.decide(&request, 0, &clock), Verdict::Admit(..))
     };
     let admitted = |callers: std::ops::Range<u32>, admits: &mut dyn FnMut(u32) -> bool| {
         callers.filter(|&caller| admits(caller)).count()

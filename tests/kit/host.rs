@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use diana_limiter::{Refusal, Resumed, Verdict};
+use diana_limiter::{Refusal, Verdict, Waiter};
 use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_worker::AdminReply;
@@ -51,7 +51,7 @@ pub struct FakeHost {
 pub struct Decided {
     pub stream: u32,
     /// The answer that it waited for, if it did.
-    pub resumed: Option<Resumed>,
+    pub resumed: Option<Waiter>,
     pub outcome: StreamOutcome,
 }
 
@@ -264,7 +264,7 @@ impl Streams for FakeHost {
         self.entered.set(self.caller.get());
     }
 
-    fn on_decision(&self, stream: u32, resumed: Option<&Resumed>, verdict: &Verdict) {
+    fn on_decision(&self, stream: u32, resumed: Option<&Waiter>, verdict: &Verdict) {
         let Some(decided) = &mut *self.decided.borrow_mut() else { return };
         let outcome = match verdict {
             Verdict::Admit(..) => StreamOutcome::Goes,
@@ -272,7 +272,7 @@ impl Streams for FakeHost {
             Verdict::Refuse(_) => StreamOutcome::Refused,
             Verdict::Pending { id: ticket } => StreamOutcome::Asks(*ticket),
         };
-        decided.push(Decided { stream, resumed: resumed.cloned(), outcome });
+        decided.push(Decided { stream, resumed: resumed.copied(), outcome });
     }
 }
 

@@ -3,7 +3,7 @@
 use super::Worker;
 use crate::host::Host;
 use crate::instance::Instance;
-use diana_limiter::{Ready, ReadyRequest, Verdict};
+use diana_limiter::{Ready, ReadyRequest, Verdict, Waiter};
 
 impl Worker {
     /// Resumes at most `left` requests of an instance that have a reply.
@@ -31,12 +31,12 @@ impl Worker {
     }
 
     fn resume(&self, mut ready: ReadyRequest, instance: &Instance, host: &dyn Host) {
-        let (id, stream, now) = (ready.resumed.id, ready.resumed.stream, host.monotonic());
-        let waited = now.saturating_sub(ready.resumed.since);
+        let Waiter { id, stream, since } = ready.waiter;
+        let waited = host.monotonic().saturating_sub(since);
         host.record(&format!("diana.{}.fleet.wait_us", instance.namespace()), waited);
         host.enter(stream);
         let verdict = instance.resume(&mut ready, host);
-        host.on_decision(stream, Some(&ready.resumed), &verdict);
+        host.on_decision(stream, Some(&ready.waiter), &verdict);
         let mut state = self.take_state(stream);
         match verdict {
             Verdict::Admit(permit, report) => {

@@ -61,7 +61,7 @@ impl Worker {
 
     fn request(&mut self, caller: &str) -> Option<Permit> {
         let request = FakeRequest::get("/").header("x-device-id", caller);
-        match self.limiter.decide(&request, &self.clock) {
+        match self.limiter.decide(&request, 0, &self.clock) {
             Verdict::Admit(permit, _) => Some(permit),
             Verdict::Refuse(_) => None,
             other => panic!("{other:?}"),

@@ -41,7 +41,7 @@ fn local_slots_agree_with_the_oracle() {
             let caller = rng.usize(..80);
             let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
             let own = open.iter().filter(|(of, _)| *of == caller).count();
-            match limiter.decide(&request, &clock) {
+            match limiter.decide(&request, 0, &clock) {
                 Verdict::Admit(permit, _) => {
                     assert!(own < LIMIT);
                     open.push((caller, permit));
@@ -63,7 +63,7 @@ fn local_slots_agree_with_the_oracle() {
             let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
             let mut taken = Vec::new();
             for _ in 0..LIMIT {
-                let Verdict::Admit(permit, _) = limiter.decide(&request, &clock) else {
+                let Verdict::Admit(permit, _) = limiter.decide(&request, 0, &clock) else {
                     panic!("{caller} of {keys}");
                 };
                 taken.push(permit);

@@ -46,7 +46,7 @@ fn clock() -> FakeClock {
 }
 
 fn admit(limiter: &mut Limiter, clock: &FakeClock) -> Permit {
-    match limiter.decide(&FakeRequest::get("/"), clock) {
+    match limiter.decide(&FakeRequest::get("/"), 0, clock) {
         Verdict::Admit(permit, _) => permit,
         other => panic!("{other:?}"),
     }
@@ -65,7 +65,7 @@ fn headers_report_slots_and_a_short_retry_delay() {
         );
         let mut limiter = limiter(&document, &Rc::default());
         let clock = clock();
-        let Verdict::Admit(first, Some(report)) = limiter.decide(&FakeRequest::get("/"), &clock)
+        let Verdict::Admit(first, Some(report)) = limiter.decide(&FakeRequest::get("/"), 0, &clock)
         else {
             panic!();
         };
@@ -75,7 +75,7 @@ fn headers_report_slots_and_a_short_retry_delay() {
             [("ratelimit-policy", policy.clone()), ("ratelimit", "\"few\";r=1;t=1".into())]
         );
         let second = admit(&mut limiter, &clock);
-        let Verdict::Refuse(refusal) = limiter.decide(&FakeRequest::get("/"), &clock) else {
+        let Verdict::Refuse(refusal) = limiter.decide(&FakeRequest::get("/"), 0, &clock) else {
             panic!();
         };
         let headers = refusal.headers();
@@ -106,7 +106,7 @@ fn open_requests_beyond_memory_are_refused() {
     let (mut limiter, clock) = (limiter(document, &Rc::default()), clock());
     let mut open: Vec<Permit> = (0..MOST).map(|_| admit(&mut limiter, &clock)).collect();
     let is_refused = |limiter: &mut Limiter| {
-        matches!(limiter.decide(&FakeRequest::get("/"), &clock), Verdict::Refuse(_))
+        matches!(limiter.decide(&FakeRequest::get("/"), 0, &clock), Verdict::Refuse(_))
     };
     assert!(is_refused(&mut limiter));
     end(&mut limiter, open.pop().unwrap(), clock.0.get());
@@ -125,7 +125,7 @@ fn open_costs_beyond_memory_stay_as_reserved() {
     let open: Vec<Permit> = (0..MOST).map(|_| admit(&mut limiter, &clock)).collect();
     for _ in 0..3 {
         assert!(
-            matches!(limiter.decide(&FakeRequest::get("/"), &clock), Verdict::Admit(permit, _) if permit.is_none())
+            matches!(limiter.decide(&FakeRequest::get("/"), 0, &clock), Verdict::Admit(permit, _) if permit.is_none())
         );
     }
     for permit in open {

@@ -34,7 +34,7 @@ pub fn clock() -> FakeClock {
 /// Sends a request of a caller to a worker. Returns its permit if it is admitted.
 pub fn request(limiter: &mut Limiter, caller: usize, clock: &FakeClock) -> Option<Permit> {
     let request = FakeRequest::get("/").header("x-device-id", caller.to_string());
-    match limiter.decide(&request, clock) {
+    match limiter.decide(&request, 0, clock) {
         Verdict::Admit(permit, _) => Some(permit),
         Verdict::Refuse(_) => None,
         other => panic!("{other:?}"),

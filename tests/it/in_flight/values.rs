@@ -59,7 +59,7 @@ fn slots_of_a_dead_worker_are_removed() {
     let open = request(&mut dead, 1, &clock);
     let another = "limits: [{Url: /, rules: [{actor: account, in_flight: 1}]}]";
     let mut lives = limiter(another, &data);
-    let own = lives.decide(&FakeRequest::get("/").header("x-account-id", "ann"), &clock);
+    let own = lives.decide(&FakeRequest::get("/").header("x-account-id", "ann"), 0, &clock);
     assert!(open.is_some() && matches!(own, Verdict::Admit(..)));
     let shared: Rc<dyn SharedData> = data.clone();
     let mut remains = dead.remains(&"alone".into(), &shared, clock.0.get().mono);

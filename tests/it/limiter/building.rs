@@ -138,7 +138,7 @@ fn new_limiter_starts_in_degraded_mode_without_redis() {
         }
         let mut limiter = built_in(data, true, |_| {}).unwrap();
         let request = FakeRequest::get("/").header("x-account-id", "ann");
-        let verdict = limiter.decide(&request, &FakeClock::default());
+        let verdict = limiter.decide(&request, 0, &FakeClock::default());
         assert_eq!(matches!(verdict, Verdict::Pending { .. }), !is_away, "{verdict:?}");
     }
     let [mut one, mut other] = [(); 2].map(|()| built(false, |_| {}).unwrap());

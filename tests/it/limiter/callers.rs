@@ -61,7 +61,7 @@ actors: {{who: [{{metadata: [ns, who]}}]}}"
         ));
         let reads = Reads(Cell::default(), FakeClock::default());
         reads.1.0.set(gate.clock.0.get());
-        let verdicts = [0, 1].map(|_| gate.limiter.decide(&FakeRequest::get("/"), &reads));
+        let verdicts = [0, 1].map(|_| gate.limiter.decide(&FakeRequest::get("/"), 0, &reads));
         assert!(matches!(verdicts[1], Verdict::Refuse(_)), "{absent}");
         assert_eq!(reads.0.get(), 2, "{absent}");
         let metrics = gate.metrics();

@@ -19,7 +19,7 @@ fn request_without_a_rule_reads_no_clock() {
     }
     let text = "limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]";
     let mut limiter = limiter(text, Rc::new(FakeSharedData::default()));
-    assert!(limiter.decide(&FakeRequest::get("/b"), &Broken).is_pass());
+    assert!(limiter.decide(&FakeRequest::get("/b"), 0, &Broken).is_pass());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn permits_of_another_worker_shorten_the_retry_delay() {
     let mut open = Vec::new();
     for (tenth, cost) in [(0, "3"), (3, "4"), (5, "3")] {
         clock.0.set(START.later(tenth * SECOND / 10));
-        match one.decide(&takes(cost), &clock) {
+        match one.decide(&takes(cost), 0, &clock) {
             Verdict::Admit(permit, _) => open.push(permit),
             verdict => panic!("{verdict:?}"),
         }
@@ -76,10 +76,10 @@ fn permits_of_another_worker_shorten_the_retry_delay() {
     // By the used permits, five more fit when the first three expire. With reserved ones, when the
     // next four do.
     clock.0.set(START.later(11 * SECOND / 10 - SECOND / 100));
-    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
+    assert!(matches!(other.decide(&takes("5"), 0, &clock), Verdict::Refuse(_)));
     settle(&mut one, back, 200);
     clock.0.set(START.later(11 * SECOND / 10 - 1));
-    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Refuse(_)));
+    assert!(matches!(other.decide(&takes("5"), 0, &clock), Verdict::Refuse(_)));
     clock.0.set(START.later(11 * SECOND / 10 + SECOND / 50));
-    assert!(matches!(other.decide(&takes("5"), &clock), Verdict::Admit(..)));
+    assert!(matches!(other.decide(&takes("5"), 0, &clock), Verdict::Admit(..)));
 }

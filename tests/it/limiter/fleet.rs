@@ -42,6 +42,8 @@ struct Worker {
     coming: VecDeque<(u64, u32, Option<Vec<u8>>)>,
     /// The callers of waiting requests.
     waiting: HashMap<u64, FakeRequest>,
+    /// The numbers of the orders, by their streams.
+    orders: Vec<u64>,
     /// The outcomes of all decided requests, in order.
     verdicts: Vec<bool>,
     /// The permits of admitted requests.
@@ -94,6 +96,8 @@ impl Worker {
             late: 0,
             coming: VecDeque::new(),
             waiting: HashMap::new(),
+            // Tests count allocations.
+            orders: Vec::with_capacity(1 << 12),
             verdicts: Vec::new(),
             permits: Vec::new(),
             fields: Vec::new(),
@@ -106,7 +110,7 @@ impl Worker {
     }
 
     fn request(&mut self, request: &FakeRequest) {
-        let verdict = self.limiter.decide(request, &self.clock);
+        let verdict = self.limiter.decide(request, 0, &self.clock);
         self.take(verdict, request);
     }
 
@@ -160,7 +164,7 @@ impl Worker {
     fn resume(&mut self) {
         while let Some(ready) = self.limiter.next_ready(self.clock.now()) {
             let Ready::Request(mut ready) = ready else { panic!("an order") };
-            let request = self.waiting.remove(&ready.resumed.id).expect("it waits");
+            let request = self.waiting.remove(&ready.waiter.id).expect("it waits");
             let verdict = self.limiter.resume(&mut ready, self.clock.now());
             let again = || self.limiter.restart(&mut ready, &request, &self.clock);
             let verdict = verdict.unwrap_or_else(again);

@@ -116,7 +116,7 @@ impl World {
 
     fn request(&mut self, caller: usize) {
         let (now, free, limiter) = (self.now(), self.free(caller), self.limiters.len() - 1);
-        let verdict = self.limiters[limiter].decide(&from(&caller.to_string()), &self.clock);
+        let verdict = self.limiters[limiter].decide(&from(&caller.to_string()), 0, &self.clock);
         match verdict {
             Verdict::Admit(permit, _) => {
                 assert_eq!(free, now, "it had to be held");

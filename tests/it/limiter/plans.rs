@@ -94,7 +94,7 @@ fn explanation_names_the_plan() {
     let mut gate = rule("rpu: 3, algo: W, plans: {BY, of: {gold: {rpu: 5}, staff: unlimited}}");
     assert_eq!(admitted(&mut gate, &says("long", vec![b'x'; 60_000])), 3, "no plan's name");
     let mut explained = |plan| {
-        let verdict = gate.limiter.decide_explained(&says("ann", plan), &gate.clock);
+        let verdict = gate.limiter.decide_explained(&says("ann", plan), 0, &gate.clock);
         let Verdict::Admit(_, Some(report)) = verdict else { panic!("{verdict:?}") };
         Explained::all(&report.explained)
     };

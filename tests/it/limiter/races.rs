@@ -80,7 +80,7 @@ impl Gateway {
     fn request(&self, worker: usize, caller: usize) {
         let Ok(mut limiter) = self.workers[worker].try_borrow_mut() else { return };
         let now = self.clock.0.get();
-        let leaves = match limiter.decide(&from(&caller.to_string()), &self.clock) {
+        let leaves = match limiter.decide(&from(&caller.to_string()), 0, &self.clock) {
             Verdict::Admit(..) => now.mono,
             Verdict::Hold(held) => {
                 held.position.finish(End::Served);
@@ -94,7 +94,7 @@ impl Gateway {
     }
 
     fn decide(&self, worker: usize, caller: usize) -> Verdict {
-        self.workers[worker].borrow_mut().decide(&from(&caller.to_string()), &self.clock)
+        self.workers[worker].borrow_mut().decide(&from(&caller.to_string()), 0, &self.clock)
     }
 
     /// Advances the clock, with maintenance of all workers.
@@ -113,7 +113,7 @@ impl Gateway {
     /// that.
     fn ask(&self, caller: usize) -> (Vec<u64>, bool) {
         let mut limiter = limiter(&self.text, self.data.clone());
-        let verdict = limiter.decide(&from(&caller.to_string()), &self.clock);
+        let verdict = limiter.decide(&from(&caller.to_string()), 0, &self.clock);
         let (fields, admitted) = match verdict {
             Verdict::Admit(_, Some(report)) => (report.headers(), true),
             Verdict::Hold(held) => (held.report.headers(), true),

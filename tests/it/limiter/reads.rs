@@ -177,7 +177,7 @@ fn limiter_reads_only_needed_values_and_once() {
         for number in 0..2 {
             let request = FakeRequest::get("/a/b?x").from("192.0.2.1:1");
             let request = Watched { request, asked: RefCell::default() };
-            gate.limiter.decide(&request, &gate.clock);
+            gate.limiter.decide(&request, 0, &gate.clock);
             let asked = request.asked.into_inner();
             let different: BTreeSet<String> = asked.iter().cloned().collect();
             assert_eq!(different, document.asks, "request {number}: {}", document.text);

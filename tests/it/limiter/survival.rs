@@ -33,7 +33,7 @@ impl Worker {
 
     fn admits(&self, limiter: &mut Limiter) -> bool {
         let request = FakeRequest::get("/a/b").header("x-account-id", "ann").header("x-app", "m");
-        matches!(limiter.decide(&request, &self.clock), Verdict::Admit(..))
+        matches!(limiter.decide(&request, 0, &self.clock), Verdict::Admit(..))
     }
 
     /// The number of admitted requests of `of`.
@@ -171,7 +171,7 @@ limits: [{Url: /a, rules: [{actor: account, unit: day, rpu: 1, scope: SCOPE, ban
     let mut new = worker.configure(&before.replace(part, to));
     worker.retire(old);
     let request = FakeRequest::get("/a/b").header("x-account-id", "ann");
-    let verdict = new.decide(&request, &worker.clock);
+    let verdict = new.decide(&request, 0, &worker.clock);
     matches!(verdict, Verdict::Refuse(refusal) if refusal.by.state().starts_with("banned "))
 }
 

@@ -62,7 +62,7 @@ fn refusals_are_reported_by_maintenance() {
     let clock = FakeClock::default();
     clock.0.set(START);
     let mut is_banned = |number: usize, maintains: bool| {
-        let verdict = workers[number].decide(&from("ann"), &clock);
+        let verdict = workers[number].decide(&from("ann"), 0, &clock);
         clock.0.set(clock.now().later(MILLISECOND));
         if maintains {
             workers[number].maintain(clock.now());
@@ -113,7 +113,7 @@ fn hot_callers_are_maintained_less_often_than_leases() {
         count.set(count.get() + u64::from(key.contains("hot")));
     }));
     for _ in 0..80 {
-        assert!(matches!(limiter.decide(&from("ann"), &clock), Verdict::Admit(..)));
+        assert!(matches!(limiter.decide(&from("ann"), 0, &clock), Verdict::Admit(..)));
         clock.0.set(clock.now().later(SECOND / 80));
         limiter.maintain(clock.now());
     }

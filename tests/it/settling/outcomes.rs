@@ -59,7 +59,7 @@ fn counting_agrees_with_the_oracle() {
                 counted += usize::from(wrong);
                 continue;
             }
-            match limiter.decide(&request(), &clock) {
+            match limiter.decide(&request(), 0, &clock) {
                 Verdict::Admit(permit, _) => {
                     assert!(open.len() + counted < LIMIT, "{} and {counted}", open.len());
                     open.push(permit);
@@ -89,7 +89,7 @@ fn bans_follow_counted_outcomes() {
                ban: {{after: 3, within: 1h, for: 1h, on: {on}}}}}"
         ));
         let clock = clock();
-        let admit = |limiter: &mut Limiter| match limiter.decide(&request(), &clock) {
+        let admit = |limiter: &mut Limiter| match limiter.decide(&request(), 0, &clock) {
             Verdict::Admit(permit, _) => Some(permit),
             Verdict::Refuse(_) => None,
             other => panic!("{other:?}"),
@@ -104,7 +104,7 @@ fn bans_follow_counted_outcomes() {
             let permit = admit(&mut limiter).expect("nobody is banned");
             limiter.finish(permit, &FakeEnding::answered(401), clock.0.get());
         }
-        let Verdict::Refuse(refusal) = limiter.decide(&request(), &clock) else {
+        let Verdict::Refuse(refusal) = limiter.decide(&request(), 0, &clock) else {
             panic!("three have counted");
         };
         assert_eq!(refusal.by.state().starts_with("banned"), bans, "{}", refusal.by.state());
@@ -118,12 +118,12 @@ fn headers_report_reserved_permits() {
             "{{name: r, actor: address, unit: day, rpu: {limit}, algo: W, cost: 2, scope: local, count: {{status: [401]}}}}"
         ));
         let clock = clock();
-        let admit = |limiter: &mut Limiter| match limiter.decide(&request(), &clock) {
+        let admit = |limiter: &mut Limiter| match limiter.decide(&request(), 0, &clock) {
             Verdict::Admit(permit, _) => permit,
             other => panic!("{other:?}"),
         };
         let refuses = |limiter: &mut Limiter| {
-            let Verdict::Refuse(refusal) = limiter.decide(&request(), &clock) else { panic!() };
+            let Verdict::Refuse(refusal) = limiter.decide(&request(), 0, &clock) else { panic!() };
             let headers = refusal.headers();
             for (name, value) in [
                 ("ratelimit-policy", format!("\"r\";q={limit};w=86400")),
@@ -172,7 +172,7 @@ fn metrics_report_settlements() {
     for ending in
         [used("2"), used("0"), used("8"), used("5"), used("many"), FakeEnding::answered(200)]
     {
-        let Verdict::Admit(mut permit, _) = limiter.decide(&request(), &clock) else { panic!() };
+        let Verdict::Admit(mut permit, _) = limiter.decide(&request(), 0, &clock) else { panic!() };
         limiter.on_response(&mut permit, &ending);
         limiter.finish(permit, &ending, clock.0.get());
     }
@@ -197,14 +197,14 @@ fn zero_reserve_admits_concurrent_requests() {
         let clock = clock();
         let mut open: Vec<Permit> = Vec::new();
         for _ in 0..9 {
-            let Verdict::Admit(permit, _) = limiter.decide(&request(), &clock) else { panic!() };
+            let Verdict::Admit(permit, _) = limiter.decide(&request(), 0, &clock) else { panic!() };
             open.push(permit);
         }
         let used = FakeEnding::answered(200).header("x-used", "2");
         let mut permit = open.remove(0);
         limiter.on_response(&mut permit, &used);
         limiter.finish(permit, &used, clock.0.get());
-        assert!(matches!(limiter.decide(&request(), &clock), Verdict::Refuse(_)), "{scope}");
+        assert!(matches!(limiter.decide(&request(), 0, &clock), Verdict::Refuse(_)), "{scope}");
     }
 }
 
@@ -218,7 +218,7 @@ fn shadow_rule_with_count_bans_no_caller() {
         ));
         let clock = clock();
         for _ in 0..3 {
-            let Verdict::Admit(permit, _) = limiter.decide(&request(), &clock) else { panic!() };
+            let Verdict::Admit(permit, _) = limiter.decide(&request(), 0, &clock) else { panic!() };
             limiter.finish(permit, &FakeEnding::answered(401), clock.0.get());
         }
         let lines = Lines::default();
@@ -241,7 +241,7 @@ fn late_usage_is_charged_to_the_window_of_its_end() {
         let clock = clock();
         let admit = |limiter: &mut Limiter, now| {
             clock.0.set(now);
-            match limiter.decide(&request(), &clock) {
+            match limiter.decide(&request(), 0, &clock) {
                 Verdict::Admit(permit, _) => Some(permit),
                 _ => None,
             }

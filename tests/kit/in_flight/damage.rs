@@ -112,7 +112,7 @@ impl Gateway {
 
     /// Returns true if a request is admitted.
     fn request(&mut self, worker: usize, caller: usize) -> bool {
-        let verdict = self.limiters[worker].decide(&request(caller), &self.clock);
+        let verdict = self.limiters[worker].decide(&request(caller), 0, &self.clock);
         let Verdict::Admit(permit, _) = verdict else { return false };
         self.open.push((worker, permit));
         true

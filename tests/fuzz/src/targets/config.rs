@@ -26,7 +26,7 @@ pub fn run(input: &[u8]) {
     let mut limiter =
         Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");
-    limiter.decide(&FakeRequest::get("/share/qq"), &FakeClock::default());
+    limiter.decide(&FakeRequest::get("/share/qq"), 0, &FakeClock::default());
     // A remote document may have fewer keys, and none that a local one may not have.
     if let Ok(remote) = diana_config::parse_remote(input, &own) {
         assert_eq!(

@@ -46,7 +46,7 @@ fn admitted(path: &[u8]) -> usize {
             .expect("it can be built");
     let request = FakeRequest { path: Some(path.into()), ..FakeRequest::get("/") };
     let clock = FakeClock::default();
-    (0..3).filter(|_| matches!(limiter.decide(&request, &clock), Verdict::Admit(..))).count()
+    (0..3).filter(|_| matches!(limiter.decide(&request, 0, &clock), Verdict::Admit(..))).count()
 }
 
 /// The path in an upstream that decodes everything first.

@@ -51,7 +51,7 @@ pub fn run(input: &[u8]) {
         clock.0.set(Now { mono: mono + 3 * SECOND, wall: wall + 3 * SECOND });
         let request = request(input);
         let admitted = (0..5)
-            .filter(|_| matches!(limiter.decide(&request, clock), Verdict::Admit(..)))
+            .filter(|_| matches!(limiter.decide(&request, 0, clock), Verdict::Admit(..)))
             .count();
         assert!(admitted <= 3, "{request:?}");
     });

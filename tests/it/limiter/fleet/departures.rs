@@ -35,7 +35,7 @@ impl Worker {
     }
 
     fn send_request(&mut self) -> u64 {
-        let verdict = self.limiter.decide(&ann(), &self.clock);
+        let verdict = self.limiter.decide(&ann(), 0, &self.clock);
         let Verdict::Pending { id: ticket } = verdict else { panic!("{verdict:?}") };
         ticket
     }

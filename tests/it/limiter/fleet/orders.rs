@@ -37,14 +37,15 @@ type NumberSource = Result<Vec<Seen>, Cannot>;
 impl Worker {
     fn inquire(&mut self, name: &str, order: Order) -> Result<Inquired, Cannot> {
         let callers = CallerQuery::Values(vec![name.into()]);
-        self.limiter.inquire(0, callers, order, self.clock.now())
+        let stream = self.orders.len() as u32;
+        self.limiter.inquire(0, callers, order, stream, self.clock.now())
     }
 
     /// Gives an order that requires Redis. Returns its ticket.
     fn order(&mut self, name: &str, order: Order) -> u64 {
         match self.inquire(name, order) {
             Ok(Inquired::Pending(id)) => {
-                self.limiter.set_stream(id, id as u32);
+                self.orders.push(id);
                 id
             }
             other => panic!("{other:?}"),
@@ -71,7 +72,8 @@ impl Worker {
         let mut completed = Vec::new();
         while let Some(ready) = self.limiter.next_ready(now) {
             let Ready::Order { stream, result } = ready else { panic!("a request") };
-            completed.push((stream.expect("its client is there").into(), result));
+            let stream = stream.expect("its client is there");
+            completed.push((self.orders[stream as usize], result));
         }
         completed
     }

@@ -91,7 +91,7 @@ fn operator_gets_usage_by_the_rules_own_quota() {
             ));
             assert!(gate.admits(&says("ann", claim)));
             let (now, callers) = (gate.clock.0.get(), CallerQuery::Values(vec!["ann".into()]));
-            let done = gate.limiter.inquire(0, callers, Order::Look, now);
+            let done = gate.limiter.inquire(0, callers, Order::Look, 0, now);
             let Ok(Inquired::Done(seen)) = done else { panic!("{done:?}") };
             assert_eq!(seen[0].usage.remaining, own - 1, "{limit} {claim}");
         }
