@@ -5,7 +5,6 @@ use proxy_wasm::traits::{Context, HttpContext, RootContext};
 use proxy_wasm::types::{BufferType, ContextType};
 
 use super::calls::{HostCall, answer};
-use super::chain;
 use super::http::Http;
 use super::raw;
 use super::vm::worker;
@@ -39,7 +38,6 @@ impl RootContext for Plugin {
         let root_id = raw::property(Property::new(&["plugin_root_id"]).encoded());
         let (text, root_id) =
             (text.ok().flatten().unwrap_or_default(), root_id.unwrap_or_default());
-        chain::register(&root_id);
         self.root.configure(&text, &root_id, worker(), &self.host)
     }
 

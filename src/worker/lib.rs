@@ -29,6 +29,7 @@ mod redis;
 pub mod remote;
 mod reply;
 mod root;
+mod roots;
 mod seed;
 mod state;
 mod stream;
