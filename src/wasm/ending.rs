@@ -22,6 +22,10 @@ const VANISHED: &[u8] = b"downstream_local_disconnect(http2_ping_timeout)";
 /// Envoy's response code details for a complete response of the upstream.
 const WHOLE: &[u8] = b"via_upstream";
 
+/// The details of a response of the upstream that did not accept a WebSocket. Envoy passes its
+/// headers on, without its body.
+const NO_WEBSOCKET: &[u8] = b"websocket_handshake_unsuccessful";
+
 const fn flags(bits: &[u32]) -> u64 {
     let mut flags = 0;
     let mut rest = bits;
@@ -63,7 +67,7 @@ impl Ending for HostEnding {
     }
 
     fn is_from_upstream(&self) -> bool {
-        self.details_now() == Some(WHOLE)
+        [Some(WHOLE), Some(NO_WEBSOCKET)].contains(&self.details_now())
     }
 
     fn is_complete(&self) -> bool {

@@ -17,6 +17,9 @@ const CLIENT_LEFT: [&[u8]; 3] = [b"DC", b"DPE", b"DR"];
 /// The start of Envoy's details for a response that the upstream began, and did not complete.
 const CUT: &[u8] = b"upstream_reset_after_response_started";
 
+/// Envoy's details for a response of the upstream that did not accept a WebSocket.
+const NO_WEBSOCKET: &[u8] = b"websocket_handshake_unsuccessful";
+
 /// A part of the text of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextSpan {
@@ -192,7 +195,10 @@ impl Ending for LogEntry {
     }
 
     fn is_from_upstream(&self) -> bool {
-        let is_cut = || self.field(LogField::Details).is_some_and(|it| it.starts_with(CUT));
+        let is_cut = || {
+            let details = self.field(LogField::Details);
+            details.is_some_and(|it| it.starts_with(CUT) || it == NO_WEBSOCKET)
+        };
         // A client that left before the response has no status.
         let is_left = || self.status > 0 && self.has_flag(&[b"DC", b"DR"]);
         self.is_complete() || is_cut() || is_left()

@@ -99,7 +99,7 @@ const NONE: (&str, &str) = ("x-more", "none");
 /// status of the response, the usage, and whether `failed` counts the request.
 type End = (&'static str, &'static str, (&'static str, &'static str), Does, u16, u64, bool);
 
-const ENDS: [End; 44] = [
+const ENDS: [End; 47] = [
     // The upstream was not reached, or did not respond.
     ("/nobody", "", NONE, Stays, 503, 0, true),
     ("/down", "", NONE, Stays, 503, 0, true),
@@ -144,6 +144,10 @@ const ENDS: [End; 44] = [
     ("/", "empty", GRPC, Stays, 200, MOST, false),
     ("/", "tokens 40 upgrade", UPGRADE, Stays, 101, 40, true),
     ("/", "upgrade", UPGRADE, Stays, 101, MOST, true),
+    // It did not accept a WebSocket: Envoy withholds its body.
+    ("/", "tokens 40", UPGRADE, Stays, 200, 40, true),
+    ("/", "", UPGRADE, Stays, 200, MOST, true),
+    ("/", "status 302 tokens 40", UPGRADE, Stays, 302, 40, true),
     ("/moves", "status 302 to http://here/elsewhere tokens 40", NONE, Stays, 302, 40, false),
     ("/again", "status 503 tokens 40", NONE, Stays, 503, 40, false),
     // An error without a number.

@@ -89,6 +89,7 @@ fn end_of_a_stream_is_read_from_a_line() {
         (503, "via_upstream", "URX", [true, true, false]),
         (200, "-", "-", [true, true, false]),
         (200, "upstream_reset_after_response_started{x}", "UPE", [true, false, false]),
+        (200, "websocket_handshake_unsuccessful", "-", [true, false, false]),
         (200, "downstream_remote_disconnect", "DC", [true, false, true]),
         (200, "-", "DC", [true, false, true]),
         (503, "no_healthy_upstream", "UH", [false, false, false]),
