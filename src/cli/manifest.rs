@@ -52,7 +52,10 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
         return is_rules.then(|| FoundRules::new(part, Ok(source))).into_iter().collect();
     }
     let read = |dialect| ConfigSource::read_as(text.as_bytes(), dialect).ok();
-    let (kubernetes, envoy) = (read(Dialect::Kubernetes), read(Dialect::Envoy));
+    // Envoy reads JSON as it is.
+    let is_json = text.trim_start().starts_with('{');
+    let envoy = read(if is_json { Dialect::Diana } else { Dialect::Envoy });
+    let kubernetes = read(Dialect::Kubernetes);
     let manifest = Manifest { part, source, kubernetes, envoy, depth };
     let documents = manifest.source.documents();
     let mut found = Vec::new();

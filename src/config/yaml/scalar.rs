@@ -1,5 +1,6 @@
 //! The type of a scalar: by the core schema of YAML 1.2, or as programs in front of Diana read YAML.
 
+mod envoy;
 mod yaml_1_1;
 
 use diana_policy::tree::Tree;
@@ -14,7 +15,7 @@ pub enum Dialect {
     Diana,
     /// The tools and the server of Kubernetes, and Helm: YAML 1.1, then JSON.
     Kubernetes,
-    /// Envoy's own files: YAML 1.1, with keys as written.
+    /// Envoy's own files: the words of YAML 1.1, whole numbers, and texts, with keys as written.
     Envoy,
 }
 
@@ -53,13 +54,16 @@ pub fn key(text: String, is_plain: bool, dialect: Dialect) -> String {
 }
 
 fn plain(text: String, dialect: Dialect) -> Tree {
-    if let Some(tree) = yaml_1_1::read(&text, dialect) {
+    if dialect == Dialect::Kubernetes
+        && let Some(tree) = yaml_1_1::read(&text)
+    {
         return tree;
     }
     match text.as_str() {
         "" | "~" | "null" | "Null" | "NULL" => Tree::Null,
         "true" | "True" | "TRUE" => Tree::Bool(true),
         "false" | "False" | "FALSE" => Tree::Bool(false),
+        _ if dialect == Dialect::Envoy => envoy::read(text),
         ".nan" | ".NaN" | ".NAN" | ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF"
         | "-.inf" | "-.Inf" | "-.INF" => Tree::Number(text),
         _ => number(&text).unwrap_or(Tree::Text(text)),

@@ -1,6 +1,5 @@
 //! Plain scalars that YAML 1.1 reads differently from YAML 1.2.
 
-use super::Dialect;
 use diana_policy::tree::Tree;
 
 /// Words for true and false. Only these three spellings of each are words.
@@ -8,16 +7,16 @@ const WORDS: [(&str, bool); 6] =
     [("y", true), ("yes", true), ("on", true), ("n", false), ("no", false), ("off", false)];
 
 /// The value of a plain scalar, if it differs from that by YAML 1.2.
-pub fn read(text: &str, dialect: Dialect) -> Option<Tree> {
-    if dialect == Dialect::Diana {
-        return None;
-    }
+pub fn read(text: &str) -> Option<Tree> {
+    word(text).or_else(|| number(text))
+}
+
+/// The boolean that a word denotes, except `true` and `false`.
+pub fn word(text: &str) -> Option<Tree> {
     let lower = text.to_ascii_lowercase();
-    if let Some((_, value)) = WORDS.iter().find(|(word, _)| *word == lower) {
-        let is_spelled = text == lower || text == lower.to_ascii_uppercase() || is_title(text);
-        return is_spelled.then_some(Tree::Bool(*value));
-    }
-    number(text, dialect)
+    let (_, value) = WORDS.iter().find(|(word, _)| *word == lower)?;
+    let is_spelled = text == lower || text == lower.to_ascii_uppercase() || is_title(text);
+    is_spelled.then_some(Tree::Bool(*value))
 }
 
 /// Returns true if the first letter of a word is upper case, and no other.
@@ -27,7 +26,7 @@ fn is_title(word: &str) -> bool {
 }
 
 /// The number in a text with a leading zero, or with `_` between digits.
-fn number(text: &str, dialect: Dialect) -> Option<Tree> {
+fn number(text: &str) -> Option<Tree> {
     let (negative, digits) = match text.strip_prefix('-') {
         Some(digits) => (true, digits),
         None => (false, text.strip_prefix('+').unwrap_or(text)),
@@ -35,9 +34,6 @@ fn number(text: &str, dialect: Dialect) -> Option<Tree> {
     let joined = digits.replace('_', "");
     let has_underscore = joined.len() < digits.len();
     if !joined.starts_with(|first: char| first.is_ascii_digit() || first == '.') {
-        return None;
-    }
-    if has_underscore && dialect == Dialect::Envoy {
         return None;
     }
     let is_padded = joined.len() > 1 && joined.starts_with('0');
