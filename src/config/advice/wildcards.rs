@@ -35,9 +35,13 @@ pub fn advice<'l>(limits: &'l [Limit], except: &'l Except) -> Vec<Advice> {
 fn of_path(key: &str, path: &[u8], rules: Vec<String>) -> Advice {
     let instead = fixed(path).unwrap_or(path);
     let [path, instead] = [path, instead].map(String::from_utf8_lossy);
+    // An exemption of all paths would be no remedy.
+    let remedy = match (key, &*instead) {
+        ("except.paths", "/") => "write the paths".to_string(),
+        _ => format!("write `{instead}`, which covers all paths below it"),
+    };
     let message = format!(
-        "`{path}` in `{key}` is taken literally, since paths have no wildcards, so it covers no other path; write `{instead}`, \
-         which covers all paths below it"
+        "`{path}` in `{key}` is taken literally, since paths have no wildcards, so it covers no other path; {remedy}"
     );
     Advice { message, rules, is_mistake: true }
 }
