@@ -80,7 +80,7 @@ impl Look {
         let cost = look.asked.cost;
         look.open(now);
         look.owe(now, look.asked.debt);
-        look.asked.arrears = look.asked.arrears.min(look.left(now));
+        look.asked.arrears = look.asked.arrears.min(look.most_owed(now));
         look.owe(now, look.asked.arrears);
         look.count(now);
         look.reset(now);
@@ -231,6 +231,17 @@ impl Look {
     /// The remaining permits.
     pub(super) fn left(&self, now: Now) -> u64 {
         self.algorithm.balance(&self.state.words, now).remaining
+    }
+
+    /// The most arrears to charge: in a sliding window all that the newest slice has room for, since they must count until
+    /// they expire.
+    fn most_owed(&self, now: Now) -> u64 {
+        match self.slices {
+            Some(slices) => {
+                self.quota.rpu.saturating_sub(slices.newest(&self.state.words, now.mono))
+            }
+            None => self.left(now),
+        }
     }
 
     fn reserve(&mut self, now: Now, delay: u64) -> Decision {

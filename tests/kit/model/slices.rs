@@ -45,6 +45,11 @@ impl Slices {
         }
     }
 
+    /// The permits of the current slice.
+    pub fn newest(self, words: &[u64], now: u64) -> u64 {
+        self.ring().count(words, self.at(now))
+    }
+
     /// The permits that count as used.
     pub fn used(self, words: &[u64], now: u64) -> u64 {
         self.ring().sum(words, self.at(now))

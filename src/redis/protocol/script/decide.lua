@@ -128,7 +128,8 @@ local function rule(r,is_over)
   if debt>0 then kind.charge(r,debt,0) end
   if w[p+19]>0 then
     keys=keys+1
-    local owed=min(arrears(KEYS[keys],w[p+19],w[p+20]),kind.left(r))
+    local most=kind.most_owed and kind.most_owed(r) or kind.left(r)
+    local owed=min(arrears(KEYS[keys],w[p+19],w[p+20]),most)
     if owed>0 then
       r.changed=true
       kind.charge(r,owed,0)

@@ -62,6 +62,8 @@ local function sliding()
     r.s[i],r.sum=r.s[i]+permits,r.sum+permits
   end
   function SW.left(r) return max(0,r.rpu-r.sum) end
+  -- Arrears must count until they expire, so usage that expires earlier leaves them as much room.
+  function SW.most_owed(r) return max(0,r.rpu-r.s[place(r,r.s[1])]) end
   function SW.room() return FAR end
   function SW.receipt(r) return r.s[1] end
   SW.lease=SW.receipt

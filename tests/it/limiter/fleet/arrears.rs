@@ -67,6 +67,32 @@ fn share_is_charged_once_if_a_reply_is_lost() {
     assert_eq!(worker.admits(15, &mut redis), LIMIT - 5 - questions);
 }
 
+/// Permits of lost replies, or of slices that the gateway counts by another clock, may leave no room for arrears. When
+/// they expire, the arrears still count.
+#[test]
+fn arrears_outlast_earlier_usage_of_a_sliding_window() {
+    let (mut worker, mut redis) = (Worker::new(&rule("SW", "minute")), Redis::default());
+    worker.back(&mut redis);
+    let before = redis.asks;
+    (0..3).for_each(|_| worker.request(&ann()));
+    let mut lose = |call: &Call, time| {
+        redis.answer(&call.body, time);
+        None
+    };
+    worker.steps(50, &mut lose);
+    assert_eq!(redis.asks - before, 6, "each question is charged twice");
+    worker.steps(30_000, &mut |_, _| None);
+    (3..LIMIT).for_each(|_| worker.request(&ann()));
+    assert_eq!(worker.admitted(), LIMIT);
+    worker.back(&mut redis);
+    assert_eq!(worker.admits(1, &mut redis), 0);
+    // The lost charges have expired, and the last seven permits have not.
+    worker.steps(35_000, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert_eq!(worker.admits(LIMIT, &mut redis), 0);
+    worker.steps(35_000, &mut |call, time| Some(redis.answer(&call.body, time)));
+    assert_eq!(worker.admits(15, &mut redis), LIMIT);
+}
+
 #[test]
 fn expired_permits_are_not_charged() {
     for algo in ["W", "SW", "TB"] {
