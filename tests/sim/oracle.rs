@@ -626,19 +626,26 @@ impl Oracle<'_> {
         let resets: Vec<_> = resets.filter_map(|order| self.forgets(rule, order)).collect();
         let mut charged: Vec<(Micros, u64)> = Vec::new();
         for entry in counted {
-            if entry.arrived > decided || entry.refused().is_some() {
+            if entry.arrived > decided {
                 continue;
             }
+            // Its gateway may have counted it alone after Redis had charged it.
+            let is_alone = self.may_be_degraded(rule, entry, &(entry.arrived..decided));
+            // Then Redis counts it twice, or although it was refused. In a bucket that is never full, this stays until the
+            // caller pauses.
+            let is_kept = is_alone && rule.algo == "TB";
+            if entry.refused().is_some() && !is_kept {
+                continue;
+            }
+            let times = if is_kept && entry.refused().is_none() { 2 } else { 1 };
             let settled = self.settled(rule, entry).unwrap_or(Micros::MAX);
             let is_over = settled < at;
             if rule.algo == "P" {
                 charged.extend((!is_over).then_some((at, 1)));
                 continue;
             }
-            // Its gateway may have counted it alone after Redis had charged it.
-            let is_alone = self.may_be_degraded(rule, entry, &(entry.arrived..decided));
             let amount = match (rule.cost, entry.used) {
-                (Cost::Plain(cost), _) => cost,
+                (Cost::Plain(cost), _) => times * cost,
                 (_, Some(used)) if is_over && !is_alone => used,
                 (cost, used) => used.map_or(cost.max(), |used| used.max(cost.reserved())),
             };
