@@ -34,36 +34,28 @@ impl Shared {
         }
     }
 
-    /// Reads the caller's arrears, less those that have expired. A caller in an overflow bucket has
-    /// none.
+    /// Reads the caller's arrears. A caller in an overflow bucket has none.
     fn read_arrears<'t>(&mut self, transaction: &'t mut Transaction) -> &'t mut OpenArrears {
         transaction.arrears = OpenArrears::default();
-        if self.transactions.read_known(transaction) {
-            let charged = self.transactions.charged(&transaction.state, transaction);
-            transaction.arrears.limit(charged);
-        }
+        self.transactions.read_known(transaction);
         &mut transaction.arrears
     }
 
     /// Adds a charge to the arrears. Permits of a rule that settles are added once their usage is known.
     pub(super) fn add_arrears(&self, transaction: &mut Transaction, permits: u64) {
         if self.spec.is_share && !self.spec.settles {
-            self.limit_and_add(transaction, permits);
+            transaction.arrears.add(permits, transaction.now.mono);
         }
     }
 
     /// Adds the usage of a settled charge to the arrears, or removes a cancelled charge.
     pub(super) fn settle_arrears(&self, transaction: &mut Transaction, settlement: &Settlement) {
         match self.spec.settles {
-            true if self.spec.is_share => self.limit_and_add(transaction, settlement.used),
+            true if self.spec.is_share => {
+                transaction.arrears.add(settlement.used, transaction.now.mono);
+            }
             true => {}
             false => transaction.arrears.remove(settlement.back()),
         }
-    }
-
-    fn limit_and_add(&self, transaction: &mut Transaction, permits: u64) {
-        let charged = self.transactions.charged(&transaction.state, transaction);
-        transaction.arrears.limit(charged);
-        transaction.arrears.add(permits, transaction.now.mono);
     }
 }

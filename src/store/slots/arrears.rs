@@ -40,6 +40,11 @@ impl OpenArrears {
         [total, since << 1 | u64::from(self.is_sent)]
     }
 
+    /// Returns true if there are any.
+    pub(crate) fn is_any(self) -> bool {
+        self.arrears.total > 0
+    }
+
     /// Adds permits that are charged at `now`.
     pub(crate) fn add(&mut self, permits: u64, now: Micros) {
         let Arrears { total, since } = &mut self.arrears;

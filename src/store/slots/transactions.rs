@@ -120,6 +120,9 @@ impl Transactions {
         transaction.outstanding = Outstanding::unpack(slot.load(index, state), now.mono);
         transaction.arrears = slot.arrears(index);
         transaction.outstanding.settle(algorithm, state, scratch, now.mono);
+        if transaction.arrears.is_any() {
+            transaction.arrears.limit(algorithm.balance(state, now).charged);
+        }
         true
     }
 
