@@ -153,6 +153,28 @@ fn claims_of_an_unverified_token_are_bounded() {
     }
 }
 
+/// Programs that decode base64 leniently read a token whose header is long, has other characters or
+/// unused bits at its end. So such a token has a claim, even if its payload cannot be read.
+#[test]
+fn unreadable_payloads_behind_any_header_are_unclear() {
+    let long = URL_SAFE_NO_PAD.encode(format!("{{\"x5c\":\"{}\"}}", "x".repeat(20_000)));
+    let headers = ["e30", "e30=", "e31", "e30A1", "eyJraWQiOiL/Ij4ifQ", "e 30", "CiB7fQ", &long];
+    let mapping = URL_SAFE_NO_PAD.encode(r#"{"sub":{"a":1}}"#);
+    let payloads = [mapping.as_str(), "eyJzdWIiOiJhZGEifR", &"x".repeat(17_000)];
+    let own = "{jwt_claim: sub, unverified: true}";
+    for header in headers {
+        for payload in payloads {
+            let token = format!("Bearer {header}.{payload}.sig");
+            let request = FakeRequest::get("/").header("authorization", &token);
+            assert_eq!(finds(own, &request), "unclear", "{token}");
+        }
+    }
+    for text in ["a.b.c", "W10.x.c", "ZTMw.x.c", ".x.c", "=.x.c"] {
+        let request = FakeRequest::get("/").header("authorization", format!("Bearer {text}"));
+        assert_eq!(finds(own, &request), "absent", "{text}");
+    }
+}
+
 /// A header that the host does not give to the module may have any value.
 #[test]
 fn unreadable_headers_are_one_caller() {

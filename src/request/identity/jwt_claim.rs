@@ -27,15 +27,24 @@ pub const KIND: SourceKind = SourceKind {
 /// Maximum length of an encoded payload. Those of identity providers are far shorter.
 const LONGEST: usize = 16 << 10;
 
-const BASE64: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::URL_SAFE,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+const CONFIG: GeneralPurposeConfig =
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent);
 
-/// Returns true if this is the header of a JSON web token: base64 of an object.
+const BASE64: GeneralPurpose = GeneralPurpose::new(&base64::alphabet::URL_SAFE, CONFIG);
+
+/// Returns true if this may be the header of a JSON web token: base64 of an object. Only its first
+/// characters count, since programs differ in the rest that they accept: its length, other
+/// characters in it, unused bits at its end.
 fn is_header(text: &[u8]) -> bool {
-    text.len() <= LONGEST
-        && BASE64.decode(text).is_ok_and(|json| json.trim_ascii().starts_with(b"{"))
+    const START: usize = 64;
+    let is_known = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let mut start: Vec<u8> = text.iter().copied().filter(is_known).take(START).collect();
+    if start.len() % 4 == 1 {
+        start.pop();
+    }
+    let lenient = CONFIG.with_decode_allow_trailing_bits(true);
+    let lenient = GeneralPurpose::new(&base64::alphabet::URL_SAFE, lenient);
+    lenient.decode(start).is_ok_and(|json| json.trim_ascii_start().starts_with(b"{"))
 }
 
 #[derive(Debug)]
