@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 
+use super::host::Host;
 use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
@@ -24,11 +25,14 @@ const ATTEMPTS: usize = 8;
 pub(crate) struct ProcessRoots {
     is_one: Cell<bool>,
     read_at: Cell<Micros>,
+    /// Whether a root was added since. The record is read before the first verdict after that, when all
+    /// filters of the chain are configured.
+    is_outdated: Cell<bool>,
 }
 
 impl ProcessRoots {
     /// Adds a root to the record.
-    pub(crate) fn add(&self, root_id: &str, data: &dyn SharedData, now: Micros) {
+    pub(crate) fn add(&self, root_id: &str, data: &dyn SharedData) {
         let mut hasher = KeyHasher::public();
         hasher.part(0, root_id.as_bytes());
         let own = hasher.finish().hash.clamp(1, SEVERAL - 1);
@@ -39,20 +43,30 @@ impl ProcessRoots {
                 break;
             }
         }
-        self.read(data, now);
+        self.is_outdated.set(true);
     }
 
-    /// Reads the record if the copy is old.
-    pub(crate) fn refresh(&self, data: &dyn SharedData, now: Micros) {
-        if now.saturating_sub(self.read_at.get()) >= STALE {
-            self.read(data, now);
+    /// Reads the record if a root was added since the last time.
+    #[inline]
+    pub(crate) fn update(&self, host: &dyn Host) {
+        if self.is_outdated.get() {
+            self.read(host);
         }
     }
 
-    fn read(&self, data: &dyn SharedData, now: Micros) {
-        let ([known], _) = words::read::<1>(data, KEY);
+    /// Reads the record if the copy is old.
+    pub(crate) fn refresh(&self, host: &dyn Host) {
+        if host.monotonic().saturating_sub(self.read_at.get()) >= STALE {
+            self.read(host);
+        }
+    }
+
+    #[inline(never)]
+    fn read(&self, host: &dyn Host) {
+        let ([known], _) = words::read::<1>(&*host.data(), KEY);
         self.is_one.set(known != 0 && known != SEVERAL);
-        self.read_at.set(now);
+        self.read_at.set(host.monotonic());
+        self.is_outdated.set(false);
     }
 
     /// Returns true if the process has one root.

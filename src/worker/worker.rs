@@ -125,7 +125,7 @@ impl Worker {
     /// Resumes held requests at their turn and requests with a reply, and does the work of all
     /// instances that is due.
     pub(crate) fn tick(&self, host: &dyn Host) {
-        self.roots.refresh(&*host.data(), host.monotonic());
+        self.roots.refresh(host);
         let mut left = self.release(host, RELEASES);
         let may_send = self.timers.is_latest(host.caller());
         for instance in self.all() {
