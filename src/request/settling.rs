@@ -215,10 +215,6 @@ impl UsageSource {
         let Some(value) = ending.property(property) else { return Err(UnknownUsage::Absent) };
         usable(match form {
             NumberForm::Number => float(&value),
-            // The value of a field that is not set, as after a response that could not be parsed.
-            NumberForm::Typed if value.iter().all(|byte| *byte == 0) => {
-                return Err(UnknownUsage::Absent);
-            }
             NumberForm::Typed => integer(&value),
             NumberForm::Text { .. } => decimal(&value),
         })

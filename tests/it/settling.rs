@@ -81,7 +81,6 @@ fn metadata_is_read_in_its_configured_form() {
     let untyped = ["metadata", "filter_metadata", "envoy.ai", "tokens"];
     let typed = ["metadata", "typed_filter_metadata", "envoy.ai", "tokens"];
     let unusable = (MISSING, Some(UnknownUsage::Unusable));
-    let absent = (MISSING, Some(UnknownUsage::Absent));
     for (form, path, value, expected) in [
         (NumberForm::Number, &untyped, 250.0_f64.to_le_bytes().to_vec(), (250, None)),
         (NumberForm::Number, &untyped, 2.5_f64.to_le_bytes().to_vec(), (3, None)),
@@ -99,9 +98,6 @@ fn metadata_is_read_in_its_configured_form() {
         (NumberForm::Typed, &typed, (-5_i64).to_le_bytes().to_vec(), unusable),
         (NumberForm::Typed, &typed, i64::MAX.to_le_bytes().to_vec(), unusable),
         (NumberForm::Typed, &typed, vec![1], unusable),
-        // A field that is not set.
-        (NumberForm::Typed, &typed, 0_i64.to_le_bytes().to_vec(), absent),
-        (NumberForm::Number, &untyped, 0.0_f64.to_le_bytes().to_vec(), (0, None)),
         (NumberForm::Text { typed: true }, &typed, b"250".to_vec(), (250, None)),
     ] {
         let ended = answered().property(path, &value);
@@ -109,6 +105,7 @@ fn metadata_is_read_in_its_configured_form() {
         assert_eq!(used(&usage_reader, Some(&answered()), &ended), expected, "{form:?} {value:?}");
     }
     let usage_reader = by_metadata(NumberForm::Number);
+    let absent = (MISSING, Some(UnknownUsage::Absent));
     assert_eq!(used(&usage_reader, Some(&answered()), &answered()), absent);
     // The events of an aborted stream are incomplete.
     let (value, gone) = (3.0_f64.to_le_bytes(), (MISSING, Some(UnknownUsage::ClientLeft)));
