@@ -1,13 +1,11 @@
 //! Several filters of this module in one chain, for example before and after the login. They may be
 //! in different VMs, so a later one knows an earlier one only by the filter state of the stream, which
-//! no client can set. It reads that state only before it writes the log, if the process has several
-//! roots, or removes a mark.
+//! no client can set. It reads that state only before it writes the log or removes a mark.
 
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::MapType;
 
 use super::raw;
-use super::vm::worker;
 
 /// The filter state for the access log.
 const LOG: &str = "diana";
@@ -17,8 +15,7 @@ const SEPARATOR: &[u8] = b"; ";
 
 /// Adds an entry to the filter state for the access log.
 pub(super) fn log(entry: &[u8]) {
-    let earlier = if worker().has_one_root() { None } else { raw::property(LOG.as_bytes()) };
-    match earlier {
+    match raw::property(LOG.as_bytes()) {
         Some(earlier) if !earlier.is_empty() => {
             raw::set_property(LOG, &[&earlier, SEPARATOR, entry].concat());
         }

@@ -29,7 +29,6 @@ mod redis;
 pub mod remote;
 mod reply;
 mod root;
-mod roots;
 mod seed;
 mod state;
 mod stream;

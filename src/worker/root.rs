@@ -45,7 +45,6 @@ impl Root {
         host: &dyn Host,
     ) -> bool {
         let root_id = sanitise(root_id);
-        worker.roots.add(&root_id, &*host.data());
         let policy = diana_config::parse(text).map_err(|problems| problems.to_string());
         match policy.and_then(|policy| self.apply(&root_id, text, policy, worker, host)) {
             Ok(()) => true,

@@ -140,7 +140,6 @@ impl Stream {
         worker: &Worker,
         host: &dyn Host,
     ) -> bool {
-        worker.roots.update(host);
         host.on_decision(self.id, None, &verdict);
         match verdict {
             Verdict::Admit(permit, report) => {

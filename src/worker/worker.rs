@@ -13,7 +13,6 @@ use super::host::Host;
 use super::instance::{Instance, WorkerData};
 use super::operator::Attempts;
 use super::redis::RedisAccess;
-use super::roots::ProcessRoots;
 use super::state::StreamState;
 use super::timer::Timers;
 use diana_limiter::Held;
@@ -39,8 +38,6 @@ pub struct Worker {
     pub(crate) attempts: Attempts,
     /// Wrong tokens for the operator's endpoint.
     pub(crate) admin_attempts: Attempts,
-    /// The roots of the process.
-    pub(crate) roots: ProcessRoots,
     offset: Rc<ClockOffset>,
     tables: RefCell<Tables>,
     /// The number of the next instance.
@@ -56,12 +53,6 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Returns true if no other filter of this module can be in the chain, since the process has one root.
-    #[must_use]
-    pub fn has_one_root(&self) -> bool {
-        self.roots.is_one()
-    }
-
     /// Builds an instance for the root of the host's current call. It exists until no root or
     /// stream has a reference to it and it has no work left.
     ///
@@ -125,7 +116,6 @@ impl Worker {
     /// Resumes held requests at their turn and requests with a reply, and does the work of all
     /// instances that is due.
     pub(crate) fn tick(&self, host: &dyn Host) {
-        self.roots.refresh(host);
         let mut left = self.release(host, RELEASES);
         let may_send = self.timers.is_latest(host.caller());
         for instance in self.all() {

@@ -34,7 +34,6 @@ impl Worker {
         let Waiter { id, stream, since } = ready.waiter;
         let waited = host.monotonic().saturating_sub(since);
         host.record(&format!("diana.{}.fleet.wait_us", instance.namespace()), waited);
-        self.roots.update(host);
         host.enter(stream);
         let verdict = instance.resume(&mut ready, host);
         host.on_decision(stream, Some(&ready.waiter), &verdict);
