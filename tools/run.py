@@ -13,7 +13,7 @@ GATEWAY, UPSTREAM, OPERATOR, ADMIN = 10000, 10001, 10002, 9901
 
 
 def main(config=CONFIG, *version):
-    binary, token = envoy.path(*version), secrets.token_hex(16)
+    binary, token = envoy.path(*version), os.environ.get("DIANA_TOKEN") or secrets.token_hex(16)
     for port in (GATEWAY, UPSTREAM, OPERATOR, ADMIN):
         local.free(port, config)
     with local.processes() as processes:

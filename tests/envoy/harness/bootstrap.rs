@@ -46,6 +46,7 @@ pub struct Gateway {
     redis: Option<ToRedis>,
     drain: Option<u32>,
     has_socket: bool,
+    has_proxy_protocol: bool,
 }
 
 impl Gateway {
@@ -84,6 +85,7 @@ impl Gateway {
             redis: None,
             drain: None,
             has_socket: false,
+            has_proxy_protocol: false,
         }
     }
 
@@ -120,6 +122,12 @@ impl Gateway {
     /// Also on a Unix domain socket, [`Envoy::socket`](super::Envoy::socket).
     pub fn on_a_socket(mut self) -> Self {
         self.has_socket = true;
+        self
+    }
+
+    /// On a listener whose connections begin with the PROXY protocol.
+    pub fn of_proxy_protocol(mut self) -> Self {
+        self.has_proxy_protocol = true;
         self
     }
 

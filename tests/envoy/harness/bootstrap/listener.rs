@@ -65,6 +65,11 @@ impl Gateway {
             let pipe = json!({"path": socket_of(folder, &self.name)});
             listener["additional_addresses"] = json!([{"address": {"pipe": pipe}}]);
         }
+        if self.has_proxy_protocol {
+            let kind = "type.googleapis.com/envoy.extensions.filters.listener.proxy_protocol.v3.ProxyProtocol";
+            listener["listener_filters"] =
+                json!([{"name": "proxy_protocol", "typed_config": {"@type": kind}}]);
+        }
         listener
     }
 
