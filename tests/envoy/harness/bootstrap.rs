@@ -125,7 +125,7 @@ impl Gateway {
         self
     }
 
-    /// On a listener whose connections begin with the PROXY protocol.
+    /// On a listener that requires the PROXY protocol.
     pub fn of_proxy_protocol(mut self) -> Self {
         self.has_proxy_protocol = true;
         self
