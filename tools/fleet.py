@@ -51,7 +51,7 @@ def main(setup="one", *version):
     setup, binary = redis.SETUPS[setup], envoy.path(*version)
     for port in (*setup.ports, CENTRE, *sum(GATEWAYS.values(), ())):
         local.free(port, setup.config)
-    password, token = secrets.token_hex(16), secrets.token_hex(16)
+    password, token = secrets.token_hex(16), os.environ.get("DIANA_TOKEN") or secrets.token_hex(16)
     secret = {"DIANA_REDIS_PASSWORD": password, "DIANA_TOKEN": token}
     redis.write(redis.PASSWORD, password)
     with local.processes() as processes:
