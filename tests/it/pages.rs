@@ -49,6 +49,18 @@ fn document(example: &str) -> Option<String> {
     }
 }
 
+/// The rules in a guide, of which it says that the example is the whole document.
+#[test]
+fn guide_about_logins_has_the_rules_of_the_example() {
+    let guide = include_str!("../../docs/guides/logins.md");
+    let (_, shown) = guide.split_once("```yaml\n").unwrap();
+    let shown = shown.split("```").next().unwrap();
+    let example = include_str!("../../envoy/examples/logins.yaml");
+    let [shown, example] =
+        [shown, example].map(|text| diana_config::parse(text.as_bytes()).unwrap());
+    assert_eq!(format!("{:?}", shown.limits), format!("{:?}", example.limits));
+}
+
 #[test]
 fn every_example_of_rules_is_valid() {
     let mut examples = 0;
