@@ -55,11 +55,17 @@ def wasm(module, name, configuration):
     return http_filter("wasm", "wasm.v3.Wasm", config={"name": name, "root_id": name, "vm_config": vm, "configuration": value})
 
 
-def local_ratelimit():
-    """Envoy's own limiter, with a bucket that is never empty."""
+def local_ratelimit(tokens=NEVER, header=None):
+    """Envoy's own limiter, with a bucket that is never empty unless it has few tokens; with one for each value of a header."""
     always = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
-    bucket = {"max_tokens": NEVER, "tokens_per_fill": NEVER, "fill_interval": "1s"}
+    bucket = {"max_tokens": tokens, "tokens_per_fill": tokens, "fill_interval": "86400s"}
     settings = {"stat_prefix": "local_ratelimit", "token_bucket": bucket, "filter_enabled": always, "filter_enforced": always}
+    if header:
+        # An entry without a value stands for every value.
+        settings["descriptors"] = [{"entries": [{"key": header}], "token_bucket": bucket}]
+        settings["rate_limits"] = [{"actions": [{"request_headers": {"header_name": header, "descriptor_key": header}}]}]
+        settings["token_bucket"] = {**bucket, "max_tokens": NEVER, "tokens_per_fill": NEVER}
+        settings["max_dynamic_descriptors"] = 20_000
     return http_filter("local_ratelimit", "local_ratelimit.v3.LocalRateLimit", **settings)
 
 

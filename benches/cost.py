@@ -15,7 +15,7 @@ import envoy
 import needs
 from build import MODULE
 from callgrind import counted
-from configuration import bootstrap, diana, entry, rule
+from configuration import bootstrap, diana, entry, local_ratelimit, rule
 
 # The number of counts of each row, whose median is taken, since a timer fires during some; the requests of each count.
 TIMES, REQUESTS, WARM_UP = 5, 200, 400
@@ -57,6 +57,17 @@ def rows():
     ]
 
 
+def others():
+    """Envoy's own limiter: the name of a row, its filter, and its callers."""
+    header = "x-account-id"
+    return [
+        ("`local_ratelimit`, one bucket", local_ratelimit(), 1),
+        ("`local_ratelimit`, by header", local_ratelimit(header=header), 1),
+        (f"`local_ratelimit`, by header, {CALLERS:,} callers in turn", local_ratelimit(header=header), CALLERS),
+        ("`local_ratelimit`, by header, refused", local_ratelimit(tokens=1, header=header), 1),
+    ]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--guard", action="store_true", help="count the most important rows only")
@@ -64,20 +75,26 @@ def main():
     for program in ("cc", "valgrind"):
         needs.program(program)
     chosen = [row for row in rows() if row.guards or not guard]
-    costs = [cost for begin in range(0, len(chosen), AT_ONCE) for cost in count(chosen[begin : begin + AT_ONCE])]
+    costs = []
+    for begin in range(0, len(chosen), AT_ONCE):
+        group = chosen[begin : begin + AT_ONCE]
+        costs += count([(diana(MODULE, f"row-{number}", row.limits), row.callers) for number, row in enumerate(group)])
     print("| one rule, unless it says more | instructions | before | |\n| --- | ---: | ---: | --- |")
     over = [row.name for row, cost in zip(chosen, costs) if cost > row.before * MARGIN]
     for row, cost in zip(chosen, costs):
         print(f"| {row.name} | {cost:,.0f} | {row.before:,} | {'OVER' if row.name in over else ''} |")
+    if not guard:
+        for (name, *_), cost in zip(others(), count([other for _, *other in others()])):
+            print(f"| {name} | {cost:,.0f} | | |")
     if over:
         sys.exit(f"too many instructions: {', '.join(over)}")
 
 
 def count(group):
-    """The instructions per request of these rows, beyond those of a listener without a filter."""
-    filters = [None, *(diana(MODULE, f"row-{number}", row.limits) for number, row in enumerate(group))]
+    """The instructions per request of these filters and callers, beyond those of a listener without a filter."""
+    filters, callers = zip((None, 1), *group)
     with counted(envoy.path(), bootstrap(filters)) as worker:
-        bare, *costs = [a_request(worker, listener, callers) for listener, callers in enumerate([1, *(row.callers for row in group)])]
+        bare, *costs = [a_request(worker, listener, count) for listener, count in enumerate(callers)]
     print(f"a listener without a filter takes {bare:,.0f} instructions a request", file=sys.stderr, flush=True)
     return [cost - bare for cost in costs]
 
