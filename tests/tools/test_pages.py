@@ -12,7 +12,7 @@ from console import ROOT  # noqa: E402
 
 DOCS = ROOT / "docs"
 # A README is limited to the first steps. The rest is in the book.
-README_LINES = 200
+README_LINES = 100
 
 
 def pages():
@@ -33,6 +33,19 @@ def anchors(page):
     headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.M)
     made = {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
     return made | set(re.findall(r'<a id="([^"]+)"', page.read_text()))
+
+
+def measured(page):
+    """The requests and the failed ones of each fault in a table of measurements."""
+    rows = re.findall(r"^\| [^|]+ \| (\d+) \| (\d+) \| [\d.]+ ms \|", page.read_text(), flags=re.M)
+    return [(int(requests), int(failed)) for requests, failed in rows]
+
+
+def seeds(simulator):
+    """The worlds that each run of the simulator plays, besides those of its finds."""
+    plays = re.findall(r"play\(.*", simulator)
+    spans = [re.findall(r"\b(\d+|[A-Z]+)\.\.(?:[A-Z]+ \+ )?(\d+)", play) for play in plays]
+    return sum(int(count) for play in spans for _, count in play)
 
 
 class Pages(unittest.TestCase):
@@ -70,6 +83,17 @@ class Pages(unittest.TestCase):
 
     def test_the_readme_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
+
+    def test_the_figures_of_the_readme_are_those_of_the_pages(self):
+        readme = (ROOT / "README.md").read_text()
+        faults = [row for page in ("redis", "redis-at-scale") for row in measured(DOCS / f"guides/{page}.md")]
+        self.assertIn(f"**{len(faults)} faults of Redis**", readme)
+        self.assertIn(f"[{sum(requests for requests, _ in faults):,}]", readme)
+        self.assertEqual({failed for _, failed in faults}, {0})
+        played = seeds((ROOT / "tests/sim/main.rs").read_text())
+        self.assertIn(f"in {played} simulated fleets", readme)
+        mistakes = re.findall(r"^## \d+\. ", (DOCS / "guides/mistakes.md").read_text(), flags=re.M)
+        self.assertEqual((len(mistakes), "[Ten mistakes]" in readme), (10, True))
 
 
 if __name__ == "__main__":
