@@ -27,6 +27,9 @@ fn usage_survives_a_trap_of_the_vm() {
     eventually("another VM", || (envoy.get("/", &[]).status == 200).then_some(()));
     assert_eq!(envoy.statuses(4, "/counted", &[]), [200, 200, 503, 503]);
     assert!(envoy.stat("wasm.diana.vm_reload_success") >= Some(1), "{}", envoy.log());
+    eventually("the reason in the access log", || {
+        envoy.access_log().contains(&"503 wasm_fail_stream -".to_owned()).then_some(())
+    });
     // A slow machine may resume some of them before the VM dies.
     for client in &mut held {
         let answer = client.read().unwrap();
