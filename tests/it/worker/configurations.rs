@@ -187,6 +187,36 @@ fn rules_without_names_keep_their_usage_in_another_order() {
     }
 }
 
+/// The table of docs/guides/upgrading.md.
+#[test]
+fn change_of_identity_or_namespace_resets_usage_and_no_other_change() {
+    const BEFORE: &str = "namespace: shop
+limits:
+- Url: /
+  rules: [{name: r, actor: account, unit: hour, algo: SW, slices: 10, rpu: 2, scope: SCOPE}]";
+    for (part, changed, resets) in [
+        ("Url: /", "Url: /\n  match: {methods: [GET]}", false),
+        ("rpu: 2", "rpu: 2, shadow: false, cost: 1", false),
+        ("name: r", "name: s", true),
+        ("unit: hour", "unit: day", true),
+        ("algo: SW, slices: 10", "algo: W", true),
+        ("slices: 10", "slices: 12", true),
+        ("limits:", "time_zone: \"+08:00\"\nlimits:", true),
+        ("namespace: shop", "namespace: other", true),
+    ] {
+        for scope in ["local", "gateway"] {
+            let before = BEFORE.replace("SCOPE", scope);
+            let after = before.replace(part, changed);
+            assert_ne!(before, after);
+            let mut thread = Thread::with(&before);
+            assert!(thread.request(1, 10, "ann") && thread.request(1, 11, "ann"));
+            assert!(!thread.request(1, 12, "ann"));
+            assert!(thread.configure(1, &after), "{after}");
+            assert_eq!(thread.request(1, 13, "ann"), resets, "{scope}: {changed}");
+        }
+    }
+}
+
 /// Exact to the byte, which the pages of a VM do not show.
 #[test]
 fn repeated_changes_take_no_more_memory() {
