@@ -16,6 +16,22 @@ fn post(path: &str, account: &str) -> FakeRequest {
 }
 
 #[test]
+fn keys_and_addresses_without_a_key_are_limited_and_invented_keys_too() {
+    let mut gate = Gate::new(include_str!("../../../envoy/examples/api-key.yaml"));
+    let from = |address: &str| FakeRequest::get("/").from(&format!("{address}:40000"));
+    let keyed = |key: &str, address| from(address).header("x-api-key", key);
+    let mut admitted = |request: &dyn Fn(usize) -> FakeRequest| {
+        (0..2_000).filter(|n| gate.admits(&request(*n))).count()
+    };
+    assert_eq!(admitted(&|_| keyed("a", "192.0.2.1")), 100);
+    // The key has no permits left at another address either, and another key has.
+    assert_eq!(admitted(&|_| keyed("a", "192.0.2.2")), 0);
+    assert_eq!(admitted(&|_| keyed("b", "192.0.2.2")), 100);
+    assert_eq!(admitted(&|_| from("192.0.2.3")), 100);
+    assert_eq!(admitted(&|n| keyed(&n.to_string(), "192.0.2.4")), 1_000);
+}
+
+#[test]
 fn points_limit_shares_per_network() {
     let mut gate = Gate::new(include_str!("../../../envoy/examples/share-points.yaml"));
     for _ in 0..2 {
