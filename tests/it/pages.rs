@@ -49,7 +49,7 @@ fn document(example: &str) -> Option<String> {
     }
 }
 
-/// The rules in a guide, of which it says that the example is the whole document.
+/// The guide links to the example as its whole document.
 #[test]
 fn guide_about_logins_has_the_rules_of_the_example() {
     let guide = include_str!("../../docs/guides/logins.md");
