@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::Client;
+use crate::breaker::Breaker;
 use crate::handle::Handle;
 use crate::health::{Health, KnownFleet};
 use crate::protocol::Failure;
@@ -50,9 +51,10 @@ impl Client {
                         let learnt = counted | (is_first && health.agree(seed));
                         health.change(*shard, |it| it.answered(now, probing, *decided)) | learnt
                     }
-                    Err(_) => {
-                        let missed = is_first && health.miss();
-                        health.change(*shard, |it| it.failed(now, sent, probing)) | missed
+                    Err(failure) => {
+                        let (missed, is_refused) = (is_first && health.miss(), !failure.is_lost());
+                        let failed = |it: &mut Breaker| it.failed(now, sent, probing, is_refused);
+                        health.change(*shard, failed) | missed
                     }
                 };
                 match (was_open, health.is_open(*shard)) {

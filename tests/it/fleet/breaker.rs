@@ -209,6 +209,50 @@ fn redis_that_decides_nothing_stays_unavailable() {
     }
 }
 
+/// A Redis that decides small calls and refuses those of many requests does not change the mode
+/// again and again: each closing is later than the one before, up to 32 s. It counts for the fleet
+/// again when it decides, and is trusted again after some calm.
+#[test]
+fn redis_that_refuses_large_calls_does_not_flap() {
+    let (_, mut workers) = gateway(2);
+    let refusal = ok(b"-OOM command not allowed when used memory > 'maxmemory'.\r\n+OK\r\n".into());
+    // Which calls are refused, by the time.
+    let (ends, calm, late) = (120 * SECOND, 160 * SECOND, 162 * SECOND);
+    let mut closings = Vec::new();
+    let mut beats = Vec::new();
+    let mut were_connected = true;
+    for now in (0..170 * SECOND).step_by(MILLISECOND as usize) {
+        let refuses = now < ends || (calm..calm + 5 * MILLISECOND).contains(&now);
+        for worker in &mut workers {
+            if now % (5 * MILLISECOND) == 0 {
+                for caller in 1..=8 {
+                    worker.ask(caller, now);
+                }
+            }
+            worker.work(now);
+            for (token, call) in worker.calls.fresh() {
+                beats.push(now);
+                let is_large = Seen::of(&call).callers.len() > 2;
+                let back = if refuses && is_large { refusal.clone() } else { ok(admits(&call)) };
+                worker.answer(token, &back, now).unwrap();
+            }
+        }
+        let are_connected = workers.iter().any(Worker::is_connected);
+        if are_connected && !were_connected {
+            closings.push(now);
+        }
+        were_connected = are_connected;
+    }
+    let pauses: Vec<u64> = closings.windows(2).map(|two| (two[1] - two[0]) / SECOND).collect();
+    assert!(pauses.starts_with(&[2, 4, 8, 16, 32]), "{pauses:?}");
+    assert!(closings.iter().any(|at| (ends..ends + 34 * SECOND).contains(at)), "{closings:?}");
+    // One relapse after a calm time.
+    assert!(closings.iter().any(|at| (calm..late).contains(at)), "{closings:?}");
+    // Redis still hears of the gateway.
+    let silence = beats.windows(2).map(|two| two[1] - two[0]).max();
+    assert!(silence.is_some_and(|silence| silence <= SECOND), "{silence:?}");
+}
+
 #[test]
 fn damaged_record_does_not_prevent_recovery() {
     let start = seed::next();
