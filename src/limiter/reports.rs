@@ -136,10 +136,12 @@ impl Reports {
         }
         let Some((index, rule, reason)) = first else { return Verdict::pass() };
         let explained = explained(progress, rules);
-        let mut records = rules.records(progress);
-        let (by, several) = match records.len() {
-            0 | 1 => (records.pop(), records),
-            _ => (records.get(index).cloned(), records),
+        let (by, several) = match &*progress.checks {
+            [check] => (rules.record(check, progress.now), Vec::new()),
+            _ => {
+                let records = rules.records(progress);
+                (records.get(index).cloned(), records)
+            }
         };
         let (Some(rule), Some(by)) = (rules.list.get_mut(rule), by) else {
             return Verdict::pass();

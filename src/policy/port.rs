@@ -102,6 +102,12 @@ pub trait Ending {
     /// arrive.
     fn header(&self, name: &str) -> Values<'_>;
 
+    /// Returns true if the response has a header with this name in lower case. Valid only while the
+    /// headers arrive.
+    fn has_header(&self, name: &str) -> bool {
+        self.header(name) != Values::None
+    }
+
     /// The response status. `None` if there was no response.
     fn status(&self) -> Option<u16>;
 

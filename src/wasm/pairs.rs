@@ -4,16 +4,16 @@
 use diana_policy::port::Values;
 
 /// Encodes these pairs as a map.
-pub(super) fn serialized(pairs: &[(&str, &str)]) -> Vec<u8> {
-    let number = |number: usize| (number as u32).to_le_bytes();
-    let bytes = pairs.iter().map(|(name, value)| name.len() + value.len() + 10).sum::<usize>();
+pub(super) fn serialized(pairs: &[(&str, impl AsRef<str>)]) -> Vec<u8> {
+    let texts = pairs.iter().map(|(name, value)| [*name, value.as_ref()]);
+    let bytes = texts.clone().map(|[name, value]| name.len() + value.len() + 10).sum::<usize>();
     let mut map = Vec::with_capacity(4 + bytes);
-    map.extend(number(pairs.len()));
-    for (name, value) in pairs {
-        map.extend(number(name.len()));
-        map.extend(number(value.len()));
+    map.extend((pairs.len() as u32).to_le_bytes());
+    for [name, value] in texts.clone() {
+        let lengths = name.len() as u64 | (value.len() as u64) << 32;
+        map.extend(lengths.to_le_bytes());
     }
-    for text in pairs.iter().flat_map(|(name, value)| [name, value]) {
+    for text in texts.flatten() {
         map.extend_from_slice(text.as_bytes());
         map.push(0);
     }

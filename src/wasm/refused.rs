@@ -1,5 +1,7 @@
 //! The response to a refused request.
 
+use std::borrow::Cow;
+
 use super::pairs::serialized;
 use super::raw;
 use diana_limiter::{Protocol, Refusal, RefusalReply};
@@ -29,20 +31,18 @@ fn reply(refusal: &Refusal, protocol: Protocol<'_>, id: &[u8]) {
 }
 
 fn headers(refusal: &Refusal, reply: &RefusalReply<'_>) -> Vec<u8> {
-    let own = refusal.headers();
-    let own = own.iter().map(|(name, value)| (*name, &**value));
+    let mut headers: Vec<(&str, Cow<'_, str>)> = refusal.headers();
     let configured = refusal.response.headers.iter();
-    let mut headers: Vec<(&str, &str)> =
-        own.chain(configured.map(|(name, value)| (name.as_str(), value.as_str()))).collect();
+    headers.extend(configured.map(|(name, value)| (name.as_str(), value.into())));
     // Envoy adds this type to a body without one, for a fraction of the cost of a header here.
     if reply.content_type != "text/plain" {
-        headers.push(("content-type", reply.content_type));
+        headers.push(("content-type", reply.content_type.into()));
     }
     // Envoy adds these only if the client sent gRPC, not if a preceding filter converted the
     // request to gRPC.
-    let grpc_status = reply.grpc_message.as_ref().map(|_| reply.grpc_status.to_string());
-    if let (Some(status), Some(message)) = (&grpc_status, &reply.grpc_message) {
-        headers.extend([("grpc-status", status.as_str()), ("grpc-message", message)]);
+    if let Some(message) = &reply.grpc_message {
+        let status = reply.grpc_status.to_string().into();
+        headers.extend([("grpc-status", status), ("grpc-message", message.into())]);
     }
     serialized(&headers)
 }

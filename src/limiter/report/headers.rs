@@ -10,6 +10,9 @@ use diana_policy::{LimitFields, X_RATE_LIMIT};
 /// A header: its name and value.
 type Field = (&'static str, Cow<'static, str>);
 
+/// The fields with the limits, and those that a refusal has besides.
+const OWN: usize = 8;
+
 /// The header by which a response forbids caches to store it.
 const CACHE_CONTROL: &str = "cache-control";
 
@@ -17,10 +20,12 @@ impl Report {
     /// Headers to add to the upstream's response.
     #[must_use]
     pub fn headers(&self) -> Vec<Field> {
+        let mut headers = Vec::new();
         match self.fields {
-            LimitFields::Ietf => limits(&self.records),
-            LimitFields::XRateLimit => one(scarcest(&self.records)),
+            LimitFields::Ietf => limits(&self.records, &mut headers),
+            LimitFields::XRateLimit => one(scarcest(&self.records), &mut headers),
         }
+        headers
     }
 }
 
@@ -32,20 +37,22 @@ impl Refusal {
     /// refusal of an RPC client may have status 200, and caches store several of the other statuses.
     #[must_use]
     pub fn headers(&self) -> Vec<Field> {
-        let mut headers = match self.response.fields {
-            LimitFields::Ietf => limits(self.records()),
+        let configured = &self.response.headers;
+        let mut headers = Vec::with_capacity(OWN + configured.len());
+        match self.response.fields {
+            LimitFields::Ietf => limits(self.records(), &mut headers),
             LimitFields::XRateLimit => {
                 let by = Some(&self.by).filter(|by| by.shown);
-                one(by.or_else(|| scarcest(self.records())))
+                one(by.or_else(|| scarcest(self.records())), &mut headers);
             }
-        };
+        }
         if !self.is_unavailable() {
             headers.push(("x-envoy-ratelimited", "true".into()));
         }
         if let Some(seconds) = self.retry_after() {
             headers.push(("retry-after", decimal(seconds)));
         }
-        if !self.response.headers.iter().any(|(name, _)| name == CACHE_CONTROL) {
+        if !configured.iter().any(|(name, _)| name == CACHE_CONTROL) {
             headers.push((CACHE_CONTROL, "no-store".into()));
         }
         headers
@@ -63,24 +70,23 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
     records.iter().filter(|record| record.shown).min_by_key(|record| record.scarcity())
 }
 
-/// The `x-ratelimit-*` headers, for a single rule.
-fn one(record: Option<&Record>) -> Vec<Field> {
-    let Some(record) = record else { return Vec::new() };
+/// Adds the `x-ratelimit-*` headers, for a single rule.
+fn one(record: Option<&Record>, headers: &mut Vec<Field>) {
+    let Some(record) = record else { return };
     let [limit, remaining, reset] = X_RATE_LIMIT;
-    let mut headers = vec![(limit, decimal(record.policy.0))];
+    headers.push((limit, decimal(record.policy.0)));
     if let Some(left) = record.remaining {
         headers.push((remaining, decimal(left)));
     }
     if let Some(ticks) = record.reset {
         headers.push((reset, decimal(seconds(ticks))));
     }
-    headers
 }
 
-/// `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a rule
-/// has such an item. Only this function and its callees contain the names of the draft's
+/// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a
+/// rule has such an item. Only this function and its callees contain the names of the draft's
 /// parameters, since its editors are about to rename them.
-fn limits(records: &[Record]) -> Vec<Field> {
+fn limits(records: &[Record], headers: &mut Vec<Field>) {
     let empty = || String::with_capacity(64);
     let (mut policies, mut limits) = (empty(), empty());
     for record in records.iter().filter(|record| record.shown) {
@@ -91,9 +97,9 @@ fn limits(records: &[Record]) -> Vec<Field> {
             record.add_limit(left, &mut limits);
         }
     }
-    let headers = [("ratelimit-policy", policies), ("ratelimit", limits)];
-    let headers = headers.into_iter().filter(|(_, items)| !items.is_empty());
-    headers.map(|(name, items)| (name, items.into())).collect()
+    let fields = [("ratelimit-policy", policies), ("ratelimit", limits)];
+    let fields = fields.into_iter().filter(|(_, items)| !items.is_empty());
+    headers.extend(fields.map(|(name, items)| (name, items.into())));
 }
 
 /// Starts an item of a list with the name of a rule.
