@@ -69,9 +69,9 @@ def local_ratelimit(tokens=NEVER, header=None):
     return http_filter("local_ratelimit", "local_ratelimit.v3.LocalRateLimit", **settings)
 
 
-def diana(module, name, limits, redis=False):
-    """Diana with these limits, in a namespace of its own."""
-    configuration = {"limits": limits, "actors": ACTORS, "namespace": name}
+def diana(module, name, limits, redis=False, settings=None):
+    """Diana with these limits and settings, in a namespace of its own."""
+    configuration = {"limits": limits, "actors": ACTORS, "namespace": name, **(settings or {})}
     if redis:
         # Enough for a machine that also runs the load.
         configuration["redis"] = {"cluster": REDIS, "timeout": "1s"}

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::host::Host;
 use diana_limiter::{Explained, Refusal, Report};
 use diana_policy::X_RATE_LIMIT;
-use diana_policy::port::{Ending, Request, Values};
+use diana_policy::port::{Ending, Request};
 use diana_store::permit::Permit;
 
 /// A header of a response: its name and its value.
@@ -83,7 +83,7 @@ impl StreamState {
         let Some(response) = self.response.take() else { return Vec::new() };
         let mut fields = response.fields;
         let is_limit = |(name, _): &HeaderField| X_RATE_LIMIT.contains(&&**name);
-        let is_present = |name: &&str| ending.header(name) != Values::None;
+        let is_present = |name: &&str| ending.has_header(name);
         if fields.iter().any(is_limit) && X_RATE_LIMIT.iter().any(is_present) {
             fields.retain(|field| !is_limit(field));
         }
