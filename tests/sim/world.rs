@@ -152,11 +152,11 @@ impl World<'_> {
         self.add(first, Event::Request);
         let last = self.probe();
         while let Some(Reverse((now, number))) = self.order.pop() {
-            // A fleet that is at rest may have timers for ever.
-            if now > last {
-                break;
-            }
             let event = self.events.remove(&number).expect("an event happens once");
+            // A fleet that is at rest has timers and heartbeats for ever. Calls under way end.
+            if now > last && !matches!(event, Event::Arrival { .. } | Event::Answer { .. }) {
+                continue;
+            }
             self.process(event, now);
         }
         let open: Vec<&BTreeMap<u32, usize>> =
