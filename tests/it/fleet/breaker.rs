@@ -248,7 +248,7 @@ fn redis_that_refuses_large_calls_does_not_flap() {
     assert!(closings.iter().any(|at| (ends..ends + 34 * SECOND).contains(at)), "{closings:?}");
     // One relapse after a calm time.
     assert!(closings.iter().any(|at| (calm..late).contains(at)), "{closings:?}");
-    // Redis still hears of the gateway.
+    // Probes go on as heartbeats.
     let silence = beats.windows(2).map(|two| two[1] - two[0]).max();
     assert!(silence.is_some_and(|silence| silence <= SECOND), "{silence:?}");
 }
