@@ -8,7 +8,9 @@ use super::table::limits::{SOURCE, SOURCES};
 use super::values::{self, is_name};
 use diana_policy::tree::Tree;
 use diana_policy::{Actor, IdentitySource};
-use diana_request::identity::{self, Mistake, REGISTRY, Source, client_address, header};
+use diana_request::identity::{
+    self, Mistake, REGISTRY, Source, ValueForm, client_address, folded, header,
+};
 
 /// An actor with its sources.
 #[derive(Debug)]
@@ -119,12 +121,13 @@ fn source(node: &Node<'_>) -> Option<ReadSource> {
         return None;
     };
     let (mut value, mut options) = (Tree::Null, Vec::new());
+    let folds = if matches!(kind.form, ValueForm::Any) { &[] } else { folded::OPTIONS };
     let mut known = vec![kind.name];
-    known.extend(kind.options.iter().map(|(name, _)| *name));
+    known.extend(kind.options.iter().chain(folds).map(|(name, _)| *name));
     for (key, node) in &pairs {
         if *key == kind.name {
             value = node.tree().clone();
-        } else if kind.options.iter().any(|(name, _)| name == key) {
+        } else if known.contains(key) {
             options.push((key.to_string(), node.tree().clone()));
         } else {
             node.unknown_key(key, &known);

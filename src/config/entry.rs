@@ -6,7 +6,7 @@ use super::context::Context;
 use super::fields::Fields;
 use super::mapping::Allowed;
 use super::node::Node;
-use super::rule::{self, fingerprint};
+use super::rule::{self, EntryScope, fingerprint};
 use super::table::limits::{ENTRY, URL};
 use super::{except, matching, response, values};
 use diana_policy::tree::Tree;
@@ -18,20 +18,22 @@ const MAX_PATHS: usize = 100;
 pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Option<Limit> {
     let fields = Fields::read(node, &Allowed::Map(&ENTRY))?;
     let ignore_case = fields.flag("ignore_case", false);
+    let each = fields.flag("each", false);
     let urls = urls(&fields, ignore_case);
     let matcher = matching::read(&fields);
     let except = except::read(&fields, ignore_case);
     let response = response::read(&fields, outer);
     let tree = |key: &'static str| fields.get(key).map(Node::tree);
+    let scope = EntryScope { response: &response, ignore_case, each, urls: urls.as_deref() };
     let rule = |node: &Node<'_>| {
         let fingerprint = fingerprint::of_content(tree("except"), node.tree());
-        let rule = rule::read(node, &response, ignore_case, context)?;
+        let rule = rule::read(node, &scope, context)?;
         Some(Rule { fingerprint, ..rule })
     };
     let rules = fields.list("rules").unwrap_or_default().iter().filter_map(rule).collect();
     let urls = urls?;
-    let fingerprint = fingerprint::of_entry(&urls, tree("match"), tree("unless"));
-    Some(Limit { urls, matcher, except, rules, fingerprint })
+    let fingerprint = fingerprint::of_entry(&urls, each, tree("match"), tree("unless"));
+    Some(Limit { urls, each, matcher, except, rules, fingerprint })
 }
 
 fn urls(fields: &Fields<'_>, ignore_case: bool) -> Option<Vec<Prefix>> {
@@ -59,11 +61,13 @@ fn urls(fields: &Fields<'_>, ignore_case: bool) -> Option<Vec<Prefix>> {
     Some(urls).filter(|urls| !urls.is_empty())
 }
 
-/// Reports a path that another one of the list covers.
+/// Reports a path that another one of the list covers, unless one of them has wildcards, which
+/// earlier versions took literally.
 fn report_covered(index: usize, node: &Node<'_>, urls: &[Prefix]) {
     let Some(url) = urls.get(index) else { return };
     let covers = |(at, other): &(usize, &Prefix)| {
-        *at != index && other.covers(url.path()) && (*at < index || *other != url)
+        let is_plain = !other.is_pattern() && !url.is_pattern();
+        is_plain && *at != index && other.covers(url.path()) && (*at < index || *other != url)
     };
     if let Some((_, other)) = urls.iter().enumerate().find(covers) {
         let other = String::from_utf8_lossy(other.path());

@@ -116,6 +116,12 @@ fn draft<'a>(node: &Node<'a>) -> Option<PlanDraft<'a>> {
     let fields = Fields::read(node, &PLANS)?;
     let by = fields.get("by").map(|node| {
         let built = actors::sources(node);
+        if built.iter().any(|(_, source)| source.path_param().is_some()) {
+            node.problem(
+                "`path_param` is for actors; without `by` the actor's value selects the plan"
+                    .into(),
+            );
+        }
         let is_chosen = built.iter().any(|(_, source)| source.is_caller_chosen());
         (built.into_iter().map(|(wanted, _)| wanted).collect(), is_chosen)
     });

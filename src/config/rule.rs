@@ -34,7 +34,7 @@ use diana_policy::MAX_PERMITS;
 use diana_policy::time::Now;
 use diana_policy::time::Unit;
 use diana_policy::tree::Tree;
-use diana_policy::{Absent, Response, Rule, Scope};
+use diana_policy::{Absent, Prefix, Response, Rule, Scope};
 use settling::SETTLED_COST;
 
 /// A rule.
@@ -82,15 +82,10 @@ const ABSENTS: Choices<Absent> =
 /// Maximum number of parts of a compound key.
 const MAX_PARTS: usize = 8;
 
-/// Reads a rule. `outer` is the response of its entry.
-pub fn read(
-    node: &Node<'_>,
-    outer: &Rc<Response>,
-    ignore_case: bool,
-    context: &Context<'_>,
-) -> Option<Rule> {
+/// Reads a rule of an entry.
+pub fn read(node: &Node<'_>, entry: &EntryScope<'_>, context: &Context<'_>) -> Option<Rule> {
     let fields = Fields::read(node, &Allowed::Map(&RULE))?;
-    let actor = actor(&fields, context);
+    let actor = actor(&fields, entry, context);
     let scope = fields.choice("scope", SCOPES).unwrap_or(Scope::Gateway);
     let mut limiter = match fields.get("in_flight") {
         Some(_) => in_flight::read(&fields),
@@ -99,12 +94,12 @@ pub fn read(
     let absent = fields.choice("absent", ABSENTS).unwrap_or(Absent::Skip);
     let enforce = fields.number("enforce").unwrap_or(100);
     let name = name(&fields, context);
-    let except = except::read(&fields, ignore_case);
-    let response = response::read(&fields, outer);
+    let except = except::read(&fields, entry.ignore_case);
+    let response = response::read(&fields, entry.response);
     let ban = ban::read(&fields);
-    let hot = hot::read(&fields, actor.as_ref().is_some_and(Vec::is_empty), context);
+    let is_all = actor.as_ref().is_some_and(Vec::is_empty) && !entry.each;
+    let hot = hot::read(&fields, is_all, context);
     let (shadow, expose) = (fields.flag("shadow", false), fields.flag("expose", true));
-    let is_all = actor.as_ref().is_some_and(Vec::is_empty);
     if is_all {
         all_is_one_caller(&fields, enforce);
     }
@@ -147,14 +142,26 @@ pub fn read(
     })
 }
 
+/// What an entry determines for its rules.
+pub struct EntryScope<'e> {
+    /// Its response.
+    pub response: &'e Rc<Response>,
+    /// Whether its paths ignore case.
+    pub ignore_case: bool,
+    /// Whether each of its paths has counts of its own.
+    pub each: bool,
+    /// Its paths, unless they have problems.
+    pub urls: Option<&'e [Prefix]>,
+}
+
 /// The indices of the actors in the key. Empty for `all`.
-fn actor(fields: &Fields<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
+fn actor(fields: &Fields<'_>, entry: &EntryScope<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
     let allowed = allowed_actors(context);
     let node = fields.node_as("actor", &allowed)?;
     if !matches!(node.tree(), Tree::List(_)) {
         return match node.text(&allowed)? {
             "all" => Some(Vec::new()),
-            name => Some(vec![index(name, node, context, &allowed)?]),
+            name => Some(vec![index(name, node, (entry, context), &allowed)?]),
         };
     }
     let parts = node.children();
@@ -169,7 +176,7 @@ fn actor(fields: &Fields<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
             part.problem("`all` cannot be combined with other actors; remove it".into());
             return None;
         }
-        let index = index(name, part, context, &allowed)?;
+        let index = index(name, part, (entry, context), &allowed)?;
         if indices.contains(&index) {
             part.problem(format!("{} is already in the list", part.tree().found()));
         }
@@ -181,7 +188,7 @@ fn actor(fields: &Fields<'_>, context: &Context<'_>) -> Option<Vec<usize>> {
 fn index(
     name: &str,
     node: &Node<'_>,
-    context: &Context<'_>,
+    (entry, context): (&EntryScope<'_>, &Context<'_>),
     allowed: &dyn Display,
 ) -> Option<usize> {
     // The seed document uses `actor` for the account.
@@ -192,6 +199,17 @@ fn index(
             context.actors.iter().map(|known| known.actor.name.as_str()).collect();
         names.push("all");
         node.unknown_name(name, &names, allowed);
+    }
+    let sources = index.and_then(|index| context.actors.get(index)).map(|known| &known.sources);
+    for param in sources.into_iter().flatten().filter_map(|source| source.path_param()) {
+        if entry.urls.is_some_and(|urls| !urls.iter().any(|url| url.names().any(|it| it == param)))
+        {
+            let message = format!(
+                "actor `{name}` is read from `{{{param}}}`, which no path of this entry has; write \
+                 it in `Url`, such as `/v1/{{{param}}}`"
+            );
+            node.problem(message);
+        }
     }
     index
 }

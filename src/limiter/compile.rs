@@ -18,7 +18,9 @@ use diana_policy::key::Seed;
 use diana_policy::path::Path;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
-use diana_policy::{self as policy, Actor, IdentitySource, NumberSource, Policy, Rule, Scope};
+use diana_policy::{
+    self as policy, Actor, IdentitySource, NumberSource, Policy, Prefix, Rule, Scope,
+};
 use diana_request::cost::CostReader;
 use diana_request::identity::caller::{Callers, CountScope};
 use diana_request::identity::sources::Sources;
@@ -176,18 +178,35 @@ impl<'s> Builder<'s> {
         // Sized once: growth would leave holes in the memory.
         let count = limits.iter().map(|limit| limit.rules.len()).sum();
         let (mut built, mut list) = (Vec::with_capacity(limits.len()), Vec::with_capacity(count));
-        for policy::Limit { matcher, except, rules, .. } in limits {
+        for policy::Limit { urls, each, matcher, except, rules, .. } in limits {
             let start = list.len();
+            let urls: Rc<[Prefix]> = urls.into();
+            // The actors of rules so far, and their parts in this entry.
+            let mut known: Vec<(Vec<usize>, Vec<usize>)> = Vec::new();
             for rule in rules {
-                list.push(self.compile(list.len(), rule)?);
+                let parts = match known.iter().find(|(actor, _)| *actor == rule.actor) {
+                    Some((_, parts)) => parts.clone(),
+                    None => {
+                        let parts = self.callers.within(&rule.actor, &urls, each);
+                        known.push((rule.actor.clone(), parts.clone()));
+                        parts
+                    }
+                };
+                list.push(self.compile(list.len(), rule, &parts)?);
             }
             built.push(LimitRules { matcher, except, rules: start..list.len() });
         }
         Ok((built, list))
     }
 
-    fn compile(&mut self, number: usize, mut rule: Rule) -> Result<CompiledRule, Unbuildable> {
-        let spec = counter_spec(&rule, self.keys, self.rules)?;
+    /// Compiles a rule that counts by these parts of callers.
+    fn compile(
+        &mut self,
+        number: usize,
+        mut rule: Rule,
+        parts: &[usize],
+    ) -> Result<CompiledRule, Unbuildable> {
+        let spec = counter_spec(&rule, parts, self.keys, self.rules)?;
         let cost_reader = rule
             .cost_source
             .as_ref()
@@ -198,8 +217,11 @@ impl<'s> Builder<'s> {
         let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());
         let leasing = spec.leasing();
         let count_scope = self.count_scope(&rule);
-        let actor = self.callers.register(&rule.actor, count_scope);
-        let plans = self.plans(&rule, actor, &spec)?;
+        let actor = self.callers.register(parts, count_scope);
+        // The path of an entry with `each` selects no plan.
+        let own = parts.get(..rule.actor.len()).unwrap_or_default();
+        let by = if own == parts { actor } else { self.callers.register(own, count_scope) };
+        let plans = self.plans(&rule, by, &spec)?;
         let stores = &mut self.stores;
         let hot = rule.hot.take().map(|hot| {
             let (data, namespace) = (&stores.data, &stores.namespace);
@@ -224,12 +246,12 @@ impl<'s> Builder<'s> {
         let usage = usage.map(|cost| {
             Box::new(SourceWatch::new(Some(source_watch::describe_usage(&cost.source))))
         });
-        let parts: Vec<&str> = rule
+        let described: Vec<&str> = rule
             .actor
             .iter()
             .filter_map(|&actor| self.actors.get(actor).map(String::as_str))
             .collect();
-        let callers = SourceWatch::new((!parts.is_empty()).then(|| parts.join(" and ")));
+        let callers = SourceWatch::new((!described.is_empty()).then(|| described.join(" and ")));
         Ok(CompiledRule {
             actor,
             callers,
@@ -306,7 +328,12 @@ fn markers(list: &[CompiledRule], mark: Option<&Rc<str>>) -> Vec<Rc<str>> {
 }
 
 /// The specification of a rule's store.
-fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, Unbuildable> {
+fn counter_spec(
+    rule: &Rule,
+    parts: &[usize],
+    keys: usize,
+    rules: usize,
+) -> Result<CounterSpec, Unbuildable> {
     let entry = algorithm::entry(rule.algo);
     let entry = entry.ok_or_else(|| Unbuildable::new(rule, "unknown algorithm"))?;
     let keeps_used = entry.keeps_used(rule.settling.as_deref());
@@ -324,8 +351,8 @@ fn counter_spec(rule: &Rule, keys: usize, rules: usize) -> Result<CounterSpec, U
         keeps_used,
         unit_cost: if is_even { rule.quota.cost } else { 1 },
         fingerprint: rule.fingerprint,
-        keys: if rule.actor.is_empty() { 1 } else { keys },
-        is_compound: rule.actor.len() > 1,
+        keys: if parts.is_empty() { 1 } else { keys },
+        is_compound: parts.len() > 1,
         lines: stores::lines(rules),
         daily: rule.daily,
         // A request that another rule refuses cancels its charges, and so does a settlement.

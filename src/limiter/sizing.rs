@@ -27,8 +27,9 @@ pub fn summary(policy: &Policy) -> String {
 pub fn memory(limits: &[Limit], keys: usize) -> Memory {
     let mut sum = Memory::default();
     let rules: usize = limits.iter().map(|limit| limit.rules.len()).sum();
-    for rule in limits.iter().flat_map(|limit| &limit.rules) {
-        let callers = (!rule.actor.is_empty()).then_some(keys);
+    let all = limits.iter().flat_map(|limit| limit.rules.iter().map(|rule| (limit.each, rule)));
+    for (each, rule) in all {
+        let callers = (each || !rule.actor.is_empty()).then_some(keys);
         let words = rule.words;
         sum = sum.with(match rule.daily {
             Some(shape) => Memory { worker: shape.bytes(), shared: 0 },

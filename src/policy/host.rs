@@ -41,6 +41,18 @@ impl HostPattern {
         self.names(bare(authority).trim_ascii())
     }
 
+    /// The host that an authority names: in lower case, without port and trailing dots, an IPv6
+    /// address in its usual notation. `None` if upstreams disagree about it.
+    #[must_use]
+    pub fn only_host(authority: &[u8]) -> Option<Vec<u8>> {
+        if authority.iter().any(|byte| b"%,@".contains(byte)) {
+            return None;
+        }
+        let host = bare(authority).trim_ascii();
+        let written = address(host).map(|address| format!("[{address}]").into_bytes());
+        Some(written.unwrap_or_else(|| host.to_ascii_lowercase()))
+    }
+
     fn names(&self, host: &[u8]) -> bool {
         if self.address.is_some() {
             return address(host) == self.address;

@@ -43,7 +43,7 @@ pub use ban::Ban;
 pub use cost::NumberSource;
 pub use hot::Hot;
 pub use matching::{
-    Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test,
+    Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test, Wildcard,
 };
 pub use operator::{Admin, Explain};
 pub use plans::{Plan, PlanKind, Plans, plan};

@@ -10,9 +10,22 @@ use crate::port::Property;
 /// A configured path. It covers whole segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix {
-    /// In normal form, in lower case if case is ignored.
+    /// In normal form, in lower case if case is ignored, with `*` for each wildcard.
     pub(crate) path: Box<[u8]>,
     pub(crate) ignore_case: bool,
+    /// The segments that every name fits, in ascending order.
+    pub(crate) wildcards: Box<[Wildcard]>,
+    /// The name of what is below the path: `rest` in `/files/{rest=**}`, empty in `/files/**`.
+    pub(crate) rest: Option<Box<str>>,
+}
+
+/// A segment of a configured path that every name fits: `*` or `{name}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wildcard {
+    /// The number of the segment.
+    pub(crate) segment: usize,
+    /// Its name, if it has one.
+    pub(crate) name: Option<Box<str>>,
 }
 
 /// Conditions of an entry, apart from its path.

@@ -2,11 +2,13 @@
 
 use std::borrow::Cow;
 
-use super::Prefix;
+use super::{Prefix, Wildcard};
 use crate::spelling::{decoded, is_unreserved, only_reading};
 
 impl Prefix {
-    /// Parses a path of the configuration.
+    /// Parses a path of the configuration. A segment `*` or `{name}` stands for every name. `**` or
+    /// `{name=**}` at the end stands for everything below, which a path covers anyhow. Everything
+    /// else is literal text.
     ///
     /// # Errors
     /// The mistake, if the path does not begin with `/`, or is not in the normal form that
@@ -27,10 +29,41 @@ impl Prefix {
         if ignore_case {
             path.make_ascii_lowercase();
         }
-        Ok(Prefix { path: path.into(), ignore_case })
+        // The names of wildcards keep their case.
+        Ok(Prefix::with_wildcards(bare, &path, ignore_case))
     }
 
-    /// The path in normal form, in lower case if case is ignored.
+    /// The path `written` with its wildcards. `path` is its normal form.
+    fn with_wildcards(written: &str, path: &[u8], ignore_case: bool) -> Prefix {
+        let last = segments(path).count().saturating_sub(1);
+        let (mut plain, mut wildcards, mut rest) = (Vec::new(), Vec::<Wildcard>::new(), None);
+        let written = segments(written.as_bytes());
+        for (segment, (spelled, literal)) in written.zip(segments(path)).enumerate() {
+            let text = std::str::from_utf8(spelled).unwrap_or_default();
+            let name = wildcard(text, segment == last);
+            let repeats = |name: &str| wildcards.iter().any(|it| it.name.as_deref() == Some(name));
+            match name.filter(|found| !found.name().is_some_and(repeats)) {
+                Some(Pattern::Rest(name)) => {
+                    rest = Some(name.unwrap_or_default().into());
+                    continue;
+                }
+                Some(Pattern::Segment(name)) => {
+                    plain.extend_from_slice(b"/*");
+                    wildcards.push(Wildcard { segment, name: name.map(Box::from) });
+                }
+                None => {
+                    plain.push(b'/');
+                    plain.extend_from_slice(literal);
+                }
+            }
+        }
+        if plain.is_empty() {
+            plain.push(b'/');
+        }
+        Prefix { path: plain.into(), ignore_case, wildcards: wildcards.into(), rest }
+    }
+
+    /// The path in normal form, in lower case if case is ignored, with `*` for each wildcard.
     #[must_use]
     pub fn path(&self) -> &[u8] {
         &self.path
@@ -42,11 +75,42 @@ impl Prefix {
         self.ignore_case
     }
 
+    /// Returns true if `name` can be the name of a wildcard.
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+        name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.bytes().all(is_part)
+    }
+
+    /// Returns true if it has wildcards, also at the end.
+    #[must_use]
+    pub fn is_pattern(&self) -> bool {
+        !self.wildcards.is_empty() || self.rest.is_some()
+    }
+
+    /// Its segments. What is below the path is none.
+    pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        let wildcard = |segment| self.wildcards.iter().find(move |it| it.segment == segment);
+        segments(&self.path).enumerate().map(move |(at, name)| match wildcard(at) {
+            Some(wildcard) => Segment::Any(wildcard.name.as_deref()),
+            None => Segment::Name(name),
+        })
+    }
+
+    /// The names of its wildcards and of what is below it.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let names = self.wildcards.iter().filter_map(|wildcard| wildcard.name.as_deref());
+        names.chain(self.rest.as_deref().filter(|name| !name.is_empty()))
+    }
+
     /// Returns true if `path`, in plain spelling, is at or below this prefix.
     #[must_use]
     pub fn covers(&self, path: &[u8]) -> bool {
         if self.path.len() <= 1 {
             return true;
+        }
+        if self.is_pattern() {
+            return self.split(path).is_some();
         }
         let Some((head, tail)) = path.split_at_checked(self.path.len()) else { return false };
         let same = if self.ignore_case {
@@ -56,6 +120,87 @@ impl Prefix {
         };
         same && matches!(tail.first(), None | Some(b'/'))
     }
+
+    /// The part of `path`, in plain spelling, that this prefix covers, and what is below it.
+    #[must_use]
+    pub fn split<'p>(&self, path: &'p [u8]) -> Option<(&'p [u8], &'p [u8])> {
+        let mut end = 0;
+        for wanted in self.segments() {
+            let rest = path.get(end..)?.strip_prefix(b"/")?;
+            let length = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
+            let name = rest.get(..length)?;
+            let fits = match wanted {
+                Segment::Any(_) => !name.is_empty(),
+                Segment::Name(wanted) if self.ignore_case => name.eq_ignore_ascii_case(wanted),
+                Segment::Name(wanted) => name == wanted,
+            };
+            if !fits {
+                return None;
+            }
+            end += 1 + length;
+        }
+        path.split_at_checked(end)
+    }
+
+    /// The value of the wildcard `name`, or what is below the path, in a path in plain spelling.
+    /// `None` if this prefix does not cover it, or has no such wildcard.
+    #[must_use]
+    pub fn capture<'p>(&self, name: &str, path: &'p [u8]) -> Option<&'p [u8]> {
+        let (head, below) = self.split(path)?;
+        if self.rest.as_deref() == Some(name) {
+            return Some(below.strip_prefix(b"/").unwrap_or(below));
+        }
+        let is_named = |wildcard: &&Wildcard| wildcard.name.as_deref() == Some(name);
+        let wildcard = self.wildcards.iter().find(is_named)?;
+        segments(head).nth(wildcard.segment)
+    }
+}
+
+/// A segment of a configured path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment<'p> {
+    /// This name.
+    Name(&'p [u8]),
+    /// Every name. The wildcard may have a name itself.
+    Any(Option<&'p str>),
+}
+
+/// A wildcard as written, with its name.
+enum Pattern<'w> {
+    /// One segment.
+    Segment(Option<&'w str>),
+    /// Everything below.
+    Rest(Option<&'w str>),
+}
+
+impl<'w> Pattern<'w> {
+    fn name(&self) -> Option<&'w str> {
+        match self {
+            Pattern::Segment(name) | Pattern::Rest(name) => *name,
+        }
+    }
+}
+
+/// Reads a segment of the configuration as a wildcard.
+fn wildcard(segment: &str, is_last: bool) -> Option<Pattern<'_>> {
+    let is_name = |name: &&str| Prefix::is_name(name);
+    match segment {
+        "*" => return Some(Pattern::Segment(None)),
+        "**" if is_last => return Some(Pattern::Rest(None)),
+        _ => {}
+    }
+    let inner = segment.strip_prefix('{')?.strip_suffix('}')?;
+    match inner.strip_suffix("=**") {
+        Some(name) => {
+            Some(name).filter(is_name).filter(|_| is_last).map(|it| Pattern::Rest(Some(it)))
+        }
+        None => Some(inner).filter(is_name).map(|name| Pattern::Segment(Some(name))),
+    }
+}
+
+/// The segments of a path in normal form. `/` has none.
+fn segments(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty())
 }
 
 /// The normal form of a path: `/`, or segments with a leading `/` each.

@@ -11,8 +11,10 @@ use crate::bloom::Shape;
 /// One entry of `limits`.
 #[derive(Debug)]
 pub struct Limit {
-    /// The paths that it covers, at least one. They share the counts.
+    /// The paths that it covers, at least one. They share the counts, unless `each` is set.
     pub urls: Vec<Prefix>,
+    /// Whether each path of the list, and each path that a pattern covers, has counts of its own.
+    pub each: bool,
     /// Further conditions on requests.
     pub matcher: Match,
     /// Requests that are exempt from this limit.

@@ -1,13 +1,16 @@
 //! Recognition of callers. A new source of identity is one file in `identity/` and one line in
 //! [`REGISTRY`].
 
+pub mod attribute;
 pub mod caller;
 pub mod client_address;
 pub mod cookie;
+pub mod folded;
 pub mod header;
 pub mod jwt_claim;
 pub mod metadata;
 pub mod named;
+pub mod path_param;
 pub mod peer;
 pub mod query;
 pub mod sources;
@@ -17,9 +20,9 @@ use std::fmt::Debug;
 use std::ops::Deref;
 use std::rc::Rc;
 
-use diana_policy::IdentitySource;
 use diana_policy::port::Request;
 use diana_policy::tree::Tree;
+use diana_policy::{IdentitySource, Prefix};
 
 /// The result of reading a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +127,16 @@ pub trait Source: Debug {
     /// callers.
     fn is_caller_chosen(&self) -> bool;
 
+    /// The source for rules of an entry with these paths, if its value depends on them.
+    fn within(&self, _urls: &Rc<[Prefix]>) -> Option<Rc<dyn Source>> {
+        None
+    }
+
+    /// The wildcard whose value it is, if the source reads one.
+    fn path_param(&self) -> Option<&str> {
+        None
+    }
+
     /// A warning for the log if this source has a risk.
     fn warning(&self) -> Option<String> {
         None
@@ -162,7 +175,8 @@ pub struct SourceKind {
     pub name: &'static str,
     /// How the value of the main key is written.
     pub form: ValueForm,
-    /// Optional keys next to the main key, and how their values are written.
+    /// Optional keys next to the main key, and how their values are written, in addition to
+    /// [`folded::OPTIONS`] of text.
     pub options: &'static [(&'static str, ValueForm)],
     /// Builds the source from the main key's value and the options that are present.
     pub build: fn(&Tree, &[(String, Tree)]) -> BuiltSource,
@@ -177,6 +191,8 @@ pub const REGISTRY: &[SourceKind] = &[
     jwt_claim::KIND,
     metadata::KIND,
     peer::KIND,
+    path_param::KIND,
+    attribute::KIND,
 ];
 
 /// Builds the source that the configuration describes.
@@ -185,7 +201,12 @@ pub const REGISTRY: &[SourceKind] = &[
 /// Every mistake in it.
 pub fn build(wanted: &IdentitySource) -> BuiltSource {
     match REGISTRY.iter().find(|kind| kind.name == wanted.kind) {
-        Some(kind) => (kind.build)(&wanted.value, &wanted.options),
+        Some(kind) => {
+            let is_own = |(name, _): &&(String, Tree)| kind.options.iter().any(|own| own.0 == name);
+            let (own, more): (Vec<_>, Vec<_>) = wanted.options.iter().partition(is_own);
+            let [own, more] = [own, more].map(|all| all.into_iter().cloned().collect::<Vec<_>>());
+            folded::folded((kind.build)(&wanted.value, &own)?, &more)
+        }
         None => {
             let message = "no such source".into();
             Err(vec![Mistake { key: wanted.kind.into(), message }])

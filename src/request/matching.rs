@@ -22,11 +22,13 @@ pub struct PathIndex {
     exact: PathTree,
     /// Prefixes that ignore case.
     folded: PathTree,
+    /// Whether any prefix has wildcards. Then several prefixes of one entry may cover a path.
+    has_patterns: bool,
 }
 
 impl PathIndex {
     /// An index of entries by their prefixes. No prefix of an entry may cover another prefix of the
-    /// same entry. Entries are identified by their position.
+    /// same entry, unless one of them has wildcards. Entries are identified by their position.
     pub fn new<'a>(entries: impl Iterator<Item = &'a [Prefix]>) -> PathIndex {
         let mut sorted: Vec<(usize, &Prefix)> = Vec::new();
         let numbered = entries.enumerate();
@@ -38,9 +40,11 @@ impl PathIndex {
         let (mut exact, mut folded) = (PathTree::new(false), PathTree::new(true));
         for (position, (_, prefix)) in sorted.iter().enumerate() {
             let tree = if prefix.ignores_case() { &mut folded } else { &mut exact };
-            tree.insert(prefix.path(), position);
+            tree.insert(prefix, position);
         }
-        PathIndex { order: sorted.iter().map(|(entry, _)| *entry).collect(), exact, folded }
+        let has_patterns = sorted.iter().any(|(_, prefix)| prefix.is_pattern());
+        let order = sorted.iter().map(|(entry, _)| *entry).collect();
+        PathIndex { order, exact, folded, has_patterns }
     }
 
     /// Returns true if there is any prefix except `/`, so that the path matters.
@@ -57,6 +61,9 @@ impl PathIndex {
         let is_plain = path.is_plain || !self.needs_path();
         if is_plain {
             self.exact.walk(path.text, |entry| hits.push(entry));
+            if self.has_patterns {
+                hits.sort_unstable();
+            }
             self.folded.walk(path.text, |entry| add(hits, entry));
         } else if !(add_covering(&self.exact, path.text, hits)
             && add_covering(&self.folded, path.text, hits))
@@ -67,7 +74,7 @@ impl PathIndex {
         for hit in hits.iter_mut() {
             *hit = self.order.get(*hit).copied().unwrap_or_default();
         }
-        if !is_plain {
+        if !is_plain || self.has_patterns {
             self.remove_repeats(hits);
         }
     }

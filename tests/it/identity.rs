@@ -63,8 +63,7 @@ fn actor<'p>(policy: &'p Policy, name: &str) -> &'p Actor {
 /// The only source of an actor.
 fn source(actor: &Actor) -> Rc<dyn Source> {
     let [own] = &actor.sources[..] else { panic!("{actor:?}") };
-    let kind = REGISTRY.iter().find(|kind| kind.name == own.kind).unwrap();
-    (kind.build)(&own.value, &own.options).unwrap()
+    diana_request::identity::build(own).unwrap()
 }
 
 fn found(source: &dyn Source, request: &FakeRequest) -> String {

@@ -3,6 +3,7 @@
 mod escapes;
 mod law;
 mod oracle;
+mod patterns;
 mod readers;
 
 use std::fmt::Write;

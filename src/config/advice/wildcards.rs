@@ -1,8 +1,9 @@
-//! Paths with the text of a wildcard, which is taken literally.
+//! Paths with the text of a wildcard in a form that Diana does not have, which is taken literally.
 
 use std::collections::BTreeMap;
 
 use super::Advice;
+use diana_policy::path::Segment;
 use diana_policy::{Except, Limit, Prefix, Rule};
 
 /// Texts that routers use for a part of a path, and that paths of requests hardly contain.
@@ -21,41 +22,69 @@ pub fn advice<'l>(limits: &'l [Limit], except: &'l Except) -> Vec<Advice> {
         places.extend(rules.iter().map(of_rule));
     }
     // The rules by the key and the path.
-    let mut found: BTreeMap<(&str, &[u8]), Vec<String>> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
     for (key, paths, names) in &places {
-        let paths = paths.iter().map(Prefix::path);
-        for path in paths.filter(|path| fixed(path).is_some()) {
-            let rules = found.entry((key, path)).or_default();
+        for message in paths.iter().filter_map(|path| of_path(key, path)) {
+            let rules = found.entry((key, message)).or_default();
             rules.extend(names.iter().map(|name| (*name).to_string()));
         }
     }
-    found.into_iter().map(|((key, path), rules)| of_path(key, path, rules)).collect()
+    let advice = |((_, message), rules)| Advice { message, rules, is_mistake: true };
+    found.into_iter().map(advice).collect()
 }
 
-fn of_path(key: &str, path: &[u8], rules: Vec<String>) -> Advice {
-    let instead = fixed(path).unwrap_or(path);
-    let [path, instead] = [path, instead].map(String::from_utf8_lossy);
-    // An exemption of all paths would be no remedy.
-    let remedy = match (key, &*instead) {
-        ("except.paths", "/") => "write the paths".to_string(),
-        _ => format!("write `{instead}`, which covers all paths below it"),
-    };
-    let message = format!(
-        "`{path}` in `{key}` is taken literally, since paths have no wildcards, so it covers no other path; {remedy}"
-    );
-    Advice { message, rules, is_mistake: true }
-}
-
-/// The segments before the first one with a wildcard. `None` if there is no wildcard.
-fn fixed(path: &[u8]) -> Option<&[u8]> {
-    let mut start = 0;
-    for segment in path.split(|byte| *byte == b'/') {
-        if is_wildcard(segment) {
-            return Some(path.get(..start.max(2) - 1).unwrap_or(path));
-        }
-        start += segment.len() + 1;
+fn of_path(key: &str, path: &Prefix) -> Option<String> {
+    let (mut written, mut instead, mut is_odd) = (String::new(), String::new(), false);
+    let segments: Vec<Segment<'_>> = path.segments().collect();
+    for (at, segment) in segments.iter().enumerate() {
+        let spelled = match segment {
+            Segment::Name(name) => String::from_utf8_lossy(name).into_owned(),
+            Segment::Any(None) => "*".into(),
+            Segment::Any(Some(name)) => format!("{{{name}}}"),
+        };
+        let fixed = match segment {
+            Segment::Name(name) if is_wildcard(name) => {
+                is_odd = true;
+                let fixed = fixed(&spelled, at + 1 == segments.len());
+                // A name stands for one segment only.
+                if instead.contains(&format!("/{fixed}")) { "*".into() } else { fixed }
+            }
+            _ => spelled.clone(),
+        };
+        written += &format!("/{spelled}");
+        instead += &if fixed.is_empty() { fixed } else { format!("/{fixed}") };
     }
-    None
+    // An exemption of all paths would be no remedy.
+    let is_wide = instead.split('/').all(|name| name.is_empty() || name.starts_with(['*', '{']));
+    let remedy = match key {
+        "except.paths" if is_wide => "write the paths".into(),
+        _ => format!("write for example `{instead}`"),
+    };
+    is_odd.then(|| {
+        format!(
+            "`{written}` in `{key}` contains text that is taken literally, so it covers hardly any \
+             path; wildcards are `*` or `{{name}}` for a whole segment, and `**` at the end: {remedy}"
+        )
+    })
+}
+
+/// The wildcard for a segment that looks like one elsewhere: `:id`, `<int:id>`, `{id:[0-9]+}`.
+fn fixed(segment: &str, is_last: bool) -> String {
+    let text = segment.trim_start_matches('^').trim_end_matches('$');
+    let is_part = |sign: char| sign.is_ascii_alphanumeric() || "_-".contains(sign);
+    let inner = match (text.chars().next(), text.chars().next_back()) {
+        (Some('<'), Some('>')) => text.trim_matches(['<', '>']).rsplit(':').next(),
+        (Some('{'), Some('}')) => text.trim_matches(['{', '}']).split([':', '=']).next(),
+        (Some('['), Some(']')) => Some(text.trim_matches(['[', ']'])),
+        (Some(':'), _) => text.get(1..),
+        _ => None,
+    };
+    match inner.filter(|name| Prefix::is_name(name)) {
+        Some(name) => format!("{{{name}}}"),
+        None if text.chars().all(is_part) => text.into(),
+        None if is_last && matches!(text, ".*" | ".+" | "(.*)" | "(.+)") => "**".into(),
+        None => "*".into(),
+    }
 }
 
 /// Returns true if a segment looks like a wildcard, a parameter such as `:id`, or a regular

@@ -16,12 +16,20 @@ use diana_policy::tree::Tree;
 use diana_policy::{Limit, Prefix, Rule, Scope};
 
 /// The fingerprint of an entry: its paths and conditions as written, in canonical order.
-pub fn of_entry(urls: &[Prefix], conditions: Option<&Tree>, unless: Option<&Tree>) -> u64 {
+pub fn of_entry(
+    urls: &[Prefix],
+    each: bool,
+    conditions: Option<&Tree>,
+    unless: Option<&Tree>,
+) -> u64 {
     let mut hasher = KeyHasher::public();
     let mut urls: Vec<_> = urls.iter().map(|url| (url.path(), url.ignores_case())).collect();
     urls.sort_unstable();
     for (path, ignores_case) in urls {
         hasher.part(usize::from(ignores_case), path);
+    }
+    if each {
+        hasher.part(18, &[]);
     }
     add(&mut hasher, &conditions.map_or(Tree::Null, canonical));
     if let Some(unless) = unless {

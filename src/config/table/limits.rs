@@ -5,7 +5,7 @@ use crate::addresses::ADDRESSES;
 use crate::mapping::Allowed::{Any, Either, Flag, List, Map, Named, Text};
 use crate::mapping::{Allowed, Mapping, mapping, optional, required};
 use crate::rule::RULE;
-use diana_request::identity::{self, ValueForm};
+use diana_request::identity::{self, ValueForm, folded};
 
 /// An entry.
 pub static ENTRY: Mapping = mapping(
@@ -24,6 +24,7 @@ pub static ENTRY: Mapping = mapping(
         optional("except", Map(&EXCEPT)),
         optional("response", Map(&RESPONSE)),
         optional("ignore_case", Flag),
+        optional("each", Flag),
     ],
 );
 
@@ -123,6 +124,7 @@ pub static SOURCE: Mapping = Mapping {
     more: || {
         let kinds = identity::REGISTRY.iter();
         let keys = kinds.flat_map(|kind| [&[(kind.name, kind.form)], kind.options].concat());
+        let keys = keys.chain(folded::OPTIONS.iter().copied());
         keys.map(|(name, form)| optional(name, written_as(form))).collect()
     },
 };

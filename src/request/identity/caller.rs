@@ -1,10 +1,12 @@
 //! The caller of a request under each rule, found at most once per request.
 
 use std::fmt::Write;
+use std::rc::Rc;
 
 use super::SourceValue;
 use super::client_address::UNKNOWN;
 use super::sources::Sources;
+use diana_policy::Prefix;
 use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::port::Request;
 
@@ -72,6 +74,25 @@ impl Callers {
             lacks_metadata: false,
             without_metadata: 0,
         }
+    }
+
+    /// The actors in the rules of an entry with these paths: `actor`, and if `each` is set, the path
+    /// that covers the request.
+    pub fn within(&mut self, actor: &[usize], urls: &Rc<[Prefix]>, each: bool) -> Vec<usize> {
+        let mut parts: Vec<usize> = Vec::with_capacity(actor.len() + 1);
+        for &number in actor {
+            let by_path = self.actors.get(number).and_then(|known| known.within(urls));
+            parts.push(by_path.map_or(number, |sources| self.add(sources)));
+        }
+        if each {
+            parts.push(self.add(Sources::covered_path(urls)));
+        }
+        parts
+    }
+
+    fn add(&mut self, sources: Sources) -> usize {
+        self.actors.push(sources);
+        self.actors.len() - 1
     }
 
     /// Registers a compound actor and returns its number for [`Callers::of`]. `None` for `all`,

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::rc::Rc;
 
+use super::path_param::CoveredPath;
 use super::{Mistake, Source, SourceValue};
-use diana_policy::Actor;
 use diana_policy::port::Request;
 use diana_policy::spelling::fully_decoded;
 use diana_policy::spelling::header::key;
+use diana_policy::{Actor, Prefix};
 
 /// The sources of an actor, in the order in which they are tried.
 pub struct Sources {
@@ -40,6 +41,34 @@ impl Sources {
         };
         let numbers = sources.iter().enumerate().map(number).collect();
         Ok(Sources { name: actor.name.clone(), kinds, sources, numbers, chosen: first, is_shared })
+    }
+
+    /// The part of the path that one of `urls` covers.
+    #[must_use]
+    pub fn covered_path(urls: &Rc<[Prefix]>) -> Sources {
+        Sources {
+            name: "path".into(),
+            kinds: vec!["path"],
+            sources: vec![Rc::new(CoveredPath(urls.clone()))],
+            numbers: vec![0],
+            chosen: None,
+            is_shared: false,
+        }
+    }
+
+    /// The sources for rules of an entry with these paths, if any of them depends on the paths.
+    #[must_use]
+    pub fn within(&self, urls: &Rc<[Prefix]>) -> Option<Sources> {
+        let by_path = |source: &Rc<dyn Source>| source.within(urls);
+        self.sources.iter().find_map(by_path)?;
+        let source = |source: &Rc<dyn Source>| by_path(source).unwrap_or_else(|| source.clone());
+        Some(Sources {
+            name: self.name.clone(),
+            kinds: self.kinds.clone(),
+            sources: self.sources.iter().map(source).collect(),
+            numbers: self.numbers.clone(),
+            ..*self
+        })
     }
 
     /// The number that a source contributes to the hash.

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use diana_policy::Prefix;
+use diana_policy::path::Segment;
 use diana_policy::spelling::decoded;
 
 /// Paths as a tree of names. A node is identified by its number. A parent's number is lower than
@@ -19,6 +21,8 @@ struct PathNode {
     parent: usize,
     /// Sorted by name, shorter ones first.
     children: Vec<(Box<[u8]>, usize)>,
+    /// The child of every name that is not empty.
+    any: Option<usize>,
     /// The entries at this path, in ascending order.
     entries: Vec<usize>,
 }
@@ -37,18 +41,26 @@ impl PathTree {
         self.nodes.len()
     }
 
-    /// Adds an entry at a path in normal form. Entries are added in ascending order.
-    pub fn insert(&mut self, path: &[u8], entry: usize) {
+    /// Adds an entry at a path of the configuration. Entries are added in ascending order.
+    pub fn insert(&mut self, path: &Prefix, entry: usize) {
         let mut at = PathTree::ROOT;
-        for name in path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()) {
-            at = self.grow(at, name);
+        for segment in path.segments() {
+            at = self.grow(at, segment);
         }
         self.nodes.get_mut(at).into_iter().for_each(|node| node.entries.push(entry));
     }
 
-    fn grow(&mut self, parent: usize, name: &[u8]) -> usize {
+    /// The child of `parent` for a name, or for a wildcard.
+    fn grow(&mut self, parent: usize, segment: Segment<'_>) -> usize {
         let new = self.nodes.len();
         let Some(node) = self.nodes.get_mut(parent) else { return parent };
+        let Segment::Name(name) = segment else {
+            let child = *node.any.get_or_insert(new);
+            if child == new {
+                self.nodes.push(PathNode { parent, ..PathNode::default() });
+            }
+            return child;
+        };
         match node.children.binary_search_by(|(known, _)| order(known, name)) {
             Ok(position) => node.children.get(position).map_or(parent, |(_, child)| *child),
             Err(position) => {
@@ -57,6 +69,12 @@ impl PathTree {
                 new
             }
         }
+    }
+
+    /// The child of `at` for every name that is not empty.
+    #[inline]
+    pub fn any(&self, at: usize) -> Option<usize> {
+        self.nodes.get(at)?.any
     }
 
     /// The child of `at` with a name as the request spells it, possibly percent-encoded.
@@ -82,22 +100,28 @@ impl PathTree {
         node.children.get(position.ok()?).map(|(_, child)| *child)
     }
 
-    /// Calls `take` with the entries of all nodes along a path in plain spelling.
+    /// Calls `take` with the entries of all nodes along a path in plain spelling. The order is
+    /// ascending, unless the tree has wildcards.
     pub fn walk(&self, path: &[u8], mut take: impl FnMut(usize)) {
-        let (mut at, mut rest) = (PathTree::ROOT, path);
-        while let Some(node) = self.nodes.get(at) {
+        // The nodes behind wildcards, and the rest of the path there. Each node has one parent, so
+        // this ends after as many steps as there are nodes.
+        let mut others = Vec::new();
+        let mut next = Some((PathTree::ROOT, path));
+        while let Some((at, rest)) = next.or_else(|| others.pop()) {
+            let Some(node) = self.nodes.get(at) else { return };
+            next = None;
             for &entry in &node.entries {
                 take(entry);
             }
-            if node.children.is_empty() {
-                return;
+            if node.children.is_empty() && node.any.is_none() {
+                continue;
             }
-            let Some((_, names)) = rest.split_first() else { return };
+            let Some((_, names)) = rest.split_first() else { continue };
             let end = names.iter().position(|&byte| byte == b'/').unwrap_or(names.len());
             let (name, after) = names.split_at_checked(end).unwrap_or_default();
-            match self.named(node, name) {
-                Some(child) => (at, rest) = (child, after),
-                None => return,
+            next = self.named(node, name).map(|child| (child, after));
+            if !name.is_empty() {
+                others.extend(node.any.map(|child| (child, after)));
             }
         }
     }

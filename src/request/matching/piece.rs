@@ -23,9 +23,9 @@ pub enum Step<'p> {
     Stay,
     /// Leads to the parent directory.
     Up,
-    /// Leads to a name, as spelled.
+    /// Leads to a name, as spelled. No configured path has an empty name.
     Down(&'p [u8]),
-    /// Leads to a name that no configured path has.
+    /// Leads to a name that is not empty, and that no configured path spells out.
     Below,
 }
 
@@ -68,7 +68,9 @@ impl<'p> Piece<'p> {
     pub fn steps(&self, resolves: bool) -> (Step<'p>, Option<Step<'p>>) {
         let head = self.head();
         if head.is_empty() {
-            return (Step::Stay, Some(Step::Below));
+            // With its parameters it is a name.
+            let name = if self.text.is_empty() { Step::Down(head) } else { Step::Below };
+            return (Step::Stay, Some(name));
         }
         let dots = match self.dots() {
             None => return (Step::Down(head), None),

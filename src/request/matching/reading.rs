@@ -93,14 +93,17 @@ impl PathReader<'_> {
                 continue;
             }
             for step in [Some(step), other].into_iter().flatten() {
-                let state = after(self.tree, state, step);
-                self.add(state)?;
-                if piece.may_continue() {
-                    self.add(PathState { continues: true, ..state })?;
+                for state in after(self.tree, state, step).into_iter().flatten() {
+                    self.add(state)?;
+                    if piece.may_continue() {
+                        self.add(PathState { continues: true, ..state })?;
+                    }
                 }
             }
             if piece.is_loose {
-                self.add(PathState { continues: true, ..after(self.tree, state, Step::Below) })?;
+                for state in after(self.tree, state, Step::Below).into_iter().flatten() {
+                    self.add(PathState { continues: true, ..state })?;
+                }
             }
         }
         std::mem::swap(&mut self.states, &mut self.next);
@@ -122,7 +125,11 @@ impl PathReader<'_> {
             return false;
         }
         let from = state.node;
-        *state = after(self.tree, *state, step);
+        if state.beyond == 0 && self.tree.any(from).is_some() {
+            return false;
+        }
+        let [Some(next), None] = after(self.tree, *state, step) else { return false };
+        *state = next;
         let PathState { node, beyond, .. } = *state;
         if has_other_meanings {
             // The other meanings end below this node for good.
@@ -153,16 +160,24 @@ impl PathReader<'_> {
     }
 }
 
-fn after(tree: &PathTree, state: PathState, step: Step<'_>) -> PathState {
+/// The states behind a step. A name leads to the child with that name, and to the child of every
+/// name.
+fn after(tree: &PathTree, state: PathState, step: Step<'_>) -> [Option<PathState>; 2] {
     let PathState { node, beyond, .. } = state;
-    let (node, beyond) = match step {
-        Step::Stay => (node, beyond),
-        Step::Up if beyond > 0 => (node, beyond - 1),
-        Step::Up => (tree.parent(node), 0),
-        Step::Down(name) if beyond == 0 => {
-            tree.child(node, name).map_or((node, 1), |child| (child, 0))
+    let at = |(node, beyond)| Some(PathState { node, beyond, ..state });
+    match step {
+        Step::Stay => [at((node, beyond)), None],
+        Step::Up if beyond > 0 => [at((node, beyond - 1)), None],
+        Step::Up => [at((tree.parent(node), 0)), None],
+        Step::Down(_) | Step::Below if beyond > 0 => [at((node, beyond + 1)), None],
+        Step::Down(name) => {
+            let any = tree.any(node).filter(|_| !name.is_empty());
+            match (tree.child(node, name), any) {
+                (None, None) => [at((node, 1)), None],
+                (Some(child), any) => [at((child, 0)), any.and_then(|any| at((any, 0)))],
+                (None, Some(any)) => [at((any, 0)), None],
+            }
         }
-        Step::Down(_) | Step::Below => (node, beyond + 1),
-    };
-    PathState { node, beyond, ..state }
+        Step::Below => [at(tree.any(node).map_or((node, 1), |any| (any, 0))), None],
+    }
 }

@@ -8,7 +8,7 @@ use kit::seed;
 
 #[test]
 fn entry_covers_any_reading_of_a_path() {
-    let urls = [
+    any_reading([
         ("/a/hello", false),
         ("/hello", false),
         ("/", false),
@@ -18,7 +18,25 @@ fn entry_covers_any_reading_of_a_path() {
         ("/hello", false),
         ("/hello/b", true),
         ("/a/b", false),
-    ];
+    ]);
+}
+
+#[test]
+fn pattern_covers_any_reading_of_a_path() {
+    any_reading([
+        ("/*/hello", false),
+        ("/a/*", false),
+        ("/a/hello", false),
+        ("/*/*/b", false),
+        ("/*/hello/b", true),
+        ("/a/*/hello", true),
+        ("/b", false),
+        ("/*", false),
+        ("/*/b/*", false),
+    ]);
+}
+
+fn any_reading(urls: [(&str, bool); 9]) {
     let index = index(&urls);
     let mut random = Rng::with_seed(seed::next());
     let mut seen = [0; 9];

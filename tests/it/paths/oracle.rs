@@ -40,12 +40,14 @@ pub fn readings(raw: &str) -> HashSet<Vec<Vec<u8>>> {
     found
 }
 
-/// Returns true if a prefix covers any of the readings.
+/// Returns true if a prefix covers any of the readings. `*` is every name that is not empty.
 pub fn covers(prefix: &str, ignore_case: bool, readings: &HashSet<Vec<Vec<u8>>>) -> bool {
     let names: Vec<&[u8]> =
         prefix.split('/').filter(|n| !n.is_empty()).map(str::as_bytes).collect();
-    let same = |one: &[u8], other: &[u8]| {
-        if ignore_case { one.eq_ignore_ascii_case(other) } else { one == other }
+    let same = |one: &[u8], other: &[u8]| match one {
+        b"*" => !other.is_empty(),
+        _ if ignore_case => one.eq_ignore_ascii_case(other),
+        _ => one == other,
     };
     readings.iter().any(|reading| {
         reading.len() >= names.len()
