@@ -6,6 +6,7 @@ use super::fields::{Fields, NameIndex};
 use super::mapping::Allowed;
 use super::node::Node;
 use super::table::limits::{CONDITIONS, LINE, TEST};
+use diana_policy::number::signed_millionths;
 use diana_policy::port::Property;
 use diana_policy::spelling::cookie;
 use diana_policy::tree::Tree;
@@ -95,43 +96,100 @@ fn named(
 }
 
 fn condition(field: ConditionField, node: &Node<'_>) -> Option<Condition> {
-    test(node).map(|test| Condition { field, test })
-}
-
-fn test(node: &Node<'_>) -> Option<Test> {
     if !matches!(node.tree(), Tree::Map(_)) {
-        return node.fitting(&TEST).map(|text| Test::Exact(text.into()));
+        let text = node.fitting(&TEST)?;
+        return Some(Condition::new(field, Test::Exact(text.into())));
     }
     let fields = Fields::read(node, &TEST)?;
-    let text = |key| fields.text(key).map(String::from);
-    match fields.pairs() {
+    if let Some(inner) = fields.get("not").filter(|inner| matches!(inner.tree(), Tree::Map(_))) {
+        if fields.pairs().len() > 1 {
+            node.problem(format!("found other keys beside `not`, allowed: {TEST}"));
+        }
+        let fields = fields.mapping("not")?;
+        if let Some(second) = fields.get("not") {
+            second.key_problem("found `not` within `not`; write the test itself".into());
+            return None;
+        }
+        return Some(match test(inner, &fields)? {
+            (Test::Present(present), _) => Condition::new(field, Test::Present(!present)),
+            (test, ignore_case) => Condition { field, test, ignore_case, is_negated: true },
+        });
+    }
+    let (test, ignore_case) = test(node, &fields)?;
+    Some(Condition { field, test, ignore_case, is_negated: false })
+}
+
+/// A test, and whether it ignores case.
+fn test(node: &Node<'_>, fields: &Fields<'_>) -> Option<(Test, bool)> {
+    let ignore_case = fields.flag("ignore_case", false);
+    let case = |text: &str| match ignore_case {
+        true => text.to_ascii_lowercase(),
+        false => text.into(),
+    };
+    let text = |key| fields.text(key).map(case);
+    let is_bound = |(key, _): &&(&str, Node<'_>)| BOUNDS.contains(key);
+    let pairs: Vec<_> = fields.pairs().iter().filter(|(key, _)| *key != "ignore_case").collect();
+    let test = match pairs.as_slice() {
         [("exact", _)] => text("exact").map(Test::Exact),
         [("prefix", _)] => text("prefix").map(Test::Prefix),
         [("suffix", _)] => text("suffix").map(Test::Suffix),
         [("contains", _)] => text("contains").map(Test::Contains),
-        [("in", node)] => texts(node, &fields.allowed("in")).map(Test::In),
+        [("in", node)] => texts(node, &fields.allowed("in"), case).map(Test::In),
         [("present", value)] => value.boolean().map(Test::Present),
         [("not", _)] => text("not").map(Test::Not),
+        bounds if !bounds.is_empty() && bounds.iter().copied().all(|pair| is_bound(&pair)) => {
+            between(node, fields)
+        }
         [_] => None,
         several => {
             node.problem(format!("found {} conditions, allowed: {TEST}", several.len()));
             None
         }
+    };
+    Some((test?, ignore_case))
+}
+
+const BOUNDS: [&str; 4] = ["gt", "ge", "lt", "le"];
+
+/// A range of numbers.
+fn between(node: &Node<'_>, fields: &Fields<'_>) -> Option<Test> {
+    let (mut least, mut most) = (i64::MIN, i64::MAX);
+    for (key, value) in fields.pairs().iter().filter(|(key, _)| BOUNDS.contains(key)) {
+        let number = match value.tree() {
+            Tree::Int(number) => signed_millionths(number.to_string().as_bytes()),
+            Tree::Number(text) => signed_millionths(text.as_bytes()),
+            _ => None,
+        };
+        let Some(number) = number else {
+            value.reject(Allowed::Number);
+            return None;
+        };
+        match *key {
+            "gt" => least = least.max(number + 1),
+            "ge" => least = least.max(number),
+            "lt" => most = most.min(number - 1),
+            _ => most = most.min(number),
+        }
     }
+    if least > most {
+        node.problem("found a range without numbers; exchange the bounds".into());
+        return None;
+    }
+    Some(Test::Between(least, most))
 }
 
 /// A sorted list of texts.
-fn texts(node: &Node<'_>, allowed: &Allowed) -> Option<Vec<String>> {
+fn texts(node: &Node<'_>, allowed: &Allowed, case: impl Fn(&str) -> String) -> Option<Vec<String>> {
     let items = node.list(allowed)?;
     if items.is_empty() {
         node.problem(format!("found an empty list, which no value matches; allowed: {allowed}"));
     }
     let mut texts: Vec<String> = Vec::new();
     for item in &items {
-        let text = item.fitting(&LINE)?;
-        match texts.binary_search_by(|known| known.as_str().cmp(text)) {
+        let text = case(item.fitting(&LINE)?);
+        match texts.binary_search(&text) {
             Ok(_) => item.problem(format!("{} is already in the list", item.tree().found())),
-            Err(index) => texts.insert(index, text.into()),
+            Err(index) => texts.insert(index, text),
         }
     }
     Some(texts)

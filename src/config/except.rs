@@ -3,6 +3,7 @@
 use super::addresses;
 use super::conditions;
 use super::fields::Fields;
+use super::matching;
 use super::node::Node;
 use super::values;
 use diana_policy::Except;
@@ -15,6 +16,7 @@ pub fn read(outer: &Fields<'_>, ignore_case: bool) -> Except {
     Except {
         addresses: items("addresses").iter().filter_map(addresses::read).collect(),
         paths: items("paths").iter().filter_map(path).collect(),
+        hosts: items("hosts").iter().filter_map(matching::host).collect(),
         headers: conditions::of_headers(fields.named("headers")),
     }
 }

@@ -42,6 +42,8 @@ pub enum Allowed {
     Whole(u64, u64),
     /// A number in a range of millionths.
     Fraction(&'static str, u64, u64),
+    /// A number, negative or not, of at most six decimals.
+    Number,
     /// A duration in a range of ticks.
     Duration(Micros, Micros),
     /// A size in KiB or MiB, up to this number of bytes.
@@ -137,6 +139,7 @@ impl fmt::Display for Allowed {
         match self {
             Allowed::Any => f.write_str("anything"),
             Allowed::Flag => f.write_str("true or false"),
+            Allowed::Number => f.write_str("a number up to 12 digits, with at most six decimals"),
             Allowed::Text(what, _)
             | Allowed::Fraction(what, ..)
             | Allowed::List(what, _)

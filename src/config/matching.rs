@@ -83,7 +83,8 @@ fn method(node: &Node<'_>) -> Option<String> {
     None
 }
 
-fn host(node: &Node<'_>) -> Option<HostPattern> {
+/// Reads a host.
+pub fn host(node: &Node<'_>) -> Option<HostPattern> {
     let text = node.text(&"a host name, or `*.` and a host name")?;
     HostPattern::parse(text)
         .map_err(|why| node.problem(format!("found {}, {why}", node.tree().found())))

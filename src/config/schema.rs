@@ -79,6 +79,7 @@ fn of(allowed: &Allowed) -> Value {
         Allowed::Any => json!({}),
         Allowed::Text(..) => json!({"type": "string"}),
         Allowed::Flag => json!({"type": "boolean"}),
+        Allowed::Number => json!({"type": "number"}),
         Allowed::Whole(min, max) => json!({"type": "integer", "minimum": min, "maximum": max}),
         Allowed::Fraction(_, min, max) => {
             let [min, max] = [min, max].map(|millionths| *millionths as f64 / 1e6);

@@ -5,6 +5,7 @@ use std::net::Ipv6Addr;
 
 use ipnet::IpNet;
 
+use crate::number::signed_millionths;
 use crate::port::Property;
 
 /// A configured path. It covers whole segments.
@@ -94,6 +95,28 @@ pub struct Condition {
     pub field: ConditionField,
     /// The test of the value.
     pub test: Test,
+    /// Whether the test compares in lower case. Its texts are in lower case then.
+    pub ignore_case: bool,
+    /// Whether the condition holds where the test does not. Never for `Present` and `Not`.
+    pub is_negated: bool,
+}
+
+impl Condition {
+    /// A condition that holds where the test does, in the case as written.
+    #[must_use]
+    pub fn new(field: ConditionField, test: Test) -> Condition {
+        Condition { field, test, ignore_case: false, is_negated: false }
+    }
+
+    /// Returns true if a value passes the test.
+    #[must_use]
+    pub fn accepts(&self, value: &[u8]) -> bool {
+        if self.ignore_case {
+            self.test.accepts(&value.to_ascii_lowercase())
+        } else {
+            self.test.accepts(value)
+        }
+    }
 }
 
 /// The location of a value in a request.
@@ -126,6 +149,8 @@ pub enum Test {
     Present(bool),
     /// No value equals this text. An absent value passes.
     Not(String),
+    /// The value is a number in this range, both ends included, in millionths.
+    Between(i64, i64),
 }
 
 impl Test {
@@ -142,6 +167,9 @@ impl Test {
             Test::In(texts) => texts.binary_search_by(|text| text.as_bytes().cmp(value)).is_ok(),
             Test::Present(wanted) => *wanted != value.is_empty(),
             Test::Not(text) => value != text.as_bytes(),
+            Test::Between(least, most) => {
+                signed_millionths(value).is_some_and(|number| (*least..=*most).contains(&number))
+            }
         }
     }
 }
@@ -153,6 +181,8 @@ pub struct Except {
     pub addresses: Vec<IpNet>,
     /// Paths.
     pub paths: Vec<Prefix>,
+    /// Hosts.
+    pub hosts: Vec<HostPattern>,
     /// Header conditions.
     pub headers: Vec<Condition>,
 }
@@ -161,13 +191,16 @@ impl Except {
     /// Returns true if there are no exemptions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.addresses.is_empty() && self.paths.is_empty() && self.headers.is_empty()
+        self.addresses.is_empty()
+            && self.paths.is_empty()
+            && self.hosts.is_empty()
+            && self.headers.is_empty()
     }
 
     /// Returns true if an exemption reads headers.
     #[must_use]
     pub fn reads_headers(&self) -> bool {
-        !self.headers.is_empty()
+        !self.headers.is_empty() || !self.hosts.is_empty()
     }
 
     /// Returns true if it depends on the client's address.

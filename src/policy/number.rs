@@ -17,11 +17,39 @@ pub fn decimal(text: &[u8]) -> Option<u64> {
     Some(whole.iter().fold(0, add).saturating_add(u64::from(more)))
 }
 
+/// Parses a decimal number with at most six digits after the point, in millionths. `None` for other
+/// text, and for numbers from 10¹² on.
+pub fn signed_millionths(text: &[u8]) -> Option<i64> {
+    let (sign, text) = text.strip_prefix(b"-").map_or((1, text), |text| (-1, text));
+    let mut parts = text.splitn(2, |byte| *byte == b'.');
+    let (whole, part) = (parts.next()?, parts.next());
+    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    if !is_number(whole) || whole.len() > 12 || part.is_some_and(|part| !is_number(part)) {
+        return None;
+    }
+    let part = part.unwrap_or_default();
+    let zeros = 6_usize.checked_sub(part.len())?;
+    let digits = whole.iter().chain(part).chain(std::iter::repeat_n(&b'0', zeros));
+    Some(sign * digits.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
+}
+
 /// Reads a 64-bit float, little-endian, that is not negative, rounded up.
 pub fn float(bytes: &[u8]) -> Option<u64> {
     let number = f64::from_le_bytes(bytes.try_into().ok()?);
     // The conversion saturates.
     (number >= 0.0).then_some(number.ceil() as u64)
+}
+
+/// Reads a 64-bit float, little-endian, in millionths. `None` for text of eight bytes, and for
+/// numbers from 10¹² on.
+pub fn float_millionths(bytes: &[u8]) -> Option<i64> {
+    let number = f64::from_le_bytes(bytes.try_into().ok()?);
+    (!is_text(bytes) && number.abs() < 1e12).then_some((number * 1e6).round() as i64)
+}
+
+/// Returns true if eight bytes are text rather than a number.
+fn is_text(bytes: &[u8]) -> bool {
+    str::from_utf8(bytes).is_ok_and(|text| !text.contains(char::is_control))
 }
 
 /// Parses a decimal number without a fraction. Larger numbers than 2⁶⁴−1 become 2⁶⁴−1.
@@ -33,8 +61,7 @@ pub fn digits(text: &[u8]) -> Option<u64> {
 /// look like one, and are not.
 pub fn whole(bytes: &[u8]) -> Option<u64> {
     let number = f64::from_le_bytes(bytes.try_into().ok()?);
-    let is_text = str::from_utf8(bytes).is_ok_and(|text| !text.contains(char::is_control));
-    (!is_text && number >= 0.0 && number.trunc() == number).then_some(number as u64)
+    (!is_text(bytes) && number >= 0.0 && number.trunc() == number).then_some(number as u64)
 }
 
 /// Reads a whole number of 64 bits, little-endian, that is not negative.

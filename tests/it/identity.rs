@@ -10,7 +10,7 @@ use diana_policy::spelling::header::{LISTS, SINGLE};
 use diana_policy::{Actor, Policy};
 use diana_request::identity::caller::{Caller, Callers, CountScope};
 use diana_request::identity::sources::Sources;
-use diana_request::identity::{REGISTRY, Source, SourceValue};
+use diana_request::identity::{Source, SourceValue};
 use kit::fake::FakeRequest;
 use std::rc::Rc;
 

@@ -80,7 +80,7 @@ fn agree(kind: &str, request: &FakeRequest, is_plain: bool) -> Found {
     let known = REGISTRY.iter().find(|known| known.name == kind).unwrap();
     let found = (known.build)(&source(kind), &[]).unwrap().find(request);
     let is_found = !matches!(found, SourceValue::Absent | SourceValue::NoMetadata);
-    let present = |is| Condition { field: field(kind), test: Test::Present(is) };
+    let present = |is| Condition::new(field(kind), Test::Present(is));
     let case = format!("{kind} {request:?} {found:?}");
     assert_eq!(condition::may_hold(&present(true), request), is_found, "{case}");
     assert_eq!(condition::must_hold(&present(false), request), !is_found, "{case}");
@@ -145,7 +145,7 @@ fn metadata_is_present_unless_it_is_empty() {
         let request = FakeRequest::get("/").property(&PATH, value);
         assert_eq!(agree("metadata", &request, true), *wanted, "{value:?}");
         if *wanted == Unclear {
-            let is = |is| Condition { field: field("metadata"), test: Test::Present(is) };
+            let is = |is| Condition::new(field("metadata"), Test::Present(is));
             for is_present in [true, false] {
                 assert!(condition::may_hold(&is(is_present), &request), "{value:?}");
                 assert!(!condition::must_hold(&is(is_present), &request), "{value:?}");

@@ -54,10 +54,23 @@ fn metadata(request: FakeRequest, namespace: &str, value: &Value) -> FakeRequest
             Value::Mapping(keys) => keys.iter().fold(request, |request, (key, value)| {
                 add(request, &[path, &[key.as_str().unwrap()]].concat(), value)
             }),
-            Value::Number(number) => request.property(path, number.as_f64().unwrap().to_le_bytes()),
-            Value::Bool(flag) => request.property(path, [u8::from(*flag)]),
-            value => request.property(path, text(value)),
+            value => request.property(path, encoded(value)),
         }
+    }
+    fn encoded(value: &Value) -> Vec<u8> {
+        match value {
+            Value::Number(number) => number.as_f64().unwrap().to_le_bytes().into(),
+            Value::Bool(flag) => vec![u8::from(*flag)],
+            Value::Sequence(items) => list(items.iter().map(encoded).collect()),
+            value => text(value).into_bytes(),
+        }
+    }
+    /// The number of items, their lengths, each beside that of an empty value, and their texts.
+    fn list(items: Vec<Vec<u8>>) -> Vec<u8> {
+        let number = |number: usize| (number as u32).to_le_bytes();
+        let lengths = items.iter().flat_map(|item| [number(item.len()), [0; 4]].concat());
+        let texts = items.iter().flat_map(|item| [item.as_slice(), &[0, 0]].concat());
+        number(items.len()).into_iter().chain(lengths).chain(texts).collect()
     }
     add(request, &["metadata", "filter_metadata", namespace], value)
 }

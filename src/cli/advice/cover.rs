@@ -1,7 +1,7 @@
 //! Rules that never refuse, since a stricter rule refuses the same requests before.
 
 use diana_config::Advice;
-use diana_policy::{Except, Limit, Policy, Prefix, Rule, Scope};
+use diana_policy::{Limit, Policy, Prefix, Rule, Scope};
 
 /// Advice about such rules, each with the rule that covers it.
 pub fn advice(policy: &Policy) -> Vec<Advice> {
@@ -31,7 +31,7 @@ fn is_covered((limit, idle): (&Limit, &Rule), (over, strict): (&Limit, &Rule)) -
         && idle.actor == strict.actor
         && width(strict.scope) >= width(idle.scope)
         && covers(limit, over)
-        && [&over.except, &strict.except].iter().all(|except| is_empty(except))
+        && [&over.except, &strict.except].iter().all(|except| except.is_empty())
         && is_stricter(idle, strict)
 }
 
@@ -64,10 +64,6 @@ fn is_above(outer: &Prefix, inner: &Prefix) -> bool {
     let is_above = above == b"/"
         || path.strip_prefix(above).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
     is_above && (outer.ignores_case() || !inner.ignores_case())
-}
-
-fn is_empty(except: &Except) -> bool {
-    except.addresses.is_empty() && except.paths.is_empty() && except.headers.is_empty()
 }
 
 /// Returns true if one rule is full before another one for any sequence of requests.

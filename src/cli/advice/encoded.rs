@@ -28,7 +28,7 @@ fn is_encoded(condition: &Condition) -> bool {
         | Test::Contains(text)
         | Test::Not(text) => is(text),
         Test::In(texts) => texts.iter().any(is),
-        Test::Present(_) => false,
+        Test::Present(_) | Test::Between(..) => false,
     };
     has_escapes && matches!(condition.field, ConditionField::Query(_) | ConditionField::Cookie(_))
 }

@@ -2,7 +2,7 @@
 
 use super::{RESPONSE, TEXT, TEXTS};
 use crate::addresses::ADDRESSES;
-use crate::mapping::Allowed::{Any, Either, Flag, List, Map, Named, Text};
+use crate::mapping::Allowed::{Any, Either, Flag, List, Map, Named, Number, Text};
 use crate::mapping::{Allowed, Mapping, mapping, optional, required};
 use crate::rule::RULE;
 use diana_request::identity::{self, ValueForm, folded};
@@ -38,10 +38,7 @@ pub static MATCH: Mapping = mapping(
     "a mapping such as `{methods: [POST], hosts: [\"*.example.com\"]}`",
     &[
         optional("methods", List("a list of methods such as `[GET, POST]`", &TEXT)),
-        optional(
-            "hosts",
-            List("a list of hosts such as `[example.com, \"*.example.com\"]`", &TEXT),
-        ),
+        optional("hosts", HOSTS),
         optional("headers", CONDITIONS),
         optional("query", CONDITIONS),
         optional("cookies", CONDITIONS),
@@ -57,6 +54,8 @@ pub static MATCH: Mapping = mapping(
         optional("claims", Map(&CLAIMS)),
     ],
 );
+
+const HOSTS: Allowed = List("a list of hosts such as `[example.com, \"*.example.com\"]`", &TEXT);
 
 static CLAIMS: Mapping = mapping(
     "claims",
@@ -78,7 +77,7 @@ pub const TEST: Allowed = Either(&[LINE, Map(&TESTS)]);
 static TESTS: Mapping = mapping(
     "test",
     "one of `{exact: …}`, `{prefix: …}`, `{suffix: …}`, `{contains: …}`, `{in: […]}`, `{present: true}`, \
-     `{not: …}`",
+     `{not: …}`, `{ge: …, lt: …}`",
     &[
         optional("exact", LINE),
         optional("prefix", SOME),
@@ -86,7 +85,12 @@ static TESTS: Mapping = mapping(
         optional("contains", SOME),
         optional("in", List("a list of values such as `[gold, silver]`", &LINE)),
         optional("present", Flag),
-        optional("not", LINE),
+        optional("not", Either(&[LINE, Map(&TESTS)])),
+        optional("gt", Number),
+        optional("ge", Number),
+        optional("lt", Number),
+        optional("le", Number),
+        optional("ignore_case", Flag),
     ],
 );
 
@@ -108,6 +112,7 @@ pub static EXCEPT: Mapping = mapping(
     &[
         optional("addresses", ADDRESSES),
         optional("paths", List("a list of paths such as `[/healthz]`", &TEXT)),
+        optional("hosts", HOSTS),
         optional("headers", CONDITIONS),
     ],
 );

@@ -25,6 +25,14 @@ pub fn has_mapping(value: &[u8]) -> bool {
     false
 }
 
+/// The items of a list without mappings. `None` for any other value.
+#[must_use]
+pub fn items(value: &[u8]) -> Option<Vec<&[u8]>> {
+    let pairs = pairs(value)?;
+    let is_list = pairs.iter().all(|(_, value)| value.is_empty());
+    is_list.then(|| pairs.into_iter().map(|(item, _)| item).collect())
+}
+
 /// Reads the pairs of a mapping, or the items of a list, each paired with an empty text. `None` for
 /// any other value. The encoding is the number of pairs, the two lengths of each pair, and the
 /// texts, each terminated by NUL.

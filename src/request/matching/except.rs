@@ -1,6 +1,6 @@
 //! Requests that are exempt from all limits.
 
-use super::condition;
+use super::{condition, matcher};
 use diana_policy::Except;
 use diana_policy::port::Request;
 
@@ -9,6 +9,7 @@ use diana_policy::port::Request;
 #[must_use]
 pub fn covers(except: &Except, request: &dyn Request, path: &[u8]) -> bool {
     except.paths.iter().any(|prefix| prefix.covers(path))
+        || matcher::is_host(&except.hosts, request, true)
         || except.headers.iter().any(|condition| condition::must_hold(condition, request))
         || (!except.addresses.is_empty() && covers_address(except, request))
 }

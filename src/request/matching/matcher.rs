@@ -2,7 +2,7 @@
 
 use super::condition;
 use diana_policy::port::{Pseudo, Request};
-use diana_policy::{ConditionBlock, Match};
+use diana_policy::{ConditionBlock, HostPattern, Match};
 
 /// Returns true if an entry applies to this request. Reads only the values in its conditions from
 /// the host.
@@ -41,15 +41,19 @@ fn holds_method(
     method.is_some_and(|method| block.methods.iter().any(|known| is(&method, known.as_bytes())))
 }
 
-/// With `plain` only a plain authority matches: upstreams disagree about a user, an escape or a
-/// second host in it.
 fn holds_host(block: &ConditionBlock, request: &dyn Request, plain: bool) -> bool {
-    if block.hosts.is_empty() {
-        return true;
+    block.hosts.is_empty() || is_host(&block.hosts, request, plain)
+}
+
+/// Returns true if a request is for one of these hosts. With `plain` only a plain authority matches:
+/// upstreams disagree about a user, an escape or a second host in it.
+pub(super) fn is_host(hosts: &[HostPattern], request: &dyn Request, plain: bool) -> bool {
+    if hosts.is_empty() {
+        return false;
     }
     let is_odd = |authority: &[u8]| authority.iter().any(|byte| b"%,@".contains(byte));
     request.pseudo(Pseudo::Authority).is_some_and(|authority| {
-        !(plain && is_odd(&authority)) && block.hosts.iter().any(|host| host.matches(&authority))
+        !(plain && is_odd(&authority)) && hosts.iter().any(|host| host.matches(&authority))
     })
 }
 

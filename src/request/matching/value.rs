@@ -1,9 +1,9 @@
 //! The possible readings of a value in a request.
 
-use diana_policy::ConditionField;
 use diana_policy::number;
 use diana_policy::port::{Pseudo, Request, Values};
 use diana_policy::spelling::{Pair, cookie, header, metadata, only_component, query, readings};
+use diana_policy::{Condition, ConditionField, Test};
 
 /// Whether a field has a value that would identify a caller if an actor used it as a source: one
 /// that is not empty.
@@ -19,18 +19,20 @@ pub enum Presence {
     Unknown,
 }
 
-/// Calls `take` with every reading of a field's values, and with `None` for a value that readers
-/// decode differently. `in_parts` also reads a header as a list, since a proxy may have joined
+/// Calls `take` with whether each reading of the values passes the test, and with `None` for a value
+/// that readers decode differently. `in_parts` also reads a header as a list, since a proxy may have joined
 /// repeated headers. With `is_decoded`, names and values that must be percent-encoded are read in
 /// decoded form only.
 pub fn read(
-    field: &ConditionField,
+    condition: &Condition,
     in_parts: bool,
     is_decoded: bool,
     request: &dyn Request,
-    take: &mut dyn FnMut(Option<&[u8]>),
+    pass: &mut dyn FnMut(Option<bool>),
 ) -> Presence {
-    match field {
+    let take: &mut dyn FnMut(Option<&[u8]>) =
+        &mut |reading| pass(reading.map(|reading| condition.accepts(reading)));
+    match &condition.field {
         ConditionField::Header(name) => each(request.header(name), &mut |value| {
             // Some protocols preserve spaces around a value.
             let text = value.trim_ascii();
@@ -65,7 +67,11 @@ pub fn read(
         ConditionField::Property(property) => match request.property(property) {
             None => Presence::Absent,
             Some(value) => {
-                typed(&value, take);
+                // The text form `not` passes for every list.
+                match metadata::items(&value).filter(|_| !matches!(condition.test, Test::Not(_))) {
+                    Some(items) => pass(Some(items.iter().any(|item| passes(condition, item)))),
+                    None => pass(Some(passes(condition, &value))),
+                }
                 match metadata::has_mapping(&value) {
                     true => Presence::Unknown,
                     false => usable(!metadata::is_empty(&value), true),
@@ -122,16 +128,25 @@ fn named<'a>(
 /// Stands for a value that is not text. No condition contains this character.
 const NO_TEXT: &[u8] = b"\0";
 
-/// Calls `take` with a value of unknown type: text, number, boolean, list or mapping. Lists,
-/// mappings and most fractions contain a NUL, which text never does.
-fn typed(value: &[u8], take: &mut dyn FnMut(Option<&[u8]>)) {
-    match value {
-        [0] => take(Some(b"false")),
-        [1] => take(Some(b"true")),
+/// Returns true if a number, or the text of one, is in the range of the test.
+fn passes_range(condition: &Condition, value: &[u8]) -> bool {
+    match (number::float_millionths(value), &condition.test) {
+        (Some(number), Test::Between(least, most)) => (*least..=*most).contains(&number),
+        _ => condition.accepts(value),
+    }
+}
+
+/// Returns true if a value of unknown type passes the test: text, number, boolean, list or mapping.
+fn passes(condition: &Condition, value: &[u8]) -> bool {
+    match (value, &condition.test) {
+        ([0], _) => condition.accepts(b"false"),
+        ([1], _) => condition.accepts(b"true"),
+        (_, Test::Between(..)) => passes_range(condition, value),
         _ => match number::whole(value).filter(|number| *number < 1 << 53) {
-            Some(number) => take(Some(number.to_string().as_bytes())),
-            None if value.contains(&0) => take(Some(NO_TEXT)),
-            None => take(Some(value)),
+            Some(number) => condition.accepts(number.to_string().as_bytes()),
+            // Lists, mappings and most fractions contain a NUL, which text never does.
+            None if value.contains(&0) => condition.accepts(NO_TEXT),
+            None => condition.accepts(value),
         },
     }
 }

@@ -1,8 +1,9 @@
 //! For a rule, a condition holds if it holds for any reader of the request. For an exemption, it
 //! must hold for all of them.
 
+use diana_policy::number::signed_millionths;
 use diana_policy::{Condition, ConditionField, Test};
-use diana_request::matching::condition;
+use diana_request::matching::condition::{may_hold, must_hold};
 use fastrand::Rng;
 use kit::fake::FakeRequest;
 use kit::seed;
@@ -16,11 +17,18 @@ fn text(random: &mut Rng, pieces: &[&str], most: usize) -> String {
     (0..random.usize(..=most)).map(|_| *random.choice(pieces).unwrap()).collect()
 }
 
+/// A condition, negated or not.
+fn condition(field: ConditionField, random: &mut Rng) -> Condition {
+    let test = test(random);
+    let is_negated = random.u32(..3) == 0 && !matches!(test, Test::Present(_) | Test::Not(_));
+    Condition { is_negated, ..Condition::new(field, test) }
+}
+
 /// Tests that may hold.
 fn test(random: &mut Rng) -> Test {
     let values = ["x", "x y", "x+y", "%78", "xy", "y", "", "\"x\"", "\\x", "é", "x%20y"];
     let value = |random: &mut Rng| random.choice(values).unwrap().to_owned();
-    match random.u32(..8) {
+    match random.u32(..9) {
         0 | 1 => Test::Exact(value(random)),
         2 => Test::Prefix("x".into()),
         3 => Test::Suffix("y".into()),
@@ -31,6 +39,7 @@ fn test(random: &mut Rng) -> Test {
             Test::In(texts)
         }
         6 => Test::Present(random.bool()),
+        7 => Test::Between(5_000_000, 5_000_000),
         _ => Test::Not(value(random)),
     }
 }
@@ -45,6 +54,9 @@ fn holds(test: &Test, value: Option<&str>) -> bool {
         Test::In(texts) => texts.iter().any(|text| text == value),
         Test::Present(is_wanted) => *is_wanted != value.is_empty(),
         Test::Not(text) => value != text,
+        Test::Between(least, most) => {
+            signed_millionths(value.as_bytes()).is_some_and(|it| (*least..=*most).contains(&it))
+        }
     }
 }
 
@@ -126,9 +138,9 @@ fn agree(
     condition: &Condition,
     request: &FakeRequest,
 ) -> (bool, bool) {
-    let holds = |read: &Reader| holds(&condition.test, read(text).as_deref());
-    let (may, must) =
-        (condition::may_hold(condition, request), condition::must_hold(condition, request));
+    let holds =
+        |read: &Reader| holds(&condition.test, read(text).as_deref()) != condition.is_negated;
+    let (may, must) = (may_hold(condition, request), must_hold(condition, request));
     let told = format!("{text:?} under {condition:?}");
     assert!(may || !readers.iter().any(holds), "{told} escapes");
     assert!(!must || careful.iter().all(holds), "{told} is exempt");
@@ -148,7 +160,7 @@ fn readers_of_query(decoders: Decoders) -> Vec<Reader> {
 #[test]
 fn query_parameter_conditions_agree_with_the_oracle() {
     const PIECES: [&str; 18] = [
-        "&", "&", ";", "=", "=", "a b", "a+b", "a%20b", "%61 b", "x", "y", "%78", "+", "%2B",
+        "&", "&", ";", "=", "=", "a b", "a+b", "a%20b", "%61 b", "x", "5", "%78", "+", "%2B",
         "%20", "%25", "%C3%A9", "%e9",
     ];
     let readers = readers_of_query(DECODERS);
@@ -159,8 +171,7 @@ fn query_parameter_conditions_agree_with_the_oracle() {
         let begin = random.choice(["a b=x", "a b=x&", "a+b=", "", ""]).unwrap();
         let query = begin.to_owned() + &text(&mut random, &PIECES, 7);
         let request = FakeRequest::get(&format!("/p?{query}#&a b=z"));
-        let condition =
-            Condition { field: ConditionField::Query(NAME.into()), test: test(&mut random) };
+        let condition = condition(ConditionField::Query(NAME.into()), &mut random);
         let (may, must) = agree((&readers, &careful), &query, &condition, &request);
         seen[usize::from(may) + usize::from(must)] += 1;
     }
@@ -214,8 +225,7 @@ fn cookie_conditions_agree_with_the_oracle() {
         let begin = random.choice(["a b=x", "a b=\"x", "a b=x; ", "", ""]).unwrap();
         let header = begin.to_owned() + &text(&mut random, &PIECES, 7);
         let request = FakeRequest::get("/").header("cookie", &header);
-        let condition =
-            Condition { field: ConditionField::Cookie(NAME.into()), test: test(&mut random) };
+        let condition = condition(ConditionField::Cookie(NAME.into()), &mut random);
         let (may, must) = agree((&readers, &careful), &header, &condition, &request);
         seen[usize::from(may) + usize::from(must)] += 1;
     }
