@@ -1,5 +1,6 @@
 //! The arguments of the command. Their comments are the help texts.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -8,6 +9,7 @@ use clap_complete::Shell;
 const EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
 const LOG_EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable or truncated, \
                          130 interrupted.";
+const SERVE_EXITS: &str = "Exit status: 0 ended by a signal, 2 the modules, the certificate or the address are unusable.";
 
 /// Rate limits for Envoy and Istio: check, explain and replay rules before a gateway applies them.
 #[derive(Debug, Parser)]
@@ -29,6 +31,8 @@ pub enum Command {
     Replay(ReplayArguments),
     /// Print the JSON Schema of rules, for editors
     Schema,
+    /// Serve rules and modules to gateways over HTTP
+    Serve(ServeArguments),
     /// Suggest a limit from the real traffic in an access log
     Suggest(Suggest),
     /// Print the value of `time_zone` for a time zone such as Europe/Berlin
@@ -163,6 +167,31 @@ pub struct Suggest {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
     pub format: ReportFormat,
+}
+
+/// Serve rules and modules to gateways over HTTP.
+///
+/// Gateways read the rules by `remote` at /rules.yaml, and a module at
+/// /modules/<SHA-256 of the file>.wasm. A changed file of rules is served once it has no problems;
+/// until then the last one without problems is. /ready answers 200 once there is one, /live always.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXITS)]
+pub struct ServeArguments {
+    /// The rules: a document as `remote` reads it
+    #[arg(long, value_name = "FILE")]
+    pub rules: PathBuf,
+    /// The folder of the modules, `*.wasm`
+    #[arg(long, value_name = "FOLDER")]
+    pub modules: PathBuf,
+    /// Address and port
+    #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
+    pub listen: SocketAddr,
+    /// The certificate chain in PEM, which makes the server one of HTTPS
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The private key of the certificate in PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
 }
 
 /// A unit of a limit.

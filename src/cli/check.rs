@@ -104,17 +104,14 @@ fn check_rules(part: &FilePart, source: &ConfigSource, findings: &mut Findings) 
 }
 
 fn problem(part: &FilePart, problem: Problem) -> Finding {
-    let zone =
-        problem.path.ends_with("time_zone").then(|| problem.message.split('`').nth(1)).flatten();
-    let rule =
-        zone.and_then(|zone| zones::rule(zone).map(|rule| format!("; `{zone}` is `{rule}`")));
+    let problem = zones::with_rule(problem);
     Finding {
         level: FindingLevel::Problem,
         part: part.clone(),
         positions: problem.position.into_iter().collect(),
         path: problem.path,
         rules: Vec::new(),
-        message: problem.message + &rule.unwrap_or_default(),
+        message: problem.message,
     }
 }
 

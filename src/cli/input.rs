@@ -27,7 +27,7 @@ pub struct Input {
 pub fn read(path: &Path) -> Vec<Input> {
     let name = plain(&path.to_string_lossy());
     if path == Path::new("-") {
-        let text = text(io::stdin().lock());
+        let text = bounded(io::stdin().lock()).and_then(text);
         return vec![Input { name: "standard input".into(), text, is_found: false }];
     }
     if !path.is_dir() {
@@ -67,16 +67,24 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) -> io::Result<()>
 }
 
 fn file(path: &Path) -> Result<String, String> {
-    File::open(path).map_err(|error| error.to_string()).and_then(text)
+    bytes(path).and_then(text)
 }
 
-/// The whole text, unless it exceeds the maximum size.
-fn text(from: impl Read) -> Result<String, String> {
+/// The content of a file, unless it exceeds the maximum size.
+pub fn bytes(path: &Path) -> Result<Vec<u8>, String> {
+    File::open(path).map_err(|error| error.to_string()).and_then(bounded)
+}
+
+fn bounded(from: impl Read) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     from.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     if bytes.len() as u64 > MOST_BYTES {
         return Err(format!("more than {MOST_BYTES} bytes, which is more than the filter reads"));
     }
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|error| {
         format!("found a byte that is not UTF-8 at offset {}", error.utf8_error().valid_up_to())
     })

@@ -16,6 +16,7 @@ mod manifest;
 mod replay;
 mod rules;
 mod schema;
+mod serve;
 mod show;
 mod suggest;
 mod table;
@@ -49,6 +50,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Explain(explain) => explain::run(&explain, &mut out),
         Command::Replay(replay) => replay::run(&replay, &mut out),
         Command::Schema => schema::run(&mut out),
+        Command::Serve(serve) => serve::run(&serve),
         Command::Suggest(suggest) => suggest::run(&suggest, &mut out),
         Command::TimeZone { name } => time_zone(&name, &mut out),
         Command::Man => completions::man_page(&mut out),

@@ -1,6 +1,7 @@
 //! Names of time zones, converted to their current POSIX rules, since the filter does not support
 //! names.
 
+use diana_config::problem::Problem;
 use diana_policy::tree::Tree;
 
 /// The rule of a zone, such as `CET-1CEST,M3.5.0,M10.5.0/3` for `Europe/Berlin`.
@@ -11,6 +12,16 @@ pub fn rule(name: &str) -> Option<&'static str> {
     let file = file.strip_suffix(b"\n")?;
     let begin = file.iter().rposition(|byte| *byte == b'\n')? + 1;
     std::str::from_utf8(file.get(begin..)?).ok().filter(|rule| !rule.is_empty())
+}
+
+/// Adds the rule to a problem about the name of a zone.
+pub fn with_rule(mut problem: Problem) -> Problem {
+    let is_zone = problem.path.ends_with("time_zone");
+    let zone = problem.message.split('`').nth(1).filter(|_| is_zone);
+    if let Some((zone, rule)) = zone.and_then(|zone| Some((zone, rule(zone)?))) {
+        problem.message = format!("{}; `{zone}` is `{rule}`", problem.message);
+    }
+    problem
 }
 
 /// Replaces each name in `time_zone` by its rule. Returns the names and rules.

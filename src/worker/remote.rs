@@ -214,8 +214,9 @@ impl Poller {
     }
 }
 
-/// Identifies the text of a document. Never 0.
-fn version_of(text: &[u8]) -> u64 {
+/// Identifies the text of a document, as log lines name it. Never 0.
+#[must_use]
+pub fn version_of(text: &[u8]) -> u64 {
     digest(&[text]).max(1)
 }
 

@@ -1,0 +1,106 @@
+//! `diana serve`: serves one document of rules and the modules of a folder to gateways.
+//!
+//! It has no state. Rules and certificate are files, which are read again every second.
+
+mod answer;
+mod certificate;
+mod connections;
+mod modules;
+mod rules;
+mod watched;
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use crate::arguments::ServeArguments;
+use crate::exit::Exit;
+use answer::Site;
+use certificate::Certificate;
+use rules::Rules;
+
+/// Interval of reading the files.
+const READ_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Serves until SIGTERM or Ctrl-C.
+pub fn run(arguments: &ServeArguments) -> io::Result<Exit> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(arguments))?;
+    Ok(Exit::Fine)
+}
+
+async fn serve(arguments: &ServeArguments) -> io::Result<()> {
+    let (publish, rules) = watch::channel(rules::Served::default());
+    let mut files = Files {
+        rules: Rules::new(&arguments.rules, publish),
+        certificate: Certificate::read(arguments)?,
+    };
+    let certificates = files.certificate.as_ref().map(Certificate::subscribe);
+    let scheme = if certificates.is_some() { "https" } else { "http" };
+    let site = Site { modules: modules::read(&arguments.modules)?, rules };
+    let listen = arguments.listen;
+    let listener = TcpListener::bind(listen)
+        .await
+        .map_err(|error| io::Error::new(error.kind(), format!("{listen}: {error}")))?;
+    // Both are installed before the first log line, after which a script may send one.
+    let (mut terminate, mut interrupt) =
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    files.read();
+    log(&format!("listening on {scheme}://{}", listener.local_addr()?));
+    let end = async {
+        tokio::select! {
+            _ = terminate.recv() => {},
+            _ = interrupt.recv() => {},
+        }
+    };
+    tokio::select! {
+        failed = follow(files) => Err(failed),
+        () = connections::serve(listener, certificates, Arc::new(site), end) => {
+            log("ended by a signal");
+            Ok(())
+        }
+    }
+}
+
+/// The files that may change.
+struct Files {
+    rules: Rules,
+    certificate: Option<Certificate>,
+}
+
+impl Files {
+    /// Reads them again and applies changes.
+    fn read(&mut self) {
+        self.rules.read();
+        if let Some(certificate) = &mut self.certificate {
+            certificate.read_again();
+        }
+    }
+}
+
+/// Reads the files at each interval. Returns only if that fails, since a server that no longer
+/// reads them must not go on.
+async fn follow(mut files: Files) -> io::Error {
+    loop {
+        sleep(READ_INTERVAL).await;
+        // A large document takes long to check, and others are served in the meantime.
+        let reading = spawn_blocking(move || {
+            files.read();
+            files
+        });
+        files = match reading.await {
+            Ok(files) => files,
+            Err(error) => return io::Error::other(error),
+        };
+    }
+}
+
+/// Writes a line of the log. An error from a closed standard error is ignored.
+fn log(line: &str) {
+    _ = writeln!(io::stderr(), "diana: {line}");
+}

@@ -1,0 +1,67 @@
+//! The response to a request.
+
+use std::collections::HashMap;
+
+use http_body_util::Full;
+use hyper::body::Bytes;
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+use tokio::sync::watch;
+
+use super::rules::Served;
+
+/// Everything that is served.
+#[derive(Debug)]
+pub struct Site {
+    /// The modules by their path.
+    pub modules: HashMap<String, Bytes>,
+    /// The rules, which change.
+    pub rules: watch::Receiver<Served>,
+}
+
+impl Site {
+    /// The response to a request for a path. The server itself drops the body for HEAD.
+    pub fn answer(&self, method: &Method, path: &str) -> Response<Full<Bytes>> {
+        if ![Method::GET, Method::HEAD].contains(method) {
+            let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "allowed: GET, HEAD\n".into());
+            refusal.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+            return refusal;
+        }
+        match path {
+            "/live" => text(StatusCode::OK, "live\n".into()),
+            "/ready" => self.ready(),
+            "/rules.yaml" => match self.rules.borrow().document.clone() {
+                Some(document) => response(StatusCode::OK, "application/yaml", document),
+                None => self.ready(),
+            },
+            _ => match self.modules.get(path) {
+                Some(module) => response(StatusCode::OK, "application/wasm", module.clone()),
+                None => text(StatusCode::NOT_FOUND, "not found\n".into()),
+            },
+        }
+    }
+
+    /// Whether there are rules, with the problems of the file.
+    fn ready(&self) -> Response<Full<Bytes>> {
+        let Served { document, problems } = self.rules.borrow().clone();
+        let problems = problems.unwrap_or_default();
+        match document {
+            Some(_) if problems.is_empty() => text(StatusCode::OK, "ready\n".into()),
+            Some(_) => {
+                text(StatusCode::OK, format!("ready, with the last good rules\n{problems}"))
+            }
+            None => text(StatusCode::SERVICE_UNAVAILABLE, format!("no rules to serve\n{problems}")),
+        }
+    }
+}
+
+fn text(status: StatusCode, text: String) -> Response<Full<Bytes>> {
+    response(status, "text/plain; charset=utf-8", text.into())
+}
+
+fn response(status: StatusCode, kind: &'static str, body: Bytes) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+}

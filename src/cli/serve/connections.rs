@@ -1,0 +1,123 @@
+//! Connections: their number, their time, and their end.
+
+use std::convert::Infallible;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::header::{CONNECTION, HeaderValue};
+use hyper::rt::{Read, Write};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+
+use super::answer::Site;
+use super::log;
+
+/// Connections at a time. Further ones wait in the queue of the operating system.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// Free connections below which each one ends with its response, so that idle ones do not keep
+/// other gateways out.
+const FEW: usize = MAX_CONNECTIONS / 2;
+
+/// Bytes of a request's head.
+const MAX_HEAD: usize = 16 << 10;
+
+/// Time for a TLS handshake, for a request's head, and between two requests.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Age from which a connection ends with its next response.
+const OLD: Duration = Duration::from_secs(60);
+
+/// Age at which a connection is closed, which ends a client that reads or sends too slowly.
+const MAX_AGE: Duration = Duration::from_secs(120);
+
+/// Time after which connections are accepted again, if the system has no room for more.
+const ACCEPT_RETRY: Duration = Duration::from_secs(1);
+
+/// The present TLS settings, with the newest certificate.
+pub type Certificates = watch::Receiver<Arc<ServerConfig>>;
+
+/// Serves until `end`, then goes on until the responses in progress are sent.
+pub async fn serve(
+    listener: TcpListener,
+    certificates: Option<Certificates>,
+    site: Arc<Site>,
+    end: impl Future<Output = ()>,
+) {
+    let graceful = GracefulShutdown::new();
+    let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let accept = async {
+        while let Ok(slot) = slots.clone().acquire_owned().await {
+            let stream = match listener.accept().await {
+                Ok((stream, _)) => stream,
+                Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
+                Err(error) => {
+                    log(&format!("cannot accept a connection: {error}"));
+                    sleep(ACCEPT_RETRY).await;
+                    continue;
+                }
+            };
+            let connection = Connection {
+                site: site.clone(),
+                slots: slots.clone(),
+                opened: Instant::now(),
+                watcher: graceful.watcher(),
+            };
+            let tls = certificates.as_ref().map(|newest| newest.borrow().clone());
+            tokio::spawn(async move {
+                _ = timeout(MAX_AGE, connection.serve(stream, tls)).await;
+                drop(slot);
+            });
+        }
+    };
+    tokio::select! {
+        () = accept => {},
+        () = end => {},
+    }
+    drop(listener);
+    graceful.shutdown().await;
+}
+
+/// An open connection.
+struct Connection {
+    site: Arc<Site>,
+    slots: Arc<Semaphore>,
+    opened: Instant,
+    watcher: Watcher,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream, tls: Option<Arc<ServerConfig>>) {
+        // Without it, the end of a response may wait for an acknowledgement.
+        _ = stream.set_nodelay(true);
+        let Some(tls) = tls else { return self.answer(TokioIo::new(stream)).await };
+        let handshake = TlsAcceptor::from(tls).accept(stream);
+        if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, handshake).await {
+            self.answer(TokioIo::new(stream)).await;
+        }
+    }
+
+    /// Answers requests until the client or the server closes the connection.
+    async fn answer(self, io: impl Read + Write + Unpin + 'static) {
+        let Connection { site, slots, opened, watcher } = self;
+        let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+            let mut response = site.answer(request.method(), request.uri().path());
+            if opened.elapsed() > OLD || slots.available_permits() < FEW {
+                response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+            }
+            std::future::ready(Ok::<_, Infallible>(response))
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
+        // An error is one of the client or of the network.
+        _ = watcher.watch(http.serve_connection(io, service)).await;
+    }
+}

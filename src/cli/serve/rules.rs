@@ -1,0 +1,90 @@
+//! The document of rules.
+
+use std::path::Path;
+
+use diana_config::problem::Problems;
+use diana_worker::remote;
+use hyper::body::Bytes;
+use tokio::sync::watch;
+
+use super::log;
+use super::watched::WatchedFiles;
+use crate::text::plain;
+use crate::zones;
+
+/// What gateways get.
+#[derive(Debug, Clone, Default)]
+pub struct Served {
+    /// The last document without problems.
+    pub document: Option<Bytes>,
+    /// The problems of the file, if its present content is not served.
+    pub problems: Option<String>,
+}
+
+/// A file of rules.
+#[derive(Debug)]
+pub struct Rules {
+    name: String,
+    file: WatchedFiles,
+    publish: watch::Sender<Served>,
+}
+
+impl Rules {
+    /// A file that was not read yet.
+    pub fn new(path: &Path, publish: watch::Sender<Served>) -> Rules {
+        let name = plain(&path.to_string_lossy());
+        Rules { name, file: WatchedFiles::new(&[path]), publish }
+    }
+
+    /// Reads the file. If it has changed, serves its document or logs its problems.
+    pub fn read(&mut self) {
+        let Some(content) = self.file.read() else { return };
+        let name = &self.name;
+        let checked = content.as_ref().map_err(Clone::clone).and_then(|files| {
+            let text = files.concat();
+            match check(&text) {
+                Ok(()) => Ok(text),
+                Err(problems) => Err(lines(name, &problems)),
+            }
+        });
+        match checked {
+            Ok(text) => {
+                log(&format!("{name}: version {:016x} is served", remote::version_of(&text)));
+                let document = Some(Bytes::from(text));
+                self.publish.send_replace(Served { document, problems: None });
+            }
+            Err(problems) => {
+                let document = self.publish.borrow().document.clone();
+                let then = match &document {
+                    Some(text) => {
+                        format!("version {:016x} is still served", remote::version_of(text))
+                    }
+                    None => "there is nothing to serve, so this server is not ready".into(),
+                };
+                log(&format!("{name}: the rules cannot be used; {then}"));
+                problems.lines().for_each(log);
+                self.publish.send_replace(Served { document, problems: Some(problems) });
+            }
+        }
+    }
+}
+
+/// Checks a document as a gateway without settings of its own does.
+fn check(text: &[u8]) -> Result<(), Problems> {
+    let own = diana_config::parse(b"limits: []")?.own();
+    diana_config::parse_remote(text, &own).map(drop)
+}
+
+/// A line for each problem, with its position in the file.
+fn lines(name: &str, problems: &Problems) -> String {
+    let line = |problem| {
+        let problem = zones::with_rule(problem);
+        let separator = if problem.position.is_some() { ":" } else { ": " };
+        format!("{name}{separator}{}\n", plain(&problem.to_string()))
+    };
+    let more = match problems.more() {
+        0 => String::new(),
+        more => format!("{name}: and {more} more\n"),
+    };
+    problems.list().iter().cloned().map(line).collect::<String>() + &more
+}
