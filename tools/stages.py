@@ -88,6 +88,7 @@ def native():
 
 def crates():
     """The unit tests of the crates in `src`, and the tests that run the command `diana`."""
+    programs("openssl")
     yield tests(*TEST, "--no-fail-fast", *CRATES)
 
 

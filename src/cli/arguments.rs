@@ -9,7 +9,8 @@ use clap_complete::Shell;
 const EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
 const LOG_EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable or truncated, \
                          130 interrupted.";
-const SERVE_EXITS: &str = "Exit status: 0 ended by a signal, 2 the modules, the certificate or the address are unusable.";
+const SERVE_EXITS: &str =
+    "Exit status: 0 ended by a signal, 2 the modules, the certificate or the address are unusable.";
 
 /// Rate limits for Envoy and Istio: check, explain and replay rules before a gateway applies them.
 #[derive(Debug, Parser)]

@@ -30,7 +30,10 @@ const READ_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> io::Result<Exit> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(serve(arguments))?;
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(serve(arguments))?;
     Ok(Exit::Fine)
 }
 

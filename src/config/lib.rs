@@ -77,6 +77,16 @@ pub fn check(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
     advised(source, None)
 }
 
+/// Reads the configuration in a source as a document from a configuration server, for a gateway
+/// whose other settings are the defaults.
+///
+/// # Errors
+/// Every problem of the source.
+pub fn check_remote(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
+    let own = parse(b"limits: []")?.own();
+    advised(source, Some(&own))
+}
+
 fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
     policy(&ConfigSource::read(bytes)?, own)
 }

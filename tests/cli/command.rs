@@ -93,6 +93,7 @@ fn help_names_all_commands_and_the_exit_codes() {
         "explain",
         "replay",
         "schema",
+        "serve",
         "suggest",
         "time-zone",
         "completions",

@@ -15,6 +15,7 @@ mod documents;
 mod explain;
 mod replay;
 mod schema;
+mod serve;
 mod sessions;
 mod suggest;
 mod zones;

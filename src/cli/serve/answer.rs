@@ -47,9 +47,7 @@ impl Site {
         let problems = problems.unwrap_or_default();
         match document {
             Some(_) if problems.is_empty() => text(StatusCode::OK, "ready\n".into()),
-            Some(_) => {
-                text(StatusCode::OK, format!("ready, with the last good rules\n{problems}"))
-            }
+            Some(_) => text(StatusCode::OK, format!("ready, with the last good rules\n{problems}")),
             None => text(StatusCode::SERVICE_UNAVAILABLE, format!("no rules to serve\n{problems}")),
         }
     }

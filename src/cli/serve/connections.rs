@@ -1,16 +1,19 @@
 //! Connections: their number, their time, and their end.
 
+#[cfg(test)]
+mod tests;
+
 use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::header::{CONNECTION, HeaderValue};
-use hyper::rt::{Read, Write};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep, timeout};
@@ -21,7 +24,7 @@ use super::answer::Site;
 use super::log;
 
 /// Connections at a time. Further ones wait in the queue of the operating system.
-const MAX_CONNECTIONS: usize = 1024;
+const MAX_CONNECTIONS: usize = 512;
 
 /// Free connections below which each one ends with its response, so that idle ones do not keep
 /// other gateways out.
@@ -73,7 +76,7 @@ pub async fn serve(
             };
             let tls = certificates.as_ref().map(|newest| newest.borrow().clone());
             tokio::spawn(async move {
-                _ = timeout(MAX_AGE, connection.serve(stream, tls)).await;
+                connection.serve(stream, tls).await;
                 drop(slot);
             });
         }
@@ -98,15 +101,15 @@ impl Connection {
     async fn serve(self, stream: TcpStream, tls: Option<Arc<ServerConfig>>) {
         // Without it, the end of a response may wait for an acknowledgement.
         _ = stream.set_nodelay(true);
-        let Some(tls) = tls else { return self.answer(TokioIo::new(stream)).await };
+        let Some(tls) = tls else { return self.answer(stream).await };
         let handshake = TlsAcceptor::from(tls).accept(stream);
         if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, handshake).await {
-            self.answer(TokioIo::new(stream)).await;
+            self.answer(stream).await;
         }
     }
 
     /// Answers requests until the client or the server closes the connection.
-    async fn answer(self, io: impl Read + Write + Unpin + 'static) {
+    async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
         let Connection { site, slots, opened, watcher } = self;
         let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let mut response = site.answer(request.method(), request.uri().path());
@@ -117,7 +120,10 @@ impl Connection {
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);
+        // A client that has sent its last request still reads the response.
+        http.half_close(true);
+        let served = watcher.watch(http.serve_connection(TokioIo::new(stream), service));
         // An error is one of the client or of the network.
-        _ = watcher.watch(http.serve_connection(io, service)).await;
+        _ = timeout(MAX_AGE, served).await;
     }
 }

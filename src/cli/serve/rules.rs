@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use diana_config::problem::Problems;
+use diana_config::{ConfigSource, check_remote};
 use diana_worker::remote;
 use hyper::body::Bytes;
 use tokio::sync::watch;
@@ -42,16 +43,17 @@ impl Rules {
         let name = &self.name;
         let checked = content.as_ref().map_err(Clone::clone).and_then(|files| {
             let text = files.concat();
-            match check(&text) {
-                Ok(()) => Ok(text),
+            match ConfigSource::read(&text).and_then(|source| check_remote(&source)) {
+                Ok(_) => Ok(text),
                 Err(problems) => Err(lines(name, &problems)),
             }
         });
         match checked {
             Ok(text) => {
-                log(&format!("{name}: version {:016x} is served", remote::version_of(&text)));
+                let line = format!("{name}: version {:016x} is served", remote::version_of(&text));
                 let document = Some(Bytes::from(text));
                 self.publish.send_replace(Served { document, problems: None });
+                log(&line);
             }
             Err(problems) => {
                 let document = self.publish.borrow().document.clone();
@@ -61,18 +63,12 @@ impl Rules {
                     }
                     None => "there is nothing to serve, so this server is not ready".into(),
                 };
+                self.publish.send_replace(Served { document, problems: Some(problems.clone()) });
                 log(&format!("{name}: the rules cannot be used; {then}"));
                 problems.lines().for_each(log);
-                self.publish.send_replace(Served { document, problems: Some(problems) });
             }
         }
     }
-}
-
-/// Checks a document as a gateway without settings of its own does.
-fn check(text: &[u8]) -> Result<(), Problems> {
-    let own = diana_config::parse(b"limits: []")?.own();
-    diana_config::parse_remote(text, &own).map(drop)
 }
 
 /// A line for each problem, with its position in the file.

@@ -1,0 +1,306 @@
+//! `diana serve`, as gateways and the kubelet use it.
+
+mod certificates;
+mod companion;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use crate::command::{diana, folder};
+use certificates::Certificates;
+use companion::{Companion, status};
+
+const GOOD: &str = "# A comment stays.\nlimits:\n- Url: /\n  rules:\n  - {name: all, actor: all, unit: second, rpu: 10}\n";
+const BETTER: &str = "limits: []\n";
+/// Its problem is in line 1, column 1.
+const BAD: &str = "limit: []\n";
+const MODULE: &[u8] = b"\0asm\x01";
+const MODULE_PATH: &str =
+    "/modules/42fd6e7502a18143f0c206c99f1e0787fbcac6b1c5f9969a4cb0d2f7035d07e3.wasm";
+
+/// A folder with rules and two modules.
+fn site(rules: &str) -> std::path::PathBuf {
+    let folder = folder(&[
+        ("rules.yaml", rules),
+        ("modules/before.wasm", "\0asm"),
+        ("modules/note.txt", ""),
+    ]);
+    fs::write(folder.join("modules/now.wasm"), MODULE).unwrap();
+    folder
+}
+
+/// Replaces a file as a whole, as editors and the kubelet do.
+fn replace(path: &Path, content: impl AsRef<[u8]>) {
+    let part = path.with_extension("part");
+    fs::write(&part, content).unwrap();
+    fs::rename(part, path).unwrap();
+}
+
+#[test]
+fn paths_have_exact_answers() {
+    let companion = Companion::start(&site(GOOD));
+    let sized = |kind: &str, size: usize| format!("content-type: {kind}\r\ncontent-length: {size}");
+    let text = "text/plain; charset=utf-8";
+    for (path, status, head, body) in [
+        ("/live", "200 OK", sized(text, 5), "live\n".as_bytes()),
+        ("/ready", "200 OK", sized(text, 6), b"ready\n"),
+        ("/rules.yaml", "200 OK", sized("application/yaml", GOOD.len()), GOOD.as_bytes()),
+        ("/rules.yaml?version=3", "200 OK", sized("application/yaml", GOOD.len()), GOOD.as_bytes()),
+        (MODULE_PATH, "200 OK", sized("application/wasm", MODULE.len()), MODULE),
+        ("/modules/now.wasm", "404 Not Found", sized(text, 10), b"not found\n"),
+        ("/", "404 Not Found", sized(text, 10), b"not found\n"),
+    ] {
+        for method in ["GET", "HEAD"] {
+            let body = if method == "GET" { body } else { b"" };
+            let wanted = [format!("HTTP/1.1 {status}\r\n{head}\r\n\r\n").as_bytes(), body].concat();
+            let answer = companion.request(method, path);
+            assert_eq!(answer, String::from_utf8(wanted).unwrap(), "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn modules_are_named_by_their_content() {
+    let companion = Companion::start(&site(GOOD));
+    let named: Vec<&String> =
+        companion.started.iter().filter(|line| line.contains("/modules/")).collect();
+    assert!(named.len() == 2 && named.iter().any(|line| line.ends_with(MODULE_PATH)), "{named:?}");
+    for line in named {
+        let path = line.rsplit(' ').next().unwrap();
+        assert_eq!(status(&companion.request("GET", path)), "200 OK", "{line}");
+    }
+}
+
+#[test]
+fn hostile_requests_are_refused() {
+    let companion = Companion::start(&site(GOOD));
+    let long = format!("GET /live HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "y".repeat(20_000));
+    let many = format!("GET /live HTTP/1.1\r\nhost: a\r\n{}\r\n", "x: y\r\n".repeat(200));
+    let allowed = "405 Method Not Allowed";
+    for (request, wanted) in [
+        ("POST /rules.yaml HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc", allowed),
+        ("PUT /rules.yaml HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n", allowed),
+        ("OPTIONS * HTTP/1.1\r\nhost: a\r\n\r\n", allowed),
+        ("CONNECT a:80 HTTP/1.1\r\nhost: a\r\n\r\n", allowed),
+        ("DIANA /live HTTP/1.1\r\nhost: a\r\n\r\n", allowed),
+        ("GET /modules/../rules.yaml HTTP/1.1\r\nhost: a\r\n\r\n", "404 Not Found"),
+        ("GET /modules/%2e%2e/rules.yaml HTTP/1.1\r\nhost: a\r\n\r\n", "404 Not Found"),
+        ("GET //rules.yaml HTTP/1.1\r\nhost: a\r\n\r\n", "404 Not Found"),
+        ("GET /rules.yaml%00 HTTP/1.1\r\nhost: a\r\n\r\n", "404 Not Found"),
+        ("GET http://b/live HTTP/1.1\r\nhost: a\r\n\r\n", "200 OK"),
+        ("GET /live HTTP/1.0\r\n\r\n", "200 OK"),
+        ("GET /live\r\n\r\n", "400 Bad Request"),
+        ("GET /live HTTP/1.1\nhost a\n\n", "400 Bad Request"),
+        ("GET /live HTTP/1.1\r\nhost: a\r\ncontent-length: x\r\n\r\n", "400 Bad Request"),
+        ("\u{16}\u{3}\u{1}\u{2}\r\n\r\n", "400 Bad Request"),
+        (&long, "431 Request Header Fields Too Large"),
+        (&many, "431 Request Header Fields Too Large"),
+    ] {
+        assert_eq!(status(&companion.exchange(request.as_bytes())), wanted, "{request:.80}");
+    }
+    // A body that looks like a request is no request.
+    let hidden = "GET /rules.yaml HTTP/1.1\r\nhost: a\r\n\r\n";
+    let size = hidden.len();
+    let request =
+        format!("GET /live HTTP/1.1\r\nhost: a\r\ncontent-length: {size}\r\n\r\n{hidden}");
+    let answer = companion.exchange(request.as_bytes());
+    assert!(status(&answer) == "200 OK" && !answer.contains("limits"), "{answer}");
+    // Requests sent at once are answered in turn.
+    let both = ["/live", "/ready"].map(|path| format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n"));
+    let answer = companion.exchange(both.concat().as_bytes());
+    assert!(answer.find("live\n") < answer.find("ready\n"), "{answer}");
+    assert_eq!(answer.matches("200 OK").count(), 2, "{answer}");
+}
+
+#[test]
+fn wrong_document_is_never_served() {
+    let folder = site(BAD);
+    let mut companion = Companion::start(&folder);
+    let file = folder.join("rules.yaml");
+    let name = file.to_str().unwrap();
+    let problems = |companion: &Companion| {
+        let ready = companion.request("GET", "/ready");
+        (status(&ready).to_owned(), ready.split("\r\n\r\n").nth(1).unwrap().to_owned())
+    };
+    let unknown = format!("{name}:1:1 limit: unknown key");
+    assert!(companion.started.iter().any(|line| line.contains(&unknown)), "{companion:?}");
+    let (code, text) = problems(&companion);
+    assert!(code == "503 Service Unavailable" && text.contains(&unknown), "{text}");
+    assert!(text.contains("did you mean `limits`?"), "{text}");
+    assert_eq!(status(&companion.request("GET", "/rules.yaml")), "503 Service Unavailable");
+    assert_eq!(status(&companion.request("GET", "/live")), "200 OK");
+
+    replace(&file, GOOD);
+    companion.wait_for("is served");
+    assert_eq!(problems(&companion), ("200 OK".into(), "ready\n".into()));
+
+    let large = format!("{GOOD}#{}", "x".repeat(1 << 20));
+    let zone = format!("{GOOD}time_zone: Europe/Berlin\n");
+    for (wrong, said) in [
+        (BAD.as_bytes(), ":1:1 limit: unknown key"),
+        (b"", "limits: required"),
+        (b"limits: [", ":1:9 not valid YAML"),
+        (b"limits: \xff", "UTF-8"),
+        (large.as_bytes(), ": more than 1048576 bytes"),
+        (b"redis: {cluster: a}\nlimits: []", "only allowed in the gateway's own configuration"),
+        (zone.as_bytes(), "`Europe/Berlin` is `CET-1CEST,M3.5.0,M10.5.0/3`"),
+    ] {
+        replace(&file, wrong);
+        companion.wait_for("is still served");
+        let (code, text) = problems(&companion);
+        assert!(code == "200 OK" && text.contains(said), "{said}: {text}");
+        assert!(companion.request("GET", "/rules.yaml").ends_with(GOOD), "{said}");
+    }
+    fs::remove_file(&file).unwrap();
+    companion.wait_for("is still served");
+    companion.next_line("No such file");
+    assert!(companion.request("GET", "/rules.yaml").ends_with(GOOD));
+    replace(&file, BETTER);
+    companion.wait_for("is served");
+    assert!(companion.request("GET", "/rules.yaml").ends_with(BETTER));
+    assert_eq!(problems(&companion), ("200 OK".into(), "ready\n".into()));
+}
+
+#[test]
+fn missing_document_is_waited_for() {
+    let folder = site(GOOD);
+    let file = folder.join("rules.yaml");
+    fs::remove_file(&file).unwrap();
+    let mut companion = Companion::start(&folder);
+    assert!(companion.request("GET", "/ready").contains("No such file"));
+    replace(&file, GOOD);
+    companion.wait_for("is served");
+    assert_eq!(status(&companion.request("GET", "/ready")), "200 OK");
+}
+
+#[test]
+fn mounted_config_map_is_followed() {
+    let folder = site("");
+    let mount = folder.join("mount");
+    for (version, rules) in [("..1", GOOD), ("..2", BETTER)] {
+        fs::create_dir_all(mount.join(version)).unwrap();
+        fs::write(mount.join(version).join("rules.yaml"), rules).unwrap();
+    }
+    symlink("..1", mount.join("..data")).unwrap();
+    symlink("..data/rules.yaml", mount.join("rules.yaml")).unwrap();
+    let mut companion = Companion::with(&folder, &mount.join("rules.yaml"), &[]);
+    assert!(companion.request("GET", "/rules.yaml").ends_with(GOOD));
+    // As the kubelet replaces it.
+    symlink("..2", mount.join("..data_tmp")).unwrap();
+    fs::rename(mount.join("..data_tmp"), mount.join("..data")).unwrap();
+    fs::remove_dir_all(mount.join("..1")).unwrap();
+    companion.wait_for("is served");
+    assert!(companion.request("GET", "/rules.yaml").ends_with(BETTER));
+}
+
+#[test]
+fn silent_clients_leave_room_for_others() {
+    let companion = Companion::start(&site(GOOD));
+    let mut silent: Vec<TcpStream> = (0..511).map(|_| companion.connect()).collect();
+    silent.iter_mut().for_each(|client| client.write_all(b"GET /li").unwrap());
+    // With few free connections, none stays open for a client's next request.
+    let answer = companion.exchange(b"GET /live HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(status(&answer) == "200 OK" && answer.contains("connection: close"), "{answer}");
+    // One that waits for a free connection is answered when another ends.
+    silent.push(companion.connect());
+    let mut late = companion.connect();
+    late.write_all(b"GET /live HTTP/1.1\r\nhost: a\r\n\r\n").unwrap();
+    drop(silent);
+    let mut answer = String::new();
+    late.shutdown(std::net::Shutdown::Write).unwrap();
+    late.read_to_string(&mut answer).unwrap();
+    assert_eq!(status(&answer), "200 OK");
+}
+
+#[test]
+fn sigterm_completes_responses_in_progress() {
+    let folder = site(GOOD);
+    let large: Vec<u8> = (0..32_u32 << 20).map(|at| at.to_le_bytes()[1]).collect();
+    fs::write(folder.join("modules/large.wasm"), &large).unwrap();
+    let mut companion = Companion::start(&folder);
+    let named = companion.started.iter().find(|line| line.contains("large.wasm")).unwrap();
+    let path = named.rsplit(' ').next().unwrap().to_owned();
+    let mut idle = companion.connect();
+    let mut busy = companion.connect();
+    busy.write_all(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).unwrap();
+    let mut begin = [0; 15];
+    busy.read_exact(&mut begin).unwrap();
+    assert_eq!(&begin, b"HTTP/1.1 200 OK");
+    companion.terminate();
+    assert_eq!(idle.read(&mut [0]).unwrap(), 0);
+    while TcpStream::connect(companion.address).is_ok() {}
+    let mut rest = Vec::new();
+    busy.read_to_end(&mut rest).unwrap();
+    assert!(rest.ends_with(&large), "{} bytes", rest.len());
+    companion.wait_for("ended by a signal");
+    assert_eq!(companion.exit_code(), Some(0));
+}
+
+#[test]
+fn changed_certificate_is_used_and_the_log_repeats_nothing() {
+    let made = [Certificates::new("first"), Certificates::new("second")];
+    let folder = site(GOOD);
+    let (chain, key) = (folder.join("tls.crt"), folder.join("tls.key"));
+    let install = |made: &Certificates| {
+        replace(&key, &made.key);
+        replace(&chain, &made.chain);
+    };
+    install(&made[0]);
+    let flags = ["--tls-cert", chain.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    let mut companion = Companion::with(&folder, &folder.join("rules.yaml"), &flags);
+    let ready = |companion: &Companion, made: &Certificates| {
+        made.exchange(
+            companion.connect(),
+            b"GET /ready HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n",
+        )
+    };
+    assert_eq!(status(&ready(&companion, &made[0]).unwrap()), "200 OK");
+    assert!(ready(&companion, &made[1]).is_err());
+    // A client without TLS gets no answer of HTTP.
+    let plain = companion.exchange_bytes(b"GET /ready HTTP/1.1\r\nhost: a\r\n\r\n");
+    assert!(!plain.starts_with(b"HTTP"), "{plain:?}");
+
+    replace(&folder.join("rules.yaml"), BAD);
+    companion.wait_for("the rules cannot be used");
+    companion.next_line("limits: required");
+    companion.next_line("limit: unknown key");
+    replace(&chain, "no certificate");
+    // The rules were read again before the certificate.
+    companion.next_line("the last good certificate stays in use");
+    assert_eq!(status(&ready(&companion, &made[0]).unwrap()), "200 OK");
+    install(&made[1]);
+    while !companion.any_line().contains("new connections get the changed certificate") {}
+    assert_eq!(status(&ready(&companion, &made[1]).unwrap()), "200 OK");
+    assert!(ready(&companion, &made[0]).is_err());
+}
+
+#[test]
+fn unusable_arguments_end_it() {
+    let folder = site(GOOD);
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let (rules, modules) = (path("rules.yaml"), path("modules"));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    fs::create_dir(folder.join("none")).unwrap();
+    fs::write(folder.join("key"), "").unwrap();
+    let none = path("none");
+    for (modules, more, said) in [
+        (&none, vec![], "found no *.wasm"),
+        (&path("nowhere"), vec![], "nowhere: No such file"),
+        (&modules, vec!["--listen", &taken], "in use"),
+        (&modules, vec!["--tls-cert", &rules], "--tls-key"),
+        (&modules, vec!["--tls-cert", &rules, "--tls-key", &path("key")], "private key"),
+        (
+            &modules,
+            vec!["--tls-cert", &path("nothing"), "--tls-key", &rules],
+            "nothing: No such file",
+        ),
+    ] {
+        let serve = ["serve", "--rules", &rules, "--modules", modules];
+        let ran = diana(&[serve.as_slice(), &more].concat());
+        assert!(ran.code == Some(2) && ran.error.contains(said), "{said}: {ran:?}");
+    }
+}
