@@ -2,6 +2,7 @@
 
 mod cover;
 mod encoded;
+pub mod overrides;
 mod presence;
 pub mod roots;
 

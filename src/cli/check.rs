@@ -13,6 +13,7 @@ use crate::exit::Exit;
 use crate::finding::{Finding, FindingLevel, Findings};
 use crate::input::{self, Input};
 use crate::manifest;
+use crate::manifest::attached::Objects;
 use crate::show::{github, json, sarif, text};
 use crate::view::FilePart;
 use crate::zones;
@@ -20,15 +21,23 @@ use crate::zones;
 /// Checks the files and reports the findings.
 pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
     let mut findings = Findings::default();
+    let mut objects = Objects::default();
     for path in &check.files {
-        let before = (findings.places, findings.unusable.len());
-        input::read(path).into_iter().for_each(|input| check_file(input, &mut findings));
-        if before == (findings.places, findings.unusable.len()) {
+        let count = |findings: &Findings, objects: &Objects| {
+            let policies = objects.policies.len() + objects.routes.len();
+            (findings.places, findings.unusable.len(), policies)
+        };
+        let before = count(&findings, &objects);
+        for input in input::read(path) {
+            check_file(input, &mut findings, &mut objects);
+        }
+        if before == count(&findings, &objects) {
             let name = crate::text::plain(&path.to_string_lossy());
             let why = "no rules found; expected `limits`, or `Url` and `rules`, or a manifest that contains them";
             findings.unusable.push((name, why.into()));
         }
     }
+    findings.list.extend(advice::overrides::of(&objects));
     match check.format {
         Format::Text => text::write(&findings, out)?,
         Format::Json => json::write(&findings, out)?,
@@ -44,7 +53,11 @@ pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
     })
 }
 
-fn check_file(Input { name, text, is_found }: Input, findings: &mut Findings) {
+fn check_file(
+    Input { name, text, is_found }: Input,
+    findings: &mut Findings,
+    objects: &mut Objects,
+) {
     let text = match text {
         Ok(text) => text,
         Err(why) => return findings.unusable.push((name, why)),
@@ -52,6 +65,7 @@ fn check_file(Input { name, text, is_found }: Input, findings: &mut Findings) {
     // The reader skips a byte order mark, so columns do not count it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let file = FilePart::file(name, text.into());
+    objects.collect(&file, text);
     let found = manifest::find(&file, text, !is_found);
     let advice = advice::of_size(text.len()).filter(|_| !found.is_empty());
     findings.list.extend(advice.map(|advice| Finding {
@@ -78,7 +92,7 @@ fn check_file(Input { name, text, is_found }: Input, findings: &mut Findings) {
         findings.places += 1;
         findings.list.extend(found.differences.into_iter().map(|one| different(&found.part, one)));
         match found.source {
-            Ok(source) => check_rules(&found.part, &source, findings),
+            Ok(source) => check_rules(&found.part, &source, found.is_remote, findings),
             Err(problems) => {
                 findings.list.extend(problems.into_iter().map(|one| problem(&found.part, one)));
             }
@@ -86,8 +100,9 @@ fn check_file(Input { name, text, is_found }: Input, findings: &mut Findings) {
     }
 }
 
-fn check_rules(part: &FilePart, source: &ConfigSource, findings: &mut Findings) {
-    match diana_config::check(source) {
+fn check_rules(part: &FilePart, source: &ConfigSource, is_remote: bool, findings: &mut Findings) {
+    let check = if is_remote { diana_config::check_remote } else { diana_config::check };
+    match check(source) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
             let advice = advice.into_iter().chain(advice::of(&policy));

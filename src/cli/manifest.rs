@@ -1,5 +1,6 @@
 //! Rules in files: plain, or in the manifests of a proxy.
 
+pub mod attached;
 mod walk;
 
 use diana_config::difference::{self, Difference};
@@ -24,11 +25,19 @@ pub struct FoundRules {
     pub differences: Vec<Difference>,
     /// In Envoy's own configuration: its position, and the root id of the plugin.
     pub root: Option<(Position, String)>,
+    /// Whether gateways read the rules by `remote`.
+    pub is_remote: bool,
 }
 
 impl FoundRules {
     fn new(part: &FilePart, source: Result<ConfigSource, Vec<Problem>>) -> FoundRules {
-        FoundRules { part: part.clone(), source, differences: Vec::new(), root: None }
+        FoundRules {
+            part: part.clone(),
+            source,
+            differences: Vec::new(),
+            root: None,
+            is_remote: false,
+        }
     }
 }
 
@@ -47,7 +56,7 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
         Err(_) => return Vec::new(),
     };
     let documents = source.documents();
-    if !documents.iter().any(walk::is_manifest) {
+    if !documents.iter().any(|document| walk::is_manifest(document, is_named)) {
         let is_rules = is_named || documents.iter().any(outline::looks_like_rules);
         return is_rules.then(|| FoundRules::new(part, Ok(source))).into_iter().collect();
     }
@@ -60,13 +69,17 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
     let documents = manifest.source.documents();
     let mut found = Vec::new();
     for (number, document) in documents.iter().enumerate() {
-        if walk::is_manifest(document) {
-            let candidates = walk::candidates(document, number);
+        if walk::is_manifest(document, is_named) {
+            let candidates = walk::candidates(document, number, is_named);
             let envoy = manifest.source.position_of(&[number]).filter(|_| walk::is_envoy(document));
             for one in &candidates {
                 let root = envoy.zip(one.root_id).map(|(at, id)| (part.in_file(at), id.into()));
                 let rules = manifest.rules(document, one).into_iter();
-                found.extend(rules.map(|rules| FoundRules { root: root.clone(), ..rules }));
+                found.extend(rules.map(|rules| FoundRules {
+                    root: root.clone(),
+                    is_remote: one.is_remote || rules.is_remote,
+                    ..rules
+                }));
             }
         } else if outline::looks_like_rules(document) {
             found.push(FoundRules::new(part, manifest.source.part(&[number]).ok_or_else(Vec::new)));

@@ -131,3 +131,36 @@ fn github_and_sarif_formats_have_the_same_problems() {
         "{location}"
     );
 }
+
+#[test]
+fn overriding_policy_is_found_across_files() {
+    let policy = |name: &str, target: &str, more: &str| {
+        format!(
+            "apiVersion: gateway.envoyproxy.io/v1alpha1\nkind: EnvoyExtensionPolicy\nmetadata: {{name: {name}}}\nspec:\n  \
+             targetRefs: [{{kind: {target}}}]\n  {more}\n"
+        )
+    };
+    let ours = policy("ours", "Gateway, name: eg", "wasm: [{name: diana, config: {limits: []}}]");
+    let route = "kind: HTTPRoute\nmetadata: {name: cart}\nspec: {parentRefs: [{name: eg}]}\n";
+    let folder = folder(&[
+        ("a/team.yaml", &policy("team", "HTTPRoute, name: cart", "lua: []")),
+        ("ours.yaml", &ours),
+        ("route.yaml", route),
+    ]);
+    // A file without rules is usable if it has such a policy.
+    let team = folder.join("a/team.yaml");
+    assert_eq!(diana(&["check", team.to_str().unwrap()]).code, Some(0));
+    let ran = diana(&["check", "--format", "json", folder.to_str().unwrap()]);
+    let all: Value = serde_json::from_str(&ran.out).unwrap();
+    let finding = &all["findings"][0];
+    assert_eq!((&finding["level"], ran.code), (&"mistake".into(), Some(1)), "{all}");
+    assert_eq!(
+        (location(finding).0, &finding["file"]),
+        (1, &team.to_str().unwrap().into()),
+        "{all}"
+    );
+    assert!(finding["message"].as_str().unwrap().contains("`team` of the HTTPRoute `cart`"));
+    // It is merged in the same way as in the file.
+    fs::write(&team, policy("team", "HTTPRoute, name: cart", "mergeType: StrategicMerge")).unwrap();
+    assert_eq!(diana(&["check", folder.to_str().unwrap()]).code, Some(0));
+}

@@ -25,19 +25,25 @@ pub struct Candidate<'t> {
     pub is_ours: bool,
     /// The root id of a plugin in Envoy's own form.
     pub root_id: Option<&'t str>,
+    /// Whether gateways read the rules by `remote`.
+    pub is_remote: bool,
 }
 
 /// Keys next to a configuration that name the filter.
 const NAMES: &[&str] = &["name", "root_id", "rootID", "pluginName", "vm_id", "url", "filename"];
 
+/// The chart's value with rules as text.
+const RULES_TEXT: &str = "rulesText";
+
 /// Top-level keys of Envoy's own configuration.
 const ENVOY: &[&str] = &["static_resources", "staticResources", "dynamic_resources", "resources"];
 
 /// Returns true if a document is a manifest: of Kubernetes, Envoy's own configuration, or the values
-/// of a Helm chart.
-pub fn is_manifest(tree: &Tree) -> bool {
+/// of a Helm chart. In a file that the user named (`is_named`), a mapping `config` is one of rules,
+/// also if its keys are unknown.
+pub fn is_manifest(tree: &Tree, is_named: bool) -> bool {
     let is_kubernetes = get(tree, "apiVersion").is_some() && get(tree, "kind").is_some();
-    is_envoy(tree) || is_kubernetes || has_values(tree)
+    is_envoy(tree) || is_kubernetes || has_values(tree) || is_named && has_config(tree)
 }
 
 /// Returns true if a document is Envoy's own configuration.
@@ -45,19 +51,31 @@ pub fn is_envoy(tree: &Tree) -> bool {
     ENVOY.iter().any(|key| get(tree, key).is_some())
 }
 
-/// Returns true if a document has rules as the chart's value `config`, also below the name of a
-/// chart.
+/// Returns true if a document has rules as the chart's value `config` or `rulesText`, also below the
+/// name of a chart.
 fn has_values(tree: &Tree) -> bool {
     let Tree::Map(pairs) = tree else { return false };
     let is_config = |tree| get(tree, "config").is_some_and(outline::looks_like_rules);
+    let is_here = is_config(tree) || text(tree, RULES_TEXT).is_some_and(|text| !text.is_empty());
     !outline::looks_like_rules(tree)
-        && (is_config(tree) || pairs.iter().any(|(_, value)| has_values(value)))
+        && (is_here || pairs.iter().any(|(_, value)| has_values(value)))
+}
+
+/// Returns true if a document has a mapping `config`, and is no rules itself.
+fn has_config(tree: &Tree) -> bool {
+    let is_mapping = |tree: &Tree| matches!(tree, Tree::Map(pairs) if !pairs.is_empty());
+    !outline::looks_like_rules(tree) && get(tree, "config").is_some_and(is_mapping)
 }
 
 /// The places of a document that may have rules. `number` is that of the document.
-pub fn candidates(document: &Tree, number: usize) -> Vec<Candidate<'_>> {
+pub fn candidates(document: &Tree, number: usize, is_named: bool) -> Vec<Candidate<'_>> {
     let mut found = Vec::new();
     of_document(document, vec![number], &mut found);
+    // Otherwise the search has found it.
+    if is_named && found.is_empty() && get(document, "kind").is_none() && has_config(document) {
+        let config = step(document, &[number], "config");
+        found.extend(config.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
+    }
     found
 }
 
@@ -80,8 +98,22 @@ fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<
         }
         Some("ConfigMap") => {
             let Some((data, steps)) = step(tree, &steps, "data") else { return };
+            if is_of_companion(tree) {
+                let rules = step(data, &steps, "rules.yaml");
+                found.extend(rules.map(|(tree, steps)| served(tree, steps)));
+                return;
+            }
             let texts = children(data, &steps).into_iter();
             found.extend(texts.map(|(tree, steps)| held(Holds::Text, tree, steps, false)));
+        }
+        Some("TrafficExtension") => {
+            let spec = step(tree, &steps, "spec");
+            let Some((plugin, steps)) = spec.and_then(|(spec, at)| step(spec, &at, "wasm")) else {
+                return;
+            };
+            let is_ours = names_us(tree) || names_us(plugin);
+            let config = step(plugin, &steps, "pluginConfig");
+            found.extend(config.map(|(tree, steps)| held(Holds::Tree, tree, steps, is_ours)));
         }
         Some("List") => {
             let Some((items, steps)) = step(tree, &steps, "items") else { return };
@@ -109,37 +141,59 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
     }
     let values = step(tree, &steps, "config").filter(|(tree, _)| outline::looks_like_rules(tree));
     found.extend(values.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
+    let rules = step(tree, &steps, RULES_TEXT).filter(|(tree, _)| tree.text() != Some(""));
+    found.extend(rules.map(|(tree, steps)| served(tree, steps)));
     for (child, steps) in children(tree, &steps) {
         of_envoy(child, steps, found);
     }
 }
 
 fn held(holds: Holds, tree: &Tree, steps: Vec<usize>, is_ours: bool) -> Candidate<'_> {
-    Candidate { steps, holds, tree, is_ours, root_id: None }
+    Candidate { steps, holds, tree, is_ours, root_id: None, is_remote: false }
+}
+
+/// A text of rules that the companion serves.
+fn served(tree: &Tree, steps: Vec<usize>) -> Candidate<'_> {
+    Candidate { is_remote: true, ..held(Holds::Text, tree, steps, true) }
+}
+
+/// Returns true if an object is part of the companion of our chart.
+fn is_of_companion(object: &Tree) -> bool {
+    let labels = get(object, "metadata").and_then(|metadata| get(metadata, "labels"));
+    labels.is_some_and(|labels| {
+        text(labels, "app.kubernetes.io/name") == Some("diana")
+            && text(labels, "app.kubernetes.io/component") == Some("companion")
+    })
 }
 
 /// Returns true if a mapping, or its description of the code, names this filter.
-fn names_us(tree: &Tree) -> bool {
+pub fn names_us(tree: &Tree) -> bool {
     let says = |key: &&str| {
-        let text = get(tree, key).and_then(Tree::text);
-        text.is_some_and(|text| text.to_ascii_lowercase().contains("diana"))
+        text(tree, key).is_some_and(|text| text.to_ascii_lowercase().contains("diana"))
     };
     let inner = ["vm_config", "code", "local", "metadata", "image", "http"];
     NAMES.iter().any(says) || inner.iter().filter_map(|key| get(tree, key)).any(names_us)
 }
 
-fn get<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
+/// The text of a key.
+pub fn text<'t>(tree: &'t Tree, key: &str) -> Option<&'t str> {
+    get(tree, key).and_then(Tree::text)
+}
+
+/// The value of a key.
+pub fn get<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
     step(tree, &[], key).map(|(tree, _)| tree)
 }
 
 /// The value of a key, and the path to it.
-fn step<'t>(tree: &'t Tree, steps: &[usize], key: &str) -> Option<(&'t Tree, Vec<usize>)> {
+pub fn step<'t>(tree: &'t Tree, steps: &[usize], key: &str) -> Option<(&'t Tree, Vec<usize>)> {
     let Tree::Map(pairs) = tree else { return None };
     let position = pairs.iter().position(|(name, _)| name == key)?;
     Some((&pairs.get(position)?.1, [steps, &[position]].concat()))
 }
 
-fn children<'t>(tree: &'t Tree, steps: &[usize]) -> Vec<(&'t Tree, Vec<usize>)> {
+/// The values of a list or mapping, and the paths to them.
+pub fn children<'t>(tree: &'t Tree, steps: &[usize]) -> Vec<(&'t Tree, Vec<usize>)> {
     let trees: Vec<&Tree> = match tree {
         Tree::List(items) => items.iter().collect(),
         Tree::Map(pairs) => pairs.iter().map(|(_, value)| value).collect(),

@@ -1,0 +1,130 @@
+//! Policies of Envoy Gateway and the routes that they may be attached to.
+
+use diana_config::ConfigSource;
+use diana_config::problem::Position;
+use diana_policy::tree::Tree;
+
+use super::walk::{children, get, names_us, step, text};
+use crate::view::FilePart;
+
+/// A name with its kind and namespace. Two objects without a namespace are in the same one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectName {
+    /// Such as `HTTPRoute`.
+    pub kind: String,
+    /// Its namespace, if the manifest has it.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+}
+
+/// A target of a policy.
+#[derive(Debug)]
+pub struct Target {
+    /// The object.
+    pub object: ObjectName,
+    /// Whether the policy is only for one listener of a Gateway, or one rule of a route.
+    pub is_section: bool,
+}
+
+/// An EnvoyExtensionPolicy.
+#[derive(Debug)]
+pub struct ExtensionPolicy {
+    /// Its file.
+    pub part: FilePart,
+    /// Its position.
+    pub position: Option<Position>,
+    /// Its name.
+    pub name: String,
+    /// Its targets that are named. Targets by labels are unknown.
+    pub targets: Vec<Target>,
+    /// Whether one of its modules is Diana.
+    pub has_diana: bool,
+    /// Whether it is merged with the policy of the Gateway.
+    pub is_merged: bool,
+}
+
+/// A route, or a set of listeners.
+#[derive(Debug)]
+pub struct Attached {
+    /// The route.
+    pub object: ObjectName,
+    /// What it is attached to.
+    pub parents: Vec<ObjectName>,
+}
+
+/// The policies and routes of all files.
+#[derive(Debug, Default)]
+pub struct Objects {
+    /// The policies.
+    pub policies: Vec<ExtensionPolicy>,
+    /// The routes.
+    pub routes: Vec<Attached>,
+}
+
+impl Objects {
+    /// Adds those in a text.
+    pub fn collect(&mut self, part: &FilePart, text: &str) {
+        // Unreadable text is reported where rules are read.
+        let Ok(source) = ConfigSource::read(text.as_bytes()) else { return };
+        for (number, document) in source.documents().iter().enumerate() {
+            self.add(part, &source, document, vec![number]);
+        }
+    }
+
+    fn add(&mut self, part: &FilePart, source: &ConfigSource, object: &Tree, steps: Vec<usize>) {
+        let Some(kind) = text(object, "kind") else { return };
+        if kind == "List" {
+            let items = step(object, &steps, "items");
+            for (item, steps) in items.map(|(list, at)| children(list, &at)).unwrap_or_default() {
+                self.add(part, source, item, steps);
+            }
+            return;
+        }
+        let Some(spec) = get(object, "spec") else { return };
+        let Some(name) = get(object, "metadata").and_then(|metadata| text(metadata, "name")) else {
+            return;
+        };
+        let namespace = get(object, "metadata").and_then(|metadata| text(metadata, "namespace"));
+        let references = |list: &str, one: &str| {
+            let listed = get(spec, list).map(|list| children(list, &[])).unwrap_or_default();
+            listed.into_iter().map(|(item, _)| item).chain(get(spec, one)).collect::<Vec<_>>()
+        };
+        if kind == "EnvoyExtensionPolicy" {
+            let targets = references("targetRefs", "targetRef");
+            let modules = get(spec, "wasm").map(|list| children(list, &[])).unwrap_or_default();
+            self.policies.push(ExtensionPolicy {
+                part: part.clone(),
+                position: source.position_of(&steps),
+                name: name.into(),
+                targets: targets.iter().filter_map(|target| targeted(target, namespace)).collect(),
+                has_diana: modules.iter().any(|(module, _)| names_us(module)),
+                is_merged: get(spec, "mergeType").is_some(),
+            });
+        } else if kind.ends_with("Route") || kind == "ListenerSet" {
+            let parents = references("parentRefs", "parentRef");
+            let object = ObjectName {
+                kind: kind.into(),
+                namespace: namespace.map(Into::into),
+                name: name.into(),
+            };
+            let parents = parents.iter().filter_map(|parent| parent_of(parent, namespace));
+            self.routes.push(Attached { object, parents: parents.collect() });
+        }
+    }
+}
+
+fn targeted(target: &Tree, namespace: Option<&str>) -> Option<Target> {
+    let object = named(target, text(target, "kind")?, namespace)?;
+    Some(Target { object, is_section: get(target, "sectionName").is_some() })
+}
+
+fn parent_of(parent: &Tree, namespace: Option<&str>) -> Option<ObjectName> {
+    let namespace = text(parent, "namespace").or(namespace);
+    named(parent, text(parent, "kind").unwrap_or("Gateway"), namespace)
+}
+
+fn named(reference: &Tree, kind: &str, namespace: Option<&str>) -> Option<ObjectName> {
+    let name = text(reference, "name")?.into();
+    Some(ObjectName { kind: kind.into(), namespace: namespace.map(Into::into), name })
+}
