@@ -44,11 +44,12 @@ playground: ## build the page that tries rules, target/playground/index.html, an
 	@python3 tools/playground.py
 	@python3 -m http.server --bind 127.0.0.1 --directory target/playground 8089
 
-image: build ## write target/image, the module as an image for Istio and Envoy Gateway, and its SBOM
+image: build ## write target/image, the module as an image, its SBOM, and target/companion, the image of `diana serve` (BEFORE="diana-0.1.0.wasm" adds modules)
 	@python3 tools/image.py
+	@python3 tools/companion.py $(BEFORE)
 
-release: build ## lay module, image, chart, bill of materials and checksums into target/dist (TAG=v0.2.0 must fit the version)
-	@python3 tools/release.py $(TAG)
+release: build ## lay module, images, chart, bill of materials and checksums into target/dist (TAG=v0.2.0 must fit the version; BEFORE as above)
+	@python3 tools/release.py "$(TAG)" $(BEFORE)
 
 bench: build ## measure Diana in Envoy and its core alone (ARGUMENTS="--quick --workers 4")
 	@python3 benches/throughput.py $(ARGUMENTS)

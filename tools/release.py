@@ -5,8 +5,10 @@ import re
 import shutil
 import sys
 
+import companion
 import image
 from console import ROOT, TARGET, die, relative, say
+from layout import tarred, version, zipped
 
 RELEASE = TARGET / "dist"
 
@@ -21,20 +23,23 @@ def changes(version):
 def packed(folder, prefix):
     """A folder as .tar.gz."""
     files = (path for path in folder.rglob("*") if path.is_file())
-    return image.zipped(image.tarred({f"{prefix}/{path.relative_to(folder)}": path.read_bytes() for path in files}))
+    return zipped(tarred({f"{prefix}/{path.relative_to(folder)}": path.read_bytes() for path in files}))
 
 
-def main(tag=None):
-    version = image.version()
-    if tag not in (None, f"v{version}"):
-        die(f"the tag is {tag}, but the version in Cargo.toml is {version}")
-    notes = changes(version)
+def main(tag="", *before):
+    """Writes a release. `before` are modules of earlier versions, which the companion serves, too."""
+    present = version()
+    if tag not in ("", f"v{present}"):
+        die(f"the tag is {tag}, but the version in Cargo.toml is {present}")
+    notes = changes(present)
     image.main()
+    companion.main(*before)
     files = {
-        f"diana-{version}.wasm": image.MODULE.read_bytes(),
-        f"diana-{version}.cdx.json": image.SBOM.read_bytes(),
-        f"diana-image-{version}.tar.gz": packed(image.IMAGE, "image"),
-        f"diana-chart-{version}.tgz": packed(ROOT / "charts/diana", "diana"),
+        f"diana-{present}.wasm": image.MODULE.read_bytes(),
+        f"diana-{present}.cdx.json": image.SBOM.read_bytes(),
+        f"diana-image-{present}.tar.gz": packed(image.IMAGE, "image"),
+        f"diana-companion-image-{present}.tar.gz": packed(companion.COMPANION, "image"),
+        f"diana-chart-{present}.tgz": packed(ROOT / "charts/diana", "diana"),
         "NOTES.md": notes.encode(),
     }
     files["SHA256SUMS"] = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())).encode()
@@ -46,4 +51,4 @@ def main(tag=None):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:2])
+    main(*sys.argv[1:])

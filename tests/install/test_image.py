@@ -16,6 +16,7 @@ from servers import ROOT, free_port, server
 
 sys.path.insert(0, str(ROOT / "tools"))
 import image  # noqa: E402
+import layout  # noqa: E402
 import sbom  # noqa: E402
 
 # More than one block of deflate.
@@ -33,9 +34,9 @@ def registry():
             yield f"docker://127.0.0.1:{port}/diana"
 
 
-def copy(source, destination):
+def copy(source, destination, *more):
     flags = ["--preserve-digests", "--src-tls-verify=false", "--dest-tls-verify=false", "--insecure-policy"]
-    return subprocess.run(["skopeo", *flags[3:], "copy", *flags[:3], source, destination], capture_output=True, text=True)
+    return subprocess.run(["skopeo", *flags[3:], "copy", *flags[:3], *more, source, destination], capture_output=True, text=True)
 
 
 def unpacked(folder, tag):
@@ -50,7 +51,7 @@ def unpacked(folder, tag):
     index = json.loads((folder / "index.json").read_bytes())
     [found] = [entry for entry in index["manifests"] if entry["annotations"]["org.opencontainers.image.ref.name"] == tag]
     layers = json.loads(blob(found))["layers"]
-    if layers[-1]["mediaType"] == image.LAYER:
+    if layers[-1]["mediaType"] == layout.LAYER:
         with tarfile.open(fileobj=io.BytesIO(gzip.decompress(blob(layers[-1])))) as tar:
             return tar.extractfile(image.PLUGIN).read()
     return blob(next(layer for layer in layers if layer["mediaType"] == image.WASM_LAYER))
