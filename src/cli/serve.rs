@@ -87,7 +87,7 @@ impl Files {
 }
 
 /// Reads the files at each interval. Returns only if that fails, since a server that no longer
-/// reads them must not go on.
+/// reads them would serve old rules unnoticed.
 async fn follow(mut files: Files) -> io::Error {
     loop {
         sleep(READ_INTERVAL).await;

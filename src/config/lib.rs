@@ -78,7 +78,7 @@ pub fn check(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
 }
 
 /// Reads the configuration in a source as a document from a configuration server, for a gateway
-/// whose other settings are the defaults.
+/// with default settings.
 ///
 /// # Errors
 /// Every problem of the source.

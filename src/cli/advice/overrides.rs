@@ -30,33 +30,33 @@ fn about(
 ) -> Option<Finding> {
     let (name, gateway_name) = (&policy.name, &gateway.name);
     let remedy = "set `mergeType: StrategicMerge` in it, so that both apply";
-    let (level, what) = if object.kind == "Gateway" {
+    let (level, message) = if object.kind == "Gateway" {
         if object != gateway || !is_section {
             return None;
         }
-        let what = format!(
+        let message = format!(
             "the policy `{name}` of one listener replaces the policy with Diana of the Gateway `{gateway_name}`, so Diana \
              limits nothing there; add Diana to it"
         );
-        (FindingLevel::Mistake, what)
+        (FindingLevel::Mistake, message)
     } else {
         let route = format!("{} `{}`", object.kind, object.name);
         let known = objects.routes.iter().find(|route| route.object == *object);
         match known.map(|route| route.parents.contains(gateway)) {
             Some(false) => return None,
             Some(true) => {
-                let what = format!(
+                let message = format!(
                     "the policy `{name}` of the {route} replaces the policy with Diana of the Gateway `{gateway_name}`, so \
                      Diana limits nothing of this route; {remedy}"
                 );
-                (FindingLevel::Mistake, what)
+                (FindingLevel::Mistake, message)
             }
             None => {
-                let what = format!(
+                let message = format!(
                     "if the {route} is attached to the Gateway `{gateway_name}`, its policy `{name}` replaces the policy with \
                      Diana, so Diana limits nothing of this route; {remedy}"
                 );
-                (FindingLevel::Advice, what)
+                (FindingLevel::Advice, message)
             }
         }
     };
@@ -66,6 +66,6 @@ fn about(
         positions: policy.position.into_iter().collect(),
         path: String::new(),
         rules: Vec::new(),
-        message: what,
+        message,
     })
 }

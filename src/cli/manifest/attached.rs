@@ -49,7 +49,7 @@ pub struct ExtensionPolicy {
 pub struct Attached {
     /// The route.
     pub object: ObjectName,
-    /// What it is attached to.
+    /// The Gateways and sets of listeners that it names.
     pub parents: Vec<ObjectName>,
 }
 

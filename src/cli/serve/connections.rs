@@ -48,7 +48,7 @@ const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 /// The present TLS settings, with the newest certificate.
 pub type Certificates = watch::Receiver<Arc<ServerConfig>>;
 
-/// Serves until `end`, then goes on until the responses in progress are sent.
+/// Serves until `end`, then completes the responses in progress.
 pub async fn serve(
     listener: TcpListener,
     certificates: Option<Certificates>,

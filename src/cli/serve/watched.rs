@@ -1,4 +1,4 @@
-//! Files whose content is read again and again.
+//! Files that are read at intervals.
 
 use std::path::{Path, PathBuf};
 

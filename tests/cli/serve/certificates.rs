@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, Stream
 
 use crate::command::folder;
 
-/// A certificate of an authority of its own.
+/// A certificate, and the only authority that signs it.
 pub struct Certificates {
     authority: Vec<u8>,
     pub chain: Vec<u8>,

@@ -27,21 +27,23 @@ impl Companion {
         command.args(["serve", "--listen", "127.0.0.1:0", "--rules"]).arg(rules);
         command.arg("--modules").arg(folder.join("modules")).args(more);
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut log = BufReader::new(process.stderr.take().unwrap()).lines();
-        let mut started = Vec::new();
-        loop {
-            let line = log.next().unwrap_or_else(|| panic!("it ended: {started:?}")).unwrap();
-            if let Some((_, address)) = line.split_once("listening on ") {
-                let address = address.rsplit('/').next().unwrap().parse().unwrap();
-                return Companion { process, log, address, started };
+        let log = BufReader::new(process.stderr.take().unwrap()).lines();
+        let address = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut companion = Companion { process, log, address, started: Vec::new() };
+        let url = loop {
+            let line = companion.any_line();
+            match line.split_once("listening on ") {
+                Some((_, url)) => break url.to_owned(),
+                None => companion.started.push(line),
             }
-            started.push(line);
-        }
+        };
+        companion.address = url.rsplit('/').next().unwrap().parse().unwrap();
+        companion
     }
 
     /// The next line of the log.
     pub fn any_line(&mut self) -> String {
-        self.log.next().expect("it has ended").unwrap()
+        self.log.next().unwrap_or_else(|| panic!("it has ended: {:?}", self.started)).unwrap()
     }
 
     /// Reads the log up to a line with this text.
@@ -59,7 +61,7 @@ impl Companion {
         TcpStream::connect(self.address).unwrap()
     }
 
-    /// The bytes of the answers to these bytes, after which the client sends nothing.
+    /// Sends these bytes, closes the client's direction, and returns the bytes of the answers.
     pub fn exchange_bytes(&self, sent: &[u8]) -> Vec<u8> {
         let mut stream = self.connect();
         let mut answer = Vec::new();
