@@ -23,7 +23,7 @@ use crate::arguments::ServeArguments;
 use crate::exit::Exit;
 use answer::Site;
 use certificate::Certificate;
-use rules::Rules;
+use rules::RulesFile;
 
 /// Interval of reading the files.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub fn run(arguments: &ServeArguments) -> io::Result<Exit> {
 async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     let (publish, rules) = watch::channel(rules::Served::default());
     let mut files = Files {
-        rules: Rules::new(&arguments.rules, publish),
+        rules: RulesFile::new(&arguments.rules, publish),
         certificate: Certificate::read(arguments)?,
     };
     let certificates = files.certificate.as_ref().map(Certificate::subscribe);
@@ -72,7 +72,7 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
 
 /// The files that may change.
 struct Files {
-    rules: Rules,
+    rules: RulesFile,
     certificate: Option<Certificate>,
 }
 

@@ -1,7 +1,7 @@
 //! Policies of Envoy Gateway that replace the one with Diana for a route or a listener.
 
 use crate::finding::{Finding, FindingLevel};
-use crate::manifest::attached::{ExtensionPolicy, ObjectName, Objects, Target};
+use crate::manifest::attached::{ExtensionPolicy, ObjectName, Objects, PolicyTarget};
 
 /// A finding for each replaced route or listener.
 pub fn of(objects: &Objects) -> Vec<Finding> {
@@ -14,7 +14,7 @@ pub fn of(objects: &Objects) -> Vec<Finding> {
     let mut found = Vec::new();
     for policy in others {
         for target in &policy.targets {
-            let about = |gateway: &Target| about(objects, policy, target, &gateway.object);
+            let about = |gateway: &PolicyTarget| about(objects, policy, target, &gateway.object);
             found.extend(gateways().find_map(about));
         }
     }
@@ -25,7 +25,7 @@ pub fn of(objects: &Objects) -> Vec<Finding> {
 fn about(
     objects: &Objects,
     policy: &ExtensionPolicy,
-    Target { object, is_section }: &Target,
+    PolicyTarget { object, is_section }: &PolicyTarget,
     gateway: &ObjectName,
 ) -> Option<Finding> {
     let (name, gateway_name) = (&policy.name, &gateway.name);

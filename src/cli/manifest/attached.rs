@@ -20,7 +20,7 @@ pub struct ObjectName {
 
 /// A target of a policy.
 #[derive(Debug)]
-pub struct Target {
+pub struct PolicyTarget {
     /// The object.
     pub object: ObjectName,
     /// Whether the policy is only for one listener of a Gateway, or one rule of a route.
@@ -37,7 +37,7 @@ pub struct ExtensionPolicy {
     /// Its name.
     pub name: String,
     /// Its targets that are named. Targets by labels are unknown.
-    pub targets: Vec<Target>,
+    pub targets: Vec<PolicyTarget>,
     /// Whether one of its modules is Diana.
     pub has_diana: bool,
     /// Whether it is merged with the policy of the Gateway.
@@ -114,9 +114,9 @@ impl Objects {
     }
 }
 
-fn targeted(target: &Tree, namespace: Option<&str>) -> Option<Target> {
+fn targeted(target: &Tree, namespace: Option<&str>) -> Option<PolicyTarget> {
     let object = named(target, text(target, "kind")?, namespace)?;
-    Some(Target { object, is_section: get(target, "sectionName").is_some() })
+    Some(PolicyTarget { object, is_section: get(target, "sectionName").is_some() })
 }
 
 fn parent_of(parent: &Tree, namespace: Option<&str>) -> Option<ObjectName> {

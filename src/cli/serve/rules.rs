@@ -24,17 +24,17 @@ pub struct Served {
 
 /// A file of rules.
 #[derive(Debug)]
-pub struct Rules {
+pub struct RulesFile {
     name: String,
     file: WatchedFiles,
     publish: watch::Sender<Served>,
 }
 
-impl Rules {
+impl RulesFile {
     /// A file that was not read yet.
-    pub fn new(path: &Path, publish: watch::Sender<Served>) -> Rules {
+    pub fn new(path: &Path, publish: watch::Sender<Served>) -> RulesFile {
         let name = plain(&path.to_string_lossy());
-        Rules { name, file: WatchedFiles::new(&[path]), publish }
+        RulesFile { name, file: WatchedFiles::new(&[path]), publish }
     }
 
     /// Reads the file. If it has changed, serves its document or logs its problems.
