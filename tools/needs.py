@@ -12,7 +12,7 @@ from console import ROOT, TARGET, die, output, relative, run, say
 DEBIAN = {
     "c++": "g++", "callgrind_control": "valgrind", "cc": "gcc", "etcd": "etcd-server", "node": "nodejs",
     "promtool": "prometheus", "redis-cli": "redis-tools",
-    "aarch64-linux-gnu-gcc": "gcc-aarch64-linux-gnu", "x86_64-linux-gnu-gcc": "gcc-x86-64-linux-gnu",
+    "aarch64-linux-gnu-gcc": "crossbuild-essential-arm64", "x86_64-linux-gnu-gcc": "crossbuild-essential-amd64",
 }  # fmt: skip
 
 
