@@ -18,6 +18,9 @@ use diana_policy::Policy;
 use diana_policy::remote::Own;
 use diana_policy::tree::Tree;
 
+/// The warning about a document that switches Diana off.
+const DISABLED: &str = "`disabled: true`: no request is counted, held or refused; usage stays, and counts go on without it";
+
 /// Reads the documents of one configuration. Returns the policy, and advice about it. `own` is
 /// given for a remote document.
 pub fn read(report: &ProblemReport<'_>, own: Option<&Own>) -> Option<(Policy, Vec<Advice>)> {
@@ -115,10 +118,13 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let uses_redis = is_own && own.redis.is_some() && fleet.is_none();
     advice.extend(fleet);
     advice.extend(advice::of_namespace(uses_redis, top.has("namespace")));
+    let disabled = top.flag("disabled", false);
+    advice.extend(disabled.then(|| Advice::from(DISABLED)));
     let policy = Policy {
         warnings: advice.iter().map(Advice::line).collect(),
         except,
         shadow: top.flag("shadow", false),
+        disabled,
         namespace: top.text("namespace").map(Into::into),
         keys: callers,
         wanted_keys: own.keys,

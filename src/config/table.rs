@@ -35,6 +35,7 @@ pub static DOCUMENT: Mapping = Mapping {
         optional("time_zone", TEXT),
         optional("response", Map(&RESPONSE)),
         optional("shadow", Flag),
+        optional("disabled", Flag),
         optional(
             "plans",
             Named(

@@ -69,20 +69,27 @@ impl Limiter {
     ) -> Result<Limiter, Unbuildable> {
         stores.resets_bans = policy.admin.is_some();
         let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
-        let reads_headers = reads_headers(&policy, &actors);
-        let paths = PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice()));
-        let needs_path = paths.needs_path() || excepts_paths(&policy);
-        let needs_address = needs_address(&policy);
-        let has_exemptions = has_exemptions(&policy);
+        let is_disabled = policy.disabled;
+        // Without paths no entry covers a request.
+        let covering = policy.limits.iter().filter(|_| !is_disabled);
+        let paths = PathIndex::new(covering.map(|limit| limit.urls.as_slice()));
+        let reads_headers = !is_disabled && reads_headers(&policy, &actors);
+        let needs_path = !is_disabled && (paths.needs_path() || excepts_paths(&policy));
+        let needs_address = !is_disabled && needs_address(&policy);
+        let has_exemptions = !is_disabled && has_exemptions(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, backend);
         let (limits, list) = builder.limits(policy.limits)?;
-        let Builder { stores, callers, selectors, backend, .. } = builder;
+        let Builder { stores, callers, selectors, mut backend, .. } = builder;
+        if let (Some(backend), true) = (&mut backend, is_disabled) {
+            // Not even a heartbeat: this gateway takes no share of any limit.
+            backend.stop_probing();
+        }
         let has_phase = |phase: &ChargePhase| list.iter().any(|rule| rule.phase == *phase);
         let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
         let (tick_interval, upkeep) = intervals(&list);
         let mut at_root = Vec::new();
         paths.covering(Path::of(b"/"), &mut at_root);
-        let is_global = list.iter().any(|rule| rule.config.scope == Scope::Global);
+        let is_global = !is_disabled && list.iter().any(|rule| rule.config.scope == Scope::Global);
         Ok(Limiter {
             matcher: Matcher {
                 paths,
@@ -94,7 +101,8 @@ impl Limiter {
                 counts: RequestCounts::default(),
                 needs_path,
                 at_root,
-                reads_headers: reads_headers || selectors.reads_headers(),
+                reads_headers: reads_headers || !is_disabled && selectors.reads_headers(),
+                is_disabled,
                 callers,
                 selectors,
                 spare: Vec::new(),

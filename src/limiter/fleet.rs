@@ -28,7 +28,7 @@ pub(crate) struct Fleet {
     ready: VecDeque<u64>,
     /// The number of the latest request or order.
     last: u64,
-    /// Whether there are rules of scope `global`.
+    /// Whether rules of scope `global` decide about requests.
     pub(crate) is_global: bool,
 }
 
@@ -49,7 +49,7 @@ impl Fleet {
     /// have learned since.
     #[inline]
     pub(crate) fn prepare(&mut self, callers: &mut Callers, is_order: bool) {
-        if self.is_global
+        if (self.is_global || is_order)
             && let Some(backend) = &mut self.backend
         {
             if is_order || backend.unavailable_shards() > 0 {

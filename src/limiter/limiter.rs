@@ -34,6 +34,12 @@ impl Limiter {
         &self.reports.markers
     }
 
+    /// Returns true if it decides about no request.
+    #[must_use]
+    pub fn is_disabled(&self) -> bool {
+        self.matcher.is_disabled
+    }
+
     /// Returns true if more of a request is read than its path.
     #[must_use]
     pub fn reads_headers(&self) -> bool {

@@ -35,6 +35,8 @@ pub(crate) struct Matcher {
     /// The limits that cover the root path. They cover all requests if no entry depends on the path.
     pub(crate) at_root: Vec<usize>,
     pub(crate) reads_headers: bool,
+    /// Whether no rule applies to any request.
+    pub(crate) is_disabled: bool,
     pub(crate) callers: Callers,
     pub(crate) selectors: PlanSelectors,
     /// The memory for the checks of the next request: its allocation costs 3 % of a request.
@@ -270,7 +272,9 @@ impl Matcher {
         let is_exempt = self.is_exempt(&self.except, &input);
         let mut skipped = Vec::new();
         for (index, limit) in self.limits.iter().enumerate() {
-            let why = if is_exempt {
+            let why = if self.is_disabled {
+                Some(Why::Disabled)
+            } else if is_exempt {
                 Some(Why::Exempt)
             } else if !self.limits(&input).contains(&index) {
                 Some(Why::Path)

@@ -108,6 +108,7 @@ impl Limiter {
 
     /// Reports the limits of its rules. `in_force` is false when the rules no longer apply.
     pub fn report_limits(&self, namespace: &str, in_force: bool, metrics: &dyn Metrics) {
+        metrics::report_disabled(namespace, in_force && self.is_disabled(), metrics);
         for rule in &self.rules.list {
             let (limit, window) = rule.algorithm.properties().quota();
             let values = if in_force { [limit, window, rule.keys] } else { [0; 3] };

@@ -67,6 +67,8 @@ pub struct Policy {
     pub except: Except,
     /// Shadow mode: evaluate and report everything, refuse nothing.
     pub shadow: bool,
+    /// Decide about no request. Usage stays, and counts go on once this is over.
+    pub disabled: bool,
     /// Prefix of shared keys and metric names. By default the plugin's root id.
     pub namespace: Option<String>,
     /// The number of live callers for which each rule's table is sized.

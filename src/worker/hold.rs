@@ -9,7 +9,7 @@
 mod line;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use hashbrown::HashTable;
 
@@ -29,6 +29,8 @@ pub struct Queue {
     positions: HashTable<QueuePosition>,
     lines: HoldQueues,
     waiting: HashTable<HeldStream>,
+    /// Requests that need not wait for their turn any longer, with the permits of their positions.
+    freed: VecDeque<(u32, Permit)>,
     joined: u64,
 }
 
@@ -52,6 +54,7 @@ enum PositionOwner {
 #[derive(Debug)]
 struct HeldStream {
     stream: u32,
+    instance: u32,
     /// Its turn on arrival.
     turn: HoldTurn,
     line: Option<QueueName>,
@@ -70,7 +73,7 @@ impl Queue {
         self.turns.push(Reverse(turn));
         let position = QueuePosition { turn, owner, permit };
         self.positions.insert_unique(hash(turn.1), position, |position| hash(position.turn.1));
-        let waiting = HeldStream { stream, turn, line };
+        let waiting = HeldStream { stream, instance, turn, line };
         self.waiting
             .insert_unique(hash(stream.into()), waiting, |waiting| hash(waiting.stream.into()));
     }
@@ -78,6 +81,9 @@ impl Queue {
     /// Removes the next request with a turn by `now`, and returns it with the permit of its
     /// position.
     pub fn release(&mut self, now: Micros) -> Option<(u32, Permit)> {
+        if let Some(freed) = self.freed.pop_front() {
+            return Some(freed);
+        }
         let turn = self.turns.peek().filter(|turn| turn.0.0 <= now)?.0;
         let QueuePosition { owner, permit, .. } = self.free_position(turn)?;
         let stream = match owner {
@@ -91,12 +97,29 @@ impl Queue {
     /// The next turn.
     #[must_use]
     pub fn next(&self) -> Option<Micros> {
+        if !self.freed.is_empty() {
+            return Some(0);
+        }
         self.turns.peek().map(|turn| turn.0.0)
+    }
+
+    /// Ends the wait of all requests of some instances, in the order of their turns.
+    pub fn free(&mut self, instances: &[u32]) {
+        let held = self.waiting.iter().filter(|held| instances.contains(&held.instance));
+        let mut held: Vec<(HoldTurn, u32)> = held.map(|held| (held.turn, held.stream)).collect();
+        held.sort_unstable();
+        for (_, stream) in held {
+            let permit = self.leave(stream).unwrap_or_default();
+            self.freed.push_back((stream, permit));
+        }
     }
 
     /// Removes a request after its client has left. Returns the permit of the position that becomes
     /// free. `None` if the request was not held.
     pub fn leave(&mut self, stream: u32) -> Option<Permit> {
+        if let Some(index) = self.freed.iter().position(|(freed, _)| *freed == stream) {
+            return self.freed.remove(index).map(|(_, permit)| permit);
+        }
         let HeldStream { turn, line, .. } = self.remove_stream(stream)?;
         let free = match line {
             Some(line) => self.lines.leave(line, turn)?,

@@ -110,6 +110,11 @@ impl Instance {
         self.root
     }
 
+    /// Returns true if it decides about no request.
+    pub(crate) fn is_disabled(&self) -> bool {
+        self.limiter.try_borrow().is_ok_and(|limiter| limiter.is_disabled())
+    }
+
     /// Returns true if headers other than the path are read.
     #[must_use]
     #[inline(always)]

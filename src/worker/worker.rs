@@ -72,10 +72,13 @@ impl Worker {
             let data = WorkerData { tables, offset: self.offset.clone(), number };
             Rc::new(Instance::new(namespace, policy, redis, data, host)?)
         };
-        self.all()
-            .iter()
-            .filter(|other| other.namespace() == built.namespace())
-            .for_each(|other| other.mark_replaced(host));
+        let mut replaced = self.all();
+        replaced.retain(|other| other.namespace() == built.namespace());
+        replaced.iter().for_each(|other| other.mark_replaced(host));
+        if built.is_disabled() {
+            let numbers: Vec<u32> = replaced.iter().map(|other| other.number).collect();
+            self.queue.borrow_mut().free(&numbers);
+        }
         built.report_limits(true, host);
         self.instances.borrow_mut().push(built.clone());
         Ok(built)

@@ -3,6 +3,7 @@
 mod admin;
 mod calls;
 mod configurations;
+mod disabled;
 mod explanation;
 mod fleet;
 mod limits;

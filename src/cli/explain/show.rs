@@ -73,6 +73,7 @@ fn line(rule: &Explained) -> String {
     match rule {
         Explained::Decided(record) => decided(record),
         Explained::Skipped { why, .. } => match why {
+            Why::Disabled => "skipped: the document has `disabled: true`",
             Why::Path => "does not apply: its entry does not cover the path",
             Why::Match => "does not apply: its entry covers the path, but its `match` fails",
             Why::Exempt => "does not apply: an `except` matches",

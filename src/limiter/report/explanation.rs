@@ -33,6 +33,8 @@ pub enum Explained {
 /// The reason why a rule was not evaluated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
+    /// The document is disabled.
+    Disabled,
     /// Its entry does not cover the path.
     Path,
     /// The conditions of its entry are not met.
@@ -109,6 +111,7 @@ impl Explained {
 impl Why {
     fn reason(self) -> Option<&'static str> {
         match self {
+            Why::Disabled => Some("disabled"),
             Why::Path => Some("path"),
             Why::Match => Some("match"),
             Why::Exempt => Some("exempt"),

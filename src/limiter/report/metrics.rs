@@ -195,6 +195,11 @@ pub fn report_limit(
     }
 }
 
+/// Sets the gauge of documents that decide about no request.
+pub fn report_disabled(namespace: &str, is_disabled: bool, metrics: &dyn Metrics) {
+    metrics.set(&format!("diana.{namespace}.disabled"), is_disabled.into());
+}
+
 fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &dyn Metrics) {
     if change != 0 {
         metrics.gauge(&format!("diana.{namespace}.rule.{rule}.{what}"), change);

@@ -17,6 +17,7 @@ struct RulesReply<'a> {
     namespace: &'a str,
     from: &'static str,
     since: Number,
+    disabled: bool,
     rules: Vec<RuleStatus>,
 }
 
@@ -92,6 +93,7 @@ impl Instance {
             namespace: self.namespace(),
             from,
             since: seconds(since),
+            disabled: self.is_disabled(),
             rules: rules.unwrap_or_default(),
         })
     }
