@@ -33,6 +33,7 @@ mod seed;
 mod state;
 mod stream;
 mod timer;
+mod without_document;
 mod worker;
 
 pub use instance::Instance;

@@ -17,34 +17,43 @@ use diana_store::backend::Backend;
 pub(crate) struct RedisAccess {
     endpoint: Endpoint,
     on_failure: OnFailure,
+    /// A line for the log if a variable of the environment is missing.
+    pub(crate) missing: Option<String>,
 }
 
 impl RedisAccess {
-    /// The access that a policy configures. `None` without Redis.
-    ///
-    /// # Errors
-    /// An environment variable is missing.
-    pub(crate) fn of(
-        policy: &Policy,
-        environment: &dyn Environment,
-    ) -> Result<Option<RedisAccess>, String> {
-        let Some(redis) = &policy.redis else { return Ok(None) };
-        let variable = |key: &str, name: &Option<String>| {
-            let Some(name) = name else { return Ok(None) };
-            environment.variable(name).map(Some).ok_or_else(|| {
-                format!(
-                    "redis.{key}: `{name}` is not in the environment of the VM; see \
-                     `environment_variables` of `vm_config`"
-                )
-            })
+    /// The access that a policy configures. `None` without Redis. If a variable of its credentials
+    /// is missing, it does not log in: a Redis that requires a login refuses its calls, so that the
+    /// gateway is in degraded mode, and serves.
+    pub(crate) fn of(policy: &Policy, environment: &dyn Environment) -> Option<RedisAccess> {
+        let redis = policy.redis.as_ref()?;
+        let mut missing = Vec::new();
+        let mut variable = |key: &str, name: &Option<String>| {
+            let name = name.as_ref()?;
+            let value = environment.variable(name);
+            if value.is_none() {
+                missing.push(format!("redis.{key}: `{name}`"));
+            }
+            value
         };
-        let username = variable("username_env", &redis.username_env)?;
-        let password = variable("password_env", &redis.password_env)?;
+        let username = variable("username_env", &redis.username_env);
+        let password = variable("password_env", &redis.password_env);
+        let missing = (!missing.is_empty()).then(|| {
+            format!(
+                "{} is not in the environment of the VM, so Diana calls Redis without a login; \
+                 see `environment_variables` of `vm_config`, and restart Envoy",
+                missing.join(", ")
+            )
+        });
+        let (username, password) = match missing {
+            Some(_) => (None, None),
+            None => (username, password),
+        };
         let login = Login { username, password, db: redis.db };
         let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);
         let (shards, gateways) = (Shards::new(redis.parts), redis.gateways);
         let endpoint = Endpoint { cluster, timeout, login, shards, gateways };
-        Ok(Some(RedisAccess { endpoint, on_failure: redis.on_failure }))
+        Some(RedisAccess { endpoint, on_failure: redis.on_failure, missing })
     }
 
     /// Redis as the authority of an instance. `random` identifies the instance there.

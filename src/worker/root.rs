@@ -9,6 +9,7 @@ use super::instance::Instance;
 use super::operator;
 use super::redis::RedisAccess;
 use super::remote::{Access, PollOutcome, Poller};
+use super::without_document::{self, WithoutDocument};
 use super::worker::Worker;
 use diana_policy::port::Answer;
 use diana_policy::{Policy, Scope};
@@ -25,6 +26,8 @@ pub struct Root {
     poller: Option<Box<Poller>>,
     /// The access to Redis, if there is one.
     redis: Option<RedisAccess>,
+    /// While it has no rules, since no document was ever good.
+    without_document: Option<Box<WithoutDocument>>,
 }
 
 impl Root {
@@ -46,19 +49,41 @@ impl Root {
     ) -> bool {
         let root_id = sanitise(root_id);
         let policy = diana_config::parse(text).map_err(|problems| problems.to_string());
-        match policy.and_then(|policy| self.apply(&root_id, text, policy, worker, host)) {
-            Ok(()) => true,
+        let applied = policy.and_then(|policy| self.apply(&root_id, text, policy, worker, host));
+        self.end_without_document(host);
+        match applied {
+            Ok(()) => {
+                without_document::record_good(&root_id, &*host.data());
+                true
+            }
             Err(problems) => {
                 host.count(&format!("diana.{root_id}.config.rejected"), 1);
-                let text = format!("configuration rejected:\n{problems}");
-                text.lines().for_each(|line| host.log(Level::Error, line));
-                false
+                match WithoutDocument::begin(&root_id, &problems, host) {
+                    Some(state) => {
+                        worker.timers.begin(host.caller());
+                        worker.timers.schedule_own_work(host.caller(), state.next());
+                        self.without_document = Some(Box::new(state));
+                        worker.schedule(host);
+                        true
+                    }
+                    None => {
+                        let text = format!("configuration rejected:\n{problems}");
+                        text.lines().for_each(|line| host.log(Level::Error, line));
+                        false
+                    }
+                }
             }
         }
     }
 
     /// Does the work that is due. Call it when the timer of the root fires.
     pub fn tick(&mut self, worker: &Worker, host: &dyn Host) {
+        if let Some(state) = &mut self.without_document
+            && state.next() <= host.monotonic()
+        {
+            state.report(host);
+            worker.timers.schedule_own_work(host.caller(), state.next());
+        }
         if let Some(poller) = &mut self.poller {
             let data = host.data();
             let outcome =
@@ -87,8 +112,15 @@ impl Root {
         if let Some(poller) = &self.poller {
             self.count_in_force(poller.retire(), host);
         }
+        self.end_without_document(host);
         self.instance.take().into_iter().for_each(|instance| instance.close(host));
         worker.end(host);
+    }
+
+    fn end_without_document(&mut self, host: &dyn Host) {
+        if let Some(mut state) = self.without_document.take() {
+            state.end(host);
+        }
     }
 
     /// Applies a policy that was read from `text`, or the rules that the configuration server last returned for it.
@@ -105,7 +137,7 @@ impl Root {
     ) -> Result<(), String> {
         let namespace = policy.namespace.as_deref().unwrap_or(root_id);
         let mut poller = poller(&policy, namespace, host).transpose()?;
-        self.redis = RedisAccess::of(&policy, host.environment())?;
+        self.redis = RedisAccess::of(&policy, host.environment());
         self.namespace = namespace.into();
         let data = host.data();
         let last_good = poller.as_mut().and_then(|poller| poller.last_good(&*data));
@@ -118,6 +150,8 @@ impl Root {
                 host.log(Level::Info, FIRST);
             }
             operator::log_unusable_tokens(&policy, host);
+            let missing = self.redis.as_ref().and_then(|redis| redis.missing.as_ref());
+            missing.into_iter().for_each(|line| host.log(Level::Error, line));
         }
         worker.timers.begin(host.caller());
         if poller.is_some() {

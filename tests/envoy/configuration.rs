@@ -74,3 +74,26 @@ fn struct_of_envoy_is_read() {
     let envoy = Gateway::with_struct(rules).start_shared();
     assert_eq!(envoy.statuses(3, "/", &[]), [200, 200, 503]);
 }
+
+/// A process whose environment chose that it admits while no document was ever good.
+#[test]
+fn new_process_admits_without_a_good_document_until_it_is_mended() {
+    let with = |text: &str| Gateway::with(text).variable("DIANA_WITHOUT_DOCUMENT", "admit");
+    let envoy = with(BAD).start();
+    assert_eq!(envoy.statuses(9, "/", &[]), [200; 9]);
+    let log = envoy.log();
+    assert_problems(&log);
+    assert_eq!(log.matches("has no good document in this process").count(), 1, "{log}");
+    assert!(envoy.metric("without_document") >= Some(1));
+    envoy.update(&with(GOOD));
+    let refused = || (envoy.get("/", &[]).status == 503).then_some(());
+    eventually("a limit", refused);
+    // Now it has a good document, and keeps it.
+    envoy.put(&with(BAD));
+    let rejected = || (envoy.stat("listener_manager.lds.update_rejected") == Some(1)).then_some(());
+    eventually("Envoy to refuse a mistake", rejected);
+    assert_eq!(envoy.get("/", &[]).status, 503);
+    eventually("the gauge to be zero", || {
+        (envoy.metric("without_document") == Some(0)).then_some(())
+    });
+}

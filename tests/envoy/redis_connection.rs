@@ -3,9 +3,11 @@
 
 use std::io::ErrorKind;
 
+use serde_json::Value;
+
 use crate::harness::{
-    Certificates, Envoy, Gateway, Redis, Reply, Response, eventually, exchange, free_port,
-    pipeline, request,
+    Certificates, Envoy, Gateway, PASSWORD, Redis, Reply, Response, assert_no_trap, eventually,
+    exchange, free_port, pipeline, request,
 };
 
 pub const COUNT: &[&[&str]] = &[&["INCR", "count"], &["QUIT"]];
@@ -153,4 +155,31 @@ fn redis_faults_have_distinct_responses() {
     redis.restart();
     counts(&envoy, 1);
     envoy.assert_unharmed();
+}
+
+/// Redis, its cluster, its name or its password is missing when a gateway starts.
+#[test]
+fn gateway_starts_and_serves_without_redis() {
+    const RULES: &str = "
+redis: {cluster: diana_redis, password_env: MISSING}
+limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 2, algo: W, scope: global}]}]";
+    let unknown_name = |cluster: &mut Value| {
+        cluster["type"] = "STRICT_DNS".into();
+        let address = "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address";
+        cluster.pointer_mut(address).unwrap()["address"] = "redis.invalid".into();
+    };
+    let redis = Redis::with_password(PASSWORD);
+    let gateway = || Gateway::with(RULES);
+    for (what, gateway) in [
+        ("no cluster", gateway()),
+        ("no Redis", gateway().redis(free_port())),
+        ("no name", gateway().redis(redis.port).redis_with(unknown_name)),
+        ("no password", gateway().redis(redis.port)),
+    ] {
+        let envoy = gateway.start();
+        assert_eq!(envoy.statuses(3, "/", &[]), [200, 200, 503], "{what}");
+        let log = envoy.log();
+        assert_eq!(log.matches("`MISSING` is not in the environment").count(), 1, "{what}: {log}");
+        assert_no_trap(&log);
+    }
 }

@@ -14,6 +14,7 @@ mod scenarios;
 mod sources;
 mod time;
 mod turns;
+mod without_document;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;

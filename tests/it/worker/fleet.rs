@@ -3,6 +3,7 @@
 use super::{FakeHost, MILLISECOND, Thread};
 use crate::fleet::redis::decides;
 use diana_policy::time::SECOND;
+use kit::fake::FakeEnvironment;
 
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
                      second, rpu: 100000, algo: W, scope: global}]}]";
@@ -136,4 +137,47 @@ fn usage_is_settled_soon_after_the_stream() {
     assert!(!soon(&thread));
     thread.leave(1, 10);
     assert!(soon(&thread));
+}
+
+/// A pod starts and serves while the Secret with the password is missing.
+#[test]
+fn missing_credentials_are_logged_once_and_none_are_sent() {
+    let text = |more: &str| FLEET.replace("timeout: 20ms", &format!("timeout: 20ms, {more}"));
+    let password = ("PASSWORD".to_owned(), "secret".to_owned());
+    for (more, is_set, missing) in [
+        ("password_env: PASSWORD", true, None),
+        ("password_env: PASSWORD", false, Some("redis.password_env: `PASSWORD` is not")),
+        (
+            "username_env: NAME, password_env: PASSWORD",
+            true,
+            Some("redis.username_env: `NAME` is not"),
+        ),
+        (
+            "username_env: NAME, password_env: PASSWORD",
+            false,
+            Some("redis.username_env: `NAME`, redis.password_env: `PASSWORD` is not"),
+        ),
+    ] {
+        let environment =
+            || FakeEnvironment([password.clone()].into_iter().filter(|_| is_set).collect());
+        let mut thread = Thread::of(FakeHost { environment: environment(), ..FakeHost::default() });
+        let data = thread.host.data.clone();
+        let mut second =
+            Thread::of(FakeHost { environment: environment(), data, ..FakeHost::default() });
+        assert!(thread.configure(1, &text(more)) && second.configure(1, &text(more)));
+        let lines = thread.host.lines();
+        let logged = lines.iter().filter(|line| line.contains("environment of the VM"));
+        let logged: Vec<bool> = logged.map(|line| line.starts_with(missing.unwrap())).collect();
+        assert_eq!(logged, missing.map_or(vec![], |_| vec![true]), "{lines:?}");
+        assert!(!second.host.lines().iter().any(|line| line.contains("environment of the VM")));
+        assert!(!thread.request(1, 10, "ann"));
+        thread.pass(2 * MILLISECOND);
+        let (_, call) = thread.host.calls.borrow()[0].clone();
+        let sent = String::from_utf8_lossy(&call.body).contains("AUTH");
+        assert_eq!(sent, missing.is_none(), "{more}");
+        // Redis requires a login.
+        thread.answer(1, 0, Some(200), b"-NOAUTH Authentication required.\r\n");
+        thread.pass(50 * MILLISECOND);
+        assert_eq!(*thread.host.resumed.borrow(), [10], "by the share of the gateway");
+    }
 }

@@ -1,0 +1,118 @@
+//! A root without any good document, in a process whose environment chose that it admits.
+//!
+//! Envoy answers every request of a refused configuration with an error. A running process keeps
+//! the last good configuration instead, but a new one has none, so one typo would take each new
+//! gateway down while it is ready. Shared data records for each root id that a document was good
+//! in this process: then a bad one is refused as usual.
+
+use super::host::{Host, Level};
+use diana_policy::port::SharedData;
+use diana_policy::time::{Micros, SECOND};
+
+/// The environment variable of the VM that decides about a root without a good document.
+const VARIABLE: &str = "DIANA_WITHOUT_DOCUMENT";
+
+/// Its allowed value.
+const ADMIT: &str = "admit";
+
+/// The time between two reports of the same gateway.
+const INTERVAL: Micros = 60 * SECOND;
+
+/// A root that admits every request.
+pub(crate) struct WithoutDocument {
+    root_id: String,
+    /// The problems of its document.
+    problems: String,
+    next: Micros,
+    /// Whether it counts in the gauge.
+    is_counted: bool,
+}
+
+impl WithoutDocument {
+    /// Begins to admit, if the environment of the VM chose that, and no document of this root id
+    /// was good in this process.
+    pub(crate) fn begin(root_id: &str, problems: &str, host: &dyn Host) -> Option<WithoutDocument> {
+        let wish = host.environment().variable(VARIABLE)?;
+        if wish != ADMIT {
+            let line = format!("`{VARIABLE}` is `{wish}`, allowed: `{ADMIT}`; it has no effect");
+            host.log(Level::Error, &line);
+            return None;
+        }
+        if was_good(root_id, &*host.data()) {
+            return None;
+        }
+        let (root_id, problems) = (root_id.into(), problems.into());
+        let mut state = WithoutDocument { root_id, problems, next: 0, is_counted: false };
+        state.report(host);
+        Some(state)
+    }
+
+    /// When its next report is due.
+    pub(crate) fn next(&self) -> Micros {
+        self.next
+    }
+
+    /// Reports that it has no document, once a minute in each gateway, until another configuration
+    /// of its root id is good.
+    pub(crate) fn report(&mut self, host: &dyn Host) {
+        let (data, now) = (host.data(), host.monotonic());
+        let was_good = was_good(&self.root_id, &*data);
+        self.count(!was_good, host);
+        if was_good {
+            self.next = Micros::MAX;
+            return;
+        }
+        self.next = now.saturating_add(INTERVAL);
+        if reserve(&self.root_id, &*data, now) {
+            let first = format!(
+                "`{}` has no good document in this process, so all requests are admitted, since \
+                 `{VARIABLE}` is `{ADMIT}`; configuration rejected:",
+                self.root_id
+            );
+            host.log(Level::Error, &first);
+            self.problems.lines().for_each(|line| host.log(Level::Error, line));
+        }
+    }
+
+    /// The root ends, or has another configuration.
+    pub(crate) fn end(&mut self, host: &dyn Host) {
+        self.count(false, host);
+    }
+
+    /// Adds it to the gauge of workers without a document, or removes it.
+    fn count(&mut self, is_counted: bool, host: &dyn Host) {
+        let was_counted = std::mem::replace(&mut self.is_counted, is_counted);
+        if was_counted != is_counted {
+            let change = i64::from(is_counted) - i64::from(was_counted);
+            host.gauge(&format!("diana.{}.without_document", self.root_id), change);
+        }
+    }
+}
+
+/// Records that a document of this root id was good in this process.
+pub(crate) fn record_good(root_id: &str, data: &dyn SharedData) {
+    let key = key(root_id, "good");
+    if data.get(&key).is_none() {
+        // A failed write means that another worker has written it.
+        data.swap(&key, &[1], None);
+    }
+}
+
+fn was_good(root_id: &str, data: &dyn SharedData) -> bool {
+    data.get(&key(root_id, "good")).is_some()
+}
+
+/// Returns true if no worker has logged within the interval, and records that this one does.
+fn reserve(root_id: &str, data: &dyn SharedData, now: Micros) -> bool {
+    let key = key(root_id, "reported");
+    let (bytes, number) = data.get(&key).unzip();
+    let last = bytes.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).map(Micros::from_le_bytes);
+    // The timers of the workers fire at almost the same time.
+    let is_due =
+        last.is_none_or(|last| now.saturating_sub(last) >= INTERVAL - SECOND || last > now);
+    is_due && data.swap(&key, &now.to_le_bytes(), number)
+}
+
+fn key(root_id: &str, what: &str) -> String {
+    format!("diana/1/{root_id}/document/{what}")
+}
