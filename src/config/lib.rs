@@ -88,7 +88,8 @@ pub fn check_remote(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Prob
 }
 
 fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
-    policy(&ConfigSource::read(bytes)?, own)
+    let checksum = adler2::adler32_slice(bytes);
+    policy(&ConfigSource::read(bytes)?, own).map(|policy| Policy { checksum, ..policy })
 }
 
 fn policy(source: &ConfigSource, own: Option<&Own>) -> Result<Policy, Problems> {

@@ -92,6 +92,8 @@ pub struct Policy {
     pub is_remote: bool,
     /// The Redis of `global` rules. Without one, each gateway counts separately.
     pub redis: Option<Redis>,
+    /// The Adler-32 checksum of its text. 0 without a text, as of a `Struct`.
+    pub checksum: u32,
     /// The source of rules that replace these.
     pub remote: Option<Remote>,
     /// Warnings for the log about settings that are allowed and probably unintended.

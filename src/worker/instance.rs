@@ -42,6 +42,8 @@ pub struct Instance {
     marks: Vec<Rc<str>>,
     /// The origin of its rules, and the wall-clock time since when they apply.
     origin: (&'static str, Micros),
+    /// The checksum of its document.
+    checksum: u32,
     /// The access of operators, if configured.
     operator: Option<Box<Operator>>,
     /// The interval of upkeep in ticks.
@@ -55,7 +57,9 @@ pub struct Instance {
     closed: Cell<bool>,
     /// Whether its namespace has a later instance.
     is_replaced: Cell<bool>,
-    /// Whether it has decided about a request since the last upkeep.
+    /// The requests that it saw since the last flush.
+    requests: Cell<u64>,
+    /// Whether its charges have changed since the last upkeep, apart from new requests.
     busy: Cell<bool>,
     /// The time of the latest upkeep with a request since the one before.
     last_used: Cell<Micros>,
@@ -80,6 +84,7 @@ impl Instance {
             let random = host.random() as u64 ^ u64::from(worker.number) << 32;
             redis.open(&namespace, &policy, data.clone(), seed, random)
         });
+        let checksum = policy.checksum;
         let stores = Stores::new(namespace.clone(), data, worker.tables);
         let limiter = Limiter::new(policy, seed, stores, backend)
             .map_err(|unbuildable| unbuildable.to_string())?;
@@ -90,6 +95,7 @@ impl Instance {
             reads_headers: limiter.reads_headers() || operator.is_some(),
             operator,
             origin: (source, host.wall()),
+            checksum,
             marks: limiter.markers().to_vec(),
             interval: limiter.tick_interval(),
             limiter: RefCell::new(limiter),
@@ -97,6 +103,7 @@ impl Instance {
             next_maintenance: Cell::new(None),
             closed: Cell::new(false),
             is_replaced: Cell::new(false),
+            requests: Cell::new(0),
             busy: Cell::new(false),
             last_used: Cell::new(0),
             namespace,

@@ -57,7 +57,7 @@ impl Stream {
             let mut stream = Stream::new(instance.clone(), id);
             return (stream.request(request, worker, host), Some(stream));
         }
-        let is_new = instance.record_activity(host);
+        let is_new = instance.record_request(host);
         let verdict = instance.decide(request, id, host);
         if verdict.is_pass() {
             // An empty verdict needs no drop. The check for that would take a fifteenth of the time
@@ -82,18 +82,20 @@ impl Stream {
                 OperatorRequest::None => {}
                 OperatorRequest::Explanation(header) => explanation_header = Some(header),
                 OperatorRequest::Order { path, query } => {
+                    self.instance.record_request(host);
                     let outcome = self.instance.operate((&path, &query), (request, self.id), host);
                     self.respond(outcome, worker, host);
                     return false;
                 }
                 OperatorRequest::Denied => {
+                    self.instance.record_request(host);
                     self.respond(AdminOutcome::Reply(AdminReply::not_found()), worker, host);
                     return false;
                 }
             }
         }
         let is_explained = explanation_header.is_some();
-        let is_new = self.instance.record_activity(host);
+        let is_new = self.instance.record_request(host);
         let verdict = match explanation_header {
             Some(header) => {
                 self.state.explain(header);

@@ -38,7 +38,7 @@ fn document(example: &str) -> Option<String> {
     let indented = example.replace('\n', "\n    ");
     match first {
         _ if example.lines().any(|line| line.starts_with("limits:")) => Some(example.to_owned()),
-        "routes:" | "http_filters:" | "early_header_mutation_extensions:" => None,
+        "routes:" | "http_filters:" | "vm_config:" | "early_header_mutation_extensions:" => None,
         _ if first.starts_with("apiVersion:") => None,
         _ if first.starts_with("- name:") || first.starts_with("- run:") => None,
         _ if first.starts_with("- {") => Some(format!(

@@ -9,6 +9,7 @@ mod fleet;
 mod limits;
 mod outcomes;
 mod replies;
+mod requests;
 mod retirement;
 mod scenarios;
 mod sources;

@@ -9,13 +9,28 @@ use diana_policy::time::{Micros, SECOND};
 const QUIET: Micros = 2 * SECOND;
 
 impl Instance {
-    /// Records a request, or a change of its charges, which makes upkeep necessary. Returns true if
-    /// upkeep was not scheduled before.
+    /// Counts a request, which makes upkeep necessary. Returns true if upkeep was not scheduled
+    /// before.
     #[inline(always)]
-    pub(crate) fn record_activity(&self, host: &dyn Host) -> bool {
-        self.closed.set(false);
+    pub(crate) fn record_request(&self, host: &dyn Host) -> bool {
+        self.requests.set(self.requests.get().wrapping_add(1));
+        self.next_maintenance.get().is_none() && self.reopen(host)
+    }
+
+    /// Records a change of the charges of a request, which makes upkeep necessary.
+    #[inline(always)]
+    pub(crate) fn record_activity(&self, host: &dyn Host) {
         self.busy.set(true);
-        self.next_maintenance.get().is_none() && self.schedule_maintenance(host)
+        if self.next_maintenance.get().is_none() {
+            self.reopen(host);
+        }
+    }
+
+    /// Schedules upkeep, also of an instance that was closed: a closed one has none.
+    #[inline(never)]
+    fn reopen(&self, host: &dyn Host) -> bool {
+        self.closed.set(false);
+        self.schedule_maintenance(host)
     }
 
     /// Schedules upkeep, unless the instance is closed. Returns true if it was not scheduled
@@ -35,12 +50,13 @@ impl Instance {
         if now.mono < due {
             return;
         }
-        if self.busy.replace(false) {
+        if self.busy.replace(false) || self.requests.get() > 0 {
             self.last_used.set(now.mono);
         }
         let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return };
         let more = limiter.maintain(now);
         limiter.flush(&self.namespace, host);
+        self.flush_requests(host);
         while let Some(callers) = limiter.hot_callers() {
             host.log(Level::Info, &callers.line());
         }
@@ -59,6 +75,15 @@ impl Instance {
     /// Reports the counts of its rules since the last flush.
     pub fn flush(&self, host: &dyn Host) {
         self.with_limiter(host, |limiter| limiter.flush(&self.namespace, host));
+        self.flush_requests(host);
+    }
+
+    /// Reports the number of requests that it saw since the last flush.
+    fn flush_requests(&self, host: &dyn Host) {
+        let requests = self.requests.take();
+        if requests > 0 {
+            host.count(&format!("diana.{}.requests", self.namespace), requests);
+        }
     }
 
     /// A later instance of its namespace exists, and may receive all further requests.
@@ -75,6 +100,7 @@ impl Instance {
         }
         let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return self.stop_probing() };
         limiter.retire(&self.namespace, self.now(host), host);
+        self.flush_requests(host);
         let holds_slots = limiter.holds_slots();
         drop(limiter);
         // In-flight slots of open requests must be renewed until they end.
@@ -86,9 +112,11 @@ impl Instance {
         }
     }
 
-    /// Sets the metrics with the limits of its rules. `in_force` is false when the rules no longer
+    /// Sets the metrics with its document and the limits of its rules. `in_force` is false when the rules no longer
     /// apply.
     pub(crate) fn report_limits(&self, in_force: bool, host: &dyn Host) {
+        let document = if in_force { self.checksum } else { 0 };
+        host.set(&format!("diana.{}.document", self.namespace), document.into());
         let limiter = self.limiter.try_borrow();
         limiter.into_iter().for_each(|it| it.report_limits(&self.namespace, in_force, host));
     }

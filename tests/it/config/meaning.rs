@@ -50,8 +50,9 @@ fn meaning(file: &str, line: &str) -> BTreeMap<String, String> {
         _ => format!("{:?}", rule(&with_rule(line))),
     };
     collect("", &debug, &mut values);
-    // A fingerprint differs with everything that makes a rule another one.
-    values.retain(|path, value| value != "None" && !path.ends_with("fingerprint"));
+    // A fingerprint differs with everything that makes a rule another one, a checksum with the text.
+    let differs = |path: &str| path.ends_with("fingerprint") || path == "checksum";
+    values.retain(|path, value| value != "None" && !differs(path));
     values
 }
 

@@ -17,6 +17,8 @@ use diana_redis::protocol::Failure;
 use diana_request::settling::UnknownUsage;
 use diana_store::backend::BackendCounts;
 use diana_store::slots::traffic::Traffic;
+use kit::fake::FakeEnvironment;
+use kit::host::FakeHost;
 
 /// Records the names of metrics.
 #[derive(Default)]
@@ -141,9 +143,15 @@ fn of_a_worker(names: &Names) {
     }
     thread.pass(2 * SECOND);
     thread.request(1, 10, "ann");
+    thread.pass(2 * SECOND);
     let now = thread.host.now.get();
     thread.host.now.set(Now { mono: now.mono + SECOND, wall: now.wall - 60 * SECOND });
     thread.request(1, 11, "ann");
+    names.0.borrow_mut().extend(thread.host.counts.take().into_keys());
+    let environment = [("DIANA_WITHOUT_DOCUMENT".into(), "admit".into())].into();
+    let environment = FakeEnvironment(environment);
+    let mut thread = Thread::of(FakeHost { environment, ..FakeHost::default() });
+    assert!(thread.configure(1, "limits: 7"));
     names.0.borrow_mut().extend(thread.host.counts.take().into_keys());
     let mut thread = Thread::with(
         "redis: {cluster: redis}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 5, scope: global}]}]",
