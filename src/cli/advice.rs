@@ -48,7 +48,13 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
         policy,
         "requests that these rules hold continue when Envoy's timer fires, up to 4 ms late; with EVENT_PRECISE_TIMER=1 in \
          Envoy's environment, at most 2 ms late",
-        |rule| rule.quota.max_delay.map_or(rule.algo == "LB", |delay| delay > 0),
+        holds,
+    ));
+    advice.extend(about(
+        policy,
+        "if a worker's VM dies, requests that these rules hold last until a timeout of Envoy ends them; set `request_timeout` \
+         or `stream_idle_timeout` above `max_delay`, since Istio sets neither",
+        holds,
     ));
     let rules: usize = policy.limits.iter().map(|limit| limit.rules.len()).sum();
     if rules * SERIES >= MANY_SERIES {
@@ -69,6 +75,11 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
         )));
     }
     advice
+}
+
+/// Returns true if a rule holds requests.
+fn holds(rule: &Rule) -> bool {
+    rule.quota.max_delay.map_or(rule.algo == "LB", |delay| delay > 0)
 }
 
 /// Advice about all rules for which `is` returns true, if there are any.

@@ -1,7 +1,12 @@
 //! A VM that dies: the requests that it held end by the idle timeout, another VM takes over, and no
 //! caller gets a new limit.
 
-use crate::harness::{Client, Gateway, eventually, request};
+use serde_json::json;
+
+use crate::harness::{Client, Gateway, Upstream, eventually, request};
+
+/// Slots that are fifteen seconds apart.
+const SLOW: &str = "limits: [{Url: /, rules: [{actor: all, unit: minute, rpu: 4, algo: LB, max_delay: 20s, max_queue: 9}]}]";
 
 const RULES: &str = "
 limits:
@@ -36,4 +41,35 @@ fn usage_survives_a_trap_of_the_vm() {
         assert!(answer.status == 200 || answer.status >= 500 && !answer.refused(), "{answer:?}");
     }
     assert_eq!(envoy.get("/line", &[]).status, 200);
+}
+
+/// Without `stream_idle_timeout`, as on Istio, each of these settings bounds how long a request
+/// lasts that a dead VM held.
+#[test]
+fn timeouts_end_requests_that_a_dead_vm_held() {
+    let stream = json!({"max_stream_duration": "3s"});
+    for (setting, on_route) in [
+        (json!({"request_timeout": "3s"}), json!({})),
+        (json!({"common_http_protocol_options": stream}), json!({})),
+        (json!({}), json!({"max_stream_duration": stream})),
+        (json!({}), json!({"idle_timeout": "3s"})),
+    ] {
+        let case = format!("{setting} {on_route}");
+        let (mut settings, mut route) = (setting, on_route);
+        settings["stream_idle_timeout"] = "0s".into();
+        let upstream = Upstream::start();
+        route["cluster"] = upstream.cluster().into();
+        let all = json!([{"match": {"prefix": "/"}, "route": route}]);
+        let routes = json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": all}]});
+        let gateway = Gateway::with(SLOW).before(&upstream).routed(routes, settings);
+        let envoy = gateway.crashing_module().start();
+        envoy.get("/", &[]);
+        let mut held = Client::connect(envoy.port).unwrap();
+        held.write(&request("GET", "/", &[])).unwrap();
+        envoy.wait_for_active(1..);
+        envoy.kill_vm("/");
+        let answer = held.read().unwrap();
+        assert!(answer.status >= 500 && !answer.refused(), "{case}: {answer:?}");
+        assert_eq!(upstream.arrivals().len(), 1, "{case}");
+    }
 }
