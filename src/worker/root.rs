@@ -58,7 +58,7 @@ impl Root {
             }
             Err(problems) => {
                 host.count(&format!("diana.{root_id}.config.rejected"), 1);
-                match WithoutDocument::begin(&root_id, &problems, host) {
+                match WithoutDocument::begin(&root_id, text, &problems, host) {
                     Some(state) => {
                         worker.timers.begin(host.caller());
                         worker.timers.schedule_own_work(host.caller(), state.next());

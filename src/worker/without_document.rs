@@ -4,8 +4,12 @@
 //! the last good configuration instead, but a new one has none, so one typo would take each new
 //! gateway down while it is ready. Shared data records for each root id that a document was good
 //! in this process: then a bad one is refused as usual.
+//!
+//! Envoy remembers for each configuration whether the module accepted it, and does not ask again.
+//! So a text that was admitted once cannot be refused later: only its workers would fail.
 
 use super::host::{Host, Level};
+use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 
@@ -14,6 +18,9 @@ const VARIABLE: &str = "DIANA_WITHOUT_DOCUMENT";
 
 /// Its allowed value.
 const ADMIT: &str = "admit";
+
+/// Maximum number of texts that are remembered as admitted.
+const MOST_TEXTS: usize = 64;
 
 /// The time between two reports of the same gateway.
 const INTERVAL: Micros = 60 * SECOND;
@@ -30,15 +37,20 @@ pub(crate) struct WithoutDocument {
 
 impl WithoutDocument {
     /// Begins to admit, if the environment of the VM chose that, and no document of this root id
-    /// was good in this process.
-    pub(crate) fn begin(root_id: &str, problems: &str, host: &dyn Host) -> Option<WithoutDocument> {
+    /// was good in this process when it was first configured with this text.
+    pub(crate) fn begin(
+        root_id: &str,
+        text: &[u8],
+        problems: &str,
+        host: &dyn Host,
+    ) -> Option<WithoutDocument> {
         let wish = host.environment().variable(VARIABLE)?;
         if wish != ADMIT {
             let line = format!("`{VARIABLE}` is `{wish}`, allowed: `{ADMIT}`; it has no effect");
             host.log(Level::Error, &line);
             return None;
         }
-        if was_good(root_id, &*host.data()) {
+        if !admits(root_id, text, &*host.data()) {
             return None;
         }
         let (root_id, problems) = (root_id.into(), problems.into());
@@ -52,20 +64,14 @@ impl WithoutDocument {
         self.next
     }
 
-    /// Reports that it has no document, once a minute in each gateway, until another configuration
-    /// of its root id is good.
+    /// Reports that it has no document, once a minute in each gateway.
     pub(crate) fn report(&mut self, host: &dyn Host) {
-        let (data, now) = (host.data(), host.monotonic());
-        let was_good = was_good(&self.root_id, &*data);
-        self.count(!was_good, host);
-        if was_good {
-            self.next = Micros::MAX;
-            return;
-        }
+        let now = host.monotonic();
         self.next = now.saturating_add(INTERVAL);
-        if reserve(&self.root_id, &*data, now) {
+        self.count(true, host);
+        if reserve(&self.root_id, &*host.data(), now) {
             let first = format!(
-                "`{}` has no good document in this process, so all requests are admitted, since \
+                "`{}` had no good document in this process, so all requests are admitted, since \
                  `{VARIABLE}` is `{ADMIT}`; configuration rejected:",
                 self.root_id
             );
@@ -98,8 +104,31 @@ pub(crate) fn record_good(root_id: &str, data: &dyn SharedData) {
     }
 }
 
-fn was_good(root_id: &str, data: &dyn SharedData) -> bool {
-    data.get(&key(root_id, "good")).is_some()
+/// Returns true if a bad text is admitted, and remembers it.
+fn admits(root_id: &str, text: &[u8], data: &dyn SharedData) -> bool {
+    let mut hasher = KeyHasher::public();
+    hasher.part(0, text);
+    let digest = hasher.finish().hash.to_le_bytes();
+    let was_good = data.get(&key(root_id, "good")).is_some();
+    let admitted = key(root_id, "admitted");
+    loop {
+        let (bytes, number) = data.get(&admitted).unzip();
+        let mut bytes = bytes.unwrap_or_default();
+        let (known, _) = bytes.as_chunks::<8>();
+        if known.contains(&digest) {
+            return true;
+        }
+        if was_good {
+            return false;
+        }
+        let excess = (known.len() + 1).saturating_sub(MOST_TEXTS);
+        bytes.drain(..excess * 8);
+        bytes.extend(digest);
+        // It fails only if another worker has written.
+        if data.swap(&admitted, &bytes, number) {
+            return true;
+        }
+    }
 }
 
 /// Returns true if no worker has logged within the interval, and records that this one does.

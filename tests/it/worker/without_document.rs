@@ -35,7 +35,7 @@ fn next_to(first: &Thread) -> Thread {
 fn reports(thread: &Thread) -> usize {
     let lines = thread.host.lines();
     let problems = lines.iter().filter(|line| line.contains("burts")).count();
-    let reports = lines.iter().filter(|line| line.contains("no good document")).count();
+    let reports = lines.iter().filter(|line| line.contains("had no good document")).count();
     assert_eq!(problems, reports, "each has the problems: {lines:?}");
     reports
 }
@@ -53,7 +53,7 @@ fn new_process_admits_and_mends_with_a_good_document() {
     assert!(thread.configure(1, GOOD));
     assert_eq!(thread.host.count_of(GAUGE), 0);
     assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
-    assert!(!thread.configure(1, BAD), "it keeps the last good one");
+    assert!(!thread.configure(1, "limits: 8"), "it keeps the last good one");
     assert!(!thread.request(1, 12, "ann"));
     assert_eq!(thread.host.count_of(GAUGE), 0);
 }
@@ -76,16 +76,34 @@ fn problem_is_logged_once_a_minute_by_one_worker() {
     assert_eq!(reports(&first) + reports(&second), 10);
 }
 
-/// The listener of the bad document drains while the next one serves.
+/// Envoy remembers that the module accepted this text: only the workers would refuse it.
 #[test]
-fn draining_root_reports_no_longer() {
+fn text_that_was_admitted_is_admitted_again() {
+    let mut thread = admitting();
+    assert!(thread.configure(1, BAD) && thread.configure(2, GOOD));
+    let mut next = next_to(&thread);
+    assert!(next.configure(3, BAD));
+    assert_eq!(thread.host.count_of(GAUGE), 2);
+    assert!(!next.configure(3, "limits: 8"));
+    // Only so many are remembered.
+    let mut thread = admitting();
+    assert!((0..100).all(|number| thread.configure(1, &format!("limits: {number}"))));
+    assert!(thread.configure(1, GOOD));
+    let again = |number: &u32| thread.configure(1, &format!("limits: {number}"));
+    assert_eq!((0..100).filter(again).count(), 64);
+}
+
+/// Its listener drains while the next one serves. Envoy may also use it again.
+#[test]
+fn root_reports_until_it_ends() {
     let mut thread = admitting();
     assert!(thread.configure(1, BAD) && thread.configure(2, GOOD));
     reports(&thread);
     thread.pass(200 * SECOND);
-    assert_eq!((reports(&thread), thread.host.count_of(GAUGE)), (0, 0));
+    assert_eq!((reports(&thread), thread.host.count_of(GAUGE)), (3, 1));
     thread.end(1);
-    assert_eq!(thread.host.count_of(GAUGE), 0);
+    thread.pass(200 * SECOND);
+    assert_eq!((reports(&thread), thread.host.count_of(GAUGE)), (0, 0));
 }
 
 #[test]
