@@ -166,10 +166,11 @@ fn only_the_timer_reports_metrics() {
     assert_eq!(host.counter("diana.shop.rule.r.allowed"), None);
     vm.start_counting();
     vm.run(SECOND + SECOND / 10);
-    assert_eq!(vm.counted().0.get("proxy_increment_metric"), Some(&3));
+    assert_eq!(vm.counted().0.get("proxy_increment_metric"), Some(&4));
     let names = host.metrics();
     assert_eq!(host.counter("diana.shop.rule.r.allowed"), Some(3), "{names:?}");
     assert_eq!(host.counter("diana.shop.rule.r.refused"), Some(1), "{names:?}");
+    assert_eq!(host.counter("diana.shop.requests"), Some(4), "{names:?}");
     assert_eq!(host.gauge("diana.shop.rule.r.keys"), Some(2), "{names:?}");
     assert!(!vm.has_timer(), "nothing new, nothing to hand over");
 }

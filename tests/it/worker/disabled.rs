@@ -152,7 +152,7 @@ fn unavailable_redis_is_not_probed() {
     assert!(thread.configure(1, FLEET));
     assert!(thread.request(1, 11, "ann"), "by its share");
     thread.pass(SECOND);
-    assert!(thread.host.calls.borrow().len() > 0, "it is probed again");
+    assert!(!thread.host.calls.borrow().is_empty(), "it is probed again");
 }
 
 #[test]
