@@ -1,4 +1,5 @@
-"""Writes the tables of docs/reference/keys.md, the page of all keys of a document, from envoy/limits.schema.json."""
+"""Writes what follows from envoy/limits.schema.json: the tables of docs/reference/keys.md, the page of all keys of a document, and the
+schema of the chart's values, which contains that of the rules."""
 
 import json
 
@@ -7,6 +8,11 @@ from console import ROOT, relative, say
 SCHEMA = ROOT / "envoy/limits.schema.json"
 PAGE = ROOT / "docs/reference/keys.md"
 DEFINITION = "#/definitions/"
+# The chart's own values, and the schema that Helm reads.
+OWN_VALUES, VALUES = ROOT / "tools/values.schema.json", ROOT / "charts/diana/values.schema.json"
+# The keys that only a new filter can change: the chart sets `remote`, and the rest of `redis`.
+SETTINGS = {"namespace", "keys", "log", "accepted", "mark", "explain", "admin"}
+OF_CHART = {"cluster", "proxied", "username_env", "password_env"}
 
 
 def kinds(schema):
@@ -57,9 +63,30 @@ def page():
     return "\n".join(parts)
 
 
+def part(mapping, wanted):
+    """The schema of a mapping, with the wanted ones of its keys, of which none is required."""
+    properties = {key: value for key, value in mapping["properties"].items() if key in wanted}
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def values():
+    """The schema of the chart's values."""
+    schema, definitions = json.loads(OWN_VALUES.read_text()), json.loads(SCHEMA.read_text())["definitions"]
+    document, redis = definitions.pop("document"), definitions.pop("redis")
+    definitions.pop("remote")
+    parts = {
+        "rules": part(document, set(document["properties"]) - SETTINGS - {"redis", "remote"}),
+        "settings": part(document, SETTINGS),
+        "redis_settings": part(redis, set(redis["properties"]) - OF_CHART),
+    }
+    schema["definitions"] |= definitions | parts
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
 def main():
-    PAGE.write_text(page())
-    say(f"wrote {relative(PAGE)}")
+    for path, text in ((PAGE, page()), (VALUES, values())):
+        path.write_text(text)
+        say(f"wrote {relative(path)}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,69 @@
-{{/* The clusters that Diana calls, as a list; what is in them, see envoy/fleet.yaml. */}}
+{{/* The clusters that Diana calls: of the companion, and of Redis, which envoy/fleet.yaml and envoy/redis/cluster.yaml explain. */}}
 {{- define "diana.clusters" -}}
-{{- if .Values.redis.enabled }}
-- name: diana_redis
+{{- $name := include "diana.filter.name" . }}
+clusters:
+- name: {{ $name }}_companion
+  type: STRICT_DNS
+  connect_timeout: 0.5s
+  {{- with .Values.companion }}
+  load_assignment: {{ include "diana.endpoint" (list (printf "%s_companion" $name) (printf "%s.%s." (include "diana.host" $) .clusterDomain) .port) }}
+  {{- if .tls.secret }}
+  transport_socket: {{ include "diana.tls" (dict "name" (include "diana.host" $) "ca" .tls.ca) | nindent 4 }}
+  {{- end }}
+  {{- end }}
+{{- with .Values.redis }}
+{{- if .enabled }}
+{{- if include "diana.proxied" $ }}
+- name: {{ $name }}_redis
+  load_assignment:
+    cluster_name: {{ $name }}_redis
+    endpoints: [ { lb_endpoints: [ { endpoint: { address: { envoy_internal_address: { server_listener_name: {{ $name }}_redis } } } } ] } ]
+  typed_extension_protocol_options:
+    envoy.extensions.upstreams.http.v3.HttpProtocolOptions:
+      "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
+      explicit_http_config: { http_protocol_options: {} }
+      http_filters:
+      - name: envoy.filters.http.header_mutation
+        typed_config:
+          "@type": type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation
+          mutations: { request_mutations: [ { append: { header: { key: content-length, value: "1000000000" }, append_action: OVERWRITE_IF_EXISTS_OR_ADD } } ] }
+      - name: envoy.filters.http.upstream_codec
+        typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.upstream_codec.v3.UpstreamCodec }
+- name: {{ $name }}_redis_proxy
+  load_assignment:
+    cluster_name: {{ $name }}_redis_proxy
+    endpoints: [ { lb_endpoints: [ { endpoint: { address: { pipe: { path: {{ include "diana.socket" $ }} } } } } ] } ]
+- name: {{ $name }}_redis_server
+  connect_timeout: 0.03s
+  {{- if .cluster }}
+  wait_for_warm_on_init: false
+  lb_policy: CLUSTER_PROVIDED
+  cluster_type:
+    name: envoy.clusters.redis
+    typed_config:
+      "@type": type.googleapis.com/envoy.extensions.clusters.redis.v3.RedisClusterConfig
+      cluster_refresh_rate: 1s
+      cluster_refresh_timeout: 0.5s
+      redirect_refresh_interval: 0.5s
+      redirect_refresh_threshold: 1
+      failure_refresh_threshold: 1
+  {{- else }}
+  type: STRICT_DNS
+  {{- end }}
+  load_assignment: {{ include "diana.endpoint" (list (printf "%s_redis_server" $name) .address .port) }}
+  {{- if or .username .passwordEnv }}
+  typed_extension_protocol_options:
+    envoy.filters.network.redis_proxy:
+      "@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProtocolOptions
+      {{- with .username }}
+      auth_username: { inline_string: {{ . | quote }} }
+      {{- end }}
+      {{- with .passwordEnv }}
+      auth_password: { environment_variable: {{ . }} }
+      {{- end }}
+  {{- end }}
+  {{- else }}
+- name: {{ $name }}_redis
   type: STRICT_DNS
   connect_timeout: 0.25s
   upstream_config:
@@ -13,23 +75,76 @@
       "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
       common_http_protocol_options: { max_requests_per_connection: 1 }
       explicit_http_config: { http_protocol_options: {} }
-  load_assignment: {{ include "diana.endpoint" (list "diana_redis" .Values.redis) }}
+  load_assignment: {{ include "diana.endpoint" (list (printf "%s_redis" $name) .address .port) }}
+  {{- end }}
+  {{- if .tls.enabled }}
+  transport_socket: {{ include "diana.tls" (dict "name" (.tls.name | default .address) "ca" .tls.ca) | nindent 4 }}
+  {{- end }}
 {{- end }}
-{{- if .Values.centre.enabled }}
-- name: config_centre
-  type: STRICT_DNS
-  connect_timeout: 0.5s
-  load_assignment: {{ include "diana.endpoint" (list "config_centre" .Values.centre) }}
 {{- end }}
+{{- end }}
+
+{{/* The listeners behind the cluster of a proxied Redis. */}}
+{{- define "diana.listeners" -}}
+{{- $name := include "diana.filter.name" . }}
+listeners:
+{{- if include "diana.proxied" . }}
+- name: {{ $name }}_redis
+  internal_listener: {}
+  filter_chains:
+  - filters:
+    - name: envoy.filters.network.http_connection_manager
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
+        stat_prefix: {{ $name }}_redis
+        generate_request_id: false
+        delayed_close_timeout: 0s
+        upgrade_configs: [ { upgrade_type: CONNECT } ]
+        http_filters:
+        - name: envoy.filters.http.router
+          typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.router.v3.Router }
+        route_config:
+          virtual_hosts:
+          - name: redis
+            domains: ["*"]
+            routes:
+            - match: { prefix: "/" }
+              route: { cluster: {{ $name }}_redis_proxy, upgrade_configs: [ { upgrade_type: CONNECT, connect_config: { allow_post: true } } ] }
+- name: {{ $name }}_redis_proxy
+  address: { pipe: { path: {{ include "diana.socket" . }}, mode: 384 } }
+  filter_chains:
+  - filters:
+    - name: envoy.filters.network.redis_proxy
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy
+        stat_prefix: {{ $name }}_redis
+        settings:
+          op_timeout: 0.03s
+          {{- if .Values.redis.cluster }}
+          enable_hashtagging: true
+          enable_redirection: true
+          dns_cache_config: { name: {{ $name }}_redis, dns_lookup_family: V4_PREFERRED }
+          {{- end }}
+        prefix_routes: { catch_all_route: { cluster: {{ $name }}_redis_server } }
+{{- end }}
+{{- end }}
+
+{{/* In a folder that the proxy can write. Its name is short, since Linux allows 107 bytes. */}}
+{{- define "diana.socket" -}}
+{{ ternary "/etc/istio/proxy" "/dev/shm" (eq .Values.controlPlane "istio") }}/diana-{{ include "diana.id" . | sha256sum | trunc 12 }}.sock
 {{- end }}
 
 {{- define "diana.endpoint" -}}
-{{- $name := index . 0 }}{{ $at := index . 1 -}}
-{ cluster_name: {{ $name }}, endpoints: [ { lb_endpoints: [ { endpoint: { address: { socket_address: { address: {{ $at.address | quote }}, port_value: {{ $at.port }} } } } } ] } ] }
+{ cluster_name: {{ index . 0 }}, endpoints: [ { lb_endpoints: [ { endpoint: { address: { socket_address: { address: {{ index . 1 | quote }}, port_value: {{ index . 2 }} } } } } ] } ] }
 {{- end }}
 
-{{/* The clusters one by one, under the key `clusters`. */}}
-{{- define "diana.called" -}}
-clusters:
-{{- include "diana.clusters" . }}
+{{- define "diana.tls" -}}
+name: envoy.transport_sockets.tls
+typed_config:
+  "@type": type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext
+  sni: {{ .name | quote }}
+  common_tls_context:
+    validation_context:
+      trusted_ca: {{ toJson (empty .ca | ternary (dict "filename" "/etc/ssl/certs/ca-certificates.crt") (dict "inline_string" .ca)) }}
+      match_typed_subject_alt_names: [ { san_type: DNS, matcher: { exact: {{ .name | quote }} } } ]
 {{- end }}

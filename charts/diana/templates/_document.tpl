@@ -1,0 +1,45 @@
+{{/* The text of the rules, as the companion serves it. */}}
+{{- define "diana.document" -}}
+{{- range list "namespace" "keys" "log" "accepted" "mark" "explain" "admin" "redis" "remote" }}
+{{- if hasKey $.Values.config . }}
+{{- fail (printf "config.%s: rules cannot change it; write it under %s" . (ternary "`redis`" "`filter.settings`" (eq . "redis"))) }}
+{{- end }}
+{{- end }}
+{{- if and .Values.config (not (hasKey .Values.config "limits")) }}
+{{- fail "config.limits is missing: a list of `{Url, rules}`; `[]` for no limits" }}
+{{- end }}
+{{- if eq (empty .Values.config) (empty .Values.rulesText) }}
+{{- fail "write your rules under `config`, or give them by --set-file rulesText=FILE: one of both" }}
+{{- end }}
+{{- $text := .Values.rulesText }}
+{{- if empty $text }}{{ $text = toYaml .Values.config }}{{ end }}
+{{- regexReplaceAll "\\s+$" ($text | replace "\r\n" "\n") "" }}
+{{ end }}
+
+{{/* The configuration of the filter: where the rules are, and what they cannot change. */}}
+{{- define "diana.configuration" -}}
+{{- $own := deepCopy .Values.filter.settings }}
+{{- $cluster := include "diana.filter.name" . }}
+{{- $_ := set $own "limits" list }}
+{{- $_ := set $own "remote" (dict "cluster" (printf "%s_companion" $cluster) "path" "/rules.yaml" "every" "1s" "timeout" "1s") }}
+{{- with .Values.redis }}
+{{- if .enabled }}
+{{- $redis := merge (dict "cluster" (printf "%s_redis" $cluster)) .settings }}
+{{- if include "diana.proxied" $ }}
+{{- $_ := set $redis "proxied" true }}
+{{- else }}
+{{- if .username }}{{ $_ := set $redis "username_env" "DIANA_REDIS_USERNAME" }}{{ end }}
+{{- if .passwordEnv }}{{ $_ := set $redis "password_env" .passwordEnv }}{{ end }}
+{{- end }}
+{{- $_ := set $own "redis" $redis }}
+{{- end }}
+{{- end }}
+{{- toYaml $own }}
+{{ end }}
+
+{{/* Not empty if Redis is reached through Envoy's proxy of Redis. */}}
+{{- define "diana.proxied" -}}
+{{- with .Values.redis }}
+{{- if and .enabled (kindIs "invalid" .proxied | ternary (eq $.Values.controlPlane "istio") .proxied) }}true{{ end }}
+{{- end }}
+{{- end }}

@@ -1,0 +1,53 @@
+{{/* The name of the chart's objects. */}}
+{{- define "diana.name" -}}
+{{- $release := .Release.Name | replace "." "-" -}}
+{{- ternary $release (printf "%s-diana" $release) (contains "diana" $release) | trunc 48 | trimSuffix "-" }}
+{{- end }}
+
+{{- define "diana.companion" -}}
+{{ include "diana.name" . }}-companion
+{{- end }}
+
+{{/* The name of the release in the gateways: of its filter's root, and in front of its metrics. */}}
+{{- define "diana.id" -}}
+{{ .Release.Namespace }}_{{ .Release.Name | replace "." "-" }}
+{{- end }}
+
+{{/* The name of its filter and its VM, and the prefix of its clusters. */}}
+{{- define "diana.filter.name" -}}
+diana_{{ include "diana.id" . }}
+{{- end }}
+
+{{- define "diana.host" -}}
+{{ include "diana.companion" . }}.{{ .Release.Namespace }}.svc
+{{- end }}
+
+{{- define "diana.labels" -}}
+app.kubernetes.io/name: diana
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "diana.companion.labels" -}}
+{{ include "diana.labels" . }}
+app.kubernetes.io/component: companion
+{{- end }}
+
+{{/* The gateways' pods: a list of their namespaces and labels. */}}
+{{- define "diana.pods" -}}
+{{- if eq .Values.controlPlane "istio" }}
+{{- $gateway := first .Values.istio.targetRefs }}
+- namespace: {{ .Release.Namespace }}
+  labels: {{ toJson (empty $gateway | ternary .Values.istio.selector (dict "gateway.networking.k8s.io/gateway-name" (get (default dict $gateway) "name"))) }}
+{{- else }}
+{{- range .Values.envoyGateway.gateways }}
+- namespace: {{ $.Values.envoyGateway.proxyNamespace }}
+  labels:
+    {{- if .class }}
+    gateway.envoyproxy.io/owning-gatewayclass: {{ .class }}
+    {{- else }}
+    gateway.envoyproxy.io/owning-gateway-name: {{ .name }}
+    gateway.envoyproxy.io/owning-gateway-namespace: {{ .namespace | default $.Release.Namespace }}
+    {{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
