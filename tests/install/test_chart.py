@@ -1,22 +1,31 @@
-"""The Helm chart, rendered by Helm's SDK from the package helm-python-sdk, is equivalent to the manifests."""
+"""The Helm chart, rendered by Helm's SDK from the package helm-python-sdk, and its filter in an Envoy."""
 
+import contextlib
+import copy
+import functools
+import hashlib
+import http.server
 import json
 import os
+import re
 import subprocess
 import sys
+import tempfile
+import threading
 import unittest
+import zlib
+from pathlib import Path
 
 import yaml
-from control_planes import EnvoyGateway, Istio
-from gateways import envoy, redis
-from servers import ROOT
-from test_manifests import DIRECT, GATEWAY, ISTIO, LIMIT, manifests
+from servers import ROOT, free_port, listens, server, wait_for
 
 sys.path.insert(0, str(ROOT / "tools"))
+import keys  # noqa: E402
 from image import version  # noqa: E402
 
 CHART = ROOT / "charts/diana"
-IMAGE = {"url": "registry.example.com/diana:0.2.0", "sha256": "0" * 64}
+MODULE = ROOT / "target/diana.wasm"
+RULES = {"limits": [{"Url": "/", "rules": [{"name": "a-few", "actor": "all", "unit": "day", "rpu": 3, "algo": "SW"}]}]}
 # In a separate process, since Helm's library has a Go runtime.
 RENDER = """
 import json, sys
@@ -25,84 +34,367 @@ asked = json.load(sys.stdin)
 with helm.Chart.load(asked["chart"]) as chart:
     try:
         chart.validate_schema(asked["values"])
-        told = chart.render(asked["values"], name="diana", namespace=asked["namespace"])
+        told = chart.render(asked["values"], name=asked["name"], namespace=asked["namespace"])
     except helm.HelmError as error:
         sys.exit(str(error))
 json.dump(told, sys.stdout)
 """
+MANAGER = "envoy.filters.network.http_connection_manager"
 
 
-def render(namespace="default", **values):
-    """The manifests of the chart for values, or Helm's error."""
-    asked = json.dumps({"chart": str(CHART), "namespace": namespace, "values": {"image": IMAGE, **values}})
-    command = [os.environ["DIANA_HELM_PYTHON"], "-c", RENDER]
-    done = subprocess.run(command, input=asked, capture_output=True, text=True)
-    if done.returncode != 0:
-        return done.stderr
-    return [it for text in json.loads(done.stdout).values() for it in yaml.safe_load_all(text) if it]
+def files(name="diana", namespace="default", **values):
+    """The rendered text of each template, or Helm's error."""
+    base = {"filter": {"sha256": "0" * 64}} | ({} if "rulesText" in values else {"config": RULES})
+    for key, value in values.items():
+        base[key] = {**base[key], **value} if key == "filter" else value
+    asked = json.dumps({"chart": str(CHART), "name": name, "namespace": namespace, "values": base})
+    done = subprocess.run([os.environ["DIANA_HELM_PYTHON"], "-c", RENDER], input=asked, capture_output=True, text=True)
+    return json.loads(done.stdout) if done.returncode == 0 else done.stderr
+
+
+def render(**values):
+    texts = files(**values)
+    if isinstance(texts, str):
+        raise AssertionError(texts)
+    return [it for name, text in texts.items() if name.endswith(".yaml") for it in yaml.safe_load_all(text) if it]
 
 
 def of_kind(kind, rendered):
-    return next(it for it in rendered if it["kind"] == kind)
+    return [it for it in rendered if it["kind"] == kind]
 
 
-class Chart(unittest.TestCase):
-    def setUp(self):
-        plugin, *_ = manifests(ISTIO, "wasmplugin")
-        self.config = plugin["spec"]["pluginConfig"]
-        self.called = {"redis": {"enabled": True}, "centre": {"enabled": True}}
+def patches(rendered, kind):
+    """The values of the patches of a kind for Istio."""
+    [manifest] = of_kind("EnvoyFilter", rendered)
+    return [it["patch"]["value"] for it in manifest["spec"]["configPatches"] if it["applyTo"] == kind]
 
-    def test_istio_as_the_manifests(self):
-        rendered = render("istio-system", config=self.config, **self.called)
-        written, *others = manifests(ISTIO, "image", "redis", "remote")
-        redis, centre, extension, *rest = of_kind("EnvoyFilter", rendered)["spec"].pop("configPatches")
-        told, wanted = [it["patch"]["value"]["typed_config"]["config"] for it in (extension, written["spec"]["configPatches"][0])]
-        self.assertEqual(json.loads(told.pop("configuration")["value"]), yaml.safe_load(wanted.pop("configuration")["value"]))
-        self.assertEqual([extension, *rest], written["spec"].pop("configPatches"))
-        self.assertEqual([redis, centre], [it["spec"]["configPatches"][0] for it in others])
-        self.assertEqual(of_kind("EnvoyFilter", rendered)["spec"], written["spec"])
-        tags = [it["data"]["custom_bootstrap.json"] for it in (of_kind("ConfigMap", rendered), *manifests(ISTIO, "bootstrap"))]
-        self.assertEqual(*map(json.loads, tags))
 
-    def test_istio_after_another_filter(self):
-        rendered = of_kind("EnvoyFilter", render("istio-system", istio={"after": "envoy.filters.http.cors"}))
-        patch = next(it for it in rendered["spec"]["configPatches"] if it["applyTo"] == "HTTP_FILTER")
-        self.assertEqual(patch["patch"]["operation"], "INSERT_AFTER")
-        manager = patch["match"]["listener"]["filterChain"]["filter"]
-        self.assertEqual(manager["subFilter"], {"name": "envoy.filters.http.cors"})
+def added(rendered):
+    """What an EnvoyPatchPolicy adds: clusters and listeners by name, and the filter by listener."""
+    [policy] = of_kind("EnvoyPatchPolicy", rendered)
+    whole, filters = {}, {}
+    for patch in policy["spec"]["jsonPatches"]:
+        into = filters if "jsonPath" in patch["operation"] else whole
+        into[patch["name"]] = patch["operation"]["value"]
+    return whole, filters
 
-    def test_envoy_gateway_as_the_manifests(self):
-        rendered = render(controlPlane="envoy-gateway", config=self.config, **self.called)
-        for written in manifests(GATEWAY, "extension-policy", "patch-policy"):
-            self.assertEqual(of_kind(written["kind"], rendered), written)
-        told, wanted = of_kind("EnvoyProxy", rendered), manifests(GATEWAY, "proxy")[0]
-        self.assertEqual(*(yaml.safe_load(it["spec"]["bootstrap"]["value"]) for it in (told, wanted)))
 
-    def test_limits_hold_in_both(self):
-        for plane, name in ((Istio, "istio"), (EnvoyGateway, "envoy-gateway")):
-            values = {"controlPlane": name, "config": yaml.safe_load(DIRECT)}
-            rendered = render(redis={"enabled": True, "passwordEnv": "DIANA_REDIS_PASSWORD"}, **values)
-            with self.subTest(plane=name), redis() as port, envoy(plane, rendered, {"redis.": port}) as gateway:
-                statuses = [gateway.get("/")[0] for _ in range(LIMIT + 1)]
-                self.assertEqual(statuses, [200] * LIMIT + [503])
+@contextlib.contextmanager
+def companion(port, rules, module):
+    """Serves the rules and the module by the paths of `diana serve`."""
+    served = {"/rules.yaml": rules, f"/modules/{hashlib.sha256(module).hexdigest()}.wasm": module}
 
-    def test_values_that_mean_nothing_are_refused(self):
-        for said, values in {
-            "sha256": {"image": {**IMAGE, "sha256": ""}},
-            "controlPlane": {"controlPlane": "nginx"},
-            "port": {"redis": {"enabled": True, "port": "many"}},
-            "redsi": {"redsi": {"enabled": True}},
-            "listeners": {"envoyGateway": {"listeners": []}},
-        }.items():
-            with self.subTest(said=said):
-                told = render(**values)
-                self.assertIsInstance(told, str)
-                self.assertIn(said, told)
+    class Answer(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            body = served.get(self.path)
+            self.send_response(404 if body is None else 200)
+            self.send_header("content-length", str(len(body or b"")))
+            self.end_headers()
+            self.wfile.write(body or b"")
+
+        def log_message(self, *_):
+            pass
+
+    running = http.server.ThreadingHTTPServer(("127.0.0.1", port), Answer)
+    threading.Thread(target=running.serve_forever, daemon=True).start()
+    try:
+        yield served
+    finally:
+        running.shutdown()
+        running.server_close()
+
+
+def bootstrap(rendered, port, admin, companion_port):
+    """An Envoy with the clusters, the listeners and the filter of the chart, before the router of a listener that answers itself."""
+    text = (ROOT / "envoy/envoy.yaml").read_text()
+    whole = yaml.safe_load(text)
+    whole.pop("stats_config")
+    whole["admin"]["address"]["socket_address"]["port_value"] = admin
+    internal = "type.googleapis.com/envoy.extensions.bootstrap.internal_listener.v3.InternalListener"
+    whole["bootstrap_extensions"] = [{"name": "envoy.bootstrap.internal_listener", "typed_config": {"@type": internal}}]
+    listener = whole["static_resources"]["listeners"][0]
+    listener["address"]["socket_address"]["port_value"] = port
+    manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
+    route = {"match": {"prefix": "/"}, "direct_response": {"status": 200}}
+    manager["route_config"]["virtual_hosts"][0]["routes"] = [route]
+    manager["http_filters"] = [*patches(rendered, "HTTP_FILTER"), manager["http_filters"][-1]]
+    clusters = copy.deepcopy(patches(rendered, "CLUSTER"))
+    address = clusters[0]["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]["address"]["socket_address"]
+    address.update(address="127.0.0.1", port_value=companion_port)
+    whole["static_resources"] = {"listeners": [listener, *patches(rendered, "LISTENER")], "clusters": clusters}
+    return json.dumps(whole)
+
+
+class Rendered(unittest.TestCase):
+    def test_twice_gives_the_same_bytes(self):
+        everything = {"redis": {"enabled": True, "cluster": True}, "podMonitor": {"enabled": True}}
+        for plane in ("istio", "envoy-gateway"):
+            self.assertEqual(files(controlPlane=plane, **everything), files(controlPlane=plane, **everything))
+
+    def test_document_is_the_text_and_its_number(self):
+        text = "   # a comment\r\n   limits: []\n\n\n  # end \n\n"
+        rendered = render(rulesText=text)
+        [document] = [it["data"]["rules.yaml"] for it in of_kind("ConfigMap", rendered)]
+        self.assertEqual(document, "   # a comment\n   limits: []\n\n\n  # end\n")
+        number = str(zlib.adler32(document.encode()))
+        [deployment], [test] = of_kind("Deployment", rendered), of_kind("Pod", rendered)
+        self.assertEqual(deployment["spec"]["template"]["metadata"]["annotations"]["diana/document"], number)
+        script = test["spec"]["containers"][0]["args"][0]
+        self.assertIn(f" {number}) echo", script)
+        self.assertIn(hashlib.sha256(document.encode()).hexdigest(), script)
+
+    def test_large_numbers_stay_whole(self):
+        rules = copy.deepcopy(RULES)
+        rules["limits"][0]["rules"][0]["rpu"] = 1_000_000_000
+        [document] = [it["data"]["rules.yaml"] for it in of_kind("ConfigMap", render(config=rules))]
+        self.assertEqual(yaml.safe_load(document), rules)
+        self.assertIn("rpu: 1000000000\n", document)
+
+    def test_rules_do_not_reach_the_listener(self):
+        for plane, kind in (("istio", "EnvoyFilter"), ("envoy-gateway", "EnvoyPatchPolicy")):
+            one, other = (of_kind(kind, render(controlPlane=plane, **rules)) for rules in ({}, {"rulesText": "limits: []"}))
+            self.assertEqual(one, other)
+            self.assertTrue(one)
+
+    def test_two_releases_share_no_name(self):
+        for plane, kind in (("istio", "EnvoyFilter"), ("envoy-gateway", "EnvoyPatchPolicy")):
+            values = {"controlPlane": plane, "redis": {"enabled": True, "proxied": True}, "networkPolicy": {"gateways": True}}
+            names = []
+            for release, namespace in (("diana", "default"), ("shop", "default"), ("diana", "other")):
+                rendered = render(name=release, namespace=namespace, **values)
+                [manifest] = of_kind(kind, rendered)
+                text = json.dumps(manifest["spec"])
+                found = set(re.findall(r"diana_[^\" ]*|/[^\" ]*\.sock|[a-z-]+\.[a-z-]+\.svc", text)) - {"diana_redis", "redis.default.svc"}
+                names.append(found | {(it["kind"], it["metadata"]["namespace"], it["metadata"]["name"]) for it in rendered})
+            self.assertGreater(len(names[0]), 8)
+            self.assertFalse(names[0] & names[1] or names[0] & names[2] or names[1] & names[2])
+
+    def test_the_filter_is_the_same_in_both(self):
+        filters = added(render(controlPlane="envoy-gateway"))[1]
+        self.assertEqual(list(filters), ["default/eg/http"])
+        self.assertEqual(list(filters.values()), patches(render(), "HTTP_FILTER"))
+
+    def test_position(self):
+        def at(position):
+            istio = of_kind("EnvoyFilter", render(filter={"position": position}))[0]["spec"]["configPatches"][-1]
+            gateway = of_kind("EnvoyPatchPolicy", render(controlPlane="envoy-gateway", filter={"position": position}))[0]
+            operation = gateway["spec"]["jsonPatches"][-1]["operation"]
+            manager = istio["match"]["listener"]["filterChain"]["filter"]
+            return istio["patch"]["operation"], manager, operation["jsonPath"], operation.get("path")
+
+        router = {"name": MANAGER, "subFilter": {"name": "envoy.filters.http.router"}}
+        self.assertEqual(at("last"), ("INSERT_BEFORE", router, "..http_filters[?(@.name=='envoy.filters.http.router')]", None))
+        self.assertEqual(at("first"), ("INSERT_FIRST", {"name": MANAGER}, "..http_filters", "/0"))
+
+    def test_gateways_and_merged_gateways(self):
+        gateways = [{"name": "a", "listeners": ["http", "https-quic"]}, {"name": "b", "namespace": "other", "listeners": ["http"]}]
+        rendered = render(controlPlane="envoy-gateway", envoyGateway={"gateways": [*gateways, {"class": "eg", "listeners": ["default/eg/http"]}]})
+        found = {}
+        for policy in of_kind("EnvoyPatchPolicy", rendered):
+            target = policy["spec"]["targetRef"]
+            listeners = [it["name"] for it in policy["spec"]["jsonPatches"] if "jsonPath" in it["operation"]]
+            found[policy["metadata"]["namespace"], target["kind"], target["name"]] = listeners
+        wanted = {
+            ("default", "Gateway", "a"): ["default/a/http", "default/a/https-quic"],
+            ("other", "Gateway", "b"): ["other/b/http"],
+            ("default", "GatewayClass", "eg"): ["default/eg/http"],
+        }
+        self.assertEqual(found, wanted)
+
+    def test_changes_nothing_else_unless_asked(self):
+        self.assertEqual(patches(render(), "NETWORK_FILTER"), [])
+        self.assertFalse({"EnvoyProxy", "EnvoyExtensionPolicy", "PodMonitor"} & {it["kind"] for it in render(controlPlane="envoy-gateway")})
+        [merged] = patches(render(istio={"holdTimeout": "30s", "rejectUnderscores": True}), "NETWORK_FILTER")
+        self.assertEqual(merged["typed_config"]["stream_idle_timeout"], "30s")
+        self.assertEqual(merged["typed_config"]["common_http_protocol_options"], {"headers_with_underscores_action": "REJECT_REQUEST"})
+
+    def test_a_disabled_filter_is_in_no_listener(self):
+        self.assertEqual(patches(render(filter={"disabled": True}), "HTTP_FILTER"), [])
+        self.assertEqual(added(render(controlPlane="envoy-gateway", filter={"disabled": True}))[1], {})
+
+    def test_patches_are_for_supported_proxies(self):
+        [manifest] = of_kind("EnvoyFilter", render(redis={"enabled": True}))
+        for patch in manifest["spec"]["configPatches"]:
+            supported = re.compile(patch["match"]["proxy"]["proxyVersion"])
+            for proxy, wanted in {"1.30.0": True, "1.31-alpha.5": True, "1.40.2": True, "1.29.9": False, "1.3.0": False}.items():
+                self.assertEqual(bool(supported.match(proxy)), wanted, proxy)
+
+    def test_redis_as_in_the_examples(self):
+        fleet = yaml.safe_load((ROOT / "envoy/fleet.yaml").read_text())["static_resources"]["clusters"][0]
+        direct = patches(render(redis={"enabled": True, "proxied": False}), "CLUSTER")[1]
+        self.assertEqual({**direct, "name": "diana_redis", "load_assignment": None}, {**fleet, "load_assignment": None})
+        example = yaml.safe_load((ROOT / "envoy/redis/cluster.yaml").read_text())["static_resources"]
+        values = {"enabled": True, "cluster": True, "username": "diana", "passwordEnv": "DIANA_REDIS_PASSWORD"}
+        rendered = render(redis=values)
+
+        def plain(whole):
+            """Without what differs by purpose: names, addresses and sockets."""
+            text = re.sub(r"diana_default_diana_redis_server", "redis", json.dumps(whole))
+            text = re.sub(r"diana_default_diana_redis_proxy", "redis_proxy", text)
+            text = re.sub(r"diana_default_diana_redis", "diana_redis", text)
+            whole = json.loads(re.sub(r'"[^"]*\.sock"', '"socket"', text))
+            if whole["name"] == "redis":
+                whole.pop("load_assignment")
+            return whole
+
+        for kind, there in (("CLUSTER", "clusters"), ("LISTENER", "listeners")):
+            ours = {it["name"]: it for it in map(plain, patches(rendered, kind)) if "redis" in it["name"]}
+            theirs = {it["name"]: it for it in map(plain, example[there]) if "redis" in it["name"]}
+            self.assertEqual(ours, theirs)
+
+    def test_redis_reads_its_password_where_it_logs_in(self):
+        values = {"enabled": True, "username": "diana", "passwordEnv": "PASSWORD"}
+        for proxied in (True, False):
+            [config] = [it["typed_config"]["config"] for it in patches(render(redis={**values, "proxied": proxied}, filter={"env": ["TOKEN"]}), "HTTP_FILTER")]
+            redis = yaml.safe_load(config["configuration"]["value"])["redis"]
+            variables = config["vm_config"]["environment_variables"]
+            if proxied:
+                self.assertEqual(redis, {"cluster": "diana_default_diana_redis", "proxied": True})
+                self.assertEqual(variables["host_env_keys"], ["TOKEN"])
+            else:
+                wanted = {"cluster": "diana_default_diana_redis", "username_env": "DIANA_REDIS_USERNAME", "password_env": "PASSWORD"}
+                self.assertEqual(redis, wanted)
+                self.assertEqual(variables["host_env_keys"], ["TOKEN", "PASSWORD"])
+                self.assertEqual(variables["key_values"]["DIANA_REDIS_USERNAME"], "diana")
+
+    def test_the_companion_is_confined(self):
+        rendered = render()
+        [deployment] = of_kind("Deployment", rendered)
+        pod = deployment["spec"]["template"]["spec"]
+        [container] = pod["containers"]
+        self.assertEqual(deployment["spec"]["replicas"], 2)
+        self.assertEqual(deployment["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"], 0)
+        self.assertFalse(pod["automountServiceAccountToken"])
+        self.assertTrue(pod["securityContext"]["runAsNonRoot"])
+        self.assertEqual(container["securityContext"]["capabilities"], {"drop": ["ALL"]})
+        self.assertTrue(container["securityContext"]["readOnlyRootFilesystem"])
+        self.assertEqual(deployment["spec"]["template"]["metadata"]["labels"]["sidecar.istio.io/inject"], "false")
+        [policy] = of_kind("NetworkPolicy", rendered)
+        self.assertEqual(policy["spec"]["egress"], [])
+        self.assertEqual(of_kind("PodDisruptionBudget", rendered)[0]["spec"]["maxUnavailable"], 1)
+
+    def test_further_fields_of_its_pods(self):
+        pod = {"priorityClassName": "system-cluster-critical", "imagePullSecrets": [{"name": "pull"}]}
+        [deployment] = of_kind("Deployment", render(companion={"pod": pod}))
+        self.assertLessEqual(pod.items(), deployment["spec"]["template"]["spec"].items())
+
+    def test_tls_of_the_companion(self):
+        rendered = render(companion={"tls": {"secret": "companion", "ca": "PEM"}})
+        [deployment], cluster = of_kind("Deployment", rendered), patches(rendered, "CLUSTER")[0]
+        self.assertIn("--tls-cert", deployment["spec"]["template"]["spec"]["containers"][0]["args"])
+        context = cluster["transport_socket"]["typed_config"]
+        self.assertEqual(context["sni"], "diana-companion.default.svc")
+        self.assertEqual(context["common_tls_context"]["validation_context"]["trusted_ca"], {"inline_string": "PEM"})
 
     def test_versions_agree(self):
         chart = yaml.safe_load((CHART / "Chart.yaml").read_text())
         self.assertEqual({chart["version"], chart["appVersion"]}, {version()})
-        self.assertTrue(yaml.safe_load((CHART / "values.yaml").read_text())["image"]["url"].endswith(":" + version()))
+        self.assertTrue(yaml.safe_load((CHART / "values.yaml").read_text())["companion"]["image"].endswith(":" + version()))
+
+
+class Refused(unittest.TestCase):
+    def check(self, said, **values):
+        with self.subTest(said=said):
+            told = files(**values)
+            self.assertIsInstance(told, str)
+            self.assertIn(said, told)
+
+    def test_values_without_a_meaning(self):
+        self.check("sha256", filter={"sha256": ""})
+        self.check("controlPlane", controlPlane="nginx")
+        self.check("port", redis={"enabled": True, "port": "many"})
+        self.check("redsi", redsi={"enabled": True})
+        self.check("listeners", envoyGateway={"gateways": [{"name": "eg", "listeners": []}]})
+        self.check("on_failure", redis={"settings": {"on_failure": "panic"}})
+
+    def test_rules_with_a_mistake(self):
+        rules = copy.deepcopy(RULES)
+        rules["limits"][0]["rules"][0]["burts"] = 3
+        self.check("burts", config=rules)
+
+    def test_rules_in_none_or_two_places(self):
+        self.check("one of both", config={})
+        self.check("one of both", config=RULES, rulesText="limits: []")
+        self.check("limits is missing", config={"shadow": True})
+
+    def test_keys_that_rules_cannot_change(self):
+        self.check("namespace", config={**RULES, "namespace": "shop"})
+
+    def test_schema_is_that_of_the_rules(self):
+        self.assertEqual(keys.VALUES.read_text(), keys.values(), "`python3 tools/keys.py` writes it")
+
+
+class InEnvoy(unittest.TestCase):
+    def validate(self, rendered):
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(bootstrap(rendered, free_port(), free_port(), free_port()))
+            file.flush()
+            command = [os.environ["DIANA_ENVOY"], "--mode", "validate", "-l", "error", "-c", file.name]
+            variables = {**os.environ, "PASSWORD": "any"}
+            return subprocess.run(command, cwd=ROOT, env=variables, capture_output=True, text=True)
+
+    def test_takes_every_form_of_redis(self):
+        for form in ({"proxied": False}, {"cluster": True, "tls": {"enabled": True}}, {"username": "diana", "passwordEnv": "PASSWORD"}):
+            done = self.validate(render(redis={"enabled": True, "settings": {"timeout": "50ms"}, **form}))
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_waits_for_the_companion_then_limits(self):
+        sha256 = hashlib.sha256(MODULE.read_bytes()).hexdigest()
+        rendered = render(filter={"sha256": sha256}, podMonitor={"enabled": True})
+        [document] = [it["data"]["rules.yaml"] for it in of_kind("ConfigMap", rendered)]
+        port, admin, serving = free_port(), free_port(), free_port()
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "envoy.json"
+            file.write_text(bootstrap(rendered, port, admin, serving))
+            command = [os.environ["DIANA_ENVOY"], "-c", file, "--disable-hot-restart", "--concurrency", "2", "-l", "warning"]
+            with server(command, admin):
+                get = functools.partial(self.get, admin)
+                failed = "cluster.diana_default_diana_companion.upstream_cx_connect_fail: "
+                wait_for(lambda: failed in get("stats") and failed + "0\n" not in get("stats"), "Envoy asks for the module")
+                self.assertEqual(get("ready"), "INITIALIZING\n")
+                self.assertFalse(listens(port))
+                with companion(serving, document.encode(), MODULE.read_bytes()):
+                    wait_for(lambda: self.status(port) == 503, "the rules are in force in both workers")
+                    wait_for(lambda: "rule_a_few_refused{} " in get("stats/prometheus"), "the refusal is counted")
+                    [monitor] = of_kind("PodMonitor", rendered)
+                    samples = [self.relabelled(monitor, line) for line in get("stats/prometheus").splitlines() if line[:1] not in ("#", "")]
+        self.assertIn({"__name__": "diana_rule_refused", "namespace": "default_diana", "rule": "a_few"}, samples)
+        self.assertIn({"__name__": "diana_remote_applied", "namespace": "default_diana"}, samples)
+
+    def get(self, admin, path):
+        done = subprocess.run(["curl", "-s", f"http://127.0.0.1:{admin}/{path}"], capture_output=True, text=True)
+        return done.stdout
+
+    def status(self, port):
+        done = subprocess.run(["curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", f"http://127.0.0.1:{port}/"], capture_output=True, text=True)
+        return int(done.stdout)
+
+    def relabelled(self, monitor, line):
+        """The labels of a line of metrics, as Prometheus stores them."""
+        name, _, rest = line.partition("{")
+        labels = {"__name__": name, **dict(re.findall(r'(\w+)="([^"]*)"', rest))}
+        for rule in monitor["spec"]["podMetricsEndpoints"][0]["metricRelabelings"]:
+            source = ";".join(labels.get(it, "") for it in rule["sourceLabels"])
+            if found := re.fullmatch(rule["regex"], source):
+                labels[rule["targetLabel"]] = found.expand(re.sub(r"\$(\d)", r"\\g<\1>", rule["replacement"]))
+        return labels
+
+
+class Metrics(unittest.TestCase):
+    def test_of_rules_are_all_relabelled(self):
+        [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
+        text = monitor["spec"]["podMetricsEndpoints"][0]["metricRelabelings"][0]["regex"]
+        page = (ROOT / "docs/reference/answers.md").read_text().partition("## Metrics")[2]
+        rows = [row.split("|")[1] for row in page.splitlines() if row.startswith("| `diana_rule_")]
+        names = {name.removeprefix("diana_rule").strip("_") for row in rows for name in re.findall(r"`([a-z_]+)`", row)}
+        # `_cut` and its neighbours continue the first name of their row.
+        known = re.search(r"\(allowed[^)]*", text)[0].strip("(").split("|")
+        self.assertEqual({it for it in known if any(f"_{it}".endswith(f"_{name}") for name in names)}, set(known))
+        self.assertEqual([name for name in names if not any(f"_{it}".endswith(f"_{name}") for it in known)], [])
+        for name in known:
+            found = re.fullmatch(text, f"diana_default_diana_rule_a_b_{name}")
+            self.assertEqual(found and found.groups()[:2], ("a_b", name))
+
 
 
 if __name__ == "__main__":

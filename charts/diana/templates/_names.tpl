@@ -1,7 +1,13 @@
 {{/* The name of the chart's objects. */}}
 {{- define "diana.name" -}}
 {{- $release := .Release.Name | replace "." "-" -}}
-{{- ternary $release (printf "%s-diana" $release) (contains "diana" $release) | trunc 48 | trimSuffix "-" }}
+{{- ternary $release (printf "%s-diana" $release) (contains "diana" $release) | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{/* The same in a namespace, where releases of several namespaces may put objects. */}}
+{{- define "diana.name.in" -}}
+{{- $ := index . 0 }}{{- $name := include "diana.name" $ -}}
+{{- if eq (index . 1) $.Release.Namespace }}{{ $name }}{{ else }}{{ $name }}-{{ $.Release.Namespace | sha256sum | trunc 8 }}{{ end }}
 {{- end }}
 
 {{- define "diana.companion" -}}
