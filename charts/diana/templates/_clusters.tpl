@@ -96,7 +96,7 @@ listeners:
     - name: envoy.filters.network.http_connection_manager
       typed_config:
         "@type": type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager
-        stat_prefix: {{ $name }}_redis
+        stat_prefix: diana_redis
         generate_request_id: false
         delayed_close_timeout: 0s
         upgrade_configs: [ { upgrade_type: CONNECT } ]
@@ -117,7 +117,7 @@ listeners:
     - name: envoy.filters.network.redis_proxy
       typed_config:
         "@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy
-        stat_prefix: {{ $name }}_redis
+        stat_prefix: diana_redis
         settings:
           op_timeout: 0.03s
           {{- if .Values.redis.cluster }}
