@@ -381,6 +381,14 @@ class InEnvoy(unittest.TestCase):
 
 
 class Metrics(unittest.TestCase):
+    def test_of_a_sidecar_are_those_of_what_it_receives(self):
+        def dropped(**values):
+            [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}, **values))
+            return [it for it in monitor["spec"]["podMetricsEndpoints"][0]["metricRelabelings"] if it.get("action") == "drop"]
+
+        self.assertEqual([it["regex"] for it in dropped(istio={"context": "SIDECAR_INBOUND"})], ["istio_requests_total;source"])
+        self.assertEqual(dropped() + dropped(controlPlane="envoy-gateway"), [])
+
     def test_of_rules_are_all_relabelled(self):
         [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
         text = monitor["spec"]["podMetricsEndpoints"][0]["metricRelabelings"][0]["regex"]
