@@ -20,10 +20,21 @@ def changes(version):
     return found[1].strip() + "\n" if found else die(f"CHANGELOG.md has no section of {version}")
 
 
-def packed(folder, prefix):
-    """A folder as .tar.gz."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return zipped(tarred({f"{prefix}/{path.relative_to(folder)}": path.read_bytes() for path in files}))
+def contents(folder, prefix):
+    """The files of a folder by their names in an archive."""
+    return {f"{prefix}/{path.relative_to(folder)}": path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def packed(files):
+    """Files as .tar.gz."""
+    return zipped(tarred(files))
+
+
+def chart(module):
+    """The files of the chart. Its values have the digest of the module."""
+    files, digest = contents(ROOT / "charts/diana", "diana"), hashlib.sha256(module).hexdigest()
+    files["diana/values.yaml"] = files["diana/values.yaml"].replace(b'sha256: ""', f'sha256: "{digest}"'.encode())
+    return files
 
 
 def main(tag="", *before):
@@ -37,9 +48,9 @@ def main(tag="", *before):
     files = {
         f"diana-{present}.wasm": image.MODULE.read_bytes(),
         f"diana-{present}.cdx.json": image.SBOM.read_bytes(),
-        f"diana-image-{present}.tar.gz": packed(image.IMAGE, "image"),
-        f"diana-companion-image-{present}.tar.gz": packed(companion.COMPANION, "image"),
-        f"diana-chart-{present}.tgz": packed(ROOT / "charts/diana", "diana"),
+        f"diana-image-{present}.tar.gz": packed(contents(image.IMAGE, "image")),
+        f"diana-companion-image-{present}.tar.gz": packed(contents(companion.COMPANION, "image")),
+        f"diana-chart-{present}.tgz": packed(chart(image.MODULE.read_bytes())),
         "NOTES.md": notes.encode(),
     }
     files["SHA256SUMS"] = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())).encode()

@@ -27,6 +27,8 @@ class Release(unittest.TestCase):
         self.assertEqual(bill["metadata"]["component"]["hashes"][0]["content"], sums[f"diana-{version}.wasm"])
         with tarfile.open(release.RELEASE / f"diana-chart-{version}.tgz") as chart:
             self.assertEqual(yaml.safe_load(chart.extractfile("diana/Chart.yaml"))["version"], version)
+            values = yaml.safe_load(chart.extractfile("diana/values.yaml"))
+        self.assertEqual(values["filter"]["sha256"], sums[f"diana-{version}.wasm"])
         release.main(f"v{version}")
         self.assertEqual(files, {name: (release.RELEASE / name).read_bytes() for name in files})
 
