@@ -361,6 +361,43 @@ class InEnvoy(unittest.TestCase):
         self.assertIn({"__name__": "diana_rule_refused", "namespace": "default_diana", "rule": "a_few"}, samples)
         self.assertIn({"__name__": "diana_remote_applied", "namespace": "default_diana"}, samples)
 
+    def test_another_module_replaces_the_first(self):
+        first = MODULE.read_bytes()
+        second = first.replace(b"rate limit exceeded", b"RATE LIMIT EXCEEDED")
+        self.assertNotEqual(first, second)
+        port, admin, serving = free_port(), free_port(), free_port()
+        with tempfile.TemporaryDirectory() as folder:
+            file, listeners = Path(folder) / "envoy.json", Path(folder) / "listeners.json"
+
+            def install(module):
+                """Writes Envoy's listener with the chart's filter for a module. Returns the rest of the configuration, and the rules."""
+                rendered = render(filter={"sha256": hashlib.sha256(module).hexdigest()})
+                whole = json.loads(bootstrap(rendered, port, admin, serving))
+                [listener] = whole["static_resources"].pop("listeners")
+                listener["@type"] = "type.googleapis.com/envoy.config.listener.v3.Listener"
+                new = listeners.with_suffix(".new")
+                new.write_text(json.dumps({"resources": [listener]}))
+                new.rename(listeners)
+                whole["dynamic_resources"] = {"lds_config": {"path_config_source": {"path": str(listeners)}}}
+                [document] = [it["data"]["rules.yaml"] for it in of_kind("ConfigMap", rendered)]
+                return whole, document
+
+            whole, document = install(first)
+            file.write_text(json.dumps({"node": {"id": "n", "cluster": "c"}, **whole}))
+            command = [os.environ["DIANA_ENVOY"], "-c", file, "--disable-hot-restart", "--concurrency", "1", "-l", "warning"]
+            with companion(serving, document.encode(), first) as served, server(command, admin):
+                wait_for(lambda: self.body(port) == "rate limit exceeded", "the first module limits")
+                served[f"/modules/{hashlib.sha256(second).hexdigest()}.wasm"] = second
+                install(second)
+                answers = []
+                wait_for(lambda: answers.append(self.body(port)) or answers[-1] == "RATE LIMIT EXCEEDED", "the second module limits")
+        # The usage stays, so that nobody passes in between.
+        self.assertEqual(set(answers), {"rate limit exceeded", "RATE LIMIT EXCEEDED"})
+
+    def body(self, port):
+        done = subprocess.run(["curl", "-s", f"http://127.0.0.1:{port}/"], capture_output=True, text=True)
+        return done.stdout.strip()
+
     def get(self, admin, path):
         done = subprocess.run(["curl", "-s", f"http://127.0.0.1:{admin}/{path}"], capture_output=True, text=True)
         return done.stdout
@@ -402,7 +439,6 @@ class Metrics(unittest.TestCase):
         for name in known:
             found = re.fullmatch(text, f"diana_default_diana_rule_a_b_{name}")
             self.assertEqual(found and found.groups()[:2], ("a_b", name))
-
 
 
 if __name__ == "__main__":

@@ -11,6 +11,11 @@ typed_config:
     vm_config:
       vm_id: {{ $name }}
       runtime: envoy.wasm.runtime.v8
+      # Envoy looks for a VM before it fetches the code, by the identity and this text. Without the
+      # digest a new module would not replace the old one.
+      configuration:
+        "@type": type.googleapis.com/google.protobuf.StringValue
+        value: {{ .Values.filter.sha256 | quote }}
       code:
         remote:
           http_uri:
