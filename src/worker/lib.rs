@@ -28,6 +28,7 @@ mod operator;
 mod redis;
 pub mod remote;
 mod reply;
+mod resume;
 mod root;
 mod seed;
 mod state;

@@ -7,6 +7,7 @@ use super::host::Host;
 use super::instance::Instance;
 use super::operator::OperatorRequest;
 use super::reply::AdminReply;
+use super::resume::Applied;
 use super::state::{HeaderField, StreamState};
 use super::worker::Worker;
 use diana_limiter::Verdict;
@@ -129,7 +130,10 @@ impl Stream {
     fn respond(&mut self, outcome: AdminOutcome, worker: &Worker, host: &dyn Host) {
         match outcome {
             AdminOutcome::Reply(reply) => host.reply(&reply),
-            AdminOutcome::Pending(id) => self.store_state(Some(id), worker),
+            AdminOutcome::Pending(id) => {
+                self.has_waited = true;
+                worker.store_state(self.id, Some(id), std::mem::take(&mut self.state));
+            }
         }
         worker.schedule(host);
     }
@@ -142,28 +146,17 @@ impl Stream {
         worker: &Worker,
         host: &dyn Host,
     ) -> bool {
-        host.on_decision(self.id, None, &verdict);
-        match verdict {
-            Verdict::Admit(permit, report) => {
-                self.state.admit(permit, report.as_deref(), host);
+        let state = std::mem::take(&mut self.state);
+        let read = |refuse: &mut dyn FnMut(&dyn Request)| refuse(request);
+        match worker.apply((self.id, None), verdict, state, &self.instance, &read, host) {
+            Applied::Passes(state) => {
+                self.state = state;
                 return true;
             }
-            Verdict::Hold(mut held) => {
-                let permit = std::mem::take(&mut held.permit);
-                self.state.admit(permit, Some(&held.report), host);
-                self.store_state(None, worker);
-                worker.hold(self.id, &self.instance, held);
-            }
-            Verdict::Pending { id } => self.store_state(Some(id), worker),
-            Verdict::Refuse(mut refusal) => self.state.refuse(&mut refusal, request, host),
+            Applied::Waits => self.has_waited = true,
+            Applied::Refused => {}
         }
         false
-    }
-
-    /// The request waits: for its turn, or for replies of Redis under the number `pending`.
-    fn store_state(&mut self, pending: Option<u64>, worker: &Worker) {
-        self.has_waited = true;
-        worker.store_state(self.id, pending, std::mem::take(&mut self.state));
     }
 
     /// The response headers have arrived. Returns the headers to add, if there is work left.

@@ -1,8 +1,6 @@
 //! The instances of a worker and all its waiting work. A root may have no calls for long, or none
 //! any more while it is being replaced, so any called root does the work of all.
 
-mod resume;
-
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
