@@ -56,7 +56,17 @@ impl Display for Case {
 }
 
 fn main() {
-    divan::main();
+    let arguments: Vec<String> = std::env::args().collect();
+    match &arguments[..] {
+        // For callgrind, which counts the instructions of `Bench::verdict` (`benches/cost.py`).
+        [_, count, name, requests] if count == "count" => {
+            let case = cases().into_iter().find(|case| case.name == *name);
+            let mut bench = Bench::new(&case.unwrap_or_else(|| panic!("no case {name:?}")));
+            let requests: usize = requests.parse().unwrap_or_else(|why| panic!("{why}"));
+            (0..requests).for_each(|_| bench.decide());
+        }
+        _ => divan::main(),
+    }
 }
 
 #[divan::bench(args = cases())]
@@ -119,8 +129,14 @@ impl Bench {
         }
         let Now { mono, wall } = self.clock.0.get();
         self.clock.0.set(Now { mono: mono + 1, wall: wall + 1 });
-        let verdict = black_box(self.limiter.decide(&self.request, 0, &self.clock));
+        let verdict = black_box(self.verdict());
         assert!(matches!(verdict, Verdict::Admit(..)), "refused: {verdict:?}");
+    }
+
+    /// The decision alone. Callgrind counts the instructions of this function.
+    #[inline(never)]
+    fn verdict(&mut self) -> Verdict {
+        self.limiter.decide(&self.request, 0, &self.clock)
     }
 
     /// Writes the number of an account into the header in place, without an allocation.
