@@ -8,10 +8,9 @@ use diana_algorithm::latest_renewal;
 use diana_policy::decision::Retry;
 use diana_policy::key::{Key, KeyHasher};
 use diana_policy::time::{Micros, Now};
-use diana_store::Reservation;
 use diana_store::refusal::{Reason, Refused};
-use diana_store::reservation::{Awaited, By};
 use diana_store::usage::Remaining;
+use diana_store::{CheckOutcome, Reservation};
 
 /// A request with its checks: created by `decide`, stored while an authority is asked, resumed or dropped.
 #[derive(Default)]
@@ -41,10 +40,16 @@ pub(crate) struct Check {
 }
 
 impl InProgress {
+    /// The request of a stream, by the host's number, before its first check.
+    #[inline]
+    pub(crate) fn new(stream: u32, checks: Vec<Check>) -> InProgress {
+        let waiter = Waiter { stream, ..Waiter::default() };
+        InProgress { checks, waiter, ..InProgress::default() }
+    }
+
     /// Returns true if a question about it was lost, so that it must be decided again.
     pub(crate) fn is_lost(&self) -> bool {
-        let is_lost = |check: &Check| matches!(check.reservation.by, By::Reply(Awaited::Lost));
-        self.checks.iter().any(is_lost)
+        self.checks.iter().any(|check| check.reservation.outcome == CheckOutcome::Lost)
     }
 
     /// A hash of all callers that its rules distinguish: as fine as the finest of them. `None` if
@@ -63,8 +68,12 @@ impl Check {
     /// Refuses the request without a check: the caller is unknown, or its plan has no permits.
     #[inline(never)]
     pub(crate) fn deny(&mut self) {
-        let (reason, retry) = (Reason::Used, Retry::Never);
-        self.reservation.refuse(Refused { reason, retry, remaining: Some(0) });
+        self.refuse_with(Reason::Used, Retry::Never, Some(0));
+    }
+
+    /// Replaces the outcome by a refusal.
+    pub(crate) fn refuse_with(&mut self, reason: Reason, retry: Retry, remaining: Option<u64>) {
+        self.reservation.outcome = CheckOutcome::Refused(Refused { reason, retry, remaining });
     }
 
     pub(crate) fn key(&self) -> Key {
@@ -111,38 +120,37 @@ impl Check {
 
     /// Replaces the rule's admission by a refusal, and cancels a charge.
     pub(crate) fn refuse(&mut self, rule: &mut CompiledRule, reason: Reason, retry: Retry) {
-        let reason = match self.reservation.reason {
-            Reason::Outstanding => Reason::Outstanding,
-            _ => reason,
-        };
+        let is_outstanding =
+            self.refused().is_some_and(|refused| refused.reason == Reason::Outstanding);
+        let reason = if is_outstanding { Reason::Outstanding } else { reason };
         let remaining = self.remaining(rule);
         self.cancel(rule);
-        self.reservation.refuse(Refused { reason, retry, remaining });
+        self.refuse_with(reason, retry, remaining);
     }
 
     /// Refuses the request if its caller is banned for more than zero ticks, and cancels a charge.
     pub(crate) fn refuse_banned(&mut self, rule: &mut CompiledRule, left: Micros) {
         if left > 0 {
             self.cancel(rule);
-            self.reservation.refuse(Refused::banned(left));
+            self.reservation.outcome = CheckOutcome::Refused(Refused::banned(left));
         }
     }
 
     /// Cancels the charge of a request that does not proceed, if it is charged.
     pub(crate) fn cancel(&mut self, rule: &mut CompiledRule) {
-        if self.reservation.is_charged {
+        if self.reservation.is_charged() {
             rule.store.cancel(&mut self.reservation);
         }
     }
 
     /// Returns true if the rule was not evaluated, since another one refuses the request.
     pub(crate) fn is_unasked(&self) -> bool {
-        matches!(self.reservation.by, By::Unchecked) || self.reservation.is_pending()
+        matches!(self.reservation.outcome, CheckOutcome::Unchecked | CheckOutcome::Pending)
     }
 
     /// Returns true if the rule refuses the request.
     pub(crate) fn is_refused(&self) -> bool {
-        !self.reservation.decision.is_admitted()
+        matches!(self.reservation.outcome, CheckOutcome::Refused(_))
     }
 
     /// The refusal, if the rule refuses the request.
@@ -166,9 +174,9 @@ impl Check {
     /// The remaining permits after the decision, and the time until there are more, if the store
     /// knows them.
     pub(crate) fn balance(&self, rule: &mut CompiledRule) -> Option<Remaining> {
-        match (&self.reservation.by, self.reservation.left) {
-            (By::Unchecked, _) => None,
-            (By::Known, Some(permits)) if self.is_refused() => {
+        match self.reservation.outcome {
+            CheckOutcome::Unchecked => None,
+            CheckOutcome::Refused(Refused { remaining: Some(permits), .. }) => {
                 Some(Remaining { permits, renewal: None })
             }
             _ => rule.store.remaining(&self.reservation),
@@ -212,6 +220,6 @@ impl Check {
 
     /// Ticks for which the rule holds the request, or would hold it without shadow.
     pub(crate) fn wait_without_shadow(&self) -> Micros {
-        self.reservation.decision.wait()
+        self.reservation.wait()
     }
 }

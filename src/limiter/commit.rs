@@ -3,9 +3,10 @@
 use crate::check::{Check, InProgress};
 use crate::rules::Rules;
 use diana_algorithm::Leasing;
-use diana_policy::decision::{Decision, Retry};
+use diana_policy::decision::Retry;
 use diana_policy::time::Micros;
 use diana_policy::{Rule, Scope};
+use diana_store::CheckOutcome;
 use diana_store::refusal::Reason;
 
 /// How often other workers may win the race for a charge before the request is refused.
@@ -100,12 +101,11 @@ impl Rules {
 
     /// Returns true if every rule can hold the request for as long as the slowest one.
     fn can_hold(&mut self, progress: &mut InProgress, delay: Micros) -> bool {
-        let shorter = |check: &&mut Check| {
-            !check.is_shadow() && !check.reservation.is_pending() && check.wait() < delay
-        };
+        let shorter = |check: &&mut Check| !check.is_shadow() && check.wait() < delay;
         for check in progress.checks.iter_mut().filter(shorter) {
-            let late = delay.saturating_sub(check.reservation.longest_delay);
-            if late > 0
+            if let CheckOutcome::Admitted { longest_delay, .. } = check.reservation.outcome
+                && let late = delay.saturating_sub(longest_delay)
+                && late > 0
                 && let Some(rule) = self.list.get_mut(check.rule)
             {
                 check.refuse(rule, Reason::Used, Retry::After(late));
@@ -122,20 +122,13 @@ impl Rules {
             for check in &mut progress.checks {
                 let Some(rule) = self.list.get_mut(check.rule) else { continue };
                 // An authority has charged its rules before.
-                if rule.phase != phase || check.is_refused() || check.reservation.is_answered() {
+                if rule.phase != phase || check.is_refused() || check.reservation.is_granted() {
                     continue;
                 }
                 // A rule in shadow does not hold the request.
                 let delay = if check.is_shadow() { check.wait_without_shadow() } else { delay };
-                let decision = rule.store.charge(&mut check.reservation, delay);
-                if check.reservation.is_charged {
-                    continue;
-                }
-                match decision {
-                    Decision::Admit { .. } => check.reservation.decision = decision,
-                    Decision::Refuse { retry } => check.refuse(rule, Reason::Used, retry),
-                }
-                if !check.is_shadow() {
+                rule.store.charge(&mut check.reservation, delay);
+                if !check.reservation.is_charged() && !check.is_shadow() {
                     self.cancel_all(progress);
                     return false;
                 }
@@ -147,7 +140,7 @@ impl Rules {
     /// Cancels the charges made by [`Rules::charge_all`].
     fn cancel_all(&mut self, progress: &mut InProgress) {
         for check in progress.checks.iter_mut().rev() {
-            if !check.reservation.is_answered()
+            if !check.reservation.is_granted()
                 && let Some(rule) = self.list.get_mut(check.rule)
             {
                 check.cancel(rule);

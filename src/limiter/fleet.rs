@@ -283,7 +283,7 @@ impl Round {
         let is_spread = shards.any(|shard| Some(shard) != first);
         let is_revocable = |check: &Check| !rules.get(check.rule).is_some_and(is_final);
         let has_reply =
-            |check: &Check| check.reservation.is_answered() || check.reservation.is_degraded;
+            |check: &Check| check.reservation.is_granted() || check.reservation.is_degraded();
         Round {
             // Rules that are counted elsewhere are checked again when the replies come.
             is_tentative: is_spread || pending().count() < checks.len(),

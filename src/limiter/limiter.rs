@@ -50,10 +50,11 @@ impl Limiter {
     /// admitted. The clock is read once, and only if a rule applies.
     pub fn decide(&mut self, request: &dyn Request, stream: u32, clock: &dyn Clock) -> Verdict {
         self.prepare(clock);
-        let mut progress = self.matcher.begin(&mut self.rules, request, true);
-        progress.waiter.stream = stream;
-        let verdict = self.evaluate(&mut progress, clock);
-        self.matcher.recycle(progress);
+        let mut progress = InProgress::new(stream, std::mem::take(&mut self.matcher.spare));
+        self.matcher.begin(&mut self.rules, request, clock, true, &mut progress);
+        let verdict = self.evaluate(&mut progress);
+        progress.checks.clear();
+        self.matcher.spare = progress.checks;
         verdict
     }
 
@@ -65,10 +66,10 @@ impl Limiter {
         clock: &dyn Clock,
     ) -> Verdict {
         self.prepare(clock);
-        let mut progress = self.matcher.begin(&mut self.rules, request, true);
-        progress.waiter.stream = stream;
+        let mut progress = InProgress::new(stream, Vec::new());
+        self.matcher.begin(&mut self.rules, request, clock, true, &mut progress);
         progress.explained = Some(self.matcher.skipped(&mut self.rules, &progress, request));
-        self.evaluate(&mut progress, clock)
+        self.evaluate(&mut progress)
     }
 
     /// Continues a request that has its replies. Returns `None` if a question was lost: then
@@ -96,10 +97,10 @@ impl Limiter {
         clock: &dyn Clock,
     ) -> Verdict {
         self.prepare(clock);
-        let before = std::mem::take(&mut ready.progress);
-        let progress = self.matcher.begin(&mut self.rules, request, false);
-        let InProgress { waiter, hot, explained, .. } = before;
-        self.evaluate(&mut InProgress { waiter, hot, explained, ..progress }, clock)
+        let progress = &mut ready.progress;
+        progress.checks.clear();
+        self.matcher.begin(&mut self.rules, request, clock, false, progress);
+        self.evaluate(progress)
     }
 
     /// Cancels a pending request after its client has left. Its charges are returned once its
@@ -132,11 +133,10 @@ impl Limiter {
         self.fleet.prepare(&mut self.matcher.callers, false);
     }
 
-    fn evaluate(&mut self, progress: &mut InProgress, clock: &dyn Clock) -> Verdict {
+    fn evaluate(&mut self, progress: &mut InProgress) -> Verdict {
         if progress.checks.is_empty() {
             return self.reports.unlimited(progress);
         }
-        progress.now = clock.now();
         if self.rules.has_bans && self.rules.is_banned(progress) {
             return self.reports.refuse(progress, &mut self.rules);
         }

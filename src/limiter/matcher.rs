@@ -9,8 +9,7 @@ use crate::report::metrics::RequestCounts;
 use crate::rules::{CompiledRule, Rules};
 use diana_policy::key::Key;
 use diana_policy::path::Path;
-use diana_policy::port::{Pseudo, Request};
-use diana_policy::time::Now;
+use diana_policy::port::{Clock, Pseudo, Request};
 use diana_policy::{Absent, Except, Match};
 use diana_request::identity::caller::{Caller, Callers};
 use diana_request::matching::{PathIndex, except, matcher};
@@ -74,22 +73,22 @@ struct RuleCaller {
 }
 
 impl Matcher {
-    /// Finds the rules that apply to a request. `is_new` is false if it is decided again, so that
+    /// Adds a check of each rule that applies to a request. Reads the clock for the first of them. `is_new` is false if it is decided again, so that
     /// metrics and hot keys do not count it twice.
     #[inline(always)]
     pub(crate) fn begin(
         &mut self,
         rules: &mut Rules,
         request: &dyn Request,
+        clock: &dyn Clock,
         is_new: bool,
-    ) -> InProgress {
+        progress: &mut InProgress,
+    ) {
         self.callers.begin();
         self.selectors.begin();
         let input = self.input(request, is_new);
-        let checks = std::mem::take(&mut self.spare);
-        let mut progress = InProgress { checks, ..InProgress::default() };
         if !self.is_exempt(&self.except, &input) {
-            self.apply_all(rules, &input, &mut progress);
+            self.apply_all(rules, &input, clock, progress);
         } else {
             self.record_exemption();
         }
@@ -97,7 +96,6 @@ impl Matcher {
         if self.is_exempted || self.needs_address {
             self.count(request, is_new);
         }
-        progress
     }
 
     /// Records that a rule does not apply to the current request, since it is exempt.
@@ -114,13 +112,6 @@ impl Matcher {
             self.counts.exempt += u64::from(is_exempt);
             self.counts.without_address += u64::from(self.needs_address && request.lacks_client());
         }
-    }
-
-    /// Keeps the memory of a request that was decided.
-    #[inline]
-    pub(crate) fn recycle(&mut self, progress: InProgress) {
-        self.spare = progress.checks;
-        self.spare.clear();
     }
 
     #[inline]
@@ -149,7 +140,13 @@ impl Matcher {
         self.has_exemptions && except::covers(except, input.request, &input.path)
     }
 
-    fn apply_all(&mut self, rules: &mut Rules, input: &MatchInput<'_>, progress: &mut InProgress) {
+    fn apply_all(
+        &mut self,
+        rules: &mut Rules,
+        input: &MatchInput<'_>,
+        clock: &dyn Clock,
+        progress: &mut InProgress,
+    ) {
         for index in 0..self.limits(input).len() {
             let number = self.limits(input).get(index).copied();
             let Some(limit) = number.and_then(|number| self.limits.get(number)) else { continue };
@@ -162,7 +159,7 @@ impl Matcher {
             }
             for number in limit.rules.clone() {
                 let Some(rule) = rules.list.get_mut(number) else { continue };
-                self.apply((number, rule), input, progress);
+                self.apply((number, rule), input, clock, progress);
             }
         }
     }
@@ -173,6 +170,7 @@ impl Matcher {
         &mut self,
         (number, rule): (usize, &mut CompiledRule),
         input: &MatchInput<'_>,
+        clock: &dyn Clock,
         progress: &mut InProgress,
     ) {
         if self.is_exempt(&rule.config.except, input) {
@@ -191,11 +189,15 @@ impl Matcher {
         };
         let RuleCaller { key, percentile, is_identified, is_denied } = caller;
         let account = Account { key, plan };
+        if progress.checks.is_empty() {
+            progress.now = clock.now();
+        }
+        let now = progress.now;
         // Built in place: a check is large, and a move of it would cost 60 instructions.
         progress.checks.extend(std::iter::once_with(|| Check {
             rule: number,
             is_identified,
-            reservation: Reservation::new(account, cost, Now::default()),
+            reservation: Reservation::new(account, cost, now),
             ban: None,
         }));
         let Some(check) = progress.checks.last_mut() else { return };

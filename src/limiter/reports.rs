@@ -58,7 +58,7 @@ impl Reports {
         }
         let until = progress.now.mono.saturating_add(delay);
         let (position, line) = rules.queued_charges(progress);
-        Verdict::Hold(Held { until, line, position, permit, report })
+        Verdict::Hold(Box::new(Held { until, line, position, permit, report }))
     }
 
     /// The report of a request that proceeds after `delay` ticks. The rule of the check at `shadowed` would have refused or
@@ -119,7 +119,7 @@ impl Reports {
         for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = rules.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
-            rule.counts.degraded += u64::from(check.reservation.is_degraded);
+            rule.counts.degraded += u64::from(check.reservation.is_degraded());
             let Some(refused) = check.refused() else {
                 let is_unasked = check.is_unasked();
                 rule.counts.not_asked += u64::from(is_unasked);
@@ -148,7 +148,7 @@ impl Reports {
         };
         rule.counts.refuse(reason);
         let response = rule.config.response.clone();
-        Verdict::Refuse(Refusal {
+        Verdict::Refuse(Box::new(Refusal {
             jitter: Jitter::new(response.jitter, progress.now, || {
                 progress.banned_callers.or_else(|| progress.callers())
             }),
@@ -158,7 +158,7 @@ impl Reports {
             by,
             retry: longest,
             explained,
-        })
+        }))
     }
 }
 

@@ -19,7 +19,8 @@ use diana_store::backend::BackendResult;
 use diana_store::bans::Bans;
 use diana_store::hot::spotter::Spotter;
 use diana_store::permit::CancelQueue;
-use diana_store::refusal::{Reason, Refused};
+use diana_store::refusal::Reason;
+use diana_store::reservation::By;
 use diana_store::{Account, Reservation, Store};
 
 /// All rules, in the order of the document.
@@ -87,8 +88,7 @@ impl Rules {
             if is_full && rule.is_in_flight() && !check.is_refused() {
                 // Without memory for its charge, the slot could not be freed.
                 check.cancel(rule);
-                let (reason, retry) = (Reason::Busy, Retry::Soon);
-                check.reservation.refuse(Refused { reason, retry, remaining: Some(0) });
+                check.refuse_with(Reason::Busy, Retry::Soon, Some(0));
             }
         }
     }
@@ -179,7 +179,7 @@ impl Rules {
         for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
-            rule.counts.degraded += u64::from(check.reservation.is_degraded);
+            rule.counts.degraded += u64::from(check.reservation.is_degraded());
             if check.is_refused() {
                 rule.counts.shadow_refused += 1;
                 would_refuse = would_refuse.or(Some(index));
@@ -235,16 +235,14 @@ impl CompiledRule {
     fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
         let balance = check.balance(self);
         let remaining = balance.map(|balance| balance.permits);
-        let Reservation { is_degraded, is_shadow, account, .. } = check.reservation;
-        let is_counted = check.reservation.is_counted();
+        let Reservation { by, is_shadow, account, .. } = check.reservation;
         Record {
-            scope: if is_degraded && is_counted {
-                Scope::Gateway
-            } else {
-                self.config.scope_with(has_backend)
+            scope: match by {
+                By::Share => Scope::Gateway,
+                _ => self.config.scope_with(has_backend),
             },
             shadow: is_shadow,
-            shown: self.config.expose && !is_shadow && is_counted,
+            shown: self.config.expose && !is_shadow && by != By::Nobody,
             outcome: check.outcome(remaining),
             policy: match &mut self.plans {
                 Some(plans) => plans.policy(account.plan),

@@ -11,9 +11,9 @@ pub enum Verdict {
     /// The request proceeds. With a report, if there are records, marks or an explanation.
     Admit(Permit, Option<Box<Report>>),
     /// The request proceeds later.
-    Hold(Held),
+    Hold(Box<Held>),
     /// The request is refused.
-    Refuse(Refusal),
+    Refuse(Box<Refusal>),
     /// The request waits for replies of Redis.
     Pending {
         /// Its number in the limiter.

@@ -18,7 +18,7 @@ use super::handle::Handle;
 use super::protocol::{Charge, Effect, Question};
 use super::shard::Shards;
 use diana_algorithm::latest_renewal;
-use diana_policy::decision::{Decision, Retry};
+use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
@@ -26,16 +26,17 @@ use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::leases::Leases;
 use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
-use diana_store::refusal::Reason;
-use diana_store::reservation::{Awaited, By};
+use diana_store::refusal::{Reason, Refused};
+use diana_store::reservation::{By, Memo};
 use diana_store::stores::Stores;
 use diana_store::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
-use diana_store::{Account, CounterSpec, Reservation, Store};
+use diana_store::{Account, CheckOutcome, CounterSpec, Reservation, Store};
 use parameters::Parameters;
 use share::Share;
 
-/// The retry delay if requests are refused because Redis is unavailable.
-const RETRY_UNAVAILABLE: Micros = SECOND;
+/// The refusal of all requests because Redis is unavailable.
+const UNAVAILABLE: Refused =
+    Refused { reason: Reason::Unavailable, retry: Retry::After(SECOND), remaining: None };
 
 /// The store of a rule that all gateways count together.
 pub struct RedisStore {
@@ -109,20 +110,21 @@ impl RedisStore {
 
     /// Decides without Redis, now and when the reservation is checked again.
     fn check_degraded(&mut self, reservation: &mut Reservation) {
-        reservation.is_degraded = true;
         let now = reservation.now;
         let (on_failure, gateways) = {
             let mut handle = self.handle.borrow_mut();
             handle.in_use = true;
             (self.parameters.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
         };
-        let decision = match on_failure {
-            OnFailure::Gateway => return self.share.store_for(gateways, now).check(reservation),
-            OnFailure::Allow => Decision::NOW,
-            OnFailure::Deny => Decision::retry(RETRY_UNAVAILABLE),
+        (reservation.by, reservation.memo) = (By::Nobody, Memo::Empty);
+        reservation.outcome = match on_failure {
+            OnFailure::Gateway => {
+                reservation.by = By::Share;
+                return self.share.store_for(gateways, now).check(reservation);
+            }
+            OnFailure::Allow => CheckOutcome::NOW,
+            OnFailure::Deny => CheckOutcome::Refused(UNAVAILABLE),
         };
-        reservation.decide(decision, By::Unavailable);
-        reservation.reason = Reason::Unavailable;
     }
 }
 
@@ -135,19 +137,24 @@ impl Store for RedisStore {
     fn check(&mut self, reservation: &mut Reservation) {
         let Reservation { account, cost, now, .. } = *reservation;
         self.use_plan(account.plan);
-        match reservation.by {
-            By::Reply(Awaited::Asked(question, arrears)) => {
+        if reservation.is_degraded() {
+            return self.check_degraded(reservation);
+        }
+        match (reservation.memo, &mut reservation.outcome) {
+            (Memo::Asked(question, arrears), _) => {
                 return self.on_result(question, arrears, reservation);
             }
-            By::Reply(Awaited::Admitted { until, .. }) => {
-                reservation.decision = Decision::Admit { wait: until.saturating_sub(now.mono) };
+            (Memo::Granted { until, .. }, CheckOutcome::Admitted { wait, .. }) => {
+                *wait = until.saturating_sub(now.mono);
                 return;
             }
-            _ if reservation.is_degraded => return self.check_degraded(reservation),
-            _ => {}
+            _ => (reservation.memo, reservation.is_overflow) = (Memo::Empty, false),
         }
         if cost > self.parameters.most {
-            return reservation.decide(Decision::NEVER, By::Known);
+            let remaining = (self.parameters.most == 0).then_some(0);
+            let refused = Refused { remaining, ..Refused::used(Retry::Never) };
+            reservation.outcome = CheckOutcome::Refused(refused);
+            return;
         }
         let is_degraded = self.handle.borrow().is_degraded(account.key);
         if self.recall(reservation, is_degraded) {
@@ -156,10 +163,10 @@ impl Store for RedisStore {
         if is_degraded {
             return self.check_degraded(reservation);
         }
-        if self.is_in_flight && self.is_reporting(account.key, now.mono) {
-            return reservation.decide(Decision::Refuse { retry: Retry::Soon }, By::Known);
-        }
-        reservation.decide(Decision::NOW, By::Reply(Awaited::Unasked));
+        reservation.outcome = match self.is_in_flight && self.is_reporting(account.key, now.mono) {
+            true => CheckOutcome::Refused(Refused::used(Retry::Soon)),
+            false => CheckOutcome::Pending,
+        };
     }
 
     fn on_reply(&mut self, account: Account, question: usize, now: Now) {
@@ -167,53 +174,48 @@ impl Store for RedisStore {
         self.complete(account.key, question, now);
     }
 
-    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { account, cost, now, decision, .. } = *reservation;
-        match reservation.by {
-            By::Unavailable if decision.is_admitted() => {
-                reservation.is_charged = true;
-                return Decision::Admit { wait: delay };
-            }
-            By::Unavailable => return decision,
-            _ if reservation.is_degraded => return self.share.last().charge(reservation, delay),
-            _ => self.use_plan(account.plan),
-        }
-        match reservation.by {
-            By::Lease => {
-                if self.leases.spend(account.key, cost, now).is_none() {
-                    // Another request has spent the lease since the check.
-                    return Decision::retry(1);
-                }
-                reservation.is_charged = true;
-                self.renew_early(account.key, now);
-                Decision::Admit { wait: delay }
-            }
-            By::Reply(Awaited::Unasked) => {
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) {
+        let Reservation { account, cost, now, memo, .. } = *reservation;
+        match (reservation.by, reservation.outcome) {
+            (By::Share, _) => self.share.last().charge(reservation, delay),
+            (By::Nobody, CheckOutcome::Admitted { .. }) => reservation.receipt = Some(0),
+            (By::Gateway, CheckOutcome::Pending) if memo == Memo::Empty => {
+                self.use_plan(account.plan);
                 let Reservation { is_shadow, is_tentative, .. } = *reservation;
                 let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
                 let arrears = charge.arrears;
                 let question = self.handle.borrow_mut().ask(Question::Rule(charge));
-                reservation.by = By::Reply(Awaited::Asked(question, arrears));
-                Decision::retry(1)
+                reservation.memo = Memo::Asked(question, arrears);
             }
-            _ => decision,
+            (By::Gateway, CheckOutcome::Admitted { .. }) if !reservation.is_charged() => {
+                self.use_plan(account.plan);
+                reservation.receipt = self.leases.spend(account.key, cost, now).map(|_| 0);
+                if reservation.is_charged() {
+                    self.renew_early(account.key, now);
+                } else {
+                    // Another request has spent the lease since the check.
+                    let refused = Refused::used(Retry::After(1));
+                    reservation.outcome = CheckOutcome::Refused(refused);
+                }
+            }
+            _ => {}
         }
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
-        let Reservation { account, cost, receipt, .. } = *reservation;
-        match reservation.by {
-            _ if !reservation.is_charged => return,
-            By::Unavailable => {}
-            _ if reservation.is_degraded => return self.share.last().cancel(reservation),
-            By::Lease => self.leases.unspend(account.key, cost),
-            By::Reply(Awaited::Admitted { term, .. }) => {
+        if reservation.by == By::Share {
+            return self.share.last().cancel(reservation);
+        }
+        let Some(receipt) = reservation.receipt.take() else { return };
+        let Reservation { account, cost, .. } = *reservation;
+        match reservation.memo {
+            Memo::Lease => self.leases.unspend(account.key, cost),
+            Memo::Granted { term, .. } => {
                 self.use_plan(account.plan);
                 self.return_cost(account.key, (receipt, term), cost);
             }
             _ => {}
         }
-        reservation.is_charged = false;
     }
 
     fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
@@ -244,24 +246,18 @@ impl Store for RedisStore {
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
-        let Reservation { account, cost, now, decision, left, .. } = *reservation;
-        if reservation.is_degraded && reservation.is_counted() {
+        if reservation.by == By::Share {
             return self.share.last().remaining(reservation);
         }
+        let Reservation { account, cost, now, .. } = *reservation;
         self.use_plan(account.plan);
-        let permits = match reservation.by {
-            By::Lease => self.left(account.key),
-            By::Unavailable => None,
-            // A request that never fits is refused without a call to Redis. A limit of zero has no
-            // permits left.
-            _ if decision == Decision::NEVER => (self.parameters.most == 0).then_some(0),
-            _ => left,
-        }?;
-        let renewal = match decision {
-            Decision::Admit { wait } => latest_renewal(&*self.parameters.spec.algorithm, cost, now)
-                .map(|renewal| renewal.saturating_add(wait)),
-            Decision::Refuse { .. } => None,
+        let permits = match reservation.memo {
+            Memo::Lease => self.left(account.key)?,
+            Memo::Granted { left, .. } => left,
+            _ => return None,
         };
+        let renewal = latest_renewal(&*self.parameters.spec.algorithm, cost, now);
+        let renewal = renewal.map(|renewal| renewal.saturating_add(reservation.wait()));
         Some(Remaining { permits, renewal })
     }
 

@@ -31,7 +31,7 @@ impl ReplayDecision {
                 rule: held.report.by.as_ref().map(|by| by.rule.clone()),
                 wait: held.until.saturating_sub(now),
             },
-            Verdict::Refuse(refusal) => ReplayDecision::Refused(Box::new(refusal.clone())),
+            Verdict::Refuse(refusal) => ReplayDecision::Refused(refusal.clone()),
         }
     }
 

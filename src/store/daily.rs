@@ -14,13 +14,14 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::plans::ByPlan;
-use super::reservation::By;
+use super::refusal::Refused;
+use super::reservation::{CheckOutcome, Memo};
 use super::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
 use super::{CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::calendar::Windows;
 use diana_policy::bloom::Shape;
-use diana_policy::decision::Decision;
+use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 pub use filter::DailyFilter;
@@ -82,29 +83,28 @@ impl Store for Daily {
         let mut filter = self.filter.borrow_mut();
         filter.begin(now);
         let most = filter.most(self.own_share());
-        let decision = match filter.used(key).saturating_add(cost) <= most {
-            true => Decision::NOW,
-            false if cost > self.own_share() => Decision::NEVER,
-            false => Decision::retry(filter.left(now)),
+        reservation.outcome = match filter.used(key).saturating_add(cost) <= most {
+            true => CheckOutcome::NOW,
+            false if cost > self.own_share() => CheckOutcome::NEVER,
+            false => CheckOutcome::Refused(Refused::used(Retry::After(filter.left(now)))),
         };
-        reservation.decide(decision, By::Account(filter.charges()));
+        reservation.memo = Memo::Draft(filter.charges());
         reservation.is_overflow = filter.is_crowded();
     }
 
-    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let charges = self.filter.borrow().charges();
+    fn charge(&mut self, reservation: &mut Reservation, _delay: Micros) {
+        if reservation.is_charged() {
+            return;
+        }
         // Other accounts may have been charged since the check, and they share counters with this
         // one.
-        if !matches!(reservation.by, By::Account(before) if before == charges) {
+        if reservation.memo != Memo::Draft(self.filter.borrow().charges()) {
             self.check(reservation);
         }
-        let Reservation { account, cost, decision, .. } = *reservation;
-        if !decision.is_admitted() {
-            return decision;
+        if reservation.is_admitted() {
+            self.filter.borrow_mut().charge(reservation.account.key, reservation.cost);
+            reservation.receipt = Some(0);
         }
-        self.filter.borrow_mut().charge(account.key, cost);
-        reservation.is_charged = true;
-        Decision::Admit { wait: delay }
     }
 
     fn cancel(&mut self, _reservation: &mut Reservation) {}

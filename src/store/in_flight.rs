@@ -2,18 +2,20 @@
 
 use std::rc::Rc;
 
-use super::in_flight_slots::InFlightSlots;
-use super::reservation::By;
+use super::in_flight_slots::{HoldingsDraft, InFlightSlots};
+use super::refusal::{Reason, Refused};
+use super::reservation::Memo;
 use super::slots::traffic::{Traffic, one_more};
 use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
-use super::{Reservation, Store};
+use super::{CheckOutcome, Reservation, Store};
 use crate::permit::OpenCharge;
-use diana_policy::decision::{Decision, Retry};
+use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 
 /// A slot may become free at any time.
-const FULL: Decision = Decision::Refuse { retry: Retry::Soon };
+const FULL: CheckOutcome =
+    CheckOutcome::Refused(Refused { reason: Reason::Used, retry: Retry::Soon, remaining: Some(0) });
 
 /// The store of a rule with `in_flight`.
 pub struct InFlightStore {
@@ -21,12 +23,15 @@ pub struct InFlightStore {
     traffic: Rc<Traffic>,
     /// Callers of slots that could not be freed because other workers won the races.
     owed: Vec<Key>,
+    /// The value that the latest check has read, and the number of that check.
+    draft: Option<HoldingsDraft>,
+    number: u64,
 }
 
 impl InFlightStore {
     /// A store over these slots.
     pub(super) fn new(slots: InFlightSlots, traffic: Rc<Traffic>) -> InFlightStore {
-        InFlightStore { slots, traffic, owed: Vec::new() }
+        InFlightStore { slots, traffic, owed: Vec::new(), draft: None, number: 0 }
     }
 }
 
@@ -36,27 +41,29 @@ impl Store for InFlightStore {
         self.slots.use_plan(account.plan);
         let draft = self.slots.read(account.key, now.mono);
         let (left, is_shared) = self.slots.left(account.key, &draft);
-        let decision = if left > 0 { Decision::NOW } else { FULL };
-        reservation.decide(decision, By::InFlightSlots(draft));
-        (reservation.left, reservation.is_overflow) = (Some(left), is_shared);
+        reservation.outcome = if left > 0 { CheckOutcome::NOW } else { FULL };
+        reservation.is_overflow = is_shared;
+        self.number += 1;
+        reservation.memo = Memo::Draft(self.number);
+        self.draft = Some(draft);
     }
 
-    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { account, now, is_charged: false, .. } = *reservation else {
-            return reservation.decision;
-        };
+    fn charge(&mut self, reservation: &mut Reservation, _delay: Micros) {
+        let Reservation { account, now, memo, .. } = *reservation;
+        if reservation.is_charged() || !reservation.is_admitted() {
+            return;
+        }
         self.slots.use_plan(account.plan);
-        let draft = match std::mem::replace(&mut reservation.by, By::Known) {
-            By::InFlightSlots(draft) => draft,
-            _ => self.slots.read(account.key, now.mono),
-        };
-        let taken = self.slots.take(account.key, draft, now.mono);
-        (reservation.is_charged, reservation.left) = (taken.is_some(), Some(taken.unwrap_or(0)));
-        if taken.is_some() { Decision::Admit { wait: delay } } else { FULL }
+        let draft = self.draft.take().filter(|_| memo == Memo::Draft(self.number));
+        let draft = draft.unwrap_or_else(|| self.slots.read(account.key, now.mono));
+        match self.slots.take(account.key, draft, now.mono) {
+            Some(left) => (reservation.receipt, reservation.memo) = (Some(0), Memo::Slots(left)),
+            None => reservation.outcome = FULL,
+        }
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
-        if std::mem::take(&mut reservation.is_charged) {
+        if reservation.receipt.take().is_some() {
             let Reservation { account, now, .. } = *reservation;
             if !self.slots.free(account.key, now.mono) {
                 one_more(&self.traffic.exhausted);
@@ -70,8 +77,13 @@ impl Store for InFlightStore {
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
+        let permits = match (reservation.memo, &self.draft) {
+            (Memo::Slots(left), _) => left,
+            (_, Some(draft)) => self.slots.left(reservation.account.key, draft).0,
+            _ => 0,
+        };
         // Any request may end in the next tick.
-        Some(Remaining { permits: reservation.left.unwrap_or(0), renewal: Some(1) })
+        Some(Remaining { permits, renewal: Some(1) })
     }
 
     fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {

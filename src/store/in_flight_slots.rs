@@ -52,7 +52,7 @@ pub(super) struct InFlightSlots {
 }
 
 /// A copy of a value, without the slots of workers that are not listed.
-pub struct HoldingsDraft {
+pub(super) struct HoldingsDraft {
     slot: Holdings,
     number: Option<u32>,
 }

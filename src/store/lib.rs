@@ -2,8 +2,9 @@
 //! algorithm and stores the result.
 //!
 //! A check writes nothing; the charge comes later. The store keeps no requests: a reservation
-//! contains the result and the version of the state, so it is checked again if the state has
-//! changed when it is charged.
+//! contains the outcome, and the store only the draft of its latest check, with the version of the
+//! state. A request is checked again if the state has changed when it is charged, or if the draft
+//! is about another request.
 //!
 //! `local.rs` counts in a bounded table of the worker. When the table is full of live callers, new
 //! callers share 1,024 overflow buckets; a caller that gets a separate row later starts with the
@@ -46,7 +47,6 @@ pub mod plans;
 pub mod reclaimer;
 pub mod refusal;
 pub mod reservation;
-mod row;
 pub mod shared;
 mod slab;
 pub mod slots;
@@ -61,28 +61,26 @@ mod weak_registry;
 use crate::permit::OpenCharge;
 pub use account::Account;
 pub use counter_spec::CounterSpec;
-use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now};
-pub use reservation::Reservation;
+pub use reservation::{CheckOutcome, Reservation};
 use usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
 
 /// The callers of one rule.
 pub trait Store {
-    /// Checks a request at its instant without a charge. Replaces an earlier decision. Decides a
+    /// Checks a request at its instant without a charge. Replaces an earlier outcome. Decides a
     /// pending request by the reply of the authority.
     fn check(&mut self, reservation: &mut Reservation);
 
     /// Takes the reply to a question that no request waits for, about this caller.
     fn on_reply(&mut self, _account: Account, _question: usize, _now: Now) {}
 
-    /// Charges a request that proceeds `delay` ticks after its check, which is at least this rule's
-    /// own wait. Sets [`Reservation::is_charged`] and returns an admission with a wait of at most
-    /// `delay`. Returns another decision without a charge if another worker was faster, or if the
-    /// rule cannot hold a request that long. If the request is pending, adds a question for the
-    /// authority, which charges the request before it replies.
-    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision;
+    /// Charges an admitted request that proceeds `delay` ticks after its check, which is at least
+    /// this rule's own wait. Sets its receipt. Replaces its outcome instead if another worker was
+    /// faster, or if the rule cannot hold a request that long. If the request is pending, adds a
+    /// question for the authority, which charges the request before it replies.
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros);
 
-    /// Cancels a charge because the request does not proceed.
+    /// Cancels the charge, if there is one, because the request does not proceed.
     fn cancel(&mut self, reservation: &mut Reservation);
 
     /// Settles a charge at `now`. Returns false if other workers won every race; the limiter then
@@ -90,8 +88,8 @@ pub trait Store {
     #[must_use]
     fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool;
 
-    /// Remaining permits after the charge, or at the check if there was none; never more than the
-    /// truth. `None` if unknown here.
+    /// Remaining permits after the charge of a request, or at the check if there was none; never
+    /// more than the truth. `None` if unknown here. A refusal may contain them already.
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining>;
 
     /// Carries out an order of an operator, and returns the caller's usage after it, or why the

@@ -6,15 +6,13 @@ use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
 
 use super::plans::ByPlan;
-use super::reservation::By;
-use super::row::Row;
+use super::reservation::Memo;
 use super::state::State;
 use super::table::{RowLocation, Table};
 use super::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
-use super::{CounterSpec, Reservation, Store};
+use super::{Account, CheckOutcome, CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::Algorithm;
-use diana_policy::decision::Decision;
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
@@ -25,24 +23,44 @@ pub struct Local {
     plans: ByPlan<Rc<dyn Algorithm>>,
     /// The rule's algorithm and its number of callers, independent of the plan.
     terms: (Rc<dyn Algorithm>, usize),
-    /// Words of a caller's state.
-    words: usize,
     table: Rc<RefCell<Table>>,
+    draft: Draft,
+}
+
+/// The latest check.
+struct Draft {
+    /// Its number in the store.
+    number: u64,
+    location: RowLocation,
+    /// The version of the table at which the other fields are valid.
+    version: u64,
+    /// The instant of the decision.
+    at: Now,
+    /// The state after the charge; once it is charged, the state before.
+    other: Box<[u64]>,
 }
 
 impl Local {
     /// A store that counts in `table`.
     pub fn new(spec: &CounterSpec, table: Rc<RefCell<Table>>) -> Local {
         let algorithm = spec.algorithm.clone();
-        let words = algorithm.properties().words;
         let terms = (algorithm.clone(), spec.keys);
-        Local { words, algorithm, terms, plans: ByPlan::new(spec), table }
+        let other = vec![0; algorithm.properties().words].into();
+        let (location, at) = (RowLocation::New, Now::default());
+        let draft = Draft { number: 0, location, version: 0, at, other };
+        Local { algorithm, terms, plans: ByPlan::new(spec), table, draft }
     }
 
     /// Switches to the quota of this plan.
     #[inline]
     fn use_plan(&mut self, plan: u32) {
         self.plans.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
+    }
+
+    /// Returns true if the draft is about this reservation, and the table has not changed since.
+    fn is_current(&self, reservation: &Reservation) -> bool {
+        reservation.memo == Memo::Draft(self.draft.number)
+            && self.draft.version == self.table.borrow().version()
     }
 
     /// Changes a caller's state, unless both the old and the new state are empty.
@@ -62,67 +80,61 @@ impl Store for Local {
     fn check(&mut self, reservation: &mut Reservation) {
         let Reservation { account, cost, now, .. } = *reservation;
         self.use_plan(account.plan);
-        let key = account.key;
         let mut table = own(&self.table, &self.terms);
-        let mut after = State::unused(self.words);
-        let location = table.find(key, now);
-        let state = table.state(key, location);
-        let decision = self.algorithm.step(state, table.no_earlier(now), 0, cost, &mut after);
-        let (version, at) = (table.version(), table.no_earlier(now));
-        reservation.decide(decision, By::Row(Row { location, version, at, other: after }));
+        let location = table.find(account.key, now);
+        let state = table.state(account.key, location);
+        let (algorithm, draft) = (&*self.algorithm, &mut self.draft);
+        let at = table.no_earlier(now);
+        let decision = algorithm.step(state, at, 0, cost, &mut draft.other);
+        (draft.location, draft.version, draft.at) = (location, table.version(), at);
+        draft.number += 1;
+        reservation.memo = Memo::Draft(draft.number);
         reservation.is_overflow = location == RowLocation::Overflow;
-        reservation.longest_delay = self.algorithm.properties().longest_delay;
+        reservation.outcome = CheckOutcome::of(decision, algorithm.properties().longest_delay);
     }
 
-    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) {
+        if reservation.is_charged() {
+            return;
+        }
         self.use_plan(reservation.account.plan);
-        let mut table = self.table.borrow_mut();
-        if !matches!(&reservation.by, By::Row(row) if row.version == table.version()) {
+        if !self.is_current(reservation) {
             // Another request was charged, or a caller was dropped, since the check.
-            drop(table);
             self.check(reservation);
-            table = self.table.borrow_mut();
         }
-        let Reservation { account, cost, decision, is_charged, by: By::Row(row), .. } = reservation
-        else {
-            return reservation.decision;
-        };
-        if *is_charged || !matches!(decision, Decision::Admit { wait } if *wait <= delay) {
-            return *decision;
+        let Reservation { account, cost, outcome, receipt, .. } = reservation;
+        let CheckOutcome::Admitted { wait, longest_delay } = *outcome else { return };
+        if wait > delay {
+            return;
         }
-        if decision.wait() != delay {
-            let state = table.state(account.key, row.location);
-            let decision = self.algorithm.step(state, row.at, delay, *cost, &mut row.other);
+        let (mut table, algorithm) = (self.table.borrow_mut(), &*self.algorithm);
+        let Draft { location, version, at, other, .. } = &mut self.draft;
+        if wait != delay {
+            let state = table.state(account.key, *location);
+            let decision = algorithm.step(state, *at, delay, *cost, other);
             if !decision.is_admitted() {
-                return decision;
+                *outcome = CheckOutcome::of(decision, longest_delay);
+                return;
             }
         }
-        reservation.receipt = self.algorithm.receipt(&row.other);
-        write(&mut table, reservation);
-        Decision::Admit { wait: delay }
+        *receipt = Some(algorithm.receipt(other));
+        *location = table.swap(account.key, *location, other);
+        *version = table.version();
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
-        if !reservation.is_charged {
-            return;
-        }
-        self.use_plan(reservation.account.plan);
-        let Reservation { account, cost, now, receipt, is_charged, by: By::Row(row), .. } =
-            reservation
-        else {
-            return;
-        };
-        let key = account.key;
-        *is_charged = false;
-        let mut table = self.table.borrow_mut();
-        if row.version == table.version() {
-            table.swap(key, row.location, &mut row.other);
-            row.version = table.version();
+        let Some(receipt) = reservation.receipt.take() else { return };
+        let Reservation { account: Account { key, plan }, cost, now, .. } = *reservation;
+        self.use_plan(plan);
+        if self.is_current(reservation) {
+            let Draft { location, version, other, .. } = &mut self.draft;
+            let mut table = self.table.borrow_mut();
+            table.swap(key, *location, other);
+            *version = table.version();
         } else {
-            drop(table);
             let algorithm = &self.algorithm;
-            let refund = Settlement::refund(*receipt, *cost);
-            self.change(key, *now, |state, at, after| algorithm.settle(state, at, &refund, after));
+            let refund = Settlement::refund(receipt, cost);
+            self.change(key, now, |state, at, after| algorithm.settle(state, at, &refund, after));
         }
     }
 
@@ -135,11 +147,12 @@ impl Store for Local {
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
-        self.use_plan(reservation.account.plan);
-        let Reservation { account, now, by: By::Row(row), .. } = reservation else { return None };
+        let Reservation { account, now, .. } = *reservation;
+        self.use_plan(account.plan);
         let mut table = self.table.borrow_mut();
-        let location = table.find(account.key, *now);
-        Some(self.algorithm.balance(table.state(account.key, location), row.at).into())
+        let location = table.find(account.key, now);
+        let state = table.state(account.key, location);
+        Some(self.algorithm.balance(state, table.no_earlier(now)).into())
     }
 
     fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
@@ -165,13 +178,4 @@ fn own<'t>(
     let mut table = table.borrow_mut();
     table.configure(algorithm, *capacity);
     table
-}
-
-/// Writes the state computed for an admitted request.
-#[inline]
-fn write(table: &mut Table, reservation: &mut Reservation) {
-    let By::Row(row) = &mut reservation.by else { return };
-    row.location = table.swap(reservation.account.key, row.location, &mut row.other);
-    row.version = table.version();
-    reservation.is_charged = true;
 }

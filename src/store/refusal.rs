@@ -31,6 +31,12 @@ pub enum Reason {
 }
 
 impl Refused {
+    /// The refusal of a caller that has used up its limit.
+    #[must_use]
+    pub const fn used(retry: Retry) -> Refused {
+        Refused { reason: Reason::Used, retry, remaining: None }
+    }
+
     /// The refusal of a caller that is banned for `left` ticks.
     #[must_use]
     pub fn banned(left: Micros) -> Refused {

@@ -1,16 +1,14 @@
 //! The check of one request by one store, and its charge.
 
 use super::Account;
-use super::in_flight_slots::HoldingsDraft;
-use super::refusal::{Reason, Refused};
-use super::row::Row;
+use super::refusal::Refused;
 use super::slots::arrears::Arrears;
-use super::slots::transaction::Transaction;
-use diana_policy::decision::Decision;
+use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::{Micros, Now};
 
 /// The check of one request by one store. The limiter creates it; the store decides and charges it.
 /// It may be dropped before it is charged.
+#[derive(Debug)]
 pub struct Reservation {
     /// The caller.
     pub account: Account,
@@ -22,70 +20,74 @@ pub struct Reservation {
     pub is_shadow: bool,
     /// Whether other stores may still refuse the request after an authority has charged it.
     pub is_tentative: bool,
-    /// Whether the authority is unavailable, so that the gateway decides from now on.
-    pub is_degraded: bool,
-    /// The decision.
-    pub decision: Decision,
-    /// Why it is refused, if it is.
-    pub reason: Reason,
-    /// Remaining permits, if the store knew them at the decision.
-    pub left: Option<u64>,
-    /// The longest delay, in ticks, for which another rule may hold the request.
-    pub longest_delay: Micros,
     /// Whether an overflow bucket decided, because there was no room for another caller.
     pub is_overflow: bool,
-    /// Whether it is charged, and the charge is not cancelled.
-    pub is_charged: bool,
-    /// The receipt for [`Store::settle`](super::Store::settle), once it is charged.
-    pub receipt: u64,
-    /// What decided.
+    /// Who decides, and charges it.
     pub by: By,
+    /// The outcome.
+    pub outcome: CheckOutcome,
+    /// The receipt for [`Store::settle`](super::Store::settle), while it is charged.
+    pub receipt: Option<u64>,
+    /// What its store remembers. Nothing else reads it.
+    pub memo: Memo,
 }
 
-/// What decides a request.
-#[allow(
-    clippy::large_enum_variant,
-    reason = "an allocation for each transaction at the gateway costs more than what is moved"
-)]
-pub enum By {
+/// The outcome of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckOutcome {
     /// It is not checked yet.
     Unchecked,
-    /// A remembered refusal, a ban or its absence, or the configuration.
-    Known,
-    /// A block that this worker leased.
-    Lease,
-    /// A caller's state in this worker.
-    Row(Row),
-    /// A caller's state in the gateway.
-    Gateway(Transaction),
-    /// A caller's in-flight slots in the gateway.
-    InFlightSlots(HoldingsDraft),
-    /// An account's counters of a daily quota, with the number of the filter's charges at the
-    /// check.
-    Account(u64),
-    /// A reply of the authority outside of the gateway. Until then the request is pending.
-    Reply(Awaited),
-    /// No store: the authority is unavailable, and the rule admits or refuses all requests.
-    Unavailable,
+    /// An authority must reply first.
+    Pending,
+    /// The request may proceed.
+    Admitted {
+        /// Ticks until its turn; zero is at once.
+        wait: Micros,
+        /// The longest delay, in ticks, for which another rule may hold it.
+        longest_delay: Micros,
+    },
+    /// The request is refused.
+    Refused(Refused),
+    /// A question to the authority was lost, or the caller is known by another key from now on: the
+    /// request must be decided again.
+    Lost,
 }
 
-/// The state of a question to the authority outside of the gateway.
+/// Who decides a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Awaited {
-    /// The question is not added to the outbox yet.
-    Unasked,
-    /// It is asked under this number, with these arrears.
+pub enum By {
+    /// The gateway, or one of its workers: by a state, a lease or a remembered refusal.
+    Gateway,
+    /// The authority outside of the gateway, by its reply.
+    Authority,
+    /// The gateway's share of the limit, since the authority is unavailable.
+    Share,
+    /// No store: the authority is unavailable, and the rule admits or refuses all requests.
+    Nobody,
+}
+
+/// What a store remembers of a check until its charge ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memo {
+    /// Nothing.
+    Empty,
+    /// The number of the store's draft: the state as it was read, and the state after the charge. A
+    /// store has the draft of its latest check only, and repeats an earlier check before its charge.
+    Draft(u64),
+    /// Its slot is taken, and this number of slots is free.
+    Slots(u64),
+    /// Leased permits decide.
+    Lease,
+    /// The authority is asked under this number, with these arrears.
     Asked(usize, Option<Arrears>),
-    /// It was lost, or the caller is known by another key from now on: the request must be decided
-    /// again.
-    Lost,
-    /// The authority has admitted the request under this rule, and has charged it if
-    /// [`Reservation::is_charged`].
-    Admitted {
+    /// The authority has admitted the request under this rule.
+    Granted {
         /// The request's turn, on the monotonic clock.
         until: Micros,
         /// The authority's term of the charge, for a tentative charge that is cancelled.
         term: u64,
+        /// Remaining permits.
+        left: u64,
     },
 }
 
@@ -99,62 +101,78 @@ impl Reservation {
             now,
             is_shadow: false,
             is_tentative: false,
-            is_degraded: false,
-            decision: Decision::NOW,
-            reason: Reason::Used,
-            left: None,
-            longest_delay: Micros::MAX,
             is_overflow: false,
-            is_charged: false,
-            receipt: 0,
-            by: By::Unchecked,
+            by: By::Gateway,
+            outcome: CheckOutcome::Unchecked,
+            receipt: None,
+            memo: Memo::Empty,
         }
     }
 
-    /// Stores a decision, which replaces an earlier one.
+    /// Returns true if it is charged, and the charge is not cancelled.
+    #[must_use]
     #[inline]
-    pub fn decide(&mut self, decision: Decision, by: By) {
-        (self.decision, self.by) = (decision, by);
-        (self.reason, self.left) = (Reason::Used, None);
-        (self.is_overflow, self.is_charged) = (false, false);
-        self.longest_delay = Micros::MAX;
+    pub fn is_charged(&self) -> bool {
+        self.receipt.is_some()
     }
 
-    /// Refuses the request.
-    pub fn refuse(&mut self, refused: Refused) {
-        self.decide(Decision::Refuse { retry: refused.retry }, By::Known);
-        (self.reason, self.left) = (refused.reason, refused.remaining);
+    /// Ticks until the turn of an admitted request; zero for another one.
+    #[must_use]
+    #[inline]
+    pub fn wait(&self) -> Micros {
+        if let CheckOutcome::Admitted { wait, .. } = self.outcome { wait } else { 0 }
+    }
+
+    /// Returns true if the request is admitted.
+    #[must_use]
+    #[inline]
+    pub fn is_admitted(&self) -> bool {
+        matches!(self.outcome, CheckOutcome::Admitted { .. })
     }
 
     /// The refusal, if the request is refused.
     #[must_use]
+    #[inline]
     pub fn refused(&self) -> Option<Refused> {
-        let Decision::Refuse { retry } = self.decision else { return None };
-        Some(Refused { reason: self.reason, retry, remaining: self.left })
-    }
-
-    /// Returns true if it is refused while other workers hold leases of the caller, which may be
-    /// returned.
-    #[must_use]
-    pub fn is_outstanding(&self) -> bool {
-        self.refused().is_some_and(|refused| refused.reason == Reason::Outstanding)
+        if let CheckOutcome::Refused(refused) = self.outcome { Some(refused) } else { None }
     }
 
     /// Returns true if an authority must reply before a decision.
     #[must_use]
+    #[inline]
     pub fn is_pending(&self) -> bool {
-        matches!(self.by, By::Reply(Awaited::Unasked | Awaited::Asked(..)))
+        self.outcome == CheckOutcome::Pending
     }
 
     /// Returns true if the authority outside of the gateway has admitted the request.
     #[must_use]
-    pub fn is_answered(&self) -> bool {
-        matches!(self.by, By::Reply(Awaited::Admitted { .. }))
+    #[inline]
+    pub fn is_granted(&self) -> bool {
+        self.by == By::Authority && self.is_admitted()
     }
 
-    /// Returns true if a store counts the request.
+    /// Returns true if the authority is unavailable, so that the gateway decides from now on.
     #[must_use]
-    pub fn is_counted(&self) -> bool {
-        !matches!(self.by, By::Unavailable)
+    #[inline]
+    pub fn is_degraded(&self) -> bool {
+        matches!(self.by, By::Share | By::Nobody)
+    }
+}
+
+impl CheckOutcome {
+    /// Admitted at once; other rules may hold the request for any time.
+    pub const NOW: CheckOutcome = CheckOutcome::Admitted { wait: 0, longest_delay: Micros::MAX };
+
+    /// Refused permanently: the cost exceeds the limit.
+    pub const NEVER: CheckOutcome = CheckOutcome::Refused(Refused::used(Retry::Never));
+
+    /// The decision of an algorithm.
+    #[must_use]
+    #[inline]
+    pub fn of(decision: Decision, longest_delay: Micros) -> CheckOutcome {
+        match decision {
+            Decision::Admit { wait } => CheckOutcome::Admitted { wait, longest_delay },
+            Decision::Refuse { retry } => CheckOutcome::Refused(Refused::used(retry)),
+        }
     }
 }

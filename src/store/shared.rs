@@ -16,18 +16,19 @@ use std::rc::Rc;
 
 use super::leases::Leases;
 use super::plans::ByPlan;
-use super::reservation::By;
+use super::reservation::Memo;
 use super::slots::names::Names;
 use super::slots::slot::SlotFormat;
 use super::slots::traffic::Traffic;
+use super::slots::transaction::Transaction;
 use super::slots::transactions::Transactions;
 use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
 use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::latest_renewal;
 use diana_policy::Memory;
-use diana_policy::decision::Decision;
 use diana_policy::port::SharedData;
+use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
 
 /// The memory of a rule: leases in each worker, slots in the host. `is_share` as in
@@ -45,6 +46,9 @@ pub struct Shared {
     traffic: Rc<Traffic>,
     leases: Leases,
     transactions: Transactions,
+    /// The latest check by the state in the gateway, and its number.
+    draft: Option<Box<Transaction>>,
+    number: u64,
 }
 
 impl Shared {
@@ -60,6 +64,8 @@ impl Shared {
             transactions: Transactions::new(&spec, namespace, data, traffic.clone()),
             traffic,
             plans: ByPlan::new(&spec),
+            draft: None,
+            number: 0,
             spec,
         }
     }
@@ -71,6 +77,11 @@ impl Shared {
             self.transactions.use_algorithm(&self.spec.algorithm);
             self.leases.plan = plan;
         }
+    }
+
+    /// Returns true if the draft is about this reservation.
+    fn is_current(&self, reservation: &Reservation) -> bool {
+        reservation.memo == Memo::Draft(self.number) && self.draft.is_some()
     }
 
     /// Records permits granted by Redis, as far as permits of this store's quota remain.
@@ -98,37 +109,42 @@ impl Store for Shared {
         }
     }
 
-    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) -> Decision {
-        let Reservation { account, cost, now, decision, is_charged, .. } = *reservation;
-        if is_charged || !decision.is_admitted() {
-            return decision;
+    fn charge(&mut self, reservation: &mut Reservation, delay: Micros) {
+        let Reservation { account, cost, now, memo, .. } = *reservation;
+        if reservation.is_charged() || !reservation.is_admitted() {
+            return;
         }
-        if matches!(reservation.by, By::Lease) {
-            if let Some(receipt) = self.leases.spend(account.key, cost, now) {
-                reservation.receipt = receipt;
-                reservation.is_charged = true;
-                return Decision::NOW;
+        if memo == Memo::Lease {
+            reservation.receipt = self.leases.spend(account.key, cost, now);
+            if reservation.is_charged() {
+                return;
             }
-            // Another request has spent the lease since the check.
-            self.use_plan(account.plan);
-            let mut transaction = self.begin(account.key, now);
-            self.read(&mut transaction);
-            reservation.by = By::Gateway(transaction);
         }
         self.use_plan(account.plan);
-        self.charge_gateway(reservation, delay)
+        if !self.is_current(reservation) {
+            // Another request has spent the lease since the check, or was checked.
+            self.read_and_check(reservation);
+        }
+        self.charge_gateway(reservation, delay);
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
-        if !std::mem::take(&mut reservation.is_charged) {
-            return;
+        let Some(receipt) = reservation.receipt.take() else { return };
+        let Reservation { account, cost, now, memo, .. } = *reservation;
+        if memo == Memo::Lease {
+            return self.leases.unspend(account.key, cost);
         }
-        let Reservation { account, cost, .. } = *reservation;
         self.use_plan(account.plan);
-        match &mut reservation.by {
-            By::Lease => self.leases.unspend(account.key, cost),
-            By::Gateway(transaction) => self.undo_charge(cost, transaction),
-            _ => {}
+        if self.is_current(reservation)
+            && let Some(mut draft) = self.draft.take()
+        {
+            self.undo_charge(cost, &mut draft);
+            // Its copy of the slot is old.
+            self.number += 1;
+            self.draft = Some(draft);
+        } else {
+            let charge = Settlement { receipt, since: now.mono, reserved: cost, used: 0 };
+            _ = self.settle_at(&charge, &mut self.begin(account.key, now));
         }
     }
 
@@ -146,25 +162,20 @@ impl Store for Shared {
         let Reservation { account, cost, now, .. } = *reservation;
         self.use_plan(account.plan);
         let algorithm = &self.spec.algorithm;
-        Some(match &reservation.by {
-            By::Lease => {
+        let is_current = self.is_current(reservation);
+        Some(match self.draft.as_deref().filter(|_| is_current) {
+            Some(draft) if reservation.is_charged() => {
+                let renewal = algorithm.balance(&draft.after, draft.now).renewal;
+                let lease = self.leases.find(account.key);
+                Remaining { permits: self.transactions.remaining_after(draft, lease), renewal }
+            }
+            Some(draft) => algorithm.balance(&draft.state, draft.now).into(),
+            None => {
                 let renewal = latest_renewal(&**algorithm, cost, now);
                 let mut transaction = self.begin(account.key, now);
                 self.read(&mut transaction);
                 Remaining { permits: self.transactions.left(&transaction), renewal }
             }
-            By::Gateway(transaction) if reservation.is_charged => {
-                let renewal = algorithm.balance(&transaction.after, transaction.now).renewal;
-                let lease = self.leases.find(account.key);
-                Remaining {
-                    permits: self.transactions.remaining_after(transaction, lease),
-                    renewal,
-                }
-            }
-            By::Gateway(transaction) => {
-                algorithm.balance(&transaction.state, transaction.now).into()
-            }
-            _ => Remaining { permits: reservation.left.unwrap_or(0), renewal: None },
         })
     }
 

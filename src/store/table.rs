@@ -148,6 +148,7 @@ impl Table {
     }
 
     /// Finds the location of a caller, making room if it is new and the table is full.
+    #[inline(always)]
     pub fn find(&mut self, key: Key, now: Now) -> RowLocation {
         let row = self.likely_row(key).filter(|&row| hash(&self.rows, row) == key.hash);
         row.map_or_else(|| self.find_room(key, now), RowLocation::Row)
@@ -168,7 +169,7 @@ impl Table {
 
     /// Exchanges the state at a location returned by [`Table::find`] for `state`. Returns its new
     /// location.
-    #[inline]
+    #[inline(always)]
     pub fn swap(&mut self, key: Key, location: RowLocation, state: &mut [u64]) -> RowLocation {
         self.version = self.version.wrapping_add(1);
         let (location, words) = match location {

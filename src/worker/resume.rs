@@ -81,7 +81,7 @@ impl Worker {
             Verdict::Hold(mut held) => {
                 state.admit(std::mem::take(&mut held.permit), Some(&held.report), host);
                 self.store_state(stream, None, state);
-                self.hold(stream, instance, held);
+                self.hold(stream, instance, *held);
                 Applied::Waits
             }
             Verdict::Pending { id } => {

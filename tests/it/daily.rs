@@ -15,7 +15,7 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
-use kit::store::Take;
+use kit::store::{Decided, Take};
 
 use kit::store::rule::Rule;
 
@@ -50,7 +50,7 @@ fn admits(store: &mut dyn Store, account: u64, now: Now) -> bool {
 /// Returns true if a request of this cost is admitted.
 fn admits_of(store: &mut dyn Store, account: u64, cost: u64, now: Now) -> bool {
     let mut reservation = store.checked(key(account).into(), cost, now);
-    reservation.decision.is_admitted() && store.charge(&mut reservation, 0).is_admitted()
+    reservation.decision().is_admitted() && store.charged(&mut reservation, 0).is_admitted()
 }
 
 /// The incremental gauge of a worker is always right, and returns to its initial value in the end.

@@ -108,7 +108,7 @@ impl Gate {
 
     fn refusal(&mut self, request: &FakeRequest) -> Refusal {
         match self.decide(request) {
-            Verdict::Refuse(refusal) => refusal,
+            Verdict::Refuse(refusal) => *refusal,
             admitted => panic!("{admitted:?}"),
         }
     }

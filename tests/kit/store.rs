@@ -15,6 +15,7 @@ use diana_redis::handle::Handle;
 use diana_redis::shard::Shards;
 use diana_request::settling::HeaderUsage;
 use diana_store::permit::{OpenCharge, permits};
+use diana_store::refusal::Reason;
 use diana_store::usage::{Cannot, Inquiry, Order, Usage};
 use diana_store::{Account, Reservation, Store};
 
@@ -54,10 +55,33 @@ pub fn left(key: Key, receipt: u64, cost: u64) -> OpenCharge {
     ended(key, &Settlement { receipt, since: 0, reserved: cost, used: 0 })
 }
 
+/// The decision of a check.
+pub trait Decided {
+    /// The decision. Admitted if an authority must reply first.
+    fn decision(&self) -> Decision;
+
+    /// Returns true if it is refused while other workers hold leases of the caller.
+    fn is_outstanding(&self) -> bool;
+}
+
+impl Decided for Reservation {
+    fn decision(&self) -> Decision {
+        let refused = self.refused().map(|refused| Decision::Refuse { retry: refused.retry });
+        refused.unwrap_or(Decision::Admit { wait: self.wait() })
+    }
+
+    fn is_outstanding(&self) -> bool {
+        self.refused().is_some_and(|refused| refused.reason == Reason::Outstanding)
+    }
+}
+
 /// Requests under a single rule, and orders about its callers.
 pub trait Take {
     /// Checks a request.
     fn checked(&mut self, account: Account, cost: u64, now: Now) -> Reservation;
+
+    /// Charges a request that leaves `delay` ticks after its check. Returns the decision.
+    fn charged(&mut self, reservation: &mut Reservation, delay: u64) -> Decision;
 
     /// A caller's usage, after a reset if it `resets`.
     fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Cannot>;
@@ -74,6 +98,14 @@ impl<S: Store + ?Sized> Take for S {
         reservation
     }
 
+    fn charged(&mut self, reservation: &mut Reservation, delay: u64) -> Decision {
+        self.charge(reservation, delay);
+        if reservation.is_charged() {
+            return Decision::Admit { wait: delay };
+        }
+        reservation.decision()
+    }
+
     fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Cannot> {
         let order = if resets { Order::Reset } else { Order::Look };
         let done = self.inquire(&mut Inquiry::new(account, order), now);
@@ -83,9 +115,9 @@ impl<S: Store + ?Sized> Take for S {
     fn take(&mut self, account: impl Into<Account>, cost: u64, now: Now) -> Option<Reservation> {
         let mut found = self.checked(account.into(), cost, now);
         let is_charged = !found.is_pending()
-            && found.decision == Decision::NOW
+            && found.decision() == Decision::NOW
             && !found.is_overflow
-            && self.charge(&mut found, 0).is_admitted();
+            && self.charged(&mut found, 0).is_admitted();
         (!is_charged).then_some(found)
     }
 }

@@ -1,10 +1,9 @@
 //! Decisions without a call to Redis: by a lease, or by a remembered refusal.
 
 use super::RedisStore;
-use diana_policy::decision::Decision;
-use diana_store::Reservation;
 use diana_store::lease::LeaseDecision;
-use diana_store::reservation::By;
+use diana_store::reservation::Memo;
+use diana_store::{CheckOutcome, Reservation};
 
 impl RedisStore {
     /// Decides a request without a call to Redis. Returns false if that is impossible.
@@ -16,8 +15,12 @@ impl RedisStore {
             self.change_plan(key, plan);
         }
         match self.leases.decide(key, cost, now) {
-            LeaseDecision::Leased => reservation.decide(Decision::NOW, By::Lease),
-            LeaseDecision::Refused(refused) if !is_degraded => reservation.refuse(refused),
+            LeaseDecision::Leased => {
+                (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
+            }
+            LeaseDecision::Refused(refused) if !is_degraded => {
+                reservation.outcome = CheckOutcome::Refused(refused);
+            }
             LeaseDecision::Refused(_) | LeaseDecision::Undecided => {
                 // Returns a block that is spent or too small for this request, so that the request
                 // can use its permits.

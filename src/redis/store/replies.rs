@@ -3,14 +3,14 @@
 use super::RedisStore;
 use crate::protocol::{Reply, RuleReply};
 use crate::question_result::QuestionResult;
-use diana_policy::decision::{Decision, Retry};
+use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
-use diana_store::Reservation;
 use diana_store::lease::Block;
 use diana_store::refusal::{Reason, Refused};
-use diana_store::reservation::{Awaited, By};
+use diana_store::reservation::{By, Memo};
 use diana_store::slots::arrears::Arrears;
+use diana_store::{CheckOutcome, Reservation};
 
 impl RedisStore {
     /// Decides a request by the result of its question, which contained these arrears.
@@ -22,6 +22,7 @@ impl RedisStore {
     ) {
         let result = self.handle.borrow_mut().take_result(question);
         let key = reservation.account.key;
+        reservation.memo = Memo::Empty;
         match result {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
                 if let Some(arrears) = arrears {
@@ -31,7 +32,7 @@ impl RedisStore {
             }
             Some(QuestionResult::Repeat) => {
                 self.clear_pending(key);
-                reservation.decide(Decision::NOW, By::Reply(Awaited::Lost));
+                reservation.outcome = CheckOutcome::Lost;
             }
             _ => {
                 self.clear_pending(key);
@@ -56,22 +57,22 @@ impl RedisStore {
         // Leased permits of this worker are available to the caller, too.
         let left = self.left(account.key).unwrap_or(reply.remaining);
         match reply.retry {
-            Some(retry) => reservation.refuse(refused(reply, retry, left)),
+            Some(retry) => {
+                reservation.outcome = CheckOutcome::Refused(refused(reply, retry, left));
+            }
             None => {
-                let wait_here = if self.parameters.holds { wait.unwrap_or(0) } else { 0 };
-                let (until, term) = (at.saturating_add(wait_here), reply.term);
+                let holds = self.parameters.holds;
+                let wait_here = if holds { wait.unwrap_or(0) } else { 0 };
+                let until = at.saturating_add(wait_here);
                 let wait_now = until.saturating_sub(now.mono);
-                let by = By::Reply(Awaited::Admitted { until, term });
-                reservation.decide(Decision::Admit { wait: wait_now }, by);
-                (reservation.receipt, reservation.is_charged) = (receipt, wait.is_some());
-                reservation.left = Some(left);
-                if self.parameters.holds {
-                    // A queue position does not move.
-                    reservation.longest_delay = wait_now;
-                }
+                // A queue position does not move.
+                let longest_delay = if holds { wait_now } else { Micros::MAX };
+                reservation.outcome = CheckOutcome::Admitted { wait: wait_now, longest_delay };
+                reservation.receipt = wait.map(|_| receipt);
+                reservation.memo = Memo::Granted { until, term: reply.term, left };
             }
         }
-        reservation.is_overflow = reply.overflow;
+        (reservation.by, reservation.is_overflow) = (By::Authority, reply.overflow);
     }
 
     /// Handles the reply to a request of `cost` permits, sent at `sent`, of which `permits` were

@@ -1,41 +1,46 @@
 //! Charges the gateway, with retries if other workers charge at the same time.
 
 use super::Shared;
-use crate::Reservation;
-use crate::reservation::By;
 use crate::slots::traffic::one_more;
-use diana_policy::decision::{Decision, Retry};
+use crate::slots::transaction::Transaction;
+use crate::{CheckOutcome, Reservation};
+use diana_policy::decision::Decision;
 use diana_policy::time::Micros;
 
 impl Shared {
     /// Charges the gateway, with retries if other workers charge at the same time.
-    pub(super) fn charge_gateway(
-        &mut self,
-        reservation: &mut Reservation,
-        delay: Micros,
-    ) -> Decision {
-        let Reservation { cost, reason, left, is_charged, receipt, by, .. } = reservation;
-        let By::Gateway(transaction) = by else { return reservation.decision };
-        while transaction.may_try() {
-            let block = match self.prepare(transaction, *cost, delay) {
-                Ok(block) => block,
-                Err(Decision::Refuse { retry: Retry::After(ticks) }) => {
-                    let refused = self.refusal(transaction, ticks);
-                    (*reason, *left) = (refused.reason, refused.remaining);
-                    return Decision::Refuse { retry: refused.retry };
-                }
-                Err(decision) => return decision,
-            };
-            self.add_arrears(transaction, *cost + block);
-            if self.transactions.write(transaction, block) {
-                *receipt = self.spec.algorithm.receipt(&transaction.after);
-                self.store_block(transaction, block);
-                *is_charged = true;
-                return Decision::Admit { wait: delay };
+    pub(super) fn charge_gateway(&mut self, reservation: &mut Reservation, delay: Micros) {
+        let CheckOutcome::Admitted { longest_delay, .. } = reservation.outcome else { return };
+        let Some(mut draft) = self.draft.take() else { return };
+        match self.charge_draft(&mut draft, reservation.cost, delay) {
+            Ok(receipt) => {
+                reservation.receipt = Some(receipt);
+                draft.release();
             }
-            self.read(transaction);
+            Err(decision) => {
+                reservation.outcome = self.outcome(&draft, decision, longest_delay);
+            }
+        }
+        self.draft = Some(draft);
+    }
+
+    /// Returns the receipt, or the decision that there is no charge for.
+    fn charge_draft(
+        &mut self,
+        draft: &mut Transaction,
+        cost: u64,
+        delay: Micros,
+    ) -> Result<u64, Decision> {
+        while draft.may_try() {
+            let block = self.prepare(draft, cost, delay)?;
+            self.add_arrears(draft, cost + block);
+            if self.transactions.write(draft, block) {
+                self.store_block(draft, block);
+                return Ok(self.spec.algorithm.receipt(&draft.after));
+            }
+            self.read(draft);
         }
         one_more(&self.traffic.exhausted);
-        Decision::retry(1)
+        Err(Decision::retry(1))
     }
 }

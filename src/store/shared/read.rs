@@ -1,11 +1,11 @@
 //! Reads a caller: from this worker's lease and refusal, or from the gateway.
 
 use super::Shared;
-use crate::Reservation;
 use crate::lease::LeaseDecision;
 use crate::refusal::{Reason, Refused};
-use crate::reservation::By;
+use crate::reservation::Memo;
 use crate::slots::transaction::Transaction;
+use crate::{CheckOutcome, Reservation};
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
@@ -41,7 +41,9 @@ impl Shared {
             // limit of zero has none.
             let is_nothing = self.most() == 0;
             if is_nothing {
-                reservation.decide(Decision::NEVER, By::Known);
+                let (reason, retry) = (Reason::Used, Retry::Never);
+                let refused = Refused { reason, retry, remaining: Some(0) };
+                reservation.outcome = CheckOutcome::Refused(refused);
             }
             return is_nothing;
         }
@@ -51,10 +53,13 @@ impl Shared {
             self.change_plan(key, now);
         }
         match self.leases.decide(key, cost, now) {
-            LeaseDecision::Leased => reservation.decide(Decision::NOW, By::Lease),
-            LeaseDecision::Refused(refused) => reservation.refuse(refused),
+            LeaseDecision::Leased => {
+                (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
+            }
+            LeaseDecision::Refused(refused) => reservation.outcome = CheckOutcome::Refused(refused),
             LeaseDecision::Undecided => return false,
         }
+        reservation.is_overflow = false;
         true
     }
 
@@ -62,33 +67,45 @@ impl Shared {
     pub(super) fn read_and_check(&mut self, reservation: &mut Reservation) {
         let Reservation { account, cost, now, .. } = *reservation;
         let key = account.key;
-        let mut transaction = self.begin(key, now);
-        self.read(&mut transaction);
-        let decision = self.step(&mut transaction, cost);
-        transaction.decided = Some(decision);
-        let is_overflow = transaction.is_overflow();
-        let mut reason = Reason::Used;
-        let mut left = None;
-        if let Decision::Refuse { retry: Retry::After(ticks) } = decision {
-            let refused = self.refusal(&transaction, ticks);
-            (reason, left) = (refused.reason, refused.remaining);
-            if let Some(lease) = self.leases.claim(key) {
-                lease.refuse(cost, refused, !self.spec.may_be_cancelled, (now, now));
-            }
+        // Its memory is used again: an allocation for each request would cost more than the check.
+        let draft = self.draft.take().map(|draft| draft.again(key, now));
+        let mut draft = draft.unwrap_or_else(|| Box::new(self.begin(key, now)));
+        self.read(&mut draft);
+        let decision = self.step(&mut draft, cost);
+        draft.decided = Some(decision);
+        let longest_delay = self.spec.algorithm.properties().longest_delay;
+        reservation.outcome = self.outcome(&draft, decision, longest_delay);
+        if let CheckOutcome::Refused(refused) = reservation.outcome
+            && matches!(refused.retry, Retry::After(_))
+            && let Some(lease) = self.leases.claim(key)
+        {
+            lease.refuse(cost, refused, !self.spec.may_be_cancelled, (now, now));
         }
-        reservation.decide(decision, By::Gateway(transaction));
-        (reservation.reason, reservation.left) = (reason, left);
-        reservation.is_overflow = is_overflow;
-        reservation.longest_delay = self.spec.algorithm.properties().longest_delay;
+        self.number += 1;
+        reservation.memo = Memo::Draft(self.number);
+        reservation.is_overflow = draft.is_overflow();
+        if reservation.refused().is_some() {
+            draft.release();
+        }
+        self.draft = Some(draft);
     }
 
-    /// A refusal by the gateway, for `retry` ticks.
-    pub(super) fn refusal(&mut self, transaction: &Transaction, retry: Micros) -> Refused {
-        let is_outstanding = transaction.outstanding.out() > 0;
-        Refused {
-            reason: if is_outstanding { Reason::Outstanding } else { Reason::Used },
-            retry: Retry::After(retry),
-            remaining: Some(self.transactions.left(transaction)),
+    /// The outcome of a decision by the state in the gateway.
+    pub(super) fn outcome(
+        &self,
+        draft: &Transaction,
+        decision: Decision,
+        longest_delay: Micros,
+    ) -> CheckOutcome {
+        let mut outcome = CheckOutcome::of(decision, longest_delay);
+        if let CheckOutcome::Refused(refused) = &mut outcome
+            && matches!(refused.retry, Retry::After(_))
+        {
+            refused.remaining = Some(self.transactions.left(draft));
+            if draft.outstanding.out() > 0 {
+                refused.reason = Reason::Outstanding;
+            }
         }
+        outcome
     }
 }

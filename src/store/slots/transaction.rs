@@ -20,7 +20,7 @@ pub(crate) enum Home {
 }
 
 /// One caller as read from the gateway, and the state that a charge writes.
-pub struct Transaction {
+pub(crate) struct Transaction {
     pub(crate) key: Key,
     /// The instant of the check by this worker's clocks, and that of the decision: the slot's
     /// watermark if it is later.
@@ -59,6 +59,18 @@ impl Transaction {
             decided: None,
             lost: 0,
         }
+    }
+
+    /// The same memory for another transaction.
+    pub(crate) fn again(mut self: Box<Transaction>, key: Key, at: Now) -> Box<Transaction> {
+        (self.key, self.at, self.now) = (key, at, at);
+        (self.decided, self.lost) = (None, 0);
+        self
+    }
+
+    /// Frees the copies of values. Its next write must read them again.
+    pub(crate) fn release(&mut self) {
+        (self.slot, self.bucket) = Default::default();
     }
 
     pub(crate) fn is_overflow(&self) -> bool {

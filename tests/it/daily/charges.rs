@@ -5,7 +5,7 @@ use diana_policy::decision::Decision;
 use diana_store::tables::Tables;
 
 use super::{DAY, START, admits, admits_of, by_day, key, open};
-use kit::store::Take;
+use kit::store::{Decided, Take};
 
 /// Other requests may have used up the counter since the check.
 #[test]
@@ -14,16 +14,16 @@ fn charge_after_other_charges_is_checked_again() {
         let mut store = open(by_day(rpu), 1_000, 10_000, &mut Tables::default());
         let mut first = store.checked(key(1).into(), 1, START);
         let mut second = store.checked(key(1).into(), 1, START);
-        assert_eq!((first.decision, second.decision), (Decision::NOW, Decision::NOW));
-        assert!(store.charge(&mut first, 0).is_admitted() && first.is_charged);
-        let decision = store.charge(&mut second, 7);
-        assert_eq!((decision.is_admitted(), second.is_charged), (both, both));
+        assert_eq!((first.decision(), second.decision()), (Decision::NOW, Decision::NOW));
+        assert!(store.charged(&mut first, 0).is_admitted() && first.is_charged());
+        let decision = store.charged(&mut second, 7);
+        assert_eq!((decision.is_admitted(), second.is_charged()), (both, both));
         if both {
             assert_eq!(decision, Decision::Admit { wait: 7 }, "it leaves when others let it");
         }
         // A refusal at the check is final.
         let mut third = store.checked(key(1).into(), 1, START);
-        assert!(!store.charge(&mut third, 0).is_admitted() && !third.is_charged);
+        assert!(!store.charged(&mut third, 0).is_admitted() && !third.is_charged());
         assert_eq!(store.remaining(&third).map(|it| it.permits), Some(0));
     }
 }
@@ -44,7 +44,7 @@ fn unusual_cost_is_counted_in_full() {
     assert!(!admits_of(&mut *store, 1, 1, START));
     let refused = store.take(key(2), 31, START).expect("more than there is");
     assert_eq!(
-        (refused.decision, store.remaining(&refused).map(|it| it.permits)),
+        (refused.decision(), store.remaining(&refused).map(|it| it.permits)),
         (Decision::NEVER, Some(30))
     );
 }

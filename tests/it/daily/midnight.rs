@@ -10,7 +10,7 @@ use fastrand::Rng;
 
 use super::{DAY, START, admits, by_day, key, open};
 use kit::seed;
-use kit::store::Take;
+use kit::store::{Decided, Take};
 
 /// The current day by the specification, with the permits of each account on it.
 #[derive(Default)]
@@ -87,11 +87,11 @@ fn daily_permits_agree_with_the_oracle() {
             let account = rng.u64(0..20);
             let (given, lasts) = oracle.given(account, now);
             let mut reservation = store.checked(key(account).into(), cost, now);
-            let decision = reservation.decision;
+            let decision = reservation.decision();
             if given + cost <= rpu {
                 assert_eq!(decision, Decision::NOW, "{given} given at {now:?}");
                 if rng.u8(0..4) > 0 {
-                    store.charge(&mut reservation, 0);
+                    store.charged(&mut reservation, 0);
                     oracle.give(account, cost);
                 }
             } else {

@@ -40,9 +40,9 @@ fn slot_is_released_once() {
     let [mut ours, mut theirs] = open();
     let (mut one, mut other) =
         (ours.checked(key(1).into(), 1, START), theirs.checked(key(1).into(), 1, START));
-    assert!(ours.charge(&mut one, 0).is_admitted() && theirs.charge(&mut other, 0).is_admitted());
+    assert!(ours.charged(&mut one, 0).is_admitted() && theirs.charged(&mut other, 0).is_admitted());
     ours.cancel(&mut one);
-    assert_eq!((one.is_charged, used(&mut *theirs)), (false, Some(1)));
+    assert_eq!((one.is_charged(), used(&mut *theirs)), (false, Some(1)));
     ours.cancel(&mut one);
     assert_eq!(used(&mut *theirs), Some(1), "there was nothing to undo");
     let settlement = Settlement { receipt: 0, since: START.mono, reserved: 1, used: 0 };
@@ -57,7 +57,7 @@ fn slot_is_released_once() {
 fn in_flight_usage_cannot_be_reset() {
     let [mut ours, _] = open();
     let mut found = ours.checked(key(1).into(), 1, START);
-    assert!(ours.charge(&mut found, 0).is_admitted());
+    assert!(ours.charged(&mut found, 0).is_admitted());
     assert_eq!(ours.usage(key(1).into(), true, START), Err(Cannot::InUse));
     assert_eq!((ours.maintain(START).keys, ours.close(START)), (0, 0));
 }

@@ -120,7 +120,7 @@ impl Worker {
             Verdict::Refuse(refusal) => {
                 self.verdicts.push(false);
                 self.refused = refusal.headers();
-                self.refusal = Some(refusal);
+                self.refusal = Some(*refusal);
             }
             Verdict::Admit(permit, report) => {
                 self.verdicts.push(true);

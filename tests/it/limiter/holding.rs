@@ -18,7 +18,7 @@ fn gate(rules: &str, scope: &str) -> Gate {
 impl Gate {
     fn held(&mut self, request: &FakeRequest) -> Held {
         match self.decide(request) {
-            Verdict::Hold(held) => held,
+            Verdict::Hold(held) => *held,
             other => panic!("{other:?}"),
         }
     }

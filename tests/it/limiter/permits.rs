@@ -132,7 +132,7 @@ impl World {
                 let stream = self.streams;
                 self.waiting.push(Waiting { stream, limiter, caller });
                 self.model.join(stream, limiter as u32, held.until, held.line);
-                self.queue.join(stream, limiter as u32, held);
+                self.queue.join(stream, limiter as u32, *held);
                 self.seen.held += 1;
             }
             Verdict::Refuse(_) => {

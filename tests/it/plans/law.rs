@@ -15,10 +15,10 @@ use kit::fake::FakeSharedData;
 use kit::oracle::{Oracle, oracle};
 use kit::plans::{Given, keeps_the_bound, keeps_the_bound_after, random};
 use kit::seed;
-use kit::store::Take;
 use kit::store::account;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Decided, Take};
 
 fn spec(rule: &Rule, plans: &Rc<Plans>) -> CounterSpec {
     CounterSpec { plans: Some(plans.clone()), ..rule.spec(100) }
@@ -31,9 +31,9 @@ pub(super) fn open(scope: Scope, spec: CounterSpec, data: &Rc<FakeSharedData>) -
 /// When an admitted request leaves.
 fn ask(store: &mut dyn Store, plan: usize, cost: u64, now: Now) -> Option<u64> {
     let mut found = store.checked(account(key(1), plan), cost, now);
-    let Decision::Admit { wait } = found.decision else { return None };
-    match store.charge(&mut found, wait) {
-        Decision::Admit { wait } if found.is_charged => Some(wait),
+    let Decision::Admit { wait } = found.decision() else { return None };
+    match store.charged(&mut found, wait) {
+        Decision::Admit { wait } if found.is_charged() => Some(wait),
         _ => None,
     }
 }

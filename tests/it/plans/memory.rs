@@ -9,9 +9,9 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{Account, CounterSpec, Store};
 use kit::fake::FakeSharedData;
-use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Decided, Take};
 
 const GOLD: u32 = 1;
 const FREE: u32 = 0;
@@ -29,7 +29,7 @@ fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
 
 fn admits(store: &mut dyn Store, (caller, plan): (u64, u32), now: Now) -> bool {
     let mut found = store.checked(Account { key: key(caller), plan }, 1, now);
-    found.decision == Decision::NOW && store.charge(&mut found, 0) == Decision::NOW
+    found.decision() == Decision::NOW && store.charged(&mut found, 0) == Decision::NOW
 }
 
 /// A bucket with a debt of 2,000 refuses for nearly 200 seconds at 10 per second, regardless of the

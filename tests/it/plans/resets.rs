@@ -43,8 +43,8 @@ impl Counter for Workers {
     fn charge(&mut self, plan: usize, cost: u64, now: Now) -> Option<u64> {
         let store = self.any();
         let mut found = store.checked(account(key(1), plan), cost, now);
-        let is_charged = store.charge(&mut found, 0).is_admitted() && found.is_charged;
-        is_charged.then_some(found.receipt)
+        let is_charged = store.charged(&mut found, 0).is_admitted() && found.is_charged();
+        found.receipt.filter(|_| is_charged)
     }
 
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {
@@ -103,7 +103,7 @@ fn reset_keeps_leases_beyond_the_limit_of_the_rule() {
         for now in (0..200).map(|step| START.later(100 * step)) {
             for store in &mut stores {
                 let mut found = store.checked(account(key(1), 1), 1, now);
-                assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
+                assert!(store.charged(&mut found, 0).is_admitted(), "{short}");
             }
         }
         let now = START.later(200 * 100);

@@ -11,9 +11,9 @@ use diana_store::CounterSpec;
 use fastrand::Rng;
 use kit::plans::{Given, keeps_the_bound, random};
 use kit::seed;
-use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Decided, Take};
 use kit::store::{account, ended};
 
 use super::law::open;
@@ -54,12 +54,12 @@ fn settlement_admits_no_more_than_the_largest_plan() {
                 }
                 let reserved = rule.quota.cost;
                 let mut found = store.checked(account(key(1), plan), reserved, now);
-                if !found.decision.is_admitted() {
+                if !found.decision().is_admitted() {
                     continue;
                 }
-                if store.charge(&mut found, 0).is_admitted() && found.is_charged {
+                if store.charged(&mut found, 0).is_admitted() && found.is_charged() {
                     let used = if rng.u8(0..4) == 0 { 0 } else { rng.u64(0..=reserved) };
-                    let receipt = found.receipt;
+                    let receipt = found.receipt.unwrap();
                     charged.push((plan, Settlement { receipt, since: now.mono, reserved, used }));
                     given.push(Given { at: now, cost: used, plan });
                 }
@@ -89,12 +89,12 @@ fn cancel_returns_nothing_that_a_faster_plan_drained() {
     let mut store = open(Scope::Gateway, spec, &Rc::default());
     let mut charge = |plan: usize, cost: u64, now: Now| {
         let mut found = store.checked(account(key(1), plan), cost, now);
-        (store.charge(&mut found, 0).is_admitted(), found)
+        (store.charged(&mut found, 0).is_admitted(), found)
     };
     let (is_full, mut undone) = charge(OWN, 10, START);
     let later = START.later(SECOND);
     let (is_refilled, _) = charge(GOLD, 10, later);
     assert!(is_full && is_refilled);
     store.cancel(&mut undone);
-    assert!(!store.checked(account(key(1), OWN), 1, later).decision.is_admitted());
+    assert!(!store.checked(account(key(1), OWN), 1, later).decision().is_admitted());
 }

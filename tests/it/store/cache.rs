@@ -3,8 +3,8 @@
 use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores;
-use kit::store::Take;
 use kit::store::gateway::{START, key};
+use kit::store::{Decided, Take};
 
 use super::gateway::{Gateway, MS, OFTEN, day};
 
@@ -14,7 +14,7 @@ fn refusal_with_other_rules_expires_soon() {
     for (may_be_cancelled, again) in [(true, 20 * MS), (false, SECOND)] {
         let mut gateway = Gateway::new("W", day(1), may_be_cancelled);
         let mut taken = gateway.check(1, 0);
-        assert!(gateway.workers[1].charge(&mut taken, 0).is_admitted());
+        assert!(gateway.workers[1].charged(&mut taken, 0).is_admitted());
         assert!(!gateway.take(0, 0));
         gateway.workers[1].cancel(&mut taken);
         assert!(!gateway.take(0, again - 1), "it is remembered, {may_be_cancelled}");
@@ -26,7 +26,7 @@ fn refusal_with_other_rules_expires_soon() {
 fn closed_store_has_no_cached_refusal() {
     let mut gateway = Gateway::new("W", day(1), false);
     let mut taken = gateway.check(1, 0);
-    assert!(gateway.workers[1].charge(&mut taken, 0).is_admitted());
+    assert!(gateway.workers[1].charged(&mut taken, 0).is_admitted());
     assert!(!gateway.take(0, 0));
     gateway.workers[1].cancel(&mut taken);
     gateway.workers[0].close(START);
@@ -136,7 +136,7 @@ fn lease_reports_exact_remaining_permits() {
     for taken in OFTEN..OFTEN + 20 {
         let mut reservation = gateway.check(0, 0);
         assert_eq!(gateway.remaining(0, &reservation), Some(1000 - taken));
-        gateway.workers[0].charge(&mut reservation, 0);
+        gateway.workers[0].charged(&mut reservation, 0);
         assert_eq!(gateway.remaining(0, &reservation), Some(1000 - taken - 1));
     }
 }
@@ -156,7 +156,7 @@ fn lease_is_outstanding_until_the_next_term_ends() {
         assert!(gateway.flood(1, again + 750 * MS) > 800);
         assert!(gateway.check(1, again + SECOND - 21 * MS).is_outstanding(), "{again}");
         let late = gateway.check(1, again + SECOND);
-        assert!(!late.decision.is_admitted());
+        assert!(!late.decision().is_admitted());
         assert!(!late.is_outstanding(), "it was not given back: {again}");
     }
 }
@@ -195,7 +195,7 @@ fn cached_refusal_applies_to_equal_or_higher_cost() {
     let check = |gateway: &mut Gateway, cost: u64, ticks: u64| {
         gateway.cost = cost;
         let before = gateway.data.reads.get();
-        let is_admitted = gateway.check(0, ticks).decision.is_admitted();
+        let is_admitted = gateway.check(0, ticks).decision().is_admitted();
         (is_admitted, gateway.data.reads.get() - before)
     };
     gateway.cost = 6;

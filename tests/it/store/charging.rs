@@ -14,10 +14,10 @@ use diana_store::tables::Tables;
 use diana_store::usage::Cannot;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
-use kit::store::Take;
 use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Decided, Take};
 
 const LIMIT: u64 = 7;
 const CALLERS: u64 = 5;
@@ -47,7 +47,7 @@ fn stores() -> [(&'static str, Box<dyn Store>); 4] {
 
 fn checked(store: &mut dyn Store, caller: u64, now: Now) -> bool {
     let mut found = store.checked(key(caller).into(), 1, now);
-    store.charge(&mut found, 0).is_admitted()
+    store.charged(&mut found, 0).is_admitted()
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn every_way_to_charge_admits_exactly_the_limit() {
             let given = asks.filter(|after| checked(&mut *store, caller, START.later(*after)));
             assert_eq!(given.count() as u64, LIMIT, "{name}");
             let found = store.checked(key(caller).into(), 1, START.later(3 * LIMIT));
-            assert_ne!(found.decision, Decision::NOW, "{name}");
+            assert_ne!(found.decision(), Decision::NOW, "{name}");
             assert_eq!(store.remaining(&found).map(|it| it.permits), Some(0), "{name}");
         }
     }
@@ -78,8 +78,8 @@ fn unused_permits_are_returned_for_any_charge() {
         let charge = |number: u64| {
             let now = START.later(number * SECOND / 1000);
             let mut found = store.checked(key(1).into(), 1, now);
-            assert!(store.charge(&mut found, 0).is_admitted(), "{short}");
-            let (receipt, since) = (found.receipt, now.mono);
+            assert!(store.charged(&mut found, 0).is_admitted(), "{short}");
+            let (receipt, since) = (found.receipt.unwrap(), now.mono);
             Settlement { receipt, since, reserved: 1, used: 0 }
         };
         let charged: Vec<_> = (0..300).map(charge).collect();

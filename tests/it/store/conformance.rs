@@ -13,7 +13,7 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
-use kit::store::Take;
+use kit::store::{Decided, Take};
 
 use super::races::{gap, rounds};
 use kit::oracle::oracle;
@@ -57,7 +57,7 @@ impl Twin {
     fn request(&mut self, caller: u64, now: Now, rng: &mut Rng) {
         let cost = self.rule.cost(rng);
         let mut reservation = self.store.checked(key(caller).into(), cost, now);
-        let decision = reservation.decision;
+        let decision = reservation.decision();
         assert!(!reservation.is_overflow, "there is room for everybody");
         let old = self.state(caller);
         let mut new = old.clone();
@@ -85,7 +85,7 @@ impl Twin {
         let delay = if held_elsewhere { wait + rng.u64(0..longest) } else { wait };
         let expected =
             if delay > wait { algorithm.step(&old, now, delay, cost, &mut new) } else { expected };
-        let charged = self.store.charge(&mut reservation, delay);
+        let charged = self.store.charged(&mut reservation, delay);
         assert_eq!(charged, expected, "held for {delay} at {now:?}");
         if !expected.is_admitted() {
             return;
@@ -94,7 +94,7 @@ impl Twin {
             self.store.cancel(&mut reservation);
             return;
         }
-        let receipt = reservation.receipt;
+        let receipt = reservation.receipt.unwrap();
         assert!(self.leases || receipt == algorithm.receipt(&new), "held for {delay} at {now:?}");
         self.waiting.push((caller, receipt, cost));
         let left = algorithm.balance(&new, now).remaining;

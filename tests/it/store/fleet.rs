@@ -13,6 +13,7 @@ use diana_policy::{Quota, Scope};
 use diana_redis::handle::Handle;
 use diana_redis::store::RedisStore;
 use diana_store::permit::OpenCharge;
+use diana_store::reservation::By;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation, Store};
@@ -24,7 +25,7 @@ use super::races::gap;
 use crate::fleet::{MILLISECOND, Worker};
 use kit::store::gateway::{PACE, START, key};
 use kit::store::rule::Rule;
-use kit::store::{Take, left};
+use kit::store::{Decided, Take, left};
 
 fn open(spec: &CounterSpec, handle: &Rc<RefCell<Handle>>) -> Option<RedisStore> {
     open_in(&Rc::default(), spec, handle)
@@ -70,20 +71,22 @@ impl Twins<'_> {
         let mut one = fleet.checked(key.into(), cost, now);
         let mut other = gateway.checked(key.into(), cost, now);
         assert_eq!(said(Some(&one)), said(Some(&other)));
-        assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
-        assert_eq!(one.longest_delay, other.longest_delay);
-        let Decision::Admit { wait } = one.decision else { return };
+        assert_eq!(one.outcome, other.outcome);
+        if one.refused().is_none_or(|refused| refused.remaining.is_none()) {
+            assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
+        }
+        let Decision::Admit { wait } = one.decision() else { return };
         let delay = wait + if longest > 0 && rng.bool() { rng.u64(..longest) } else { 0 };
-        let charged = fleet.charge(&mut one, delay);
-        assert_eq!(charged, gateway.charge(&mut other, delay));
-        assert_eq!(one.is_charged, other.is_charged);
+        let charged = fleet.charged(&mut one, delay);
+        assert_eq!(charged, gateway.charged(&mut other, delay));
+        assert_eq!(one.is_charged(), other.is_charged());
         assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
         assert_eq!(one.receipt, other.receipt);
         if rng.u8(..4) == 0 {
             fleet.cancel(&mut one);
             gateway.cancel(&mut other);
         } else if charged.is_admitted() {
-            held.push((caller, other.receipt, cost));
+            held.push((caller, other.receipt.unwrap(), cost));
         }
     }
 
@@ -103,7 +106,7 @@ impl Twins<'_> {
 
 /// The result of a check.
 fn said(of: Option<&Reservation>) -> Option<(Decision, bool, bool, bool)> {
-    of.map(|it| (it.decision, it.is_outstanding(), it.is_overflow, it.is_charged))
+    of.map(|it| (it.decision(), it.is_outstanding(), it.is_overflow, it.is_charged()))
 }
 
 fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
@@ -158,14 +161,14 @@ fn on_failure_decides_while_redis_is_unavailable() {
         let mut store = open(&spec, &Rc::new(RefCell::new(handle))).unwrap();
         for delay in [0, 7] {
             let mut reservation = store.checked(key(1).into(), 1, START);
-            assert_eq!(reservation.decision, decision);
-            assert!(!reservation.is_counted());
-            let charged = store.charge(&mut reservation, delay);
+            assert_eq!(reservation.decision(), decision);
+            assert_eq!(reservation.by, By::Nobody);
+            let charged = store.charged(&mut reservation, delay);
             let is_admitted = on_failure == OnFailure::Allow;
             assert_eq!(charged.is_admitted(), is_admitted);
-            assert_eq!(reservation.is_charged, is_admitted);
+            assert_eq!(reservation.is_charged(), is_admitted);
             store.cancel(&mut reservation);
-            assert!(!reservation.is_charged);
+            assert!(!reservation.is_charged());
         }
         assert_eq!(store.take(key(1), 1, START).is_none(), on_failure == OnFailure::Allow);
     }

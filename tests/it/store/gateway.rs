@@ -10,9 +10,9 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation, Store};
 use kit::fake::CountingData;
-use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Decided, Take};
 
 pub(super) const MS: u64 = 1000;
 
@@ -64,8 +64,8 @@ impl Gateway {
     /// Takes a permit. Returns false if there is none.
     pub(super) fn take(&mut self, worker: usize, ticks: u64) -> bool {
         let mut reservation = self.check(worker, ticks);
-        reservation.decision.is_admitted()
-            && self.workers[worker].charge(&mut reservation, 0) == Decision::NOW
+        reservation.decision().is_admitted()
+            && self.workers[worker].charged(&mut reservation, 0) == Decision::NOW
     }
 
     /// Takes permits until the worker has a lease.

@@ -15,10 +15,10 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
-use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
+use kit::store::{Decided, Take};
 
 use super::gateway::MS;
 use super::redis_rule::{lends, refuses};
@@ -166,7 +166,7 @@ impl RedisRule {
         let mut found = self.store.checked(key(1).into(), cost, now);
         if self.hand.has(cost, now) {
             self.seen[0] += 1;
-            assert!(self.store.charge(&mut found, 0).is_admitted());
+            assert!(self.store.charged(&mut found, 0).is_admitted());
             self.hand.left -= cost;
             let ends_soon = self.hand.ends.mono < now.mono + AHEAD / 2;
             self.done(self.hand.left <= self.hand.permits / 2 || ends_soon);
@@ -180,12 +180,12 @@ impl RedisRule {
             if now.mono < until && cost >= least {
                 self.seen[1] += 1;
                 let retry = fits.saturating_sub(now.mono).max(1);
-                assert_eq!(found.decision, Decision::retry(retry));
+                assert_eq!(found.decision(), Decision::retry(retry));
                 return self.done(false);
             }
             if self.asking && now.mono - since < SHORT && self.demand.is_busy(now.mono) {
                 self.seen[2] += 1;
-                assert!(found.is_outstanding() && !found.decision.is_admitted());
+                assert!(found.is_outstanding() && !found.decision().is_admitted());
                 return self.done(false);
             }
         }

@@ -7,7 +7,7 @@ use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::fake::FakeSharedData;
-use kit::store::Take;
+use kit::store::{Decided, Take};
 
 use super::races::{gap, rounds};
 use kit::store::gateway::{Gateway, START, interrupt, key, open};
@@ -54,8 +54,8 @@ fn expired_callers_make_room_first() {
     let mut request = |caller: u64| {
         let mut reservation = worker.store.checked(key(caller).into(), 1, gateway.clock.get());
         let overflow = reservation.is_overflow;
-        let admitted = reservation.decision.is_admitted();
-        (admitted && worker.store.charge(&mut reservation, 0).is_admitted(), overflow)
+        let admitted = reservation.decision().is_admitted();
+        (admitted && worker.store.charged(&mut reservation, 0).is_admitted(), overflow)
     };
     for caller in 0..32 {
         assert_eq!(request(caller), (true, false));
@@ -87,7 +87,7 @@ fn charge_of_a_bucket_is_cancelled_in_the_bucket() {
             for _ in 0..uses {
                 let mut reservation = store.checked(key(caller).into(), 1, START);
                 if !reservation.is_overflow {
-                    store.charge(&mut reservation, 0);
+                    store.charged(&mut reservation, 0);
                 }
             }
         }
@@ -108,7 +108,7 @@ fn charge_of_a_bucket_is_cancelled_in_the_bucket() {
             bits % 1024 == 0 && *caller != newcomer
         };
         let neighbour = callers.find(same_bucket).unwrap();
-        assert!(store.charge(&mut reservation, 0).is_admitted());
+        assert!(store.charged(&mut reservation, 0).is_admitted());
         store.cancel(&mut reservation);
         let reservation = store.checked(key(neighbour).into(), 1, now);
         assert_eq!(store.remaining(&reservation).map(|it| it.permits), Some(10), "{scope:?}");

@@ -16,7 +16,7 @@ use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::bans::Calls;
 use kit::fake::{CountingData, FakeSharedData};
-use kit::store::Take;
+use kit::store::{Decided, Take};
 
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -73,8 +73,8 @@ fn send(store: &mut dyn Store, caller: u64, now: Now) -> Decision {
 
 fn charge(store: &mut dyn Store, caller: Key, now: Now) -> Decision {
     let mut reservation = store.checked(caller.into(), 1, now);
-    match reservation.decision {
-        Decision::Admit { wait } => store.charge(&mut reservation, wait),
+    match reservation.decision() {
+        Decision::Admit { wait } => store.charged(&mut reservation, wait),
         refusal => refusal,
     }
 }
@@ -289,7 +289,7 @@ fn cleanup_covers_one_rule_of_one_namespace() {
         data.clear();
         let mut store = stores(&data, &rule);
         let mut reservation = store.checked(caller.into(), 1, START);
-        assert!(store.charge(&mut reservation, 0).is_admitted());
+        assert!(store.charged(&mut reservation, 0).is_admitted());
         let there =
             |namespace: &str, fingerprint| of(namespace, fingerprint).if_present().is_some();
         assert!(there("shop", 7) && !there("shop", 8) && !there("bank", 7), "{caller:?}");

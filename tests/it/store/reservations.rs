@@ -14,9 +14,9 @@ use kit::fake::FakeSharedData;
 
 use super::races::{gap, rounds};
 use kit::oracle::Admission;
-use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Decided, Take};
 
 fn open(rule: &Rule, scope: Scope) -> Box<dyn Store> {
     let data = Rc::new(FakeSharedData::default());
@@ -26,8 +26,8 @@ fn open(rule: &Rule, scope: Scope) -> Box<dyn Store> {
 }
 
 fn charge(store: &mut dyn Store, reservation: &mut Reservation) -> Decision {
-    match reservation.decision {
-        Decision::Admit { wait } => store.charge(reservation, wait),
+    match reservation.decision() {
+        Decision::Admit { wait } => store.charged(reservation, wait),
         refusal => refusal,
     }
 }
@@ -54,11 +54,11 @@ fn any_order_of_charges_admits_no_excess() {
                     if rng.u8(0..4) == 0 {
                         continue;
                     }
-                    let asked = reservation.decision.wait();
+                    let asked = reservation.decision().wait();
                     let decision = charge(&mut *store, &mut reservation);
                     let charged = decision.is_admitted() && decision.wait() <= asked;
-                    assert_eq!(reservation.is_charged, charged, "{decision:?} after {asked}");
-                    if reservation.is_charged {
+                    assert_eq!(reservation.is_charged(), charged, "{decision:?} after {asked}");
+                    if reservation.is_charged() {
                         past[caller].push(admission(&rule, now, decision));
                     }
                 }
@@ -137,7 +137,7 @@ fn cancelled_permits_are_available() {
             while store.take(key(1), 1, START).is_none() {
                 admitted += 1;
                 let mut refused_elsewhere = store.checked(key(1).into(), 1, START);
-                store.charge(&mut refused_elsewhere, 0);
+                store.charged(&mut refused_elsewhere, 0);
                 store.cancel(&mut refused_elsewhere);
             }
             assert_eq!(admitted, 1000, "{short} {scope:?}");

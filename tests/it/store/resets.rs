@@ -16,10 +16,10 @@ use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::oracle::Admission;
 use kit::seed;
-use kit::store::Take;
 use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
+use kit::store::{Decided, Take};
 
 /// How a rule settles reservations, if it does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,12 +75,13 @@ impl Play {
     fn request(&mut self, worker: usize) -> bool {
         let store = &mut self.stores[worker];
         let mut found = store.checked(key(1).into(), 1, self.now);
-        let admitted = found.decision == Decision::NOW && store.charge(&mut found, 0).is_admitted();
-        if !admitted || !found.is_charged {
+        let admitted =
+            found.decision() == Decision::NOW && store.charged(&mut found, 0).is_admitted();
+        if !admitted || !found.is_charged() {
             self.refused += 1;
             return false;
         }
-        let receipt = found.receipt;
+        let receipt = found.receipt.unwrap();
         self.past.push(Admission { at: self.now, leaves: self.now.mono, cost: 1 });
         if self.settling != Settling::Never {
             self.open.push(Open { place: Some(self.past.len() - 1), receipt, since: self.now });
@@ -182,7 +183,7 @@ fn queues_and_shared_states_are_not_reset() {
         for entry in REGISTRY.iter().filter(|entry| ["LB", "TB"].contains(&entry.short)) {
             let mut store = open(Rule::new(entry.short, quota).spec(10), &data);
             let mut found = store.checked(key(1).into(), 1, START);
-            store.charge(&mut found, 0);
+            store.charged(&mut found, 0);
             let usage = store.usage(key(1).into(), true, START);
             assert_eq!(usage, Err(Cannot::InUse), "{}", entry.short);
         }
@@ -192,7 +193,7 @@ fn queues_and_shared_states_are_not_reset() {
     let mut shared = None;
     for caller in 0..4000 {
         let mut found = store.checked(key(caller).into(), 1, START);
-        store.charge(&mut found, 0);
+        store.charged(&mut found, 0);
         shared = shared.or(found.is_overflow.then_some(caller));
     }
     let caller = shared.expect("there are too many");
@@ -216,8 +217,8 @@ fn lease_after_a_reset_is_returned_late() {
     let mut worker = new();
     let request = |worker: &mut Box<dyn Store>, now: Now| {
         let mut reservation = worker.checked(key(1).into(), 1, now);
-        assert!(reservation.decision.is_admitted());
-        assert!(worker.charge(&mut reservation, 0).is_admitted());
+        assert!(reservation.decision().is_admitted());
+        assert!(worker.charged(&mut reservation, 0).is_admitted());
     };
     request(&mut worker, START);
     assert_eq!(new().usage(key(1).into(), true, START).map(|it| it.used), Ok(0));

@@ -36,8 +36,8 @@ impl Gateway {
     /// Reserves a permit for a caller. Returns the receipt.
     fn reserve(&mut self, caller: u64, now: Now) -> u64 {
         let mut found = self.store.checked(key(caller).into(), 1, now);
-        assert!(self.store.charge(&mut found, 0).is_admitted());
-        found.receipt
+        assert!(self.store.charged(&mut found, 0).is_admitted());
+        found.receipt.unwrap()
     }
 
     fn left(&mut self, caller: u64, now: Now) -> u64 {

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::Take;
+use super::{Decided, Take};
 use crate::fake::FakeSharedData;
 use diana_policy::Scope;
 use diana_policy::decision::Decision;
@@ -115,16 +115,16 @@ impl Gateway {
         let now = self.clock.get();
         let before = traffic.writes.get();
         let mut reservation = store.checked(key(caller).into(), cost, now);
-        let mut decision = reservation.decision;
+        let mut decision = reservation.decision();
         let overflow = u64::from(reservation.is_overflow);
         self.overflowed.set(self.overflowed.get() + overflow);
         while let Decision::Admit { wait } = decision {
-            decision = store.charge(&mut reservation, wait);
+            decision = store.charged(&mut reservation, wait);
             match decision {
                 // Another worker was faster, and the turn is later.
                 Decision::Admit { wait: later } if later > wait => {
                     reservation = store.checked(key(caller).into(), cost, now);
-                    decision = reservation.decision;
+                    decision = reservation.decision();
                 }
                 Decision::Admit { wait } => {
                     let one = Admission { at: now, leaves: now.mono + wait, cost };
