@@ -79,11 +79,7 @@ impl Limiter {
         let has_exemptions = !is_disabled && has_exemptions(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, backend);
         let (limits, list) = builder.limits(policy.limits)?;
-        let Builder { stores, callers, selectors, mut backend, .. } = builder;
-        if let (Some(backend), true) = (&mut backend, is_disabled) {
-            // Not even a heartbeat: this gateway takes no share of any limit.
-            backend.stop_probing();
-        }
+        let Builder { stores, callers, selectors, backend, .. } = builder;
         let has_phase = |phase: &ChargePhase| list.iter().any(|rule| rule.phase == *phase);
         let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
         let (tick_interval, upkeep) = intervals(&list);

@@ -170,43 +170,10 @@ impl Limiter {
         None
     }
 
-    /// The time of the next work for the authority of the fleet.
-    #[must_use]
-    pub fn next(&self, now: Micros) -> Option<Micros> {
-        self.fleet.backend.as_ref().and_then(|backend| backend.next(now))
-    }
-
-    /// The authority of the fleet, if there is one.
-    #[must_use]
-    pub fn backend(&self) -> Option<&dyn Backend> {
-        self.fleet.backend.as_deref()
-    }
-
     /// Returns true if all callers of rules of scope `global` are counted together with the other gateways.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.fleet.is_connected()
-    }
-
-    /// Stops probing the authority until a request needs it again.
-    pub fn stop_probing(&mut self) {
-        if let Some(backend) = &mut self.fleet.backend {
-            backend.stop_probing();
-        }
-    }
-
-    /// Takes over the unsettled charges of a retired limiter, if both use the same authority. Returns true if they do.
-    pub fn inherit(&mut self, other: &mut Limiter) -> bool {
-        match (&mut self.fleet.backend, &mut other.fleet.backend) {
-            (Some(own), Some(backend)) => own.inherit(&mut **backend),
-            _ => false,
-        }
-    }
-
-    /// Lines for the log about the authority.
-    pub fn log_lines(&mut self) -> Vec<String> {
-        let backend = self.fleet.backend.as_mut();
-        backend.map(|backend| backend.take_log_lines()).unwrap_or_default()
     }
 
     /// Makes the calls to the authority that are due. Requests without a reply in time become ready.

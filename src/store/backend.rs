@@ -6,8 +6,6 @@
 //! questions of one request, and once all of them have a result, [`BackendResult`] reports it. Then
 //! [`Store::check`] decides the reservation by the result.
 
-use std::any::Any;
-
 use crate::stores::Stores;
 use crate::{Account, CounterSpec, Store};
 use diana_policy::Ban;
@@ -16,7 +14,7 @@ use diana_policy::port::{Answer, Callout};
 use diana_policy::time::{Micros, Now};
 
 /// An authority outside of the gateway, and the connection to it.
-pub trait Backend: Any {
+pub trait Backend {
     /// Opens the store of the rule with this number in its limiter. `None` if the authority cannot
     /// count by the rule's algorithm.
     fn open(
@@ -42,18 +40,8 @@ pub trait Backend: Any {
     /// be unavailable alone.
     fn shard(&self, caller: Key) -> u16;
 
-    /// Returns true if a caller's shard is unavailable, so that the gateway enforces its share of
-    /// the limit.
-    fn is_degraded(&self, caller: Key) -> bool;
-
     /// The number of unavailable shards.
     fn unavailable_shards(&self) -> usize;
-
-    /// The number of gateways that count there, as last reported; at least one.
-    fn gateways(&self) -> u64;
-
-    /// Returns true if there is anything to send that no request waits for.
-    fn has_operations(&self) -> bool;
 
     /// Sends the questions since the last call with the next batch, for the request or order with
     /// this number. It has waited since `since`, and other rules hold it for `delay` ticks.
@@ -66,13 +54,6 @@ pub trait Backend: Any {
     /// from now on.
     fn probe(&mut self);
 
-    /// Stops probing, and telling the authority that the gateway is alive, until a request needs it
-    /// again.
-    fn stop_probing(&mut self);
-
-    /// The time of the next work.
-    fn next(&self, now: Micros) -> Option<Micros>;
-
     /// Makes the calls that are due. Returns the requests, orders and operations that are complete:
     /// a question without a reply in time has a result, too.
     fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<BackendResult>;
@@ -84,15 +65,8 @@ pub trait Backend: Any {
     /// Drops the calls of a root that has ended: their replies will not come.
     fn on_root_ended(&mut self, root: u32) -> Vec<BackendResult>;
 
-    /// Takes over the unsettled charges of a backend that has ended. Returns false if that one
-    /// used another authority.
-    fn inherit(&mut self, other: &mut dyn Backend) -> bool;
-
     /// The counts since the last call.
     fn take_counts(&mut self) -> BackendCounts;
-
-    /// The lines for the log since the last call.
-    fn take_log_lines(&mut self) -> Vec<String>;
 }
 
 /// A request, order or operation that is complete.

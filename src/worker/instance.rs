@@ -10,14 +10,13 @@ use std::rc::Rc;
 use super::clock::{ClockOffset, HostClock};
 use super::host::{Host, Level};
 use super::operator::Operator;
-use super::redis::RedisAccess;
+use super::redis::{RedisAccess, RedisConnection};
 use super::seed;
 use diana_limiter::{Limiter, ReadyRequest, Verdict};
 use diana_policy::Policy;
 use diana_policy::key::Key;
 use diana_policy::port::{Clock, Request};
 use diana_policy::time::{Micros, Now};
-use diana_store::backend::Backend;
 use diana_store::reclaimer::SlotReclaimer;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -49,8 +48,8 @@ pub struct Instance {
     /// The interval of upkeep in ticks.
     interval: Micros,
     namespace: Rc<str>,
-    /// Whether an authority counts for the fleet.
-    has_backend: bool,
+    /// Redis, if it counts for the fleet.
+    redis: Option<RedisConnection>,
     /// The time of the next upkeep. `None` while none is needed.
     next_maintenance: Cell<Option<Micros>>,
     /// Whether it has returned its leases and counts since its last request.
@@ -75,10 +74,9 @@ impl Instance {
     ) -> Result<Instance, String> {
         let data = host.data();
         let seed = seed::agree(&namespace, &*data, host);
-        let has_backend = redis.is_some();
         let operator = Operator::new(&policy, seed, host);
         let source = if policy.is_remote { "remote" } else { "local" };
-        let backend = redis.map(|redis| {
+        let redis = redis.map(|redis| {
             // Redis identifies each client by its name, which must be unique even if the host has
             // no random numbers.
             let random = host.random() as u64 ^ u64::from(worker.number) << 32;
@@ -86,8 +84,14 @@ impl Instance {
         });
         let checksum = policy.checksum;
         let stores = Stores::new(namespace.clone(), data, worker.tables);
+        let backend = redis.as_ref().map(RedisConnection::backend);
+        let is_disabled = policy.disabled;
         let limiter = Limiter::new(policy, seed, stores, backend)
             .map_err(|unbuildable| unbuildable.to_string())?;
+        if is_disabled {
+            // Not even a heartbeat: this gateway takes no share of any limit.
+            redis.iter().for_each(RedisConnection::stop_probing);
+        }
         Ok(Instance {
             root: host.caller(),
             number: worker.number,
@@ -99,7 +103,7 @@ impl Instance {
             marks: limiter.markers().to_vec(),
             interval: limiter.tick_interval(),
             limiter: RefCell::new(limiter),
-            has_backend,
+            redis,
             next_maintenance: Cell::new(None),
             closed: Cell::new(false),
             is_replaced: Cell::new(false),
@@ -140,19 +144,19 @@ impl Instance {
     /// for them.
     #[must_use]
     pub fn unavailable_shards(&self) -> usize {
-        self.backend(|backend| backend.unavailable_shards()).unwrap_or(0)
+        self.redis.as_ref().map_or(0, RedisConnection::unavailable_shards)
     }
 
     /// Returns true if this gateway is in degraded mode for a caller of a `global` rule.
     #[must_use]
     pub fn is_degraded(&self, caller: Key) -> bool {
-        self.backend(|backend| backend.is_degraded(caller)).unwrap_or(false)
+        self.redis.as_ref().is_some_and(|redis| redis.is_degraded(caller))
     }
 
     /// The last known number of gateways that share the `global` limits in degraded mode.
     #[must_use]
     pub fn gateways(&self) -> u64 {
-        self.backend(|backend| backend.gateways()).unwrap_or(1)
+        self.redis.as_ref().map_or(1, RedisConnection::gateways)
     }
 
     /// The number of requests with a reply that have not been resumed, since one call of the host
@@ -165,7 +169,7 @@ impl Instance {
     /// Returns true if there is work for Redis that its timer may not know of.
     #[inline(always)]
     pub(crate) fn has_fleet_work(&self) -> bool {
-        self.has_backend && self.find_fleet_work()
+        self.redis.as_ref().is_some_and(RedisConnection::has_work)
     }
 
     /// Returns true if a request may come from an operator.
@@ -245,8 +249,8 @@ impl Instance {
         if self.ready() > 0 {
             return Some(now);
         }
-        let limiter = self.limiter.try_borrow().ok().and_then(|limiter| limiter.next(now));
-        [limiter, self.next_maintenance.get()].into_iter().flatten().min()
+        let redis = self.redis.as_ref().and_then(|redis| redis.next(now));
+        [redis, self.next_maintenance.get()].into_iter().flatten().min()
     }
 
     /// The slots of its rules in shared data.
@@ -254,19 +258,6 @@ impl Instance {
         let remains =
             |limiter: &Limiter| limiter.remains(&self.namespace, &host.data(), host.monotonic());
         self.limiter.try_borrow().map(|limiter| remains(&limiter)).unwrap_or_default()
-    }
-
-    #[inline(never)]
-    fn find_fleet_work(&self) -> bool {
-        let has_work =
-            |backend: &dyn Backend| backend.has_operations() || backend.unavailable_shards() > 0;
-        self.backend(has_work).unwrap_or(false)
-    }
-
-    /// Reads the authority of the fleet, if there is one.
-    fn backend<T>(&self, read: impl FnOnce(&dyn Backend) -> T) -> Option<T> {
-        let limiter = self.has_backend.then(|| self.limiter.try_borrow().ok()).flatten()?;
-        limiter.backend().map(read)
     }
 
     fn clock<'a>(&'a self, host: &'a dyn Host) -> HostClock<'a> {

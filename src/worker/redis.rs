@@ -6,11 +6,10 @@ use diana_policy::key::{KeyHasher, Seed};
 use diana_policy::port::{Environment, SharedData};
 use diana_policy::redis::OnFailure;
 use diana_policy::{Policy, Quota, Rule, Scope};
-use diana_redis::backend::RedisBackend;
+pub(crate) use diana_redis::backend::RedisConnection;
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::protocol::Login;
 use diana_redis::shard::Shards;
-use diana_store::backend::Backend;
 
 /// The address of Redis and its credentials, and what applies while it is unavailable.
 #[derive(Clone)]
@@ -56,7 +55,7 @@ impl RedisAccess {
         Some(RedisAccess { endpoint, on_failure: redis.on_failure, missing })
     }
 
-    /// Redis as the authority of an instance. `random` identifies the instance there.
+    /// The connection of an instance to Redis. `random` identifies the instance there.
     pub(crate) fn open(
         self,
         namespace: &str,
@@ -64,10 +63,10 @@ impl RedisAccess {
         data: Rc<dyn SharedData>,
         seed: Seed,
         random: u64,
-    ) -> Box<dyn Backend> {
+    ) -> RedisConnection {
         let client = Client::new(self.endpoint, namespace, data, seed, random);
         let client = client.with_rules(number(policy));
-        Box::new(RedisBackend::new(client, self.on_failure))
+        RedisConnection::new(client, self.on_failure)
     }
 }
 

@@ -25,7 +25,7 @@ use diana_policy::key::Seed;
 use diana_policy::port::{Metrics, SharedData};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND};
-use diana_redis::backend::RedisBackend;
+use diana_redis::backend::RedisConnection;
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::protocol::Login;
 use diana_redis::shard::Shards;
@@ -49,6 +49,15 @@ fn fleet_limiter(
     own: Seed,
     data: Rc<FakeSharedData>,
 ) -> Result<Limiter, Unbuildable> {
+    connected_limiter(policy, own, data).map(|(limiter, _)| limiter)
+}
+
+/// The same, with its connection to Redis.
+fn connected_limiter(
+    policy: Policy,
+    own: Seed,
+    data: Rc<FakeSharedData>,
+) -> Result<(Limiter, RedisConnection), Unbuildable> {
     let way = Endpoint {
         cluster: "redis".into(),
         timeout: SECOND / 50,
@@ -60,7 +69,8 @@ fn fleet_limiter(
     let mut tables = Tables::default();
     let stores = Stores::new("test".into(), data, &mut tables);
     let on_failure = policy.redis.as_ref().map_or(OnFailure::Gateway, |redis| redis.on_failure);
-    Limiter::new(policy, own, stores, Some(Box::new(RedisBackend::new(client, on_failure))))
+    let redis = RedisConnection::new(client, on_failure);
+    Ok((Limiter::new(policy, own, stores, Some(redis.backend()))?, redis))
 }
 
 /// A limiter with its clock.

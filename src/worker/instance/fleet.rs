@@ -2,7 +2,8 @@
 
 use super::Instance;
 use crate::host::{Host, Level};
-use diana_limiter::{Limiter, Ready};
+use crate::redis::RedisConnection;
+use diana_limiter::Ready;
 use diana_policy::port::Answer;
 
 impl Instance {
@@ -56,7 +57,7 @@ impl Instance {
 
     /// Logs changes of the state of Redis.
     pub(crate) fn log_fleet(&self, host: &dyn Host) {
-        let lines = self.with_limiter(host, Limiter::log_lines).unwrap_or_default();
+        let lines = self.redis.as_ref().map(RedisConnection::take_log_lines).unwrap_or_default();
         lines.iter().for_each(|line| host.log(Level::Warn, line));
     }
 }

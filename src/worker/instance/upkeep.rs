@@ -2,6 +2,7 @@
 
 use super::Instance;
 use crate::host::{Host, Level};
+use crate::redis::RedisConnection;
 use diana_policy::time::{Micros, SECOND};
 
 /// Time without requests after which a possibly replaced instance is closed, since a listener may
@@ -123,15 +124,14 @@ impl Instance {
 
     /// Stops probing Redis: no rule of this instance needs it.
     fn stop_probing(&self) {
-        self.limiter.try_borrow_mut().into_iter().for_each(|mut limiter| limiter.stop_probing());
+        self.redis.iter().for_each(RedisConnection::stop_probing);
     }
 
     /// Takes over the open settlements of an instance that has ended. Returns false if it uses
     /// another Redis.
     pub(crate) fn inherit(&self, other: &Instance, host: &dyn Host) -> bool {
         other.close(host);
-        let Ok(mut left) = other.limiter.try_borrow_mut() else { return false };
-        self.limiter.try_borrow_mut().is_ok_and(|mut limiter| limiter.inherit(&mut left))
+        self.redis.as_ref().zip(other.redis.as_ref()).is_some_and(|(own, left)| own.inherit(left))
     }
 
     /// Closes an instance without root and streams. Returns true if it has no work left.

@@ -18,6 +18,7 @@ use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
+use diana_redis::backend::RedisConnection;
 use diana_store::permit::Permit;
 use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
 use std::borrow::Cow;
@@ -32,6 +33,7 @@ const SEED: Seed = Seed { k0: 1, k1: 2 };
 
 struct Worker {
     limiter: Limiter,
+    redis: RedisConnection,
     clock: FakeClock,
     callout: FakeCallout,
     /// Calls that Redis received.
@@ -88,8 +90,10 @@ impl Worker {
         let mut policy =
             diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         policy.redis.as_mut().unwrap().on_failure = on_failure;
+        let (limiter, redis) = super::connected_limiter(policy, own, data).unwrap();
         let worker = Worker {
-            limiter: super::fleet_limiter(policy, own, data).unwrap(),
+            limiter,
+            redis,
             clock: FakeClock::default(),
             callout: FakeCallout::default(),
             called: 0,

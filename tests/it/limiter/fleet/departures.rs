@@ -80,16 +80,16 @@ fn probes_continue_while_redis_is_needed() {
     worker.request(&ann());
     worker.steps(100, &mut |_, _| None);
     assert!(!worker.limiter.is_connected());
-    let news = worker.limiter.log_lines();
+    let news = worker.redis.take_log_lines();
     assert!(news.iter().any(|line| line.contains("Redis")), "{news:?}");
-    assert_eq!(worker.limiter.log_lines(), Vec::<String>::new());
+    assert_eq!(worker.redis.take_log_lines(), Vec::<String>::new());
     let mut probes = 0;
     let mut away = |_: &Call, _| {
         probes += 1;
         None
     };
     worker.steps(3000, &mut away);
-    worker.limiter.stop_probing();
+    worker.redis.stop_probing();
     // One may be in transit.
     worker.steps(100, &mut away);
     assert!(probes > 0);
