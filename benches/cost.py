@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""The cost of a request in Envoy, in instructions of a worker beyond those of a listener without a filter. Unlike times, they hardly
-depend on other work on the machine."""
+"""The cost of a request in Envoy, in instructions of a worker beyond those of a listener without a filter; and the cost of a
+decision in the core alone. Unlike times, they hardly depend on other work on the machine."""
 
 import argparse
+import json
+import re
+import subprocess
 import sys
 from pathlib import Path
 from statistics import median
@@ -24,6 +27,8 @@ CALLERS = 10_000
 MARGIN = 1.03
 # Accepted requests report their limits.
 X_RATE_LIMIT = {"accepted": {"headers": True}, "response": {"fields": "x-ratelimit"}}
+# Cases of `benches/core`, and the instructions of a decision when they were last counted.
+CORE = [("TB: 1 rule, all", 868), ("TB: 1 rule, header", 1_633), ("TB: 3 rules, two by header", 2_821)]
 # As many VMs of V8 as find room in the addresses that valgrind leaves.
 AT_ONCE = 4
 
@@ -84,15 +89,33 @@ def main():
     for begin in range(0, len(chosen), AT_ONCE):
         group = chosen[begin : begin + AT_ONCE]
         costs += count([(diana(MODULE, f"row-{number}", row.limits, settings=row.settings), row.callers) for number, row in enumerate(group)])
+    table = [(row.name, cost, row.before) for row, cost in zip(chosen, costs)]
+    if not guard:
+        table += [(f"core alone: {name}", cost, before) for (name, before), cost in zip(CORE, core())]
+    over = [name for name, cost, before in table if cost > before * MARGIN]
     print("| one rule, unless it says more | instructions | before | |\n| --- | ---: | ---: | --- |")
-    over = [row.name for row, cost in zip(chosen, costs) if cost > row.before * MARGIN]
-    for row, cost in zip(chosen, costs):
-        print(f"| {row.name} | {cost:,.0f} | {row.before:,} | {'OVER' if row.name in over else ''} |")
+    for name, cost, before in table:
+        print(f"| {name} | {cost:,.0f} | {before:,} | {'OVER' if name in over else ''} |")
     if not guard:
         for (name, *_), cost in zip(others(), count([other for _, *other in others()])):
             print(f"| {name} | {cost:,.0f} | | |")
     if over:
         sys.exit(f"too many instructions: {', '.join(over)}")
+
+
+def core():
+    """The instructions of a decision without a host, for each case of `CORE`."""
+    build = ["cargo", "bench", "--quiet", "--bench", "core", "--no-run", "--message-format=json"]
+    lines = subprocess.run(build, cwd=ROOT, check=True, capture_output=True, text=True).stdout.splitlines()
+    (bench,) = [found for line in lines if (found := json.loads(line).get("executable"))]
+    return [(decisions(bench, name, 2_000) - decisions(bench, name, 1_000)) / 1_000 for name, _ in CORE]
+
+
+def decisions(bench, name, number):
+    """The instructions of this number of decisions."""
+    counting = ["valgrind", "--tool=callgrind", "--toggle-collect=core::Bench::verdict", "--callgrind-out-file=/dev/null"]
+    run = subprocess.run([*counting, bench, "count", name, str(number)], check=True, capture_output=True, text=True)
+    return int(re.search(r"Collected : (\d+)", run.stderr).group(1))
 
 
 def count(group):
