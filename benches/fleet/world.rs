@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::Quota;
@@ -70,7 +71,7 @@ impl Plan {
     }
 
     /// The rule, for one counter without leases.
-    fn algorithm(&self) -> Rc<dyn Algorithm> {
+    fn algorithm(&self) -> Arc<dyn Algorithm> {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).unwrap();
         (entry.build)(&Quota::new(Unit::Second, self.rpu)).unwrap()
     }
@@ -113,7 +114,7 @@ pub struct World<'a> {
     added: u64,
     /// The cumulated shares of the callers.
     shares: Vec<f64>,
-    counter: Rc<dyn Algorithm>,
+    counter: Arc<dyn Algorithm>,
     states: HashMap<u32, Box<[u64]>>,
     seen: Seen,
 }

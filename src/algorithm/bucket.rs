@@ -3,7 +3,7 @@
 //! A leaky bucket is a token bucket with room for a single request of any cost. In both, a request
 //! may wait for its turn, and `warm_up` increases charges after idle time.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::debt::{self, Debt, product};
 use super::warm_up::WarmUp;
@@ -35,7 +35,7 @@ struct Bucket {
 
 /// Builds a bucket of `burst` permits, or of a single request, in which the turn of a request is at
 /// most `reach` ahead.
-pub(super) fn build(quota: &Quota, burst: Option<u64>, reach: Option<u128>) -> Rc<dyn Algorithm> {
+pub(super) fn build(quota: &Quota, burst: Option<u64>, reach: Option<u128>) -> Arc<dyn Algorithm> {
     let (rpu, unit, warm_up) = (quota.rpu, quota.period(), WarmUp::of(quota));
     let capacity = product(burst.unwrap_or(0), unit);
     let (limit, window) = match burst {
@@ -44,7 +44,7 @@ pub(super) fn build(quota: &Quota, burst: Option<u64>, reach: Option<u128>) -> R
     };
     let most_at_once = burst.unwrap_or(u64::MAX);
     let plain = Properties::new(debt::WORDS + warm_up.words(), limit, window);
-    Rc::new(Bucket {
+    Arc::new(Bucket {
         properties: Properties {
             most_at_once,
             most_out: most_at_once / 2,

@@ -3,7 +3,7 @@
 //! The state is that of the window twice: charged when a request comes, and charged when its use is known. Only the first
 //! decides. If the second would admit the request, the refusal is due to reserved permits, and ends when they are settled.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{Algorithm, Balance, Properties, copy};
 use diana_policy::decision::{Decision, Retry};
@@ -30,15 +30,15 @@ pub trait CountsUsed: Algorithm {
 
 #[derive(Debug)]
 struct Counted {
-    inner: Rc<dyn CountsUsed>,
+    inner: Arc<dyn CountsUsed>,
     properties: Properties,
 }
 
 /// The same limit, which counts used permits separately from reserved ones.
 #[must_use]
-pub fn counted(inner: Rc<dyn CountsUsed>) -> Rc<dyn Algorithm> {
+pub fn counted(inner: Arc<dyn CountsUsed>) -> Arc<dyn Algorithm> {
     let plain = *inner.properties();
-    Rc::new(Counted { properties: Properties { words: 2 * plain.words, ..plain }, inner })
+    Arc::new(Counted { properties: Properties { words: 2 * plain.words, ..plain }, inner })
 }
 
 impl Counted {

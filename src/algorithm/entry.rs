@@ -1,6 +1,6 @@
 //! Properties of an algorithm for the rest of the program.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{Algorithm, CountsUsed, counted};
 use diana_policy::{Quota, Settling};
@@ -62,7 +62,7 @@ impl Conflict {
 }
 
 /// An algorithm, or every invalid combination of the quota's numbers.
-pub type Built<A> = Result<Rc<A>, Vec<Conflict>>;
+pub type Built<A> = Result<Arc<A>, Vec<Conflict>>;
 
 /// Any algorithm, or every invalid combination.
 pub type BuiltAlgorithm = Built<dyn Algorithm>;

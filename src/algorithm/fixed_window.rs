@@ -4,7 +4,7 @@
 //! window continues, and ends at the latest when its length has passed on the monotonic clock since
 //! its first request.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{Algorithm, Balance, Built, Can, Codec, Conflict, CountsUsed, Entry, Properties, only};
 use crate::calendar::Windows;
@@ -53,7 +53,7 @@ fn build(quota: &Quota) -> Built<FixedWindow> {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }
     let properties = Properties::new(WORDS, quota.rpu, quota.period());
-    Ok(Rc::new(FixedWindow { properties, rpu: quota.rpu, windows: Windows::of(quota) }))
+    Ok(Arc::new(FixedWindow { properties, rpu: quota.rpu, windows: Windows::of(quota) }))
 }
 
 impl Window {

@@ -1,7 +1,7 @@
 //! In-flight limit: a maximum of concurrent requests of a caller. Each takes a slot when it arrives
 //! and frees it when it ends, like a charge without usage.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{Algorithm, Balance, BuiltAlgorithm, Can, Codec, Entry, Leasing, Properties};
 use diana_policy::Quota;
@@ -34,7 +34,7 @@ struct InFlight {
 
 fn build(quota: &Quota) -> BuiltAlgorithm {
     let properties = Properties { is_held: true, ..Properties::new(1, quota.rpu, 0) };
-    Ok(Rc::new(InFlight { properties }))
+    Ok(Arc::new(InFlight { properties }))
 }
 
 fn load(state: &[u64]) -> u64 {

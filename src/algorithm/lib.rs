@@ -43,7 +43,7 @@ use std::fmt::Debug;
 /// A state is a slice of [`Properties::words`] 64-bit words. All zero is the state of a new caller. No method reads a clock,
 /// panics, or depends on anything but its arguments, so a store may repeat a step until its write succeeds. `new` has the
 /// length of the old state. A method writes it only if its documentation states that.
-pub trait Algorithm: Debug {
+pub trait Algorithm: Debug + Send + Sync {
     /// Properties that do not depend on a state.
     fn properties(&self) -> &Properties;
 

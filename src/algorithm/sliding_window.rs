@@ -4,7 +4,7 @@
 //! over these bounds every interval. Under saturation that admits on average
 //! `rpu · slices / (slices + 1)` per unit.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::{
     Algorithm, Balance, Built, Can, Codec, Conflict, CountsUsed, Entry, Form, Properties, Setting,
@@ -66,7 +66,7 @@ fn build(quota: &Quota) -> Built<SlidingWindow> {
     // permits over one unit only is refused.
     let window = unit.saturating_add(unit.div_ceil(slices));
     let properties = Properties::new(ring.words(), rpu, window);
-    Ok(Rc::new(SlidingWindow { properties, rpu, unit, slices, even, ring }))
+    Ok(Arc::new(SlidingWindow { properties, rpu, unit, slices, even, ring }))
 }
 
 impl SlidingWindow {

@@ -1,6 +1,7 @@
 //! The plans of a rule, and the choice among them.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::Algorithm;
 use diana_policy::time::Micros;
@@ -16,8 +17,8 @@ pub(crate) struct RulePlans {
     pub(crate) selector: usize,
     kind: PlanChoice,
     /// The algorithm of the plan that was used last.
-    algorithm: Rc<dyn Algorithm>,
-    algorithms: ByPlan<Rc<dyn Algorithm>>,
+    algorithm: Arc<dyn Algorithm>,
+    algorithms: ByPlan<Arc<dyn Algorithm>>,
     /// Whether workers lease permits under any of the plans.
     pub(crate) leases: bool,
 }
@@ -107,7 +108,7 @@ impl RulePlans {
     }
 
     /// The algorithm of a plan.
-    pub(crate) fn algorithm(&mut self, plan: u32) -> &Rc<dyn Algorithm> {
+    pub(crate) fn algorithm(&mut self, plan: u32) -> &Arc<dyn Algorithm> {
         self.algorithms.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
         &self.algorithm
     }

@@ -1,6 +1,7 @@
 //! The rules of a limiter, each with its store.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::check::{Check, InProgress};
 use crate::commit::ChargePhase;
@@ -43,7 +44,7 @@ pub(crate) struct CompiledRule {
     pub(crate) config: Rule,
     /// Its name, which records share.
     pub(crate) name: Rc<str>,
-    pub(crate) algorithm: Rc<dyn Algorithm>,
+    pub(crate) algorithm: Arc<dyn Algorithm>,
     /// Reads the cost of requests, unless all cost the same.
     pub(crate) cost_reader: Option<Box<CostReader>>,
     /// Reads what requests used, if that is settled at their end.

@@ -1,6 +1,7 @@
 //! Limits and their rules.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::redis::OnFailure;
 use super::{
@@ -53,7 +54,7 @@ pub struct Rule {
     /// The rule's quota.
     pub quota: Quota,
     /// Other quotas that may apply to a request.
-    pub plans: Option<Rc<Plans>>,
+    pub plans: Option<Arc<Plans>>,
     /// The source of the cost, if requests contain it.
     pub cost_source: Option<Box<NumberSource>>,
     /// The settlement of charges at the end of the stream, if there is one.

@@ -1,6 +1,6 @@
 //! The specification of a store: all data about its rule.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, Can, Entry, Leasing};
 use diana_policy::bloom::Shape;
@@ -15,14 +15,14 @@ pub struct CounterSpec {
     /// Its quota.
     pub quota: Quota,
     /// Its plans, if it has any.
-    pub plans: Option<Rc<Plans>>,
+    pub plans: Option<Arc<Plans>>,
     /// The number of gateways that share the quota; the store counts one equal share.
     pub gateways: u64,
     /// Whether the store counts the share of this gateway of a limit of the fleet, and so keeps
     /// [arrears](crate::slots::arrears).
     pub is_share: bool,
     /// The algorithm, built from both.
-    pub algorithm: Rc<dyn Algorithm>,
+    pub algorithm: Arc<dyn Algorithm>,
     /// The cost of a request is a multiple of this. Without leases: the maximum cost.
     pub unit_cost: u64,
     /// Identifies the rule in its namespace, across configurations.
@@ -69,7 +69,7 @@ impl CounterSpec {
 
     fn with(&self, quota: Quota) -> CounterSpec {
         let built = self.entry.algorithm(&quota, self.keeps_used);
-        let algorithm = built.unwrap_or_else(|_| Rc::clone(&self.algorithm));
+        let algorithm = built.unwrap_or_else(|_| Arc::clone(&self.algorithm));
         CounterSpec { algorithm, quota, ..self.clone() }
     }
 

@@ -4,6 +4,7 @@
 
 use std::cell::{RefCell, RefMut};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::plans::ByPlan;
 use super::reservation::Memo;
@@ -19,10 +20,10 @@ use diana_policy::time::{Micros, Now};
 
 /// A rule's table.
 pub struct Local {
-    algorithm: Rc<dyn Algorithm>,
-    plans: ByPlan<Rc<dyn Algorithm>>,
+    algorithm: Arc<dyn Algorithm>,
+    plans: ByPlan<Arc<dyn Algorithm>>,
     /// The rule's algorithm and its number of callers, independent of the plan.
-    terms: (Rc<dyn Algorithm>, usize),
+    terms: (Arc<dyn Algorithm>, usize),
     table: Rc<RefCell<Table>>,
     draft: Draft,
 }
@@ -173,7 +174,7 @@ impl Store for Local {
 #[inline(always)]
 fn own<'t>(
     table: &'t RefCell<Table>,
-    (algorithm, capacity): &(Rc<dyn Algorithm>, usize),
+    (algorithm, capacity): &(Arc<dyn Algorithm>, usize),
 ) -> RefMut<'t, Table> {
     let mut table = table.borrow_mut();
     table.configure(algorithm, *capacity);

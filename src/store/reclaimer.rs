@@ -6,6 +6,7 @@
 //! should have expired. Only expired ones are emptied, by compare-and-swap.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::found::Found;
 use super::in_flight_slots;
@@ -44,7 +45,7 @@ pub struct SlotReclaimer {
 }
 
 enum ReclaimedKind {
-    Callers(Rc<dyn Algorithm>),
+    Callers(Arc<dyn Algorithm>),
     InFlightSlots,
     Bans(Ban),
 }
@@ -55,7 +56,7 @@ impl SlotReclaimer {
         namespace: Rc<str>,
         data: Rc<dyn SharedData>,
         fingerprint: u64,
-        algorithm: Rc<dyn Algorithm>,
+        algorithm: Arc<dyn Algorithm>,
         now: Micros,
     ) -> SlotReclaimer {
         let kind = if algorithm.properties().is_held {

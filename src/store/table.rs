@@ -7,10 +7,11 @@
 
 mod room;
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use super::CounterSpec;
 use super::slab::Slab;
 use super::watermark::Watermark;
 use diana_algorithm::{Algorithm, Properties};
@@ -34,7 +35,7 @@ pub enum RowLocation {
 /// The callers of one rule.
 #[derive(Debug)]
 pub struct Table {
-    algorithm: Rc<dyn Algorithm>,
+    algorithm: Arc<dyn Algorithm>,
     /// Ticks after which a dropped window has ended by any clock.
     window: Micros,
     capacity: usize,
@@ -61,7 +62,7 @@ pub struct Table {
 impl Table {
     /// An empty table for at most `capacity` live callers.
     #[must_use]
-    pub fn new(algorithm: Rc<dyn Algorithm>, capacity: usize) -> Table {
+    pub fn new(algorithm: Arc<dyn Algorithm>, capacity: usize) -> Table {
         let Properties { words, window, .. } = *algorithm.properties();
         Table {
             algorithm,
@@ -82,7 +83,7 @@ impl Table {
 
     /// Continues under a changed configuration. Usage stays, under the new limits. If there are
     /// more callers than the new `capacity`, new callers share buckets until some have expired.
-    pub fn adopt(&mut self, algorithm: Rc<dyn Algorithm>, capacity: usize) {
+    pub fn adopt(&mut self, algorithm: Arc<dyn Algorithm>, capacity: usize) {
         self.algorithm = algorithm;
         self.capacity = capacity;
         self.version = self.version.wrapping_add(1);
@@ -91,8 +92,8 @@ impl Table {
 
     /// The same, unless the table has these parameters already.
     #[inline(always)]
-    pub fn configure(&mut self, algorithm: &Rc<dyn Algorithm>, capacity: usize) {
-        if !Rc::ptr_eq(&self.algorithm, algorithm) || self.capacity != capacity {
+    pub fn configure(&mut self, algorithm: &Arc<dyn Algorithm>, capacity: usize) {
+        if !Arc::ptr_eq(&self.algorithm, algorithm) || self.capacity != capacity {
             self.adopt(algorithm.clone(), capacity);
         }
     }
@@ -227,3 +228,9 @@ fn hash(rows: &Slab, row: u32) -> u64 {
 fn bucket(key: Key) -> u32 {
     (key.second_hash % OVERFLOW_BUCKETS) as u32
 }
+
+/// Workers that are threads of one process may share a table, its algorithm and its plans.
+const _: fn() = || {
+    fn is_shareable<T: Send + Sync>() {}
+    is_shareable::<(Table, CounterSpec)>();
+};

@@ -1,6 +1,6 @@
 //! Charges for later use: leased permits, and queue positions.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::Quota;
@@ -16,7 +16,7 @@ fn at(mono: Micros) -> Now {
 
 /// A caller of one rule.
 struct Caller {
-    algorithm: Rc<dyn Algorithm>,
+    algorithm: Arc<dyn Algorithm>,
     state: Vec<u64>,
 }
 

@@ -6,7 +6,7 @@ use diana_policy::{Quota, Zone};
 
 /// A caller of one window rule.
 struct Caller {
-    algorithm: std::rc::Rc<dyn Algorithm>,
+    algorithm: std::sync::Arc<dyn Algorithm>,
     state: Vec<u64>,
 }
 

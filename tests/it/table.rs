@@ -3,7 +3,7 @@
 mod room;
 
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::Quota;
@@ -19,7 +19,7 @@ fn key(caller: u64) -> Key {
     hasher.finish()
 }
 
-fn algorithm(short: &str, quota: Quota) -> Rc<dyn Algorithm> {
+fn algorithm(short: &str, quota: Quota) -> Arc<dyn Algorithm> {
     let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
     (entry.build)(&quota).unwrap()
 }

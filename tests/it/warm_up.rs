@@ -1,6 +1,6 @@
 //! Warm-up, compared with Guava's floating-point arithmetic.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::Quota;
@@ -14,7 +14,7 @@ fn at(mono: Micros) -> Now {
     Now { mono, wall: 0 }
 }
 
-fn build(short: &str, quota: Quota) -> Rc<dyn Algorithm> {
+fn build(short: &str, quota: Quota) -> Arc<dyn Algorithm> {
     let entry = REGISTRY.iter().find(|entry| entry.short == short).unwrap();
     (entry.build)(&quota).unwrap()
 }

@@ -2,7 +2,7 @@
 
 pub mod resets;
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::Entry;
 use diana_policy::time::{Micros, Now};
@@ -21,7 +21,7 @@ pub struct Given {
 }
 
 /// A rule with plans of very different rates. Also returns all quotas, its own first.
-pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Rc<Plans>, Vec<Quota>) {
+pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Arc<Plans>, Vec<Quota>) {
     let mut rule = Rule::random(entry, rng);
     while rule.quota.rpu == 0 {
         rule = Rule::random(entry, rng);
@@ -49,7 +49,7 @@ pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Rc<Plans>, Vec<Quo
     let of = quotas[1..].iter().map(plan).collect();
     let own = quotas[0];
     let rule = Rule { is_even: true, ..Rule::new(entry.short, own) };
-    (rule, Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }), quotas)
+    (rule, Arc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }), quotas)
 }
 
 /// Maximum permits of held requests.

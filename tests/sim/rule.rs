@@ -1,6 +1,6 @@
 //! The rules of a world: numbers for the oracles, text for the gateways.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, REGISTRY};
 use diana_policy::time::{Micros, SECOND, Unit};
@@ -221,7 +221,7 @@ impl Rule {
     }
 
     /// The rule's algorithm, as a single counter.
-    pub fn counter(&self) -> Rc<dyn Algorithm> {
+    pub fn counter(&self) -> Arc<dyn Algorithm> {
         let entry = REGISTRY.iter().find(|entry| entry.short == self.algo).expect("an algorithm");
         let unit = match self.unit {
             SECOND => Unit::Second,

@@ -1,6 +1,6 @@
 //! The algorithm of a rule. Its keys are declared in the registry of algorithms.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::cost::{self, Cost};
 use super::{limit, settling};
@@ -46,7 +46,7 @@ pub struct RuleAlgorithm {
     /// The entry of the algorithm in the registry.
     pub entry: &'static Entry,
     /// The algorithm.
-    pub algorithm: Rc<dyn Algorithm>,
+    pub algorithm: Arc<dyn Algorithm>,
 }
 
 impl RuleAlgorithm {

@@ -1,6 +1,6 @@
 //! Converts `plans` for a rule: each becomes a quota.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::algo::{RuleAlgorithm, options};
 use crate::context::Context;
@@ -22,7 +22,7 @@ pub fn read(
     limiter: Option<&mut RuleAlgorithm>,
     actor: &[usize],
     context: &Context<'_>,
-) -> Option<Rc<Plans>> {
+) -> Option<Arc<Plans>> {
     let Some(node) = rule.get("plans") else {
         let limiter = limiter?;
         let source = limiter.limit_source.take()?;
@@ -34,7 +34,7 @@ pub fn read(
         let slowest = if source.default > 0 { source.default } else { limiter.quota.rpu };
         let own = lasting(limiter.quota, [limiter.quota].iter(), slowest, limiter);
         limiter.quota = own;
-        return Some(Rc::new(Plans { own, kind: PlanKind::FromData(source) }));
+        return Some(Arc::new(Plans { own, kind: PlanKind::FromData(source) }));
     };
     if matches!(rule.get("rpu").map(Node::tree), Some(Tree::Map(_))) {
         node.key_problem(
@@ -56,7 +56,7 @@ pub fn read(
         of.iter_mut().zip(kept).for_each(|(plan, quota)| plan.quota = quota);
         limiter.quota = own;
         let by = draft.by.as_ref().map(|(by, _)| by.clone());
-        Some(Rc::new(Plans { own, kind: PlanKind::Listed { by, of } }))
+        Some(Arc::new(Plans { own, kind: PlanKind::Listed { by, of } }))
     })
 }
 

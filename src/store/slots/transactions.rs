@@ -1,6 +1,7 @@
 //! Reads callers from slots, and changes them by compare-and-swap.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use super::arrears::OpenArrears;
 use super::names::{Names, bucket};
@@ -21,7 +22,7 @@ use diana_policy::time::Micros;
 /// buckets are in use.
 pub(crate) struct Transactions {
     slots: Slots,
-    pub(super) algorithm: Rc<dyn Algorithm>,
+    pub(super) algorithm: Arc<dyn Algorithm>,
     window: Micros,
     names: Names,
     pub(super) scratch: Box<[u64]>,
@@ -47,7 +48,7 @@ impl Transactions {
     }
 
     /// Switches to another algorithm with the same format of states.
-    pub(crate) fn use_algorithm(&mut self, algorithm: &Rc<dyn Algorithm>) {
+    pub(crate) fn use_algorithm(&mut self, algorithm: &Arc<dyn Algorithm>) {
         self.algorithm = algorithm.clone();
     }
 

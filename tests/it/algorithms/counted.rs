@@ -1,7 +1,7 @@
 //! Algorithms for rules that count only some requests: two states of the same algorithm, one of
 //! reserved and used permits, which decides, and one of used permits.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, Balance, CountsUsed, counted, entry};
 use diana_policy::Quota;
@@ -17,8 +17,8 @@ const LIMIT: u64 = 9;
 
 /// Both halves, and the algorithm that must agree with them.
 struct Twice {
-    inner: Rc<dyn CountsUsed>,
-    whole: Rc<dyn Algorithm>,
+    inner: Arc<dyn CountsUsed>,
+    whole: Arc<dyn Algorithm>,
     reserved: Vec<u64>,
     used: Vec<u64>,
     state: Vec<u64>,

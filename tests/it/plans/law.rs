@@ -2,6 +2,7 @@
 //! is never refused a request that its current plan admits.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::REGISTRY;
 use diana_policy::decision::Decision;
@@ -20,7 +21,7 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{Decided, Take};
 
-fn spec(rule: &Rule, plans: &Rc<Plans>) -> CounterSpec {
+fn spec(rule: &Rule, plans: &Arc<Plans>) -> CounterSpec {
     CounterSpec { plans: Some(plans.clone()), ..rule.spec(100) }
 }
 
@@ -160,7 +161,7 @@ fn change_of_plan_keeps_exactly_the_usage() {
                 Quota { slowest: Some(40), ..Quota::new(diana_policy::time::Unit::Day, 40) };
             let gold = Quota { rpu: 1000, ..quota };
             let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
-            let plans = Rc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } });
+            let plans = Arc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } });
             let rule = Rule::new(short, quota);
             let data = Rc::default();
             let mut workers: Vec<_> =

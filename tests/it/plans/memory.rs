@@ -1,6 +1,7 @@
 //! A caller's state lasts as long as any of its plans may need it.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_policy::decision::Decision;
 use diana_policy::time::{Now, SECOND, Unit};
@@ -21,7 +22,7 @@ fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
     let own = Quota { slowest: Some(10), ..Quota::new(Unit::Second, 10) };
     let gold = Quota { rpu: 1000, burst: Some(2000), ..own };
     let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
-    let plans = Some(Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }));
+    let plans = Some(Arc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }));
     let spec = CounterSpec { plans, ..Rule::new("TB", own).spec(keys) };
     let data = Rc::<FakeSharedData>::default();
     Stores::new("test".into(), data, &mut Tables::default()).open(scope, spec)

@@ -1,6 +1,7 @@
 //! Resets in a gateway of several workers, for rules with plans and settlement.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::REGISTRY;
 use diana_policy::settlement::Settlement;
@@ -69,7 +70,7 @@ fn reset_keeps_reservations_of_every_plan() {
                 continue;
             }
             println!("{} seed {seed}", entry.short);
-            let plans: Option<Rc<Plans>> = Some(plans);
+            let plans: Option<Arc<Plans>> = Some(plans);
             let plain = rule.spec(100);
             let spec = CounterSpec {
                 settles: true,
@@ -97,7 +98,7 @@ fn reset_keeps_leases_beyond_the_limit_of_the_rule() {
         let own = Quota { fastest: Some(1000), slowest: Some(10), ..Quota::new(Unit::Day, 10) };
         let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 1000, ..own }) };
         let kind = PlanKind::Listed { by: None, of: vec![gold] };
-        let plans = Some(Rc::new(Plans { own, kind }));
+        let plans = Some(Arc::new(Plans { own, kind }));
         let spec = CounterSpec { plans, ..Rule::new(short, own).spec(100) };
         let mut stores = workers(&spec);
         for now in (0..200).map(|step| START.later(100 * step)) {

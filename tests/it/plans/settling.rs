@@ -2,6 +2,7 @@
 //! plan.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::REGISTRY;
 use diana_policy::settlement::Settlement;
@@ -33,7 +34,7 @@ fn settlement_admits_no_more_than_the_largest_plan() {
             if !(entry.can)(&rule.quota).settles {
                 continue;
             }
-            let plans: Option<Rc<Plans>> = Some(plans);
+            let plans: Option<Arc<Plans>> = Some(plans);
             // As for rules with a reservation.
             let keeps_used = rng.bool();
             let spec = CounterSpec { settles: true, keeps_used, plans, ..rule.spec(100) };
@@ -83,7 +84,7 @@ fn cancel_returns_nothing_that_a_faster_plan_drained() {
         ..Quota::new(Unit::Minute, 1)
     };
     let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 600, ..own }) };
-    let plans = Some(Rc::new(Plans { own, kind: PlanKind::Listed { by: None, of: vec![gold] } }));
+    let plans = Some(Arc::new(Plans { own, kind: PlanKind::Listed { by: None, of: vec![gold] } }));
     let spec =
         CounterSpec { may_be_cancelled: true, plans, ..Rule::new("TB", own).spec(100) }.share(1);
     let mut store = open(Scope::Gateway, spec, &Rc::default());

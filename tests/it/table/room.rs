@@ -1,7 +1,7 @@
 //! Room for new callers in a full table, and the cost of searching for it.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use diana_algorithm::{Algorithm, Balance, Properties};
 use diana_policy::Quota;
@@ -19,8 +19,8 @@ const SCAN: u64 = 512;
 /// An algorithm that counts expiry checks.
 #[derive(Debug)]
 struct Looked {
-    algorithm: Rc<dyn Algorithm>,
-    looks: Cell<u64>,
+    algorithm: Arc<dyn Algorithm>,
+    looks: AtomicU64,
 }
 
 impl Algorithm for Looked {
@@ -53,7 +53,7 @@ impl Algorithm for Looked {
     }
 
     fn expires(&self, state: &[u64], now: Now) -> Micros {
-        self.looks.set(self.looks.get() + 1);
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.algorithm.expires(state, now)
     }
 }
@@ -68,7 +68,8 @@ fn expired_rows_make_room_in_bounded_searches() {
         let rows = rng.u64(1..1500);
         // One permit is added after a second.
         let quota = Quota { burst: Some(5), ..Quota::new(Unit::Second, 1) };
-        let looked = Rc::new(Looked { algorithm: algorithm("TB", quota), looks: Cell::new(0) });
+        let looked =
+            Arc::new(Looked { algorithm: algorithm("TB", quota), looks: AtomicU64::new(0) });
         let mut table = Table::new(looked.clone(), 1500);
         let mut ends = Vec::new();
         for caller in 0..rows {
@@ -89,9 +90,9 @@ fn expired_rows_make_room_in_bounded_searches() {
             };
             let mut in_vain = 0;
             while in_vain <= around {
-                let before = looked.looks.get();
+                let before = looked.looks.load(Ordering::Relaxed);
                 let place = table.find(key(1 << 40), at(now));
-                assert!(looked.looks.get() - before <= SCAN);
+                assert!(looked.looks.load(Ordering::Relaxed) - before <= SCAN);
                 // A returned row is free for any charged caller.
                 in_vain = if place == RowLocation::New { 0 } else { in_vain + 1 };
                 if place == RowLocation::New {
@@ -100,9 +101,13 @@ fn expired_rows_make_room_in_bounded_searches() {
             }
             ends.retain(|end| *end > now);
             assert_eq!(table.callers(), ends.len(), "of {rows} at {now}");
-            let before = looked.looks.get();
+            let before = looked.looks.load(Ordering::Relaxed);
             table.find(key(1 << 40), at(now));
-            assert_eq!(looked.looks.get(), before, "nobody can have run out since");
+            assert_eq!(
+                looked.looks.load(Ordering::Relaxed),
+                before,
+                "nobody can have run out since"
+            );
             if ends.is_empty() {
                 break;
             }

@@ -1,6 +1,6 @@
 //! Random valid configurations of an algorithm.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, Entry, Form};
 use diana_policy::time::{SECOND, Unit};
@@ -11,7 +11,7 @@ use crate::zones::{SUMMER, zone};
 
 pub struct Case {
     pub quota: Quota,
-    pub algorithm: Rc<dyn Algorithm>,
+    pub algorithm: Arc<dyn Algorithm>,
 }
 
 impl Case {

@@ -1,7 +1,7 @@
 //! Buckets in the script. In addition to the step in Rust, leased permits count as still in the
 //! bucket.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::Algorithm;
 use diana_policy::settlement::Settlement;
@@ -12,7 +12,7 @@ use super::{LONG, State};
 /// A bucket that does not hold requests.
 #[derive(Clone)]
 pub struct Bucket {
-    pub algorithm: Rc<dyn Algorithm>,
+    pub algorithm: Arc<dyn Algorithm>,
     pub unit: u64,
 }
 

@@ -1,6 +1,6 @@
 //! One rule of a question.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::Algorithm;
 use diana_policy::Quota;
@@ -31,7 +31,7 @@ pub(super) const NOTHING: RuleReply = RuleReply {
 
 pub struct Look {
     pub(super) short: &'static str,
-    pub(super) algorithm: Rc<dyn Algorithm>,
+    pub(super) algorithm: Arc<dyn Algorithm>,
     pub(super) quota: Quota,
     /// Whether the rule holds requests.
     pub(super) holds: bool,

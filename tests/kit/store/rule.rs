@@ -1,6 +1,6 @@
 //! Rules for tests, with their bounds.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, Entry, Leasing, REGISTRY};
 use diana_policy::Quota;
@@ -16,7 +16,7 @@ pub struct Rule {
     pub short: &'static str,
     pub entry: &'static Entry,
     pub quota: Quota,
-    pub algorithm: Rc<dyn Algorithm>,
+    pub algorithm: Arc<dyn Algorithm>,
     /// Whether all requests have the same cost.
     pub is_even: bool,
 }
