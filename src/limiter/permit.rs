@@ -142,7 +142,7 @@ impl Check {
     /// The charge for a request, if there was one and a store counts it.
     fn charge(&self, now: Now) -> Option<OpenCharge> {
         let Reservation { account, cost, receipt, by, .. } = self.reservation;
-        receipt.filter(|_| by != By::Nobody).map(|receipt| OpenCharge {
+        receipt.filter(|_| by != By::Unavailable).map(|receipt| OpenCharge {
             key: account.key,
             receipt,
             since: now.mono,

@@ -243,7 +243,7 @@ impl CompiledRule {
                 _ => self.config.scope_with(has_backend),
             },
             shadow: is_shadow,
-            shown: self.config.expose && !is_shadow && by != By::Nobody,
+            shown: self.config.expose && !is_shadow && by != By::Unavailable,
             outcome: check.outcome(remaining),
             policy: match &mut self.plans {
                 Some(plans) => plans.policy(account.plan),

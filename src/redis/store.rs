@@ -116,7 +116,7 @@ impl RedisStore {
             handle.in_use = true;
             (self.parameters.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
         };
-        (reservation.by, reservation.memo) = (By::Nobody, Memo::Empty);
+        (reservation.by, reservation.memo) = (By::Unavailable, Memo::Empty);
         reservation.outcome = match on_failure {
             OnFailure::Gateway => {
                 reservation.by = By::Share;
@@ -178,7 +178,7 @@ impl Store for RedisStore {
         let Reservation { account, cost, now, memo, .. } = *reservation;
         match (reservation.by, reservation.outcome) {
             (By::Share, _) => self.share.last().charge(reservation, delay),
-            (By::Nobody, CheckOutcome::Admitted { .. }) => reservation.receipt = Some(0),
+            (By::Unavailable, CheckOutcome::Admitted { .. }) => reservation.receipt = Some(0),
             (By::Gateway, CheckOutcome::Pending) if memo == Memo::Empty => {
                 self.use_plan(account.plan);
                 let Reservation { is_shadow, is_tentative, .. } = *reservation;

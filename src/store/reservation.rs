@@ -22,7 +22,7 @@ pub struct Reservation {
     pub is_tentative: bool,
     /// Whether an overflow bucket decided, because there was no room for another caller.
     pub is_overflow: bool,
-    /// Who decides, and charges it.
+    /// The store that decides, and charges it.
     pub by: By,
     /// The outcome.
     pub outcome: CheckOutcome,
@@ -53,7 +53,7 @@ pub enum CheckOutcome {
     Lost,
 }
 
-/// Who decides a request.
+/// The store that decides a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// The gateway, or one of its workers: by a state, a lease or a remembered refusal.
@@ -63,7 +63,7 @@ pub enum By {
     /// The gateway's share of the limit, since the authority is unavailable.
     Share,
     /// No store: the authority is unavailable, and the rule admits or refuses all requests.
-    Nobody,
+    Unavailable,
 }
 
 /// What a store remembers of a check until its charge ends.
@@ -155,7 +155,7 @@ impl Reservation {
     #[must_use]
     #[inline]
     pub fn is_degraded(&self) -> bool {
-        matches!(self.by, By::Share | By::Nobody)
+        matches!(self.by, By::Share | By::Unavailable)
     }
 }
 

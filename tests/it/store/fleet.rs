@@ -162,7 +162,7 @@ fn on_failure_decides_while_redis_is_unavailable() {
         for delay in [0, 7] {
             let mut reservation = store.checked(key(1).into(), 1, START);
             assert_eq!(reservation.decision(), decision);
-            assert_eq!(reservation.by, By::Nobody);
+            assert_eq!(reservation.by, By::Unavailable);
             let charged = store.charged(&mut reservation, delay);
             let is_admitted = on_failure == OnFailure::Allow;
             assert_eq!(charged.is_admitted(), is_admitted);
