@@ -67,8 +67,9 @@ pub fn read(
         ConditionField::Property(property) => match request.property(property) {
             None => Presence::Absent,
             Some(value) => {
-                // The text form `not` passes for every list.
-                match metadata::items(&value).filter(|_| !matches!(condition.test, Test::Not(_))) {
+                // Every list is present, and passes the text form `not`.
+                let of_items = !matches!(condition.test, Test::Not(_) | Test::Present(_));
+                match metadata::items(&value).filter(|_| of_items) {
                     Some(items) => pass(Some(items.iter().any(|item| passes(condition, item)))),
                     None => pass(Some(passes(condition, &value))),
                 }
