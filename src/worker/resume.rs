@@ -7,6 +7,9 @@ use super::worker::Worker;
 use diana_limiter::{Ready, ReadyRequest, Verdict, Waiter};
 use diana_policy::port::Request;
 
+/// Reads the request of a stream, and calls a function with it.
+pub(crate) type ReadRequest<'a> = dyn Fn(&mut dyn FnMut(&dyn Request)) + 'a;
+
 /// A verdict that was carried out.
 pub(crate) enum Applied {
     /// The request passes, and this work of its stream remains.
@@ -69,7 +72,7 @@ impl Worker {
         verdict: Verdict,
         mut state: StreamState,
         instance: &Instance,
-        read: &dyn Fn(&mut dyn FnMut(&dyn Request)),
+        read: &ReadRequest<'_>,
         host: &dyn Host,
     ) -> Applied {
         host.on_decision(stream, waiter, &verdict);
