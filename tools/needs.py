@@ -85,6 +85,11 @@ def virtual_env(name, packages):
     return once(folder, "\n".join(packages) + "\n", install)
 
 
+def python():
+    """Python with the packages of our tests."""
+    return virtual_env("python", ["jsonschema==4.26.0", "PyYAML==6.0.3", "editorconfig==0.17.0"]) / "bin/python"
+
+
 def npm(folder, *words):
     folder.mkdir(parents=True, exist_ok=True)
     run(["npm", *words, "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder])

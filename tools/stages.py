@@ -142,9 +142,7 @@ def cost():
 
 def discover(folder, **variables):
     """Python tests that read YAML."""
-    packages = ["jsonschema==4.26.0", "PyYAML==6.0.3", "editorconfig==0.17.0"]
-    interpreter = needs.virtual_env("python", packages) / "bin/python"
-    return tests(interpreter, "-m", "unittest", "discover", "-s", folder, "-v", DIANA_ENVOY=envoy.path(), **variables)
+    return tests(needs.python(), "-m", "unittest", "discover", "-s", folder, "-v", DIANA_ENVOY=envoy.path(), **variables)
 
 
 def install():

@@ -1,0 +1,93 @@
+"""Runs the tests of tests/platforms in a cluster of its own, or leaves such a cluster running: `main.py test [VERSION…] [TEST…]`,
+`main.py cluster [VERSION]`. A version is `newest` or `oldest`: which control planes run. Tests are named as unittest takes them."""
+
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+import building  # noqa: E402
+import needs  # noqa: E402
+from console import ROOT, TARGET, die, run, say  # noqa: E402
+
+# A process with a network, mounts and processes of its own. Everything in it ends with it.
+APART = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+TESTS = ROOT / "tests/platforms"
+PROGRAMS = {"ip": "iproute2", "nsenter": "util-linux", "openssl": "openssl", "redis-server": "redis-server", "node": "nodejs", "npm": "npm"}
+
+
+def prepare(versions):
+    """Builds and finds all programs. After it, nothing needs another machine."""
+    building.check_go()
+    if os.geteuid() != 0:
+        die("only root can make network namespaces, in which the cluster runs; run it as root")
+    if subprocess.run([*APART, "true"]).returncode != 0:
+        die("this machine lets no process have namespaces of its own: `unshare` failed, see above")
+    for name, package in PROGRAMS.items():
+        if not shutil.which(name):
+            needs.debian(package, f"`{name}` is missing")
+    building.all_programs(versions)
+    run([sys.executable, "tools/build.py"])
+    run(["cargo", "build", "--quiet", "--release", "--package", "diana-cli"])
+
+
+def start(version, script, *words, **options):
+    """Starts a Python program beside a new cluster. Returns it, and the folder of the cluster."""
+    (TARGET / "platforms").mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix=f"{version}-", dir=TARGET / "platforms"))
+    variables = {**os.environ, "DIANA_PLATFORMS": version, "DIANA_CLUSTER": str(folder)}
+    command = [str(word) for word in (*APART, needs.python(), script, *words)]
+    return subprocess.Popen(command, env=variables, cwd=ROOT, **options), folder
+
+
+def test(version, names):
+    """The numbers of tests that passed and failed."""
+    say(f"\n=== {version}")
+    process, folder = start(version, TESTS / "run.py", *(names or ["discover", "-s", TESTS]), stderr=subprocess.PIPE, text=True)
+    text = ""
+    for line in process.stderr:
+        print(line, end="", file=sys.stderr, flush=True)
+        text += line
+    ran = sum(map(int, re.findall(r"^Ran (\d+) test", text, re.M)))
+    failed = sum(map(int, re.findall(r"(?:failures|errors)=(\d+)", text)))
+    if process.wait() == 0 and ran and not failed:
+        shutil.rmtree(folder)
+        return ran, 0
+    say(f"the logs of the cluster and of its pods are in {folder}/logs")
+    return max(0, ran - failed), failed or 1
+
+
+def show(version):
+    process, folder = start(version, ROOT / "tools/platforms/shown.py")
+    # `unshare` has one child, the first process of the new namespaces. Programs of another terminal enter by its number.
+    while not (children := Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()):
+        time.sleep(0.1)
+    (folder / "pid").write_text(children[0])
+    with contextlib.suppress(KeyboardInterrupt):
+        process.wait()
+    process.kill()
+    process.wait()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(what, *words):
+    versions = [word for word in words if word in building.VERSIONS]
+    if what == "cluster":
+        prepare(versions or ["newest"])
+        return show(*(versions or ["newest"]))
+    prepare(versions or building.VERSIONS)
+    results = [test(version, [word for word in words if word not in versions]) for version in versions or building.VERSIONS]
+    passed, failed = map(sum, zip(*results))
+    say(f"{passed} passed, {failed} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
