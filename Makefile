@@ -3,10 +3,10 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs playground image release cli run fleet watch test test-all soak lint bench cost lines simulate fuzz mutants clean
+.PHONY: help build docs playground image release cli run fleet watch cluster test platforms test-all soak lint bench cost lines simulate fuzz mutants clean
 
 help: ## list the targets
-	@sed -nE 's/^([a-z-]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -nE 's/^([a-z-]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 build: ## build target/diana.wasm, the finished module
 	@python3 tools/build.py
@@ -23,8 +23,14 @@ fleet: build ## start two gateways that share limits through Redis, and a config
 watch: build ## start a gateway, callers, a Prometheus with our alerts, and a page that shows the dashboard
 	@python3 tools/watch.py $(ENVOY)
 
+cluster: ## start a Kubernetes without machines, Istio and Envoy Gateway with Diana, ready for kubectl and curl (as root)
+	@python3 tools/platforms/main.py cluster $(VERSION)
+
 test: ## run the gate: deterministic checks, some minutes (STAGES="native envoy" for some)
 	@python3 tools/check.py $(STAGES)
+
+platforms: ## run the chart below real control planes, as root and with Go, half an hour (VERSION=newest or oldest, TESTS="test_life" for some)
+	@python3 tools/platforms/main.py test $(VERSION) $(TESTS)
 
 test-all: ## run everything, as nightly runs and releases do, an hour
 	@python3 tools/check.py --all
