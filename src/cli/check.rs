@@ -76,11 +76,11 @@ fn check_file(
         rules: advice.rules,
         message: advice.message,
     }));
-    findings.list.extend(advice::roots::of(&found).into_iter().map(|(index, message)| {
+    findings.list.extend(advice::roots::of(&found).into_iter().map(|(index, level, message)| {
         let found = found.get(index);
         let start = found.and_then(|found| found.source.as_ref().ok()?.position_of(&[0]));
         Finding {
-            level: FindingLevel::Mistake,
+            level,
             part: found.map_or_else(|| file.clone(), |found| found.part.clone()),
             positions: start.into_iter().collect(),
             path: String::new(),

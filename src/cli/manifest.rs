@@ -23,10 +23,21 @@ pub struct FoundRules {
     pub source: Result<ConfigSource, Vec<Problem>>,
     /// Keys and values that the reader of the manifest reads differently from Diana.
     pub differences: Vec<Difference>,
-    /// In Envoy's own configuration: its position, and the root id of the plugin.
-    pub root: Option<(Position, String)>,
+    /// The plugin, in Envoy's own configuration.
+    pub plugin: Option<Plugin>,
     /// Whether gateways read the rules by `remote`.
     pub is_remote: bool,
+}
+
+/// A plugin of an Envoy.
+#[derive(Debug, Clone)]
+pub struct Plugin {
+    /// The position of Envoy's configuration.
+    pub envoy: Position,
+    /// Names the rules, unless they have a `namespace`.
+    pub root_id: String,
+    /// Plugins with the same one have the same shared data.
+    pub vm_id: String,
 }
 
 impl FoundRules {
@@ -35,7 +46,7 @@ impl FoundRules {
             part: part.clone(),
             source,
             differences: Vec::new(),
-            root: None,
+            plugin: None,
             is_remote: false,
         }
     }
@@ -73,10 +84,14 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
             let candidates = walk::candidates(document, number, is_named);
             let envoy = manifest.source.position_of(&[number]).filter(|_| walk::is_envoy(document));
             for one in &candidates {
-                let root = envoy.zip(one.root_id).map(|(at, id)| (part.in_file(at), id.into()));
+                let plugin = envoy.zip(one.ids).map(|(at, (root_id, vm_id))| Plugin {
+                    envoy: part.in_file(at),
+                    root_id: root_id.into(),
+                    vm_id: vm_id.into(),
+                });
                 let rules = manifest.rules(document, one).into_iter();
                 found.extend(rules.map(|rules| FoundRules {
-                    root: root.clone(),
+                    plugin: plugin.clone(),
                     is_remote: one.is_remote || rules.is_remote,
                     ..rules
                 }));

@@ -8,6 +8,7 @@ use super::{
     Ban, Except, Hot, Match, NumberSource, Plans, Prefix, Quota, Response, Scope, Settling,
 };
 use crate::bloom::Shape;
+use crate::key::KeyHasher;
 
 /// One entry of `limits`.
 #[derive(Debug)]
@@ -94,6 +95,18 @@ impl Rule {
     #[must_use]
     pub fn usual_cost(&self) -> u64 {
         self.cost_source.as_ref().map_or(self.quota.cost, |told| told.default)
+    }
+
+    /// A hash of its identity and its main numbers. Rules with equal hashes share their counts on
+    /// purpose.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let Quota { rpu, burst, cost, .. } = self.quota;
+        let mut hasher = KeyHasher::public();
+        for number in [self.fingerprint, rpu, burst.unwrap_or(rpu), cost] {
+            hasher.part(0, &number.to_le_bytes());
+        }
+        hasher.finish().hash
     }
 
     /// Returns true if the rule limits concurrent requests.

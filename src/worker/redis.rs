@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use diana_policy::key::{KeyHasher, Seed};
+use diana_policy::key::Seed;
 use diana_policy::port::{Environment, SharedData};
 use diana_policy::redis::OnFailure;
-use diana_policy::{Policy, Quota, Rule, Scope};
+use diana_policy::{Policy, Rule, Scope};
 pub(crate) use diana_redis::backend::RedisConnection;
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::protocol::Login;
@@ -73,14 +73,6 @@ impl RedisAccess {
 /// A number of the rules that Redis counts, in any order. Zero if there are none.
 fn number(policy: &Policy) -> u64 {
     let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
-    let number = |rule: &Rule| {
-        let Quota { rpu, burst, cost, .. } = rule.quota;
-        let mut hasher = KeyHasher::public();
-        for number in [rule.fingerprint, rpu, burst.unwrap_or(rpu), cost] {
-            hasher.part(0, &number.to_le_bytes());
-        }
-        hasher.finish().hash
-    };
     let global = rules.filter(|rule| rule.scope == Scope::Global);
-    global.map(number).fold(0, u64::wrapping_add)
+    global.map(Rule::digest).fold(0, u64::wrapping_add)
 }

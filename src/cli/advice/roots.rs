@@ -1,39 +1,77 @@
-//! Documents that share usage, since their plugins in one Envoy have the same root id.
+//! Documents in one configuration of Envoy that share usage although their rules differ.
 
-use diana_policy::tree::Tree;
+use diana_policy::{Policy, Rule, Scope};
 
-use crate::manifest::FoundRules;
+use crate::finding::FindingLevel;
+use crate::manifest::{FoundRules, Plugin};
 
-/// The index of each such document, with a message.
-pub fn of(found: &[FoundRules]) -> Vec<(usize, String)> {
-    let other = |(index, second): (usize, &FoundRules)| {
-        let shares = |first: &FoundRules| shared(first, second);
-        let shared = found.iter().take(index).find_map(shares)?;
-        let message = format!(
-            "another document has the same root id, so both count under the namespace `{shared}`, and rules of one use up \
-             the limits of the other; set another `namespace` in each"
-        );
-        Some((index, message))
-    };
-    found.iter().enumerate().filter_map(other).collect()
+/// A document that a plugin receives.
+struct Document<'f> {
+    index: usize,
+    plugin: &'f Plugin,
+    policy: Policy,
 }
 
-/// The namespace of two different documents in one configuration of Envoy, unless both name it.
-fn shared(first: &FoundRules, second: &FoundRules) -> Option<String> {
-    let (Some((envoy, id)), Some((other_envoy, other_id))) = (&first.root, &second.root) else {
-        return None;
+/// The index of each document that shares usage with an earlier one, and what to report about it.
+pub fn of(found: &[FoundRules]) -> Vec<(usize, FindingLevel, String)> {
+    let documents: Vec<Document<'_>> = found.iter().enumerate().filter_map(document).collect();
+    let shares = |(number, second): (usize, &Document<'_>)| {
+        let mut earlier = documents.iter().take(number);
+        let first = earlier.find(|first| share(first, second))?;
+        let (level, message) = report(first, second);
+        Some((second.index, level, message))
     };
-    let (Ok(one), Ok(other)) = (&first.source, &second.source) else { return None };
-    let (one, other) = (one.documents(), other.documents());
-    let (named, other_named) = (namespace(one), namespace(other));
-    let is_same = named.unwrap_or(id) == other_named.unwrap_or(other_id);
-    let is_known = named.is_some() && other_named.is_some();
-    (envoy == other_envoy && is_same && !is_known && one != other)
-        .then(|| named.unwrap_or(id).to_owned())
+    documents.iter().enumerate().filter_map(shares).collect()
 }
 
-/// The configured namespace.
-fn namespace(documents: &[Tree]) -> Option<&str> {
-    let Some(Tree::Map(pairs)) = documents.first() else { return None };
-    pairs.iter().find(|(key, _)| key == "namespace").and_then(|(_, value)| value.text())
+/// A document without problems.
+fn document((index, found): (usize, &FoundRules)) -> Option<Document<'_>> {
+    let plugin = found.plugin.as_ref()?;
+    let (policy, _) = diana_config::check(found.source.as_ref().ok()?).ok()?;
+    Some(Document { index, plugin, policy })
+}
+
+/// Returns true if two documents count different rules under one namespace: in the shared data of
+/// one `vm_id`, or in one Redis.
+fn share(first: &Document<'_>, second: &Document<'_>) -> bool {
+    let differ = |is_counted: fn(&Rule) -> bool| {
+        let one = digests(&first.policy, is_counted);
+        let other = digests(&second.policy, is_counted);
+        !one.is_empty() && !other.is_empty() && one != other
+    };
+    let place = |document: &Document<'_>| {
+        document.policy.redis.as_ref().map(|redis| (redis.cluster.clone(), redis.db))
+    };
+    first.plugin.envoy == second.plugin.envoy
+        && namespace(first) == namespace(second)
+        && (first.plugin.vm_id == second.plugin.vm_id && differ(|_| true)
+            || place(first).is_some()
+                && place(first) == place(second)
+                && differ(|rule| rule.scope == Scope::Global))
+}
+
+/// The hashes of the rules that are counted in a place, in any order.
+fn digests(policy: &Policy, is_counted: fn(&Rule) -> bool) -> Vec<u64> {
+    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let mut digests: Vec<u64> = rules.filter(|rule| is_counted(rule)).map(Rule::digest).collect();
+    digests.sort_unstable();
+    digests
+}
+
+/// Two documents that both name the namespace may do so on purpose.
+fn report(first: &Document<'_>, second: &Document<'_>) -> (FindingLevel, String) {
+    let is_named = [first, second].iter().all(|document| document.policy.namespace.is_some());
+    let level = if is_named { FindingLevel::Advice } else { FindingLevel::Mistake };
+    let is_one_root = !is_named && first.plugin.root_id == second.plugin.root_id;
+    let message = format!(
+        "another document {} the namespace `{}`, and rules of one use up the limits of the other; set another `namespace` \
+         in each",
+        if is_one_root { "has the same root id, so both count under" } else { "also counts under" },
+        namespace(second)
+    );
+    (level, message)
+}
+
+fn namespace<'d>(document: &'d Document<'_>) -> &'d str {
+    document.policy.namespace.as_deref().unwrap_or(&document.plugin.root_id)
 }

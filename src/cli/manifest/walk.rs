@@ -23,8 +23,8 @@ pub struct Candidate<'t> {
     pub tree: &'t Tree,
     /// Whether the surrounding keys name this filter.
     pub is_ours: bool,
-    /// The root id of a plugin in Envoy's own form.
-    pub root_id: Option<&'t str>,
+    /// The root id and the `vm_id` of a plugin in Envoy's own form.
+    pub ids: Option<(&'t str, &'t str)>,
     /// Whether gateways read the rules by `remote`.
     pub is_remote: bool,
 }
@@ -133,11 +133,16 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
             _ => None,
         };
         let value = holds.zip(step(config, &steps, "value"));
-        let (is_ours, root_id) = (names_us(tree), get(tree, "root_id").and_then(Tree::text));
-        found.extend(value.map(|(holds, (tree, steps))| Candidate {
-            root_id: Some(root_id.unwrap_or_default()),
-            ..held(holds, tree, steps, is_ours)
-        }));
+        let is_ours = names_us(tree);
+        let id = |tree, key| get(tree, key).and_then(Tree::text).unwrap_or_default();
+        let vm_id = get(tree, "vm_config").map_or("", |vm| id(vm, "vm_id"));
+        let ids = Some((id(tree, "root_id"), vm_id));
+        found.extend(
+            value.map(|(holds, (tree, steps))| Candidate {
+                ids,
+                ..held(holds, tree, steps, is_ours)
+            }),
+        );
     }
     let values = step(tree, &steps, "config").filter(|(tree, _)| outline::looks_like_rules(tree));
     found.extend(values.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
@@ -149,7 +154,7 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
 }
 
 fn held(holds: Holds, tree: &Tree, steps: Vec<usize>, is_ours: bool) -> Candidate<'_> {
-    Candidate { steps, holds, tree, is_ours, root_id: None, is_remote: false }
+    Candidate { steps, holds, tree, is_ours, ids: None, is_remote: false }
 }
 
 /// A text of rules that the companion serves.
