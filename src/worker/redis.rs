@@ -14,6 +14,8 @@ use diana_redis::shard::Shards;
 /// The address of Redis and its credentials, and what applies while it is unavailable.
 #[derive(Clone)]
 pub(crate) struct RedisAccess {
+    /// The root id of the plugin that uses it.
+    root_id: String,
     endpoint: Endpoint,
     on_failure: OnFailure,
     /// A line for the log if a variable of the environment is missing.
@@ -24,7 +26,11 @@ impl RedisAccess {
     /// The access that a policy configures. `None` without Redis. If a variable of its credentials
     /// is missing, it does not log in: a Redis that requires a login refuses its calls, so that the
     /// gateway is in degraded mode, and serves.
-    pub(crate) fn of(policy: &Policy, environment: &dyn Environment) -> Option<RedisAccess> {
+    pub(crate) fn of(
+        policy: &Policy,
+        root_id: &str,
+        environment: &dyn Environment,
+    ) -> Option<RedisAccess> {
         let redis = policy.redis.as_ref()?;
         let mut missing = Vec::new();
         let mut variable = |key: &str, name: &Option<String>| {
@@ -52,7 +58,8 @@ impl RedisAccess {
         let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);
         let (shards, gateways) = (Shards::new(redis.parts), redis.gateways);
         let endpoint = Endpoint { cluster, timeout, login, shards, gateways };
-        Some(RedisAccess { endpoint, on_failure: redis.on_failure, missing })
+        let (root_id, on_failure) = (root_id.into(), redis.on_failure);
+        Some(RedisAccess { root_id, endpoint, on_failure, missing })
     }
 
     /// The connection of an instance to Redis. `random` identifies the instance there.
@@ -65,7 +72,7 @@ impl RedisAccess {
         random: u64,
     ) -> RedisConnection {
         let client = Client::new(self.endpoint, namespace, data, seed, random);
-        let client = client.with_rules(number(policy));
+        let client = client.with_rules(&self.root_id, number(policy));
         RedisConnection::new(client, self.on_failure)
     }
 }

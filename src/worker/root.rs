@@ -137,7 +137,7 @@ impl Root {
     ) -> Result<(), String> {
         let namespace = policy.namespace.as_deref().unwrap_or(root_id);
         let mut poller = poller(&policy, namespace, host).transpose()?;
-        self.redis = RedisAccess::of(&policy, host.environment());
+        self.redis = RedisAccess::of(&policy, root_id, host.environment());
         self.namespace = namespace.into();
         let data = host.data();
         let last_good = poller.as_mut().and_then(|poller| poller.last_good(&*data));

@@ -1,5 +1,5 @@
-//! Other rules under the same namespace: of another environment, or of another plugin with the same
-//! root id.
+//! Other rules under the same namespace: of another environment, or of another plugin. A plugin is
+//! known by its root id, under which other rules are an update.
 
 use super::Client;
 use diana_policy::time::{Micros, SECOND};
@@ -13,6 +13,8 @@ const PATIENCE: Micros = 20 * SECOND;
 /// Other rules in the namespace, as far as a worker knows.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
+    /// The root id of the plugin.
+    root_id: String,
     /// The number of the rules. Zero if it is not known.
     rules: u64,
     /// The latest report.
@@ -24,10 +26,10 @@ pub(super) struct Neighbours {
 }
 
 impl Client {
-    /// Reports these rules to Redis from now on, as the latest ones of this gateway.
+    /// Reports these rules to Redis from now on, as the latest ones of this plugin of the gateway.
     #[must_use]
-    pub fn with_rules(mut self, rules: u64) -> Client {
-        self.neighbours.rules = rules;
+    pub fn with_rules(mut self, root_id: &str, rules: u64) -> Client {
+        (self.neighbours.root_id, self.neighbours.rules) = (root_id.into(), rules);
         if self.record().0 != rules {
             self.write_record(false);
         }
@@ -37,7 +39,7 @@ impl Client {
     /// The number of the rules to report in a call at `now`. Former configurations, which only serve
     /// their last requests, report none.
     pub(super) fn reported_rules(&mut self, now: Micros) -> Option<u64> {
-        let Neighbours { rules, reported, .. } = self.neighbours;
+        let (rules, reported) = (self.neighbours.rules, self.neighbours.reported);
         if rules == 0 || now < reported.saturating_add(REPORTED) {
             return None;
         }
@@ -67,7 +69,7 @@ impl Client {
         }
     }
 
-    /// The number of the latest rules of this gateway, and whether others have been logged.
+    /// The number of the latest rules of this plugin, and whether others have been logged.
     fn record(&self) -> (u64, bool) {
         let record = self.data.get(&self.record_key());
         let words = record.and_then(|(bytes, _)| <[u8; 16]>::try_from(bytes).ok());
@@ -88,6 +90,6 @@ impl Client {
     }
 
     fn record_key(&self) -> String {
-        format!("{}/rules", self.key)
+        format!("{}/rules/{}", self.key, self.neighbours.root_id)
     }
 }

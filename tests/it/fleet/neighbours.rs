@@ -10,8 +10,13 @@ use super::{Worker, at, ok};
 
 /// A worker of the gateway with this shared data, and with rules of this number.
 fn worker(data: &Rc<FakeSharedData>, rules: u64) -> Worker {
+    plugin(data, "diana", rules)
+}
+
+/// The same of the plugin with this root id.
+fn plugin(data: &Rc<FakeSharedData>, root_id: &str, rules: u64) -> Worker {
     let worker = Worker::of(data);
-    Worker { client: worker.client.with_rules(rules), ..worker }
+    Worker { client: worker.client.with_rules(root_id, rules), ..worker }
 }
 
 /// One request. Returns the logged lines about other rules.
@@ -70,4 +75,14 @@ fn own_former_rules_are_no_other_rules() {
     assert_eq!(minute(&mut workers, &mut redis, SECOND), [0]);
     workers.push(worker(&gateway, 8));
     assert_eq!(minute(&mut workers, &mut redis, 61 * SECOND), [0, 0]);
+}
+
+/// Two plugins of one VM with one namespace. Each logs the rules of the other.
+#[test]
+fn rules_of_another_root_id_are_logged() {
+    let gateway = Rc::default();
+    let mut workers = [plugin(&gateway, "one", 7), plugin(&gateway, "two", 8)];
+    assert_eq!(minute(&mut workers, &mut Redis::default(), SECOND), [1, 1]);
+    let mut workers = [plugin(&gateway, "one", 9), plugin(&gateway, "two", 9)];
+    assert_eq!(minute(&mut workers, &mut Redis::default(), 61 * SECOND), [0, 0]);
 }
