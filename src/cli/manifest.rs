@@ -24,14 +24,14 @@ pub struct FoundRules {
     /// Keys and values that the reader of the manifest reads differently from Diana.
     pub differences: Vec<Difference>,
     /// The plugin, in Envoy's own configuration.
-    pub plugin: Option<Plugin>,
+    pub plugin: Option<EnvoyPlugin>,
     /// Whether gateways read the rules by `remote`.
     pub is_remote: bool,
 }
 
 /// A plugin of an Envoy.
 #[derive(Debug, Clone)]
-pub struct Plugin {
+pub struct EnvoyPlugin {
     /// The position of Envoy's configuration.
     pub envoy: Position,
     /// Names the rules, unless they have a `namespace`.
@@ -84,7 +84,7 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
             let candidates = walk::candidates(document, number, is_named);
             let envoy = manifest.source.position_of(&[number]).filter(|_| walk::is_envoy(document));
             for one in &candidates {
-                let plugin = envoy.zip(one.ids).map(|(at, (root_id, vm_id))| Plugin {
+                let plugin = envoy.zip(one.ids).map(|(at, (root_id, vm_id))| EnvoyPlugin {
                     envoy: part.in_file(at),
                     root_id: root_id.into(),
                     vm_id: vm_id.into(),

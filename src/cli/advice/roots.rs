@@ -3,12 +3,12 @@
 use diana_policy::{Policy, Rule, Scope};
 
 use crate::finding::FindingLevel;
-use crate::manifest::{FoundRules, Plugin};
+use crate::manifest::{EnvoyPlugin, FoundRules};
 
 /// A document that a plugin receives.
 struct Document<'f> {
     index: usize,
-    plugin: &'f Plugin,
+    plugin: &'f EnvoyPlugin,
     policy: Policy,
 }
 
