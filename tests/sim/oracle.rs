@@ -259,9 +259,11 @@ impl Oracle<'_> {
         }
         charges.sort_by_key(|(entry, ..)| entry.arrived);
         let settles = matches!(rule.cost, Cost::QuestionResult { .. });
+        let is_exact = self.is_exact(rule);
         for (last, end, is_alone) in &charges {
             // A gateway that counts alone does not know the debts in Redis.
-            if rule.holds() && self.is_still(last.worker, *end) || settles && *is_alone {
+            let knows_debts = !settles || !*is_alone;
+            if rule.holds() && self.is_still(last.worker, *end) || !knows_debts && !is_exact {
                 continue;
             }
             let mut sum = Sum::default();
@@ -292,20 +294,20 @@ impl Oracle<'_> {
                     // Earlier debts are forgotten.
                     break;
                 }
-                sum.add(
-                    self.certain_charge(rule, first, last),
-                    first.gateway_life,
-                    *may_be_degraded,
-                );
+                let charge = self.certain_charge(rule, first, last);
+                let is_unknown = settles && self.may_be_unknown(rule, first, last);
+                let known = if is_unknown { 0 } else { charge };
+                sum.add(known, charge, first.gateway_life, *may_be_degraded);
                 let allowed = allowed * (1 + emptied);
-                let most = match self.is_exact(rule) {
-                    true => self.most_without_redis(allowed, sum.alone.len()),
+                let most = match is_exact {
+                    true => self.most_without_redis(rule, allowed, sum.alone.len()),
                     // A bucket of a gateway that counts alone is full at the start.
                     false if rule.algo == "TB" => allowed * (1 + 2 * sum.alone.len() as u64),
                     false => allowed * (1 + sum.alone.len() as u64),
                 };
                 assert!(
-                    sum.together <= allowed && (settles || sum.all <= most),
+                    (!knows_debts || sum.together <= allowed)
+                        && (settles && !is_exact || sum.all <= most),
                     "{}: {sum:?} of {allowed} from {begin} to {end}, {at}; the first is {first:?}, \
                      the last {last:?}",
                     rule.text(1),
@@ -318,19 +320,24 @@ impl Oracle<'_> {
     fn is_exact(&self, rule: &Rule) -> bool {
         let counts = ["W", "SW", "TB"].contains(&rule.algo) && !rule.is_filter;
         let is_alone = self.plan.entries.iter().all(|rules| rules.len() == 1);
-        let is_plain = matches!(rule.cost, Cost::Plain(_)) && rule.gold.is_none();
-        counts && is_plain && is_alone && self.plan.is_exact()
+        counts && rule.gold.is_none() && is_alone && self.plan.is_exact()
     }
 
     /// The permits that a fleet admits at most in an interval with `allowed` permits, where this number of gateways may
     /// have been without Redis: also their shares, and one question and one block of each worker. A single gateway has no
     /// share besides the limit.
-    fn most_without_redis(&self, allowed: u64, alone: usize) -> u64 {
+    fn most_without_redis(&self, rule: &Rule, allowed: u64, alone: usize) -> u64 {
         let Plan { gateways, workers, demand, .. } = self.plan;
         let shares = if *gateways == 1 { 0 } else { alone as u64 };
-        // The demand of 20 ms, measured over two spans of which the first may be short.
-        let block = demand.div_ceil(25);
-        let in_flight = if alone > 0 { (gateways * workers) as u64 * (1 + block) } else { 0 };
+        let block = match rule.cost {
+            // The demand of 20 ms, measured over two spans of which the first may be short.
+            Cost::Plain(_) => demand.div_ceil(25),
+            // Rules with settled costs grant no leases.
+            Cost::QuestionResult { .. } => 0,
+        };
+        let question = rule.cost.max();
+        let in_flight =
+            if alone > 0 { (gateways * workers) as u64 * (question + block) } else { 0 };
         allowed + shares * allowed.div_ceil(*gateways as u64) + in_flight
     }
 
@@ -344,6 +351,17 @@ impl Oracle<'_> {
         let is_within = rule.algo == "SW"
             || rule.algo == "W" && window(rule, ended) == window(rule, later.arrived);
         if is_known && is_within { used } else { used.min(reserve) }
+    }
+
+    /// Whether only Redis or only the gateway may know the cost of a request: it was open when a later one arrived, or when
+    /// the gateway lost Redis, after which the share may be full.
+    fn may_be_unknown(&self, rule: &Rule, entry: &Entry, later: &Entry) -> bool {
+        let at = entry.admitted().unwrap_or(entry.arrived);
+        let until = entry.ended.unwrap_or(Micros::MAX).min(later.arrived).max(at);
+        let is_open = until == later.arrived;
+        let was_alone = self.may_be_degraded(rule, entry, &(entry.arrived..at));
+        let was_open = !was_alone && self.may_be_degraded(rule, entry, &(at..until));
+        was_open || is_open && was_alone
     }
 
     /// How many limits are lost to faults near a span in which Redis forgets.
@@ -733,10 +751,11 @@ struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, amount: u64, gateway: usize, may_be_degraded: bool) {
-        self.all += amount;
+    /// Adds a charge, of which Redis and the gateway both know `known`.
+    fn add(&mut self, known: u64, charge: u64, gateway: usize, may_be_degraded: bool) {
+        self.all += known;
         if !may_be_degraded {
-            self.together += amount;
+            self.together += charge;
         } else if !self.alone.contains(&gateway) {
             self.alone.push(gateway);
         }

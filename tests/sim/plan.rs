@@ -228,7 +228,8 @@ impl Plan {
         let callers = 1 << rng.u8(..3);
         let limit = (limit / u64::from(callers)).max(1);
         let of_all = callers == 1 && rng.bool();
-        let rule = Rule { algo, unit, limit, of_all, ..Rule::fleet("blips") };
+        let (cost, service) = Plan::settled(algo, limit, &mut Rng::with_seed(seed ^ 1 << 62));
+        let rule = Rule { algo, unit, limit, of_all, cost, ..Rule::fleet("blips") };
         let mut plan = Plan {
             seed,
             gateways,
@@ -242,7 +243,7 @@ impl Plan {
             skew: if rng.bool() { 0 } else { 90 },
             ends: rng.u64(4..=7) * SECOND,
             latency: 200 << rng.u8(..4),
-            service: MILLISECOND,
+            service,
             leaving: 0,
             interrupted: if rng.bool() { 0 } else { rng.u8(..30) },
             faults: Vec::new(),
@@ -261,6 +262,17 @@ impl Plan {
             });
         }
         plan
+    }
+
+    /// The cost of a request in a world of [`BLIPS`], and how long upstreams take: the responses of some report the cost.
+    fn settled(algo: &str, limit: u64, rng: &mut Rng) -> (Cost, Micros) {
+        // Token buckets cannot settle.
+        if algo == "TB" || rng.bool() {
+            return (Cost::Plain(1), MILLISECOND);
+        }
+        let max = rng.u64(1..=limit.min(5));
+        let reserve = if rng.bool() { max } else { rng.u64(0..=max) };
+        (Cost::QuestionResult { reserve, max }, MILLISECOND << rng.u8(..8))
     }
 
     /// Returns true if calls to Redis fail in this world, and nothing else does: then all permits that a gateway admits
