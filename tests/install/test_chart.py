@@ -219,6 +219,13 @@ class Rendered(unittest.TestCase):
             for proxy, wanted in {"1.30.0": True, "1.31-alpha.5": True, "1.40.2": True, "1.29.9": False, "1.3.0": False}.items():
                 self.assertEqual(bool(supported.match(proxy)), wanted, proxy)
 
+    def test_labels_replace_the_default(self):
+        for labels, wanted in [({}, {"istio": "ingressgateway"}), ({"app": "edge"}, {"app": "edge"})]:
+            rendered = render(istio={"selector": labels})
+            self.assertEqual(of_kind("EnvoyFilter", rendered)[0]["spec"]["workloadSelector"]["labels"], wanted)
+            [peer] = [it["podSelector"]["matchLabels"] for it in of_kind("NetworkPolicy", rendered)[0]["spec"]["ingress"][0]["from"] if "namespaceSelector" in it]
+            self.assertEqual(peer, wanted)
+
     def test_redis_as_in_the_examples(self):
         fleet = yaml.safe_load((ROOT / "envoy/fleet.yaml").read_text())["static_resources"]["clusters"][0]
         direct = patches(render(redis={"enabled": True, "proxied": False}), "CLUSTER")[1]

@@ -38,12 +38,17 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: companion
 {{- end }}
 
+{{/* A default in values.yaml would be merged with the labels that a user sets. */}}
+{{- define "diana.selector" -}}
+{{ toYaml (.Values.istio.selector | default (dict "istio" "ingressgateway")) }}
+{{- end }}
+
 {{/* The gateways' pods: a list of their namespaces and labels. */}}
 {{- define "diana.pods" -}}
 {{- if eq .Values.controlPlane "istio" }}
 {{- $gateway := first .Values.istio.targetRefs }}
 - namespace: {{ .Release.Namespace }}
-  labels: {{ toJson (empty $gateway | ternary .Values.istio.selector (dict "gateway.networking.k8s.io/gateway-name" (get (default dict $gateway) "name"))) }}
+  labels: {{ toJson (empty $gateway | ternary (include "diana.selector" . | fromYaml) (dict "gateway.networking.k8s.io/gateway-name" (get (default dict $gateway) "name"))) }}
 {{- else }}
 {{- range .Values.envoyGateway.gateways }}
 - namespace: {{ $.Values.envoyGateway.proxyNamespace }}
