@@ -142,13 +142,13 @@ pub fn read(node: &Node<'_>, entry: &EntryScope<'_>, context: &Context<'_>) -> O
     })
 }
 
-/// What an entry determines for its rules.
+/// The keys of an entry that its rules depend on.
 pub struct EntryScope<'e> {
     /// Its response.
     pub response: &'e Rc<Response>,
     /// Whether its paths ignore case.
     pub ignore_case: bool,
-    /// Whether each of its paths has counts of its own.
+    /// Whether each of its paths is counted separately.
     pub each: bool,
     /// Its paths, unless they have problems.
     pub urls: Option<&'e [Prefix]>,

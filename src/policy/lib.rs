@@ -67,7 +67,7 @@ pub struct Policy {
     pub except: Except,
     /// Shadow mode: evaluate and report everything, refuse nothing.
     pub shadow: bool,
-    /// Decide about no request. Usage stays, and counts go on once this is over.
+    /// Decide about no request. Usage stays, and counts continue afterwards.
     pub disabled: bool,
     /// Prefix of shared keys and metric names. By default the plugin's root id.
     pub namespace: Option<String>,

@@ -16,7 +16,7 @@ pub struct Prefix {
     pub(crate) ignore_case: bool,
     /// The segments that every name fits, in ascending order.
     pub(crate) wildcards: Box<[Wildcard]>,
-    /// The name of what is below the path: `rest` in `/files/{rest=**}`, empty in `/files/**`.
+    /// The name of a wildcard `**` at the end: `rest` in `/files/{rest=**}`, empty in `/files/**`.
     pub(crate) rest: Option<Box<str>>,
 }
 

@@ -88,7 +88,7 @@ impl Prefix {
         !self.wildcards.is_empty() || self.rest.is_some()
     }
 
-    /// Its segments. What is below the path is none.
+    /// Its segments, without `**`.
     pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
         let wildcard = |segment| self.wildcards.iter().find(move |it| it.segment == segment);
         segments(&self.path).enumerate().map(move |(at, name)| match wildcard(at) {
@@ -97,7 +97,7 @@ impl Prefix {
         })
     }
 
-    /// The names of its wildcards and of what is below it.
+    /// The names of its wildcards, with that of `{name=**}`.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let names = self.wildcards.iter().filter_map(|wildcard| wildcard.name.as_deref());
         names.chain(self.rest.as_deref().filter(|name| !name.is_empty()))
@@ -121,7 +121,8 @@ impl Prefix {
         same && matches!(tail.first(), None | Some(b'/'))
     }
 
-    /// The part of `path`, in plain spelling, that this prefix covers, and what is below it.
+    /// Splits `path`, in plain spelling, behind the segments of this prefix. `None` if it does not
+    /// cover the path.
     #[must_use]
     pub fn split<'p>(&self, path: &'p [u8]) -> Option<(&'p [u8], &'p [u8])> {
         let mut end = 0;
@@ -142,7 +143,7 @@ impl Prefix {
         path.split_at_checked(end)
     }
 
-    /// The value of the wildcard `name`, or what is below the path, in a path in plain spelling.
+    /// The value of the wildcard `name` in a path in plain spelling.
     /// `None` if this prefix does not cover it, or has no such wildcard.
     #[must_use]
     pub fn capture<'p>(&self, name: &str, path: &'p [u8]) -> Option<&'p [u8]> {

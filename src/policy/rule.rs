@@ -15,7 +15,7 @@ use crate::key::KeyHasher;
 pub struct Limit {
     /// The paths that it covers, at least one. They share the counts, unless `each` is set.
     pub urls: Vec<Prefix>,
-    /// Whether each path of the list, and each path that a pattern covers, has counts of its own.
+    /// Whether each path of the list, and each path that a pattern covers, is counted separately.
     pub each: bool,
     /// Further conditions on requests.
     pub matcher: Match,

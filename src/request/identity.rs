@@ -132,7 +132,7 @@ pub trait Source: Debug {
         None
     }
 
-    /// The wildcard whose value it is, if the source reads one.
+    /// The name of the wildcard that the source reads, if it reads one.
     fn path_param(&self) -> Option<&str> {
         None
     }

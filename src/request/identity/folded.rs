@@ -9,11 +9,11 @@ use diana_policy::Prefix;
 use diana_policy::port::Request;
 use diana_policy::tree::Tree;
 
-/// The options of every source whose value is text.
+/// The options of every source of text.
 pub const OPTIONS: &[(&str, ValueForm)] =
     &[("lower", ValueForm::Flag), ("strip_prefix", ValueForm::Text)];
 
-/// A source whose values are compared in a common form.
+/// A source with values in a common form.
 #[derive(Debug)]
 struct Folded {
     source: Rc<dyn Source>,

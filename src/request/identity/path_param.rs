@@ -17,7 +17,7 @@ pub const KIND: SourceKind =
 #[derive(Debug)]
 struct PathParam {
     name: Rc<str>,
-    /// The paths of the entry whose rule counts by it. None outside of entries.
+    /// The paths of the rule's entry. None outside of entries.
     urls: Rc<[Prefix]>,
 }
 
