@@ -163,17 +163,23 @@ impl Check {
         self.refused().is_some_and(|refused| refused.reason == Reason::Banned)
     }
 
-    /// The decision, for reports.
-    pub(crate) fn outcome(&self, remaining: Option<u64>) -> Outcome {
+    /// The decision at `now`, for reports.
+    pub(crate) fn outcome(&self, rule: &mut CompiledRule, now: Now) -> Outcome {
+        let balance = self.balance(rule);
+        let remaining = balance.map(|balance| balance.permits);
         match self.refused() {
             Some(refused) => Outcome::Refused(Refused { remaining, ..refused }),
-            None => Outcome::Admitted { wait: self.wait_without_shadow() },
+            None => {
+                let (wait, renewal) =
+                    (self.wait_without_shadow(), self.renewal(rule, balance, now));
+                Outcome::Admitted { wait, remaining, renewal }
+            }
         }
     }
 
     /// The remaining permits after the decision, and the time until there are more, if the store
     /// knows them.
-    pub(crate) fn balance(&self, rule: &mut CompiledRule) -> Option<Remaining> {
+    fn balance(&self, rule: &mut CompiledRule) -> Option<Remaining> {
         match self.reservation.outcome {
             CheckOutcome::Unchecked => None,
             CheckOutcome::Refused(Refused { remaining: Some(permits), .. }) => {
@@ -188,16 +194,13 @@ impl Check {
         self.balance(rule).map(|balance| balance.permits)
     }
 
-    /// Ticks until such a request may proceed, if it is refused, or until more permits remain; `None` is never.
-    pub(crate) fn reset(
+    /// Ticks until more permits remain, of a request that is not refused; `None` is never.
+    fn renewal(
         &self,
         rule: &mut CompiledRule,
         balance: Option<Remaining>,
         now: Now,
     ) -> Option<Micros> {
-        if let Some(refused) = self.refused() {
-            return refused.retry.ticks();
-        }
         if let Some(balance) = balance {
             return balance.renewal;
         }

@@ -36,10 +36,6 @@ pub struct Record {
     pub outcome: Outcome,
     /// Quota in permits and window in ticks.
     pub policy: (u64, Micros),
-    /// Permits left, if that is known.
-    pub remaining: Option<u64>,
-    /// Ticks until such a request may proceed, if it is refused, or until more permits remain; `None` is never.
-    pub reset: Option<Micros>,
     /// The caller's key.
     pub caller: Key,
 }
@@ -51,6 +47,10 @@ pub enum Outcome {
     Admitted {
         /// Ticks until its turn; zero is at once.
         wait: Micros,
+        /// Permits left, if that is known.
+        remaining: Option<u64>,
+        /// Ticks until more permits remain; `None` is never.
+        renewal: Option<Micros>,
     },
     /// The request is refused.
     Refused(Refused),
@@ -61,6 +61,25 @@ impl Outcome {
     #[must_use]
     pub fn refused(self) -> Option<Refused> {
         if let Outcome::Refused(refused) = self { Some(refused) } else { None }
+    }
+
+    /// Permits left, if that is known.
+    #[must_use]
+    pub fn remaining(self) -> Option<u64> {
+        match self {
+            Outcome::Admitted { remaining, .. } => remaining,
+            Outcome::Refused(refused) => refused.remaining,
+        }
+    }
+
+    /// Ticks until such a request may proceed, if it is refused, or until more permits remain;
+    /// `None` is never.
+    #[must_use]
+    pub fn reset(self) -> Option<Micros> {
+        match self {
+            Outcome::Admitted { renewal, .. } => renewal,
+            Outcome::Refused(refused) => refused.retry.ticks(),
+        }
     }
 }
 

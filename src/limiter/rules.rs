@@ -234,8 +234,6 @@ impl CompiledRule {
 
     /// The decision at `now`, where an authority outside of the gateway may be available.
     fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
-        let balance = check.balance(self);
-        let remaining = balance.map(|balance| balance.permits);
         let Reservation { by, is_shadow, account, .. } = check.reservation;
         Record {
             scope: match by {
@@ -244,14 +242,12 @@ impl CompiledRule {
             },
             shadow: is_shadow,
             shown: self.config.expose && !is_shadow && by != By::Unavailable,
-            outcome: check.outcome(remaining),
+            outcome: check.outcome(self, now),
             policy: match &mut self.plans {
                 Some(plans) => plans.policy(account.plan),
                 None => self.algorithm.properties().quota(),
             },
             plan: self.plans.as_ref().and_then(|plans| plans.name(account.plan)),
-            remaining,
-            reset: check.reset(self, balance, now),
             caller: account.key,
             rule: self.name.clone(),
         }

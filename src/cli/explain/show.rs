@@ -88,11 +88,12 @@ fn line(rule: &Explained) -> String {
 
 fn decided(record: &Record) -> String {
     let limit = record.policy.0;
-    let left = record.remaining.map_or("an unknown number".into(), |left| left.to_string());
+    let left =
+        record.outcome.remaining().map_or("an unknown number".into(), |left| left.to_string());
     let shadow = if record.shadow { ", in shadow" } else { "" };
     let decided = match record.outcome {
-        Outcome::Admitted { wait: 0 } => "admits".to_owned(),
-        Outcome::Admitted { wait } => format!("holds for {} s", seconds(wait)),
+        Outcome::Admitted { wait: 0, .. } => "admits".to_owned(),
+        Outcome::Admitted { wait, .. } => format!("holds for {} s", seconds(wait)),
         Outcome::Refused(Refused { reason, retry, .. }) => refused(reason, retry),
     };
     format!("{decided}: {left} of {limit} remaining, {}{shadow}", counted(record.scope))

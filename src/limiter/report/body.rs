@@ -75,7 +75,9 @@ impl Refusal {
                 BodyPiece::Rule => {}
                 BodyPiece::RetryAfter => body.extend(self.retry_after().map(|it| it.to_string())),
                 BodyPiece::Limit => body.push_str(&self.by.policy.0.to_string()),
-                BodyPiece::Remaining => body.extend(self.by.remaining.map(|it| it.to_string())),
+                BodyPiece::Remaining => {
+                    body.extend(self.by.outcome.remaining().map(|it| it.to_string()));
+                }
                 BodyPiece::Id if is_id(id) => body.push_str(str::from_utf8(id).unwrap_or_default()),
                 BodyPiece::Id => {}
             }

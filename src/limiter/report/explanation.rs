@@ -126,8 +126,8 @@ impl Why {
 impl Record {
     fn members(&self) -> Members<'_> {
         let (decision, wait) = match self.outcome {
-            Outcome::Admitted { wait: 0 } => ("admitted", Some(0)),
-            Outcome::Admitted { wait } => ("held", Some(wait)),
+            Outcome::Admitted { wait: 0, .. } => ("admitted", Some(0)),
+            Outcome::Admitted { wait, .. } => ("held", Some(wait)),
             Outcome::Refused(refused) => (refused.reason.name(), refused.retry.ticks()),
         };
         Members {
@@ -138,7 +138,7 @@ impl Record {
             why: None,
             plan: self.plan.as_deref(),
             limit: Some(self.policy.0),
-            remaining: self.remaining,
+            remaining: self.outcome.remaining(),
             wait: Some(wait.map_or("never".into(), |ticks| seconds(ticks).into())),
             key: Some(spell_key(self.caller)),
         }

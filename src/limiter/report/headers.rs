@@ -75,10 +75,10 @@ fn one(record: Option<&Record>, headers: &mut Vec<Field>) {
     let Some(record) = record else { return };
     let [limit, remaining, reset] = X_RATE_LIMIT;
     headers.push((limit, decimal(record.policy.0)));
-    if let Some(left) = record.remaining {
+    if let Some(left) = record.outcome.remaining() {
         headers.push((remaining, decimal(left)));
     }
-    if let Some(ticks) = record.reset {
+    if let Some(ticks) = record.outcome.reset() {
         headers.push((reset, decimal(seconds(ticks))));
     }
 }
@@ -92,7 +92,7 @@ fn limits(records: &[Record], headers: &mut Vec<Field>) {
     for record in records.iter().filter(|record| record.shown) {
         add_item(&mut policies, &record.rule);
         record.add_policy(&mut policies);
-        if let Some(left) = record.remaining {
+        if let Some(left) = record.outcome.remaining() {
             add_item(&mut limits, &record.rule);
             record.add_limit(left, &mut limits);
         }
@@ -111,7 +111,8 @@ fn add_item(list: &mut String, rule: &str) {
 impl Record {
     /// Orders records by the remaining permits; unknown numbers come last.
     pub(crate) fn scarcity(&self) -> (bool, Option<u64>) {
-        (self.remaining.is_none(), self.remaining)
+        let remaining = self.outcome.remaining();
+        (remaining.is_none(), remaining)
     }
 
     /// Adds the rule's limit.
@@ -132,7 +133,7 @@ impl Record {
     fn add_limit(&self, left: u64, text: &mut String) {
         text.push_str("\";r=");
         push_decimal(text, left);
-        if let Some(ticks) = self.reset {
+        if let Some(ticks) = self.outcome.reset() {
             text.push_str(";t=");
             push_decimal(text, seconds(ticks));
         }

@@ -14,7 +14,7 @@ impl Record {
     #[must_use]
     pub fn state(&self) -> String {
         let outcome = match self.outcome {
-            Outcome::Admitted { wait: 0 } => "admitted",
+            Outcome::Admitted { wait: 0, .. } => "admitted",
             Outcome::Admitted { .. } if self.shadow => "shadow-held",
             Outcome::Admitted { .. } => "held",
             Outcome::Refused(_) if self.shadow => "shadow",
@@ -30,8 +30,8 @@ impl Record {
             state.push_str(plan);
         }
         let wait = match self.outcome {
-            Outcome::Admitted { wait: 0 } => None,
-            Outcome::Admitted { wait } => Some(Some(wait)),
+            Outcome::Admitted { wait: 0, .. } => None,
+            Outcome::Admitted { wait, .. } => Some(Some(wait)),
             Outcome::Refused(refused) => Some(refused.retry.ticks()),
         };
         match wait {
@@ -41,11 +41,11 @@ impl Record {
         }
         state.push_str(" limit=");
         push_decimal(&mut state, self.policy.0);
-        if let Some(left) = self.remaining {
+        if let Some(left) = self.outcome.remaining() {
             state.push_str(" remaining=");
             push_decimal(&mut state, left);
         }
-        if let Some(ticks) = self.reset {
+        if let Some(ticks) = self.outcome.reset() {
             add_time(&mut state, " reset=", ticks);
         }
         state.push_str(" key=");

@@ -117,7 +117,9 @@ fn remaining_permits_are_admitted() {
                     }
                     let (left, is_refused) = match last {
                         Seen::Admitted(left) => (left, false),
-                        Seen::Refused(record) => (record.remaining.expect("a number"), true),
+                        Seen::Refused(record) => {
+                            (record.outcome.remaining().expect("a number"), true)
+                        }
                         Seen::Held | Seen::Waits => continue,
                     };
                     // A settled request is charged after its response.
@@ -148,7 +150,7 @@ fn cost_above_the_limit_reports_remaining_permits() {
             for used in 0..=LIMIT {
                 let Seen::Refused(by) = caller.send(50) else { panic!("admitted") };
                 assert_eq!(by.outcome.refused().map(|it| it.retry), Some(Retry::Never));
-                assert_eq!(by.remaining, Some(LIMIT - used), "{rule}");
+                assert_eq!(by.outcome.remaining(), Some(LIMIT - used), "{rule}");
                 assert_eq!(matches!(caller.send(1), Seen::Admitted(_)), used < LIMIT, "{rule}");
             }
         }
@@ -171,7 +173,7 @@ fn request_without_reserve_reports_every_permit() {
                     assert_eq!(left, LIMIT - used, "{rule}");
                 }
                 let Seen::Refused(by) = caller.send(1) else { panic!("admitted") };
-                assert_eq!(by.remaining, Some(0), "{rule}");
+                assert_eq!(by.outcome.remaining(), Some(0), "{rule}");
             }
         }
     }

@@ -20,10 +20,12 @@ fn record(outcome: Outcome, shadow: bool) -> Record {
         plan: Some("gold".into()),
         outcome,
         policy: (5, 1),
-        remaining: Some(0),
-        reset: Some(1),
         caller: Key { hash: 7, second_hash: 8 },
     }
+}
+
+fn admitted(wait: u64) -> Outcome {
+    Outcome::Admitted { wait, remaining: Some(0), renewal: Some(1) }
 }
 
 fn refused(reason: Reason, ticks: u64) -> Outcome {
@@ -76,8 +78,8 @@ fn table_of_headers_is_complete() {
 #[test]
 fn table_of_the_access_log_is_complete() {
     let outcomes = [
-        Outcome::Admitted { wait: 0 },
-        Outcome::Admitted { wait: 1 },
+        admitted(0),
+        admitted(1),
         refused(Reason::Used, 1),
         refused(Reason::Outstanding, 1),
         refused(Reason::Busy, 1),

@@ -200,6 +200,6 @@ fn refused_request_reports_remaining_permits_of_redis() {
         assert_eq!(worker.on_reply(answer), 1);
         let verdict = worker.resumed();
         let Some(Verdict::Refuse(refusal)) = verdict else { panic!("{verdict:?}") };
-        assert_eq!(refusal.by.remaining, Some(3));
+        assert_eq!(refusal.by.outcome.remaining(), Some(3));
     }
 }

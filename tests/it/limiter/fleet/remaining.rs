@@ -34,7 +34,7 @@ fn unchecked_rule_reports_no_remaining_permits() {
     let policy = field(&worker.refused, "ratelimit-policy").unwrap();
     assert!(policy.contains("\"own\";q=1") && policy.contains("\"fleet\";q=9"), "{policy}");
     let refusal = worker.refusal.take().unwrap();
-    let left: Vec<_> = refusal.records().iter().map(|record| record.remaining).collect();
+    let left: Vec<_> = refusal.records().iter().map(|record| record.outcome.remaining()).collect();
     assert_eq!(left, [Some(0), None]);
     let state = refusal.records()[1].state();
     assert!(state.contains(" limit=9 key="), "{state}");
