@@ -35,8 +35,8 @@ pub(crate) struct Check {
     pub(crate) is_identified: bool,
     /// The check by the rule's store.
     pub(crate) reservation: Reservation,
-    /// The number of the question whether the caller is banned, while an authority is asked.
-    pub(crate) ban: Option<usize>,
+    /// Whether an authority is asked whether the caller is banned.
+    pub(crate) is_ban_asked: bool,
 }
 
 impl InProgress {
@@ -103,17 +103,16 @@ impl Check {
         self.reservation.now = now;
         rule.store.check(&mut self.reservation);
         self.is_identified &= !self.reservation.is_overflow;
-        if self.ban.is_some() {
+        if self.is_ban_asked {
             self.check_ban(rule, now);
         }
     }
 
     #[inline(never)]
     fn check_ban(&mut self, rule: &mut CompiledRule, now: Now) {
-        if let Some(question) = self.ban.take()
-            && let Some(bans) = &mut rule.bans
-        {
-            let left = bans.on_reply(self.key(), question, now.mono);
+        self.is_ban_asked = false;
+        if let Some(bans) = &mut rule.bans {
+            let left = bans.on_reply(self.key(), now.mono);
             self.refuse_banned(rule, left);
         }
     }

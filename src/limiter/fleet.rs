@@ -14,10 +14,9 @@ use crate::limiter::Limiter;
 use crate::pending::{Pending, PendingOrder, Ready, ReadyRequest, Waiting};
 use crate::rules::{CompiledRule, Rules};
 use crate::verdict::Verdict;
-use diana_policy::port::{Answer, Callout};
 use diana_policy::time::{Micros, Now};
 use diana_request::identity::caller::Callers;
-use diana_store::backend::{Backend, BackendResult};
+use diana_store::backend::{Backend, Receiver};
 
 /// The authority outside of the gateway, and what waits for its replies.
 pub(crate) struct Fleet {
@@ -114,6 +113,17 @@ impl Fleet {
         }
     }
 
+    fn next_complete(&mut self) -> Option<Receiver> {
+        self.backend.as_mut()?.next_complete()
+    }
+
+    /// Makes the results for a request or order readable.
+    pub(crate) fn begin(&mut self, id: u64) {
+        if let Some(backend) = &mut self.backend {
+            backend.begin(id);
+        }
+    }
+
     pub(crate) fn cancel(&mut self, id: u64) -> bool {
         let Some(pending) = self.pending.get_mut(&id) else { return false };
         !std::mem::replace(&mut pending.is_cancelled, true)
@@ -135,7 +145,7 @@ impl Fleet {
     }
 }
 
-/// The queries and the calls of a worker, for the limiter's requests to Redis.
+/// The replies of the authority, and the requests that they complete.
 impl Limiter {
     /// The number of requests and orders that have their replies and were not resumed yet.
     #[must_use]
@@ -149,12 +159,13 @@ impl Limiter {
             let Some(pending) = self.fleet.pending.remove(&id) else { continue };
             let Pending { is_cancelled, waiting } = pending;
             match waiting {
-                Waiting::Request(progress) if is_cancelled => self.rules.abandon(progress, now),
+                Waiting::Request(progress) if is_cancelled => self.abandon(id, progress, now),
                 Waiting::Request(progress) => {
                     let waiter = progress.waiter;
                     return Some(Ready::Request(ReadyRequest { waiter, progress }));
                 }
                 Waiting::Order(order) => {
+                    self.fleet.begin(id);
                     let stream = (!is_cancelled).then_some(order.stream);
                     match self.execute(order, now) {
                         Ok(result) => return Some(Ready::Order { stream, result }),
@@ -176,41 +187,35 @@ impl Limiter {
         self.fleet.is_connected()
     }
 
-    /// Makes the calls to the authority that are due. Requests without a reply in time become ready.
-    pub fn work(&mut self, now: Now, callout: &dyn Callout) {
-        let Some(backend) = &mut self.fleet.backend else { return };
-        let results = backend.work(now, callout);
-        self.on_results(results, now);
-    }
-
-    /// Takes the reply to a call. Returns false if another limiter made the call. The next
-    /// [`Limiter::work`] sends questions that follow from the reply.
-    pub fn on_reply(&mut self, token: u32, answer: &Answer<'_>, now: Now) -> bool {
-        let Some(backend) = &mut self.fleet.backend else { return false };
-        let results = backend.on_reply(token, answer, now);
-        let is_own_call = results.is_some();
-        self.on_results(results.unwrap_or_default(), now);
-        is_own_call
-    }
-
-    /// Drops the calls of a root that has ended: their replies will not come.
-    pub fn on_root_ended(&mut self, root: u32, now: Now) {
-        let Some(backend) = &mut self.fleet.backend else { return };
-        let results = backend.on_root_ended(root);
-        self.on_results(results, now);
-    }
-
-    fn on_results(&mut self, results: Vec<BackendResult>, now: Now) {
-        for result in results {
-            match result {
-                BackendResult::Request(id) => {
+    /// Takes the results of questions to the authority. Requests with all of their replies become
+    /// ready. Due after each call of the connection to it.
+    pub fn take_results(&mut self, now: Now) {
+        while let Some(receiver) = self.fleet.next_complete() {
+            match receiver {
+                Receiver::Request(id) => {
                     if let Some(progress) = self.fleet.on_answered(id) {
-                        self.rules.abandon(progress, now);
+                        self.abandon(id, progress, now);
                     }
                 }
-                BackendResult::Background { .. } => self.rules.complete(result, now),
+                Receiver::Store(rule, account) => {
+                    if let Some(rule) = self.rules.list.get_mut(rule) {
+                        rule.store.on_reply(account, now);
+                    }
+                }
+                Receiver::Bans(rule, caller) => {
+                    let rule = self.rules.list.get_mut(rule);
+                    if let Some(bans) = rule.and_then(|rule| rule.bans.as_mut()) {
+                        bans.on_reply(caller, now.mono);
+                    }
+                }
             }
         }
+    }
+
+    /// Reads the replies about a request after its client has left, and cancels the charges.
+    fn abandon(&mut self, id: u64, progress: InProgress, now: Now) {
+        self.fleet.begin(id);
+        self.rules.abandon(progress, now);
     }
 }
 
@@ -222,7 +227,7 @@ impl Check {
         if let Some(bans) = &rule.bans
             && self.may_be_banned()
         {
-            self.ban = bans.ask(self.key());
+            self.is_ban_asked = bans.ask(self.key());
         }
     }
 }

@@ -76,6 +76,7 @@ impl Limiter {
     /// [`Limiter::restart`] decides about the request again.
     pub fn resume(&mut self, ready: &mut ReadyRequest, now: Now) -> Option<Verdict> {
         self.rules.return_charges(now);
+        self.fleet.begin(ready.waiter.id);
         let progress = &mut ready.progress;
         progress.now = now;
         self.rules.check(progress);

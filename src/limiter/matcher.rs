@@ -198,7 +198,7 @@ impl Matcher {
             rule: number,
             is_identified,
             reservation: Reservation::new(account, cost, now),
-            ban: None,
+            is_ban_asked: false,
         }));
         let Some(check) = progress.checks.last_mut() else { return };
         check.reservation.is_shadow = rule.shadow || percentile >= rule.config.enforce;

@@ -188,7 +188,7 @@ impl CompiledRule {
     ) -> Option<Result<Seen, Cannot>> {
         let usage = self.store.inquire(usage, now);
         // Not for an order that the store refuses, unless the bans have asked: their reply is taken.
-        let is_carried_out = ban.question.is_some() || !matches!(usage, Some(Err(_)));
+        let is_carried_out = ban.is_asked || !matches!(usage, Some(Err(_)));
         let bans = self.bans.as_mut().filter(|_| is_carried_out);
         let ban = bans.map(|bans| bans.inquire(ban, now.mono));
         Some(usage?.and_then(|usage| {

@@ -16,7 +16,6 @@ use diana_policy::time::{Micros, Now, SECOND};
 use diana_policy::{Rule, Scope};
 use diana_request::cost::CostReader;
 use diana_request::settling::UsageReader;
-use diana_store::backend::BackendResult;
 use diana_store::bans::Bans;
 use diana_store::hot::spotter::Spotter;
 use diana_store::permit::CancelQueue;
@@ -159,18 +158,6 @@ impl Rules {
             }
         }
         self.cancel(&mut progress);
-    }
-
-    /// Passes the result of a question that no request waits for to the store or the bans that asked.
-    pub(crate) fn complete(&mut self, answered: BackendResult, now: Now) {
-        let BackendResult::Background { rule, is_ban, account, question } = answered else {
-            return;
-        };
-        let Some(rule) = self.list.get_mut(rule) else { return };
-        match &mut rule.bans {
-            Some(bans) if is_ban => drop(bans.on_reply(account.key, question, now.mono)),
-            _ => rule.store.on_reply(account, question, now),
-        }
     }
 
     /// Counts an admitted request. Returns the index of the first rule in shadow that would have refused it, or else of the

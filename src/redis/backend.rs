@@ -1,23 +1,20 @@
 //! Redis as the authority of a limiter: its client, and what its stores share.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::bans::RedisBans;
-use super::client::{Client, Completion};
+use super::client::Client;
 use super::handle::Handle;
-use super::question_result::QuestionResult;
 use super::store::RedisStore;
-use super::target::Target;
 use diana_policy::Ban;
 use diana_policy::key::{Key, Seed};
 use diana_policy::port::{Answer, Callout};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Micros, Now};
-use diana_store::backend::{Backend, BackendCounts, BackendResult, BanAuthority};
+use diana_store::backend::{Backend, BackendCounts, BanAuthority, Receiver};
 use diana_store::stores::Stores;
-use diana_store::{Account, CounterSpec, Store};
+use diana_store::{CounterSpec, Store};
 
 /// The connection of an instance to Redis. Its worker has one reference to it, and its limiter
 /// another one, as [`Backend`].
@@ -25,14 +22,6 @@ use diana_store::{Account, CounterSpec, Store};
 pub struct RedisConnection {
     client: Rc<RefCell<Client>>,
     handle: Rc<RefCell<Handle>>,
-}
-
-/// Redis as the authority of a limiter.
-struct RedisBackend {
-    client: Rc<RefCell<Client>>,
-    handle: Rc<RefCell<Handle>>,
-    /// The questions of each request or order that have no result yet.
-    unanswered: BTreeMap<u64, Vec<usize>>,
 }
 
 impl RedisConnection {
@@ -47,22 +36,27 @@ impl RedisConnection {
         }
     }
 
-    /// The authority of a limiter.
+    /// Makes the calls that are due. Then the backend has the results of questions without a reply
+    /// in time, too.
+    pub fn work(&self, now: Now, callout: &dyn Callout) {
+        self.client.borrow_mut().work(now, callout, &mut self.handle.borrow_mut());
+    }
+
+    /// Takes the reply to a call. Returns false if another connection made the call. The next
+    /// [`RedisConnection::work`] sends questions that follow from the reply.
     #[must_use]
-    pub fn backend(&self) -> Box<dyn Backend> {
-        let RedisConnection { client, handle } = self.clone();
-        Box::new(RedisBackend { client, handle, unanswered: BTreeMap::new() })
+    pub fn on_reply(&self, token: u32, answer: &Answer<'_>, now: Now) -> bool {
+        self.client.borrow_mut().answer(token, answer, now, &mut self.handle.borrow_mut())
+    }
+
+    /// Drops the calls of a root that has ended: their replies will not come.
+    pub fn on_root_ended(&self, root: u32) {
+        self.client.borrow_mut().on_root_ended(root, &mut self.handle.borrow_mut());
     }
 
     /// Reads what the stores know of Redis. `None` during a call to it.
     fn read<T>(&self, read: impl FnOnce(&Handle) -> T) -> Option<T> {
         self.handle.try_borrow().ok().map(|handle| read(&handle))
-    }
-
-    /// The number of unavailable shards.
-    #[must_use]
-    pub fn unavailable_shards(&self) -> usize {
-        self.read(Handle::unavailable_shards).unwrap_or(0)
     }
 
     /// Returns true if a caller's shard is unavailable, so that the gateway enforces its share of
@@ -119,46 +113,7 @@ impl RedisConnection {
     }
 }
 
-impl RedisBackend {
-    /// Stores the results. Returns the requests, orders and operations that are complete.
-    fn store_results(&mut self, completed: Vec<Completion>) -> Vec<BackendResult> {
-        completed.into_iter().filter_map(|completion| self.store_result(completion)).collect()
-    }
-
-    fn store_result(&mut self, completion: Completion) -> Option<BackendResult> {
-        let mut handle = self.handle.borrow_mut();
-        match completion {
-            Completion::Request(id, question, result) => {
-                let questions = self.unanswered.get_mut(&id)?;
-                let at = questions.iter().position(|number| *number == question)?;
-                questions.swap_remove(at);
-                handle.store_result(question, result);
-                if !questions.is_empty() {
-                    return None;
-                }
-                self.unanswered.remove(&id);
-                Some(BackendResult::Request(id))
-            }
-            Completion::Operation(target, (key, plan), reply) => {
-                let result = match reply {
-                    Some((reply, sent)) => {
-                        QuestionResult::Decided { reply, wait: None, sent, at: sent.mono }
-                    }
-                    None => QuestionResult::Degraded,
-                };
-                let question = handle.store_new_result(result);
-                let (rule, is_ban) = match target {
-                    Target::Rule(rule) => (rule, false),
-                    Target::Ban(rule) => (rule, true),
-                };
-                let account = Account { key, plan };
-                Some(BackendResult::Background { rule, is_ban, account, question })
-            }
-        }
-    }
-}
-
-impl Backend for RedisBackend {
+impl Backend for RedisConnection {
     fn open(
         &mut self,
         rule: usize,
@@ -188,15 +143,13 @@ impl Backend for RedisBackend {
     }
 
     fn unavailable_shards(&self) -> usize {
-        self.handle.borrow().unavailable_shards()
+        self.read(Handle::unavailable_shards).unwrap_or(0)
     }
 
     fn send(&mut self, id: u64, delay: Micros, since: Micros) {
         let mut handle = self.handle.borrow_mut();
         handle.beats = true;
         let questions = handle.take_asked();
-        let numbers = questions.iter().map(|(number, _)| *number);
-        self.unanswered.entry(id).or_default().extend(numbers);
         self.client.borrow_mut().ask(id, delay, questions, since, &mut handle);
     }
 
@@ -213,26 +166,12 @@ impl Backend for RedisBackend {
         }
     }
 
-    fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<BackendResult> {
-        let completed = self.client.borrow_mut().work(now, callout, &mut self.handle.borrow_mut());
-        self.store_results(completed)
+    fn next_complete(&mut self) -> Option<Receiver> {
+        self.handle.borrow_mut().results.next_complete()
     }
 
-    fn on_reply(
-        &mut self,
-        token: u32,
-        answer: &Answer<'_>,
-        now: Now,
-    ) -> Option<Vec<BackendResult>> {
-        let mut client = self.client.borrow_mut();
-        let completed = client.answer(token, answer, now, &mut self.handle.borrow_mut());
-        drop(client);
-        completed.map(|completed| self.store_results(completed))
-    }
-
-    fn on_root_ended(&mut self, root: u32) -> Vec<BackendResult> {
-        let completed = self.client.borrow_mut().on_root_ended(root, &mut self.handle.borrow_mut());
-        self.store_results(completed)
+    fn begin(&mut self, id: u64) {
+        self.handle.borrow_mut().results.begin(id);
     }
 
     fn take_counts(&mut self) -> BackendCounts {

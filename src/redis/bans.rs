@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::handle::{Handle, Operation};
 use super::protocol::{Numbers, Question, Refusals, Reply};
-use super::question_result::QuestionResult;
+use super::results::QuestionResult;
 use super::store::spread;
 use diana_policy::Ban;
 use diana_policy::key::Key;
@@ -51,13 +51,13 @@ impl BanAuthority for RedisBans {
         true
     }
 
-    fn query(&self, caller: Key, sets: Option<Micros>) -> usize {
+    fn query(&self, caller: Key, sets: Option<Micros>) {
         let question = Refusals { caller, sets, ..self.question };
-        self.handle.borrow_mut().ask(Question::Ban(question))
+        self.handle.borrow_mut().ask(Question::Ban(question));
     }
 
-    fn reply(&self, question: usize) -> Option<BanAnswer> {
-        match self.handle.borrow_mut().take_result(question)? {
+    fn reply(&self, caller: Key) -> Option<BanAnswer> {
+        match self.handle.borrow().results.of(self.question.fingerprint, caller)? {
             QuestionResult::Decided { reply: Reply::Ban(reply), .. } => {
                 Some(BanAnswer { left: reply.left, begins: reply.begins, overflow: reply.overflow })
             }

@@ -1,5 +1,5 @@
-//! Sends the questions of requests and the operations of stores to Redis, and passes the replies
-//! on.
+//! Sends the questions of requests and the operations of stores to Redis, and stores their results
+//! (`results.rs`).
 //!
 //! While a batch is pending, further questions collect for the next one, so the batches of a busy
 //! worker are large. A full batch, or one that has waited for a quarter of the timeout, is sent
@@ -19,17 +19,14 @@ use std::rc::Rc;
 
 use super::handle::Handle;
 use super::health::{Health, KnownFleet};
-use super::protocol::{
-    Ask, Decided, Failure, Login, Question, Reply, Script, ScriptAnswer, ScriptCall,
-};
-use super::question_result::QuestionResult;
+use super::protocol::{Ask, Decided, Failure, Login, Question, Script, ScriptAnswer, ScriptCall};
+use super::results::QuestionResult;
 use super::shard::{Shard, Shards, Tags};
-use super::target::Target;
-use batch::{Batch, Receiver, Wait};
-use diana_policy::key::{Key, Seed};
+use batch::{Batch, Wait};
+use diana_policy::key::Seed;
 use diana_policy::port::{self, Callout, SharedData};
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_store::backend::BackendCounts;
+use diana_store::backend::{BackendCounts, Receiver};
 use follow::Answered;
 use neighbours::Neighbours;
 use offset::Offset;
@@ -60,16 +57,6 @@ pub struct Endpoint {
     pub gateways: u64,
 }
 
-/// A result to pass on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Completion {
-    /// The result of a question of a request, by the numbers of both.
-    Request(u64, usize, QuestionResult),
-    /// For an operation: its target, its caller and plan, the reply, and when the question was
-    /// sent; `None` if it failed.
-    Operation(Target, (Key, u32), Option<(Reply, Now)>),
-}
-
 /// The connection of a limiter to Redis. Only the client makes calls.
 pub struct Client {
     endpoint: Endpoint,
@@ -92,8 +79,6 @@ pub struct Client {
     /// About how long a reply takes. `None` before the first one, and after calls that were lost
     /// twice.
     round_trip: Option<Micros>,
-    /// Results to pass on.
-    completed: Vec<Completion>,
     /// The record of all workers, as last read.
     health: Health,
     /// The offset of the clock of each shard.
@@ -146,7 +131,6 @@ impl Client {
             batches: Vec::new(),
             resends: Vec::new(),
             round_trip: None,
-            completed: Vec::new(),
             health,
             counts: BackendCounts::default(),
             log_lines: Vec::new(),
@@ -165,26 +149,29 @@ impl Client {
         self.endpoint.shards
     }
 
-    /// Takes numbered questions of the request with this number, which waits since `since`. Other rules hold it for `delay`.
+    /// Takes questions of the request with this number, which waits since `since`. Other rules hold
+    /// it for `delay`.
     pub fn ask(
         &mut self,
         id: u64,
         delay: Micros,
-        questions: Vec<(usize, Question)>,
+        questions: Vec<Question>,
         since: Micros,
         handle: &mut Handle,
     ) {
         handle.in_use = true;
+        let receiver = Some(Receiver::Request(id));
         let index = self.waiting.partition_point(|wait| wait.since <= since);
-        for (number, question) in questions {
+        for question in questions {
             let shard = self.endpoint.shards.of(question.caller());
-            let mut own = self.waiting.iter_mut().skip(index).take_while(|it| it.id == id);
+            let later = self.waiting.iter_mut().skip(index);
+            let mut own = later.take_while(|wait| wait.ask.receiver == receiver);
             match own.find(|wait| wait.shard == shard) {
-                Some(wait) => wait.add(number, question),
+                Some(wait) => wait.ask.questions.push(question),
                 None => {
-                    let ask = Ask { delay, questions: vec![question] };
-                    let wait = Wait { id, since, shard, numbers: vec![number], ask };
-                    self.waiting.insert(index, wait);
+                    let ask = Ask { delay, questions: vec![question], receiver };
+                    self.waiting.insert(index, Wait { since, shard, ask });
+                    handle.results.expect(id);
                 }
             }
         }
@@ -201,12 +188,7 @@ impl Client {
     }
 
     /// Sends waiting asks, operations and probes, and fails calls and asks after their timeout.
-    pub fn work(
-        &mut self,
-        now: Now,
-        callout: &dyn Callout,
-        handle: &mut Handle,
-    ) -> Vec<Completion> {
+    pub fn work(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
         while let Some(late) = self.batches.iter().position(|it| it.expires_at() <= now.mono) {
             let batch = self.batches.swap_remove(late);
             self.fail_all(batch, &Failure::Timeout, now.mono, handle);
@@ -227,7 +209,6 @@ impl Client {
         }
         self.send_all(now, callout, handle);
         self.send_beat(now, callout, handle);
-        std::mem::take(&mut self.completed)
     }
 
     /// The maximum time from the arrival of an ask until it is sent.
@@ -235,7 +216,7 @@ impl Client {
         self.endpoint.timeout + GRACE
     }
 
-    /// Processes the reply to a batch. Returns `None` if another client sent it. Call
+    /// Processes the reply to a batch. Returns false if another client sent it. Call
     /// [`Client::work`] afterwards, since further batches may be due.
     pub fn answer(
         &mut self,
@@ -243,8 +224,9 @@ impl Client {
         answer: &port::Answer<'_>,
         now: Now,
         handle: &mut Handle,
-    ) -> Option<Vec<Completion>> {
-        let number = self.batches.iter().position(|batch| batch.token == token)?;
+    ) -> bool {
+        let is_own = |batch: &Batch| batch.token == token;
+        let Some(number) = self.batches.iter().position(is_own) else { return false };
         let batch = self.batches.swap_remove(number);
         let answers = batch.read(&self.endpoint.login, answer, now.mono);
         if answers.iter().any(Result::is_ok) {
@@ -253,7 +235,7 @@ impl Client {
             self.round_trip = Some(known.min(trip) + trip.saturating_sub(known) / SLOWLY);
         }
         self.end(batch, answers, now.mono, handle);
-        Some(std::mem::take(&mut self.completed))
+        true
     }
 
     /// Processes the results of a batch's calls. Calls that Redis cannot have executed, and calls
@@ -273,10 +255,10 @@ impl Client {
         let is_silent = batch.is_beat && !handle.in_use;
         let (mut with_text, mut second, mut answered) = (batch.again(), batch.again(), Vec::new());
         second.is_second = true;
-        for ((call, receivers), answer) in batch.take().into_iter().zip(answers) {
+        for (call, answer) in batch.take().into_iter().zip(answers) {
             match &answer {
                 Err(Failure::NoScript) if call.script == Script::Digest => {
-                    with_text.add(ScriptCall { script: Script::Text, ..call }, receivers);
+                    with_text.add(ScriptCall { script: Script::Text, ..call });
                     continue;
                 }
                 Err(failure) if failure.is_lost() && !handle.is_unavailable(call.shard) => {
@@ -284,8 +266,7 @@ impl Client {
                         if !is_silent {
                             self.counts.fail(failure.name());
                         }
-                        let rest = second.add_lost(call, receivers);
-                        self.complete_all(rest, QuestionResult::Degraded);
+                        handle.results.add_all(second.add_lost(call), QuestionResult::Degraded);
                         continue;
                     }
                     self.round_trip = None;
@@ -297,7 +278,7 @@ impl Client {
                 continue;
             }
             send::on_batch_end(&call, answer.is_ok(), handle);
-            answered.push((call.shard, receivers, answer));
+            answered.push((call.shard, call.asks, answer));
         }
         self.take(&batch, answered, now, handle);
         let again = [with_text, second].into_iter().filter(|batch| batch.has_calls());
@@ -308,23 +289,27 @@ impl Client {
     fn take(
         &mut self,
         batch: &Batch,
-        mut answers: Vec<(Shard, Vec<Receiver>, Result<ScriptAnswer, Failure>)>,
+        mut answers: Vec<(Shard, Vec<Ask>, Result<ScriptAnswer, Failure>)>,
         now: Micros,
         handle: &mut Handle,
     ) {
         let mut outcomes = Vec::new();
-        for (shard, receivers, answer) in &mut answers {
+        for (shard, asks, answer) in &mut answers {
             let outcome = match answer {
                 Ok(ScriptAnswer::Decided(Decided {
-                    gateways, is_apart, is_mixed, asks, ..
+                    gateways,
+                    is_apart,
+                    is_mixed,
+                    asks: decided,
+                    ..
                 })) => {
                     is_mixed.iter().for_each(|is_mixed| self.meet(*is_mixed, now));
                     self.counts.apart += u64::from(*is_apart);
                     let fleet = KnownFleet { gateways: *gateways, is_apart: *is_apart };
-                    Ok(Answered { fleet: Some(fleet), decided: !asks.is_empty() })
+                    Ok(Answered { fleet: Some(fleet), decided: !decided.is_empty() })
                 }
                 Ok(ScriptAnswer::Seed(seed)) => {
-                    self.complete_all(std::mem::take(receivers), QuestionResult::Repeat);
+                    handle.results.add_all(std::mem::take(asks), QuestionResult::Repeat);
                     self.reseed(*seed, handle);
                     Ok(Answered { fleet: None, decided: false })
                 }
@@ -333,17 +318,17 @@ impl Client {
             outcomes.push((*shard, outcome));
         }
         self.record_results(&outcomes, (batch.sent.mono, batch.probing), now, handle);
-        for (shard, receivers, answer) in answers {
+        for (shard, asks, answer) in answers {
             match answer {
                 Ok(ScriptAnswer::Decided(decided)) => {
                     self.counts.corrupt += decided.corrupt;
                     let offset = self.offsets.get_mut(usize::from(shard.number()));
                     let instant = |it: &mut Offset| it.instant(decided.now, batch.sent.mono, now);
                     let at = offset.map_or(now, instant);
-                    self.complete_asks(receivers, decided.asks, batch.sent, at);
+                    handle.results.add_replies(&asks, decided.asks, batch.sent, at);
                 }
                 Ok(ScriptAnswer::Seed(_)) => {}
-                Err(_) => self.complete_all(receivers, QuestionResult::Degraded),
+                Err(_) => handle.results.add_all(asks, QuestionResult::Degraded),
             }
         }
     }

@@ -1,15 +1,14 @@
 //! The interface between the client and the stores and bans of a limiter: the state of Redis,
 //! questions and operations to send, and the results of questions.
 
-use std::collections::BTreeMap;
-
 use super::ledger::Ledgers;
-use super::protocol::{Charge, Question, Refusals};
-use super::question_result::QuestionResult;
+use super::protocol::{Ask, Charge, Question, Refusals};
+use super::results::Results;
 use super::shard::{Shard, Shards};
-use super::target::Target;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
+use diana_store::Account;
+use diana_store::backend::Receiver;
 
 /// The maximum number of waiting operations, except renewals. Each lease has at most one of those.
 const MOST: usize = 8192;
@@ -30,22 +29,6 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// The receiver of the reply.
-    #[must_use]
-    pub fn target(&self) -> Option<Target> {
-        match self {
-            Operation::Renew(rule, ..) => Some(Target::Rule(*rule)),
-            Operation::Return(_) => None,
-            Operation::Ban(rule, _) => Some(Target::Ban(*rule)),
-        }
-    }
-
-    /// The plan under which permits are leased.
-    #[must_use]
-    pub fn plan(&self) -> u32 {
-        if let Operation::Renew(_, plan, _) = self { *plan } else { 0 }
-    }
-
     /// The caller.
     #[must_use]
     pub fn caller(&self) -> Key {
@@ -55,13 +38,20 @@ impl Operation {
         }
     }
 
-    /// The question to send.
+    /// The ask to send.
     #[must_use]
-    pub fn question(self) -> Question {
-        match self {
-            Operation::Renew(.., charge) | Operation::Return(charge) => Question::Rule(charge),
-            Operation::Ban(_, refusals) => Question::Ban(refusals),
-        }
+    pub fn ask(self) -> Ask {
+        let key = self.caller();
+        let (question, receiver) = match self {
+            Operation::Renew(rule, plan, charge) => {
+                (Question::Rule(charge), Some(Receiver::Store(rule, Account { key, plan })))
+            }
+            Operation::Return(charge) => (Question::Rule(charge), None),
+            Operation::Ban(rule, refusals) => {
+                (Question::Ban(refusals), Some(Receiver::Bans(rule, key)))
+            }
+        };
+        Ask { delay: 0, questions: vec![question], receiver }
     }
 }
 
@@ -85,12 +75,10 @@ pub struct Handle {
     /// A question about each rule, which charges nothing.
     rehearsal: Vec<Charge>,
     operations: Vec<Operation>,
-    /// The questions of the request in progress, and their numbers.
-    asked: Vec<(usize, Question)>,
-    /// The results of questions that were not read yet, by the number of the question.
-    results: BTreeMap<usize, QuestionResult>,
-    /// The number of the latest question.
-    last: usize,
+    /// The questions of the request in progress.
+    asked: Vec<Question>,
+    /// The results that were not read yet.
+    pub results: Results,
     /// The settlements.
     pub ledgers: Ledgers,
 }
@@ -109,8 +97,7 @@ impl Handle {
             rehearsal: Vec::new(),
             operations: Vec::new(),
             asked: Vec::new(),
-            results: BTreeMap::new(),
-            last: 0,
+            results: Results::default(),
             ledgers: Ledgers::default(),
         }
     }
@@ -130,38 +117,14 @@ impl Handle {
         self.rehearsal.iter().map(move |charge| Question::Rule(Charge { caller, ..charge.clone() }))
     }
 
-    /// Adds a question of the request in progress. Returns its number.
-    pub fn ask(&mut self, question: Question) -> usize {
-        let number = self.number();
-        self.asked.push((number, question));
-        number
+    /// Adds a question of the request in progress.
+    pub fn ask(&mut self, question: Question) {
+        self.asked.push(question);
     }
 
     /// Removes the questions of the request in progress.
-    pub fn take_asked(&mut self) -> Vec<(usize, Question)> {
+    pub fn take_asked(&mut self) -> Vec<Question> {
         std::mem::take(&mut self.asked)
-    }
-
-    /// Stores the result of a question.
-    pub fn store_result(&mut self, question: usize, result: QuestionResult) {
-        self.results.insert(question, result);
-    }
-
-    /// Stores a result for which no question has a number. Returns a number for it.
-    pub fn store_new_result(&mut self, result: QuestionResult) -> usize {
-        let number = self.number();
-        self.results.insert(number, result);
-        number
-    }
-
-    /// Removes the result of a question.
-    pub fn take_result(&mut self, question: usize) -> Option<QuestionResult> {
-        self.results.remove(&question)
-    }
-
-    fn number(&mut self) -> usize {
-        self.last = self.last.wrapping_add(1);
-        self.last
     }
 
     /// Returns true if a shard is unavailable.

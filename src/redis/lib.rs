@@ -44,7 +44,6 @@ pub mod handle;
 mod health;
 pub mod ledger;
 pub mod protocol;
-pub mod question_result;
+pub mod results;
 pub mod shard;
 pub mod store;
-pub mod target;

@@ -40,6 +40,7 @@ pub use reply::{AskReply, BanReply, Decided, Reply, RuleReply, ScriptAnswer};
 use super::shard::{Shard, Tags};
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::Micros;
+use diana_store::backend::Receiver;
 use diana_store::slots::arrears::Arrears;
 
 /// Credentials for Redis.
@@ -115,6 +116,8 @@ pub struct Ask {
     pub delay: Micros,
     /// The questions, each about a different value.
     pub questions: Vec<Question>,
+    /// The receiver of the results, which stays here. `None` if the ask only returns permits.
+    pub receiver: Option<Receiver>,
 }
 
 /// A question about one value in Redis.
@@ -239,6 +242,15 @@ impl Question {
         match self {
             Question::Rule(charge) => charge.caller,
             Question::Ban(refusals) => refusals.caller,
+        }
+    }
+
+    /// The fingerprint of the rule, or of its bans.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        match self {
+            Question::Rule(charge) => charge.fingerprint,
+            Question::Ban(refusals) => refusals.fingerprint,
         }
     }
 

@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use super::handle::Handle;
 use super::protocol::{Charge, Effect, Question};
+use super::results::QuestionResult;
 use super::shard::Shards;
 use diana_algorithm::latest_renewal;
 use diana_policy::decision::Retry;
@@ -96,6 +97,11 @@ impl RedisStore {
         }
     }
 
+    /// The result of the question about a caller.
+    fn result(&self, key: Key) -> Option<QuestionResult> {
+        self.handle.borrow().results.of(self.parameters.spec.fingerprint, key)
+    }
+
     /// A caller under the current plan.
     fn account(&self, key: Key) -> Account {
         Account { key, plan: self.plans.current() }
@@ -141,9 +147,7 @@ impl Store for RedisStore {
             return self.check_degraded(reservation);
         }
         match (reservation.memo, &mut reservation.outcome) {
-            (Memo::Asked(question, arrears), _) => {
-                return self.on_result(question, arrears, reservation);
-            }
+            (Memo::Asked(arrears), _) => return self.on_result(arrears, reservation),
             (Memo::Granted { until, .. }, CheckOutcome::Admitted { wait, .. }) => {
                 *wait = until.saturating_sub(now.mono);
                 return;
@@ -169,9 +173,9 @@ impl Store for RedisStore {
         };
     }
 
-    fn on_reply(&mut self, account: Account, question: usize, now: Now) {
+    fn on_reply(&mut self, account: Account, now: Now) {
         self.use_plan(account.plan);
-        self.complete(account.key, question, now);
+        self.complete(account.key, now);
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) {
@@ -184,8 +188,8 @@ impl Store for RedisStore {
                 let Reservation { is_shadow, is_tentative, .. } = *reservation;
                 let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
                 let arrears = charge.arrears;
-                let question = self.handle.borrow_mut().ask(Question::Rule(charge));
-                reservation.memo = Memo::Asked(question, arrears);
+                self.handle.borrow_mut().ask(Question::Rule(charge));
+                reservation.memo = Memo::Asked(arrears);
             }
             (By::Gateway, CheckOutcome::Admitted { .. }) if !reservation.is_charged() => {
                 self.use_plan(account.plan);
@@ -262,18 +266,14 @@ impl Store for RedisStore {
     }
 
     fn inquire(&mut self, inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
-        let Inquiry { account, order, question } = *inquiry;
+        let Inquiry { account, order, is_asked } = *inquiry;
         self.use_plan(account.plan);
-        match question {
-            Some(question) => Some(self.usage(account.key, order, question)),
-            None => match self.query_usage(account.key, order) {
-                Ok(question) => {
-                    inquiry.question = Some(question);
-                    None
-                }
-                Err(cannot) => Some(Err(cannot)),
-            },
+        if is_asked {
+            return Some(self.usage(account.key, order));
         }
+        let asked = self.query_usage(account.key, order);
+        inquiry.is_asked = asked.is_ok();
+        asked.err().map(Err)
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {

@@ -3,15 +3,16 @@
 //!
 //! Its stores decide at once while they can. Otherwise a reservation is pending, and
 //! [`Store::charge`] adds its question to the outbox of the backend. [`Backend::send`] sends the
-//! questions of one request, and once all of them have a result, [`BackendResult`] reports it. Then
-//! [`Store::check`] decides the reservation by the result.
+//! questions of one request. Once all of them have a result, [`Backend::next_complete`] returns the request,
+//! and after [`Backend::begin`] [`Store::check`] decides its reservations by the results.
+//!
+//! The owner of the connection makes the calls that are due, and passes the replies to it.
 
 use crate::stores::Stores;
 use crate::{Account, CounterSpec, Store};
 use diana_policy::Ban;
 use diana_policy::key::{Key, Seed};
-use diana_policy::port::{Answer, Callout};
-use diana_policy::time::{Micros, Now};
+use diana_policy::time::Micros;
 
 /// An authority outside of the gateway, and the connection to it.
 pub trait Backend {
@@ -54,37 +55,26 @@ pub trait Backend {
     /// from now on.
     fn probe(&mut self);
 
-    /// Makes the calls that are due. Returns the requests, orders and operations that are complete:
-    /// a question without a reply in time has a result, too.
-    fn work(&mut self, now: Now, callout: &dyn Callout) -> Vec<BackendResult>;
+    /// The next request, order or operation that is complete: a question without a reply in time
+    /// has a result, too. Stores and bans read the result of an operation until the next call.
+    fn next_complete(&mut self) -> Option<Receiver>;
 
-    /// Takes the reply to a call. `None` if another backend made the call.
-    fn on_reply(&mut self, token: u32, answer: &Answer<'_>, now: Now)
-    -> Option<Vec<BackendResult>>;
-
-    /// Drops the calls of a root that has ended: their replies will not come.
-    fn on_root_ended(&mut self, root: u32) -> Vec<BackendResult>;
+    /// From now on, stores and bans read the results for the request or order with this number.
+    fn begin(&mut self, id: u64);
 
     /// The counts since the last call.
     fn take_counts(&mut self) -> BackendCounts;
 }
 
-/// A request, order or operation that is complete.
+/// The receiver of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BackendResult {
-    /// All questions of the request or order with this number.
+pub enum Receiver {
+    /// The request or order with this number.
     Request(u64),
-    /// A question that no request waits for.
-    Background {
-        /// The rule's number.
-        rule: usize,
-        /// Whether its bans asked, and not its store.
-        is_ban: bool,
-        /// The caller.
-        account: Account,
-        /// The number of the question.
-        question: usize,
-    },
+    /// The store of the rule with this number, about a caller. No request waits.
+    Store(usize, Account),
+    /// The bans of the rule with this number, about a caller. No request waits.
+    Bans(usize, Key),
 }
 
 /// Events since the last flush.
@@ -122,12 +112,11 @@ pub trait BanAuthority {
     /// result. Returns false while the authority is unavailable.
     fn count(&self, caller: Key, refusals: u64) -> bool;
 
-    /// Adds a question about a caller, or an operator's order to ban it for `sets` ticks. Returns
-    /// the number of the question.
-    fn query(&self, caller: Key, sets: Option<Micros>) -> usize;
+    /// Adds a question about a caller, or an operator's order to ban it for `sets` ticks.
+    fn query(&self, caller: Key, sets: Option<Micros>);
 
-    /// The reply to a question, if there is one.
-    fn reply(&self, question: usize) -> Option<BanAnswer>;
+    /// The reply to the question about a caller, if there is one.
+    fn reply(&self, caller: Key) -> Option<BanAnswer>;
 }
 
 /// The state of a ban at the authority.

@@ -136,16 +136,17 @@ impl Bans {
         }
     }
 
-    /// Adds a question to the authority whether a caller is banned. Returns its number. `None` if the
-    /// gateway counts.
+    /// Adds a question to the authority whether a caller is banned. Returns false if the gateway
+    /// counts.
     #[must_use]
-    pub fn ask(&self, key: Key) -> Option<usize> {
-        Some(self.fleet.as_ref()?.query(key, None))
+    pub fn ask(&self, key: Key) -> bool {
+        self.fleet.iter().for_each(|fleet| fleet.query(key, None));
+        self.fleet.is_some()
     }
 
-    /// Takes the reply to a question. Returns the ticks for which the caller is still banned.
-    pub fn on_reply(&mut self, key: Key, question: usize, now: Micros) -> Micros {
-        let reply = self.fleet.as_ref().and_then(|fleet| fleet.reply(question));
+    /// Reads the reply to a question. Returns the ticks for which the caller is still banned.
+    pub fn on_reply(&mut self, key: Key, now: Micros) -> Micros {
+        let reply = self.fleet.as_ref().and_then(|fleet| fleet.reply(key));
         reply.map_or(0, |reply| self.apply_reply(key, &reply, now))
     }
 
@@ -164,11 +165,11 @@ impl Bans {
             }
             return Some(Ok(self.left(key, now)));
         };
-        let Some(question) = inquiry.question else {
-            inquiry.question = Some(fleet.query(key, length));
+        if !std::mem::replace(&mut inquiry.is_asked, true) {
+            fleet.query(key, length);
             return None;
-        };
-        let Some(reply) = fleet.reply(question) else {
+        }
+        let Some(reply) = fleet.reply(key) else {
             return Some(Err(Cannot::Unanswered));
         };
         if reply.overflow && matches!(inquiry.order, Order::Ban(_)) {

@@ -71,8 +71,8 @@ pub trait Store {
     /// pending request by the reply of the authority.
     fn check(&mut self, reservation: &mut Reservation);
 
-    /// Takes the reply to a question that no request waits for, about this caller.
-    fn on_reply(&mut self, _account: Account, _question: usize, _now: Now) {}
+    /// Reads the reply to a question that no request waits for, about this caller.
+    fn on_reply(&mut self, _account: Account, _now: Now) {}
 
     /// Charges an admitted request that proceeds `delay` ticks after its check, which is at least
     /// this rule's own wait. Sets its receipt. Replaces its outcome instead if another worker was

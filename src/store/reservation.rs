@@ -78,8 +78,8 @@ pub enum Memo {
     Slots(u64),
     /// Leased permits decide.
     Lease,
-    /// The authority is asked under this number, with these arrears.
-    Asked(usize, Option<Arrears>),
+    /// The authority is asked, with these arrears.
+    Asked(Option<Arrears>),
     /// The authority has admitted the request under this rule.
     Granted {
         /// The request's turn, on the monotonic clock.

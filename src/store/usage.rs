@@ -61,16 +61,15 @@ pub struct Inquiry {
     pub account: Account,
     /// The order.
     pub order: Order,
-    /// The number of the store's question, while an authority outside of the gateway has not
-    /// replied.
-    pub question: Option<usize>,
+    /// Whether an authority outside of the gateway is asked.
+    pub is_asked: bool,
 }
 
 impl Inquiry {
     /// A new order about a caller.
     #[must_use]
     pub fn new(account: impl Into<Account>, order: Order) -> Inquiry {
-        Inquiry { account: account.into(), order, question: None }
+        Inquiry { account: account.into(), order, is_asked: false }
     }
 }
 

@@ -1,7 +1,5 @@
 //! An instance: one configuration in one worker, shared by its root and its streams.
 
-mod fleet;
-mod operator;
 mod upkeep;
 
 use std::cell::{Cell, RefCell};
@@ -17,6 +15,7 @@ use diana_policy::Policy;
 use diana_policy::key::Key;
 use diana_policy::port::{Clock, Request};
 use diana_policy::time::{Micros, Now};
+use diana_store::backend::Backend;
 use diana_store::reclaimer::SlotReclaimer;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -84,7 +83,7 @@ impl Instance {
         });
         let checksum = policy.checksum;
         let stores = Stores::new(namespace.clone(), data, worker.tables);
-        let backend = redis.as_ref().map(RedisConnection::backend);
+        let backend = redis.clone().map(|redis| Box::new(redis) as Box<dyn Backend>);
         let is_disabled = policy.disabled;
         let limiter = Limiter::new(policy, seed, stores, backend)
             .map_err(|unbuildable| unbuildable.to_string())?;
@@ -144,7 +143,7 @@ impl Instance {
     /// for them.
     #[must_use]
     pub fn unavailable_shards(&self) -> usize {
-        self.redis.as_ref().map_or(0, RedisConnection::unavailable_shards)
+        self.redis.as_ref().map_or(0, Backend::unavailable_shards)
     }
 
     /// Returns true if this gateway is in degraded mode for a caller of a `global` rule.
@@ -170,6 +169,16 @@ impl Instance {
     #[inline(always)]
     pub(crate) fn has_fleet_work(&self) -> bool {
         self.redis.as_ref().is_some_and(RedisConnection::has_work)
+    }
+
+    /// The origin of its rules, and the wall-clock time since when they apply.
+    pub(crate) fn origin(&self) -> (&'static str, Micros) {
+        self.origin
+    }
+
+    /// The access of operators, if configured.
+    pub(crate) fn operator(&self) -> Option<&Operator> {
+        self.operator.as_deref()
     }
 
     /// Returns true if a request may come from an operator.
@@ -234,6 +243,28 @@ impl Instance {
             self.schedule_maintenance(host);
         }
         done
+    }
+
+    /// Calls the connection to Redis, unless a call of the limiter is in progress, and then passes
+    /// the results on.
+    pub(crate) fn with_redis<T>(
+        &self,
+        now: Now,
+        host: &dyn Host,
+        act: impl FnOnce(&RedisConnection) -> T,
+    ) -> Option<T> {
+        let redis = self.redis.as_ref()?;
+        self.with_limiter(host, |limiter| {
+            let done = act(redis);
+            limiter.take_results(now);
+            done
+        })
+    }
+
+    /// Logs changes of the state of Redis.
+    pub(crate) fn log_fleet(&self, host: &dyn Host) {
+        let lines = self.redis.as_ref().map(RedisConnection::take_log_lines).unwrap_or_default();
+        lines.iter().for_each(|line| host.log(Level::Warn, line));
     }
 
     pub(crate) fn now(&self, host: &dyn Host) -> Now {

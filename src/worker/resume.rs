@@ -26,7 +26,8 @@ impl Worker {
         while *left > 0 && instance.ready() > 0 {
             // The reply may contain permits, even if the client has left.
             instance.record_activity(host);
-            match instance.next_ready(host) {
+            let now = instance.now(host);
+            match instance.with_limiter(host, |limiter| limiter.next_ready(now)).flatten() {
                 None => return,
                 Some(Ready::Request(ready)) => {
                     *left -= 1;

@@ -100,7 +100,8 @@ impl Worker {
     /// Removes a request after its client has left. Returns true if it still waited for its turn or for Redis.
     pub(crate) fn leave(&self, stream: u32, instance: &Instance, host: &dyn Host) -> bool {
         let pending = self.waiting.borrow().get(&stream).and_then(|(pending, _)| *pending);
-        let is_cancelled = pending.is_some_and(|id| instance.cancel(id, host));
+        let cancel = |id| instance.with_limiter(host, |limiter| limiter.cancel(id));
+        let is_cancelled = pending.and_then(cancel) == Some(true);
         let permit = self.queue.borrow_mut().leave(stream);
         let waited = is_cancelled || permit.is_some();
         if waited {
@@ -121,7 +122,8 @@ impl Worker {
         let may_send = self.timers.is_latest(host.caller());
         for instance in self.all() {
             if may_send {
-                instance.send_calls(host);
+                let now = instance.now(host);
+                instance.with_redis(now, host, |redis| redis.work(now, host));
             }
             self.resume_ready(&instance, host, &mut left);
             instance.log_fleet(host);
@@ -137,12 +139,19 @@ impl Worker {
         let mut left = RELEASES;
         let may_send = self.timers.is_latest(host.caller());
         let taken = self.all().iter().any(|instance| {
-            let taken = instance.on_reply(token, answer, may_send, host);
-            if taken {
-                self.resume_ready(instance, host, &mut left);
-                instance.log_fleet(host);
+            let now = instance.now(host);
+            let taken = instance.with_redis(now, host, |it| it.on_reply(token, answer, now));
+            if taken != Some(true) {
+                return false;
             }
-            taken
+            if may_send {
+                instance.with_redis(now, host, |redis| redis.work(now, host));
+            }
+            // The reply may contain permits for a caller without further requests.
+            instance.schedule_maintenance(host);
+            self.resume_ready(instance, host, &mut left);
+            instance.log_fleet(host);
+            true
         });
         self.sweep(host);
         taken
@@ -156,7 +165,10 @@ impl Worker {
 
     /// The root of the host's current call has ended, and no longer has an instance.
     pub(crate) fn end(&self, host: &dyn Host) {
-        self.all().iter().for_each(|instance| instance.on_root_ended(host));
+        for instance in self.all() {
+            let (now, root) = (instance.now(host), host.caller());
+            instance.with_redis(now, host, |redis| redis.on_root_ended(root));
+        }
         self.sweep(host);
         if !self.timers.end(host, |now| self.next(now)) {
             // The host will not call again, so no work can be completed.

@@ -19,7 +19,7 @@ use diana_policy::{Ban, Quota, Scope};
 use diana_redis::bans::RedisBans;
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{BanReply, Question, Refusals, Reply};
-use diana_redis::question_result::QuestionResult;
+use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
 use diana_store::backend::BanAuthority;
 use diana_store::bans::Bans;
@@ -90,8 +90,10 @@ impl Worker {
     fn hear(&mut self, key: Key, reply: &BanReply, now: u64) -> u64 {
         let (sent, at) = (Now::default(), now);
         let result = QuestionResult::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
-        let question = self.handle.borrow_mut().store_new_result(result);
-        self.bans.on_reply(key, question, now)
+        let _ = self.bans.ask(key);
+        let [question] = &self.handle.borrow_mut().take_asked()[..] else { panic!("no question") };
+        kit::store::answer(&self.handle, question, result);
+        self.bans.on_reply(key, now)
     }
 
     fn refused(&mut self, key: Key, now: u64) {
@@ -115,12 +117,12 @@ impl Worker {
         let mut done = self.bans.inquire(&mut inquiry, now);
         if done.is_none() {
             let asked = self.handle.borrow_mut().take_asked();
-            for (number, question) in asked {
-                let Question::Ban(asked) = question else { panic!("{question:?}") };
-                let reply = Reply::Ban(answer(&self.redis, &asked, now));
+            for question in asked {
+                let Question::Ban(asked) = &question else { panic!("{question:?}") };
+                let reply = Reply::Ban(answer(&self.redis, asked, now));
                 let (wait, sent, at) = (Some(0), Now::default(), now);
                 let result = QuestionResult::Decided { reply, wait, sent, at };
-                self.handle.borrow_mut().store_result(number, result);
+                kit::store::answer(&self.handle, &question, result);
             }
             done = self.bans.inquire(&mut inquiry, now);
         }

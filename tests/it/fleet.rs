@@ -25,11 +25,12 @@ use diana_policy::key::{Key, Seed};
 use diana_policy::port::{Answer, Call, Callout};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND, Unit};
-use diana_redis::client::{Client, Completion, Endpoint};
+use diana_redis::client::{Client, Endpoint};
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{Charge, Effect, Login, Numbers, Question};
-use diana_redis::question_result::QuestionResult;
+use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
+use diana_store::backend::Receiver;
 use kit::fake::{FakeCallout, FakeSharedData};
 
 pub const MILLISECOND: u64 = SECOND / 1000;
@@ -43,9 +44,12 @@ pub struct Worker {
     pub client: Client,
     pub handle: Handle,
     pub calls: Rc<Calls>,
-    /// The number of requests that were asked about.
-    asked: u64,
+    /// The caller of the first question about each request.
+    asked: Vec<Key>,
 }
+
+/// A request or operation that is complete, and the result of its first question.
+pub type Completion = (Receiver, QuestionResult);
 
 /// The calls of one worker. They fail while a reason is set.
 #[derive(Default)]
@@ -148,19 +152,45 @@ impl Worker {
         // Most tests are about other calls.
         handle.beats = false;
         client.update_handle(&mut handle);
-        Worker { client, handle, calls: Rc::default(), asked: 0 }
+        Worker { client, handle, calls: Rc::default(), asked: Vec::new() }
     }
 
     pub fn work(&mut self, now: u64) -> Vec<Completion> {
-        self.client.work(at(now), &*self.calls, &mut self.handle)
+        self.client.work(at(now), &*self.calls, &mut self.handle);
+        self.completed()
     }
 
     pub fn answer(&mut self, token: u32, back: &Response, now: u64) -> Option<Vec<Completion>> {
         let body = || Some(back.body.clone());
         let answer = Answer { status: back.status, size: back.body.len(), body: &body };
-        let mut completed = self.client.answer(token, &answer, at(now), &mut self.handle)?;
-        completed.extend(self.work(now));
-        Some(completed)
+        let is_own = self.client.answer(token, &answer, at(now), &mut self.handle);
+        is_own.then(|| {
+            let mut completed = self.completed();
+            completed.extend(self.work(now));
+            completed
+        })
+    }
+
+    pub fn on_root_ended(&mut self, root: u32) -> Vec<Completion> {
+        self.client.on_root_ended(root, &mut self.handle);
+        self.completed()
+    }
+
+    fn completed(&mut self) -> Vec<Completion> {
+        let mut completed = Vec::new();
+        while let Some(receiver) = self.handle.results.next_complete() {
+            let caller = match receiver {
+                Receiver::Request(id) => {
+                    self.handle.results.begin(id);
+                    self.asked[id as usize - 1]
+                }
+                Receiver::Store(_, account) => account.key,
+                Receiver::Bans(_, caller) => caller,
+            };
+            let result = self.handle.results.of(charge(0).fingerprint, caller);
+            completed.push((receiver, result.unwrap()));
+        }
+        completed
     }
 
     /// Asks about one caller, and makes the call if possible.
@@ -170,10 +200,11 @@ impl Worker {
 
     /// Asks about this number of rules.
     pub fn ask_for(&mut self, charges: Vec<Charge>, since: u64) -> u64 {
-        let questions = charges.into_iter().map(Question::Rule).enumerate();
-        self.asked += 1;
-        self.client.ask(self.asked, 0, questions.collect(), since, &mut self.handle);
-        self.asked
+        self.asked.push(charges[0].caller);
+        let id = self.asked.len() as u64;
+        let questions = charges.into_iter().map(Question::Rule).collect();
+        self.client.ask(id, 0, questions, since, &mut self.handle);
+        id
     }
 
     /// Returns true if every shard is available.
@@ -238,9 +269,9 @@ pub fn charge(caller: u64) -> Charge {
 
 /// The tickets among the completions, with the results of their first questions.
 pub fn requests(told: Vec<Completion>) -> Vec<(u64, QuestionResult)> {
-    let request = |told| match told {
-        Completion::Request(id, 0, settled) => Some((id, settled)),
-        Completion::Request(..) | Completion::Operation(..) => None,
+    let request = |(receiver, result)| match receiver {
+        Receiver::Request(id) => Some((id, result)),
+        Receiver::Store(..) | Receiver::Bans(..) => None,
     };
     told.into_iter().filter_map(request).collect()
 }

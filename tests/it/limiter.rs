@@ -70,7 +70,7 @@ fn connected_limiter(
     let stores = Stores::new("test".into(), data, &mut tables);
     let on_failure = policy.redis.as_ref().map_or(OnFailure::Gateway, |redis| redis.on_failure);
     let redis = RedisConnection::new(client, on_failure);
-    Ok((Limiter::new(policy, own, stores, Some(redis.backend()))?, redis))
+    Ok((Limiter::new(policy, own, stores, Some(Box::new(redis.clone())))?, redis))
 }
 
 /// A limiter with its clock.

@@ -31,7 +31,8 @@ fn pipeline() -> Pipeline {
         counted: None,
         arrears: None,
     };
-    let asks = vec![Ask { delay: 0, questions: vec![Question::Rule(charge)] }, Ask::default()];
+    let asks =
+        vec![Ask { questions: vec![Question::Rule(charge)], ..Ask::default() }, Ask::default()];
     of(vec![asks])
 }
 

@@ -110,7 +110,8 @@ pub fn pipeline(now: Option<u64>, charges: Vec<Charge>) -> Pipeline {
 
 /// A question about rules, with a delay by other rules.
 pub fn ask_of(delay: u64, charges: Vec<Charge>) -> Ask {
-    Ask { delay, questions: charges.into_iter().map(Question::Rule).collect() }
+    let questions = charges.into_iter().map(Question::Rule).collect();
+    Ask { delay, questions, ..Ask::default() }
 }
 
 /// A batch of one call.
@@ -143,7 +144,7 @@ pub fn by(script: Script, pipeline: &Pipeline) -> Pipeline {
 
 /// A batch with one question about a ban.
 pub fn ban_pipeline(now: Option<u64>, refusals: Refusals) -> Pipeline {
-    pipeline_of_asks(now, vec![Ask { delay: 0, questions: vec![Question::Ban(refusals)] }])
+    pipeline_of_asks(now, vec![Ask { questions: vec![Question::Ban(refusals)], ..Ask::default() }])
 }
 
 /// The unspent permits of a return.

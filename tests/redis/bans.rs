@@ -98,9 +98,9 @@ fn banned_caller_is_not_charged() {
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let ask = |caller| {
         let look = Question::Ban(count(&BAN, caller, 0));
-        Ask { delay: 0, questions: vec![Question::Rule(rule.charge(caller, 1, 0)), look] }
+        Ask { questions: vec![Question::Rule(rule.charge(caller, 1, 0)), look], ..Ask::default() }
     };
-    let count = Ask { delay: 0, questions: vec![Question::Ban(count(&BAN, 1, 3))] };
+    let count = Ask { questions: vec![Question::Ban(count(&BAN, 1, 3))], ..Ask::default() };
     let decided = server.decide(&pipeline_of_asks(Some(now), vec![ask(1), count, ask(1), ask(2)]));
     let waits: Vec<_> = decided.asks.iter().map(|ask| ask.wait).collect();
     assert_eq!(waits, [Some(0), Some(0), None, Some(0)]);

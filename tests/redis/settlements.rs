@@ -24,12 +24,12 @@ impl Sender {
         let debt = |permits: &u64| {
             let back = Effect::ChargeDebt { receipt: 0, permits: *permits };
             let charge = Charge { effect: back, ..rule.charge(1, 0, 0) };
-            Ask { delay: 0, questions: vec![Question::Rule(charge)] }
+            Ask { questions: vec![Question::Rule(charge)], ..Ask::default() }
         };
         let mut asks: Vec<Ask> = self.batch.iter().map(debt).collect();
         let settles = SettlementBatch { sender: self.name, number: self.number, asks: asks.len() };
         // The additional question is not a settlement.
-        asks.push(Ask { delay: 0, questions: vec![Question::Rule(rule.charge(1, 1, 0))] });
+        asks.push(Ask { questions: vec![Question::Rule(rule.charge(1, 1, 0))], ..Ask::default() });
         let mut pipeline = pipeline_of_asks(Some(now), asks);
         pipeline.calls[0].settles = Some(settles);
         pipeline
@@ -72,7 +72,7 @@ fn counted_usage_is_recorded_once() {
         server.command(&["FLUSHALL"]);
         let rule = Rule { counts: true, ..Rule::new(short, Quota::new(Unit::Day, 10)) };
         let now = today(&mut Rng::with_seed(seed::next()));
-        let ask = |charge| Ask { delay: 0, questions: vec![Question::Rule(charge)] };
+        let ask = |charge| Ask { questions: vec![Question::Rule(charge)], ..Ask::default() };
         let decide = |asks, settles| {
             let mut pipeline = pipeline_of_asks(Some(now), asks);
             pipeline.calls[0].settles = settles;

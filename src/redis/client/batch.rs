@@ -1,4 +1,4 @@
-//! A batch: the calls of one host call, and the receivers of their results.
+//! A batch: the calls of one host call.
 
 use super::{GRACE, SHORTEST};
 use crate::handle::Operation;
@@ -7,38 +7,14 @@ use crate::protocol::{
     SettlementBatch,
 };
 use crate::shard::{Shard, Shards};
-use crate::target::Target;
-use diana_policy::key::Key;
 use diana_policy::port;
 use diana_policy::time::{Micros, Now};
 
 /// An ask of a request in one shard, not sent yet.
 pub(super) struct Wait {
-    /// The number of the request.
-    pub(super) id: u64,
     pub(super) since: Micros,
     pub(super) shard: Shard,
-    /// The numbers of its questions.
-    pub(super) numbers: Vec<usize>,
     pub(super) ask: Ask,
-}
-
-impl Wait {
-    /// Adds a question in the same shard.
-    pub(super) fn add(&mut self, number: usize, question: Question) {
-        self.numbers.push(number);
-        self.ask.questions.push(question);
-    }
-}
-
-/// The receiver of a reply.
-pub(super) enum Receiver {
-    /// The request with this number: the numbers of its questions.
-    Request(u64, Vec<usize>),
-    /// An operation, for this caller and plan.
-    Operation(Target, Key, u32),
-    /// None: the ask only returns permits.
-    Unread,
 }
 
 /// Calls that are sent together, in one call of the host.
@@ -58,8 +34,6 @@ pub(super) struct Batch {
     pub(super) is_second: bool,
     /// Whether it is only a heartbeat of the gateway.
     pub(super) is_beat: bool,
-    /// The receivers of the asks of each call.
-    receivers: Vec<Vec<Receiver>>,
     /// The number of questions of all calls.
     pub(super) questions: usize,
 }
@@ -77,7 +51,6 @@ impl Batch {
             ends_at,
             is_second: false,
             is_beat: false,
-            receivers: Vec::new(),
             questions: 0,
         }
     }
@@ -89,7 +62,7 @@ impl Batch {
 
     /// The number of asks of all calls.
     pub(super) fn asks(&self) -> u64 {
-        self.receivers.iter().map(|receivers| receivers.len() as u64).sum()
+        self.pipeline.calls.iter().map(|call| call.asks.len() as u64).sum()
     }
 
     /// The result of each call.
@@ -129,30 +102,28 @@ impl Batch {
         }
     }
 
-    /// Adds a call of another batch that was lost, except for the effects that must not happen twice.
-    pub(super) fn add_lost(&mut self, call: ScriptCall, receivers: Vec<Receiver>) -> Vec<Receiver> {
+    /// Adds a call of another batch that was lost, except for the effects that must not happen
+    /// twice. Returns the asks with these.
+    pub(super) fn add_lost(&mut self, mut call: ScriptCall) -> Vec<Ask> {
         let settled = call.settles.map_or(0, |settles| settles.asks);
-        let is_repeatable = |(number, (ask, _)): &(usize, (Ask, Receiver))| {
-            *number < settled || ask.questions.iter().all(Question::is_repeatable)
-        };
-        let asks = call.asks.into_iter().zip(receivers).enumerate();
-        let (again, rest): (Vec<_>, Vec<_>) = asks.partition(is_repeatable);
-        let (asks, receivers) = again.into_iter().map(|(_, pair)| pair).unzip();
-        self.add(ScriptCall { asks, ..call }, receivers);
-        rest.into_iter().map(|(_, (_, receiver))| receiver).collect()
+        let mut asks = std::mem::take(&mut call.asks);
+        let settlements = asks.drain(..settled.min(asks.len())).collect();
+        let (again, rest) =
+            asks.into_iter().partition(|ask| ask.questions.iter().all(Question::is_repeatable));
+        call.asks = [settlements, again].concat();
+        self.add(call);
+        rest
     }
 
-    /// Removes its calls, with the receivers of the asks of each.
-    pub(super) fn take(&mut self) -> Vec<(ScriptCall, Vec<Receiver>)> {
-        let calls = std::mem::take(&mut self.pipeline.calls);
-        calls.into_iter().zip(std::mem::take(&mut self.receivers)).collect()
+    /// Removes its calls.
+    pub(super) fn take(&mut self) -> Vec<ScriptCall> {
+        std::mem::take(&mut self.pipeline.calls)
     }
 
     /// Adds a call.
-    pub(super) fn add(&mut self, call: ScriptCall, receivers: Vec<Receiver>) {
+    pub(super) fn add(&mut self, call: ScriptCall) {
         self.questions += call.asks.iter().map(|ask| ask.questions.len()).sum::<usize>();
         self.pipeline.calls.push(call);
-        self.receivers.push(receivers);
     }
 
     /// Returns true if it has calls.
@@ -172,26 +143,14 @@ impl Batch {
 
     /// Adds a call with these questions, and ignores the replies.
     pub(super) fn add_unread(&mut self, shard: Shard, questions: impl Iterator<Item = Question>) {
-        let asks: Vec<Ask> =
-            questions.map(|question| Ask { delay: 0, questions: vec![question] }).collect();
-        let receivers = asks.iter().map(|_| Receiver::Unread).collect();
-        self.add(call(shard, asks), receivers);
-    }
-
-    pub(super) fn add_request(&mut self, wait: Wait) {
-        let Wait { id, shard, numbers, ask, .. } = wait;
-        self.add_ask(shard, ask, Receiver::Request(id, numbers));
+        let asks =
+            questions.map(|question| Ask { questions: vec![question], ..Ask::default() }).collect();
+        self.add(call(shard, asks));
     }
 
     pub(super) fn add_operations(&mut self, operations: Vec<Operation>, shards: Shards) {
         for operation in operations {
-            let (target, plan) = (operation.target(), operation.plan());
-            let question = operation.question();
-            let caller = question.caller();
-            let receivers =
-                target.map_or(Receiver::Unread, |target| Receiver::Operation(target, caller, plan));
-            let ask = Ask { delay: 0, questions: vec![question] };
-            self.add_ask(shards.of(caller), ask, receivers);
+            self.add_ask(shards.of(operation.caller()), operation.ask());
         }
     }
 
@@ -209,15 +168,13 @@ impl Batch {
     }
 
     /// Adds an ask to the call to its shard.
-    fn add_ask(&mut self, shard: Shard, ask: Ask, receivers: Receiver) {
-        let calls = self.pipeline.calls.iter_mut().zip(&mut self.receivers);
-        match calls.into_iter().find(|(call, _)| call.shard == shard) {
-            Some((call, all)) => {
+    pub(super) fn add_ask(&mut self, shard: Shard, ask: Ask) {
+        match self.pipeline.calls.iter_mut().find(|call| call.shard == shard) {
+            Some(call) => {
                 self.questions += ask.questions.len();
                 call.asks.push(ask);
-                all.push(receivers);
             }
-            None => self.add(call(shard, vec![ask]), vec![receivers]),
+            None => self.add(call(shard, vec![ask])),
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::breaker::Breaker;
 use crate::handle::Handle;
 use crate::health::{Health, KnownFleet};
 use crate::protocol::Failure;
-use crate::question_result::QuestionResult;
+use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
 use diana_policy::key::Seed;
 use diana_policy::time::{Micros, SECOND};

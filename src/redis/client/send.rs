@@ -1,12 +1,12 @@
-//! Sends batches and probes, and passes their results on.
+//! Sends batches and probes.
 
-use super::batch::{Batch, Receiver, Wait};
-use super::{Client, Completion, SHORTEST};
+use super::batch::Batch;
+use super::{Client, SHORTEST};
 use crate::breaker::Breaker;
 use crate::handle::{Handle, Operation};
 use crate::health::Health;
-use crate::protocol::{AskReply, Failure, Pipeline, Script, ScriptCall};
-use crate::question_result::QuestionResult;
+use crate::protocol::{Failure, Pipeline, Script, ScriptCall};
+use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
 use diana_policy::port::Callout;
 use diana_policy::time::{Micros, Now, SECOND};
@@ -45,7 +45,7 @@ impl Client {
             while batch.questions < MOST
                 && let Some(wait) = self.waiting.pop_front()
             {
-                batch.add_request(wait);
+                batch.add_ask(wait.shard, wait.ask);
             }
             batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)), handle.shards);
             let is_due = self.health.is_beat_due(now.mono) && !handle.is_unavailable(Shard::FIRST);
@@ -80,7 +80,7 @@ impl Client {
             // With the script's text, since requests also wait for their own call: a missing script
             // would cost them a third one.
             let (shard, script, asks) = (Shard::FIRST, Script::Text, Vec::new());
-            batch.add(ScriptCall { shard, script, asks, settles: None }, Vec::new());
+            batch.add(ScriptCall { shard, script, asks, settles: None });
             self.send(batch, now, callout, handle);
         }
     }
@@ -234,98 +234,37 @@ impl Client {
 
     /// Drops the calls of a root that has ended: the host will not deliver their replies. This is
     /// no failure of Redis.
-    pub fn on_root_ended(&mut self, caller: u32, handle: &mut Handle) -> Vec<Completion> {
+    pub fn on_root_ended(&mut self, caller: u32, handle: &mut Handle) {
         let lost: Vec<Batch> =
             self.batches.extract_if(.., |batch| batch.caller == caller).collect();
-        for (call, receivers) in lost.into_iter().flat_map(|mut batch| batch.take()) {
+        for call in lost.into_iter().flat_map(|mut batch| batch.take()) {
             on_batch_end(&call, false, handle);
             if !call.asks.is_empty() {
                 self.counts.fail("lost");
             }
-            self.complete_all(receivers, QuestionResult::Repeat);
+            handle.results.add_all(call.asks, QuestionResult::Repeat);
         }
-        std::mem::take(&mut self.completed)
     }
 
     /// Drops all waiting asks, operations and settlements. The asks have this result.
     pub(super) fn drop_all(&mut self, result: QuestionResult, handle: &mut Handle) {
         handle.ledgers.clear();
-        let waiting = std::mem::take(&mut self.waiting);
-        self.drop_waiting(waiting, handle.take(usize::MAX), result);
+        let waiting = std::mem::take(&mut self.waiting).into_iter().map(|wait| wait.ask);
+        let operations = handle.take(usize::MAX).into_iter().map(Operation::ask);
+        handle.results.add_all(waiting.chain(operations), result);
     }
 
     /// Drops the asks and operations for unavailable shards.
     pub(super) fn drop_unavailable(&mut self, handle: &mut Handle) {
-        let mut unavailable = Vec::new();
+        let mut dropped = Vec::new();
         for wait in std::mem::take(&mut self.waiting) {
             match handle.is_unavailable(wait.shard) {
-                true => unavailable.push(wait),
+                true => dropped.push(wait.ask),
                 false => self.waiting.push_back(wait),
             }
         }
-        self.drop_waiting(unavailable, handle.take_unavailable(), QuestionResult::Degraded);
-    }
-
-    fn drop_waiting(
-        &mut self,
-        waiting: impl IntoIterator<Item = Wait>,
-        operations: Vec<Operation>,
-        result: QuestionResult,
-    ) {
-        for Wait { id, numbers, .. } in waiting {
-            self.complete_request(id, &numbers, result);
-        }
-        for operation in operations {
-            if let Some(target) = operation.target() {
-                let caller = (operation.caller(), operation.plan());
-                self.completed.push(Completion::Operation(target, caller, None));
-            }
-        }
-    }
-
-    /// Passes on the decisions that Redis made at `at`.
-    pub(super) fn complete_asks(
-        &mut self,
-        receivers: Vec<Receiver>,
-        outcomes: Vec<AskReply>,
-        sent: Now,
-        at: Micros,
-    ) {
-        for (receivers, AskReply { wait, replies }) in receivers.into_iter().zip(outcomes) {
-            match receivers {
-                Receiver::Request(id, numbers) => {
-                    let result = |reply| QuestionResult::Decided { reply, wait, sent, at };
-                    let replies = numbers.into_iter().zip(replies);
-                    let completed =
-                        replies.map(|(it, reply)| Completion::Request(id, it, result(reply)));
-                    self.completed.extend(completed);
-                }
-                Receiver::Operation(target, caller, plan) => {
-                    let reply = replies.first().map(|reply| (*reply, sent));
-                    self.completed.push(Completion::Operation(target, (caller, plan), reply));
-                }
-                Receiver::Unread => {}
-            }
-        }
-    }
-
-    /// Passes on that a call has no decisions.
-    pub(super) fn complete_all(&mut self, receivers: Vec<Receiver>, result: QuestionResult) {
-        for receivers in receivers {
-            match receivers {
-                Receiver::Request(id, numbers) => self.complete_request(id, &numbers, result),
-                Receiver::Operation(target, caller, plan) => {
-                    self.completed.push(Completion::Operation(target, (caller, plan), None));
-                }
-                Receiver::Unread => {}
-            }
-        }
-    }
-
-    /// Hands out that some questions of a request came to the same.
-    fn complete_request(&mut self, id: u64, numbers: &[usize], result: QuestionResult) {
-        let completed = numbers.iter().map(|number| Completion::Request(id, *number, result));
-        self.completed.extend(completed);
+        dropped.extend(handle.take_unavailable().into_iter().map(Operation::ask));
+        handle.results.add_all(dropped, QuestionResult::Degraded);
     }
 }
 

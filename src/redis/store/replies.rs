@@ -2,7 +2,7 @@
 
 use super::RedisStore;
 use crate::protocol::{Reply, RuleReply};
-use crate::question_result::QuestionResult;
+use crate::results::QuestionResult;
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
@@ -14,16 +14,10 @@ use diana_store::{CheckOutcome, Reservation};
 
 impl RedisStore {
     /// Decides a request by the result of its question, which contained these arrears.
-    pub(super) fn on_result(
-        &mut self,
-        question: usize,
-        arrears: Option<Arrears>,
-        reservation: &mut Reservation,
-    ) {
-        let result = self.handle.borrow_mut().take_result(question);
+    pub(super) fn on_result(&mut self, arrears: Option<Arrears>, reservation: &mut Reservation) {
         let key = reservation.account.key;
         reservation.memo = Memo::Empty;
-        match result {
+        match self.result(key) {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
                 if let Some(arrears) = arrears {
                     self.share.confirm_arrears(reservation.account, arrears, reservation.now);
@@ -135,9 +129,8 @@ impl RedisStore {
     }
 
     /// Handles the result of a renewal.
-    pub(super) fn complete(&mut self, key: Key, question: usize, now: Now) {
-        let result = self.handle.borrow_mut().take_result(question);
-        match result {
+    pub(super) fn complete(&mut self, key: Key, now: Now) {
+        match self.result(key) {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), sent, .. }) => {
                 self.receive(key, &reply, (self.parameters.spec.unit_cost, 0), (sent, now));
             }

@@ -2,14 +2,14 @@
 
 use super::RedisStore;
 use crate::protocol::{Charge, Effect, Question, Reply, RuleReply};
-use crate::question_result::QuestionResult;
+use crate::results::QuestionResult;
 use diana_policy::key::Key;
 use diana_policy::time::Now;
 use diana_store::usage::{Cannot, Order, Usage};
 
 impl RedisStore {
-    /// Adds the question of an order. Returns its number.
-    pub(super) fn query_usage(&mut self, key: Key, order: Order) -> Result<usize, Cannot> {
+    /// Adds the question of an order.
+    pub(super) fn query_usage(&mut self, key: Key, order: Order) -> Result<(), Cannot> {
         let effect = match order {
             Order::Reset => Effect::Reset,
             Order::Look | Order::Ban(_) | Order::Unban => Effect::ReadUsage,
@@ -21,17 +21,13 @@ impl RedisStore {
         if handle.is_degraded(key) {
             return Err(Cannot::Unavailable);
         }
-        Ok(handle.ask(Question::Rule(Charge { effect, ..self.empty_charge(key) })))
+        handle.ask(Question::Rule(Charge { effect, ..self.empty_charge(key) }));
+        Ok(())
     }
 
     /// The usage after an order, by the result of its question.
-    pub(super) fn usage(
-        &mut self,
-        key: Key,
-        order: Order,
-        question: usize,
-    ) -> Result<Usage, Cannot> {
-        let reply = match self.handle.borrow_mut().take_result(question) {
+    pub(super) fn usage(&mut self, key: Key, order: Order) -> Result<Usage, Cannot> {
+        let reply = match self.result(key) {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), .. }) => reply,
             Some(QuestionResult::Repeat) => return Err(Cannot::Lost),
             _ => return Err(Cannot::Unanswered),

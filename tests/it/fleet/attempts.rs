@@ -5,19 +5,20 @@ use std::rc::Rc;
 
 use diana_policy::port::Call;
 use diana_policy::time::SECOND;
-use diana_redis::client::Completion;
 use diana_redis::handle::Operation;
 use diana_redis::protocol::{Charge, Effect, Refusals};
-use diana_redis::question_result::QuestionResult;
+use diana_redis::results::QuestionResult;
 use diana_redis::shard::{Shard, Shards};
-use diana_redis::target::Target;
+use diana_store::backend::Receiver;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
 use super::redis::{Seen, admits, decides};
 use super::shards::steps;
-use super::{MILLISECOND, Response, TIMEOUT, Worker, charge, ok, requests, reset, status};
+use super::{
+    Completion, MILLISECOND, Response, TIMEOUT, Worker, charge, ok, requests, reset, status,
+};
 use kit::seed;
 
 /// A worker that has had a reply after this time.
@@ -169,8 +170,8 @@ fn effects_that_must_not_happen_twice_are_not_sent_again() {
     let (token, first) = worker.calls.one();
     assert_eq!(callers(&first), [10, 20, 20, 30, 31, 32, 40, 50]);
     let told = worker.answer(token, &status(503), now).unwrap();
-    let failed = |told: &Completion| match told {
-        Completion::Operation(Target::Ban(0), (key, _), None) => key.hash,
+    let failed = |told: &Completion| match *told {
+        (Receiver::Bans(0, caller), QuestionResult::Degraded) => caller.hash,
         other => panic!("{other:?}"),
     };
     assert_eq!(told.iter().map(failed).collect::<Vec<_>>(), [30]);

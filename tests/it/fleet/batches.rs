@@ -3,11 +3,10 @@
 use std::rc::Rc;
 
 use diana_policy::key::Seed;
-use diana_redis::client::Completion;
 use diana_redis::handle::Operation;
 use diana_redis::protocol::{Charge, Effect, Script};
-use diana_redis::question_result::QuestionResult;
-use diana_redis::target::Target;
+use diana_redis::results::QuestionResult;
+use diana_store::backend::Receiver;
 use kit::fake::FakeSharedData;
 
 use super::redis::{Seen, admits, no_script, other_seed};
@@ -91,7 +90,7 @@ fn operations_leave_with_the_next_batch() {
         (0..1200).for_each(|caller| _ = worker.ask(caller, now));
         for (token, call) in std::mem::take(&mut calls) {
             let told = worker.answer(token, &ok(admits(&call)), now).unwrap();
-            brought += told.iter().filter(|told| matches!(told, Completion::Operation(..))).count();
+            brought += told.iter().filter(|told| !matches!(told.0, Receiver::Request(_))).count();
         }
         worker.work(now);
         calls = worker.calls.fresh();
@@ -126,7 +125,7 @@ fn operations_leave_without_requests() {
     let told = worker.answer(token, &ok(admits(&call)), 6).unwrap();
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(
-        matches!(told[0], Completion::Operation(Target::Rule(3), (key, _), Some(_)) if key.hash == 1),
+        matches!(told[0], (Receiver::Store(3, account), QuestionResult::Decided { .. }) if account.key.hash == 1),
         "{told:?}"
     );
     assert_eq!(worker.next(7), None);
@@ -145,7 +144,8 @@ fn return_is_resent_only_if_nothing_was_executed() {
     assert_eq!((seen.script, seen.callers), (Script::Text, Seen::of(&call).callers));
     // It is unknown whether this was executed.
     let told = worker.answer(token, &status(504), TIMEOUT).unwrap();
-    assert!(matches!(told[..], [Completion::Operation(Target::Rule(0), _, None)]), "{told:?}");
+    let is_lost = matches!(told[..], [(Receiver::Store(0, _), QuestionResult::Degraded)]);
+    assert!(is_lost, "{told:?}");
     for now in 0..3000 {
         worker.work(TIMEOUT + now * MILLISECOND);
         for (token, call) in worker.calls.fresh() {
@@ -216,14 +216,8 @@ fn request_of_an_ended_root_is_checked_again() {
     let ticket = worker.ask(1, 0);
     worker.work(0);
     let (token, call) = worker.calls.one();
-    assert!(
-        worker.client.on_root_ended(9, &mut worker.handle).is_empty(),
-        "somebody else has ended"
-    );
-    assert_eq!(
-        requests(worker.client.on_root_ended(0, &mut worker.handle)),
-        [(ticket, QuestionResult::Repeat)]
-    );
+    assert!(worker.on_root_ended(9).is_empty(), "somebody else has ended");
+    assert_eq!(requests(worker.on_root_ended(0)), [(ticket, QuestionResult::Repeat)]);
     assert_eq!(worker.answer(token, &ok(admits(&call)), 1), None);
     assert_eq!(worker.client.counts.failures, [("lost", 1)]);
     assert!(worker.is_connected(), "Redis is not to blame");

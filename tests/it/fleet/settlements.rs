@@ -12,7 +12,7 @@ use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::handle::Handle;
 use diana_redis::protocol::{Charge, Effect, Login, Numbers, Reply};
-use diana_redis::question_result::QuestionResult;
+use diana_redis::results::QuestionResult;
 use diana_redis::shard::{Shard, Shards};
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;

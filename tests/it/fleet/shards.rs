@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::SECOND;
-use diana_redis::question_result::QuestionResult;
+use diana_redis::results::QuestionResult;
 use diana_redis::shard::{Shard, Shards, Tags};
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;

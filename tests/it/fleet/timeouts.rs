@@ -2,7 +2,7 @@
 
 use diana_policy::time::SECOND;
 use diana_redis::protocol::{Charge, Script};
-use diana_redis::question_result::QuestionResult;
+use diana_redis::results::QuestionResult;
 
 use super::redis::{Seen, no_script};
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok, requests};
@@ -39,7 +39,7 @@ fn sendable_question_is_due_at_once() {
     let (body, now) = (no_script(), super::at(3));
     let (answer, calls) = (|| Some(body.clone()), worker.calls.clone());
     let answer = diana_policy::port::Answer { status: Some(200), size: body.len(), body: &answer };
-    worker.client.answer(token, &answer, now, &mut worker.handle).unwrap();
+    assert!(worker.client.answer(token, &answer, now, &mut worker.handle));
     assert!(calls.none());
     assert_eq!(worker.next(3), Some(3));
 }

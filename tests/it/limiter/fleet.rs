@@ -17,7 +17,7 @@ use diana_limiter::{Limiter, Ready, Refusal, Verdict};
 use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
-use diana_policy::time::SECOND;
+use diana_policy::time::{Now, SECOND};
 use diana_redis::backend::RedisConnection;
 use diana_store::permit::Permit;
 use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
@@ -145,7 +145,7 @@ impl Worker {
     fn step(&mut self, redis: &mut dyn FnMut(&Call, u64) -> Option<Vec<u8>>) {
         let now = self.clock.0.get().later(MILLISECOND);
         self.clock.0.set(now);
-        self.limiter.work(now, &self.callout);
+        self.work(now);
         let fresh = self.callout.sent.borrow()[self.called..].to_vec();
         for call in fresh {
             let comes = now.mono + self.late * MILLISECOND;
@@ -158,10 +158,23 @@ impl Worker {
             let fetch = || body.clone();
             let status = Some(if body.is_some() { 200 } else { 503 });
             let answer = Answer { status, size: 9, body: &fetch };
-            self.limiter.on_reply(token, &answer, now);
-            self.limiter.work(now, &self.callout);
+            self.take_reply(token, &answer, now);
+            self.work(now);
         }
         self.resume();
+    }
+
+    /// Makes the calls that are due.
+    fn work(&mut self, now: Now) {
+        self.redis.work(now, &self.callout);
+        self.limiter.take_results(now);
+    }
+
+    /// Returns true if the reply is to a call of this worker.
+    fn take_reply(&mut self, token: u32, answer: &Answer<'_>, now: Now) -> bool {
+        let is_own = self.redis.on_reply(token, answer, now);
+        self.limiter.take_results(now);
+        is_own
     }
 
     /// Resumes the requests that Redis has replied to.

@@ -8,7 +8,6 @@ use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{Effect, RuleReply};
-use diana_redis::question_result::QuestionResult;
 use diana_redis::store::RedisStore;
 use diana_store::Store;
 use diana_store::stores::Stores;
@@ -265,8 +264,9 @@ impl RedisRule {
                 self.done(false);
             }
             3 => {
-                let question = self.handle.borrow_mut().store_new_result(QuestionResult::Degraded);
-                self.store.on_reply(key(1).into(), question, self.now);
+                // There is no decision.
+                self.handle.borrow_mut().results.begin(0);
+                self.store.on_reply(key(1).into(), self.now);
                 self.asking = false;
             }
             _ => self.request(),

@@ -8,17 +8,17 @@ use diana_policy::decision::Retry;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::handle::{Handle, Operation};
 use diana_redis::protocol::{Charge, Reply, RuleReply};
-use diana_redis::question_result::QuestionResult;
+use diana_redis::results::QuestionResult;
 use diana_redis::store::RedisStore;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::usage::{Inquiry, Order};
 use diana_store::{CounterSpec, Reservation, Store};
 use kit::fake::CountingData;
-use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
+use kit::store::{Take, answer};
 
 /// One rule of a worker, with a single caller.
 pub struct RedisRule {
@@ -79,8 +79,9 @@ impl RedisRule {
 
     /// A question that no request waits for fails.
     pub fn fail(&mut self, now: Now) {
-        let question = self.handle.borrow_mut().store_new_result(QuestionResult::Degraded);
-        self.store.on_reply(key(1).into(), question, now);
+        // There is no decision.
+        self.handle.borrow_mut().results.begin(0);
+        self.store.on_reply(key(1).into(), now);
     }
 
     /// An operator resets the caller's usage.
@@ -88,10 +89,10 @@ impl RedisRule {
         let mut inquiry = Inquiry::new(key(1), Order::Reset);
         assert_eq!(self.store.inquire(&mut inquiry, START), None);
         let asked = self.handle.borrow_mut().take_asked();
-        for (question, _) in asked {
+        for question in asked {
             let (reply, wait, sent) = (Reply::Rule(lends(0)), Some(0), START);
             let result = QuestionResult::Decided { reply, wait, sent, at: START.mono };
-            self.handle.borrow_mut().store_result(question, result);
+            answer(&self.handle, &question, result);
         }
         assert!(matches!(self.store.inquire(&mut inquiry, START), Some(Ok(_))));
     }

@@ -27,7 +27,7 @@ impl Worker {
     fn send(&mut self) -> Vec<Call> {
         let now = self.clock.now().later(MILLISECOND);
         self.clock.0.set(now);
-        self.limiter.work(now, &self.callout);
+        self.work(now);
         assert_eq!(self.limiter.ready(), 0);
         let fresh = self.callout.sent.borrow()[self.called..].to_vec();
         self.called += fresh.len();
@@ -44,7 +44,7 @@ impl Worker {
     fn on_reply(&mut self, body: Vec<u8>) -> usize {
         let token = self.called as u32 - 1;
         let answer = Answer { status: Some(200), size: 9, body: &|| Some(body.clone()) };
-        assert!(self.limiter.on_reply(token, &answer, self.clock.now()), "its call");
+        assert!(self.take_reply(token, &answer, self.clock.now()), "its call");
         self.limiter.ready()
     }
 

@@ -59,14 +59,14 @@ impl Worker {
     ) -> Vec<(u64, OrderResult)> {
         let now = self.clock.0.get().later(MILLISECOND);
         self.clock.0.set(now);
-        self.limiter.work(now, &self.callout);
+        self.work(now);
         let fresh = self.callout.sent.borrow()[self.called..].to_vec();
         for call in fresh {
             let body = redis(&call);
             let fetch = || body.clone();
             let status = Some(if body.is_some() { 200 } else { 503 });
             let answer = Answer { status, size: 9, body: &fetch };
-            self.limiter.on_reply(self.called as u32, &answer, now);
+            self.take_reply(self.called as u32, &answer, now);
             self.called += 1;
         }
         let mut completed = Vec::new();

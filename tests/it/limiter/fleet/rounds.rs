@@ -85,13 +85,13 @@ fn failed_question_is_not_repeated_after_recovery() {
     let mut worker = Worker::new("actor: account, unit: day, rpu: 9, algo: W, scope: global");
     worker.request(&ann());
     let now = worker.clock.0.get().later(MILLISECOND);
-    worker.limiter.work(now, &worker.callout);
+    worker.work(now);
     worker.called = 2;
     let fetch = || None;
     let answer = Answer { status: Some(503), size: 0, body: &fetch };
     for attempt in 0..2 {
-        assert!(worker.limiter.on_reply(attempt, &answer, now));
-        worker.limiter.work(now, &worker.callout);
+        assert!(worker.take_reply(attempt, &answer, now));
+        worker.work(now);
     }
     let ready = worker.limiter.next_ready(now);
     let Some(Ready::Request(mut ready)) = ready else { panic!("no reply") };

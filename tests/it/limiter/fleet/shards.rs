@@ -106,7 +106,7 @@ fn revocable_charge_is_tentative() {
         worker.steps(400, &mut |call, time| Some(proxy.answer(&call.body, time)));
         let sent = worker.callout.sent.borrow().len();
         worker.request(&request("bob"));
-        worker.limiter.work(worker.clock.0.get().later(1), &worker.callout);
+        worker.work(worker.clock.0.get().later(1));
         let calls = worker.callout.sent.borrow();
         let found: Vec<bool> = calls[sent..].iter().flat_map(tentative).collect();
         assert_eq!(found, wanted, "{rules:?}");
@@ -124,7 +124,7 @@ fn asked(rules: &str) -> Vec<Asked> {
     worker.steps(400, &mut |call, time| Some(proxy.answer(&call.body, time)));
     let sent = worker.callout.sent.borrow().len();
     worker.request(&request("ann"));
-    worker.limiter.work(worker.clock.0.get().later(1), &worker.callout);
+    worker.work(worker.clock.0.get().later(1));
     let mut all = Vec::new();
     for call in &worker.callout.sent.borrow()[sent..] {
         let commands = commands(&call.body);
