@@ -35,6 +35,16 @@ def anchors(page):
     return made | set(re.findall(r'<a id="([^"]+)"', page.read_text()))
 
 
+def cells(row):
+    """The cells of a row of a table. `\\|` is a character of a cell."""
+    return len(re.findall(r"(?<!\\)\|", row)) - 1
+
+
+def tables(page):
+    """Runs of lines that begin with `|`."""
+    return re.findall(r"(?:^\|.*\n)+", prose(page), flags=re.M)
+
+
 def measured(page):
     """The requests and the failed ones of each fault in a table of measurements."""
     rows = re.findall(r"^\| [^|]+ \| (\d+) \| (\d+) \| [\d.]+ ms \|", page.read_text(), flags=re.M)
@@ -70,6 +80,14 @@ class Pages(unittest.TestCase):
     def test_each_page_is_in_the_summary(self):
         listed = {(DOCS / link).resolve() for link in links(DOCS / "SUMMARY.md")}
         self.assertEqual(listed, set(DOCS.rglob("*.md")) - {DOCS / "SUMMARY.md"})
+
+    def test_each_row_stands_in_a_table_with_a_head_and_has_its_columns(self):
+        for page in pages():
+            for table in tables(page):
+                head, *rows = table.splitlines()
+                with self.subTest(page=page.name, table=head):
+                    self.assertRegex("".join(rows[:1]), r"^\|( :?-+:? \|)+$")
+                    self.assertEqual({cells(row) for row in rows}, {cells(head)})
 
     def test_the_page_of_keys_is_what_the_schema_says(self):
         self.assertEqual(keys.PAGE.read_text(), keys.page(), "`python3 tools/keys.py` writes it")
