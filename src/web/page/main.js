@@ -2,7 +2,7 @@
 
 import PRESETS from "presets";
 import {initSync, play, problems, requests, schema, why} from "./core/diana_web.js";
-import MODULE from "./core/diana_web_bg.wasm";
+import PACKED from "./core/diana.gz";
 
 import {editor} from "./editor.js";
 import {options} from "./element.js";
@@ -16,7 +16,7 @@ const PAUSE = 200;
 
 const message = document.getElementById("message");
 const preset = document.getElementById("preset");
-initSync({module: MODULE});
+initSync({module: await new Response(new Blob([PACKED]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer()});
 
 /** The state of an example. Settings which it leaves open are those of `others`. */
 const example = ({rules, seconds, streams}, others) => valid({...others, seconds, streams, rules, log: ""}, rules);
