@@ -19,16 +19,20 @@ COMMAND, MODULES = "diana", "modules"
 USER = "65532:65532"
 
 
+def target(architecture):
+    return f"{architecture}-unknown-linux-musl"
+
+
 def command(architecture):
     """Builds the command for an architecture without any library of the system. Returns its bytes."""
-    target = f"{architecture}-unknown-linux-musl"
-    needs.rust("target", target)
+    triple = target(architecture)
+    needs.rust("target", triple)
     # For the C and assembler of the crate `ring`, which need no C library, and for linking.
     compiler = needs.program(f"{architecture}-linux-gnu-gcc")
-    name = target.replace("-", "_")
+    name = triple.replace("-", "_")
     flags = {f"CC_{name}": compiler, f"CARGO_TARGET_{name.upper()}_LINKER": compiler, f"CARGO_TARGET_{name.upper()}_RUSTFLAGS": without_paths()}
-    run([needs.cargo(), "build", "--locked", "--release", "--package", "diana-cli", "--target", target], env={**os.environ, **flags})
-    return (CARGO_TARGET / target / "release" / COMMAND).read_bytes()
+    run([needs.cargo(), "build", "--locked", "--release", "--package", "diana-cli", "--target", triple], env={**os.environ, **flags})
+    return (CARGO_TARGET / triple / "release" / COMMAND).read_bytes()
 
 
 def write(folder, commands, modules):

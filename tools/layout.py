@@ -19,13 +19,23 @@ LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
 BLOCK = 65535
 
 
+def about():
+    """What Cargo.toml says about all crates."""
+    return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]
+
+
 def version():
-    return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    return about()["version"]
 
 
-def labels(title, about):
-    prefix = "org.opencontainers.image."
-    return {prefix + "title": title, prefix + "description": about, prefix + "licenses": "Apache-2.0", prefix + "version": version()}
+def repository():
+    """The owner and the name of the project's repository."""
+    return about()["repository"].removeprefix("https://github.com/")
+
+
+def labels(title, description):
+    facts = {"title": title, "description": description, "licenses": "Apache-2.0", "version": version(), "source": about()["repository"]}
+    return {f"org.opencontainers.image.{name}": fact for name, fact in facts.items()}
 
 
 def tarred(files, executable=()):
@@ -87,3 +97,9 @@ class Layout:
         manifests = [{**entry, "annotations": {"org.opencontainers.image.ref.name": tag}} for tag, entry in tagged.items()]
         (self.folder / "index.json").write_bytes(encoded({"schemaVersion": 2, "mediaType": INDEX, "manifests": manifests}))
         (self.folder / "oci-layout").write_bytes(encoded({"imageLayoutVersion": "1.0.0"}))
+
+
+def tags(folder):
+    """The digests of the images in a layout, by their tags."""
+    entries = json.loads((folder / "index.json").read_bytes())["manifests"]
+    return {entry["annotations"]["org.opencontainers.image.ref.name"]: entry["digest"] for entry in entries}

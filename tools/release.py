@@ -1,16 +1,37 @@
-"""Writes a release to target/dist: module, image, chart, bill of materials, release notes and checksums. The same module gives the same files."""
+"""Writes a release to target/dist: module, command, images, chart, bills of materials, release notes and checksums; and target/IMAGES,
+the digests and names of the images and the chart in a registry. The same module and command give the same files."""
 
 import hashlib
+import os
 import re
 import shutil
 import sys
 
 import companion
 import image
+import sbom
 from console import ROOT, TARGET, die, relative, say
-from layout import tarred, version, zipped
+from layout import Layout, encoded, labels, repository, tags, tarred, version, zipped
 
 RELEASE = TARGET / "dist"
+CHART = TARGET / "chart"
+IMAGES = TARGET / "IMAGES"
+# The layouts of a release, and their names in a registry behind that of the project.
+LAYOUTS = {image.IMAGE: "", companion.COMPANION: "-companion", CHART: "/charts/diana"}
+# The companion in the values of the chart, until there is a registry.
+UNPUBLISHED = "registry.example.com/diana-companion"
+
+HELM_CONFIG = "application/vnd.cncf.helm.config.v1+json"
+HELM_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
+
+
+def check(tag):
+    """Fails unless the tag fits the version, and the project is at its address."""
+    if tag not in ("", f"v{version()}"):
+        die(f"the tag is {tag}, but the version in Cargo.toml is {version()}")
+    here, named = os.environ.get("GITHUB_REPOSITORY", repository()), repository()
+    if here != named:
+        die(f"this is {here}, but Cargo.toml, pages and manifests name {named}: git grep -l {named} | xargs sed -i 's|{named}|{here}|g'")
 
 
 def changes(version):
@@ -25,39 +46,68 @@ def contents(folder, prefix):
     return {f"{prefix}/{path.relative_to(folder)}": path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-def packed(files):
+def packed(files, executable=()):
     """Files as .tar.gz."""
-    return zipped(tarred(files))
+    return zipped(tarred(files, executable))
+
+
+def registry():
+    """Where a release is published. Names in registries have no capitals."""
+    return f"ghcr.io/{repository().lower()}"
 
 
 def chart(module):
-    """The files of the chart. Its values have the digest of the module."""
+    """The chart as an archive. Its values have the digest of the module, and the companion by name and digest."""
     files, digest = contents(ROOT / "charts/diana", "diana"), hashlib.sha256(module).hexdigest()
-    files["diana/values.yaml"] = files["diana/values.yaml"].replace(b'sha256: ""', f'sha256: "{digest}"'.encode())
-    return files
+    [(tag, index)] = tags(companion.COMPANION).items()
+    values = files["diana/values.yaml"].decode()
+    values = values.replace('sha256: ""', f'sha256: "{digest}"').replace(f"{UNPUBLISHED}:{tag}", f"{registry()}-companion:{tag}@{index}")
+    return packed({**files, "diana/values.yaml": values.encode()})
+
+
+def lay_chart(archive):
+    """Writes the chart as a layout, as Helm pushes and pulls it."""
+    facts = re.findall(r'^(\w+): "?([^\[\n"]+)"?$', (ROOT / "charts/diana/Chart.yaml").read_text(), flags=re.M)
+    layout = Layout(CHART)
+    config = layout.blob(HELM_CONFIG, encoded(dict(facts)))
+    layout.tag({version(): layout.manifest(config, [layout.blob(HELM_LAYER, archive)], labels("diana", dict(facts)["description"]))})
+
+
+def commands():
+    """The command for each architecture, and its bill of materials."""
+    for architecture in companion.PLATFORMS.values():
+        binary, target = companion.command(architecture), companion.target(architecture)
+        name = f"diana-{version()}-{target}"
+        yield f"{name}.tar.gz", packed({"diana": binary, "LICENSE": (ROOT / "LICENSE").read_bytes()}, ["diana"])
+        yield f"{name}.cdx.json", sbom.of(binary, version(), "diana", "diana-cli", target)
 
 
 def main(tag="", *before):
     """Writes a release. `before` are modules of earlier versions, which the companion serves, too."""
+    check(tag)
     present = version()
-    if tag not in ("", f"v{present}"):
-        die(f"the tag is {tag}, but the version in Cargo.toml is {present}")
     notes = changes(present)
     image.main()
     companion.main(*before)
+    module = image.MODULE.read_bytes()
+    archive = chart(module)
+    lay_chart(archive)
     files = {
-        f"diana-{present}.wasm": image.MODULE.read_bytes(),
+        f"diana-{present}.wasm": module,
         f"diana-{present}.cdx.json": image.SBOM.read_bytes(),
         f"diana-image-{present}.tar.gz": packed(contents(image.IMAGE, "image")),
         f"diana-companion-image-{present}.tar.gz": packed(contents(companion.COMPANION, "image")),
-        f"diana-chart-{present}.tgz": packed(chart(image.MODULE.read_bytes())),
+        f"diana-chart-{present}.tgz": archive,
         "NOTES.md": notes.encode(),
+        **dict(commands()),
     }
     files["SHA256SUMS"] = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())).encode()
     shutil.rmtree(RELEASE, ignore_errors=True)
     RELEASE.mkdir(parents=True)
     for name, data in files.items():
         (RELEASE / name).write_bytes(data)
+    digests = [(digest, name) for folder, name in LAYOUTS.items() for digest in tags(folder).values()]
+    IMAGES.write_text("".join(f"{digest.removeprefix('sha256:')}  {registry()}{name}\n" for digest, name in digests))
     say(f"{relative(RELEASE)}: {', '.join(files)}")
 
 

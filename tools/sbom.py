@@ -1,4 +1,4 @@
-"""The bill of materials of the module, as CycloneDX: the crates that it is linked from, with the checksums of the lock file."""
+"""The bill of materials of the module or of the command, as CycloneDX: the crates that it is linked from, with the checksums of the lock file."""
 
 import hashlib
 import json
@@ -8,12 +8,12 @@ import uuid
 import needs
 from console import ROOT, die, output
 
-TREE = ["tree", "--locked", "--package", "diana", "--target", "wasm32-wasip1", "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}|{l}"]
+TREE = ["tree", "--locked", "--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}|{l}"]
 
 
-def linked():
-    """Names, versions and licenses of the crates of the module, our own included."""
-    lines = output([needs.cargo(), *TREE]).splitlines() or die("`cargo tree` prints nothing; is Cargo.lock up to date?")
+def linked(package, target):
+    """Names, versions and licenses of the crates of a program, our own included."""
+    lines = output([needs.cargo(), *TREE, "--package", package, "--target", target]).splitlines() or die("`cargo tree` prints nothing; is Cargo.lock up to date?")
     # After the version, cargo prints the path of our own crates, and (*) for repeated ones.
     parts = (line.replace(" (*)", "").partition("|") for line in lines)
     return sorted({(*package.split()[:2], license) for package, _, license in parts})
@@ -30,13 +30,13 @@ def component(name, version, license, checksums):
     return part
 
 
-def of(module, version):
+def of(data, version, name="diana.wasm", package="diana", target="wasm32-wasip1"):
     """The bill of materials of these bytes; the same bytes have the same one."""
     lock = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
     checksums = {(it["name"], it["version"]): it["checksum"] for it in lock if "checksum" in it}
-    sha256 = hashlib.sha256(module).hexdigest()
-    subject = {"type": "application", "bom-ref": "diana.wasm", "name": "diana.wasm", "version": version}
+    sha256 = hashlib.sha256(data).hexdigest()
+    subject = {"type": "application", "bom-ref": name, "name": name, "version": version}
     subject |= {"licenses": [{"license": {"id": "Apache-2.0"}}], "hashes": [{"alg": "SHA-256", "content": sha256}]}
     bill = {"bomFormat": "CycloneDX", "specVersion": "1.6", "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_OID, sha256)}", "version": 1}
-    bill |= {"metadata": {"component": subject}, "components": [component(*crate, checksums) for crate in linked()]}
+    bill |= {"metadata": {"component": subject}, "components": [component(*crate, checksums) for crate in linked(package, target)]}
     return json.dumps(bill, indent=1, sort_keys=True).encode() + b"\n"

@@ -18,6 +18,7 @@ MEASURED = ["--show-output", "--test-threads=1"]
 # Features that may differ between the oldest Envoy and the newest: admission and refusal, ends of streams, updates, the way to Redis,
 # remote rules, metrics, the access log.
 ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "metrics::prometheus"]
+ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse"]
 # The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
 # all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once.
@@ -155,6 +156,12 @@ def install():
     yield discover("tests/install", DIANA_HELM_PYTHON=helm)
 
 
+def workflows():
+    """The workflows, and the shell scripts in them."""
+    programs("go", "shellcheck")
+    yield step("go", "run", ACTIONLINT)
+
+
 def docs():
     """The book, and in a browser the playground and the report of a replay."""
     programs("chromium", "npm")
@@ -172,7 +179,7 @@ GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", n
 GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "crates": crates}
 # What `make test-all` runs besides.
 REST = {"rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost}
-REST |= {"istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
+REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.
 FIRST = {"compile", "module"}
