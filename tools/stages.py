@@ -109,7 +109,7 @@ def module():
 
 def on_envoy(version, *words):
     """Validates the examples and runs tests with this Envoy."""
-    programs("openssl", "redis-server")
+    programs("curl", "openssl", "redis-server")
     binary = envoy.path(version)
     for example in EXAMPLES:
         # Envoy does not connect here, so any password will do.

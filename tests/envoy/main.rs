@@ -41,5 +41,6 @@ mod responses;
 mod rpc;
 mod settings;
 mod settling;
+mod symptoms;
 mod trap;
 mod updates;

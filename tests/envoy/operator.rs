@@ -15,7 +15,7 @@ pub fn operate(envoy: &Envoy, method: &str, rest: &str) -> (u16, Value) {
     (answer.status, serde_json::from_str(&answer.body).unwrap())
 }
 
-fn explained(answer: &Response) -> Value {
+pub fn explained(answer: &Response) -> Value {
     serde_json::from_str(answer.header("x-diana-explain").expect("it is explained")).unwrap()
 }
 

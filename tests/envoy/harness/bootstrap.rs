@@ -38,6 +38,7 @@ pub struct Gateway {
     settings: Value,
     idle_timeout: &'static str,
     has_crashing_module: bool,
+    reloads: bool,
     has_precise_timers: bool,
     access_log: Option<&'static str>,
     gives_memory_back: bool,
@@ -77,6 +78,7 @@ impl Gateway {
             settings: json!({}),
             idle_timeout: "30s",
             has_crashing_module: false,
+            reloads: true,
             has_precise_timers: false,
             access_log: Some(listener::ACCESS_LOG),
             gives_memory_back: false,
@@ -198,6 +200,12 @@ impl Gateway {
     /// With a module that crashes on a request with many headers.
     pub fn crashing_module(mut self) -> Self {
         self.has_crashing_module = true;
+        self
+    }
+
+    /// With Envoy's default for a VM that failed: it is never replaced.
+    pub fn without_reload(mut self) -> Self {
+        self.reloads = false;
         self
     }
 

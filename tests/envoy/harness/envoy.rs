@@ -245,6 +245,11 @@ impl Process {
         exchange(self.admin, &request("GET", path, &[])).ok()
     }
 
+    /// The port of the admin interface.
+    pub fn admin_port(&self) -> u16 {
+        self.admin
+    }
+
     /// The log of Envoy and the filter.
     pub fn log(&self) -> String {
         let part = |name| fs::read(self.folder.join(name)).unwrap_or_default();

@@ -77,6 +77,9 @@ impl Gateway {
     fn filter(&self, configuration: &Value, root: &str, vm: &str) -> Value {
         let mut filter = shipped::filter(configuration);
         let config = &mut filter["typed_config"]["config"];
+        if !self.reloads {
+            config["failure_policy"] = json!("UNSPECIFIED");
+        }
         config["root_id"] = json!(root);
         config["vm_config"]["vm_id"] = json!(vm);
         config["vm_config"]["environment_variables"] = json!({"key_values": self.environment});

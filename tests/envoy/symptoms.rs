@@ -1,0 +1,422 @@
+//! The runbook by symptom: each one is staged, the commands of its section run as they are on the page, and what they
+//! print has a row in the section's table.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::harness::{
+    Envoy, Fault, Gateway, Redis, Wire, assert_no_trap, eventually, free_port, hcm_filter,
+    shipped_text, start_all, validate,
+};
+use crate::operator::{TOKEN, explained, operate};
+
+const SYMPTOMS: &str = include_str!("../../docs/symptoms.md");
+const WHY_REFUSED: &str = include_str!("../../docs/guides/why-refused.md");
+
+/// The token of the page's commands.
+const TOKEN_OF_THE_PAGE: &str = "a-token-for-this-page";
+
+/// A section of the page, by the beginning of its heading.
+struct Section(&'static str);
+
+impl Section {
+    fn of(heading: &str) -> Self {
+        let (_, rest) = SYMPTOMS.split_once(&format!("\n## {heading}")).expect(heading);
+        Self(rest.split_once("\n## ").map_or(rest, |(section, _)| section))
+    }
+
+    /// The output of the section's commands that contain a text, each run by the shell after these replacements.
+    #[track_caller]
+    fn run(&self, with: &str, replacements: &[(&str, &str)]) -> String {
+        let commands = self.0.lines().filter(|line| line.contains(with) && !line.starts_with('|'));
+        let mut script: String =
+            commands.flat_map(|line| [line.trim_start_matches("$ "), "\n"]).collect();
+        assert!(!script.is_empty(), "no command with {with}");
+        for (from, to) in replacements {
+            script = script.replace(from, to);
+        }
+        let output = Command::new("bash").args(["-c", &script]).output().expect("bash runs");
+        String::from_utf8(output.stdout).expect("text")
+    }
+
+    /// The output of the section's commands for Envoy's admin port.
+    #[track_caller]
+    fn read(&self, envoy: &Envoy) -> String {
+        let here = format!("127.0.0.1:{}/", envoy.admin_port());
+        self.run(
+            ":9901/",
+            &[("localhost:9901/", &here), ("127.0.0.1:9901/", &here), ("sleep 1; ", "")],
+        )
+    }
+
+    /// Waits until these commands print each of these texts.
+    #[track_caller]
+    fn shows(&self, envoy: &Envoy, texts: &[&str]) {
+        eventually(&format!("{texts:?}"), || {
+            let output = self.read(envoy);
+            texts.iter().all(|text| output.contains(text)).then_some(())
+        });
+    }
+
+    /// Fails unless a row of the section's table has these texts.
+    #[track_caller]
+    fn explains(&self, texts: &[&str]) {
+        has_row(self.0, texts);
+    }
+}
+
+#[track_caller]
+fn has_row(page: &str, texts: &[&str]) {
+    let mut rows = page.lines().filter(|line| line.starts_with('|'));
+    assert!(rows.any(|row| texts.iter().all(|text| row.contains(text))), "no row has {texts:?}");
+}
+
+/// The filter by ECDS, from a file whose document has problems. Envoy admits no request then.
+fn never_configured(folder: &std::path::Path) -> Value {
+    let envoy: Value = serde_yaml::from_str(&shipped_text("envoy/envoy.yaml")).unwrap();
+    let path =
+        "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters/0";
+    let mut config = envoy.pointer(path).unwrap()["typed_config"].clone();
+    config["config"]["configuration"]["value"] = "limits: 3".into();
+    let kind = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig";
+    let resource = json!({"@type": kind, "name": "by-ecds", "typed_config": config});
+    let file = folder.join(format!("symptoms-{}.json", std::process::id()));
+    std::fs::write(&file, json!({"resources": [resource]}).to_string()).unwrap();
+    let discovery = json!({
+        "config_source": {"path_config_source": {"path": file}},
+        "type_urls": ["type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm"],
+    });
+    with_filters(json!({"name": "by-ecds", "config_discovery": discovery}))
+}
+
+/// Settings of a connection manager with this filter in place of ours.
+fn with_filters(filter: Value) -> Value {
+    let router = hcm_filter("envoy.filters.http.router", "router", "Router", json!({}));
+    json!({"http_filters": [filter, router]})
+}
+
+#[test]
+fn everything_is_503() {
+    const RULES: &str = "
+redis: {cluster: diana_redis}
+limits:
+  - {Url: /full, rules: [{name: full, actor: all, unit: day, rpu: 0}]}
+  - {Url: /trap, rules: [{name: trap, actor: all, unit: day, rpu: 0, ban: {after: 1, within: 1m, for: 10m}}]}
+  - {Url: /away, rules: [{name: away, actor: all, unit: day, rpu: 9, scope: global, on_failure: deny}]}
+";
+    const FORMAT: &str =
+        "%RESPONSE_CODE_DETAILS% %RESPONSE_FLAGS% %FILTER_STATE(wasm.diana:PLAIN)%\n";
+    let section = Section::of("Everything gets 503");
+    let nowhere = json!({"virtual_hosts": [{"name": "all", "domains": ["*"], "routes": [
+        {"match": {"prefix": "/"}, "route": {"cluster": "nowhere"}},
+    ]}]});
+    let gateway = Gateway::with(RULES).redis(free_port()).empty_cluster("nowhere");
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let unconfigured = Gateway::with("limits: []").routed(Value::Null, never_configured(folder));
+    let envoys = start_all(&[
+        gateway.routed(nowhere, json!({})).crashing_module().logging(FORMAT),
+        unconfigured.logging(FORMAT),
+    ]);
+    for path in ["/full", "/trap", "/trap", "/away", "/"] {
+        assert_eq!(envoys[0].get(path, &[]).status, 503, "{path}");
+    }
+    section.shows(
+        &envoys[0],
+        &[
+            r#"diana_rule_refused{namespace="diana",rule="full"} 1"#,
+            r#"diana_rule_banned{namespace="diana",rule="trap"} 1"#,
+            r#"diana_rule_unavailable{namespace="diana",rule="away"} 1"#,
+        ],
+    );
+    // Where the bootstrap makes no labels, as on Istio.
+    let plain = "wasmcustom_diana_shop_rule_full_refused{} 1";
+    let curl = "curl -s http://127.0.0.1:9901/stats/prometheus";
+    assert_eq!(section.run(":9901/", &[(curl, &format!("echo '{plain}'"))]).trim(), plain);
+    envoys[0].kill_vm("/full");
+    assert_eq!(envoys[1].get("/", &[]).status, 500);
+    for (number, cause, beginning, row) in [
+        (0, "the limit", "diana_refused - refused rule=full", ["`diana_refused`", "| `refused`"]),
+        (0, "a ban", "diana_refused - banned rule=trap", ["`diana_refused`", "| `banned`"]),
+        (
+            0,
+            "no Redis",
+            "diana_refused - unavailable rule=away",
+            ["`diana_refused`", "| `unavailable`"],
+        ),
+        (0, "no upstream", "no_healthy_upstream UH -", ["`no_healthy_upstream`", "| nothing"]),
+        (0, "a dead VM", "wasm_fail_stream - -", ["`wasm_fail_stream`", "| nothing"]),
+        (1, "no filter", " NFCF -", ["flag `NFCF`, status 500", "| nothing"]),
+    ] {
+        let log = || envoys[number].access_log();
+        let found = || log().iter().any(|line| line.starts_with(beginning)).then_some(());
+        eventually(&format!("{cause} in the access log: {:?}", log()), found);
+        section.explains(&row);
+    }
+}
+
+/// The causes of a refusal that the explanation and the usage show.
+#[test]
+fn caller_is_refused_with_quota_left() {
+    const RULES: &str = "
+explain: {header: x-diana-explain, token_env: DIANA_TOKEN}
+admin: {path: /.diana, token_env: DIANA_TOKEN}
+plans: {tiers: {by: [{header: x-plan}], of: {gold: {rpu: 9}}}}
+limits:
+  - Url: /wide
+    rules: [{name: wide, actor: all, unit: day, rpu: 0}]
+  - {Url: /wide/path, rules: [{name: narrow, actor: account, unit: day, rpu: 9}]}
+  - {Url: /plan, rules: [{name: plan, actor: account, unit: day, rpu: 1, algo: W, plans: tiers}]}
+  - {Url: /cost, rules: [{name: cost, actor: account, unit: day, rpu: 5, algo: W, cost: {header: x-cost, max: 5}}]}
+  - {Url: /local, rules: [{name: local, actor: account, unit: day, rpu: 1, algo: W, scope: local}]}
+  - {Url: /ban, rules: [{name: ban, actor: account, unit: day, rpu: 0, ban: {after: 1, within: 1m, for: 10m}}]}
+";
+    let envoy = Gateway::with(RULES).variable("DIANA_TOKEN", TOKEN).start_shared();
+    let record = |path: &str, rule: &str, more: &[(&str, &str)]| {
+        let headers = [&[("x-diana-explain", TOKEN), ("x-account-id", "ada")], more].concat();
+        let all = explained(&envoy.get(path, &headers));
+        all.as_array().unwrap().iter().find(|it| it["rule"] == rule).expect("a record").clone()
+    };
+    let refused = |record: &Value| record["decision"] == "refused";
+    assert!(refused(&record("/wide/path", "wide", &[])), "and so does its `wait` of never");
+    has_row(WHY_REFUSED, &["`rule` is not the one that you expect"]);
+    assert_eq!(record("/wide/path", "wide", &[])["wait"], "never");
+    has_row(WHY_REFUSED, &["`wait: \"never\"`", "`rpu: 0`"]);
+    record("/plan", "plan", &[("x-plan", "golden")]);
+    let unlisted = record("/plan", "plan", &[("x-plan", "golden")]);
+    assert!(
+        refused(&unlisted) && unlisted["plan"].is_null() && unlisted["limit"] == 1,
+        "{unlisted}"
+    );
+    has_row(WHY_REFUSED, &["`limit` is not the one that you expect", "`plan` is missing"]);
+    record("/cost", "cost", &[("x-cost", "3")]);
+    let dear = record("/cost", "cost", &[("x-cost", "3")]);
+    assert!(refused(&dear) && dear["remaining"] == 2, "{dear}");
+    has_row(WHY_REFUSED, &["`remaining` above 0, less than the request's `cost`"]);
+    record("/local", "local", &[]);
+    assert_eq!(record("/local", "local", &[])["scope"], "local");
+    assert_eq!(operate(&envoy, "GET", "/usage?rule=local&actor.account=ada").0, 409);
+    has_row(WHY_REFUSED, &["`scope: local`", "409"]);
+    record("/ban", "ban", &[]);
+    assert_eq!(record("/ban", "ban", &[])["decision"], "banned");
+    has_row(WHY_REFUSED, &["`decision: banned`"]);
+    // Two values for one key: one bucket for all such requests.
+    let twice = |more| record("/cost", "cost", &[("x-account-id", more)])["key"].clone();
+    assert_eq!(twice("bob"), twice("eve"));
+    has_row(WHY_REFUSED, &["`key` is the same for different callers", "occurs twice"]);
+}
+
+#[test]
+fn limits_reset() {
+    let rules = |unit: &str| {
+        Gateway::with(&format!(
+            "limits: [{{Url: /, rules: [{{actor: all, unit: {unit}, rpu: 2, algo: W}}]}}]"
+        ))
+    };
+    let envoy = rules("day").start();
+    assert_eq!(envoy.statuses(3, "/", &[]), [200, 200, 503]);
+    envoy.update(&rules("hour"));
+    eventually("a new count", || (envoy.get("/", &[]).status == 200).then_some(()));
+    let line = "these rules start with no usage";
+    eventually("the line in the log", || envoy.log().contains(line).then_some(()));
+    Section::of("Limits reset").explains(&["a rule without a name changed", line]);
+    let dump = envoy.admin("/config_dump").unwrap().body;
+    assert!(dump.contains(r#""vm_id": "diana""#), "{dump}");
+    Section::of("Limits reset").explains(&["another `vm_id`", "`config_dump`"]);
+}
+
+#[test]
+fn limit_is_not_applied() {
+    const RULES: &str = "
+explain: {header: x-diana-explain, token_env: DIANA_TOKEN}
+plans: {tiers: {by: [client_address: {}], of: {127.0.0.1: unlimited}}}
+limits:
+  - {Url: /other, rules: [{name: path, actor: all, unit: day, rpu: 9}]}
+  - {Url: /, match: {methods: [POST]}, rules: [{name: match, actor: all, unit: day, rpu: 9}]}
+  - {Url: /, rules: [
+      {name: exempt, actor: all, unit: day, rpu: 9, except: {addresses: [127.0.0.0/8]}},
+      {name: absent, actor: account, unit: day, rpu: 9},
+      {name: plan, actor: all, unit: day, rpu: 9, plans: tiers},
+      {name: shadow, actor: all, unit: day, rpu: 0, shadow: true}]}
+";
+    let section = Section::of("A limit is not applied");
+    let envoy = Gateway::with(RULES).variable("DIANA_TOKEN", TOKEN).start_shared();
+    let port = format!("127.0.0.1:{}/", envoy.port);
+    let replacements = [("127.0.0.1:10000/share/qq", &*port), ("127.0.0.1:10000/healthz", &port)];
+    let replaced =
+        [&replacements[..], &[(TOKEN_OF_THE_PAGE, TOKEN), ("share-qq", "absent")]].concat();
+    let told = section.run("10000/share/qq", &replaced);
+    assert_eq!(told.trim(), r#""rule":"absent","decision":"skipped","why":"absent""#);
+    let all = explained(&envoy.get("/", &[("x-diana-explain", TOKEN)]));
+    let record = |rule: &str| all.as_array().unwrap().iter().find(|it| it["rule"] == rule).unwrap();
+    for why in ["path", "match", "exempt", "absent", "plan"] {
+        assert_eq!(record(why)["why"], why, "{all}");
+        section.explains(&[&format!("`why: {why}`")]);
+    }
+    assert_eq!(record("shadow")["mode"], "shadow", "{all}");
+    section.explains(&["`mode: shadow`"]);
+}
+
+#[test]
+fn vm_failed() {
+    let section = Section::of("The VM failed");
+    let rules = Gateway::with("limits: []").crashing_module();
+    let envoys = start_all(&[rules.clone(), rules.without_reload()]);
+    for envoy in &envoys {
+        assert_eq!(envoy.get("/", &[]).status, 200);
+        envoy.kill_vm("/");
+        eventually("the reason", || envoy.log().contains("Uncaught RuntimeError").then_some(()));
+    }
+    eventually("another VM", || (envoys[0].get("/", &[]).status == 200).then_some(()));
+    section.shows(&envoys[0], &["vm_reload_success: 1"]);
+    section.explains(&["`Uncaught RuntimeError` in Envoy's log", "`vm_reload_success` grows"]);
+    eventually("a pause before the next VM", || {
+        envoys[0].kill_vm("/");
+        (!section.read(&envoys[0]).contains("vm_reload_backoff: 0")).then_some(())
+    });
+    section.explains(&["it traps again and again", "`vm_reload_backoff` grows"]);
+    assert_eq!(envoys[1].statuses(9, "/", &[]), [503; 9]);
+    section.shows(&envoys[1], &["vm_reload: 0"]);
+    section.explains(&["no `FAIL_RELOAD`", "`vm_reload` stays 0"]);
+}
+
+/// Each reason of the runbook by alert that a single Redis can give, in turn, to one gateway.
+#[test]
+fn redis_is_slow_or_refuses() {
+    const RULES: &str = "
+namespace: shop
+redis: {cluster: diana_redis, timeout: 1s}
+limits: [{Url: /, rules: [{name: all, actor: all, unit: day, rpu: 1000000, algo: W, scope: global}]}]
+";
+    let section = Section::of("Redis is slow");
+    let redis = Redis::start();
+    let mut wire = Wire::to(redis.port);
+    let envoy = Gateway::with(RULES).redis(wire.port).start();
+    let fails = |reason: &str| {
+        eventually(reason, || {
+            assert_eq!(envoy.get("/", &[]).status, 200);
+            let metric = format!("diana_fleet_failed_{reason}");
+            section.read(&envoy).contains(&metric).then_some(())
+        });
+        has_row(include_str!("../../docs/runbook.md"), &[&format!("`{reason}`")]);
+    };
+    assert_eq!(envoy.get("/", &[]).status, 200);
+    wire.set(Fault::Silent);
+    fails("timeout");
+    section.shows(&envoy, &[r#"diana_mode_gateway{namespace="shop"} 1"#, "diana_rule_degraded"]);
+    section.explains(&["`diana_fleet_failed_timeout`"]);
+    wire.set(Fault::Refused);
+    fails("unreachable");
+    section.explains(&["`diana_fleet_failed_unreachable`"]);
+    wire.set(Fault::Garbage("HTTP/1.1 200 OK\r\n\r\n"));
+    fails("garbage");
+    wire.set(Fault::None);
+    redis.follow("127.0.0.1 1");
+    fails("readonly");
+    redis.follow("NO ONE");
+    redis.configure("maxmemory", "1");
+    fails("oom");
+    redis.configure("maxmemory", "0");
+    redis.configure("requirepass", "sesame");
+    fails("noauth");
+}
+
+/// A node of a Redis Cluster behind a gateway that is not `proxied`.
+#[test]
+fn redis_is_a_cluster() {
+    const RULES: &str = "
+namespace: shop
+redis: {cluster: diana_redis, timeout: 1s}
+limits: [{Url: /, rules: [{name: all, actor: all, unit: day, rpu: 9, algo: W, scope: global}]}]
+";
+    let redis = Redis::with(
+        vec![
+            "cluster-enabled yes".into(),
+            format!("cluster-config-file symptoms-{}.conf", free_port()),
+        ],
+        vec![],
+    );
+    let envoy = Gateway::with(RULES).redis(redis.port).start();
+    assert_eq!(envoy.get("/", &[]).status, 200);
+    let reason = "clusterdown";
+    Section::of("Redis is slow").shows(&envoy, &[&format!("diana_fleet_failed_{reason}")]);
+    has_row(include_str!("../../docs/runbook.md"), &[&format!("`{reason}`")]);
+}
+
+#[test]
+fn two_gateways_disagree() {
+    let section = Section::of("Two gateways disagree");
+    let rules = |namespace: &str, scope: &str| {
+        format!(
+            "{{namespace: {namespace}, redis: {{cluster: diana_redis, timeout: 1s}}, \
+             admin: {{path: /.diana, token_env: DIANA_TOKEN}}, \
+             limits: [{{Url: /, rules: [{{name: hello, actor: all, unit: day, rpu: 9, algo: W, scope: {scope}}}]}}]}}"
+        )
+    };
+    let redis = Redis::start();
+    let gateway = |namespace: &str, scope: &str, port: u16| {
+        Gateway::with(&rules(namespace, scope)).variable("DIANA_TOKEN", TOKEN).redis(port)
+    };
+    let envoys = start_all(&[
+        gateway("shop", "global", redis.port),
+        gateway("shop", "gateway", redis.port),
+        gateway("other", "global", redis.port),
+        gateway("shop", "global", free_port()),
+    ]);
+    envoys.iter().for_each(|envoy| assert_eq!(envoy.get("/", &[]).status, 200));
+    let compare = |number: usize, what: &str| {
+        let ports = format!("{} {}", envoys[0].port, envoys[number].port);
+        let told = section.run(what, &[("10002 10012", &ports), (TOKEN_OF_THE_PAGE, TOKEN)]);
+        told.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let usage = compare(1, "/.diana/usage");
+    assert!(
+        usage[0].contains(r#""scope":"global""#) && usage[1].contains(r#""scope":"gateway""#),
+        "{usage:?}"
+    );
+    section.explains(&["`scope: gateway`", r#"`"scope":"gateway"` in the answer"#]);
+    let rules = compare(2, "/.diana/rules");
+    assert!(
+        rules[0].contains(r#""namespace":"shop""#) && rules[1].contains(r#""namespace":"other""#),
+        "{rules:?}"
+    );
+    section.explains(&["another `namespace`", r#"`"namespace"` in the answer"#]);
+    eventually("degraded mode", || {
+        (envoys[3].stat("wasmcustom.diana.shop.mode.gateway") == Some(1)).then_some(())
+    });
+    section.explains(&["degraded mode", "`diana_mode_gateway` above 0"]);
+}
+
+#[test]
+fn gateway_is_never_ready() {
+    let section = Section::of("New gateway pods never become ready");
+    let refused = validate(&Gateway::with("limits: 3"));
+    assert_eq!(refused.status.code(), Some(1));
+    section.explains(&["the document has problems", "Envoy exits"]);
+    let rules = "limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 0}]}]";
+    let envoy = Gateway::with(rules).cluster("companion", free_port()).start();
+    envoy.put(&Gateway::with("limits: 3"));
+    section.shows(&envoy, &["update_rejected: 1"]);
+    section.explains(&["`update_rejected` grows"]);
+    let shipped: Value = serde_yaml::from_str(&shipped_text("envoy/envoy.yaml")).unwrap();
+    let path =
+        "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters/0";
+    let mut filter = shipped.pointer(path).unwrap().clone();
+    let uri =
+        json!({"uri": "http://companion/diana.wasm", "cluster": "companion", "timeout": "1s"});
+    filter["typed_config"]["config"]["vm_config"]["code"] =
+        json!({"remote": {"http_uri": uri, "sha256": "0".repeat(64)}});
+    envoy.put(&Gateway::with(rules).routed(Value::Null, with_filters(filter)));
+    section.shows(&envoy, &["total_listeners_warming: 1"]);
+    section.explains(&[
+        "the module cannot be fetched",
+        "`total_listeners_warming` above 0",
+        "`wasm.remote_load_fetch_failures` grows",
+    ]);
+    eventually("a failed attempt", || {
+        (!section.read(&envoy).contains("remote_load_fetch_failures: 0")).then_some(())
+    });
+    // The earlier listener is still there, with its rules.
+    assert_eq!(envoy.get("/", &[]).status, 503);
+    assert_no_trap(&envoy.log());
+}
