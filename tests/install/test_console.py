@@ -22,11 +22,16 @@ PATIENT = {**os.environ, "REDIS_TIMEOUT": "1s"}
 MARK = "@@ said so @@"
 
 
+def commands(block):
+    """Commands of a block with their documented output."""
+    for command, output in re.findall(r"^\$ (.*\n(?:> .*\n)*)((?:(?!\$ ).*\n)*)", block, flags=re.M):
+        yield command.replace("\n> ", "\n").strip(), output.strip()
+
+
 def examples(page):
-    """Commands with their documented output."""
+    """Commands of a page with their documented output."""
     for block in re.findall(r"^```console\n(.*?)^```$", page.read_text(), flags=re.M | re.S):
-        for command, output in re.findall(r"^\$ (.*\n(?:> .*\n)*)((?:(?!\$ ).*\n)*)", block, flags=re.M):
-            yield command.replace("\n> ", "\n").strip(), output.strip()
+        yield from commands(block)
 
 
 def pattern(output):

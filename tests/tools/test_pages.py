@@ -1,18 +1,22 @@
 """The pages of the project: their links, the summary of the book, the page of keys."""
 
 import re
+import subprocess
 import sys
 import unittest
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2] / folder) for folder in ("tools", "tests/kind")]
 import keys  # noqa: E402
+import pages as kind  # noqa: E402
 from book import BESIDE  # noqa: E402
 from console import ROOT  # noqa: E402
 
 DOCS = ROOT / "docs"
 # A README is limited to the first steps. The rest is in the book.
 README_LINES = 100
+# Commands that only a cluster with nodes can run.
+NODES = r"kubectl (?:-n \S+ )?(logs|exec|port-forward|drain|run|cp|attach)\b"
 
 
 def pages():
@@ -88,6 +92,17 @@ class Pages(unittest.TestCase):
                 with self.subTest(page=page.name, table=head):
                     self.assertRegex("".join(rows[:1]), r"^\|( :?-+:? \|)+$")
                     self.assertEqual({cells(row) for row in rows}, {cells(head)})
+
+    def test_commands_that_need_nodes_are_marked_and_read_by_the_shell(self):
+        for page in sorted(DOCS.rglob("*.md")):
+            for head, block in re.findall(r"^```((?:sh|console)[^\n]*)\n(.*?)^```$", page.read_text(), flags=re.M | re.S):
+                with self.subTest(page=page.name, head=head):
+                    if re.search(NODES, block) or " " in head:
+                        self.assertRegex(head, r"^(sh|console) kind( istio| envoy-gateway)?$")
+                        self.assertIn(str(page.relative_to(DOCS).with_suffix("")), kind.PAGES)
+            told = [command for plane in ("istio", "envoy-gateway") for command, _ in kind.steps(page, plane)]
+            read = subprocess.run(["bash", "-n"], input="\n".join(told), text=True, capture_output=True)
+            self.assertEqual((read.returncode, read.stderr), (0, ""), page.name)
 
     def test_the_page_of_keys_is_what_the_schema_says(self):
         self.assertEqual(keys.PAGE.read_text(), keys.page(), "`python3 tools/keys.py` writes it")
