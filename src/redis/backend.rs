@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::bans::RedisBans;
 use super::client::Client;
-use super::handle::Handle;
+use super::outbox::Outbox;
 use super::store::RedisStore;
 use diana_policy::Ban;
 use diana_policy::key::{Key, Seed};
@@ -21,61 +21,61 @@ use diana_store::{CounterSpec, Store};
 #[derive(Clone)]
 pub struct RedisConnection {
     client: Rc<RefCell<Client>>,
-    handle: Rc<RefCell<Handle>>,
+    outbox: Rc<RefCell<Outbox>>,
 }
 
 impl RedisConnection {
     /// A Redis that this client reaches. `on_failure` applies while it is unavailable.
     #[must_use]
     pub fn new(client: Client, on_failure: OnFailure) -> RedisConnection {
-        let mut handle = Handle::new(on_failure, client.shards());
-        client.update_handle(&mut handle);
+        let mut outbox = Outbox::new(on_failure, client.shards());
+        client.update_outbox(&mut outbox);
         RedisConnection {
             client: Rc::new(RefCell::new(client)),
-            handle: Rc::new(RefCell::new(handle)),
+            outbox: Rc::new(RefCell::new(outbox)),
         }
     }
 
     /// Makes the calls that are due. Then the backend has the results of questions without a reply
     /// in time, too.
     pub fn work(&self, now: Now, callout: &dyn Callout) {
-        self.client.borrow_mut().work(now, callout, &mut self.handle.borrow_mut());
+        self.client.borrow_mut().work(now, callout, &mut self.outbox.borrow_mut());
     }
 
     /// Takes the reply to a call. Returns false if another connection made the call. The next
     /// [`RedisConnection::work`] sends questions that follow from the reply.
     #[must_use]
     pub fn on_reply(&self, token: u32, answer: &Answer<'_>, now: Now) -> bool {
-        self.client.borrow_mut().answer(token, answer, now, &mut self.handle.borrow_mut())
+        self.client.borrow_mut().answer(token, answer, now, &mut self.outbox.borrow_mut())
     }
 
     /// Drops the calls of a root that has ended: their replies will not come.
     pub fn on_root_ended(&self, root: u32) {
-        self.client.borrow_mut().on_root_ended(root, &mut self.handle.borrow_mut());
+        self.client.borrow_mut().on_root_ended(root, &mut self.outbox.borrow_mut());
     }
 
     /// Reads what the stores know of Redis. `None` during a call to it.
-    fn read<T>(&self, read: impl FnOnce(&Handle) -> T) -> Option<T> {
-        self.handle.try_borrow().ok().map(|handle| read(&handle))
+    fn read<T>(&self, read: impl FnOnce(&Outbox) -> T) -> Option<T> {
+        self.outbox.try_borrow().ok().map(|outbox| read(&outbox))
     }
 
     /// Returns true if a caller's shard is unavailable, so that the gateway enforces its share of
     /// the limit.
     #[must_use]
     pub fn is_degraded(&self, caller: Key) -> bool {
-        self.read(|handle| handle.is_degraded(caller)).unwrap_or(false)
+        self.read(|outbox| outbox.is_degraded(caller)).unwrap_or(false)
     }
 
     /// The number of gateways that count there, as last reported; at least one.
     #[must_use]
     pub fn gateways(&self) -> u64 {
-        self.read(|handle| handle.gateways).unwrap_or(1)
+        self.read(|outbox| outbox.gateways).unwrap_or(1)
     }
 
     /// Returns true if there is anything to send that no request waits for, or a shard to probe.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        let has_work = |handle: &Handle| handle.has_operations() || handle.unavailable_shards() > 0;
+        let has_work = |outbox: &Outbox| outbox.has_operations() || outbox.unavailable_shards() > 0;
         self.read(has_work).unwrap_or(false)
     }
 
@@ -83,13 +83,13 @@ impl RedisConnection {
     #[must_use]
     pub fn next(&self, now: Micros) -> Option<Micros> {
         let client = self.client.try_borrow().ok()?;
-        self.read(|handle| client.next(now, handle)).flatten()
+        self.read(|outbox| client.next(now, outbox)).flatten()
     }
 
     /// Stops probing, and telling Redis that the gateway is alive, until a request needs it again.
     pub fn stop_probing(&self) {
-        if let Ok(mut handle) = self.handle.try_borrow_mut() {
-            (handle.in_use, handle.beats) = (false, false);
+        if let Ok(mut outbox) = self.outbox.try_borrow_mut() {
+            (outbox.in_use, outbox.beats) = (false, false);
         }
     }
 
@@ -100,9 +100,9 @@ impl RedisConnection {
         let (Ok(own), Ok(left)) = (self.client.try_borrow(), other.client.try_borrow()) else {
             return false;
         };
-        let handles = (self.handle.try_borrow_mut(), other.handle.try_borrow_mut());
-        let (Ok(mut handle), Ok(mut other)) = handles else { return false };
-        own.inherit(&mut handle, &left, &mut other)
+        let handles = (self.outbox.try_borrow_mut(), other.outbox.try_borrow_mut());
+        let (Ok(mut outbox), Ok(mut other)) = handles else { return false };
+        own.inherit(&mut outbox, &left, &mut other)
     }
 
     /// The lines for the log since the last call.
@@ -120,7 +120,7 @@ impl Backend for RedisConnection {
         spec: CounterSpec,
         stores: &mut Stores<'_>,
     ) -> Option<Box<dyn Store>> {
-        let store = RedisStore::new(spec, rule, self.handle.clone(), stores).ok()?;
+        let store = RedisStore::new(spec, rule, self.outbox.clone(), stores).ok()?;
         Some(Box::new(store))
     }
 
@@ -131,7 +131,7 @@ impl Backend for RedisConnection {
         ban: &Ban,
         spec: &CounterSpec,
     ) -> Box<dyn BanAuthority> {
-        Box::new(RedisBans::new(rule, fingerprint, ban, spec, self.handle.clone()))
+        Box::new(RedisBans::new(rule, fingerprint, ban, spec, self.outbox.clone()))
     }
 
     fn seed(&self) -> Seed {
@@ -143,39 +143,39 @@ impl Backend for RedisConnection {
     }
 
     fn unavailable_shards(&self) -> usize {
-        self.read(Handle::unavailable_shards).unwrap_or(0)
+        self.read(Outbox::unavailable_shards).unwrap_or(0)
     }
 
     fn send(&mut self, id: u64, delay: Micros, since: Micros) {
-        let mut handle = self.handle.borrow_mut();
-        handle.beats = true;
-        let questions = handle.take_asked();
-        self.client.borrow_mut().ask(id, delay, questions, since, &mut handle);
+        let mut outbox = self.outbox.borrow_mut();
+        outbox.beats = true;
+        let questions = outbox.take_asked();
+        self.client.borrow_mut().ask(id, delay, questions, since, &mut outbox);
     }
 
     fn discard(&mut self) {
-        self.handle.borrow_mut().take_asked();
+        self.outbox.borrow_mut().take_asked();
     }
 
     fn probe(&mut self) {
-        let mut handle = self.handle.borrow_mut();
+        let mut outbox = self.outbox.borrow_mut();
         // A worker that does not use Redis does not read the shared record of unavailable shards,
         // so its copy may be old.
-        if !std::mem::replace(&mut handle.in_use, true) {
-            self.client.borrow_mut().refresh(&mut handle);
+        if !std::mem::replace(&mut outbox.in_use, true) {
+            self.client.borrow_mut().refresh(&mut outbox);
         }
     }
 
     fn next_complete(&mut self) -> Option<Receiver> {
-        self.handle.borrow_mut().results.next_complete()
+        self.outbox.borrow_mut().results.next_complete()
     }
 
     fn begin(&mut self, id: u64) {
-        self.handle.borrow_mut().results.begin(id);
+        self.outbox.borrow_mut().results.begin(id);
     }
 
     fn take_counts(&mut self) -> BackendCounts {
-        let unsettled = std::mem::take(&mut self.handle.borrow_mut().ledgers.dropped);
+        let unsettled = std::mem::take(&mut self.outbox.borrow_mut().ledgers.dropped);
         BackendCounts { unsettled, ..std::mem::take(&mut self.client.borrow_mut().counts) }
     }
 }

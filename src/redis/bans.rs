@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::handle::{Handle, Operation};
+use super::outbox::{Operation, Outbox};
 use super::protocol::{Numbers, Question, Refusals, Reply};
 use super::results::QuestionResult;
 use super::store::spread;
@@ -15,7 +15,7 @@ use diana_store::backend::{BanAnswer, BanAuthority};
 
 /// The bans of one rule in Redis.
 pub struct RedisBans {
-    handle: Rc<RefCell<Handle>>,
+    outbox: Rc<RefCell<Outbox>>,
     /// The number of the rule in its limiter.
     number: usize,
     /// A question without a caller.
@@ -30,34 +30,34 @@ impl RedisBans {
         fingerprint: u64,
         ban: &Ban,
         spec: &CounterSpec,
-        handle: Rc<RefCell<Handle>>,
+        outbox: Rc<RefCell<Outbox>>,
     ) -> RedisBans {
         let fingerprint = ban.fingerprint(fingerprint);
-        let keys = spread(spec, &handle.borrow()).share(spec.keys as u64);
+        let keys = spread(spec, &outbox.borrow()).share(spec.keys as u64);
         let (numbers, caller, refusals, sets) = (Numbers::of_ban(ban), Key::ALL, 0, None);
         let question = Refusals { fingerprint, caller, numbers, refusals, keys, sets };
-        RedisBans { handle, number, question }
+        RedisBans { outbox, number, question }
     }
 }
 
 impl BanAuthority for RedisBans {
     fn count(&self, caller: Key, refusals: u64) -> bool {
-        let mut handle = self.handle.borrow_mut();
-        if handle.is_degraded(caller) {
+        let mut outbox = self.outbox.borrow_mut();
+        if outbox.is_degraded(caller) {
             return false;
         }
         let question = Refusals { caller, refusals, ..self.question };
-        handle.add(Operation::Ban(self.number, question));
+        outbox.add(Operation::Ban(self.number, question));
         true
     }
 
     fn query(&self, caller: Key, sets: Option<Micros>) {
         let question = Refusals { caller, sets, ..self.question };
-        self.handle.borrow_mut().ask(Question::Ban(question));
+        self.outbox.borrow_mut().ask(Question::Ban(question));
     }
 
     fn reply(&self, caller: Key) -> Option<BanAnswer> {
-        match self.handle.borrow().results.of(self.question.fingerprint, caller)? {
+        match self.outbox.borrow().results.of(self.question.fingerprint, caller)? {
             QuestionResult::Decided { reply: Reply::Ban(reply), .. } => {
                 Some(BanAnswer { left: reply.left, begins: reply.begins, overflow: reply.overflow })
             }

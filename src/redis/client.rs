@@ -17,8 +17,8 @@ mod send;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::handle::Handle;
 use super::health::{Health, KnownFleet};
+use super::outbox::Outbox;
 use super::protocol::{Ask, Decided, Failure, Login, Question, Script, ScriptAnswer, ScriptCall};
 use super::results::QuestionResult;
 use super::shard::{Shard, Shards, Tags};
@@ -157,9 +157,9 @@ impl Client {
         delay: Micros,
         questions: Vec<Question>,
         since: Micros,
-        handle: &mut Handle,
+        outbox: &mut Outbox,
     ) {
-        handle.in_use = true;
+        outbox.in_use = true;
         let receiver = Some(Receiver::Request(id));
         let index = self.waiting.partition_point(|wait| wait.since <= since);
         for question in questions {
@@ -171,7 +171,7 @@ impl Client {
                 None => {
                     let ask = Ask { delay, questions: vec![question], receiver };
                     self.waiting.insert(index, Wait { since, shard, ask });
-                    handle.results.expect(id);
+                    outbox.results.expect(id);
                 }
             }
         }
@@ -179,36 +179,36 @@ impl Client {
 
     /// The time of the next work.
     #[must_use]
-    pub fn next(&self, now: Micros, handle: &Handle) -> Option<Micros> {
+    pub fn next(&self, now: Micros, outbox: &Outbox) -> Option<Micros> {
         let batches = self.batches.iter().map(Batch::expires_at);
-        let operations = self.batches.is_empty() && handle.has_operations();
+        let operations = self.batches.is_empty() && outbox.has_operations();
         let leave = operations || !self.waiting.is_empty() || !self.resends.is_empty();
-        let others = [leave.then_some(now), self.probe(now, handle), self.beat(now, handle)];
+        let others = [leave.then_some(now), self.probe(now, outbox), self.beat(now, outbox)];
         batches.chain(others.into_iter().flatten()).min()
     }
 
     /// Sends waiting asks, operations and probes, and fails calls and asks after their timeout.
-    pub fn work(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+    pub fn work(&mut self, now: Now, callout: &dyn Callout, outbox: &mut Outbox) {
         while let Some(late) = self.batches.iter().position(|it| it.expires_at() <= now.mono) {
             let batch = self.batches.swap_remove(late);
-            self.fail_all(batch, &Failure::Timeout, now.mono, handle);
+            self.fail_all(batch, &Failure::Timeout, now.mono, outbox);
         }
-        self.refresh(handle);
+        self.refresh(outbox);
         // These asks have reached the timeout before they were sent. That is a failure of their
         // shard, even if the pending batches succeed.
         let is_late = |wait: &&Wait| now.mono.saturating_sub(wait.since) >= self.timeout();
         let late = self.waiting.iter().take_while(is_late);
         let late: Vec<_> = late.map(|wait| (wait.shard, Err(Failure::Timeout))).collect();
-        self.record_results(&late, (now.mono, false), now.mono, handle);
-        if handle.unavailable_shards() > 0 {
-            self.drop_unavailable(handle);
-            self.send_probes(now, callout, handle);
+        self.record_results(&late, (now.mono, false), now.mono, outbox);
+        if outbox.unavailable_shards() > 0 {
+            self.drop_unavailable(outbox);
+            self.send_probes(now, callout, outbox);
         }
         for batch in std::mem::take(&mut self.resends) {
-            self.send(batch, now, callout, handle);
+            self.send(batch, now, callout, outbox);
         }
-        self.send_all(now, callout, handle);
-        self.send_beat(now, callout, handle);
+        self.send_all(now, callout, outbox);
+        self.send_beat(now, callout, outbox);
     }
 
     /// The maximum time from the arrival of an ask until it is sent.
@@ -223,7 +223,7 @@ impl Client {
         token: u32,
         answer: &port::Answer<'_>,
         now: Now,
-        handle: &mut Handle,
+        outbox: &mut Outbox,
     ) -> bool {
         let is_own = |batch: &Batch| batch.token == token;
         let Some(number) = self.batches.iter().position(is_own) else { return false };
@@ -234,7 +234,7 @@ impl Client {
             let known = self.round_trip.unwrap_or(trip);
             self.round_trip = Some(known.min(trip) + trip.saturating_sub(known) / SLOWLY);
         }
-        self.end(batch, answers, now.mono, handle);
+        self.end(batch, answers, now.mono, outbox);
         true
     }
 
@@ -245,14 +245,14 @@ impl Client {
         mut batch: Batch,
         answers: Vec<Result<ScriptAnswer, Failure>>,
         now: Micros,
-        handle: &mut Handle,
+        outbox: &mut Outbox,
     ) {
         if answers.iter().any(Result::is_err) {
             // Another worker may have found the shard unavailable.
-            self.refresh(handle);
+            self.refresh(outbox);
         }
         // No request needs Redis here, where it may be unreachable: another worker is next.
-        let is_silent = batch.is_beat && !handle.in_use;
+        let is_silent = batch.is_beat && !outbox.in_use;
         let (mut with_text, mut second, mut answered) = (batch.again(), batch.again(), Vec::new());
         second.is_second = true;
         for (call, answer) in batch.take().into_iter().zip(answers) {
@@ -261,12 +261,12 @@ impl Client {
                     with_text.add(ScriptCall { script: Script::Text, ..call });
                     continue;
                 }
-                Err(failure) if failure.is_lost() && !handle.is_unavailable(call.shard) => {
+                Err(failure) if failure.is_lost() && !outbox.is_unavailable(call.shard) => {
                     if batch.can_repeat(now) {
                         if !is_silent {
                             self.counts.fail(failure.name());
                         }
-                        handle.results.add_all(second.add_lost(call), QuestionResult::Degraded);
+                        outbox.results.add_all(second.add_lost(call), QuestionResult::Degraded);
                         continue;
                     }
                     self.round_trip = None;
@@ -274,13 +274,13 @@ impl Client {
                 _ => {}
             }
             if is_silent && answer.is_err() {
-                self.miss_beat(now, handle);
+                self.miss_beat(now, outbox);
                 continue;
             }
-            send::on_batch_end(&call, answer.is_ok(), handle);
+            send::on_batch_end(&call, answer.is_ok(), outbox);
             answered.push((call.shard, call.asks, answer));
         }
-        self.take(&batch, answered, now, handle);
+        self.take(&batch, answered, now, outbox);
         let again = [with_text, second].into_iter().filter(|batch| batch.has_calls());
         self.resends.extend(again);
     }
@@ -291,7 +291,7 @@ impl Client {
         batch: &Batch,
         mut answers: Vec<(Shard, Vec<Ask>, Result<ScriptAnswer, Failure>)>,
         now: Micros,
-        handle: &mut Handle,
+        outbox: &mut Outbox,
     ) {
         let mut outcomes = Vec::new();
         for (shard, asks, answer) in &mut answers {
@@ -309,15 +309,15 @@ impl Client {
                     Ok(Answered { fleet: Some(fleet), decided: !decided.is_empty() })
                 }
                 Ok(ScriptAnswer::Seed(seed)) => {
-                    handle.results.add_all(std::mem::take(asks), QuestionResult::Repeat);
-                    self.reseed(*seed, handle);
+                    outbox.results.add_all(std::mem::take(asks), QuestionResult::Repeat);
+                    self.reseed(*seed, outbox);
                     Ok(Answered { fleet: None, decided: false })
                 }
                 Err(failure) => Err(failure.clone()),
             };
             outcomes.push((*shard, outcome));
         }
-        self.record_results(&outcomes, (batch.sent.mono, batch.probing), now, handle);
+        self.record_results(&outcomes, (batch.sent.mono, batch.probing), now, outbox);
         for (shard, asks, answer) in answers {
             match answer {
                 Ok(ScriptAnswer::Decided(decided)) => {
@@ -325,17 +325,17 @@ impl Client {
                     let offset = self.offsets.get_mut(usize::from(shard.number()));
                     let instant = |it: &mut Offset| it.instant(decided.now, batch.sent.mono, now);
                     let at = offset.map_or(now, instant);
-                    handle.results.add_replies(&asks, decided.asks, batch.sent, at);
+                    outbox.results.add_replies(&asks, decided.asks, batch.sent, at);
                 }
                 Ok(ScriptAnswer::Seed(_)) => {}
-                Err(_) => handle.results.add_all(asks, QuestionResult::Degraded),
+                Err(_) => outbox.results.add_all(asks, QuestionResult::Degraded),
             }
         }
     }
 
     /// Fails all calls of a batch.
-    fn fail_all(&mut self, batch: Batch, failure: &Failure, now: Micros, handle: &mut Handle) {
+    fn fail_all(&mut self, batch: Batch, failure: &Failure, now: Micros, outbox: &mut Outbox) {
         let answers = batch.pipeline.all(failure);
-        self.end(batch, answers, now, handle);
+        self.end(batch, answers, now, outbox);
     }
 }

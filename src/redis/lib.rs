@@ -3,7 +3,7 @@
 //! `store.rs` is a [`Store`](diana_store::Store) like the others. It decides at once while it has a
 //! lease or remembers a refusal. Otherwise Redis decides, and the worker pauses the request.
 //! `client.rs` gathers the questions of requests, and background operations of stores and bans
-//! (`handle.rs`), into batches. At most four batches are pending at a time.
+//! (`outbox.rs`), into batches. At most four batches are pending at a time.
 //!
 //! A batch is one call of the host with one `EVALSHA` of `protocol/script/*.lua` for each shard
 //! (`shard.rs`: the keys of one hash tag). Each shard replies and fails separately. The script
@@ -40,9 +40,9 @@ pub mod backend;
 pub mod bans;
 mod breaker;
 pub mod client;
-pub mod handle;
 mod health;
 pub mod ledger;
+pub mod outbox;
 pub mod protocol;
 pub mod results;
 pub mod shard;

@@ -14,7 +14,7 @@ mod share;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::handle::Handle;
+use super::outbox::Outbox;
 use super::protocol::{Charge, Effect, Question};
 use super::results::QuestionResult;
 use super::shard::Shards;
@@ -42,7 +42,7 @@ const UNAVAILABLE: Refused =
 /// The store of a rule that all gateways count together.
 pub struct RedisStore {
     /// The state of Redis, and the operations for it.
-    handle: Rc<RefCell<Handle>>,
+    outbox: Rc<RefCell<Outbox>>,
     /// The number of the rule in its limiter.
     number: usize,
     parameters: Parameters,
@@ -69,12 +69,12 @@ impl RedisStore {
     pub fn new(
         spec: CounterSpec,
         number: usize,
-        handle: Rc<RefCell<Handle>>,
+        outbox: Rc<RefCell<Outbox>>,
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
-        let shards = spread(&spec, &handle.borrow());
+        let shards = spread(&spec, &outbox.borrow());
         let store = RedisStore {
-            handle,
+            outbox,
             number,
             parameters: Parameters::of(&spec, shards).ok_or(NoCodec)?,
             plans: ByPlan::new(&spec),
@@ -84,7 +84,7 @@ impl RedisStore {
             is_in_flight: spec.algorithm.properties().is_held,
             share: Share::new(spec, stores),
         };
-        store.handle.borrow_mut().add_rule(store.empty_charge(Key::ALL));
+        store.outbox.borrow_mut().add_rule(store.empty_charge(Key::ALL));
         Ok(store)
     }
 
@@ -99,7 +99,7 @@ impl RedisStore {
 
     /// The result of the question about a caller.
     fn result(&self, key: Key) -> Option<QuestionResult> {
-        self.handle.borrow().results.of(self.parameters.spec.fingerprint, key)
+        self.outbox.borrow().results.of(self.parameters.spec.fingerprint, key)
     }
 
     /// A caller under the current plan.
@@ -109,18 +109,18 @@ impl RedisStore {
 
     /// Returns true if this worker first reports slots that Redis may have forgotten.
     fn is_reporting(&self, key: Key, now: Micros) -> bool {
-        let mut handle = self.handle.borrow_mut();
-        let shard = handle.shards.of(key);
-        handle.ledgers.is_reporting(shard, now)
+        let mut outbox = self.outbox.borrow_mut();
+        let shard = outbox.shards.of(key);
+        outbox.ledgers.is_reporting(shard, now)
     }
 
     /// Decides without Redis, now and when the reservation is checked again.
     fn check_degraded(&mut self, reservation: &mut Reservation) {
         let now = reservation.now;
         let (on_failure, gateways) = {
-            let mut handle = self.handle.borrow_mut();
-            handle.in_use = true;
-            (self.parameters.spec.on_failure.unwrap_or(handle.on_failure), handle.gateways)
+            let mut outbox = self.outbox.borrow_mut();
+            outbox.in_use = true;
+            (self.parameters.spec.on_failure.unwrap_or(outbox.on_failure), outbox.gateways)
         };
         (reservation.by, reservation.memo) = (By::Unavailable, Memo::Empty);
         reservation.outcome = match on_failure {
@@ -135,8 +135,8 @@ impl RedisStore {
 }
 
 /// The number of shards over which the callers of a rule are spread.
-pub(crate) fn spread(spec: &CounterSpec, handle: &Handle) -> Shards {
-    if spec.is_compound { Shards::ONE } else { handle.shards }
+pub(crate) fn spread(spec: &CounterSpec, outbox: &Outbox) -> Shards {
+    if spec.is_compound { Shards::ONE } else { outbox.shards }
 }
 
 impl Store for RedisStore {
@@ -160,7 +160,7 @@ impl Store for RedisStore {
             reservation.outcome = CheckOutcome::Refused(refused);
             return;
         }
-        let is_degraded = self.handle.borrow().is_degraded(account.key);
+        let is_degraded = self.outbox.borrow().is_degraded(account.key);
         if self.recall(reservation, is_degraded) {
             return;
         }
@@ -188,7 +188,7 @@ impl Store for RedisStore {
                 let Reservation { is_shadow, is_tentative, .. } = *reservation;
                 let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
                 let arrears = charge.arrears;
-                self.handle.borrow_mut().ask(Question::Rule(charge));
+                self.outbox.borrow_mut().ask(Question::Rule(charge));
                 reservation.memo = Memo::Asked(arrears);
             }
             (By::Gateway, CheckOutcome::Admitted { .. }) if !reservation.is_charged() => {
@@ -243,9 +243,9 @@ impl Store for RedisStore {
             permits => Effect::ChargeDebt { receipt, permits },
         };
         let charge = Charge { effect, counted, ..self.empty_charge(key) };
-        let mut handle = self.handle.borrow_mut();
-        let shard = handle.shards.of(key);
-        handle.ledgers.add(shard, charge);
+        let mut outbox = self.outbox.borrow_mut();
+        let shard = outbox.shards.of(key);
+        outbox.ledgers.add(shard, charge);
         true
     }
 
@@ -281,8 +281,8 @@ impl Store for RedisStore {
         let mut done = self.share.last().maintain(now);
         done.is_busy |= self.leases.has_blocks();
         if self.is_in_flight {
-            let mut handle = self.handle.borrow_mut();
-            done.is_busy |= handle.ledgers.heartbeat(&self.empty_charge(Key::ALL), now.mono);
+            let mut outbox = self.outbox.borrow_mut();
+            done.is_busy |= outbox.ledgers.heartbeat(&self.empty_charge(Key::ALL), now.mono);
         }
         done
     }

@@ -17,7 +17,7 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Ban, Quota, Scope};
 use diana_redis::bans::RedisBans;
-use diana_redis::handle::{Handle, Operation};
+use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{BanReply, Question, Refusals, Reply};
 use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
@@ -53,7 +53,7 @@ type Redis = Rc<RefCell<HashMap<u64, [u64; WORDS]>>>;
 /// One worker. The simulated Redis replies at once, with the step in Rust.
 struct Worker {
     bans: Bans,
-    handle: Rc<RefCell<Handle>>,
+    outbox: Rc<RefCell<Outbox>>,
     redis: Redis,
 }
 
@@ -65,10 +65,10 @@ impl Worker {
     fn of<D: SharedData + 'static>(ban: Ban, scope: Scope, keys: usize, data: &Rc<D>) -> Worker {
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        let handle = Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Shards::ONE)));
-        let fleet = (scope == Scope::Global).then(|| authority(&ban, keys, &handle));
+        let outbox = Rc::new(RefCell::new(Outbox::new(OnFailure::Gateway, Shards::ONE)));
+        let fleet = (scope == Scope::Global).then(|| authority(&ban, keys, &outbox));
         let bans = Bans::new(ban, scope, 1, keys, fleet, &mut stores);
-        Worker { bans, handle, redis: Redis::default() }
+        Worker { bans, outbox, redis: Redis::default() }
     }
 
     /// Several workers of one gateway. Only one for a `local` rule, since each of its workers
@@ -91,8 +91,8 @@ impl Worker {
         let (sent, at) = (Now::default(), now);
         let result = QuestionResult::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
         let _ = self.bans.ask(key);
-        let [question] = &self.handle.borrow_mut().take_asked()[..] else { panic!("no question") };
-        kit::store::answer(&self.handle, question, result);
+        let [question] = &self.outbox.borrow_mut().take_asked()[..] else { panic!("no question") };
+        kit::store::answer(&self.outbox, question, result);
         self.bans.on_reply(key, now)
     }
 
@@ -116,13 +116,13 @@ impl Worker {
         let mut inquiry = Inquiry::new(key, order);
         let mut done = self.bans.inquire(&mut inquiry, now);
         if done.is_none() {
-            let asked = self.handle.borrow_mut().take_asked();
+            let asked = self.outbox.borrow_mut().take_asked();
             for question in asked {
                 let Question::Ban(asked) = &question else { panic!("{question:?}") };
                 let reply = Reply::Ban(answer(&self.redis, asked, now));
                 let (wait, sent, at) = (Some(0), Now::default(), now);
                 let result = QuestionResult::Decided { reply, wait, sent, at };
-                kit::store::answer(&self.handle, &question, result);
+                kit::store::answer(&self.outbox, &question, result);
             }
             done = self.bans.inquire(&mut inquiry, now);
         }
@@ -136,7 +136,7 @@ impl Worker {
     }
 
     fn work(&mut self, now: u64) {
-        let operations = self.handle.borrow_mut().take(usize::MAX);
+        let operations = self.outbox.borrow_mut().take(usize::MAX);
         for operation in operations {
             let Operation::Ban(0, refusals) = operation else { panic!("{operation:?}") };
             let reply = answer(&self.redis, &refusals, now);
@@ -146,9 +146,9 @@ impl Worker {
 }
 
 /// Redis as the authority of the bans.
-fn authority(ban: &Ban, keys: usize, handle: &Rc<RefCell<Handle>>) -> Box<dyn BanAuthority> {
+fn authority(ban: &Ban, keys: usize, outbox: &Rc<RefCell<Outbox>>) -> Box<dyn BanAuthority> {
     let spec = Rule::new("W", Quota::new(Unit::Second, 1)).spec(keys);
-    Box::new(RedisBans::new(0, 1, ban, &spec, handle.clone()))
+    Box::new(RedisBans::new(0, 1, ban, &spec, outbox.clone()))
 }
 
 fn answer(redis: &Redis, asked: &Refusals, now: u64) -> BanReply {

@@ -26,7 +26,7 @@ use diana_policy::port::{Answer, Call, Callout};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
-use diana_redis::handle::{Handle, Operation};
+use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Charge, Effect, Login, Numbers, Question};
 use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
@@ -42,7 +42,7 @@ pub const OWN: Seed = Seed { k0: 3, k1: 4 };
 /// A worker's client and its calls, with a clock that the test sets.
 pub struct Worker {
     pub client: Client,
-    pub handle: Handle,
+    pub outbox: Outbox,
     pub calls: Rc<Calls>,
     /// The caller of the first question about each request.
     asked: Vec<Key>,
@@ -147,23 +147,23 @@ impl Worker {
         static NUMBER: AtomicU64 = AtomicU64::new(77);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let client = Client::new(way, "test", data.clone(), own, number);
-        let mut handle = Handle::new(OnFailure::Gateway, shards);
-        handle.add_rule(charge(0));
+        let mut outbox = Outbox::new(OnFailure::Gateway, shards);
+        outbox.add_rule(charge(0));
         // Most tests are about other calls.
-        handle.beats = false;
-        client.update_handle(&mut handle);
-        Worker { client, handle, calls: Rc::default(), asked: Vec::new() }
+        outbox.beats = false;
+        client.update_outbox(&mut outbox);
+        Worker { client, outbox, calls: Rc::default(), asked: Vec::new() }
     }
 
     pub fn work(&mut self, now: u64) -> Vec<Completion> {
-        self.client.work(at(now), &*self.calls, &mut self.handle);
+        self.client.work(at(now), &*self.calls, &mut self.outbox);
         self.completed()
     }
 
     pub fn answer(&mut self, token: u32, back: &Response, now: u64) -> Option<Vec<Completion>> {
         let body = || Some(back.body.clone());
         let answer = Answer { status: back.status, size: back.body.len(), body: &body };
-        let is_own = self.client.answer(token, &answer, at(now), &mut self.handle);
+        let is_own = self.client.answer(token, &answer, at(now), &mut self.outbox);
         is_own.then(|| {
             let mut completed = self.completed();
             completed.extend(self.work(now));
@@ -172,22 +172,22 @@ impl Worker {
     }
 
     pub fn on_root_ended(&mut self, root: u32) -> Vec<Completion> {
-        self.client.on_root_ended(root, &mut self.handle);
+        self.client.on_root_ended(root, &mut self.outbox);
         self.completed()
     }
 
     fn completed(&mut self) -> Vec<Completion> {
         let mut completed = Vec::new();
-        while let Some(receiver) = self.handle.results.next_complete() {
+        while let Some(receiver) = self.outbox.results.next_complete() {
             let caller = match receiver {
                 Receiver::Request(id) => {
-                    self.handle.results.begin(id);
+                    self.outbox.results.begin(id);
                     self.asked[id as usize - 1]
                 }
                 Receiver::Store(_, account) => account.key,
                 Receiver::Bans(_, caller) => caller,
             };
-            let result = self.handle.results.of(charge(0).fingerprint, caller);
+            let result = self.outbox.results.of(charge(0).fingerprint, caller);
             completed.push((receiver, result.unwrap()));
         }
         completed
@@ -203,22 +203,22 @@ impl Worker {
         self.asked.push(charges[0].caller);
         let id = self.asked.len() as u64;
         let questions = charges.into_iter().map(Question::Rule).collect();
-        self.client.ask(id, 0, questions, since, &mut self.handle);
+        self.client.ask(id, 0, questions, since, &mut self.outbox);
         id
     }
 
     /// Returns true if every shard is available.
     pub fn is_connected(&self) -> bool {
-        self.handle.unavailable_shards() == 0
+        self.outbox.unavailable_shards() == 0
     }
 
     pub fn next(&self, now: u64) -> Option<u64> {
-        self.client.next(now, &self.handle)
+        self.client.next(now, &self.outbox)
     }
 
     /// Queues an operation.
     pub fn send(&mut self, operation: Operation) {
-        self.handle.add(operation);
+        self.outbox.add(operation);
     }
 
     /// Fails the first call of this worker, so that the gateway is in degraded mode.

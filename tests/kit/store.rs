@@ -11,7 +11,7 @@ use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
-use diana_redis::handle::Handle;
+use diana_redis::outbox::Outbox;
 use diana_redis::protocol::{Ask, Question};
 use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
@@ -22,19 +22,19 @@ use diana_store::refusal::Reason;
 use diana_store::usage::{Cannot, Inquiry, Order, Usage};
 use diana_store::{Account, Reservation, Store};
 
-/// The handle of a `global` store, with an available Redis of one shard.
-pub fn together() -> Rc<RefCell<Handle>> {
-    Rc::new(RefCell::new(Handle::new(OnFailure::Gateway, Shards::ONE)))
+/// The outbox of a `global` store, with an available Redis of one shard.
+pub fn together() -> Rc<RefCell<Outbox>> {
+    Rc::new(RefCell::new(Outbox::new(OnFailure::Gateway, Shards::ONE)))
 }
 
 /// The result of a question, which a store or bans may now read.
-pub fn answer(handle: &RefCell<Handle>, question: &Question, result: QuestionResult) {
+pub fn answer(outbox: &RefCell<Outbox>, question: &Question, result: QuestionResult) {
     let ask = Ask {
         questions: vec![question.clone()],
         receiver: Some(Receiver::Request(0)),
         ..Ask::default()
     };
-    let results = &mut handle.borrow_mut().results;
+    let results = &mut outbox.borrow_mut().results;
     results.expect(0);
     results.add_all([ask], result);
     assert_eq!(results.next_complete(), Some(Receiver::Request(0)));

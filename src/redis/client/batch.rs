@@ -1,7 +1,7 @@
 //! A batch: the calls of one host call.
 
 use super::{GRACE, SHORTEST};
-use crate::handle::Operation;
+use crate::outbox::Operation;
 use crate::protocol::{
     Ask, Charge, Failure, Login, Pipeline, Question, Script, ScriptAnswer, ScriptCall,
     SettlementBatch,

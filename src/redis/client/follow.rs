@@ -4,8 +4,8 @@ use std::fmt::Write;
 
 use super::Client;
 use crate::breaker::Breaker;
-use crate::handle::Handle;
 use crate::health::{Health, KnownFleet};
+use crate::outbox::Outbox;
 use crate::protocol::Failure;
 use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
@@ -29,7 +29,7 @@ impl Client {
         calls: &[(Shard, Result<Answered, Failure>)],
         (sent, probing): (Micros, bool),
         now: Micros,
-        handle: &mut Handle,
+        outbox: &mut Outbox,
     ) {
         if calls.is_empty() {
             return;
@@ -68,13 +68,13 @@ impl Client {
         if was_apart != health.fleet.is_apart {
             self.log_shard_numbers(health.fleet.is_apart);
         }
-        self.follow(health, handle);
+        self.follow(health, outbox);
         self.counts.changes += (opened.len() + closed.len()) as u64;
         let failures = || calls.iter().filter_map(|(_, outcome)| outcome.as_ref().err());
         failures().for_each(|failure| self.counts.fail(failure.name()));
         let of = |shard: Shard| calls.iter().find(|(other, _)| *other == shard)?.1.as_ref().err();
         let opened = opened.into_iter().filter_map(|shard| Some((shard, of(shard)?))).collect();
-        self.log_changes(opened, &closed, now, handle);
+        self.log_changes(opened, &closed, now, outbox);
     }
 
     /// Logs newly unavailable shards with the reason, and shards that are available again.
@@ -83,16 +83,16 @@ impl Client {
         mut opened: Vec<(Shard, &Failure)>,
         closed: &[Shard],
         now: Micros,
-        handle: &Handle,
+        outbox: &Outbox,
     ) {
-        if !closed.is_empty() && (handle.unavailable_shards() == 0 || self.may_log("back", now)) {
-            self.log_available(closed, handle);
+        if !closed.is_empty() && (outbox.unavailable_shards() == 0 || self.may_log("back", now)) {
+            self.log_available(closed, outbox);
         }
         while let Some((_, failure)) = opened.first().copied() {
             let alike = opened.extract_if(.., |(_, other)| other.name() == failure.name());
             let shards: Vec<Shard> = alike.map(|(shard, _)| shard).collect();
             if self.may_log(failure.name(), now) {
-                self.log_unavailable(&shards, failure, handle);
+                self.log_unavailable(&shards, failure, outbox);
             }
         }
     }
@@ -123,11 +123,11 @@ impl Client {
         });
     }
 
-    fn log_unavailable(&mut self, shards: &[Shard], failure: &Failure, handle: &Handle) {
+    fn log_unavailable(&mut self, shards: &[Shard], failure: &Failure, outbox: &Outbox) {
         if let Some(names) = self.names(shards) {
             let all = usize::from(self.endpoint.shards.number());
             let whose =
-                if handle.unavailable_shards() == all { "" } else { " to the callers there" };
+                if outbox.unavailable_shards() == all { "" } else { " to the callers there" };
             let verb = verb(shards);
             self.log_lines.push(format!(
                 "global rules: {names} {verb} unavailable: {failure}; `on_failure` of each rule applies{whose}"
@@ -135,9 +135,9 @@ impl Client {
         }
     }
 
-    fn log_available(&mut self, shards: &[Shard], handle: &Handle) {
+    fn log_available(&mut self, shards: &[Shard], outbox: &Outbox) {
         if let Some(names) = self.names(shards) {
-            let rest = match handle.unavailable_shards() {
+            let rest = match outbox.unavailable_shards() {
                 0 => "all gateways count together".into(),
                 unavailable => format!("still unavailable shards: {unavailable}"),
             };
@@ -167,21 +167,21 @@ impl Client {
     }
 
     /// Adopts the fleet's seed. Waiting asks with hashes of another seed are dropped.
-    pub(super) fn reseed(&mut self, seed: Seed, handle: &mut Handle) {
+    pub(super) fn reseed(&mut self, seed: Seed, outbox: &mut Outbox) {
         if self.seed != seed {
             self.seed = seed;
-            self.drop_all(QuestionResult::Repeat, handle);
+            self.drop_all(QuestionResult::Repeat, outbox);
         }
     }
 
-    /// Copies the known state of Redis to the handle.
-    pub fn update_handle(&self, handle: &mut Handle) {
-        handle.ledgers.begin(self.sender);
+    /// Copies the known state of Redis to the outbox.
+    pub fn update_outbox(&self, outbox: &mut Outbox) {
+        outbox.ledgers.begin(self.sender);
         let known = self.health.fleet.gateways;
-        handle.gateways = if known == 0 { self.endpoint.gateways } else { known }.max(1);
-        handle.unavailable = self.open().map(|(shard, _)| shard).collect();
-        if handle.is_unavailable(Shard::FIRST) && !self.is_agreed() {
-            handle.unavailable = handle.shards.all().collect();
+        outbox.gateways = if known == 0 { self.endpoint.gateways } else { known }.max(1);
+        outbox.unavailable = self.open().map(|(shard, _)| shard).collect();
+        if outbox.is_unavailable(Shard::FIRST) && !self.is_agreed() {
+            outbox.unavailable = outbox.shards.all().collect();
         }
     }
 
@@ -192,18 +192,18 @@ impl Client {
     }
 
     /// Reads the record of all workers.
-    pub fn refresh(&mut self, handle: &mut Handle) {
-        self.follow(Health::read(&*self.data, &self.key), handle);
+    pub fn refresh(&mut self, outbox: &mut Outbox) {
+        self.follow(Health::read(&*self.data, &self.key), outbox);
     }
 
     /// Adopts the record of all workers.
-    pub(super) fn follow(&mut self, health: Health, handle: &mut Handle) {
+    pub(super) fn follow(&mut self, health: Health, outbox: &mut Outbox) {
         self.health = health;
         // A reply contains the seed only if it comes from the first shard.
         if let Some(seed) = self.health.seed() {
-            self.reseed(seed, handle);
+            self.reseed(seed, outbox);
         }
-        self.update_handle(handle);
+        self.update_outbox(outbox);
     }
 }
 

@@ -3,8 +3,8 @@
 use super::batch::Batch;
 use super::{Client, SHORTEST};
 use crate::breaker::Breaker;
-use crate::handle::{Handle, Operation};
 use crate::health::Health;
+use crate::outbox::{Operation, Outbox};
 use crate::protocol::{Failure, Pipeline, Script, ScriptCall};
 use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
@@ -30,38 +30,38 @@ const PROBES: usize = 16;
 
 impl Client {
     /// Sends all batches that may be pending at the same time.
-    pub(super) fn send_all(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
+    pub(super) fn send_all(&mut self, now: Now, callout: &dyn Callout, outbox: &mut Outbox) {
         if !self.is_agreed() {
-            return self.send_first(now, callout, handle);
+            return self.send_first(now, callout, outbox);
         }
-        while self.may_send(now.mono, handle) {
+        while self.may_send(now.mono, outbox) {
             let waited = self.waited(now.mono);
             let timeout = self.endpoint.timeout.saturating_sub(waited);
             let mut batch = self.new_batch(now.mono.saturating_add(timeout));
-            for (shard, settles, charges) in handle.ledgers.take(&handle.unavailable, now.mono) {
+            for (shard, settles, charges) in outbox.ledgers.take(&outbox.unavailable, now.mono) {
                 batch.add_settlements(shard, settles, charges);
             }
-            batch.add_operations(handle.take(OPERATIONS), handle.shards);
+            batch.add_operations(outbox.take(OPERATIONS), outbox.shards);
             while batch.questions < MOST
                 && let Some(wait) = self.waiting.pop_front()
             {
                 batch.add_ask(wait.shard, wait.ask);
             }
-            batch.add_operations(handle.take(MOST.saturating_sub(batch.questions)), handle.shards);
-            let is_due = self.health.is_beat_due(now.mono) && !handle.is_unavailable(Shard::FIRST);
+            batch.add_operations(outbox.take(MOST.saturating_sub(batch.questions)), outbox.shards);
+            let is_due = self.health.is_beat_due(now.mono) && !outbox.is_unavailable(Shard::FIRST);
             if is_due && !batch.has_call_to(Shard::FIRST) {
                 batch.add_empty(Shard::FIRST);
             }
-            self.send(batch, now, callout, handle);
+            self.send(batch, now, callout, outbox);
         }
     }
 
     /// Returns true if another batch should be sent now, although others may be pending.
-    fn may_send(&self, now: Micros, handle: &Handle) -> bool {
+    fn may_send(&self, now: Micros, outbox: &Outbox) -> bool {
         let long = self.waited(now) >= self.endpoint.timeout / BATCHES as u64;
         // Probes and heartbeats do not count: no request waits for them.
         match self.batches.iter().filter(|batch| !batch.probing && !batch.is_beat).count() {
-            0 => !self.waiting.is_empty() || handle.has_operations(),
+            0 => !self.waiting.is_empty() || outbox.has_operations(),
             BATCHES.. => false,
             _ => self.waiting.len() >= MOST || !self.waiting.is_empty() && long,
         }
@@ -73,65 +73,65 @@ impl Client {
     }
 
     /// Gets the seed of the callers' hashes from the first shard, before any call to another one.
-    fn send_first(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
-        let wanted = !self.waiting.is_empty() || handle.has_operations();
-        if wanted && self.batches.is_empty() && !handle.is_unavailable(Shard::FIRST) {
+    fn send_first(&mut self, now: Now, callout: &dyn Callout, outbox: &mut Outbox) {
+        let wanted = !self.waiting.is_empty() || outbox.has_operations();
+        if wanted && self.batches.is_empty() && !outbox.is_unavailable(Shard::FIRST) {
             let mut batch = self.new_batch(now.mono.saturating_add(self.endpoint.timeout));
             // With the script's text, since requests also wait for their own call: a missing script
             // would cost them a third one.
             let (shard, script, asks) = (Shard::FIRST, Script::Text, Vec::new());
             batch.add(ScriptCall { shard, script, asks, settles: None });
-            self.send(batch, now, callout, handle);
+            self.send(batch, now, callout, outbox);
         }
     }
 
     /// The instant of the next heartbeat, unless another worker calls the first shard before.
-    pub(super) fn beat(&self, now: Micros, handle: &Handle) -> Option<Micros> {
+    pub(super) fn beat(&self, now: Micros, outbox: &Outbox) -> Option<Micros> {
         let at = self.health.beat().max(self.silent_until).max(now);
-        self.may_beat(handle).then_some(at)
+        self.may_beat(outbox).then_some(at)
     }
 
     /// Tells Redis that this gateway is alive, if that is due: without requests, too, since the
     /// others must know how many gateways there are.
-    pub(super) fn send_beat(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
-        let may = self.may_beat(handle) && now.mono >= self.silent_until;
-        if may && self.take_beat(now.mono, handle) {
+    pub(super) fn send_beat(&mut self, now: Now, callout: &dyn Callout, outbox: &mut Outbox) {
+        let may = self.may_beat(outbox) && now.mono >= self.silent_until;
+        if may && self.take_beat(now.mono, outbox) {
             let mut batch = self.new_batch(now.mono.saturating_add(self.endpoint.timeout));
             batch.is_beat = true;
             batch.add_empty(Shard::FIRST);
-            self.send(batch, now, callout, handle);
+            self.send(batch, now, callout, outbox);
         }
     }
 
     /// Returns true if this worker sends heartbeats. Its probes are heartbeats, too.
-    fn may_beat(&self, handle: &Handle) -> bool {
-        handle.beats && !(handle.in_use && handle.is_unavailable(Shard::FIRST))
+    fn may_beat(&self, outbox: &Outbox) -> bool {
+        outbox.beats && !(outbox.in_use && outbox.is_unavailable(Shard::FIRST))
     }
 
     /// Reserves the heartbeat, if it is due. Returns true if it was.
-    fn take_beat(&mut self, now: Micros, handle: &mut Handle) -> bool {
+    fn take_beat(&mut self, now: Micros, outbox: &mut Outbox) -> bool {
         let mut takes = false;
         if self.health.is_beat_due(now) {
             let health = Health::update(&*self.data, &self.key, now, |health| {
                 takes = health.take_beat(now);
                 takes
             });
-            self.follow(health, handle);
+            self.follow(health, outbox);
         }
         takes
     }
 
     /// Records that the heartbeat failed, where no request needs Redis.
-    pub(super) fn miss_beat(&mut self, now: Micros, handle: &mut Handle) {
+    pub(super) fn miss_beat(&mut self, now: Micros, outbox: &mut Outbox) {
         self.silent_until = now.saturating_add(SILENCE);
         let health = Health::update(&*self.data, &self.key, now, Health::miss);
-        self.follow(health, handle);
+        self.follow(health, outbox);
     }
 
     /// The instant of the next probe.
-    pub(super) fn probe(&self, now: Micros, handle: &Handle) -> Option<Micros> {
+    pub(super) fn probe(&self, now: Micros, outbox: &Outbox) -> Option<Micros> {
         // Settlements wait for Redis even if no request does.
-        let wanted = handle.in_use || handle.ledgers.is_any();
+        let wanted = outbox.in_use || outbox.ledgers.is_any();
         let can = wanted && self.probes() < PROBES;
         self.open().filter_map(|(_, breaker)| breaker.probe(now)).min().filter(|_| can)
     }
@@ -148,8 +148,8 @@ impl Client {
     }
 
     /// Probes unavailable shards, unless another worker has reserved the probe.
-    pub(super) fn send_probes(&mut self, now: Now, callout: &dyn Callout, handle: &mut Handle) {
-        while let Some(shard) = self.probed(now.mono, handle) {
+    pub(super) fn send_probes(&mut self, now: Now, callout: &dyn Callout, outbox: &mut Outbox) {
+        while let Some(shard) = self.probed(now.mono, outbox) {
             let mut takes = false;
             let health = Health::update(&*self.data, &self.key, now.mono, |health| {
                 takes = false;
@@ -158,22 +158,22 @@ impl Client {
                     takes
                 })
             });
-            self.follow(health, handle);
+            self.follow(health, outbox);
             if takes {
                 let mut probe = self.new_batch(now.mono.saturating_add(self.endpoint.timeout));
                 probe.probing = true;
                 match self.open().any(|(it, breaker)| it == shard && breaker.is_half_open()) {
-                    true => probe.add_unread(shard, handle.rehearsal(shard)),
+                    true => probe.add_unread(shard, outbox.rehearsal(shard)),
                     false => probe.add_empty(shard),
                 }
-                self.send(probe, now, callout, handle);
+                self.send(probe, now, callout, outbox);
             }
         }
     }
 
     /// The shard to probe now.
-    fn probed(&self, now: Micros, handle: &Handle) -> Option<Shard> {
-        self.probe(now, handle).filter(|probe| *probe <= now)?;
+    fn probed(&self, now: Micros, outbox: &Outbox) -> Option<Shard> {
+        self.probe(now, outbox).filter(|probe| *probe <= now)?;
         let is_due = |breaker: &Breaker| breaker.probe(now).is_some_and(|probe| probe <= now);
         self.open().find(|(_, breaker)| is_due(breaker)).map(|(shard, _)| shard)
     }
@@ -203,7 +203,7 @@ impl Client {
         mut batch: Batch,
         now: Now,
         callout: &dyn Callout,
-        handle: &mut Handle,
+        outbox: &mut Outbox,
     ) {
         (batch.sent, batch.caller) = (now, callout.caller());
         batch.timeout = self.timeout_of(&batch, now.mono);
@@ -211,7 +211,7 @@ impl Client {
         let calls_first = batch.pipeline.calls.iter().any(|call| call.shard == Shard::FIRST);
         batch.pipeline.rules = calls_first.then(|| self.reported_rules(now.mono)).flatten();
         if batch.has_call_to(Shard::FIRST) {
-            self.take_beat(now.mono, handle);
+            self.take_beat(now.mono, outbox);
         }
         self.counts.calls += 1;
         self.counts.asks += batch.asks();
@@ -228,49 +228,49 @@ impl Client {
                 batch.token = token;
                 self.batches.push(batch);
             }
-            Err(why) => self.fail_all(batch, &Failure::Other(why.into()), now.mono, handle),
+            Err(why) => self.fail_all(batch, &Failure::Other(why.into()), now.mono, outbox),
         }
     }
 
     /// Drops the calls of a root that has ended: the host will not deliver their replies. This is
     /// no failure of Redis.
-    pub fn on_root_ended(&mut self, caller: u32, handle: &mut Handle) {
+    pub fn on_root_ended(&mut self, caller: u32, outbox: &mut Outbox) {
         let lost: Vec<Batch> =
             self.batches.extract_if(.., |batch| batch.caller == caller).collect();
         for call in lost.into_iter().flat_map(|mut batch| batch.take()) {
-            on_batch_end(&call, false, handle);
+            on_batch_end(&call, false, outbox);
             if !call.asks.is_empty() {
                 self.counts.fail("lost");
             }
-            handle.results.add_all(call.asks, QuestionResult::Repeat);
+            outbox.results.add_all(call.asks, QuestionResult::Repeat);
         }
     }
 
     /// Drops all waiting asks, operations and settlements. The asks have this result.
-    pub(super) fn drop_all(&mut self, result: QuestionResult, handle: &mut Handle) {
-        handle.ledgers.clear();
+    pub(super) fn drop_all(&mut self, result: QuestionResult, outbox: &mut Outbox) {
+        outbox.ledgers.clear();
         let waiting = std::mem::take(&mut self.waiting).into_iter().map(|wait| wait.ask);
-        let operations = handle.take(usize::MAX).into_iter().map(Operation::ask);
-        handle.results.add_all(waiting.chain(operations), result);
+        let operations = outbox.take(usize::MAX).into_iter().map(Operation::ask);
+        outbox.results.add_all(waiting.chain(operations), result);
     }
 
     /// Drops the asks and operations for unavailable shards.
-    pub(super) fn drop_unavailable(&mut self, handle: &mut Handle) {
+    pub(super) fn drop_unavailable(&mut self, outbox: &mut Outbox) {
         let mut dropped = Vec::new();
         for wait in std::mem::take(&mut self.waiting) {
-            match handle.is_unavailable(wait.shard) {
+            match outbox.is_unavailable(wait.shard) {
                 true => dropped.push(wait.ask),
                 false => self.waiting.push_back(wait),
             }
         }
-        dropped.extend(handle.take_unavailable().into_iter().map(Operation::ask));
-        handle.results.add_all(dropped, QuestionResult::Degraded);
+        dropped.extend(outbox.take_unavailable().into_iter().map(Operation::ask));
+        outbox.results.add_all(dropped, QuestionResult::Degraded);
     }
 }
 
 /// Passes on whether the settlements of a call were applied.
-pub(super) fn on_batch_end(call: &ScriptCall, taken: bool, handle: &mut Handle) {
+pub(super) fn on_batch_end(call: &ScriptCall, taken: bool, outbox: &mut Outbox) {
     if let Some(settles) = call.settles {
-        handle.ledgers.on_batch_end(call.shard, settles, taken);
+        outbox.ledgers.on_batch_end(call.shard, settles, taken);
     }
 }

@@ -1,7 +1,7 @@
 //! The questions and operations of a rule for Redis.
 
 use super::RedisStore;
-use crate::handle::Operation;
+use crate::outbox::Operation;
 use crate::protocol::{Charge, Effect};
 use diana_policy::key::Key;
 use diana_policy::time::Now;
@@ -45,7 +45,7 @@ impl RedisStore {
             lease.is_asking = true;
             let arrears = self.arrears(key, now);
             let charge = Charge { want, arrears, ..self.empty_charge(key) };
-            self.handle.borrow_mut().add(Operation::Renew(
+            self.outbox.borrow_mut().add(Operation::Renew(
                 self.number,
                 self.plans.current(),
                 charge,
@@ -106,13 +106,13 @@ impl RedisStore {
 
     /// Frees an in-flight slot.
     pub(super) fn free(&self, key: Key, receipt: u64) {
-        let mut handle = self.handle.borrow_mut();
-        let shard = handle.shards.of(key);
-        handle.ledgers.free(shard, self.empty_charge(key), receipt);
+        let mut outbox = self.outbox.borrow_mut();
+        let shard = outbox.shards.of(key);
+        outbox.ledgers.free(shard, self.empty_charge(key), receipt);
     }
 
     fn send_return(&self, key: Key, effect: Effect) {
-        self.handle
+        self.outbox
             .borrow_mut()
             .add(Operation::Return(Charge { effect, ..self.empty_charge(key) }));
     }

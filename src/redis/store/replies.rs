@@ -79,12 +79,12 @@ impl RedisStore {
         (sent, now): (Now, Now),
     ) -> u64 {
         if self.is_in_flight {
-            let mut handle = self.handle.borrow_mut();
-            let shard = handle.shards.of(key);
+            let mut outbox = self.outbox.borrow_mut();
+            let shard = outbox.shards.of(key);
             return match permits {
                 0 => 0,
                 // The slot counts only briefly until it is confirmed, since the reply may be lost.
-                _ => handle.ledgers.hold(shard, self.empty_charge(key), reply.receipt, now.mono),
+                _ => outbox.ledgers.hold(shard, self.empty_charge(key), reply.receipt, now.mono),
             };
         }
         let current = self.plans.current();

@@ -17,11 +17,11 @@ impl RedisStore {
         if order == Order::Reset {
             self.can_reset()?;
         }
-        let mut handle = self.handle.borrow_mut();
-        if handle.is_degraded(key) {
+        let mut outbox = self.outbox.borrow_mut();
+        if outbox.is_degraded(key) {
             return Err(Cannot::Unavailable);
         }
-        handle.ask(Question::Rule(Charge { effect, ..self.empty_charge(key) }));
+        outbox.ask(Question::Rule(Charge { effect, ..self.empty_charge(key) }));
         Ok(())
     }
 

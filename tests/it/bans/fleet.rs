@@ -7,7 +7,7 @@ use diana_policy::Scope;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
-use diana_redis::handle::{Handle, Operation};
+use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::shard::Shards;
 use diana_store::bans::Bans;
 use diana_store::stores::Stores;
@@ -25,18 +25,18 @@ fn open(data: &Rc<CountingData>) -> Worker {
 }
 
 /// A worker with this outbox. Operators may reset bans if `resets_bans` is true.
-fn open_with(resets_bans: bool, handle: Handle, data: &Rc<CountingData>) -> Worker {
+fn open_with(resets_bans: bool, outbox: Outbox, data: &Rc<CountingData>) -> Worker {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
     stores.resets_bans = resets_bans;
-    let handle = Rc::new(RefCell::new(handle));
-    let fleet = Some(authority(&BAN, KEYS, &handle));
+    let outbox = Rc::new(RefCell::new(outbox));
+    let fleet = Some(authority(&BAN, KEYS, &outbox));
     let bans = Bans::new(BAN, Scope::Global, 1, KEYS, fleet, &mut stores);
-    Worker { bans, handle, ..open(data) }
+    Worker { bans, outbox, ..open(data) }
 }
 
-fn together(on_failure: OnFailure) -> Handle {
-    Handle::new(on_failure, Shards::ONE)
+fn together(on_failure: OnFailure) -> Outbox {
+    Outbox::new(on_failure, Shards::ONE)
 }
 
 /// The refusals sent to Redis, by caller. Zero is only a query.
@@ -45,7 +45,7 @@ fn sent(worker: &Worker) -> Vec<(Key, u64)> {
         Operation::Ban(0, refusals) => (refusals.caller, refusals.refusals),
         other => panic!("{other:?}"),
     };
-    worker.handle.borrow_mut().take(usize::MAX).into_iter().map(refusals).collect()
+    worker.outbox.borrow_mut().take(usize::MAX).into_iter().map(refusals).collect()
 }
 
 #[test]
@@ -54,7 +54,7 @@ fn refusals_that_complete_a_ban_are_sent_at_once() {
         let mut worker = open_with(false, together(on_failure), &Rc::default());
         for (refusals, at_once) in [(BAN.after, true), (BAN.after - 1, false), (0, false)] {
             (0..refusals).for_each(|_| worker.bans.refused(ANN, 0));
-            assert_eq!(worker.handle.borrow().has_operations(), at_once);
+            assert_eq!(worker.outbox.borrow().has_operations(), at_once);
             worker.bans.maintain_at(0);
             let expected = (refusals > 0).then_some((ANN, refusals));
             assert_eq!(sent(&worker), Vec::from_iter(expected));
@@ -138,7 +138,7 @@ fn question_about_a_pending_request_counts_no_refusal() {
     for (scope, asks) in [(Scope::Global, true), (Scope::Gateway, false)] {
         let worker = Worker::new(scope, &Rc::<CountingData>::default());
         assert_eq!(worker.bans.ask(ANN), asks);
-        let asked = worker.handle.borrow_mut().take_asked();
+        let asked = worker.outbox.borrow_mut().take_asked();
         assert_eq!(asked.len(), usize::from(asks));
         for question in asked {
             let Question::Ban(asked) = question else { panic!("{question:?}") };
@@ -180,7 +180,7 @@ fn gateway_without_redis_counts_its_refusals() {
     let alone = || {
         let mut failing = fleet::Worker::of(&Rc::default());
         failing.fail(0);
-        failing.handle
+        failing.outbox
     };
     let mut worker = open_with(false, alone(), &Rc::default());
     worker.refused_times(BAN.after, ANN, SECOND);
@@ -190,7 +190,7 @@ fn gateway_without_redis_counts_its_refusals() {
     // Refusals collected before Redis failed count, too.
     let mut worker = open(&Rc::default());
     (0..BAN.after - 1).for_each(|_| worker.bans.refused(ANN, SECOND));
-    *worker.handle.borrow_mut() = alone();
+    *worker.outbox.borrow_mut() = alone();
     worker.bans.maintain_at(SECOND);
     assert_eq!(worker.bans.left(ANN, SECOND), 0);
     worker.bans.refused(ANN, SECOND);

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_policy::port::Call;
 use diana_policy::time::SECOND;
-use diana_redis::handle::Operation;
+use diana_redis::outbox::Operation;
 use diana_redis::protocol::{Charge, Effect, Refusals};
 use diana_redis::results::QuestionResult;
 use diana_redis::shard::{Shard, Shards};
@@ -154,7 +154,7 @@ fn effects_that_must_not_happen_twice_are_not_sent_again() {
     let effect = |effect| Charge { cost: 0, effect, ..charge(20) };
     let cost = effect(Effect::ReturnCost { receipt: 4, term: 0, permits: 1 });
     let block = effect(Effect::ReturnBlock { receipt: 4, term: 0, block: 5, left: 1 });
-    worker.handle.ledgers.add(Shard::FIRST, Charge { caller: charge(10).caller, ..cost.clone() });
+    worker.outbox.ledgers.add(Shard::FIRST, Charge { caller: charge(10).caller, ..cost.clone() });
     worker.send(Operation::Return(cost));
     worker.send(Operation::Return(block));
     let ban = |caller, refusals, sets| {
@@ -180,7 +180,7 @@ fn effects_that_must_not_happen_twice_are_not_sent_again() {
     let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
     let body = decides(&one.repeat(5));
     assert_eq!(worker.answer(token, &ok(body), now).unwrap().len(), 4);
-    assert!(!worker.handle.ledgers.is_any(), "its numbered part is settled");
+    assert!(!worker.outbox.ledgers.is_any(), "its numbered part is settled");
 }
 
 /// One call of a hundred is lost, before or after Redis, at 500 calls a second.

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana_policy::key::Seed;
-use diana_redis::handle::Operation;
+use diana_redis::outbox::Operation;
 use diana_redis::protocol::{Charge, Effect, Script};
 use diana_redis::results::QuestionResult;
 use diana_store::backend::Receiver;
@@ -179,7 +179,7 @@ fn pending_operations_are_bounded() {
     (0..1000).for_each(|caller| worker.send(Operation::Renew(0, 0, more(caller))));
     let told = worker.work(TIMEOUT * 100);
     assert_eq!(told.len(), 1000);
-    assert!(!worker.handle.has_operations());
+    assert!(!worker.outbox.has_operations());
 }
 
 #[test]

@@ -17,7 +17,7 @@ const EPOCH: u64 = 1_700_000_000 * SECOND;
 /// Workers of one gateway that have rules, and no requests.
 fn idle(workers: usize) -> Vec<Worker> {
     let (_, mut workers) = gateway(workers);
-    workers.iter_mut().for_each(|worker| worker.handle.beats = true);
+    workers.iter_mut().for_each(|worker| worker.outbox.beats = true);
     workers
 }
 
@@ -95,7 +95,7 @@ fn worker_without_requests_that_cannot_reach_redis_opens_no_breaker() {
 fn ended_rules_send_no_heartbeat() {
     let (mut workers, mut redis) = (idle(1), Redis::default());
     run(&mut workers, &mut redis, (0, 2 * SECOND), |_, _| true);
-    workers[0].handle.beats = false;
+    workers[0].outbox.beats = false;
     assert_eq!(workers[0].next(2 * SECOND), None);
     assert!(run(&mut workers, &mut redis, (2 * SECOND, 9 * SECOND), |_, _| true).is_empty());
 }
@@ -106,12 +106,12 @@ fn quiet_gateways_know_each_other() {
     let mut redis = Redis::default();
     let mut fleet: Vec<Worker> = (0..5).flat_map(|_| idle(1)).collect();
     run(&mut fleet, &mut redis, (0, 20 * SECOND), |_, _| true);
-    assert!(fleet.iter().all(|worker| worker.handle.gateways == 5));
+    assert!(fleet.iter().all(|worker| worker.outbox.gateways == 5));
 }
 
 /// A worker that gets this number at these times, or no answer.
 fn counted(worker: &mut Worker, now: u64, gateways: Option<u64>) -> u64 {
-    worker.handle.beats = true;
+    worker.outbox.beats = true;
     worker.work(now);
     let mut fresh = worker.calls.fresh();
     while let Some((token, call)) = fresh.pop() {
@@ -128,7 +128,7 @@ fn counted(worker: &mut Worker, now: u64, gateways: Option<u64>) -> u64 {
         worker.answer(token, &back, now).unwrap();
         fresh.extend(worker.calls.fresh());
     }
-    worker.handle.gateways
+    worker.outbox.gateways
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn number_of_gateways_falls_late() {
         now += SECOND;
         counted(worker, now, gateways)
     };
-    assert_eq!(worker.handle.gateways, 1);
+    assert_eq!(worker.outbox.gateways, 1);
     assert_eq!(next(&mut worker, Some(5)), 5, "it grows at once");
     for _ in 0..5 {
         assert_eq!(next(&mut worker, Some(1)), 5);
@@ -157,7 +157,7 @@ fn number_of_gateways_falls_late() {
     // A later configuration remembers it.
     for _ in 0..3 {
         worker = Worker::of(&data);
-        assert_eq!(worker.handle.gateways, 6);
+        assert_eq!(worker.outbox.gateways, 6);
         assert_eq!(next(&mut worker, Some(4)), 6);
     }
     for _ in 0..2 {
@@ -169,7 +169,7 @@ fn number_of_gateways_falls_late() {
 #[test]
 fn configured_number_of_gateways_counts_before_the_first_reply() {
     let mut worker = Worker::with_gateways(40);
-    assert_eq!(worker.handle.gateways, 40);
+    assert_eq!(worker.outbox.gateways, 40);
     assert_eq!(counted(&mut worker, SECOND, None), 40);
     let mut now = 10 * SECOND;
     assert_eq!(counted(&mut worker, now, Some(50)), 50);
@@ -211,7 +211,7 @@ fn number_of_gateways_is_never_too_small() {
 #[test]
 fn damaged_heartbeat_recovers() {
     let (data, mut workers) = gateway(1);
-    workers[0].handle.beats = true;
+    workers[0].outbox.beats = true;
     workers[0].ask(1, SECOND);
     let mut redis = Redis::default();
     run(&mut workers, &mut redis, (SECOND, 2 * SECOND), |_, _| true);

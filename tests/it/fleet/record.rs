@@ -156,7 +156,7 @@ fn at_most_16_probes_are_pending() {
     proxy.away.extend(1..41);
     worker.ask_for((1..41).map(|part: u64| charge(part << 58 | 1)).collect(), SECOND);
     steps(&mut worker, &mut proxy, SECOND, 3);
-    assert_eq!(worker.handle.unavailable_shards(), 40);
+    assert_eq!(worker.outbox.unavailable_shards(), 40);
     let due = worker.next(SECOND + 2 * MILLISECOND).unwrap();
     worker.work(due + MILLISECOND);
     assert_eq!(worker.calls.fresh().len(), 16);

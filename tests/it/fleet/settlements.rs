@@ -10,7 +10,7 @@ use diana_policy::key::Seed;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
-use diana_redis::handle::Handle;
+use diana_redis::outbox::Outbox;
 use diana_redis::protocol::{Charge, Effect, Login, Numbers, Reply};
 use diana_redis::results::QuestionResult;
 use diana_redis::shard::{Shard, Shards};
@@ -48,8 +48,8 @@ fn serve(worker: &mut Worker, redis: &mut Redis, now: Micros) -> Vec<(u64, Quest
 
 /// Lets Redis reply until all settlements are done. Returns the used permits.
 fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
-    worker.handle.in_use = true;
-    while worker.handle.has_operations() {
+    worker.outbox.in_use = true;
+    while worker.outbox.has_operations() {
         now += MILLISECOND;
         serve(worker, redis, now);
     }
@@ -64,7 +64,7 @@ fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
 fn add(worker: &mut Worker, count: u64) {
     for _ in 0..count {
         worker
-            .handle
+            .outbox
             .ledgers
             .add(Shard::FIRST, own(0, Effect::ChargeDebt { receipt: 0, permits: 1 }));
     }
@@ -87,14 +87,14 @@ fn settlements_beyond_the_bound_are_reported_as_dropped() {
         let [mut old, mut new] = [(); 2].map(|()| Worker::of(&data));
         add(&mut old, left);
         add(&mut new, own);
-        new.client.inherit(&mut new.handle, &old.client, &mut old.handle);
-        assert!(!old.handle.ledgers.is_any());
-        assert_eq!(new.handle.ledgers.is_any(), left + own > 0);
-        assert_eq!(new.handle.ledgers.dropped, dropped, "{left} and {own}");
+        new.client.inherit(&mut new.outbox, &old.client, &mut old.outbox);
+        assert!(!old.outbox.ledgers.is_any());
+        assert_eq!(new.outbox.ledgers.is_any(), left + own > 0);
+        assert_eq!(new.outbox.ledgers.dropped, dropped, "{left} and {own}");
         assert_eq!(settle_all(&mut new, &mut redis, 0), left + own - dropped);
         // There is room again.
         add(&mut new, MOST);
-        assert_eq!(new.handle.ledgers.dropped, dropped);
+        assert_eq!(new.outbox.ledgers.dropped, dropped);
         assert_eq!(settle_all(&mut new, &mut redis, SECOND), left + own - dropped + 1 + MOST);
     }
 }
@@ -118,7 +118,7 @@ fn settlements_of_another_redis_are_not_inherited() {
         (client("redis", 0, 1, "other", seed), false),
         (client("redis", 0, 1, "test", Seed { k0: 1, k1: 3 }), false),
     ] {
-        let mut handles = [(); 2].map(|()| Handle::new(OnFailure::Gateway, Shards::ONE));
+        let mut handles = [(); 2].map(|()| Outbox::new(OnFailure::Gateway, Shards::ONE));
         let [own, left] = &mut handles;
         left.ledgers.add(Shard::FIRST, self::own(0, Effect::ChargeDebt { receipt: 0, permits: 1 }));
         assert_eq!(heir.inherit(own, &old, left), is_alike);

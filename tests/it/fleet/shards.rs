@@ -115,7 +115,7 @@ fn first_shard_must_reply_once_before_others() {
     proxy.away.insert(0);
     let ticket = worker.ask(caller(5), 0);
     assert_eq!(steps(&mut worker, &mut proxy, 0, 3), [(ticket, QuestionResult::Degraded)]);
-    assert_eq!((worker.handle.unavailable_shards(), proxy.parts()), (16, 0));
+    assert_eq!((worker.outbox.unavailable_shards(), proxy.parts()), (16, 0));
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 10 * MILLISECOND, 500);
     assert!(worker.is_connected());
@@ -126,7 +126,7 @@ fn first_shard_must_reply_once_before_others() {
     let told = steps(&mut worker, &mut proxy, now, 10);
     let alone = |ticket| told.contains(&(ticket, QuestionResult::Degraded));
     assert_eq!(tickets.map(alone), [true, false, false], "{told:?}");
-    assert_eq!(worker.handle.unavailable_shards(), 1);
+    assert_eq!(worker.outbox.unavailable_shards(), 1);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn failed_shard_recovers_independently() {
     );
     proxy.away.remove(&7);
     steps(&mut worker, &mut proxy, SECOND + 7 * MILLISECOND, 1200);
-    assert_eq!(worker.handle.unavailable_shards(), 1);
+    assert_eq!(worker.outbox.unavailable_shards(), 1);
     proxy.away.clear();
     steps(&mut worker, &mut proxy, 3 * SECOND, 2000);
     assert!(worker.is_connected());
@@ -255,7 +255,7 @@ fn log_names_every_failure() {
         let token = worker.calls.fresh().pop().unwrap().0;
         worker.answer(token, &ok(failed.into()), now).unwrap();
     }
-    assert_eq!(worker.handle.unavailable_shards(), 5);
+    assert_eq!(worker.outbox.unavailable_shards(), 5);
     let told = ["shards 3, 7 of", "READONLY", "shard 5 of", "LOADING", "shard 9 of", "TRYAGAIN"];
     let news = &worker.client.log_lines;
     let names = |(line, told): (&String, &[&str])| told.iter().all(|told| line.contains(told));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use diana_policy::bloom::Shape;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Plan, PlanKind, Plans, Quota};
-use diana_redis::handle::{Handle, Operation};
+use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Charge, Effect, Numbers, RuleReply};
 use diana_redis::store::RedisStore;
 use diana_store::stores::Stores;
@@ -29,7 +29,7 @@ const PLANS: [(u32, u64); 2] = [(FREE, 100), (GOLD, 1000)];
 /// A rule of a worker with two plans and a single caller.
 struct RedisRule {
     store: RedisStore,
-    handle: Rc<RefCell<Handle>>,
+    outbox: Rc<RefCell<Outbox>>,
     data: Rc<CountingData>,
     spec: CounterSpec,
 }
@@ -56,10 +56,10 @@ impl RedisRule {
         let data = Rc::<CountingData>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        let handle = together();
-        let opened = RedisStore::new(spec.clone(), 0, handle.clone(), &mut stores);
+        let outbox = together();
+        let opened = RedisStore::new(spec.clone(), 0, outbox.clone(), &mut stores);
         let store = opened.unwrap();
-        RedisRule { store, handle, data, spec }
+        RedisRule { store, outbox, data, spec }
     }
 
     fn numbers(&self, plan: u32) -> Numbers {
@@ -89,7 +89,7 @@ impl RedisRule {
 
     /// The only returned block: its quota, its size and its unspent permits.
     fn back(&mut self) -> (Numbers, u64, u64) {
-        let all = self.handle.borrow_mut().take(usize::MAX);
+        let all = self.outbox.borrow_mut().take(usize::MAX);
         let [Operation::Return(Charge { numbers, effect: back, .. })] = all[..] else {
             panic!("{all:?}")
         };
@@ -116,7 +116,7 @@ fn lease_is_spent_and_returned_under_its_own_plan() {
         assert_eq!(redis_rule.question(after, START).numbers, redis_rule.numbers(after));
         redis_rule.hear(after, &lends(7), START);
         assert!(!redis_rule.asks(after, START), "it has a block of its own");
-        assert!(!redis_rule.handle.borrow().has_operations());
+        assert!(!redis_rule.outbox.borrow().has_operations());
     }
 }
 
@@ -128,7 +128,7 @@ fn low_lease_is_renewed_under_its_own_plan() {
         (0..40).for_each(|_| _ = redis_rule.question(plan, START));
         redis_rule.hear(plan, &lends(10), START);
         assert_eq!(redis_rule.admitted(plan, START), 10);
-        let all = redis_rule.handle.borrow_mut().take(usize::MAX);
+        let all = redis_rule.outbox.borrow_mut().take(usize::MAX);
         let [Operation::Renew(0, under, _), Operation::Return(used_up)] = &all[..] else {
             panic!("{all:?}")
         };
@@ -208,7 +208,7 @@ fn reply_under_a_former_plan_returns_its_lease() {
         assert_eq!(redis_rule.store.left(key(1)), Some(0));
         redis_rule.hear(before, &refuses(SECOND, false), START);
         assert!(redis_rule.asks(after, START.later(1)));
-        assert!(!redis_rule.handle.borrow().has_operations(), "no block, nothing to give back");
+        assert!(!redis_rule.outbox.borrow().has_operations(), "no block, nothing to give back");
     }
 }
 
@@ -222,14 +222,14 @@ fn admissions_by_redis_count_in_degraded_mode() {
             redis_rule.question(plan, START);
             redis_rule.question(other, START);
             redis_rule.hear(plan, &lends(0), START);
-            redis_rule.handle.replace(away());
+            redis_rule.outbox.replace(away());
             assert_eq!(redis_rule.admitted(plan, START), rpu - 1, "{plan} {other}");
         }
     }
     let mut redis_rule = RedisRule::new();
     redis_rule.question(GOLD, START);
     redis_rule.hear(GOLD, &lends(500), START);
-    redis_rule.handle.replace(away());
+    redis_rule.outbox.replace(away());
     redis_rule.store.close(START);
     assert_eq!(redis_rule.admitted(GOLD, START), 499, "more than the other plan has at all");
 }
@@ -241,11 +241,11 @@ fn degraded_mode_enforces_the_share_of_the_plan() {
     for daily in [None, Some(daily)] {
         for gateways in [1, 2, 3, 4] {
             let mut redis_rule = RedisRule::of(Quota::new(Unit::Day, 100), daily);
-            redis_rule.handle.replace(away());
+            redis_rule.outbox.replace(away());
             // The number of gateways becomes known later than the caller's plan.
             assert_eq!(redis_rule.admitted(FREE, START), 100);
             redis_rule.store.use_plan(GOLD);
-            redis_rule.handle.borrow_mut().gateways = gateways;
+            redis_rule.outbox.borrow_mut().gateways = gateways;
             let more = 1000_u64.div_ceil(gateways).saturating_sub(100);
             assert_eq!(redis_rule.admitted(GOLD, START), more, "one of {gateways}, {daily:?}");
             assert_eq!(redis_rule.admitted(FREE, START), 0);
@@ -258,8 +258,8 @@ fn degraded_mode_enforces_the_share_of_the_plan() {
 #[test]
 fn caller_in_degraded_mode_costs_few_writes() {
     let mut redis_rule = RedisRule::of(Quota::new(Unit::Second, 100_000), None);
-    redis_rule.handle.replace(away());
-    redis_rule.handle.borrow_mut().gateways = 2;
+    redis_rule.outbox.replace(away());
+    redis_rule.outbox.borrow_mut().gateways = 2;
     for request in 0..1000 {
         let now = START.later(request * 100);
         assert!(redis_rule.store.take(key(1), 1, now).is_none());

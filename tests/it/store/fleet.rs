@@ -10,7 +10,7 @@ use diana_policy::decision::Decision;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, Unit};
 use diana_policy::{Quota, Scope};
-use diana_redis::handle::Handle;
+use diana_redis::outbox::Outbox;
 use diana_redis::store::RedisStore;
 use diana_store::permit::OpenCharge;
 use diana_store::reservation::By;
@@ -27,32 +27,32 @@ use kit::store::gateway::{PACE, START, key};
 use kit::store::rule::Rule;
 use kit::store::{Decided, Take, left};
 
-fn open(spec: &CounterSpec, handle: &Rc<RefCell<Handle>>) -> Option<RedisStore> {
-    open_in(&Rc::default(), spec, handle)
+fn open(spec: &CounterSpec, outbox: &Rc<RefCell<Outbox>>) -> Option<RedisStore> {
+    open_in(&Rc::default(), spec, outbox)
 }
 
 fn open_in(
     data: &Rc<FakeSharedData>,
     spec: &CounterSpec,
-    handle: &Rc<RefCell<Handle>>,
+    outbox: &Rc<RefCell<Outbox>>,
 ) -> Option<RedisStore> {
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-    RedisStore::new(spec.clone(), 0, handle.clone(), &mut stores).ok()
+    RedisStore::new(spec.clone(), 0, outbox.clone(), &mut stores).ok()
 }
 
-/// A handle whose Redis is unavailable.
-pub fn away() -> Handle {
+/// An outbox whose Redis is unavailable.
+pub fn away() -> Outbox {
     let mut worker = Worker::of(&Rc::default());
     worker.fail(0);
-    worker.handle
+    worker.outbox
 }
 
 /// A gateway in degraded mode and one without Redis, which get the same requests.
 struct Twins<'r> {
     rule: &'r Rule,
     fleet: RedisStore,
-    handle: Rc<RefCell<Handle>>,
+    outbox: Rc<RefCell<Outbox>>,
     gateway: Box<dyn Store>,
     /// The charges that were not cancelled, and their permits.
     held: Vec<(u64, u64, u64)>,
@@ -110,12 +110,12 @@ fn said(of: Option<&Reservation>) -> Option<(Decision, bool, bool, bool)> {
 }
 
 fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
-    let handle = Rc::new(RefCell::new(away()));
-    let Some(fleet) = open(spec, &handle) else { return };
+    let outbox = Rc::new(RefCell::new(away()));
+    let Some(fleet) = open(spec, &outbox) else { return };
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), Rc::<FakeSharedData>::default(), &mut tables);
     let gateway = stores.open(Scope::Gateway, spec.clone());
-    let mut twins = Twins { rule, fleet, handle, gateway, held: Vec::new() };
+    let mut twins = Twins { rule, fleet, outbox, gateway, held: Vec::new() };
     let longest = oracle(rule.short).max_delay(&rule.quota);
     let mut now = START;
     for _ in 0..300 {
@@ -127,7 +127,7 @@ fn agree(rule: &Rule, spec: &CounterSpec, rng: &mut Rng) {
         }
     }
     assert_eq!(twins.fleet.close(now), twins.gateway.close(now));
-    assert!(!twins.handle.borrow().has_operations(), "nothing is asked of a Redis that is away");
+    assert!(!twins.outbox.borrow().has_operations(), "nothing is asked of a Redis that is away");
 }
 
 #[test]
@@ -156,9 +156,9 @@ fn on_failure_decides_while_redis_is_unavailable() {
     for (on_failure, decision) in
         [(OnFailure::Allow, Decision::NOW), (OnFailure::Deny, Decision::retry(1_000_000))]
     {
-        let mut handle = away();
-        handle.on_failure = on_failure;
-        let mut store = open(&spec, &Rc::new(RefCell::new(handle))).unwrap();
+        let mut outbox = away();
+        outbox.on_failure = on_failure;
+        let mut store = open(&spec, &Rc::new(RefCell::new(outbox))).unwrap();
         for delay in [0, 7] {
             let mut reservation = store.checked(key(1).into(), 1, START);
             assert_eq!(reservation.decision(), decision);
@@ -179,8 +179,8 @@ fn on_failure_decides_while_redis_is_unavailable() {
 fn leases_are_returned_when_the_share_changes() {
     const LIMIT: u64 = 1000;
     let spec = Rule::new("W", Quota::new(Unit::Hour, LIMIT)).spec(100);
-    let (data, handle) = (Rc::default(), Rc::new(RefCell::new(away())));
-    let [mut one, mut other] = [(); 2].map(|()| open_in(&data, &spec, &handle).unwrap());
+    let (data, outbox) = (Rc::default(), Rc::new(RefCell::new(away())));
+    let [mut one, mut other] = [(); 2].map(|()| open_in(&data, &spec, &outbox).unwrap());
     let mut admitted = 0;
     let mut ask = |store: &mut RedisStore, now: Now| {
         let is_admitted = store.take(key(1), 1, now).is_none();
@@ -192,7 +192,7 @@ fn leases_are_returned_when_the_share_changes() {
         now = now.later(MILLISECOND);
         assert!(ask(&mut one, now));
     }
-    handle.borrow_mut().gateways = 2;
+    outbox.borrow_mut().gateways = 2;
     assert!(ask(&mut one, now));
     while ask(&mut other, now) {}
     assert_eq!(admitted, LIMIT / 2);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
-use diana_redis::handle::{Handle, Operation};
+use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Effect, RuleReply};
 use diana_redis::store::RedisStore;
 use diana_store::Store;
@@ -83,7 +83,7 @@ impl Held {
 /// A worker with one caller.
 struct RedisRule {
     store: RedisStore,
-    handle: Rc<RefCell<Handle>>,
+    outbox: Rc<RefCell<Outbox>>,
     rule: Rule,
     now: Now,
     rng: Rng,
@@ -109,14 +109,14 @@ impl RedisRule {
         let mut stores = Stores::new("test".into(), data, &mut tables);
         let short = ["W", "SW", "TB"][rng.usize(..3)];
         let rule = Rule { is_even: rng.bool(), ..Rule::new(short, quota) };
-        let handle = together();
-        let opened = RedisStore::new(rule.spec(100), 3, handle.clone(), &mut stores);
+        let outbox = together();
+        let opened = RedisStore::new(rule.spec(100), 3, outbox.clone(), &mut stores);
         let mut store = opened.unwrap();
         // A caller is unknown before its first question.
         store.question((key(1), 1), START, false, false);
         RedisRule {
             store,
-            handle,
+            outbox,
             rule,
             now: START,
             rng,
@@ -204,7 +204,7 @@ impl RedisRule {
     fn done(&mut self, is_due: bool) {
         let mut back = Vec::new();
         let mut asked = 0;
-        for operation in self.handle.borrow_mut().take(usize::MAX) {
+        for operation in self.outbox.borrow_mut().take(usize::MAX) {
             match operation {
                 Operation::Return(charge) => back.push(charge.effect),
                 Operation::Renew(3, _, charge) => asked += charge.want,
@@ -265,7 +265,7 @@ impl RedisRule {
             }
             3 => {
                 // There is no decision.
-                self.handle.borrow_mut().results.begin(0);
+                self.outbox.borrow_mut().results.begin(0);
                 self.store.on_reply(key(1).into(), self.now);
                 self.asking = false;
             }

@@ -16,7 +16,7 @@ fn usage_query_charges_and_resets_nothing() {
     for (order, effect) in [(Order::Look, Effect::ReadUsage), (Order::Reset, Effect::Reset)] {
         let mut redis_rule = RedisRule::new("W", 10);
         assert_eq!(redis_rule.store.inquire(&mut Inquiry::new(key(1), order), START), None);
-        let asked = redis_rule.handle.borrow_mut().take_asked();
+        let asked = redis_rule.outbox.borrow_mut().take_asked();
         let [Question::Rule(asked)] = &asked[..] else { panic!("{asked:?}") };
         assert_eq!((asked.caller, asked.effect, asked.cost, asked.want), (key(1), effect, 0, 0));
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use diana_policy::Quota;
 use diana_policy::decision::Retry;
 use diana_policy::time::{Now, SECOND, Unit};
-use diana_redis::handle::{Handle, Operation};
+use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Charge, Reply, RuleReply};
 use diana_redis::results::QuestionResult;
 use diana_redis::store::RedisStore;
@@ -23,7 +23,7 @@ use kit::store::{Take, answer};
 /// One rule of a worker, with a single caller.
 pub struct RedisRule {
     pub store: RedisStore,
-    pub handle: Rc<RefCell<Handle>>,
+    pub outbox: Rc<RefCell<Outbox>>,
     pub data: Rc<CountingData>,
 }
 
@@ -56,9 +56,9 @@ impl RedisRule {
         let data = Rc::<CountingData>::default();
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-        let handle = together();
-        let store = RedisStore::new(spec, 0, handle.clone(), &mut stores).unwrap();
-        RedisRule { store, handle, data }
+        let outbox = together();
+        let store = RedisStore::new(spec, 0, outbox.clone(), &mut stores).unwrap();
+        RedisRule { store, outbox, data }
     }
 
     pub fn check(&mut self, after: u64) -> Reservation {
@@ -80,7 +80,7 @@ impl RedisRule {
     /// A question that no request waits for fails.
     pub fn fail(&mut self, now: Now) {
         // There is no decision.
-        self.handle.borrow_mut().results.begin(0);
+        self.outbox.borrow_mut().results.begin(0);
         self.store.on_reply(key(1).into(), now);
     }
 
@@ -88,11 +88,11 @@ impl RedisRule {
     pub fn reset(&mut self) {
         let mut inquiry = Inquiry::new(key(1), Order::Reset);
         assert_eq!(self.store.inquire(&mut inquiry, START), None);
-        let asked = self.handle.borrow_mut().take_asked();
+        let asked = self.outbox.borrow_mut().take_asked();
         for question in asked {
             let (reply, wait, sent) = (Reply::Rule(lends(0)), Some(0), START);
             let result = QuestionResult::Decided { reply, wait, sent, at: START.mono };
-            answer(&self.handle, &question, result);
+            answer(&self.outbox, &question, result);
         }
         assert!(matches!(self.store.inquire(&mut inquiry, START), Some(Ok(_))));
     }
@@ -101,7 +101,7 @@ impl RedisRule {
     pub fn renewals(&mut self) -> usize {
         let renews =
             |it: &Operation| matches!(it, Operation::Renew(0, _, charge) if charge.want > 0);
-        let all = self.handle.borrow_mut().take(usize::MAX);
+        let all = self.outbox.borrow_mut().take(usize::MAX);
         assert!(all.iter().all(renews), "{all:?}");
         all.len()
     }

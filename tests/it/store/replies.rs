@@ -5,7 +5,7 @@ use diana_policy::bloom::Shape;
 use diana_policy::decision::Decision;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::handle::Operation;
+use diana_redis::outbox::Operation;
 use diana_redis::protocol::{Charge, Effect};
 use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
@@ -23,7 +23,7 @@ fn daily() -> CounterSpec {
 
 /// Returns by caller.
 fn back(redis_rule: &mut RedisRule) -> Vec<(u64, Effect)> {
-    let all = redis_rule.handle.borrow_mut().take(usize::MAX);
+    let all = redis_rule.outbox.borrow_mut().take(usize::MAX);
     let gives = |it: &Operation| match it {
         Operation::Return(Charge { caller, effect: back, .. }) => (caller.hash, *back),
         other => panic!("{other:?}"),
@@ -68,7 +68,7 @@ fn refusal_of_redis_does_not_apply_in_degraded_mode() {
     redis_rule.ask(40, 0);
     redis_rule.hear(&refuses(SECOND, false), 0, 0);
     assert!(!redis_rule.check(1).is_pending());
-    redis_rule.handle.replace(away());
+    redis_rule.outbox.replace(away());
     for after in [1, 200 * MS] {
         assert!(redis_rule.store.take(key(1), 1, START.later(after)).is_none());
     }
@@ -92,7 +92,7 @@ fn reset_and_close_drop_a_cached_refusal() {
 fn request_that_leaves_early_returns_its_position_to_redis() {
     let mut redis_rule = RedisRule::of(Rule::new("LB", Quota::new(Unit::Second, 1000)).spec(100));
     assert!(redis_rule.store.settle(&left(key(1), 9, 3), START));
-    let sent = redis_rule.handle.borrow_mut().ledgers.take(&[], START.mono);
+    let sent = redis_rule.outbox.borrow_mut().ledgers.take(&[], START.mono);
     let [(.., charges)] = &sent[..] else { panic!("{} batches", sent.len()) };
     assert_eq!(charges[0].effect, Effect::ReturnCost { receipt: 9, term: 0, permits: 3 });
 }
@@ -104,8 +104,8 @@ fn cancelled_uncounted_permit_adds_nothing_to_a_lease() {
     redis_rule.ask(1, 0);
     redis_rule.hear(&lends(10), 0, 0);
     assert!(redis_rule.store.take(key(1), 1, START).is_none());
-    redis_rule.handle.replace(away());
-    redis_rule.handle.borrow_mut().on_failure = OnFailure::Allow;
+    redis_rule.outbox.replace(away());
+    redis_rule.outbox.borrow_mut().on_failure = OnFailure::Allow;
     let now = START.later(SECOND);
     let mut free = redis_rule.store.checked(key(1).into(), 1, now);
     assert!(redis_rule.store.charged(&mut free, 0).is_admitted());
@@ -118,7 +118,7 @@ fn cancelled_uncounted_permit_adds_nothing_to_a_lease() {
 #[test]
 fn repeated_check_stays_with_the_gateway() {
     let mut redis_rule = RedisRule::of(daily());
-    redis_rule.handle.replace(away());
+    redis_rule.outbox.replace(away());
     let mut first = redis_rule.check(0);
     let mut second = redis_rule.store.checked(key(2).into(), 1, START);
     for reservation in [&mut second, &mut first] {
@@ -146,7 +146,7 @@ fn daily_admissions_by_redis_count_in_degraded_mode() {
         for _ in 0..4 {
             redis_rule.store.receive(key(1), &lends(0), (1, 1), (now, now));
         }
-        redis_rule.handle.replace(away());
+        redis_rule.outbox.replace(away());
         for (caller, left) in [(1, 6), (2, 10)] {
             let admitted = (0..20).filter(|_| redis_rule.store.take(key(caller), 1, now).is_none());
             assert_eq!(admitted.count(), left, "{after}");
@@ -220,7 +220,7 @@ fn leases_keep_maintenance_active() {
             redis_rule.ask(1, 0);
             redis_rule.hear(&lends(10), 0, 0);
         }
-        redis_rule.handle.replace(away());
+        redis_rule.outbox.replace(away());
         for _ in 0..if of_gateway { 40 } else { 0 } {
             assert!(redis_rule.store.take(key(2), 1, START).is_none());
         }
@@ -235,7 +235,7 @@ fn leases_keep_maintenance_active() {
 #[test]
 fn degraded_mode_leases_from_the_share() {
     let mut redis_rule = RedisRule::new("TB", 10_000);
-    redis_rule.handle.replace(away());
+    redis_rule.outbox.replace(away());
     for _ in 0..60 {
         assert!(redis_rule.store.take(key(2), 1, START).is_none());
     }
@@ -258,6 +258,6 @@ fn rule_without_leases_requests_none() {
         assert_eq!(redis_rule.ask(40, 0).want, 0, "nothing is known of it yet");
         redis_rule.fail(START);
         assert_eq!(redis_rule.ask(1, MS).want > 0, lends);
-        assert!(!redis_rule.handle.borrow().has_operations());
+        assert!(!redis_rule.outbox.borrow().has_operations());
     }
 }

@@ -44,14 +44,14 @@ fn only_differences_and_kept_usage_are_settled() {
         let mut redis_rule = RedisRule::of(spec);
         let settlement = Settlement { receipt: 9, since: START.mono, reserved, used };
         assert!(redis_rule.store.settle(&ended(key(1), &settlement), START));
-        let sent = redis_rule.handle.borrow_mut().ledgers.take(&[], START.mono);
+        let sent = redis_rule.outbox.borrow_mut().ledgers.take(&[], START.mono);
         let told = sent.first().map(|(.., charges)| match charges[0].effect {
             Effect::ReturnCost { permits, .. } => (Some(permits), None),
             Effect::ChargeDebt { permits, .. } => (None, Some(permits)),
             ref other => panic!("{other:?}"),
         });
         assert_eq!(told, wanted, "{keeps_used} {reserved} {used}");
-        redis_rule.handle.replace(away());
+        redis_rule.outbox.replace(away());
         let left = (0..200).take_while(|_| redis_rule.store.take(key(1), 1, START).is_none());
         assert_eq!(left.count() as u64, 100 - used);
     }
@@ -67,7 +67,7 @@ fn admission_by_redis_counts_at_settlement() {
         redis_rule.store.receive(key(1), &lends(0), (permits, permits), instants);
     }
     assert_eq!(redis_rule.data.writes.get(), 0);
-    redis_rule.handle.replace(away());
+    redis_rule.outbox.replace(away());
     let admitted = (0..200).take_while(|_| redis_rule.store.take(key(1), 1, START).is_none());
     assert_eq!(admitted.count(), 100);
 }

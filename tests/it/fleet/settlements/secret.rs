@@ -17,7 +17,7 @@ fn changed_secret_drops_and_reports_settlements() {
     let data = Rc::new(FakeSharedData::default());
     let (mut before, mut now) = (Redis::default(), 0);
     let mut worker = Worker::of(&data);
-    worker.handle.in_use = true;
+    worker.outbox.in_use = true;
     let number = |body: &[u8]| Asking::read(&commands(body)[0]).settles.unwrap().1;
     for _ in 0..3 {
         add(&mut worker, 3);
@@ -25,7 +25,7 @@ fn changed_secret_drops_and_reports_settlements() {
         serve(&mut worker, &mut before, now);
     }
     add(&mut worker, 70);
-    let holder = worker.handle.ledgers.hold(Shard::FIRST, charge(1), 1, now);
+    let holder = worker.outbox.ledgers.hold(Shard::FIRST, charge(1), 1, now);
     now += MILLISECOND;
     worker.work(now);
     let (late, call) = worker.calls.one();
@@ -42,9 +42,9 @@ fn changed_secret_drops_and_reports_settlements() {
         serve(worker, &mut redis, now);
     }
     worker.work(now);
-    assert_eq!(worker.handle.ledgers.dropped, 70);
+    assert_eq!(worker.outbox.ledgers.dropped, 70);
     // Under the former holder number, the slots of unknown callers would be held forever.
-    assert_ne!(worker.handle.ledgers.hold(Shard::FIRST, charge(2), 1, now), holder);
+    assert_ne!(worker.outbox.ledgers.hold(Shard::FIRST, charge(2), 1, now), holder);
     add(&mut worker, 2);
     // A request does not wait for the reply to another one.
     worker.ask(9, now);
@@ -59,5 +59,5 @@ fn changed_secret_drops_and_reports_settlements() {
     assert_eq!(settle_all(&mut worker, &mut redis, now), 2);
     // There is full room again.
     add(&mut worker, MOST);
-    assert_eq!(worker.handle.ledgers.dropped, 70);
+    assert_eq!(worker.outbox.ledgers.dropped, 70);
 }

@@ -57,7 +57,7 @@ impl Operation {
 
 /// The state of Redis, and the questions and operations of a limiter's stores and bans. They add
 /// these, and the backend has the client send them.
-pub struct Handle {
+pub struct Outbox {
     /// The configured behaviour while Redis is unavailable.
     pub on_failure: OnFailure,
     /// The number of active gateways, at least one.
@@ -83,11 +83,11 @@ pub struct Handle {
     pub ledgers: Ledgers,
 }
 
-impl Handle {
-    /// A handle with all shards available.
+impl Outbox {
+    /// An outbox with all shards available.
     #[must_use]
-    pub fn new(on_failure: OnFailure, shards: Shards) -> Handle {
-        Handle {
+    pub fn new(on_failure: OnFailure, shards: Shards) -> Outbox {
+        Outbox {
             on_failure,
             gateways: 1,
             in_use: false,
