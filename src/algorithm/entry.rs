@@ -83,7 +83,7 @@ pub enum Leasing {
 
 /// The capabilities of an algorithm with a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Can {
+pub struct Capabilities {
     /// Whether a held request has a position in a queue, which is freed if its client leaves.
     pub queues: bool,
     /// Whether a request may have to wait for its turn.
@@ -94,10 +94,10 @@ pub struct Can {
     pub settles: bool,
 }
 
-impl Can {
+impl Capabilities {
     /// The capabilities of windows.
-    pub(super) const WINDOW: Can =
-        Can { queues: false, holds: false, leasing: Leasing::Window, settles: true };
+    pub(super) const WINDOW: Capabilities =
+        Capabilities { queues: false, holds: false, leasing: Leasing::Window, settles: true };
 }
 
 /// The part of the Redis script in `redis/protocol/script` for an algorithm.
@@ -135,7 +135,7 @@ pub struct Entry {
     /// cannot.
     pub counts_used: Option<BuildCountsUsed>,
     /// Its capabilities with a valid quota.
-    pub can: fn(&Quota) -> Can,
+    pub capabilities: fn(&Quota) -> Capabilities,
     /// Its part of the Redis script. Without one, rules cannot be `global`.
     pub codec: Option<Codec>,
     /// The quota of one of several gateways in degraded mode: an equal share.

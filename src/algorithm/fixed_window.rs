@@ -6,7 +6,9 @@
 
 use std::sync::Arc;
 
-use super::{Algorithm, Balance, Built, Can, Codec, Conflict, CountsUsed, Entry, Properties, only};
+use super::{
+    Algorithm, Balance, Built, Capabilities, Codec, Conflict, CountsUsed, Entry, Properties, only,
+};
 use crate::calendar::Windows;
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
@@ -20,7 +22,7 @@ pub const ENTRY: Entry = Entry {
     keys: &[],
     build: |quota| Ok(build(quota)?),
     counts_used: Some(|quota| Ok(build(quota)?)),
-    can: |_| Can::WINDOW,
+    capabilities: |_| Capabilities::WINDOW,
     codec: Some(Codec { kind: "W", numbers: |_| [0; 3] }),
     share: Quota::share,
     by_calendar: true,

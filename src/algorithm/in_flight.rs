@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Algorithm, Balance, BuiltAlgorithm, Can, Codec, Entry, Leasing, Properties};
+use super::{Algorithm, Balance, BuiltAlgorithm, Capabilities, Codec, Entry, Leasing, Properties};
 use diana_policy::Quota;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::settlement::Settlement;
@@ -17,7 +17,12 @@ pub const ENTRY: Entry = Entry {
     keys: &[],
     build,
     counts_used: None,
-    can: |_| Can { queues: false, holds: false, leasing: Leasing::Never, settles: true },
+    capabilities: |_| Capabilities {
+        queues: false,
+        holds: false,
+        leasing: Leasing::Never,
+        settles: true,
+    },
     codec: Some(Codec { kind: "P", numbers: |_| [0; 3] }),
     share: Quota::share,
     by_calendar: false,

@@ -4,7 +4,7 @@
 //! The source document derives the wait from a count of blocked threads. Here it follows from the
 //! debt alone, so that a lost request leaks no slot.
 
-use super::{BuiltAlgorithm, Can, Codec, Conflict, Entry, Leasing, bucket, hold, warm_up};
+use super::{BuiltAlgorithm, Capabilities, Codec, Conflict, Entry, Leasing, bucket, hold, warm_up};
 use diana_policy::Quota;
 use diana_policy::time::{Micros, SECOND, spell};
 
@@ -16,7 +16,12 @@ pub const ENTRY: Entry = Entry {
     keys: &[warm_up::KEY, hold::max_delay(1_000), hold::MAX_QUEUE],
     build,
     counts_used: None,
-    can: |_| Can { queues: true, holds: true, leasing: Leasing::Never, settles: false },
+    capabilities: |_| Capabilities {
+        queues: true,
+        holds: true,
+        leasing: Leasing::Never,
+        settles: false,
+    },
     codec: Some(Codec {
         kind: "LB",
         // In the script, a token bucket of the size of the request.

@@ -35,7 +35,9 @@ pub use counted::{CountsUsed, counted};
 use diana_policy::decision::Decision;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
-pub use entry::{Built, BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting};
+pub use entry::{
+    Built, BuiltAlgorithm, Capabilities, Codec, Conflict, Entry, Form, Leasing, Setting,
+};
 use std::fmt::Debug;
 
 /// A pure step over a few machine words.

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::{
-    Algorithm, Balance, Built, Can, Codec, Conflict, CountsUsed, Entry, Form, Properties, Setting,
-    copy, only,
+    Algorithm, Balance, Built, Capabilities, Codec, Conflict, CountsUsed, Entry, Form, Properties,
+    Setting, copy, only,
 };
 use diana_policy::Quota;
 use diana_policy::decision::Decision;
@@ -31,7 +31,7 @@ pub const ENTRY: Entry = Entry {
     }],
     build: |quota| Ok(build(quota)?),
     counts_used: Some(|quota| Ok(build(quota)?)),
-    can: |_| Can::WINDOW,
+    capabilities: |_| Capabilities::WINDOW,
     codec: Some(Codec { kind: "SW", numbers: |quota| [Codec::signed(slices(quota)), 0, 0] }),
     share: Quota::share,
     by_calendar: false,

@@ -5,7 +5,8 @@
 //! that the request itself waits and not the next one. The bounds then apply to departures.
 
 use super::{
-    BuiltAlgorithm, Can, Codec, Conflict, Entry, Form, Leasing, Setting, bucket, hold, warm_up,
+    BuiltAlgorithm, Capabilities, Codec, Conflict, Entry, Form, Leasing, Setting, bucket, hold,
+    warm_up,
 };
 use diana_policy::time::Micros;
 use diana_policy::{MAX_PERMITS, Quota};
@@ -30,7 +31,7 @@ pub const ENTRY: Entry = Entry {
     ],
     build,
     counts_used: None,
-    can,
+    capabilities,
     codec: Some(Codec {
         kind: "TB",
         numbers: |quota| {
@@ -43,12 +44,12 @@ pub const ENTRY: Entry = Entry {
     layout: |_| Entry::PLAIN + 2,
 };
 
-fn can(quota: &Quota) -> Can {
+fn capabilities(quota: &Quota) -> Capabilities {
     let holds = max_delay(quota).is_some();
     let leases = !holds && quota.warm_up.is_none();
     let leasing = if leases { Leasing::Bucket } else { Leasing::Never };
     // A charge drains while its stream is open, so its unused permits cannot be returned exactly.
-    Can { queues: false, holds, leasing, settles: false }
+    Capabilities { queues: false, holds, leasing, settles: false }
 }
 
 fn burst(quota: &Quota) -> u64 {

@@ -218,7 +218,8 @@ impl<'s> Builder<'s> {
             .transpose();
         let cost_reader =
             cost_reader.map_err(|_| Unbuildable::new(&rule, "unknown source of the cost"))?;
-        let (keys, can, algorithm) = (spec.keys, spec.can(), spec.algorithm.clone());
+        let (keys, capabilities, algorithm) =
+            (spec.keys, spec.capabilities(), spec.algorithm.clone());
         let leasing = spec.leasing();
         let count_scope = self.count_scope(&rule);
         let actor = self.callers.register(parts, count_scope);
@@ -262,7 +263,7 @@ impl<'s> Builder<'s> {
             usage,
             shadow: self.shadow || rule.shadow,
             phase: ChargePhase::of(&rule, leasing),
-            queues: can.queues,
+            queues: capabilities.queues,
             counts: RuleCounts::default(),
             change_in_keys: 0,
             logged: None,
@@ -342,7 +343,7 @@ fn counter_spec(
     let entry = entry.ok_or_else(|| Unbuildable::new(rule, "unknown algorithm"))?;
     let keeps_used = entry.keeps_used(rule.settling.as_deref());
     let algorithm = entry.algorithm(&rule.quota, keeps_used);
-    let leases = (entry.can)(&rule.quota).leasing != Leasing::Never;
+    let leases = (entry.capabilities)(&rule.quota).leasing != Leasing::Never;
     let is_even = rule.cost_source.is_none() || !leases;
     let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its quota is invalid"))?;
     Ok(CounterSpec {

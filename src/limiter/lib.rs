@@ -39,4 +39,4 @@ pub use report::{Outcome, Record, Refusal, Report};
 pub use verdict::{Held, QueueLine, Verdict};
 
 pub use diana_store::refusal::{Reason, Refused};
-pub use diana_store::usage::{Cannot, Order};
+pub use diana_store::usage::{Order, OrderError};

@@ -8,7 +8,7 @@ use diana_policy::time::{Micros, Now};
 use diana_policy::{Absent, Rule};
 use diana_request::identity::named::Named;
 use diana_store::Account;
-use diana_store::usage::{Cannot, Inquiry, Order, Usage};
+use diana_store::usage::{Inquiry, Order, OrderError, Usage};
 
 /// Selects the callers of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub struct OrderResult {
     /// The order.
     pub order: Order,
     /// Its callers, or why it failed.
-    pub seen: Result<Vec<Seen>, Cannot>,
+    pub seen: Result<Vec<Seen>, OrderError>,
 }
 
 impl Limiter {
@@ -71,12 +71,12 @@ impl Limiter {
         order: Order,
         stream: u32,
         now: Now,
-    ) -> Result<Inquired, Cannot> {
+    ) -> Result<Inquired, OrderError> {
         if let Some(rule) = self.rules.list.get(rule)
             && order.sets().is_some()
             && rule.bans.is_none()
         {
-            return Err(Cannot::NoBans);
+            return Err(OrderError::NoBans);
         }
         let pending = PendingOrder { rule, order, query, stream, callers: Vec::new() };
         match self.execute(pending, now) {
@@ -94,7 +94,7 @@ impl Limiter {
     ) -> Result<OrderResult, PendingOrder> {
         let number = order.rule;
         let mut seen = self.try_order(&mut order, now);
-        if seen == Some(Err(Cannot::Lost)) {
+        if seen == Some(Err(OrderError::Lost)) {
             order.callers.clear();
             seen = self.try_order(&mut order, now);
         }
@@ -107,7 +107,7 @@ impl Limiter {
         &mut self,
         order: &mut PendingOrder,
         now: Now,
-    ) -> Option<Result<Vec<Seen>, Cannot>> {
+    ) -> Option<Result<Vec<Seen>, OrderError>> {
         if order.callers.is_empty() {
             if self.rules.list.get(order.rule).is_some_and(|rule| rule.is_in_backend) {
                 self.fleet.prepare(&mut self.matcher.callers, true);
@@ -122,7 +122,7 @@ impl Limiter {
             match (rule.inquire(caller, now), &mut seen) {
                 (None, _) => is_pending = true,
                 (Some(Ok(one)), Ok(all)) => all.push(one),
-                (Some(Err(cannot)), seen) => *seen = Err(cannot),
+                (Some(Err(error)), seen) => *seen = Err(error),
                 (Some(Ok(_)), Err(_)) => {}
             }
         }
@@ -185,7 +185,7 @@ impl CompiledRule {
         &mut self,
         CallerInquiry { caller, usage, ban }: &mut CallerInquiry,
         now: Now,
-    ) -> Option<Result<Seen, Cannot>> {
+    ) -> Option<Result<Seen, OrderError>> {
         let usage = self.store.inquire(usage, now);
         // Not for an order that the store refuses, unless the bans have asked: their reply is taken.
         let is_carried_out = ban.is_asked || !matches!(usage, Some(Err(_)));

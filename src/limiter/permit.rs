@@ -8,7 +8,7 @@ use diana_policy::time::Now;
 use diana_request::settling::{HeaderUsage, UnknownUsage};
 use diana_store::Reservation;
 use diana_store::permit::{OpenCharge, Permit, permits};
-use diana_store::reservation::By;
+use diana_store::reservation::Decider;
 
 impl Rules {
     /// The charges of a request that are settled at its end.
@@ -142,7 +142,7 @@ impl Check {
     /// The charge for a request, if there was one and a store counts it.
     fn charge(&self, now: Now) -> Option<OpenCharge> {
         let Reservation { account, cost, receipt, by, .. } = self.reservation;
-        receipt.filter(|_| by != By::Unavailable).map(|receipt| OpenCharge {
+        receipt.filter(|_| by != Decider::Unavailable).map(|receipt| OpenCharge {
             key: account.key,
             receipt,
             since: now.mono,
@@ -152,7 +152,7 @@ impl Check {
             plan: account.plan,
             header_usage: HeaderUsage::Nothing,
             is_identified: self.may_be_banned(),
-            is_degraded: by == By::Share,
+            is_degraded: by == Decider::Share,
         })
     }
 }

@@ -109,7 +109,7 @@ impl RulePlans {
 
     /// The algorithm of a plan.
     pub(crate) fn algorithm(&mut self, plan: u32) -> &Arc<dyn Algorithm> {
-        self.algorithms.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
+        self.algorithms.select(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
         &self.algorithm
     }
 

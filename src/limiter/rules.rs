@@ -20,7 +20,7 @@ use diana_store::bans::Bans;
 use diana_store::hot::spotter::Spotter;
 use diana_store::permit::CancelQueue;
 use diana_store::refusal::Reason;
-use diana_store::reservation::By;
+use diana_store::reservation::Decider;
 use diana_store::{Account, Reservation, Store};
 
 /// All rules, in the order of the document.
@@ -224,11 +224,11 @@ impl CompiledRule {
         let Reservation { by, is_shadow, account, .. } = check.reservation;
         Record {
             scope: match by {
-                By::Share => Scope::Gateway,
+                Decider::Share => Scope::Gateway,
                 _ => self.config.scope_with(has_backend),
             },
             shadow: is_shadow,
-            shown: self.config.expose && !is_shadow && by != By::Unavailable,
+            shown: self.config.expose && !is_shadow && by != Decider::Unavailable,
             outcome: check.outcome(self, now),
             policy: match &mut self.plans {
                 Some(plans) => plans.policy(account.plan),

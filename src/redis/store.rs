@@ -28,9 +28,9 @@ use diana_store::leases::Leases;
 use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
 use diana_store::refusal::{Reason, Refused};
-use diana_store::reservation::{By, Memo};
+use diana_store::reservation::{Decider, Memo};
 use diana_store::stores::Stores;
-use diana_store::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
+use diana_store::usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
 use diana_store::{Account, CheckOutcome, CounterSpec, Reservation, Store};
 use parameters::Parameters;
 use share::Share;
@@ -92,7 +92,7 @@ impl RedisStore {
     #[inline]
     pub fn use_plan(&mut self, plan: u32) {
         let shards = self.shards;
-        if self.plans.take(plan, &mut self.parameters, |spec| Parameters::of(spec, shards)) {
+        if self.plans.select(plan, &mut self.parameters, |spec| Parameters::of(spec, shards)) {
             self.leases.plan = plan;
         }
     }
@@ -122,10 +122,10 @@ impl RedisStore {
             outbox.in_use = true;
             (self.parameters.spec.on_failure.unwrap_or(outbox.on_failure), outbox.gateways)
         };
-        (reservation.by, reservation.memo) = (By::Unavailable, Memo::Empty);
+        (reservation.by, reservation.memo) = (Decider::Unavailable, Memo::Empty);
         reservation.outcome = match on_failure {
             OnFailure::Gateway => {
-                reservation.by = By::Share;
+                reservation.by = Decider::Share;
                 return self.share.store_for(gateways, now).check(reservation);
             }
             OnFailure::Allow => CheckOutcome::NOW,
@@ -181,9 +181,9 @@ impl Store for RedisStore {
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) {
         let Reservation { account, cost, now, memo, .. } = *reservation;
         match (reservation.by, reservation.outcome) {
-            (By::Share, _) => self.share.last().charge(reservation, delay),
-            (By::Unavailable, CheckOutcome::Admitted { .. }) => reservation.receipt = Some(0),
-            (By::Gateway, CheckOutcome::Pending) if memo == Memo::Empty => {
+            (Decider::Share, _) => self.share.last().charge(reservation, delay),
+            (Decider::Unavailable, CheckOutcome::Admitted { .. }) => reservation.receipt = Some(0),
+            (Decider::Gateway, CheckOutcome::Pending) if memo == Memo::Empty => {
                 self.use_plan(account.plan);
                 let Reservation { is_shadow, is_tentative, .. } = *reservation;
                 let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
@@ -191,7 +191,7 @@ impl Store for RedisStore {
                 self.outbox.borrow_mut().ask(Question::Rule(charge));
                 reservation.memo = Memo::Asked(arrears);
             }
-            (By::Gateway, CheckOutcome::Admitted { .. }) if !reservation.is_charged() => {
+            (Decider::Gateway, CheckOutcome::Admitted { .. }) if !reservation.is_charged() => {
                 self.use_plan(account.plan);
                 reservation.receipt = self.leases.spend(account.key, cost, now).map(|_| 0);
                 if reservation.is_charged() {
@@ -207,7 +207,7 @@ impl Store for RedisStore {
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
-        if reservation.by == By::Share {
+        if reservation.by == Decider::Share {
             return self.share.last().cancel(reservation);
         }
         let Some(receipt) = reservation.receipt.take() else { return };
@@ -250,7 +250,7 @@ impl Store for RedisStore {
     }
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
-        if reservation.by == By::Share {
+        if reservation.by == Decider::Share {
             return self.share.last().remaining(reservation);
         }
         let Reservation { account, cost, now, .. } = *reservation;
@@ -265,7 +265,7 @@ impl Store for RedisStore {
         Some(Remaining { permits, renewal })
     }
 
-    fn inquire(&mut self, inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
+    fn inquire(&mut self, inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, OrderError>> {
         let Inquiry { account, order, is_asked } = *inquiry;
         self.use_plan(account.plan);
         if is_asked {

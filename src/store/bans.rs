@@ -14,7 +14,7 @@ use super::slots::names::Names;
 use super::slots::traffic::{Traffic, one_more};
 use super::slots::{ATTEMPTS, HOST};
 use super::stores::Stores;
-use super::usage::{Cannot, Inquiry, Order};
+use super::usage::{Inquiry, Order, OrderError};
 use diana_policy::ban::set::{self, Change, Changed};
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
@@ -156,12 +156,12 @@ impl Bans {
         &mut self,
         inquiry: &mut Inquiry,
         now: Micros,
-    ) -> Option<Result<Micros, Cannot>> {
+    ) -> Option<Result<Micros, OrderError>> {
         let key = inquiry.account.key;
         let length = inquiry.order.sets();
         let Some(fleet) = &self.fleet else {
             if length.is_some_and(|length| !self.set_ban(key, length, now)) {
-                return Some(Err(Cannot::NoRoom));
+                return Some(Err(OrderError::NoRoom));
             }
             return Some(Ok(self.left(key, now)));
         };
@@ -170,10 +170,10 @@ impl Bans {
             return None;
         }
         let Some(reply) = fleet.reply(key) else {
-            return Some(Err(Cannot::Unanswered));
+            return Some(Err(OrderError::Unanswered));
         };
         if reply.overflow && matches!(inquiry.order, Order::Ban(_)) {
-            return Some(Err(Cannot::NoRoom));
+            return Some(Err(OrderError::NoRoom));
         }
         if length.is_some() {
             self.set_ban(key, reply.left, now);

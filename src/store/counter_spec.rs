@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use diana_algorithm::{Algorithm, Can, Entry, Leasing};
+use diana_algorithm::{Algorithm, Capabilities, Entry, Leasing};
 use diana_policy::bloom::Shape;
 use diana_policy::redis::OnFailure;
 use diana_policy::{Plans, Quota};
@@ -78,7 +78,7 @@ impl CounterSpec {
     pub fn leasing(&self) -> Leasing {
         match self.is_any_leased(Leasing::Never) {
             true => Leasing::Never,
-            false => self.can().leasing,
+            false => self.capabilities().leasing,
         }
     }
 
@@ -90,14 +90,14 @@ impl CounterSpec {
 
     /// Returns true if any plan has this kind of leasing.
     fn is_any_leased(&self, leasing: Leasing) -> bool {
-        let is_it = |quota: &Quota| (self.entry.can)(quota).leasing == leasing;
+        let is_it = |quota: &Quota| (self.entry.capabilities)(quota).leasing == leasing;
         let listed = self.plans.as_ref().map_or(&[][..], |plans| plans.listed());
         is_it(&self.quota) || listed.iter().filter_map(|plan| plan.quota.as_ref()).any(is_it)
     }
 
     /// The capabilities of the algorithm.
     #[must_use]
-    pub fn can(&self) -> Can {
-        (self.entry.can)(&self.quota)
+    pub fn capabilities(&self) -> Capabilities {
+        (self.entry.capabilities)(&self.quota)
     }
 }

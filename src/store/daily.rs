@@ -16,7 +16,7 @@ use std::rc::Rc;
 use super::plans::ByPlan;
 use super::refusal::Refused;
 use super::reservation::{CheckOutcome, Memo};
-use super::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
+use super::usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
 use super::{CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::calendar::Windows;
@@ -59,7 +59,7 @@ impl Daily {
 
     /// Switches to the quota of this plan.
     fn use_plan(&mut self, plan: u32) {
-        self.plans.take(plan, &mut self.rpu, |spec| Some(spec.quota.rpu));
+        self.plans.select(plan, &mut self.rpu, |spec| Some(spec.quota.rpu));
     }
 
     /// Permits of this gateway's share.
@@ -123,8 +123,8 @@ impl Store for Daily {
         })
     }
 
-    fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
-        Some(Err(Cannot::Local))
+    fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, OrderError>> {
+        Some(Err(OrderError::Local))
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {

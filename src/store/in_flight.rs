@@ -6,7 +6,7 @@ use super::in_flight_slots::{HoldingsDraft, InFlightSlots};
 use super::refusal::{Reason, Refused};
 use super::reservation::Memo;
 use super::slots::traffic::{Traffic, one_more};
-use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
+use super::usage::{Inquiry, Maintained, Order, OrderError, Remaining, Usage};
 use super::{CheckOutcome, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_policy::decision::Retry;
@@ -86,10 +86,10 @@ impl Store for InFlightStore {
         Some(Remaining { permits, renewal: Some(1) })
     }
 
-    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
+    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, OrderError>> {
         let Inquiry { account, order, .. } = *inquiry;
         if order == Order::Reset {
-            return Some(Err(Cannot::InUse));
+            return Some(Err(OrderError::InUse));
         }
         self.slots.use_plan(account.plan);
         let draft = self.slots.read(account.key, now.mono);

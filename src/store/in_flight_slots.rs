@@ -75,7 +75,7 @@ impl InFlightSlots {
     /// Switches to the limit of this plan.
     pub(super) fn use_plan(&mut self, plan: u32) {
         self.plans
-            .take(plan, &mut self.limit, |spec| Some(spec.algorithm.properties().most_at_once));
+            .select(plan, &mut self.limit, |spec| Some(spec.algorithm.properties().most_at_once));
     }
 
     /// Reads a caller's value.

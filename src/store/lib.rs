@@ -63,7 +63,7 @@ pub use account::Account;
 pub use counter_spec::CounterSpec;
 use diana_policy::time::{Micros, Now};
 pub use reservation::{CheckOutcome, Reservation};
-use usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
+use usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
 
 /// The callers of one rule.
 pub trait Store {
@@ -95,7 +95,7 @@ pub trait Store {
     /// Carries out an order of an operator, and returns the caller's usage after it, or why the
     /// order is not carried out. After a reset only leases and reservations still count. `None`
     /// while an authority has not replied: call again with the same inquiry.
-    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>>;
+    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, OrderError>>;
 
     /// Periodic maintenance: returns unused leases, and drops expired state.
     fn maintain(&mut self, now: Now) -> Maintained;

@@ -10,7 +10,7 @@ use super::plans::ByPlan;
 use super::reservation::Memo;
 use super::state::State;
 use super::table::{RowLocation, Table};
-use super::usage::{Cannot, Inquiry, Maintained, Remaining, Usage};
+use super::usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
 use super::{Account, CheckOutcome, CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::Algorithm;
@@ -55,7 +55,7 @@ impl Local {
     /// Switches to the quota of this plan.
     #[inline]
     fn use_plan(&mut self, plan: u32) {
-        self.plans.take(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
+        self.plans.select(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
     }
 
     /// Returns true if the draft is about this reservation, and the table has not changed since.
@@ -156,8 +156,8 @@ impl Store for Local {
         Some(self.algorithm.balance(state, table.no_earlier(now)).into())
     }
 
-    fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, Cannot>> {
-        Some(Err(Cannot::Local))
+    fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, OrderError>> {
+        Some(Err(OrderError::Local))
     }
 
     fn maintain(&mut self, _now: Now) -> Maintained {

@@ -34,7 +34,7 @@ impl<T> ByPlan<T> {
     /// Switches to a plan: exchanges its data with that of the current plan. Returns false if it is
     /// already current, or cannot be built.
     #[inline]
-    pub fn take(
+    pub fn select(
         &mut self,
         plan: u32,
         current: &mut T,

@@ -23,7 +23,7 @@ pub struct Reservation {
     /// Whether an overflow bucket decided, because there was no room for another caller.
     pub is_overflow: bool,
     /// The store that decides, and charges it.
-    pub by: By,
+    pub by: Decider,
     /// The outcome.
     pub outcome: CheckOutcome,
     /// The receipt for [`Store::settle`](super::Store::settle), while it is charged.
@@ -55,7 +55,7 @@ pub enum CheckOutcome {
 
 /// The store that decides a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum By {
+pub enum Decider {
     /// The gateway, or one of its workers: by a state, a lease or a remembered refusal.
     Gateway,
     /// The authority outside of the gateway, by its reply.
@@ -102,7 +102,7 @@ impl Reservation {
             is_shadow: false,
             is_tentative: false,
             is_overflow: false,
-            by: By::Gateway,
+            by: Decider::Gateway,
             outcome: CheckOutcome::Unchecked,
             receipt: None,
             memo: Memo::Empty,
@@ -148,14 +148,14 @@ impl Reservation {
     #[must_use]
     #[inline]
     pub fn is_granted(&self) -> bool {
-        self.by == By::Authority && self.is_admitted()
+        self.by == Decider::Authority && self.is_admitted()
     }
 
     /// Returns true if the authority is unavailable, so that the gateway decides from now on.
     #[must_use]
     #[inline]
     pub fn is_degraded(&self) -> bool {
-        matches!(self.by, By::Share | By::Unavailable)
+        matches!(self.by, Decider::Share | Decider::Unavailable)
     }
 }
 

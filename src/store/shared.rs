@@ -22,7 +22,7 @@ use super::slots::slot::SlotFormat;
 use super::slots::traffic::Traffic;
 use super::slots::transaction::Transaction;
 use super::slots::transactions::Transactions;
-use super::usage::{Cannot, Inquiry, Maintained, Order, Remaining, Usage};
+use super::usage::{Inquiry, Maintained, Order, OrderError, Remaining, Usage};
 use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::latest_renewal;
@@ -73,7 +73,7 @@ impl Shared {
     /// Switches to the quota of this plan.
     #[inline]
     fn use_plan(&mut self, plan: u32) {
-        if self.plans.take(plan, &mut self.spec, |spec| Some(spec.clone())) {
+        if self.plans.select(plan, &mut self.spec, |spec| Some(spec.clone())) {
             self.transactions.use_algorithm(&self.spec.algorithm);
             self.leases.plan = plan;
         }
@@ -179,7 +179,7 @@ impl Store for Shared {
         })
     }
 
-    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, Cannot>> {
+    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, OrderError>> {
         let Account { key, plan } = inquiry.account;
         self.use_plan(plan);
         let done = if inquiry.order == Order::Reset { self.reset(key, now) } else { Ok(()) };

@@ -96,7 +96,7 @@ pub struct Usage {
 
 /// Why an order of an operator is not carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cannot {
+pub enum OrderError {
     /// The rule has no bans.
     NoBans,
     /// There is no room for one more ban.

@@ -4,7 +4,7 @@ mod json;
 mod query;
 
 use self::query::AdminQuery;
-use diana_limiter::{CallerQuery, Cannot, Inquired, Order, OrderResult};
+use diana_limiter::{CallerQuery, Inquired, Order, OrderError, OrderResult};
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::time::{DURATIONS, Micros, amount};
 
@@ -103,7 +103,7 @@ impl Instance {
                 Ok(AdminOutcome::Reply(self.order_reply(&result, host)))
             }
             Some(Ok(Inquired::Pending(id))) => Ok(AdminOutcome::Pending(id)),
-            Some(Err(cannot)) => Err(refusal(cannot)),
+            Some(Err(error)) => Err(refusal(error)),
         }
     }
 
@@ -112,7 +112,7 @@ impl Instance {
         let OrderResult { rule, order, seen } = result;
         let seen = match seen {
             Ok(seen) => seen,
-            Err(cannot) => return refusal(*cannot),
+            Err(error) => return refusal(*error),
         };
         if let Some(line) = self.change_line(*rule, *order, seen, host) {
             host.log(Level::Warn, &line);
@@ -143,7 +143,7 @@ impl Instance {
     ) -> Result<Micros, AdminReply> {
         let most = |rule: &diana_policy::Rule| rule.ban.map(|ban| ban.max);
         let most = self.with_limiter(host, |limiter| limiter.rules().nth(rule).and_then(most));
-        let most = most.flatten().ok_or_else(|| refusal(Cannot::NoBans))?;
+        let most = most.flatten().ok_or_else(|| refusal(OrderError::NoBans))?;
         let length = std::str::from_utf8(query.require("for")?).ok();
         let length = length.and_then(|text| amount(text, &DURATIONS));
         let fits = length.filter(|length| (1..=most).contains(length));
@@ -169,24 +169,30 @@ impl Instance {
     }
 }
 
-fn refusal(cannot: Cannot) -> AdminReply {
-    let (status, why) = match cannot {
-        Cannot::NoBans => (409, "the rule has no `ban`"),
-        Cannot::NoRoom => (503, "the table of bans is full"),
-        Cannot::Unavailable => (503, "Redis is unavailable, so the command was not sent"),
-        Cannot::Unanswered | Cannot::Lost => {
+fn refusal(error: OrderError) -> AdminReply {
+    let (status, why) = match error {
+        OrderError::NoBans => (409, "the rule has no `ban`"),
+        OrderError::NoRoom => (503, "the table of bans is full"),
+        OrderError::Unavailable => (503, "Redis is unavailable, so the command was not sent"),
+        OrderError::Unanswered | OrderError::Lost => {
             (503, "Redis did not reply in time; the command may have been executed")
         }
-        Cannot::Local => (
+        OrderError::Local => (
             409,
             "the rule has scope `local`: each worker counts separately and cannot read the others",
         ),
-        Cannot::Shared => (409, "the caller shares a bucket with others, since the table was full"),
-        Cannot::InUse => {
+        OrderError::Shared => {
+            (409, "the caller shares a bucket with others, since the table was full")
+        }
+        OrderError::InUse => {
             (409, "nothing to reset: the caller only has requests that are held or in flight")
         }
-        Cannot::Quota => (409, "a quota does not store callers separately, so it cannot reset one"),
-        Cannot::Busy => (503, "other workers changed the state during every attempt; try again"),
+        OrderError::Quota => {
+            (409, "a quota does not store callers separately, so it cannot reset one")
+        }
+        OrderError::Busy => {
+            (503, "other workers changed the state during every attempt; try again")
+        }
     };
     AdminReply::problem(status, why)
 }

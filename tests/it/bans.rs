@@ -25,7 +25,7 @@ use diana_store::backend::BanAuthority;
 use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::{Cannot, Inquiry, Order};
+use diana_store::usage::{Inquiry, Order, OrderError};
 use kit::bans::Calls;
 use kit::fake::CountingData;
 use kit::store::rule::Rule;
@@ -129,7 +129,7 @@ impl Worker {
         match done.expect("Redis has replied") {
             Ok(_) => true,
             Err(cannot) => {
-                assert_eq!(cannot, Cannot::NoRoom);
+                assert_eq!(cannot, OrderError::NoRoom);
                 false
             }
         }

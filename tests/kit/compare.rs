@@ -80,7 +80,7 @@ impl Play {
             rules.push(Rule { fingerprint, ..rule });
         }
         for rule in &mut rules {
-            rule.counts = (rule.entry.can)(&rule.case.quota).settles && rng.bool();
+            rule.counts = (rule.entry.capabilities)(&rule.case.quota).settles && rng.bool();
         }
         let mut plans = |rule: &mut Rule| {
             let plans = if rng.bool() { rule.plans(&mut rng) } else { Vec::new() };

@@ -14,7 +14,7 @@ pub mod stream;
 
 use crate::oracle::oracle;
 use case::Case;
-use diana_algorithm::{Algorithm, Can, Entry, Leasing, REGISTRY};
+use diana_algorithm::{Algorithm, Capabilities, Entry, Leasing, REGISTRY};
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::Now;
 use fastrand::Rng;
@@ -42,7 +42,7 @@ pub fn hold(seed: u64, cases: u64) {
 
 /// An algorithm has exactly the capabilities of its registry entry.
 fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mut Rng) {
-    let Can { holds, leasing, .. } = (entry.can)(quota);
+    let Capabilities { holds, leasing, .. } = (entry.capabilities)(quota);
     assert_eq!(holds, oracle(entry.short).max_delay(quota) > 0);
     let nobody = vec![0; algorithm.properties().words];
     assert_eq!(algorithm.expires(&nobody, Now::default()), 0, "nobody's state is to be kept");

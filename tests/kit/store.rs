@@ -19,7 +19,7 @@ use diana_request::settling::HeaderUsage;
 use diana_store::backend::Receiver;
 use diana_store::permit::{OpenCharge, permits};
 use diana_store::refusal::Reason;
-use diana_store::usage::{Cannot, Inquiry, Order, Usage};
+use diana_store::usage::{Inquiry, Order, OrderError, Usage};
 use diana_store::{Account, Reservation, Store};
 
 /// The outbox of a `global` store, with an available Redis of one shard.
@@ -101,7 +101,7 @@ pub trait Take {
     fn charged(&mut self, reservation: &mut Reservation, delay: u64) -> Decision;
 
     /// A caller's usage, after a reset if it `resets`.
-    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Cannot>;
+    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, OrderError>;
 
     /// Checks a request. Charges it if it may leave at once and its caller has a separate state,
     /// and then returns `None`. Never charges a request that Redis decides about.
@@ -123,7 +123,7 @@ impl<S: Store + ?Sized> Take for S {
         reservation.decision()
     }
 
-    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, Cannot> {
+    fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, OrderError> {
         let order = if resets { Order::Reset } else { Order::Look };
         let done = self.inquire(&mut Inquiry::new(account, order), now);
         done.expect("this store has an answer at once")

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::fields::Fields;
 use crate::node::Node;
 use crate::plans::{self, PLAN, PlanDraft, Written};
-use diana_algorithm::{Can, Conflict, Leasing};
+use diana_algorithm::{Capabilities, Conflict, Leasing};
 use diana_policy::time::Micros;
 use diana_policy::tree::Tree;
 use diana_policy::{Plan, PlanKind, Plans, Quota};
@@ -96,7 +96,7 @@ fn lasting<'q>(
     slowest: u64,
     limiter: &RuleAlgorithm,
 ) -> Quota {
-    let Can { leasing, .. } = (limiter.entry.can)(&quota);
+    let Capabilities { leasing, .. } = (limiter.entry.capabilities)(&quota);
     let is_even =
         all.clone().all(|quota| quota.rpu == slowest && quota.burst == limiter.quota.burst);
     if leasing == Leasing::Window || limiter.is_in_flight() || is_even {

@@ -130,9 +130,9 @@ pub fn read(
 
 /// Reports a settlement that the algorithm does not support.
 pub fn check(rule: &Fields<'_>, quota: &Quota, entry: &Entry) {
-    if !(entry.can)(quota).settles {
+    if !(entry.capabilities)(quota).settles {
         let key = if rule.get("count").is_some() { "count" } else { "cost" };
-        let able = REGISTRY.iter().filter(|entry| (entry.can)(quota).settles);
+        let able = REGISTRY.iter().filter(|entry| (entry.capabilities)(quota).settles);
         let able: Vec<_> =
             able.map(|entry| format!("`algo: {}` ({})", entry.short, entry.long)).collect();
         let message = format!(

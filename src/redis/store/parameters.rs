@@ -2,7 +2,7 @@
 
 use crate::protocol::Numbers;
 use crate::shard::Shards;
-use diana_algorithm::{Can, Leasing};
+use diana_algorithm::{Capabilities, Leasing};
 use diana_store::CounterSpec;
 
 /// The parameters of a rule, or of one of its plans.
@@ -25,7 +25,7 @@ impl Parameters {
             Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(shards.number().into())),
             None => Numbers::of_rule(spec.entry, &spec.quota)?,
         };
-        let Can { holds, leasing, .. } = spec.can();
+        let Capabilities { holds, leasing, .. } = spec.capabilities();
         Some(Parameters {
             numbers,
             holds,

@@ -8,7 +8,7 @@ use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
 use diana_store::lease::Block;
 use diana_store::refusal::{Reason, Refused};
-use diana_store::reservation::{By, Memo};
+use diana_store::reservation::{Decider, Memo};
 use diana_store::slots::arrears::Arrears;
 use diana_store::{CheckOutcome, Reservation};
 
@@ -66,7 +66,7 @@ impl RedisStore {
                 reservation.memo = Memo::Granted { until, term: reply.term, left };
             }
         }
-        (reservation.by, reservation.is_overflow) = (By::Authority, reply.overflow);
+        (reservation.by, reservation.is_overflow) = (Decider::Authority, reply.overflow);
     }
 
     /// Handles the reply to a request of `cost` permits, sent at `sent`, of which `permits` were

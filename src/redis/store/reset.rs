@@ -5,11 +5,11 @@ use crate::protocol::{Charge, Effect, Question, Reply, RuleReply};
 use crate::results::QuestionResult;
 use diana_policy::key::Key;
 use diana_policy::time::Now;
-use diana_store::usage::{Cannot, Order, Usage};
+use diana_store::usage::{Order, OrderError, Usage};
 
 impl RedisStore {
     /// Adds the question of an order.
-    pub(super) fn query_usage(&mut self, key: Key, order: Order) -> Result<(), Cannot> {
+    pub(super) fn query_usage(&mut self, key: Key, order: Order) -> Result<(), OrderError> {
         let effect = match order {
             Order::Reset => Effect::Reset,
             Order::Look | Order::Ban(_) | Order::Unban => Effect::ReadUsage,
@@ -19,22 +19,22 @@ impl RedisStore {
         }
         let mut outbox = self.outbox.borrow_mut();
         if outbox.is_degraded(key) {
-            return Err(Cannot::Unavailable);
+            return Err(OrderError::Unavailable);
         }
         outbox.ask(Question::Rule(Charge { effect, ..self.empty_charge(key) }));
         Ok(())
     }
 
     /// The usage after an order, by the result of its question.
-    pub(super) fn usage(&mut self, key: Key, order: Order) -> Result<Usage, Cannot> {
+    pub(super) fn usage(&mut self, key: Key, order: Order) -> Result<Usage, OrderError> {
         let reply = match self.result(key) {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), .. }) => reply,
-            Some(QuestionResult::Repeat) => return Err(Cannot::Lost),
-            _ => return Err(Cannot::Unanswered),
+            Some(QuestionResult::Repeat) => return Err(OrderError::Lost),
+            _ => return Err(OrderError::Unanswered),
         };
         if order == Order::Reset {
             if reply.overflow {
-                return Err(Cannot::Shared);
+                return Err(OrderError::Shared);
             }
             if let Some(lease) = self.leases.find(key) {
                 lease.forget_refusal();
@@ -44,15 +44,15 @@ impl RedisStore {
     }
 
     /// Returns an error if the usage of this rule cannot be reset.
-    fn can_reset(&self) -> Result<(), Cannot> {
+    fn can_reset(&self) -> Result<(), OrderError> {
         let unused = vec![0; self.parameters.spec.algorithm.properties().words];
         let mut new = unused.clone();
         match self.parameters.spec.daily {
-            Some(_) => Err(Cannot::Quota),
+            Some(_) => Err(OrderError::Quota),
             None if self.parameters.spec.algorithm.reset(&unused, Now::default(), 0, &mut new) => {
                 Ok(())
             }
-            None => Err(Cannot::InUse),
+            None => Err(OrderError::InUse),
         }
     }
 

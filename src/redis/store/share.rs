@@ -28,7 +28,7 @@ pub(super) struct Share {
 impl Share {
     pub(super) fn new(spec: CounterSpec, stores: &mut Stores<'_>) -> Share {
         // Queue positions of the share are not charged at Redis: they would be too late.
-        let is_share = !spec.can().holds;
+        let is_share = !spec.capabilities().holds;
         let spec = CounterSpec { is_share, ..spec };
         let whole =
             (!spec.algorithm.properties().is_held).then(|| stores.open_shared(spec.clone()));

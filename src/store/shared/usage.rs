@@ -1,7 +1,7 @@
 //! Reads and resets a caller's usage.
 
 use super::Shared;
-use crate::usage::{Cannot, Usage};
+use crate::usage::{OrderError, Usage};
 use diana_algorithm::Balance;
 use diana_policy::key::Key;
 use diana_policy::time::Now;
@@ -28,16 +28,16 @@ impl Shared {
 
     /// Leases stay charged, so that they may still be spent. Their workers return them, and forget
     /// refusals of the caller, within a second.
-    pub(super) fn reset(&mut self, key: Key, now: Now) -> Result<(), Cannot> {
+    pub(super) fn reset(&mut self, key: Key, now: Now) -> Result<(), OrderError> {
         let mut transaction = self.begin(key, now);
         while transaction.may_try() {
             self.transactions.read(&mut transaction);
             if transaction.is_overflow() {
-                return Err(Cannot::Shared);
+                return Err(OrderError::Shared);
             }
             let (algorithm, kept) = (&self.spec.algorithm, transaction.outstanding.out());
             if !algorithm.reset(&transaction.state, transaction.now, kept, &mut transaction.after) {
-                return Err(Cannot::InUse);
+                return Err(OrderError::InUse);
             }
             if self.transactions.is_unknown(&transaction) {
                 break;
@@ -49,6 +49,6 @@ impl Shared {
         if let Some(lease) = self.leases.find(key) {
             lease.forget_refusal();
         }
-        if transaction.may_try() { Ok(()) } else { Err(Cannot::Busy) }
+        if transaction.may_try() { Ok(()) } else { Err(OrderError::Busy) }
     }
 }

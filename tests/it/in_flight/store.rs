@@ -8,7 +8,7 @@ use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::Cannot;
+use diana_store::usage::OrderError;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
 use kit::store::Take;
@@ -58,6 +58,6 @@ fn in_flight_usage_cannot_be_reset() {
     let [mut ours, _] = open();
     let mut found = ours.checked(key(1).into(), 1, START);
     assert!(ours.charged(&mut found, 0).is_admitted());
-    assert_eq!(ours.usage(key(1).into(), true, START), Err(Cannot::InUse));
+    assert_eq!(ours.usage(key(1).into(), true, START), Err(OrderError::InUse));
     assert_eq!((ours.maintain(START).keys, ours.close(START)), (0, 0));
 }

@@ -81,7 +81,7 @@ fn left(item: &str) -> u64 {
 /// Quotas of every algorithm, with and without a warm-up.
 fn algorithms() -> Vec<(&'static Entry, String)> {
     let numbers = |entry: &'static Entry, more: &str| {
-        let holds = (entry.can)(&Quota::new(Unit::Minute, LIMIT)).holds;
+        let holds = (entry.capabilities)(&Quota::new(Unit::Minute, LIMIT)).holds;
         let delay = if holds { ", max_delay: 10s" } else { "" };
         (entry, format!("unit: minute, rpu: {LIMIT}, algo: {}{delay}{more}", entry.short))
     };
@@ -102,7 +102,7 @@ fn remaining_permits_are_admitted() {
             });
             let told = format!("cost: {{header: x-cost, max: {LIMIT}}}, {algorithm}");
             let in_flight = "in_flight: 10".into();
-            let can_settle = (entry.can)(&Quota::new(Unit::Minute, LIMIT)).settles;
+            let can_settle = (entry.capabilities)(&Quota::new(Unit::Minute, LIMIT)).settles;
             let settled = settled.into_iter().filter(|_| can_settle);
             for rule in settled.chain([told, in_flight]) {
                 for _ in 0..40 {

@@ -66,7 +66,7 @@ fn reset_keeps_reservations_of_every_plan() {
         for entry in REGISTRY {
             let mut rng = Rng::with_seed(seed);
             let (rule, plans, quotas) = random(entry, &mut rng);
-            if !(entry.can)(&rule.quota).settles {
+            if !(entry.capabilities)(&rule.quota).settles {
                 continue;
             }
             println!("{} seed {seed}", entry.short);

@@ -31,7 +31,7 @@ fn settlement_admits_no_more_than_the_largest_plan() {
             let mut rng = Rng::with_seed(seed);
             println!("{} {scope:?} seed {seed}", entry.short);
             let (rule, plans, quotas) = random(entry, &mut rng);
-            if !(entry.can)(&rule.quota).settles {
+            if !(entry.capabilities)(&rule.quota).settles {
                 continue;
             }
             let plans: Option<Arc<Plans>> = Some(plans);

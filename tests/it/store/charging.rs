@@ -11,7 +11,7 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::Cannot;
+use diana_store::usage::OrderError;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
 use kit::store::ended;
@@ -101,7 +101,7 @@ fn local_usage_is_neither_read_nor_reset() {
         assert!(checked(&mut *store, 1, START));
         for resets in [false, true] {
             let usage = store.usage(key(1).into(), resets, START);
-            assert_eq!(usage, Err(Cannot::Local), "{name}");
+            assert_eq!(usage, Err(OrderError::Local), "{name}");
         }
     }
 }

@@ -45,7 +45,7 @@ impl Twin {
         let store = Stores::new("test".into(), data, &mut tables).open(scope, rule.spec(1000));
         // A bucket does not refill while permits are leased, so it admits less for a while.
         let remembers = scope == Scope::Gateway;
-        let leases = remembers && rule.spec(1).can().leasing == Leasing::Bucket;
+        let leases = remembers && rule.spec(1).capabilities().leasing == Leasing::Bucket;
         Twin { store, rule, leases, remembers, set: 0, states: HashMap::new(), waiting: Vec::new() }
     }
 

@@ -13,7 +13,7 @@ use diana_policy::{Quota, Scope};
 use diana_redis::outbox::Outbox;
 use diana_redis::store::RedisStore;
 use diana_store::permit::OpenCharge;
-use diana_store::reservation::By;
+use diana_store::reservation::Decider;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Reservation, Store};
@@ -162,7 +162,7 @@ fn on_failure_decides_while_redis_is_unavailable() {
         for delay in [0, 7] {
             let mut reservation = store.checked(key(1).into(), 1, START);
             assert_eq!(reservation.decision(), decision);
-            assert_eq!(reservation.by, By::Unavailable);
+            assert_eq!(reservation.by, Decider::Unavailable);
             let charged = store.charged(&mut reservation, delay);
             let is_admitted = on_failure == OnFailure::Allow;
             assert_eq!(charged.is_admitted(), is_admitted);

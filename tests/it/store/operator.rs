@@ -4,7 +4,7 @@ use diana_policy::Quota;
 use diana_policy::bloom::Shape;
 use diana_policy::time::Unit;
 use diana_redis::protocol::{Effect, Question};
-use diana_store::usage::{Cannot, Inquiry, Order};
+use diana_store::usage::{Inquiry, Order, OrderError};
 use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
@@ -30,8 +30,8 @@ fn queues_and_quotas_are_not_reset_in_redis() {
         (spec("W"), None),
         (spec("SW"), None),
         (spec("TB"), None),
-        (spec("LB"), Some(Err(Cannot::InUse))),
-        (CounterSpec { daily, ..spec("W") }, Some(Err(Cannot::Quota))),
+        (spec("LB"), Some(Err(OrderError::InUse))),
+        (CounterSpec { daily, ..spec("W") }, Some(Err(OrderError::Quota))),
     ] {
         let name = spec.entry.short;
         let mut inquiry = Inquiry::new(key(1), Order::Reset);

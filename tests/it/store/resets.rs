@@ -10,7 +10,7 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::Cannot;
+use diana_store::usage::OrderError;
 use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
@@ -185,7 +185,7 @@ fn queues_and_shared_states_are_not_reset() {
             let mut found = store.checked(key(1).into(), 1, START);
             store.charged(&mut found, 0);
             let usage = store.usage(key(1).into(), true, START);
-            assert_eq!(usage, Err(Cannot::InUse), "{}", entry.short);
+            assert_eq!(usage, Err(OrderError::InUse), "{}", entry.short);
         }
     }
     let rule = Rule::new("W", Quota::new(Unit::Day, 5));
@@ -197,10 +197,10 @@ fn queues_and_shared_states_are_not_reset() {
         shared = shared.or(found.is_overflow.then_some(caller));
     }
     let caller = shared.expect("there are too many");
-    assert_eq!(store.usage(key(caller).into(), true, START), Err(Cannot::Shared));
+    assert_eq!(store.usage(key(caller).into(), true, START), Err(OrderError::Shared));
     assert!(store.usage(key(caller).into(), false, START).unwrap().is_shared);
     let nobody = store.usage(key(9999).into(), true, START);
-    assert!(matches!(nobody, Ok(_) | Err(Cannot::Shared)));
+    assert!(matches!(nobody, Ok(_) | Err(OrderError::Shared)));
 }
 
 /// A lease taken after a reset is returned, however late the reset or the worker.

@@ -7,7 +7,7 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::Cannot;
+use diana_store::usage::OrderError;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
 use kit::store::Take;
@@ -81,7 +81,7 @@ fn reset_clears_the_slot_not_the_former_bucket() {
         gateway.reserve(others.next().unwrap(), START);
     }
     (0..LIMIT - 2).for_each(|_| _ = gateway.reserve(1, START));
-    assert_eq!(gateway.store.usage(key(1).into(), true, START), Err(Cannot::Shared));
+    assert_eq!(gateway.store.usage(key(1).into(), true, START), Err(OrderError::Shared));
     // By then, the charges of the other callers have expired.
     let later = at(2);
     let known = usage(&mut gateway, later);

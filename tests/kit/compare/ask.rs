@@ -24,7 +24,7 @@ impl Play {
 
     fn can_settle(&self, rule: usize) -> bool {
         let Rule { entry, case, .. } = &self.rules[rule];
-        (entry.can)(&case.quota).settles
+        (entry.capabilities)(&case.quota).settles
     }
 
     fn charge(&mut self, rule: usize, cost: u64) -> (Charge, Asked) {
@@ -40,7 +40,7 @@ impl Play {
         let want = if rng.bool() { 1 << rng.u8(0..20) } else { 0 };
         // All questions of a batch have the same unit cost. It matters only where leases are
         // impossible.
-        let queues = (self.rules[rule].entry.can)(&quota).queues;
+        let queues = (self.rules[rule].entry.capabilities)(&quota).queues;
         let whole = queues || rng.bool();
         let unit_cost = if whole { quota.cost } else { 1 };
         let shadow = rng.u8(0..6) == 0;

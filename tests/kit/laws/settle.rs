@@ -91,7 +91,7 @@ impl Book {
 /// reservation.
 pub fn holds(entry: &Entry, case: &Case, rng: &mut Rng) {
     let quota = &case.quota;
-    if !(entry.can)(quota).settles {
+    if !(entry.capabilities)(quota).settles {
         return;
     }
     let oracle = oracle(entry.short);

@@ -72,7 +72,7 @@ impl Rule {
     /// The parameters for a store.
     pub fn spec(&self, keys: usize) -> CounterSpec {
         let Rule { entry, algorithm, quota, is_even, .. } = self;
-        let lends = (entry.can)(quota).leasing != Leasing::Never;
+        let lends = (entry.capabilities)(quota).leasing != Leasing::Never;
         CounterSpec {
             settles: false,
             checks: false,

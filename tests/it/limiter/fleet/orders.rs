@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use diana_limiter::{CallerQuery, Cannot, Inquired, Order, OrderResult, Ready, Seen};
+use diana_limiter::{CallerQuery, Inquired, Order, OrderError, OrderResult, Ready, Seen};
 use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
@@ -32,10 +32,10 @@ limits: [{Url: /, rules: [{actor: device, unit: day, rpu: 9, algo: W, scope: glo
 ";
 
 /// The outcome of an order that waited for Redis.
-type NumberSource = Result<Vec<Seen>, Cannot>;
+type NumberSource = Result<Vec<Seen>, OrderError>;
 
 impl Worker {
-    fn inquire(&mut self, name: &str, order: Order) -> Result<Inquired, Cannot> {
+    fn inquire(&mut self, name: &str, order: Order) -> Result<Inquired, OrderError> {
         let callers = CallerQuery::Values(vec![name.into()]);
         let stream = self.orders.len() as u32;
         self.limiter.inquire(0, callers, order, stream, self.clock.now())
@@ -227,9 +227,9 @@ fn order_fails_only_for_a_shared_state() {
             );
             match (order, result) {
                 (Order::Reset, Err(why)) if rule => {
-                    assert_eq!(why, Cannot::Shared);
+                    assert_eq!(why, OrderError::Shared);
                 }
-                (Order::Ban(_), Err(why)) if ban => assert_eq!(why, Cannot::NoRoom),
+                (Order::Ban(_), Err(why)) if ban => assert_eq!(why, OrderError::NoRoom),
                 (_, Ok(seen)) if order != Order::Reset || !rule => {
                     let [seen] = &seen[..] else { panic!("{seen:?}") };
                     assert_eq!((seen.usage.is_shared, seen.usage.ban), (rule, Some(MINUTE)));
@@ -309,11 +309,11 @@ fn order_with_an_unavailable_shard_is_not_done() {
             assert!(id == ticket && known.is_empty(), "{name}, {fails:?}");
             match result.seen {
                 Ok(seen) => assert!(!is_away && seen.len() == 2, "{seen:?}"),
-                Err(why) => assert!(is_away && why == Cannot::Unanswered, "{why:?}"),
+                Err(why) => assert!(is_away && why == OrderError::Unanswered, "{why:?}"),
             }
             match worker.inquire(&name, Order::Reset) {
                 Ok(_) => assert!(!is_away),
-                Err(why) => assert!(is_away && why == Cannot::Unavailable, "{why:?}"),
+                Err(why) => assert!(is_away && why == OrderError::Unavailable, "{why:?}"),
             }
         }
     }
