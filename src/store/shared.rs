@@ -17,11 +17,11 @@ use std::rc::Rc;
 use super::leases::Leases;
 use super::plans::ByPlan;
 use super::reservation::Memo;
+use super::slots::caller_slots::CallerSlots;
 use super::slots::names::Names;
 use super::slots::slot::SlotFormat;
 use super::slots::traffic::Traffic;
 use super::slots::transaction::Transaction;
-use super::slots::transactions::Transactions;
 use super::usage::{Inquiry, Maintained, Order, OrderError, Remaining, Usage};
 use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
@@ -45,7 +45,7 @@ pub struct Shared {
     plans: ByPlan<CounterSpec>,
     traffic: Rc<Traffic>,
     leases: Leases,
-    transactions: Transactions,
+    slots: CallerSlots,
     /// The latest check by the state in the gateway, and its number.
     draft: Option<Box<Transaction>>,
     number: u64,
@@ -61,7 +61,7 @@ impl Shared {
     ) -> Shared {
         Shared {
             leases: Leases::of(&spec),
-            transactions: Transactions::new(&spec, namespace, data, traffic.clone()),
+            slots: CallerSlots::new(&spec, namespace, data, traffic.clone()),
             traffic,
             plans: ByPlan::new(&spec),
             draft: None,
@@ -74,7 +74,7 @@ impl Shared {
     #[inline]
     fn use_plan(&mut self, plan: u32) {
         if self.plans.select(plan, &mut self.spec, |spec| Some(spec.clone())) {
-            self.transactions.use_algorithm(&self.spec.algorithm);
+            self.slots.use_algorithm(&self.spec.algorithm);
             self.leases.plan = plan;
         }
     }
@@ -90,10 +90,10 @@ impl Shared {
         let mut transaction = self.begin(account.key, now);
         while transaction.may_try() {
             self.read(&mut transaction);
-            let fitting = permits.min(self.transactions.left(&transaction));
+            let fitting = permits.min(self.slots.left(&transaction));
             if fitting == 0
                 || !self.step(&mut transaction, fitting).is_admitted()
-                || self.transactions.write(&mut transaction, 0)
+                || self.slots.write(&mut transaction, 0)
             {
                 return;
             }
@@ -167,14 +167,14 @@ impl Store for Shared {
             Some(draft) if reservation.is_charged() => {
                 let renewal = algorithm.balance(&draft.after, draft.now).renewal;
                 let lease = self.leases.find(account.key);
-                Remaining { permits: self.transactions.remaining_after(draft, lease), renewal }
+                Remaining { permits: self.slots.remaining_after(draft, lease), renewal }
             }
             Some(draft) => algorithm.balance(&draft.state, draft.now).into(),
             None => {
                 let renewal = latest_renewal(&**algorithm, cost, now);
                 let mut transaction = self.begin(account.key, now);
                 self.read(&mut transaction);
-                Remaining { permits: self.transactions.left(&transaction), renewal }
+                Remaining { permits: self.slots.left(&transaction), renewal }
             }
         })
     }

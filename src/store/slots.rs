@@ -1,12 +1,12 @@
 //! Reads slots of shared data, and writes them back by compare-and-swap.
 
 pub mod arrears;
+pub(super) mod caller_slots;
 pub mod names;
 pub(super) mod outstanding;
 pub(super) mod slot;
 pub mod traffic;
 pub(super) mod transaction;
-pub(super) mod transactions;
 
 use std::rc::Rc;
 

@@ -14,7 +14,7 @@ impl Shared {
         let mut transaction = self.begin(account.key, now);
         while transaction.may_try() {
             let (arrears, is_new) = self.read_arrears(&mut transaction).send()?;
-            if !is_new || self.transactions.write_returned(&mut transaction) {
+            if !is_new || self.slots.write_returned(&mut transaction) {
                 return Some(arrears);
             }
         }
@@ -27,7 +27,7 @@ impl Shared {
         let mut transaction = self.begin(account.key, now);
         while transaction.may_try() {
             if !self.read_arrears(&mut transaction).confirm(charged)
-                || self.transactions.write_returned(&mut transaction)
+                || self.slots.write_returned(&mut transaction)
             {
                 return;
             }
@@ -37,7 +37,7 @@ impl Shared {
     /// Reads the caller's arrears. A caller in an overflow bucket has none.
     fn read_arrears<'t>(&mut self, transaction: &'t mut Transaction) -> &'t mut OpenArrears {
         transaction.arrears = OpenArrears::default();
-        self.transactions.read_known(transaction);
+        self.slots.read_known(transaction);
         &mut transaction.arrears
     }
 

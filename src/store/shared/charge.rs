@@ -34,7 +34,7 @@ impl Shared {
         while draft.may_try() {
             let block = self.prepare(draft, cost, delay)?;
             self.add_arrears(draft, cost + block);
-            if self.transactions.write(draft, block) {
+            if self.slots.write(draft, block) {
                 self.store_block(draft, block);
                 return Ok(self.spec.algorithm.receipt(&draft.after));
             }

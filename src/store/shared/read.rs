@@ -18,13 +18,13 @@ impl Shared {
 
     /// Reads the caller from the gateway, as if this worker had returned its lease.
     pub(super) fn read(&mut self, transaction: &mut Transaction) {
-        self.transactions.read(transaction);
+        self.slots.read(transaction);
         self.merge_own_lease(transaction);
     }
 
     pub(super) fn merge_own_lease(&mut self, transaction: &mut Transaction) {
         if let Some(lease) = self.leases.find(transaction.key) {
-            self.transactions.return_lease(transaction, lease.block());
+            self.slots.return_lease(transaction, lease.block());
         }
     }
 
@@ -101,7 +101,7 @@ impl Shared {
         if let CheckOutcome::Refused(refused) = &mut outcome
             && matches!(refused.retry, Retry::After(_))
         {
-            refused.remaining = Some(self.transactions.left(draft));
+            refused.remaining = Some(self.slots.left(draft));
             if draft.outstanding.out() > 0 {
                 refused.reason = Reason::Outstanding;
             }

@@ -29,9 +29,9 @@ impl Shared {
     fn return_block(&mut self, key: Key, block: (Block, u64), now: Now) {
         let mut transaction = self.begin(key, now);
         while block.0.permits > 0 && transaction.may_try() {
-            self.transactions.read(&mut transaction);
-            let is_counted = self.transactions.return_lease(&mut transaction, block);
-            if !is_counted || self.transactions.write_returned(&mut transaction) {
+            self.slots.read(&mut transaction);
+            let is_counted = self.slots.return_lease(&mut transaction, block);
+            if !is_counted || self.slots.write_returned(&mut transaction) {
                 break;
             }
         }
@@ -41,12 +41,11 @@ impl Shared {
     pub(super) fn undo_charge(&mut self, cost: u64, transaction: &mut Transaction) {
         let receipt = self.spec.algorithm.receipt(&transaction.after);
         let since = transaction.now.mono;
-        let charged = self.transactions.charged(&transaction.after, transaction);
-        let charge =
-            charged.saturating_sub(self.transactions.charged(&transaction.state, transaction));
-        while transaction.may_try() && self.transactions.is_untouched(transaction) {
+        let charged = self.slots.charged(&transaction.after, transaction);
+        let charge = charged.saturating_sub(self.slots.charged(&transaction.state, transaction));
+        while transaction.may_try() && self.slots.is_untouched(transaction) {
             transaction.arrears.remove(charge);
-            if self.transactions.write_returned(transaction) {
+            if self.slots.write_returned(transaction) {
                 return self.leases.forget(transaction.key);
             }
         }
@@ -78,8 +77,8 @@ impl Shared {
                 return true;
             }
             self.settle_arrears(transaction, settlement);
-            self.transactions.settle(transaction, settlement);
-            if self.transactions.write_returned(transaction) {
+            self.slots.settle(transaction, settlement);
+            if self.slots.write_returned(transaction) {
                 self.leases.forget(transaction.key);
                 return true;
             }

@@ -9,7 +9,7 @@ use diana_policy::time::Now;
 impl Shared {
     pub(super) fn usage_of(&mut self, key: Key, now: Now) -> Usage {
         let mut transaction = self.begin(key, now);
-        self.transactions.read(&mut transaction);
+        self.slots.read(&mut transaction);
         let (algorithm, now) = (&self.spec.algorithm, transaction.now);
         let Balance { remaining, charged, reserved, .. } =
             algorithm.balance(&transaction.state, now);
@@ -31,7 +31,7 @@ impl Shared {
     pub(super) fn reset(&mut self, key: Key, now: Now) -> Result<(), OrderError> {
         let mut transaction = self.begin(key, now);
         while transaction.may_try() {
-            self.transactions.read(&mut transaction);
+            self.slots.read(&mut transaction);
             if transaction.is_overflow() {
                 return Err(OrderError::Shared);
             }
@@ -39,10 +39,10 @@ impl Shared {
             if !algorithm.reset(&transaction.state, transaction.now, kept, &mut transaction.after) {
                 return Err(OrderError::InUse);
             }
-            if self.transactions.is_unknown(&transaction) {
+            if self.slots.is_unknown(&transaction) {
                 break;
             }
-            if self.transactions.write(&mut transaction, 0) {
+            if self.slots.write(&mut transaction, 0) {
                 break;
             }
         }

@@ -18,9 +18,9 @@ use diana_policy::port::SharedData;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Micros;
 
-/// The transactions of one rule. A read of a caller costs one access to shared data, or two if
+/// The slots of one rule, by caller. A read of a caller costs one access to shared data, or two if
 /// buckets are in use.
-pub(crate) struct Transactions {
+pub(crate) struct CallerSlots {
     slots: Slots,
     pub(super) algorithm: Arc<dyn Algorithm>,
     window: Micros,
@@ -28,17 +28,17 @@ pub(crate) struct Transactions {
     pub(super) scratch: Box<[u64]>,
 }
 
-impl Transactions {
+impl CallerSlots {
     pub(crate) fn new(
         spec: &CounterSpec,
         namespace: &str,
         data: Rc<dyn SharedData>,
         traffic: Rc<Traffic>,
-    ) -> Transactions {
+    ) -> CallerSlots {
         let algorithm = spec.algorithm.clone();
         let names = Names::new(namespace, spec.fingerprint, spec.keys);
         let format = SlotFormat { words: algorithm.properties().words, has_arrears: spec.is_share };
-        Transactions {
+        CallerSlots {
             slots: Slots::new(data, traffic, format),
             window: algorithm.properties().window,
             names,
