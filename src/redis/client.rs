@@ -9,7 +9,6 @@
 
 mod batch;
 mod follow;
-mod inherit;
 mod neighbours;
 mod offset;
 mod send;
@@ -331,6 +330,18 @@ impl Client {
                 Err(_) => outbox.results.add_all(asks, QuestionResult::Degraded),
             }
         }
+    }
+
+    /// Takes over the settlements of a client that has ended. Returns false if it used another
+    /// database, seed or number of shards.
+    pub fn inherit(&self, outbox: &mut Outbox, other: &Client, left: &mut Outbox) -> bool {
+        let way = |it: &Client| (it.endpoint.cluster.clone(), it.endpoint.login.db);
+        let is_alike =
+            way(self) == way(other) && self.seed == other.seed && self.tags == other.tags;
+        if is_alike {
+            outbox.ledgers.inherit(&mut left.ledgers);
+        }
+        is_alike
     }
 
     /// Fails all calls of a batch.

@@ -16,7 +16,7 @@
 //!
 //! Settlements go in numbered batches, each of which the script applies once, even if it is sent
 //! again (`ledger.rs`). A limiter that ends leaves the rest to its successor, under the same
-//! numbers (`client/inherit.rs`). An in-flight slot counts for one to two seconds after it is
+//! numbers. An in-flight slot counts for one to two seconds after it is
 //! granted. Once the worker has confirmed it, it counts until the worker frees it or dies
 //! (`ledger/slots.rs`).
 //!

@@ -4,35 +4,32 @@
 //! worker leases blocks of permits, and requests the next block before one is spent. It remembers a
 //! refusal briefly. While Redis is unavailable, the gateway enforces its share of the limit.
 
-mod operations;
-mod parameters;
-mod recall;
 mod replies;
-mod reset;
 mod share;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::outbox::Outbox;
-use super::protocol::{Charge, Effect, Question};
+use super::outbox::{Operation, Outbox};
+use super::protocol::{Charge, Effect, Numbers, Question};
 use super::results::QuestionResult;
 use super::shard::Shards;
-use diana_algorithm::latest_renewal;
+use diana_algorithm::{Capabilities, Leasing, latest_renewal};
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_store::leases::Leases;
+use diana_store::lease::{Block, LeaseDecision};
+use diana_store::leases::{Leases, Returned};
 use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
 use diana_store::refusal::{Reason, Refused};
 use diana_store::reservation::{Decider, Memo};
+use diana_store::slots::arrears::Arrears;
 use diana_store::stores::Stores;
 use diana_store::usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
 use diana_store::{Account, CheckOutcome, CounterSpec, Reservation, Store};
-use parameters::Parameters;
 use share::Share;
 
 /// The refusal of all requests because Redis is unavailable.
@@ -55,6 +52,39 @@ pub struct RedisStore {
     keys: u64,
     /// Whether permits are in-flight slots.
     is_in_flight: bool,
+}
+
+/// The parameters of a rule, or of one of its plans.
+struct Parameters {
+    spec: CounterSpec,
+    numbers: Numbers,
+    /// Whether requests may be held.
+    holds: bool,
+    /// Whether permits are leased.
+    leases: bool,
+    /// The maximum cost of an admitted request.
+    most: u64,
+}
+
+impl Parameters {
+    /// The parameters of a rule, or of one of its plans. `None` if the Redis script does not
+    /// support its algorithm.
+    fn of(spec: &CounterSpec, shards: Shards) -> Option<Parameters> {
+        let numbers = match spec.daily {
+            Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(shards.number().into())),
+            None => Numbers::of_rule(spec.entry, &spec.quota)?,
+        };
+        let Capabilities { holds, leasing, .. } = spec.capabilities();
+        Some(Parameters {
+            numbers,
+            holds,
+            // A settlement returns permits under the receipt of its charge, but a block would still
+            // count as outstanding.
+            leases: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
+            most: spec.algorithm.properties().most_at_once,
+            spec: spec.clone(),
+        })
+    }
 }
 
 /// The error if the Redis script does not support a rule's algorithm.
@@ -112,6 +142,32 @@ impl RedisStore {
         let mut outbox = self.outbox.borrow_mut();
         let shard = outbox.shards.of(key);
         outbox.ledgers.is_reporting(shard, now)
+    }
+
+    /// Decides a request without a call to Redis. Returns false if that is impossible.
+    fn recall(&mut self, reservation: &mut Reservation, is_degraded: bool) -> bool {
+        let Reservation { account, cost, now, .. } = *reservation;
+        let (key, plan) = (account.key, self.plans.current());
+        let Some(lease) = self.leases.find(key) else { return false };
+        if lease.plan != plan {
+            self.change_plan(key, plan);
+        }
+        match self.leases.decide(key, cost, now) {
+            LeaseDecision::Leased => {
+                (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
+            }
+            LeaseDecision::Refused(refused) if !is_degraded => {
+                reservation.outcome = CheckOutcome::Refused(refused);
+            }
+            LeaseDecision::Refused(_) | LeaseDecision::Undecided => {
+                // Returns a block that is spent or too small for this request, so that the request
+                // can use its permits.
+                let (block, left) = self.leases.take(key);
+                self.return_block(key, block, left);
+                return false;
+            }
+        }
+        true
     }
 
     /// Decides without Redis, now and when the reservation is checked again.
@@ -293,5 +349,133 @@ impl Store for RedisStore {
         }
         self.leases.clear();
         self.share.last().close(now)
+    }
+}
+
+/// Questions and operations.
+impl RedisStore {
+    /// The charge for a request, with a lease for the next ones if the caller is busy. `tentative`
+    /// if it may be refused elsewhere.
+    pub fn question(
+        &mut self,
+        (key, cost): (Key, u64),
+        now: Now,
+        shadow: bool,
+        tentative: bool,
+    ) -> Charge {
+        let checks = self.parameters.spec.checks;
+        let arrears = self.arrears(key, now);
+        let mut charge =
+            Charge { cost, shadow, tentative, checks, arrears, ..self.empty_charge(key) };
+        if self.parameters.leases
+            && let Some(lease) = self.leases.claim(key)
+            && !lease.is_asking
+        {
+            charge.want = lease.permits_to_lease(cost, now);
+            lease.is_asking = true;
+        }
+        charge
+    }
+
+    /// Requests the next block if the current one runs low, so that no request waits for it.
+    fn renew_early(&mut self, key: Key, now: Now) {
+        let unit_cost = self.parameters.spec.unit_cost;
+        let Some(lease) = self.leases.find(key) else { return };
+        if lease.is_asking || !lease.runs_low(now) {
+            return;
+        }
+        let want = lease.permits_to_lease(unit_cost, now);
+        if want > 0 {
+            lease.is_asking = true;
+            let arrears = self.arrears(key, now);
+            let charge = Charge { want, arrears, ..self.empty_charge(key) };
+            self.outbox.borrow_mut().add(Operation::Renew(
+                self.number,
+                self.plans.current(),
+                charge,
+            ));
+        }
+    }
+
+    /// The caller's arrears for a question.
+    fn arrears(&mut self, key: Key, now: Now) -> Option<Arrears> {
+        let account = self.account(key);
+        self.share.send_arrears(account, now)
+    }
+
+    /// Returns the permits of a request that were charged under `receipt`, in `term` if tentative.
+    pub fn return_cost(&mut self, key: Key, (receipt, term): (u64, u64), permits: u64) {
+        if self.is_in_flight {
+            self.free(key, receipt);
+            return;
+        }
+        // Daily quotas cannot undo a charge, and a check made none.
+        if self.parameters.spec.daily.is_none() && !self.parameters.spec.checks {
+            let effect = Effect::ReturnCost { receipt, term, permits };
+            self.send_return(key, effect);
+        }
+    }
+
+    /// Switches a caller to another plan: its lease and refusal are no longer valid.
+    #[inline(never)]
+    fn change_plan(&mut self, key: Key, plan: u32) {
+        let before = self.leases.find(key).map_or(plan, |lease| lease.plan);
+        let (block, left) = self.leases.take(key);
+        // The block is returned under the plan that charged it.
+        self.use_plan(before);
+        self.return_block(key, block, left);
+        self.use_plan(plan);
+        self.leases.change_plan(key);
+    }
+
+    /// Returns a block with `left` unspent permits.
+    fn return_block(&self, key: Key, block: Block, left: u64) {
+        // A spent block is returned, too: it counts as outstanding until then.
+        if block.permits == 0 {
+            return;
+        }
+        let Block { permits, term, receipt } = block;
+        let effect = Effect::ReturnBlock { receipt, term, block: permits, left };
+        self.send_return(key, effect);
+    }
+
+    /// Returns blocks that have ended, or all of them: in one call, at most as many as
+    /// `Leases::remove_ended` removes.
+    fn return_blocks(&mut self, now: Now, all: bool) {
+        for Returned { key, plan, block, left } in self.leases.remove_ended(now, all) {
+            self.use_plan(plan);
+            self.return_block(key, block, left);
+        }
+    }
+
+    /// Frees an in-flight slot.
+    fn free(&self, key: Key, receipt: u64) {
+        let mut outbox = self.outbox.borrow_mut();
+        let shard = outbox.shards.of(key);
+        outbox.ledgers.free(shard, self.empty_charge(key), receipt);
+    }
+
+    fn send_return(&self, key: Key, effect: Effect) {
+        self.outbox
+            .borrow_mut()
+            .add(Operation::Return(Charge { effect, ..self.empty_charge(key) }));
+    }
+
+    fn empty_charge(&self, caller: Key) -> Charge {
+        Charge {
+            fingerprint: self.parameters.spec.fingerprint,
+            caller,
+            numbers: self.parameters.numbers,
+            cost: 0,
+            unit_cost: self.parameters.spec.unit_cost,
+            want: 0,
+            shadow: false,
+            tentative: false,
+            checks: false,
+            keys: self.keys,
+            effect: Effect::default(),
+            counted: self.parameters.spec.keeps_used.then_some(0),
+            arrears: None,
+        }
     }
 }

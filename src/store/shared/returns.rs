@@ -1,12 +1,15 @@
-//! Returns of blocks, charges and queue positions to the gateway.
+//! Returns of blocks, charges and queue positions to the gateway; and the arrears of this gateway at
+//! the authority of the fleet, where it counts its share of a limit.
 
 use super::Shared;
+use crate::Account;
 use crate::lease::Block;
 use crate::leases::Returned;
+use crate::slots::arrears::{Arrears, OpenArrears};
 use crate::slots::transaction::{Home, Transaction};
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
-use diana_policy::time::{Micros, Now};
+use diana_policy::time::Now;
 
 impl Shared {
     /// Returns blocks that have ended, or all of them, some hundreds at a time.
@@ -49,19 +52,8 @@ impl Shared {
                 return self.leases.forget(transaction.key);
             }
         }
-        _ = self.cancel_charge((receipt, cost), since, transaction);
-    }
-
-    /// Cancels the charge of one request, made under `receipt` at `since`, and returns the rest of
-    /// a block.
-    pub(super) fn cancel_charge(
-        &mut self,
-        (receipt, permits): (u64, u64),
-        since: Micros,
-        transaction: &mut Transaction,
-    ) -> bool {
-        let settlement = Settlement { receipt, since, reserved: permits, used: 0 };
-        self.settle_at(&settlement, transaction)
+        let settlement = Settlement { receipt, since, reserved: cost, used: 0 };
+        _ = self.settle_at(&settlement, transaction);
     }
 
     /// Settles the charge of one request, and returns the rest of a block. Returns false if other
@@ -84,5 +76,59 @@ impl Shared {
             }
         }
         false
+    }
+}
+
+/// Arrears.
+impl Shared {
+    /// The caller's arrears for a question to the authority.
+    pub fn send_arrears(&mut self, account: Account, now: Now) -> Option<Arrears> {
+        self.use_plan(account.plan);
+        let mut transaction = self.begin(account.key, now);
+        while transaction.may_try() {
+            let (arrears, is_new) = self.read_arrears(&mut transaction).send()?;
+            if !is_new || self.slots.write_returned(&mut transaction) {
+                return Some(arrears);
+            }
+        }
+        None
+    }
+
+    /// Ends arrears that the authority has charged.
+    pub fn confirm_arrears(&mut self, account: Account, charged: Arrears, now: Now) {
+        self.use_plan(account.plan);
+        let mut transaction = self.begin(account.key, now);
+        while transaction.may_try() {
+            if !self.read_arrears(&mut transaction).confirm(charged)
+                || self.slots.write_returned(&mut transaction)
+            {
+                return;
+            }
+        }
+    }
+
+    /// Reads the caller's arrears. A caller in an overflow bucket has none.
+    fn read_arrears<'t>(&mut self, transaction: &'t mut Transaction) -> &'t mut OpenArrears {
+        transaction.arrears = OpenArrears::default();
+        self.slots.read_known(transaction);
+        &mut transaction.arrears
+    }
+
+    /// Adds a charge to the arrears. Permits of a rule that settles are added once their usage is known.
+    pub(super) fn add_arrears(&self, transaction: &mut Transaction, permits: u64) {
+        if self.spec.is_share && !self.spec.settles {
+            transaction.arrears.add(permits, transaction.now.mono);
+        }
+    }
+
+    /// Adds the usage of a settled charge to the arrears, or removes a cancelled charge.
+    pub(super) fn settle_arrears(&self, transaction: &mut Transaction, settlement: &Settlement) {
+        match self.spec.settles {
+            true if self.spec.is_share => {
+                transaction.arrears.add(settlement.used, transaction.now.mono);
+            }
+            true => {}
+            false => transaction.arrears.remove(settlement.back()),
+        }
     }
 }
