@@ -1,6 +1,5 @@
 //! `diana explain`: explains the decision about one request.
 
-mod instant;
 mod request;
 mod show;
 
@@ -10,6 +9,7 @@ use std::rc::Rc;
 use diana_limiter::Explained;
 use diana_policy::time::Micros;
 use diana_replay::{PlainRequest, ReplayDecision, ReplayFleet};
+use jiff::Timestamp;
 
 use crate::arguments::ExplainArguments;
 use crate::callers::{self, ActorValue};
@@ -42,7 +42,7 @@ fn explained(explain: &ExplainArguments) -> Result<ExplainedRequest, (Exit, Stri
     let (policy, _) =
         diana_config::check(&source).map_err(|problems| (Exit::Problems, problems.to_string()))?;
     let described = request::described(explain).map_err(unusable)?;
-    let at = instant::parse(explain.at.as_deref()).map_err(unusable)?;
+    let at = instant(explain.at.as_deref()).map_err(unusable)?;
     // All earlier requests are still in flight when the last one arrives.
     let request = Rc::new(PlainRequest { at, took: Micros::MAX, ..described });
     let mut fleet = ReplayFleet::new(&source, 1, 1).map_err(unusable)?;
@@ -51,4 +51,15 @@ fn explained(explain: &ExplainArguments) -> Result<ExplainedRequest, (Exit, Stri
     }
     let (decision, rules) = fleet.explain(&request);
     Ok(ExplainedRequest { decision, rules, callers: callers::of(&policy, &*request) })
+}
+
+const ALLOWED: &str = "an instant such as 2026-11-24T21:38:34Z, from 1970 on";
+
+/// The instant in a text, or the current time; an error if the text is none.
+fn instant(at: Option<&str>) -> Result<Micros, String> {
+    let instant = at.map_or_else(|| Ok(Timestamp::now()), str::parse);
+    let wall = instant.ok().and_then(|instant| Micros::try_from(instant.as_microsecond()).ok());
+    let wrong =
+        || format!("found `{}`, allowed: {ALLOWED}", crate::text::plain(at.unwrap_or_default()));
+    wall.ok_or_else(wrong)
 }

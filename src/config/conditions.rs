@@ -9,9 +9,9 @@ use super::table::limits::{CONDITIONS, LINE, TEST};
 use diana_policy::number::signed_millionths;
 use diana_policy::port::Property;
 use diana_policy::spelling::cookie;
+use diana_policy::spelling::header;
 use diana_policy::tree::Tree;
 use diana_policy::{Condition, ConditionField, Test};
-use diana_request::matching::header;
 
 /// The names and values of a mapping.
 type Pairs<'a> = Vec<(&'a str, Node<'a>)>;

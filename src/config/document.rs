@@ -13,7 +13,7 @@ use super::report::ProblemReport;
 use super::rule::{fingerprint, naming};
 use super::table::{DOCUMENT, LIMITS};
 use super::time_zone::{self, TimeZone};
-use super::{actors, entry, except, mark, plans, remote, response, settings};
+use super::{actors, entry, mark, matching, plans, remote, response, settings};
 use diana_policy::Policy;
 use diana_policy::remote::Own;
 use diana_policy::tree::Tree;
@@ -108,7 +108,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         actors::refuse_actor_header(&actors, &explain.header, node);
     }
     let callers = settings::fit(top, &limits, own.keys);
-    let except = except::read(top, false);
+    let except = matching::except(top, false);
     mark::check(top, &own, &limits, &actors, &except);
     let mut advice = advice::lines(&limits, &actors, callers, &except, &twins);
     advice.extend(settings::advice(&limits, own.keys, callers));

@@ -8,7 +8,7 @@ use super::mapping::Allowed;
 use super::node::Node;
 use super::rule::{self, EntryScope, fingerprint};
 use super::table::limits::{ENTRY, URL};
-use super::{except, matching, response, values};
+use super::{matching, response, values};
 use diana_policy::tree::Tree;
 use diana_policy::{Limit, Prefix, Response, Rule};
 
@@ -21,7 +21,7 @@ pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Opt
     let each = fields.flag("each", false);
     let urls = urls(&fields, ignore_case);
     let matcher = matching::read(&fields);
-    let except = except::read(&fields, ignore_case);
+    let except = matching::except(&fields, ignore_case);
     let response = response::read(&fields, outer);
     let tree = |key: &'static str| fields.get(key).map(Node::tree);
     let scope = EntryScope { response: &response, ignore_case, each, urls: urls.as_deref() };

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::fields::Fields;
 use super::mapping::Allowed;
 use super::node::Node;
-use diana_request::matching::header::{is_name, is_value};
+use diana_policy::spelling::header::{is_name, is_value};
 
 /// A header's value.
 pub const VALUE: Allowed =

@@ -14,7 +14,6 @@ mod conditions;
 mod context;
 mod document;
 mod entry;
-mod except;
 mod fields;
 mod headers;
 mod hint;

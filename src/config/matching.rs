@@ -1,4 +1,4 @@
-//! `match` and `unless`: the conditions of an entry.
+//! `match`, `unless` and `except`: which requests an entry or a rule is about.
 
 use super::addresses;
 use super::conditions;
@@ -6,9 +6,10 @@ use super::fields::Fields;
 use super::mapping::Allowed;
 use super::node::Node;
 use super::table::limits::MATCH;
+use super::values;
+use diana_policy::spelling::header::is_name;
 use diana_policy::tree::Tree;
-use diana_policy::{ConditionBlock, HostPattern, Match};
-use diana_request::matching::header::is_name;
+use diana_policy::{ConditionBlock, Except, HostPattern, Match};
 
 /// Reads `match` and `unless` of an entry.
 pub fn read(entry: &Fields<'_>) -> Match {
@@ -89,4 +90,17 @@ pub fn host(node: &Node<'_>) -> Option<HostPattern> {
     HostPattern::parse(text)
         .map_err(|why| node.problem(format!("found {}, {why}", node.tree().found())))
         .ok()
+}
+
+/// Reads `except` of the document, of an entry or of a rule.
+pub fn except(outer: &Fields<'_>, ignore_case: bool) -> Except {
+    let Some(fields) = outer.mapping("except") else { return Except::default() };
+    let path = |node: &Node<'_>| values::path(node, &"a path such as `/healthz`", ignore_case);
+    let items = |key| fields.list(key).unwrap_or_default();
+    Except {
+        addresses: items("addresses").iter().filter_map(addresses::read).collect(),
+        paths: items("paths").iter().filter_map(path).collect(),
+        hosts: items("hosts").iter().filter_map(host).collect(),
+        headers: conditions::of_headers(fields.named("headers")),
+    }
 }

@@ -27,7 +27,7 @@ use super::table::ON_FAILURES;
 use super::table::limits::EXCEPT;
 use super::table::{ON_FAILURE, RESPONSE, TEXT, TEXTS};
 use super::values::NAME;
-use super::{except, response};
+use super::{matching, response};
 use diana_algorithm::Algorithm;
 use diana_algorithm::REGISTRY;
 use diana_policy::MAX_PERMITS;
@@ -94,7 +94,7 @@ pub fn read(node: &Node<'_>, entry: &EntryScope<'_>, context: &Context<'_>) -> O
     let absent = fields.choice("absent", ABSENTS).unwrap_or(Absent::Skip);
     let enforce = fields.number("enforce").unwrap_or(100);
     let name = name(&fields, context);
-    let except = except::read(&fields, entry.ignore_case);
+    let except = matching::except(&fields, entry.ignore_case);
     let response = response::read(&fields, entry.response);
     let ban = ban::read(&fields);
     let is_all = actor.as_ref().is_some_and(Vec::is_empty) && !entry.each;

@@ -12,7 +12,7 @@ use diana_policy::path::Path;
 use diana_policy::port::{Clock, Pseudo, Request};
 use diana_policy::{Absent, Except, Match};
 use diana_request::identity::caller::{Caller, Callers};
-use diana_request::matching::{PathIndex, except, matcher};
+use diana_request::matching::{PathIndex, matcher};
 use diana_request::plan::PlanSelectors;
 use diana_store::{Account, Reservation};
 
@@ -137,7 +137,7 @@ impl Matcher {
 
     #[inline]
     fn is_exempt(&self, except: &Except, input: &MatchInput<'_>) -> bool {
-        self.has_exemptions && except::covers(except, input.request, &input.path)
+        self.has_exemptions && matcher::exempts(except, input.request, &input.path)
     }
 
     fn apply_all(

@@ -10,7 +10,7 @@ use crate::rules::CompiledRule;
 use diana_policy::port::{Metrics, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::reclaimer::SlotReclaimer;
-use diana_store::slots::traffic::Traffic;
+use diana_store::slots::Traffic;
 
 /// When upkeep is due. Bans and hot keys are less urgent than the return of leases.
 pub(crate) struct Upkeep {

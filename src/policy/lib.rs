@@ -1,25 +1,21 @@
 //! The policy: a valid configuration as plain values. The limiter is built from it.
 //!
 //! Algorithms, sources and stores are built from these values. The meaning of a value for a request
-//! is documented in `matching`, `actor`, `ban` and `hot`. The crate also has the small tools that
+//! is documented in `matching`, `actor` and `ban`. The crate also has the small tools that
 //! several crates need: keys and their hashes, paths, spellings of header values, JSON, rings,
 //! filters, and the state of a ban.
 
 use std::rc::Rc;
 
 mod actor;
-pub mod address;
 pub mod ban;
 pub mod bloom;
-mod cost;
 pub mod decision;
 mod host;
-mod hot;
 pub mod json;
 pub mod key;
 mod matching;
 pub mod number;
-mod operator;
 pub mod path;
 mod plans;
 pub mod port;
@@ -38,20 +34,17 @@ pub mod tree;
 pub mod words;
 mod zone;
 
-pub use actor::{Actor, IdentitySource};
+pub use actor::{Actor, IdentitySource, NumberSource};
 pub use ban::Ban;
-pub use cost::NumberSource;
-pub use hot::Hot;
 pub use matching::{
     Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test, Wildcard,
 };
-pub use operator::{Admin, Explain};
 pub use plans::{Plan, PlanKind, Plans, plan};
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;
 use remote::{Own, Remote};
 pub use response::{BodyPiece, LimitFields, Response, X_RATE_LIMIT};
-pub use rule::{Absent, Limit, Rule};
+pub use rule::{Absent, Hot, Limit, Rule};
 pub use scope::{Memory, Scope};
 pub use settling::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
 pub use zone::{Summer, Zone};
@@ -123,4 +116,22 @@ pub struct Accepted {
     pub headers: bool,
     /// Filter state `wasm.diana` for the access log.
     pub filter_state: bool,
+}
+
+/// The endpoint where operators read and reset callers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admin {
+    /// The prefix of its paths, without a trailing `/`.
+    pub path: String,
+    /// The environment variable of the VM with the token.
+    pub token_env: String,
+}
+
+/// The explanation of decisions for operators.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explain {
+    /// The header, in lower case. In a request it carries the token, in a response the explanation.
+    pub header: Rc<str>,
+    /// The environment variable of the VM with the token.
+    pub token_env: String,
 }

@@ -4,11 +4,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::redis::OnFailure;
-use super::{
-    Ban, Except, Hot, Match, NumberSource, Plans, Prefix, Quota, Response, Scope, Settling,
-};
+use super::{Ban, Except, Match, NumberSource, Plans, Prefix, Quota, Response, Scope, Settling};
 use crate::bloom::Shape;
 use crate::key::KeyHasher;
+use crate::time::Micros;
 
 /// One entry of `limits`.
 #[derive(Debug)]
@@ -140,4 +139,19 @@ pub enum Absent {
     Share,
     /// It is refused.
     Deny,
+}
+
+/// Configuration of a rule's hot keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hot {
+    /// A caller with more requests than this in `per` is hot, 1 ..= 10⁹.
+    pub over: u64,
+    /// The period in ticks, one second to one hour. Windows are up to a fifth longer.
+    pub per: Micros,
+    /// The request header that marks its requests, in lower case.
+    pub header: Option<Rc<str>>,
+    /// The number of hot callers in a log line, 1 ..= 100.
+    pub top: usize,
+    /// Whether the log contains their names instead of hashes.
+    pub reveal: bool,
 }

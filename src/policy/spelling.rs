@@ -6,6 +6,7 @@ pub mod metadata;
 pub mod query;
 
 use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
 
 use percent_encoding::percent_decode;
 
@@ -123,4 +124,13 @@ impl Pair<'_> {
     pub fn is_sure(&self) -> bool {
         self.is_plain || self.is_encoded
     }
+}
+
+/// Parses an address with or without port. IPv4-mapped IPv6 becomes IPv4. `None` if the text is not
+/// an address.
+#[must_use]
+pub fn address(text: &[u8]) -> Option<IpAddr> {
+    let text = str::from_utf8(text).ok()?;
+    let address = text.parse::<SocketAddr>().map(|socket| socket.ip());
+    Some(address.or_else(|_| text.parse::<IpAddr>()).ok()?.to_canonical())
 }

@@ -232,7 +232,7 @@ fn header_name(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
         let message = "`host` names the service, not the caller".into();
         return Err(vec![Mistake { key: key.into(), message }]);
     }
-    if crate::matching::header::is_name(&name) {
+    if diana_policy::spelling::header::is_name(&name) {
         return Ok(name);
     }
     let message = format!("found `{name}`, allowed: a header name");

@@ -1,8 +1,6 @@
 //! The entries of `limits` that cover a path, the shortest prefix first.
 
 pub mod condition;
-pub mod except;
-pub mod header;
 pub mod matcher;
 mod path_tree;
 mod piece;

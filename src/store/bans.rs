@@ -11,8 +11,8 @@ use std::rc::Rc;
 
 use super::backend::{BanAnswer, BanAuthority};
 use super::slots::names::Names;
-use super::slots::traffic::{Traffic, one_more};
 use super::slots::{ATTEMPTS, HOST};
+use super::slots::{Traffic, one_more};
 use super::stores::Stores;
 use super::usage::{Inquiry, Order, OrderError};
 use diana_policy::ban::set::{self, Change, Changed};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::in_flight_slots::{HoldingsDraft, InFlightSlots};
 use super::refusal::{Reason, Refused};
 use super::reservation::Memo;
-use super::slots::traffic::{Traffic, one_more};
+use super::slots::{Traffic, one_more};
 use super::usage::{Inquiry, Maintained, Order, OrderError, Remaining, Usage};
 use super::{CheckOutcome, Reservation, Store};
 use crate::permit::OpenCharge;

@@ -25,17 +25,15 @@
 //! one are in flight. Shared data cannot be deleted: expired state of a removed rule is overwritten
 //! by an empty value (`reclaimer.rs`).
 //!
-//! A caller is counted under a plan (`account.rs`). States mean the same under all plans of a rule
+//! A caller is counted under a plan (`plans.rs`). States mean the same under all plans of a rule
 //! and expire by the slowest. A lease and a remembered refusal end when the caller changes its plan;
 //! a charge is settled by the plan that charged it. A store holds the quota of one plan
 //! (`plans.rs`), and switches when a call is about another.
 
-mod account;
 pub mod backend;
 pub mod bans;
 mod counter_spec;
 pub mod daily;
-mod found;
 pub mod hot;
 pub mod in_flight;
 pub(crate) mod in_flight_slots;
@@ -59,9 +57,9 @@ mod watermark;
 mod weak_registry;
 
 use crate::permit::OpenCharge;
-pub use account::Account;
 pub use counter_spec::CounterSpec;
 use diana_policy::time::{Micros, Now};
+pub use plans::Account;
 pub use reservation::{CheckOutcome, Reservation};
 use usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
 

@@ -8,8 +8,8 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::found::Found;
 use super::in_flight_slots;
+use super::slots::Found;
 use super::slots::names::Names;
 use super::slots::slot;
 use diana_algorithm::Algorithm;

@@ -5,15 +5,15 @@ pub(super) mod caller_slots;
 pub mod names;
 pub(super) mod outstanding;
 pub(super) mod slot;
-pub mod traffic;
 pub(super) mod transaction;
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use diana_policy::port::SharedData;
+use diana_policy::time::Micros;
 use names::Names;
 use slot::{Slot, SlotFormat};
-use traffic::{Traffic, one_more};
 
 /// Lost compare-and-swaps for one request before it is refused.
 pub const ATTEMPTS: usize = 1_000;
@@ -105,4 +105,33 @@ impl Slots {
         }
         written
     }
+}
+
+/// The content of a value in shared data.
+pub(crate) enum Found {
+    /// Empty.
+    Empty,
+    /// In use until this instant at most; zero if that is unknown.
+    InUse(Micros),
+    /// Expired. These bytes replace it.
+    Over(Vec<u8>),
+}
+
+/// Counts since the last flush, shared by all stores of a configuration.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    /// Values written.
+    pub writes: Cell<u64>,
+    /// Compare-and-swaps lost to another worker. Each was retried.
+    pub conflicts: Cell<u64>,
+    /// Requests refused after too many lost compare-and-swaps in a row.
+    pub exhausted: Cell<u64>,
+    /// Corrupt values under Diana's keys. They count as empty and are replaced. The metric is
+    /// called `foreign`.
+    pub corrupt: Cell<u64>,
+}
+
+/// Increments a counter.
+pub fn one_more(count: &Cell<u64>) {
+    count.set(count.get() + 1);
 }

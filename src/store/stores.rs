@@ -8,7 +8,7 @@ use super::in_flight_slots;
 use super::leases::Leases;
 use super::local::Local;
 use super::shared::{self, Shared};
-use super::slots::traffic::Traffic;
+use super::slots::Traffic;
 use super::table::Table;
 use super::tables::Tables;
 use super::{CounterSpec, Store};

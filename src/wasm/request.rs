@@ -8,8 +8,8 @@ use proxy_wasm::hostcalls;
 use proxy_wasm::types::MapType;
 
 use super::{chain, pairs, raw};
-use diana_policy::address;
 use diana_policy::port::{Property, Pseudo, Request, Values};
+use diana_policy::spelling;
 
 /// The first value of a header in the request of the host's current call.
 ///
@@ -93,7 +93,7 @@ impl Request for HostRequest {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        *self.client.get_or_init(|| address::parse(&raw::property(b"source\0address")?))
+        *self.client.get_or_init(|| spelling::address(&raw::property(b"source\0address")?))
     }
 
     fn lacks_client(&self) -> bool {

@@ -9,11 +9,10 @@ use super::clock::{ClockOffset, HostClock};
 use super::host::{Host, Level};
 use super::operator::Operator;
 use super::redis::{RedisAccess, RedisConnection};
-use super::seed;
 use diana_limiter::{Limiter, ReadyRequest, Verdict};
 use diana_policy::Policy;
-use diana_policy::key::Key;
-use diana_policy::port::{Clock, Request};
+use diana_policy::key::{Key, Seed};
+use diana_policy::port::{Clock, Request, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::backend::Backend;
 use diana_store::reclaimer::SlotReclaimer;
@@ -72,7 +71,7 @@ impl Instance {
         host: &dyn Host,
     ) -> Result<Instance, String> {
         let data = host.data();
-        let seed = seed::agree(&namespace, &*data, host);
+        let seed = agree_on_seed(&namespace, &*data, host);
         let operator = Operator::new(&policy, seed, host);
         let source = if policy.is_remote { "remote" } else { "local" };
         let redis = redis.map(|redis| {
@@ -294,4 +293,18 @@ impl Instance {
     fn clock<'a>(&'a self, host: &'a dyn Host) -> HostClock<'a> {
         HostClock { offset: &self.offset, host, namespace: &self.namespace }
     }
+}
+
+/// The secret of this gateway. The first worker draws it and writes it to shared data.
+fn agree_on_seed(namespace: &str, data: &dyn SharedData, host: &dyn Host) -> Seed {
+    let key = format!("diana/1/{namespace}/seed");
+    let known = || data.get(&key).and_then(|(bytes, _)| bytes.try_into().ok());
+    let drawn = host.random().to_le_bytes();
+    let agreed = match known() {
+        Some(agreed) => agreed,
+        None if data.swap(&key, &drawn, None) => drawn,
+        None => known().unwrap_or(drawn),
+    };
+    let halves = u128::from_le_bytes(agreed);
+    Seed { k0: halves as u64, k1: (halves >> 64) as u64 }
 }

@@ -30,7 +30,6 @@ pub mod remote;
 mod reply;
 mod resume;
 mod root;
-mod seed;
 mod state;
 mod stream;
 mod timer;

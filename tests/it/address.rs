@@ -1,6 +1,6 @@
 //! Addresses in the notations of hosts.
 
-use diana_policy::address::parse;
+use diana_policy::spelling::address as parse;
 
 #[test]
 fn address_is_read_with_and_without_port() {

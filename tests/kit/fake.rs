@@ -5,10 +5,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use diana_policy::address;
 use diana_policy::port::{
     Call, Callout, Clock, Environment, Property, Pseudo, Request, SharedData, Values,
 };
+use diana_policy::spelling;
 use diana_policy::time::Now;
 
 /// A clock that moves only when a test sets it.
@@ -210,7 +210,7 @@ impl Request for FakeRequest {
 
     fn client(&self) -> Option<IpAddr> {
         let is_source = |(key, _): &&(Property, Vec<u8>)| key.encoded() == b"source\0address";
-        address::parse(&self.properties.iter().find(is_source)?.1)
+        spelling::address(&self.properties.iter().find(is_source)?.1)
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

@@ -1,6 +1,6 @@
 //! The request that the command explains.
 
-use diana_policy::address;
+use diana_policy::spelling;
 use diana_replay::PlainRequest;
 
 use crate::arguments::ExplainArguments;
@@ -29,7 +29,7 @@ pub fn described(explain: &ExplainArguments) -> Result<PlainRequest, String> {
     }
     let address = explain.address.as_deref().map(|text| {
         let found = crate::text::plain(text);
-        address::parse(text.as_bytes())
+        spelling::address(text.as_bytes())
             .ok_or(format!("found `{found}`, allowed: an address such as 192.0.2.1"))
     });
     let address = address.transpose()?;

@@ -10,7 +10,7 @@ use diana_policy::time::Micros;
 use diana_request::settling::UnknownUsage;
 use diana_store::backend::BackendCounts;
 use diana_store::refusal::Reason;
-use diana_store::slots::traffic::Traffic;
+use diana_store::slots::Traffic;
 
 /// Decisions of one rule since the last flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

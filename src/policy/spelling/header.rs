@@ -1,4 +1,5 @@
-//! Header fields with a single value. A proxy may join several of them into one.
+//! Header fields: valid names and values, and fields with a single value, several of which a proxy may
+//! join into one.
 
 use std::borrow::Cow;
 
@@ -235,4 +236,20 @@ fn unpadded(text: &[u8]) -> Cow<'_, [u8]> {
         value => b'0' + value - 52,
     };
     if plain == last { Cow::Borrowed(digits) } else { Cow::Owned([rest, &[plain]].concat()) }
+}
+
+/// Returns true if `name` is a valid header name (a token of RFC 9110, in any case).
+#[must_use]
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+/// Returns true if Diana may send `value` as the value of a header.
+#[must_use]
+pub fn is_value(value: &str) -> bool {
+    let is_sound = value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
+    is_sound && value.trim() == value && (1..=1024).contains(&value.len())
 }

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::rc::Rc;
 
-use diana_policy::address;
 use diana_policy::port::{Ending, Property, Pseudo, Request, Values};
+use diana_policy::spelling;
 use diana_policy::time::Micros;
 
 use super::fields::{FIELDS, FieldMapping, FieldTarget, LogField, STANDARD, standard};
@@ -171,10 +171,10 @@ impl Request for LogEntry {
 
     fn client(&self) -> Option<IpAddr> {
         if let Some(text) = self.field(LogField::Address) {
-            return address::parse(text);
+            return spelling::address(text);
         }
         let list = self.field(LogField::ForwardedFor)?;
-        address::parse(list.rsplit(|byte| *byte == b',').next()?.trim_ascii())
+        spelling::address(list.rsplit(|byte| *byte == b',').next()?.trim_ascii())
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

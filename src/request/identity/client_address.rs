@@ -7,8 +7,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
 use super::{BuiltSource, Identifier, Mistake, Source, SourceKind, SourceValue, ValueForm};
-use diana_policy::address;
 use diana_policy::port::Request;
+use diana_policy::spelling;
 use diana_policy::tree::Tree;
 
 /// `client_address` in the registry.
@@ -71,7 +71,7 @@ impl Source for Network {
         if text.is_empty() {
             return Some(UNKNOWN.to_vec());
         }
-        Some(match address::parse(text)? {
+        Some(match spelling::address(text)? {
             IpAddr::V4(address) => self.v4(address).into(),
             IpAddr::V6(address) => self.v6(address).into(),
         })

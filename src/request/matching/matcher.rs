@@ -1,8 +1,8 @@
-//! Conditions of an entry on a request, apart from its path.
+//! Conditions of an entry on a request, apart from its path; and exempt requests.
 
 use super::condition;
 use diana_policy::port::{Pseudo, Request};
-use diana_policy::{ConditionBlock, HostPattern, Match};
+use diana_policy::{ConditionBlock, Except, HostPattern, Match};
 
 /// Returns true if an entry applies to this request. Reads only the values in its conditions from
 /// the host.
@@ -60,4 +60,20 @@ pub(super) fn is_host(hosts: &[HostPattern], request: &dyn Request, plain: bool)
 fn holds_address(block: &ConditionBlock, request: &dyn Request) -> bool {
     let is_one = |address| block.addresses.iter().any(|net| net.contains(&address));
     block.addresses.is_empty() || request.client().is_some_and(is_one)
+}
+
+/// Returns true if `request` is exempt. `path` is the only reading of its path, and empty if
+/// readers differ. Reads only the values that the list names from the host.
+#[must_use]
+pub fn exempts(except: &Except, request: &dyn Request, path: &[u8]) -> bool {
+    except.paths.iter().any(|prefix| prefix.covers(path))
+        || is_host(&except.hosts, request, true)
+        || except.headers.iter().any(|condition| condition::must_hold(condition, request))
+        || (!except.addresses.is_empty() && covers_address(except, request))
+}
+
+fn covers_address(except: &Except, request: &dyn Request) -> bool {
+    request
+        .client()
+        .is_some_and(|address| except.addresses.iter().any(|net| net.contains(&address)))
 }

@@ -3,11 +3,11 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::Traffic;
 use super::arrears::OpenArrears;
 use super::names::{Names, bucket};
 use super::outstanding::{self, Outstanding};
 use super::slot::SlotFormat;
-use super::traffic::Traffic;
 use super::transaction::{Home, Transaction};
 use super::{SlotDraft, Slots};
 use crate::counter_spec::CounterSpec;

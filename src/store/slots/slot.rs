@@ -9,7 +9,7 @@
 use super::HOST;
 use super::arrears::OpenArrears;
 use super::outstanding::Outstanding;
-use crate::found::Found;
+use crate::slots::Found;
 use crate::watermark::Watermark;
 use diana_algorithm::Algorithm;
 use diana_policy::time::{Micros, Now};

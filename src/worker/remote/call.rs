@@ -3,7 +3,7 @@
 use super::digest;
 use diana_policy::port::{Call, Environment};
 use diana_policy::remote::{Remote, RemoteHeader};
-use diana_request::matching::header::is_value;
+use diana_policy::spelling::header::is_value;
 
 /// Builds the call. Fails if the environment lacks a variable.
 pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String> {

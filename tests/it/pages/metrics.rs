@@ -16,7 +16,7 @@ use diana_policy::time::{Now, SECOND};
 use diana_redis::protocol::Failure;
 use diana_request::settling::UnknownUsage;
 use diana_store::backend::BackendCounts;
-use diana_store::slots::traffic::Traffic;
+use diana_store::slots::Traffic;
 use kit::fake::FakeEnvironment;
 use kit::host::FakeHost;
 

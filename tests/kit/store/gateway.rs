@@ -13,7 +13,7 @@ use diana_policy::key::{Key, KeyHasher, Seed};
 use diana_policy::port::SharedData;
 use diana_policy::time::{Now, SECOND};
 use diana_store::Store;
-use diana_store::slots::traffic::Traffic;
+use diana_store::slots::Traffic;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
