@@ -9,10 +9,10 @@ use crate::limiter::Limiter;
 use crate::matcher::{LimitRules, Matcher};
 use crate::plans::RulePlans;
 use crate::report::metrics::{RequestCounts, RuleCounts};
-use crate::reports::Reports;
 use crate::rules::{CompiledRule, Rules};
 use crate::source_watch::{self, SourceWatch};
 use crate::upkeep::Upkeep;
+use crate::verdict::Reporter;
 use diana_algorithm::{self as algorithm, Leasing};
 use diana_policy::key::Seed;
 use diana_policy::path::Path;
@@ -103,7 +103,7 @@ impl Limiter {
                 selectors,
                 spare: Vec::new(),
             },
-            reports: Reports {
+            reporter: Reporter {
                 log_refused: policy.log_refused,
                 accepted: policy.accepted,
                 fields: policy.fields,

@@ -2,9 +2,9 @@
 //!
 //! [`Limiter`] has five parts. `Matcher` finds the rules that apply to a request and its caller
 //! under each of them. `Rules` checks, charges and settles. `Fleet` asks the authority of the fleet
-//! and remembers pending requests. `Reports` makes the verdict. `Upkeep` is due between requests.
+//! and remembers pending requests. `Reporter` makes the verdict. `Upkeep` is due between requests.
 //! The files in the order of one decision: `limiter`, `matcher`, `plans`, `rules`, `check`,
-//! `commit`, `fleet` with `pending`, `reports`, `permit`. `compile` builds all parts from a policy;
+//! `commit`, `fleet` with `pending`, `verdict`, `permit`. `compile` builds all parts from a policy;
 //! `operator` answers operators.
 
 mod check;
@@ -18,7 +18,6 @@ mod pending;
 mod permit;
 mod plans;
 mod report;
-mod reports;
 mod rules;
 mod source_watch;
 mod upkeep;

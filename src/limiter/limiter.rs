@@ -1,18 +1,18 @@
 //! One decision: match, identify, check, commit.
 //!
-//! All rules are checked at one instant and none is charged. Only if every rule admits are all of them charged, so a
-//! refused request leaves each rule as it was. A request in progress is one value ([`InProgress`]): `decide` creates it,
-//! it is stored while an authority is asked, and `resume` continues it.
+//! All rules are checked at one instant and none is charged. Only if every rule admits are all of
+//! them charged, so a refused request leaves each rule as it was. A request in progress is one
+//! value ([`InProgress`]): `decide` creates it, it is stored while an authority is asked, and
+//! `resume` continues it.
 
 use crate::check::InProgress;
 use crate::commit::Committed;
 use crate::fleet::Fleet;
 use crate::matcher::Matcher;
 use crate::pending::ReadyRequest;
-use crate::reports::Reports;
 use crate::rules::Rules;
 use crate::upkeep::Upkeep;
-use crate::verdict::Verdict;
+use crate::verdict::{Reporter, Verdict};
 use diana_policy::port::{Clock, Ending, Request};
 use diana_policy::time::Now;
 use diana_store::permit::Permit;
@@ -23,7 +23,7 @@ pub struct Limiter {
     pub(crate) matcher: Matcher,
     pub(crate) rules: Rules,
     pub(crate) fleet: Fleet,
-    pub(crate) reports: Reports,
+    pub(crate) reporter: Reporter,
     pub(crate) upkeep: Upkeep,
 }
 
@@ -31,7 +31,7 @@ impl Limiter {
     /// Headers that mark requests. They are removed from every incoming request.
     #[must_use]
     pub fn markers(&self) -> &[Rc<str>] {
-        &self.reports.markers
+        &self.reporter.markers
     }
 
     /// Returns true if it decides about no request.
@@ -58,7 +58,8 @@ impl Limiter {
         verdict
     }
 
-    /// As [`Limiter::decide`]; the verdict explains to an operator what each rule decided, or why it does not apply.
+    /// As [`Limiter::decide`]; the verdict explains to an operator what each rule decided, or why
+    /// it does not apply.
     pub fn decide_explained(
         &mut self,
         request: &dyn Request,
@@ -85,7 +86,7 @@ impl Limiter {
             return None;
         }
         if self.rules.keep_bans(progress) {
-            return Some(self.reports.refuse(progress, &mut self.rules));
+            return Some(self.reporter.refuse(progress, &mut self.rules));
         }
         Some(self.conclude(progress))
     }
@@ -136,10 +137,10 @@ impl Limiter {
 
     fn evaluate(&mut self, progress: &mut InProgress) -> Verdict {
         if progress.checks.is_empty() {
-            return self.reports.unlimited(progress);
+            return self.reporter.unlimited(progress);
         }
         if self.rules.has_bans && self.rules.is_banned(progress) {
-            return self.reports.refuse(progress, &mut self.rules);
+            return self.reporter.refuse(progress, &mut self.rules);
         }
         self.rules.check(progress);
         self.conclude(progress)
@@ -148,13 +149,13 @@ impl Limiter {
     /// Charges a request if all rules admit it.
     fn conclude(&mut self, progress: &mut InProgress) -> Verdict {
         match self.rules.commit(progress) {
-            Committed::Admitted(delay) => self.reports.admit(progress, delay, &mut self.rules),
+            Committed::Admitted(delay) => self.reporter.admit(progress, delay, &mut self.rules),
             Committed::Pending(delay) => {
                 self.fleet.send_questions(progress, delay, &mut self.rules)
             }
             Committed::Refused => {
                 self.rules.cancel(progress);
-                self.reports.refuse(progress, &mut self.rules)
+                self.reporter.refuse(progress, &mut self.rules)
             }
         }
     }
