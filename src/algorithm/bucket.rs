@@ -147,7 +147,8 @@ impl Algorithm for Bucket {
             };
             return BucketState { debt: settled, missing }.save(new);
         }
-        // Later requests have their turns already, so only the last turn comes back: an earlier one passes unused.
+        // Later requests have their turns already, so only the last turn comes back: an earlier one
+        // passes unused.
         let is_last = self.receipt(old) == settlement.receipt;
         let back = if is_last { settlement.back() } else { 0 };
         let amount = product(back, self.unit);

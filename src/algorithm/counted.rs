@@ -1,7 +1,9 @@
-//! Windows for requests of which only a part counts in the end: used permits are counted separately from reserved ones.
+//! Windows for requests of which only a part counts in the end: used permits are counted separately
+//! from reserved ones.
 //!
-//! The state is that of the window twice: charged when a request comes, and charged when its use is known. Only the first
-//! decides. If the second would admit the request, the refusal is due to reserved permits, and ends when they are settled.
+//! The state is that of the window twice: charged when a request comes, and charged when its use is
+//! known. Only the first decides. If the second would admit the request, the refusal is due to
+//! reserved permits, and ends when they are settled.
 
 use std::sync::Arc;
 
@@ -10,10 +12,11 @@ use diana_policy::decision::{Decision, Retry};
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
 
-/// An algorithm that holds a charge until its window ends, so that two states of it can be compared.
+/// An algorithm that holds a charge until its window ends, so that two states of it can be
+/// compared.
 pub trait CountsUsed: Algorithm {
-    /// Adds what a request used to the state `used`, and writes the state after it into `new`: as of its charge while that
-    /// counts in the state `charged`, and at `now` beyond its reservation.
+    /// Adds what a request used to the state `used`, and writes the state after it into `new`: as
+    /// of its charge while that counts in the state `charged`, and at `now` beyond its reservation.
     fn add_used(
         &self,
         used: &[u64],
@@ -23,8 +26,8 @@ pub trait CountsUsed: Algorithm {
         new: &mut [u64],
     );
 
-    /// Writes the reserved part of the state `charged` into `new`: its charges without those of the state `used`, under the
-    /// same receipts.
+    /// Writes the reserved part of the state `charged` into `new`: its charges without those of the
+    /// state `used`, under the same receipts.
     fn without_used(&self, charged: &[u64], used: &[u64], new: &mut [u64]);
 }
 

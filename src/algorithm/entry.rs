@@ -160,7 +160,8 @@ impl Entry {
         self.codec.as_ref().filter(|_| self.keys.iter().all(&mut knows))
     }
 
-    /// Builds the algorithm of a rule. With `keeps_used` it counts used permits separately from reserved ones.
+    /// Builds the algorithm of a rule. With `keeps_used` it counts used permits separately from
+    /// reserved ones.
     ///
     /// # Errors
     /// Every invalid combination of the quota's numbers.

@@ -46,8 +46,8 @@ fn load(state: &[u64]) -> u64 {
     state.first().copied().unwrap_or(0)
 }
 
-fn save(state: &mut [u64], places: u64) {
-    state.iter_mut().for_each(|word| *word = places);
+fn save(state: &mut [u64], slots: u64) {
+    state.iter_mut().for_each(|word| *word = slots);
 }
 
 impl Algorithm for InFlight {
@@ -56,11 +56,11 @@ impl Algorithm for InFlight {
     }
 
     fn step(&self, old: &[u64], _now: Now, _delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
-        let places = load(old).saturating_add(cost);
-        if places > self.properties.limit {
+        let slots = load(old).saturating_add(cost);
+        if slots > self.properties.limit {
             return Decision::Refuse { retry: Retry::Soon };
         }
-        save(new, places);
+        save(new, slots);
         Decision::NOW
     }
 
@@ -77,9 +77,9 @@ impl Algorithm for InFlight {
     }
 
     fn balance(&self, state: &[u64], _now: Now) -> Balance {
-        let places = load(state);
-        let remaining = self.properties.limit.saturating_sub(places);
-        let renewal = (places > 0).then_some(1);
+        let slots = load(state);
+        let remaining = self.properties.limit.saturating_sub(slots);
+        let renewal = (slots > 0).then_some(1);
         Balance { remaining, charged: u64::from(remaining == 0), reserved: 0, renewal }
     }
 

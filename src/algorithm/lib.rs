@@ -11,12 +11,12 @@
 //! The registry has an entry for each algorithm, for the rest of the program: whether it queues and
 //! holds requests, how its permits may be leased, the kind of its part of the Redis script, and the
 //! share of its quota for one gateway. No other code depends on a rule's algorithm. Token bucket,
-//! leaky bucket and warm-up are one bucket with parameters (`bucket.rs`). Its usage is in `debt.rs`:
-//! permits times ticks in 128 bits, exact and without divisions for an admitted request.
+//! leaky bucket and warm-up are one bucket with parameters (`bucket.rs`). Its usage is in
+//! `debt.rs`: permits times ticks in 128 bits, exact and without divisions for an admitted request.
 //!
 //! A rule with reservations keeps the settled usage in a second state, for refusals and resets
-//! (`counted.rs`). Windows support that, but buckets do not: a window holds a charge until the window
-//! ends, but a bucket drains a charge while its stream is open.
+//! (`counted.rs`). Windows support that, but buckets do not: a window holds a charge until the
+//! window ends, but a bucket drains a charge while its stream is open.
 
 mod bucket;
 pub mod calendar;
@@ -42,39 +42,44 @@ use std::fmt::Debug;
 
 /// A pure step over a few machine words.
 ///
-/// A state is a slice of [`Properties::words`] 64-bit words. All zero is the state of a new caller. No method reads a clock,
-/// panics, or depends on anything but its arguments, so a store may repeat a step until its write succeeds. `new` has the
-/// length of the old state. A method writes it only if its documentation states that.
+/// A state is a slice of [`Properties::words`] 64-bit words. All zero is the state of a new caller.
+/// No method reads a clock, panics, or depends on anything but its arguments, so a store may repeat
+/// a step until its write succeeds. `new` has the length of the old state. A method writes it only
+/// if its documentation states that.
 pub trait Algorithm: Debug + Send + Sync {
     /// Properties that do not depend on a state.
     fn properties(&self) -> &Properties;
 
-    /// Decides about a request of `cost` permits at `now`. Writes the charged state into `new` if the request is admitted.
+    /// Decides about a request of `cost` permits at `now`. Writes the charged state into `new` if
+    /// the request is admitted.
     ///
-    /// `delay` is how many ticks after `now` the request leaves at the earliest, because another rule holds it. Its turn
-    /// under this rule comes no earlier. The request is refused if this rule cannot hold it until then. Rules that hold no
-    /// requests ignore `delay`: they charge at `now`, and admit with a wait of 0.
+    /// `delay` is how many ticks after `now` the request leaves at the earliest, because another
+    /// rule holds it. Its turn under this rule comes no earlier. The request is refused if this
+    /// rule cannot hold it until then. Rules that hold no requests ignore `delay`: they charge at
+    /// `now`, and admit with a wait of 0.
     fn step(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision;
 
-    /// The receipt of the charge that produced the state `charged`: a number by which [`Algorithm::settle`] finds the
-    /// charge again.
+    /// The receipt of the charge that produced the state `charged`: a number by which
+    /// [`Algorithm::settle`] finds the charge again.
     fn receipt(&self, charged: &[u64]) -> u64;
 
     /// Replaces a charge by the true cost of its request, and writes the state after it into `new`.
     ///
-    /// Permits that were not used come back as of the instant of their charge, as far as that breaks no bound. Permits
-    /// beyond the charge count from `now`, whether they fit or not: a debt, which ends like all usage.
+    /// Permits that were not used come back as of the instant of their charge, as far as that
+    /// breaks no bound. Permits beyond the charge count from `now`, whether they fit or not: a
+    /// debt, which ends like all usage.
     fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]);
 
     /// The monotonic instant at which a lease that was charged at `now` ends. `None` if
     /// these permits must not be leased.
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros>;
 
-    /// Advances the state to `at` on the monotonic clock while `out` charged permits are outstanding, and writes it into
-    /// `new`. `out` includes the permits that were spent or returned since the previous call. It comes before any other
-    /// step at `at`.
+    /// Advances the state to `at` on the monotonic clock while `out` charged permits are
+    /// outstanding, and writes it into `new`. `out` includes the permits that were spent or
+    /// returned since the previous call. It comes before any other step at `at`.
     ///
-    /// A bucket must not refill while its permits are outstanding, or a spike after an idle time would pass twice.
+    /// A bucket must not refill while its permits are outstanding, or a spike after an idle time
+    /// would pass twice.
     fn hold_back(&self, old: &[u64], _out: u64, _at: Micros, new: &mut [u64]) {
         copy(old, new);
     }
@@ -82,13 +87,13 @@ pub trait Algorithm: Debug + Send + Sync {
     /// The usage of a caller at `now`.
     fn balance(&self, state: &[u64], now: Now) -> Balance;
 
-    /// Clears the usage of a caller at `now`, except reserved permits and `out` outstanding ones, and writes the state
-    /// after it into `new`. Returns false if the state consists of requests in a queue or in flight, which cannot be
-    /// cleared.
+    /// Clears the usage of a caller at `now`, except reserved permits and `out` outstanding ones,
+    /// and writes the state after it into `new`. Returns false if the state consists of requests in
+    /// a queue or in flight, which cannot be cleared.
     fn reset(&self, old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool;
 
-    /// The monotonic instant from which on `state` decides like the state of a new caller, as seen at `now`. At or before
-    /// `now` if it has expired already.
+    /// The monotonic instant from which on `state` decides like the state of a new caller, as seen
+    /// at `now`. At or before `now` if it has expired already.
     fn expires(&self, state: &[u64], now: Now) -> Micros;
 }
 
@@ -105,8 +110,8 @@ pub struct Properties {
     pub most_at_once: u64,
     /// Most permits that all workers together may keep for later requests.
     pub most_out: u64,
-    /// Most ticks for which another rule may hold a request that this rule admits. `Micros::MAX` if this rule does not
-    /// count requests at the instant at which they leave.
+    /// Most ticks for which another rule may hold a request that this rule admits. `Micros::MAX` if
+    /// this rule does not count requests at the instant at which they leave.
     pub longest_delay: Micros,
     /// True if charged permits return only with their requests, never by time. Where callers share
     /// a bucket, a caller without a separate state stays in it until all permits have returned.
@@ -114,7 +119,8 @@ pub struct Properties {
 }
 
 impl Properties {
-    /// Properties of a quota of `limit` permits in a window, all of which a single request may take.
+    /// Properties of a quota of `limit` permits in a window, all of which a single request may
+    /// take.
     fn new(words: usize, limit: u64, window: Micros) -> Properties {
         Properties {
             words,
@@ -139,19 +145,20 @@ impl Properties {
 pub struct Balance {
     /// Remaining permits; never more than a request could take at once.
     pub remaining: u64,
-    /// Charged permits. They exceed the limit after debts, or when the plan got smaller. Where charges are turns in a queue
-    /// or requests in flight: 1 if there are any, otherwise 0.
+    /// Charged permits. They exceed the limit after debts, or when the plan got smaller. Where
+    /// charges are turns in a queue or requests in flight: 1 if there are any, otherwise 0.
     pub charged: u64,
     /// The part of `charged` that is reserved for requests in progress, if it is counted separately
     /// from used permits.
     pub reserved: u64,
-    /// Ticks until more permits remain if no other request comes. A permit of a request in flight may come back in the next
-    /// tick. `None` if no permits are used, or if there will never be more.
+    /// Ticks until more permits remain if no other request comes. A permit of a request in flight
+    /// may come back in the next tick. `None` if no permits are used, or if there will never be
+    /// more.
     pub renewal: Option<Micros>,
 }
 
-/// The renewal after an admitted request of `cost` permits, at the latest: as if it were the only request. For states that
-/// are not known here.
+/// The renewal after an admitted request of `cost` permits, at the latest: as if it were the only
+/// request. For states that are not known here.
 pub fn latest_renewal(algorithm: &dyn Algorithm, cost: u64, now: Now) -> Option<Micros> {
     let unused = vec![0; algorithm.properties().words];
     let mut charged = unused.clone();

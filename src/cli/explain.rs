@@ -35,7 +35,8 @@ pub fn run(explain: &ExplainArguments, out: &mut dyn Write) -> io::Result<Exit> 
     }
 }
 
-/// Explains the last of several equal requests, which arrive at the same instant at a gateway of one worker.
+/// Explains the last of several equal requests, which arrive at the same instant at a gateway of
+/// one worker.
 fn explained(explain: &ExplainArguments) -> Result<ExplainedRequest, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
     let source = rules::source(&explain.file)?;

@@ -81,7 +81,7 @@ pub fn lines(
         "clients choose the cost of their requests under these rules, unless a proxy in front of Diana sets the header of \
          `cost`",
         rules_where(limits, &|rule| {
-            rule.cost_source.as_ref().is_some_and(|told| told.source.kind == header::KIND.name)
+            rule.cost_source.as_ref().is_some_and(|cost| cost.source.kind == header::KIND.name)
         }),
     ));
     lines.extend(line(

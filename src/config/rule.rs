@@ -244,11 +244,11 @@ fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
 fn near(fields: &Fields<'_>, algorithm: Option<&dyn Algorithm>) -> Option<u8> {
     let node = fields.get("near")?;
     let near = fields.number("near")?;
-    let tells = |algorithm: &dyn Algorithm| {
-        let nobody = vec![0; algorithm.properties().words];
-        algorithm.balance(&nobody, Now::default()).remaining == algorithm.properties().limit
+    let is_exact = |algorithm: &dyn Algorithm| {
+        let unused = vec![0; algorithm.properties().words];
+        algorithm.balance(&unused, Now::default()).remaining == algorithm.properties().limit
     };
-    if !algorithm.is_none_or(tells) {
+    if !algorithm.is_none_or(is_exact) {
         node.key_problem(
             "not allowed with `LB` or `warm_up`, which issue permits one by one".into(),
         );

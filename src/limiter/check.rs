@@ -12,7 +12,8 @@ use diana_store::refusal::{Reason, Refused};
 use diana_store::usage::Remaining;
 use diana_store::{CheckOutcome, Reservation};
 
-/// A request with its checks: created by `decide`, stored while an authority is asked, resumed or dropped.
+/// A request with its checks: created by `decide`, stored while an authority is asked, resumed or
+/// dropped.
 #[derive(Default)]
 pub(crate) struct InProgress {
     /// One for each rule that applies.

@@ -153,7 +153,8 @@ impl Limiter {
         self.fleet.ready.len()
     }
 
-    /// The next request to be resumed, or order to be answered. Charges of cancelled requests are returned.
+    /// The next request to be resumed, or order to be answered. Charges of cancelled requests are
+    /// returned.
     pub fn next_ready(&mut self, now: Now) -> Option<Ready> {
         while let Some(id) = self.fleet.ready.pop_front() {
             let Some(pending) = self.fleet.pending.remove(&id) else { continue };
@@ -181,7 +182,8 @@ impl Limiter {
         None
     }
 
-    /// Returns true if all callers of rules of scope `global` are counted together with the other gateways.
+    /// Returns true if all callers of rules of scope `global` are counted together with the other
+    /// gateways.
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.fleet.is_connected()

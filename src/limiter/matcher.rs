@@ -31,7 +31,8 @@ pub(crate) struct Matcher {
     pub(crate) counts: RequestCounts,
     /// Whether any entry or exemption depends on the path.
     pub(crate) needs_path: bool,
-    /// The limits that cover the root path. They cover all requests if no entry depends on the path.
+    /// The limits that cover the root path. They cover all requests if no entry depends on the
+    /// path.
     pub(crate) at_root: Vec<usize>,
     pub(crate) reads_headers: bool,
     /// Whether no rule applies to any request.
@@ -54,8 +55,8 @@ struct MatchInput<'r> {
     request: &'r dyn Request,
     /// The limits that cover its path, unless those at the root do.
     limits: Option<Vec<usize>>,
-    /// The path for exemptions: empty unless it is spelled plainly, since the upstream may read another spelling in
-    /// several ways.
+    /// The path for exemptions: empty unless it is spelled plainly, since the upstream may read
+    /// another spelling in several ways.
     path: Vec<u8>,
     /// Whether the request has not been counted yet.
     is_new: bool,
@@ -73,8 +74,9 @@ struct RuleCaller {
 }
 
 impl Matcher {
-    /// Adds a check of each rule that applies to a request. Reads the clock for the first of them. `is_new` is false if it is decided again, so that
-    /// metrics and hot keys do not count it twice.
+    /// Adds a check of each rule that applies to a request. Reads the clock for the first of them.
+    /// `is_new` is false if it is decided again, so that metrics and hot keys do not count it
+    /// twice.
     #[inline(always)]
     pub(crate) fn begin(
         &mut self,

@@ -60,7 +60,8 @@ impl Limiter {
         self.matcher.callers.actors(self.rules.list.get(rule).and_then(|rule| rule.actor))
     }
 
-    /// Carries out an order of the request of a stream. Without an error [`Inquired::Done`] is empty if the rule has no such caller.
+    /// Carries out an order of the request of a stream. Without an error [`Inquired::Done`] is
+    /// empty if the rule has no such caller.
     ///
     /// # Errors
     /// Why the order cannot be carried out.
@@ -85,8 +86,8 @@ impl Limiter {
         }
     }
 
-    /// Carries an order out, or takes the replies to it. If an authority must reply first, returns the order; its
-    /// questions are ready to be sent.
+    /// Carries an order out, or takes the replies to it. If an authority must reply first, returns
+    /// the order; its questions are ready to be sent.
     pub(crate) fn execute(
         &mut self,
         mut order: PendingOrder,
@@ -157,7 +158,8 @@ impl Limiter {
         }
     }
 
-    /// The hot callers of a rule with their numbers of requests; `None` if the rule has no `hot`, or counts per worker.
+    /// The hot callers of a rule with their numbers of requests; `None` if the rule has no `hot`,
+    /// or counts per worker.
     #[must_use]
     pub fn top(&mut self, rule: usize, now: Micros) -> Option<Vec<(u64, Key)>> {
         self.rules.list.get_mut(rule)?.hot.as_mut()?.top(now)
@@ -180,14 +182,16 @@ impl CompiledRule {
         CallerInquiry { caller, usage: inquiry, ban: inquiry }
     }
 
-    /// Carries out an order about a caller, or takes the replies to it. `None` if an authority must reply first.
+    /// Carries out an order about a caller, or takes the replies to it. `None` if an authority must
+    /// reply first.
     fn inquire(
         &mut self,
         CallerInquiry { caller, usage, ban }: &mut CallerInquiry,
         now: Now,
     ) -> Option<Result<Seen, OrderError>> {
         let usage = self.store.inquire(usage, now);
-        // Not for an order that the store refuses, unless the bans have asked: their reply is taken.
+        // Not for an order that the store refuses, unless the bans have asked: their reply is
+        // taken.
         let is_carried_out = ban.is_asked || !matches!(usage, Some(Err(_)));
         let bans = self.bans.as_mut().filter(|_| is_carried_out);
         let ban = bans.map(|bans| bans.inquire(ban, now.mono));

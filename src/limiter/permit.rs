@@ -48,7 +48,8 @@ impl Rules {
         };
         let queued = progress.checks.iter().filter(queues);
         let charges: Vec<_> = queued.filter_map(|check| check.charge(progress.now)).collect();
-        // With several charges, moving up in one line would leave the positions in the others too late.
+        // With several charges, moving up in one line would leave the positions in the others too
+        // late.
         let line = self.line(progress).filter(|_| charges.len() == 1);
         (Permit::new(charges, &self.returned), line)
     }
@@ -121,7 +122,8 @@ impl Rules {
         }
     }
 
-    /// Settles a charge. Returns false if other workers won every race, so that it is settled later.
+    /// Settles a charge. Returns false if other workers won every race, so that it is settled
+    /// later.
     fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
         let Some(rule) = self.list.get_mut(charge.rule as usize) else { return true };
         let is_done = rule.store.settle(charge, now);

@@ -53,7 +53,8 @@ pub(crate) struct Chosen {
 }
 
 impl RulePlans {
-    /// The plans of a rule with this spec and with the actor of this number; `None` if their source cannot be built.
+    /// The plans of a rule with this spec and with the actor of this number; `None` if their source
+    /// cannot be built.
     pub(crate) fn new(
         plans: &Plans,
         callers: (&Callers, Option<usize>),

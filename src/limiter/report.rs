@@ -30,7 +30,8 @@ pub struct Record {
     pub shadow: bool,
     /// Whether the rule shows in headers.
     pub shown: bool,
-    /// The name of the caller's plan, if the configuration lists it; `own` for a plan of a single caller.
+    /// The name of the caller's plan, if the configuration lists it; `own` for a plan of a single
+    /// caller.
     pub plan: Option<Rc<str>>,
     /// The decision.
     pub outcome: Outcome,
@@ -93,7 +94,8 @@ pub struct Report {
     /// The rule for the access log. Present if the configuration logs accepted requests, if a rule
     /// holds the request, or if a rule in shadow would have refused or held it.
     pub by: Option<Record>,
-    /// Headers of the request. Each names a rule with a hot caller, or the rules in shadow that would have refused it.
+    /// Headers of the request. Each names a rule with a hot caller, or the rules in shadow that
+    /// would have refused it.
     pub marks: Vec<(Rc<str>, String)>,
     /// All rules, if an operator asks for an explanation; otherwise none.
     pub explained: Vec<Explained>,

@@ -109,7 +109,8 @@ impl Rules {
         self.keep_bans(progress)
     }
 
-    /// If any rule bans the caller, drops the checks of all others, and cancels their charges. Returns true if so.
+    /// If any rule bans the caller, drops the checks of all others, and cancels their charges.
+    /// Returns true if so.
     pub(crate) fn keep_bans(&mut self, progress: &mut InProgress) -> bool {
         let any = progress.checks.iter().any(Check::is_ban);
         if any {
@@ -160,8 +161,8 @@ impl Rules {
         self.cancel(&mut progress);
     }
 
-    /// Counts an admitted request. Returns the index of the first rule in shadow that would have refused it, or else of the
-    /// first that would have held it.
+    /// Counts an admitted request. Returns the index of the first rule in shadow that would have
+    /// refused it, or else of the first that would have held it.
     pub(crate) fn count_admitted(&mut self, progress: &InProgress) -> Option<usize> {
         let (mut would_refuse, mut would_hold) = (None, None);
         for (index, check) in progress.checks.iter().enumerate() {
@@ -185,8 +186,8 @@ impl Rules {
         would_refuse.or(would_hold)
     }
 
-    /// The headers that mark a request of a hot caller, and the rules that they name. If several rules have the same
-    /// header, the last one counts.
+    /// The headers that mark a request of a hot caller, and the rules that they name. If several
+    /// rules have the same header, the last one counts.
     pub(crate) fn marks(&self, progress: &InProgress) -> Vec<(Rc<str>, String)> {
         let mark = |&rule: &usize| {
             let rule = self.list.get(rule)?;

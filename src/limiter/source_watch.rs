@@ -1,5 +1,5 @@
-//! Notices a rule with a source that never has a value: a mistyped header, a claim that no token has, an
-//! address that the host does not know, a response without the usage.
+//! Notices a rule with a source that never has a value: a mistyped header, a claim that no token
+//! has, an address that the host does not know, a response without the usage.
 //!
 //! The workers of a gateway count together in one value of shared data, so that the log has one
 //! line. Words: a hash of the configuration, then the number of requests without a value.

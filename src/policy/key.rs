@@ -44,7 +44,8 @@ impl Key {
         (self.second_hash >> 48) as u16
     }
 
-    /// The key with the [`shard_selector`](Key::shard_selector) of `other`, so that both are in the same shard.
+    /// The key with the [`shard_selector`](Key::shard_selector) of `other`, so that both are in the
+    /// same shard.
     #[must_use]
     pub fn with_shard_of(self, other: Key) -> Key {
         const OTHER: u64 = 0xffff << 48;

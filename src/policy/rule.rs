@@ -93,7 +93,7 @@ impl Rule {
     /// The cost of most requests, as far as the configuration specifies it.
     #[must_use]
     pub fn usual_cost(&self) -> u64 {
-        self.cost_source.as_ref().map_or(self.quota.cost, |told| told.default)
+        self.cost_source.as_ref().map_or(self.quota.cost, |cost| cost.default)
     }
 
     /// A hash of its identity and its main numbers. Rules with equal hashes share their counts on

@@ -7,7 +7,8 @@ use crate::time::Micros;
 pub struct Settlement {
     /// The receipt of the reserved charge.
     pub receipt: u64,
-    /// The instant of that charge on the monotonic clock. If the permits were held back since then, the end of that time.
+    /// The instant of that charge on the monotonic clock. If the permits were held back since then,
+    /// the end of that time.
     pub since: Micros,
     /// The reserved permits.
     pub reserved: u64,
@@ -16,8 +17,8 @@ pub struct Settlement {
 }
 
 impl Settlement {
-    /// Gives `permits` back that let no request through. A bucket gets back all of them, so they must have been held back
-    /// until now, or charged at this instant.
+    /// Gives `permits` back that let no request through. A bucket gets back all of them, so they
+    /// must have been held back until now, or charged at this instant.
     #[must_use]
     pub fn refund(receipt: u64, permits: u64) -> Settlement {
         Settlement { receipt, since: Micros::MAX, reserved: permits, used: 0 }

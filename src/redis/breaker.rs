@@ -1,10 +1,10 @@
 //! The circuit breaker of one shard of Redis.
 //!
 //! One failure opens it. Then one worker at a time probes, at increasing intervals. A successful
-//! probe is followed soon by a rehearsal: a call with a question about each rule, as of requests. Only
-//! its reply closes the breaker, since a Redis may answer probes whose script fails. If Redis decides
-//! a rehearsal and soon after refuses a call of requests, the next rehearsal comes later, each time by
-//! twice as much.
+//! probe is followed soon by a rehearsal: a call with a question about each rule, as of requests.
+//! Only its reply closes the breaker, since a Redis may answer probes whose script fails. If Redis
+//! decides a rehearsal and soon after refuses a call of requests, the next rehearsal comes later,
+//! each time by twice as much.
 
 use diana_policy::time::{Micros, SECOND};
 
@@ -60,7 +60,8 @@ impl Breaker {
     }
 
     /// Encodes the breaker: the instant of the next probe, or zero; the pause before it, with the
-    /// relapses in the upper half; whether the latest probe succeeded; when the breaker was last closed.
+    /// relapses in the upper half; whether the latest probe succeeded; when the breaker was last
+    /// closed.
     pub(super) fn words(&self) -> [u64; 4] {
         let (probe, good) = match self.state {
             BreakerState::Closed => (0, 0),

@@ -14,8 +14,8 @@ use diana_policy::words;
 /// The maximum interval between calls of a gateway to the first shard, which counts the gateways.
 const BEAT: Micros = SECOND;
 
-/// How long Redis must report fewer gateways, without a failure, until that number is assumed. Redis
-/// forgets gateways that cannot reach it, and all of them if it loses its data.
+/// How long Redis must report fewer gateways, without a failure, until that number is assumed.
+/// Redis forgets gateways that cannot reach it, and all of them if it loses its data.
 const STEADY: Micros = 5 * SECOND;
 
 /// Lost writes in a row before an update is given up.

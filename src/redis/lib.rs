@@ -20,17 +20,17 @@
 //! granted. Once the worker has confirmed it, it counts until the worker frees it or dies
 //! (`ledger/slots.rs`).
 //!
-//! A lost call is sent again once within its timeout, except for effects that must not happen twice.
-//! Its questions may be charged twice: charging them once would cost a write for each call.
+//! A lost call is sent again once within its timeout, except for effects that must not happen
+//! twice. Its questions may be charged twice: charging them once would cost a write for each call.
 //!
 //! `health.rs` is one record in shared data by which all workers know the unavailable shards, with
 //! a circuit breaker for each (`breaker.rs`): one call whose attempts failed opens it for all
-//! workers, and one worker at a time probes. After a successful probe, a reply with decided questions
-//! closes it. While a shard is unavailable, the gateway enforces its share of the limit minus the
-//! permits it has admitted (`store/share.rs`).
+//! workers, and one worker at a time probes. After a successful probe, a reply with decided
+//! questions closes it. While a shard is unavailable, the gateway enforces its share of the limit
+//! minus the permits it has admitted (`store/share.rs`).
 //!
-//! One worker of each gateway sends a heartbeat each second, by which Redis counts the gateways. The
-//! record has their number, which falls only after Redis has reported fewer for a while.
+//! One worker of each gateway sends a heartbeat each second, by which Redis counts the gateways.
+//! The record has their number, which falls only after Redis has reported fewer for a while.
 //!
 //! Calls are made in a callback of a root context, since the host delivers the reply to the calling
 //! context. If that root ends first, the request is decided again, and the breaker stays closed.

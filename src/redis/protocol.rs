@@ -1,8 +1,9 @@
 //! The protocol with Redis: a script there counts usage.
 //!
-//! A pipeline contains the calls of one batch: one call of the script for each shard concerned. Each
-//! call has a separate reply or error, identified by its position. A call decides several asks, and
-//! each ask is charged for all of its rules or for none. The script implements the pure steps of
+//! A pipeline contains the calls of one batch: one call of the script for each shard concerned.
+//! Each call has a separate reply or error, identified by its position. A call decides several
+//! asks, and each ask is charged for all of its rules or for none. The script implements the pure
+//! steps of
 //! [`diana_algorithm`], on the clock of Redis. Numbers in Lua are exact below 2⁵³, so a debt is
 //! stored as whole permits and a rest below one unit instead of their product. This is exact for
 //! every configuration and independent of `rpu`, which may change.

@@ -16,8 +16,8 @@ pub(crate) struct MemoryData {
 /// A value grows by this number of bytes, which one more caller takes, without being moved.
 const ROOM: usize = 80;
 
-/// A name and its value in one block. Each request reads values of other callers than the request before, so most reads
-/// miss the processor's cache, and with one block a read misses once.
+/// A name and its value in one block. Each request reads values of other callers than the request
+/// before, so most reads miss the processor's cache, and with one block a read misses once.
 struct SharedValue {
     text: Vec<u8>,
     /// Length of the name in bytes.

@@ -19,7 +19,8 @@ use crate::worker::{NAMESPACE, ReplayWorker, WorkerNumber};
 #[cfg(test)]
 mod tests;
 
-/// Something that happens to a worker. Events are ordered by their time, then by the order in which they were scheduled.
+/// Something that happens to a worker. Events are ordered by their time, then by the order in which
+/// they were scheduled.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Event {
     due: Micros,
@@ -35,7 +36,8 @@ pub struct ReplayFleet<A> {
     events: BinaryHeap<Reverse<Event>>,
     /// The number of the latest event.
     number: u64,
-    /// Chooses the worker of each request. The seed is fixed, so that each replay of a log is the same.
+    /// Chooses the worker of each request. The seed is fixed, so that each replay of a log is the
+    /// same.
     rng: Rng,
     now: Micros,
     counters: Rc<Counters>,
@@ -77,7 +79,8 @@ impl<A: Arrival> ReplayFleet<A> {
         decision
     }
 
-    /// As [`ReplayFleet::request`], for the last request of a replay. Explains the decision by each rule.
+    /// As [`ReplayFleet::request`], for the last request of a replay. Explains the decision by each
+    /// rule.
     pub fn explain(&mut self, arrival: &A) -> (ReplayDecision, Vec<Explained>) {
         self.advance(arrival.at());
         let number = self.choose();
@@ -86,8 +89,8 @@ impl<A: Arrival> ReplayFleet<A> {
         explained.unwrap_or((ReplayDecision::Admitted, Vec::new()))
     }
 
-    /// Takes the counts of the rules of all workers since the last call: `add` gets the name of a rule, the name of a
-    /// metric of rules such as `refused`, and the count.
+    /// Takes the counts of the rules of all workers since the last call: `add` gets the name of a
+    /// rule, the name of a metric of rules such as `refused`, and the count.
     pub fn take_counts(&mut self, mut add: impl FnMut(&str, &str, u64)) {
         self.workers.iter().for_each(ReplayWorker::flush);
         let prefix = format!("diana.{NAMESPACE}.rule.");

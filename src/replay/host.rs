@@ -1,4 +1,5 @@
-//! The host of a replayed worker: the clock of the replay, one timer, metrics, and shared data in memory.
+//! The host of a replayed worker: the clock of the replay, one timer, metrics, and shared data in
+//! memory.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,7 +29,8 @@ pub(crate) struct ReplayHost {
     /// The period of the timer in milliseconds; zero is off.
     period: Cell<u32>,
     next_tick: Cell<Option<Micros>>,
-    /// The decision about the request that arrives. The worker reports no decision for most admitted requests.
+    /// The decision about the request that arrives. The worker reports no decision for most
+    /// admitted requests.
     decision: Cell<Option<ReplayDecision>>,
     /// Streams with a request that was held and is admitted now.
     resumed: RefCell<Vec<u32>>,

@@ -1,9 +1,11 @@
 //! Requests of an access log, or generated ones, replayed through gateways on a clock of their own.
 //!
-//! [`ReplayFleet`] has several gateways of several workers. Each worker is a [`diana_worker::Worker`], the one that runs in
-//! Envoy: holding requests, timers and settling at the end of a stream are its code. The crate provides what Envoy
-//! provides otherwise. `host.rs` has the clock, the timer and the metrics, `data.rs` the shared data in memory. No host
-//! calls Redis here: a rule for the whole fleet is counted in shared data that all gateways have in common.
+//! [`ReplayFleet`] has several gateways of several workers. Each worker is a
+//! [`diana_worker::Worker`], the one that runs in Envoy: holding requests, timers and settling at
+//! the end of a stream are its code. The crate provides what Envoy provides otherwise. `host.rs`
+//! has the clock, the timer and the metrics, `data.rs` the shared data in memory. No host calls
+//! Redis here: a rule for the whole fleet is counted in shared data that all gateways have in
+//! common.
 //!
 //! [`LogReader`] reads the lines of access logs (`log.rs`).
 

@@ -43,7 +43,8 @@ pub(crate) struct ReplayWorker<A> {
 }
 
 impl<A: Arrival> ReplayWorker<A> {
-    /// A worker with these rules. All workers of a fleet have the same `data` and the same `counters`.
+    /// A worker with these rules. All workers of a fleet have the same `data` and the same
+    /// `counters`.
     ///
     /// # Errors
     /// If the rules have problems.
@@ -126,15 +127,16 @@ impl<A: Arrival> ReplayWorker<A> {
         self.host.next_tick()
     }
 
-    /// Takes the streams of requests that were admitted since the last call, each with the time of its end.
+    /// Takes the streams of requests that were admitted since the last call, each with the time of
+    /// its end.
     pub(crate) fn take_ends(&mut self) -> Vec<(u32, Micros)> {
         std::mem::take(&mut self.ends)
     }
 }
 
-/// The policy of one worker. All workers of all gateways use the same shared data, where the states of a rule are found
-/// by its fingerprint. So the fingerprint contains the number of the gateway or of the worker, unless the rule counts
-/// for the whole fleet.
+/// The policy of one worker. All workers of all gateways use the same shared data, where the states
+/// of a rule are found by its fingerprint. So the fingerprint contains the number of the gateway or
+/// of the worker, unless the rule counts for the whole fleet.
 fn for_worker(mut policy: Policy, number: WorkerNumber) -> Policy {
     policy.namespace = None;
     // The rules in the file are replayed, without Redis.

@@ -26,21 +26,21 @@ enum CostForm {
 }
 
 impl CostReader {
-    /// A reader of the source that `told` names. Costs are limited to `most` permits.
+    /// A reader of this source. Costs are limited to `most` permits.
     ///
     /// # Errors
     /// Every mistake in the configuration of the source.
-    pub fn new(told: &NumberSource, most: u64) -> Result<CostReader, Vec<Mistake>> {
-        let source = identity::build(&told.source)?;
-        let is_text = told.is_text || source.header().is_some();
+    pub fn new(cost: &NumberSource, most: u64) -> Result<CostReader, Vec<Mistake>> {
+        let source = identity::build(&cost.source)?;
+        let is_text = cost.is_text || source.header().is_some();
         let form = if is_text { CostForm::Text } else { CostForm::Float };
-        Ok(CostReader { source, form, default: told.default, most })
+        Ok(CostReader { source, form, default: cost.default, most })
     }
 
     /// The cost of a request in permits, at least one. Several values, and those that cannot
     /// be read, cost the maximum.
     pub fn cost(&self, request: &dyn Request) -> u64 {
-        let told = |value: &[u8]| match self.form {
+        let number = |value: &[u8]| match self.form {
             // Proxies join repeated headers with commas.
             CostForm::Text if value.contains(&b',') => Some(u64::MAX),
             CostForm::Text => decimal(value),
@@ -48,7 +48,7 @@ impl CostReader {
         };
         let cost = match self.source.find(request) {
             SourceValue::Unclear => self.most,
-            SourceValue::Value(value) => told(&value).unwrap_or(self.default),
+            SourceValue::Value(value) => number(&value).unwrap_or(self.default),
             SourceValue::Absent | SourceValue::NoMetadata | SourceValue::NoAddress => self.default,
         };
         cost.clamp(1, self.most.max(1))

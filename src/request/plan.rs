@@ -49,8 +49,8 @@ enum PlanReader {
 type Reading = (usize, Box<[u8]>);
 
 impl PlanSelectors {
-    /// Plans with these names, selected by the value of the sources `by`, or else of the actor with this number
-    /// among `callers`. Returns the number of the selector, and of each name.
+    /// Plans with these names, selected by the value of the sources `by`, or else of the actor with
+    /// this number among `callers`. Returns the number of the selector, and of each name.
     ///
     /// # Errors
     /// Every mistake in the sources.
@@ -83,9 +83,9 @@ impl PlanSelectors {
     ///
     /// # Errors
     /// Every mistake in its source.
-    pub fn of_number(&mut self, told: &NumberSource) -> Result<usize, Vec<Mistake>> {
-        let (source, is_text) = (identity::build(&told.source)?, told.is_text);
-        let wanted = PlanSource::Number(told.source.clone(), is_text);
+    pub fn of_number(&mut self, number: &NumberSource) -> Result<usize, Vec<Mistake>> {
+        let (source, is_text) = (identity::build(&number.source)?, number.is_text);
+        let wanted = PlanSource::Number(number.source.clone(), is_text);
         Ok(self.find(wanted, PlanReader::Number { source, is_text }))
     }
 

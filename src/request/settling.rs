@@ -121,13 +121,13 @@ impl UsageReader {
         };
         match response_cost {
             Ok(used) => (HeaderUsage::Used, used),
-            Err(untold) => (HeaderUsage::Unknown(untold), 0),
+            Err(unknown) => (HeaderUsage::Unknown(unknown), 0),
         }
     }
 
     /// The usage in permits of a request with this reservation at the end of its stream, and the
-    /// reason if it is an estimate. `header_usage` and `used` are the results of reading the response
-    /// headers.
+    /// reason if it is an estimate. `header_usage` and `used` are the results of reading the
+    /// response headers.
     #[must_use]
     pub fn used(
         &self,
@@ -153,14 +153,14 @@ impl UsageReader {
             HeaderUsage::Nothing => return (0, Some(UnknownUsage::Unanswered)),
             HeaderUsage::Begun => source.read(ending),
             HeaderUsage::Used => Ok(used),
-            HeaderUsage::Unknown(untold) => Err(untold),
+            HeaderUsage::Unknown(unknown) => Err(unknown),
         };
         match response_cost {
             Ok(used) => (used.min(*most), None),
             Err(_) if has_begun && ending.status() >= Some(FIRST_ERROR) => {
                 (*error, Some(UnknownUsage::Error))
             }
-            Err(untold) => (*missing, Some(untold)),
+            Err(unknown) => (*missing, Some(unknown)),
         }
     }
 }

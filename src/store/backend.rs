@@ -3,8 +3,8 @@
 //!
 //! Its stores decide at once while they can. Otherwise a reservation is pending, and
 //! [`Store::charge`] adds its question to the outbox of the backend. [`Backend::send`] sends the
-//! questions of one request. Once all of them have a result, [`Backend::next_complete`] returns the request,
-//! and after [`Backend::begin`] [`Store::check`] decides its reservations by the results.
+//! questions of one request. Once all of them have a result, [`Backend::next_complete`] returns the
+//! request, and after [`Backend::begin`] [`Store::check`] decides its reservations by the results.
 //!
 //! The owner of the connection makes the calls that are due, and passes the replies to it.
 

@@ -1,11 +1,12 @@
 //! The bans of one rule, in its scope.
 //!
-//! Callers lie in sets, which are values of shared data, or of a map of the worker for a `local` rule. A worker gathers
-//! refusals and counts them with its timer, or at once if they are enough for a ban. Twenty times a second it reads a
-//! record with the end of the ban that ends last and the number of bans begun. So it reads no set if no caller is banned,
-//! and otherwise a set once for each caller until the next ban. For a `global` rule the authority of the fleet counts the
-//! refusals, and its replies are stored in the sets of the gateway. While it is unavailable the gateway counts alone.
-//!
+//! Callers lie in sets, which are values of shared data, or of a map of the worker for a `local`
+//! rule. A worker gathers refusals and counts them with its timer, or at once if they are enough
+//! for a ban. Twenty times a second it reads a record with the end of the ban that ends last and
+//! the number of bans begun. So it reads no set if no caller is banned, and otherwise a set once
+//! for each caller until the next ban. For a `global` rule the authority of the fleet counts the
+//! refusals, and its replies are stored in the sets of the gateway. While it is unavailable the
+//! gateway counts alone.
 
 use std::rc::Rc;
 
@@ -77,7 +78,8 @@ pub fn memory(scope: Scope, callers: usize) -> Memory {
 }
 
 impl Bans {
-    /// The bans of the rule with this fingerprint and number of callers. With `fleet` that authority counts the refusals.
+    /// The bans of the rule with this fingerprint and number of callers. With `fleet` that
+    /// authority counts the refusals.
     #[must_use]
     pub fn new(
         ban: Ban,
@@ -150,8 +152,9 @@ impl Bans {
         reply.map_or(0, |reply| self.apply_reply(key, &reply, now))
     }
 
-    /// Carries out an order of an operator. Returns the ticks for which the caller is banned after it, or
-    /// why it is not carried out. `None` while the authority has not replied: call again with the same inquiry.
+    /// Carries out an order of an operator. Returns the ticks for which the caller is banned after
+    /// it, or why it is not carried out. `None` while the authority has not replied: call again
+    /// with the same inquiry.
     pub fn inquire(
         &mut self,
         inquiry: &mut Inquiry,
@@ -181,7 +184,8 @@ impl Bans {
         Some(Ok(reply.left))
     }
 
-    /// Counts the gathered refusals. Due every 100 ms. Returns the bans that began since the last call.
+    /// Counts the gathered refusals. Due every 100 ms. Returns the bans that began since the last
+    /// call.
     pub fn maintain(&mut self, now: Micros) -> u64 {
         if std::mem::take(&mut self.has_uncounted) {
             (0..self.lines.len()).for_each(|index| self.report_refusals(index, now));
@@ -189,7 +193,8 @@ impl Bans {
         std::mem::take(&mut self.begun)
     }
 
-    /// Stores the state of a ban at the authority. Returns the ticks for which the caller is still banned.
+    /// Stores the state of a ban at the authority. Returns the ticks for which the caller is still
+    /// banned.
     fn apply_reply(&mut self, key: Key, reply: &BanAnswer, now: Micros) -> Micros {
         let left = self.ban.left(now.saturating_add(reply.left), now);
         let known = self.cached_left(key, now);
@@ -202,7 +207,8 @@ impl Bans {
         left
     }
 
-    /// Bans a caller for `length` ticks, or ends its ban if that is 0. Returns true if there was room for that.
+    /// Bans a caller for `length` ticks, or ends its ban if that is 0. Returns true if there was
+    /// room for that.
     fn set_ban(&mut self, key: Key, length: Micros, now: Micros) -> bool {
         let until = now.saturating_add(length);
         let change = if length == 0 { Change::Reset } else { Change::Ban(until) };
@@ -265,7 +271,8 @@ impl Bans {
         self.fleet.as_ref().is_some_and(|fleet| fleet.count(caller, refusals))
     }
 
-    /// Changes the state of a caller for all workers. Returns the end of its ban, 0 if there was none.
+    /// Changes the state of a caller for all workers. Returns the end of its ban, 0 if there was
+    /// none.
     fn change(&mut self, key: Key, change: Change, now: Micros) -> Micros {
         self.refresh_record(None, now);
         let Changed { begins, until } = self.write(key, change, now);

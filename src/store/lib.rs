@@ -26,8 +26,8 @@
 //! by an empty value (`reclaimer.rs`).
 //!
 //! A caller is counted under a plan (`plans.rs`). States mean the same under all plans of a rule
-//! and expire by the slowest. A lease and a remembered refusal end when the caller changes its plan;
-//! a charge is settled by the plan that charged it. A store holds the quota of one plan
+//! and expire by the slowest. A lease and a remembered refusal end when the caller changes its
+//! plan; a charge is settled by the plan that charged it. A store holds the quota of one plan
 //! (`plans.rs`), and switches when a call is about another.
 
 pub mod backend;

@@ -72,7 +72,8 @@ pub enum Memo {
     /// Nothing.
     Empty,
     /// The number of the store's draft: the state as it was read, and the state after the charge. A
-    /// store has the draft of its latest check only, and repeats an earlier check before its charge.
+    /// store has the draft of its latest check only, and repeats an earlier check before its
+    /// charge.
     Draft(u64),
     /// Its slot is taken, and this number of slots is free.
     Slots(u64),

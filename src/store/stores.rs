@@ -109,14 +109,14 @@ impl<'s> Stores<'s> {
         move |spec| match &holders {
             Some(holders) => {
                 let (data, holders) = (data.clone(), holders.clone());
-                let places = in_flight_slots::InFlightSlots::new(
+                let slots = in_flight_slots::InFlightSlots::new(
                     &spec,
                     &namespace,
                     data,
                     traffic.clone(),
                     holders,
                 );
-                Box::new(InFlightStore::new(places, traffic.clone()))
+                Box::new(InFlightStore::new(slots, traffic.clone()))
             }
             None => Box::new(Shared::new(spec, &namespace, data.clone(), traffic.clone())),
         }

@@ -6,7 +6,8 @@ use crate::experiment::Experiment;
 use crate::outcome::since_start;
 use crate::variant;
 
-/// Returns the decision of each rule about the request with this number, after all earlier requests.
+/// Returns the decision of each rule about the request with this number, after all earlier
+/// requests.
 ///
 /// # Errors
 /// If the experiment is invalid, or if it has no such request.

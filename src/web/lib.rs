@@ -1,5 +1,6 @@
-//! The interface between the playground and the core: problems of rules, decisions about simulated traffic, and their
-//! explanations. Arguments and results are JSON. Equal arguments give equal results.
+//! The interface between the playground and the core: problems of rules, decisions about simulated
+//! traffic, and their explanations. Arguments and results are JSON. Equal arguments give equal
+//! results.
 
 mod experiment;
 mod explained;
@@ -16,8 +17,8 @@ use experiment::Experiment;
 use serde_json::{Value, json};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// Returns the problems of rules and advice about them:
-/// `{"problems": [{"line": 3, "column": 5, "message": "…"}], "more": 0, "advice": ["…"]}`. Lines and columns count from 1.
+/// Returns the problems of rules and advice about them: `{"problems": [{"line": 3, "column": 5,
+/// "message": "…"}], "more": 0, "advice": ["…"]}`. Lines and columns count from 1.
 #[must_use]
 #[wasm_bindgen]
 pub fn problems(rules: &str) -> String {
@@ -31,14 +32,16 @@ pub fn schema() -> String {
     diana_config::schema().to_string()
 }
 
-/// Returns the decisions of an experiment over time, for each of its algorithms, or `{"error": "…"}`.
+/// Returns the decisions of an experiment over time, for each of its algorithms, or `{"error":
+/// "…"}`.
 #[must_use]
 #[wasm_bindgen]
 pub fn play(experiment: &str) -> String {
     answer(Experiment::read(experiment).and_then(|experiment| outcome::of(&experiment)))
 }
 
-/// Returns the requests between two times, in seconds since the start, as one of the algorithms decides them.
+/// Returns the requests between two times, in seconds since the start, as one of the algorithms
+/// decides them.
 #[must_use]
 #[wasm_bindgen]
 pub fn requests(experiment: &str, algorithm: &str, from: f64, to: f64) -> String {

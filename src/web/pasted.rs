@@ -12,7 +12,8 @@ const MINUTE: Micros = 60 * SECOND;
 /// Requests, and a report about the lines.
 #[derive(Debug, Default)]
 pub struct Pasted {
-    /// The requests with their original distances, moved by whole minutes to the start of the experiment.
+    /// The requests with their original distances, moved by whole minutes to the start of the
+    /// experiment.
     pub visits: Vec<PlainRequest>,
     lines: usize,
     bad: usize,

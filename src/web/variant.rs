@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::experiment::Experiment;
 
-/// Creates gateways with the rules of an experiment. Each rule uses the given algorithm, or its own if the name is unknown.
+/// Creates gateways with the rules of an experiment. Each rule uses the given algorithm, or its own
+/// if the name is unknown.
 ///
 /// # Errors
 /// The first problem of the rules, or of the rules with this algorithm.
@@ -26,7 +27,8 @@ pub fn fleet(
     ReplayFleet::new(&source, experiment.gateways, experiment.workers)
 }
 
-/// The first problem without its position: the changed document has other lines than the text of the page.
+/// The first problem without its position: the changed document has other lines than the text of
+/// the page.
 fn first(problems: &Problems) -> String {
     let problem = problems.list().first();
     problem.map(|it| format!("{}: {}", it.path, it.message)).unwrap_or_default()
@@ -39,7 +41,8 @@ fn changed(source: &ConfigSource, to: &Entry) -> Result<ConfigSource, String> {
     ConfigSource::read(document.to_string().as_bytes()).map_err(|problems| first(&problems))
 }
 
-/// Sets the algorithm of each rule, recognized by its keys `rpu` and `actor`, and drops the keys of other algorithms.
+/// Sets the algorithm of each rule, recognized by its keys `rpu` and `actor`, and drops the keys of
+/// other algorithms.
 fn change(value: &mut Value, to: &Entry) {
     match value {
         Value::Array(list) => list.iter_mut().for_each(|value| change(value, to)),

@@ -50,8 +50,8 @@ pub trait Streams {
     /// path will be read.
     fn read(&self, reads_headers: bool, read: &mut dyn FnMut(&dyn Request));
 
-    /// Marks the request with a header, before the host selects its route. A mark of an earlier filter
-    /// in the chain stays.
+    /// Marks the request with a header, before the host selects its route. A mark of an earlier
+    /// filter in the chain stays.
     fn mark(&self, header: &str, value: &str);
 
     /// Removes a header that the request has, before the host selects its route.

@@ -186,8 +186,8 @@ impl Instance {
         self.operator.is_some()
     }
 
-    /// Decides about the request of the host's current call, with the host's number of its stream. Marks the request of a hot caller
-    /// unless it is refused, before Envoy selects its route.
+    /// Decides about the request of the host's current call, with the host's number of its stream.
+    /// Marks the request of a hot caller unless it is refused, before Envoy selects its route.
     pub(crate) fn decide(&self, request: &dyn Request, stream: u32, host: &dyn Host) -> Verdict {
         self.decide_with(host, |limiter| limiter.decide(request, stream, &self.clock(host)))
     }

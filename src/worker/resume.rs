@@ -65,8 +65,8 @@ impl Worker {
         host.enter(host.caller());
     }
 
-    /// Carries out a verdict on the request of a stream, which `read` reads. Stores the state of the
-    /// stream while the request waits. `waiter` is given if it has waited for Redis.
+    /// Carries out a verdict on the request of a stream, which `read` reads. Stores the state of
+    /// the stream while the request waits. `waiter` is given if it has waited for Redis.
     pub(crate) fn apply(
         &self,
         (stream, waiter): (u32, Option<&Waiter>),

@@ -123,7 +123,8 @@ impl Root {
         }
     }
 
-    /// Applies a policy that was read from `text`, or the rules that the configuration server last returned for it.
+    /// Applies a policy that was read from `text`, or the rules that the configuration server last
+    /// returned for it.
     ///
     /// # Errors
     /// If a rule cannot be built, or a variable of the environment is missing.

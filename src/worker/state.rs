@@ -12,8 +12,8 @@ use diana_store::permit::Permit;
 /// A header of a response: its name and its value.
 pub type HeaderField = (Cow<'static, str>, String);
 
-/// The remaining work of a stream. The worker has it while the request waits, and otherwise the stream. Very many streams may
-/// be open, so it is small.
+/// The remaining work of a stream. The worker has it while the request waits, and otherwise the
+/// stream. Very many streams may be open, so it is small.
 #[derive(Default)]
 pub(crate) struct StreamState {
     /// The charges to settle when the stream ends.

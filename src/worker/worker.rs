@@ -41,8 +41,8 @@ pub struct Worker {
     /// The number of the next instance.
     number: Cell<u32>,
     instances: RefCell<Vec<Rc<Instance>>>,
-    /// The streams with waiting requests, by the host's numbers: the request's number in the limiter if it waits for Redis,
-    /// and the stream's state.
+    /// The streams with waiting requests, by the host's numbers: the request's number in the
+    /// limiter if it waits for Redis, and the stream's state.
     waiting: RefCell<BTreeMap<u32, (Option<u64>, StreamState)>>,
     /// The held requests of all instances.
     queue: RefCell<Queue>,
@@ -97,7 +97,8 @@ impl Worker {
         self.waiting.borrow_mut().remove(&stream).map(|(_, state)| state).unwrap_or_default()
     }
 
-    /// Removes a request after its client has left. Returns true if it still waited for its turn or for Redis.
+    /// Removes a request after its client has left. Returns true if it still waited for its turn or
+    /// for Redis.
     pub(crate) fn leave(&self, stream: u32, instance: &Instance, host: &dyn Host) -> bool {
         let pending = self.waiting.borrow().get(&stream).and_then(|(pending, _)| *pending);
         let cancel = |id| instance.with_limiter(host, |limiter| limiter.cancel(id));

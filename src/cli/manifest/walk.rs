@@ -38,9 +38,9 @@ const RULES_TEXT: &str = "rulesText";
 /// Top-level keys of Envoy's own configuration.
 const ENVOY: &[&str] = &["static_resources", "staticResources", "dynamic_resources", "resources"];
 
-/// Returns true if a document is a manifest: of Kubernetes, Envoy's own configuration, or the values
-/// of a Helm chart. In a file that the user named (`is_named`), a mapping `config` is one of rules,
-/// also if its keys are unknown.
+/// Returns true if a document is a manifest: of Kubernetes, Envoy's own configuration, or the
+/// values of a Helm chart. In a file that the user named (`is_named`), a mapping `config` is one of
+/// rules, also if its keys are unknown.
 pub fn is_manifest(tree: &Tree, is_named: bool) -> bool {
     let is_kubernetes = get(tree, "apiVersion").is_some() && get(tree, "kind").is_some();
     is_envoy(tree) || is_kubernetes || has_values(tree) || is_named && has_config(tree)
@@ -51,8 +51,8 @@ pub fn is_envoy(tree: &Tree) -> bool {
     ENVOY.iter().any(|key| get(tree, key).is_some())
 }
 
-/// Returns true if a document has rules as the chart's value `config` or `rulesText`, also below the
-/// name of a chart.
+/// Returns true if a document has rules as the chart's value `config` or `rulesText`, also below
+/// the name of a chart.
 fn has_values(tree: &Tree) -> bool {
     let Tree::Map(pairs) = tree else { return false };
     let is_config = |tree| get(tree, "config").is_some_and(outline::looks_like_rules);
@@ -123,7 +123,8 @@ fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<
     }
 }
 
-/// The plugins in Envoy's own configuration or in a patch of it, and the rules in values of a chart.
+/// The plugins in Envoy's own configuration or in a patch of it, and the rules in values of a
+/// chart.
 fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>>) {
     if let Some((config, steps)) = step(tree, &steps, "configuration") {
         let kind = get(config, "@type").and_then(Tree::text).unwrap_or_default();
@@ -173,11 +174,11 @@ fn is_of_companion(object: &Tree) -> bool {
 
 /// Returns true if a mapping, or its description of the code, names this filter.
 pub fn names_us(tree: &Tree) -> bool {
-    let says = |key: &&str| {
+    let is_ours = |key: &&str| {
         text(tree, key).is_some_and(|text| text.to_ascii_lowercase().contains("diana"))
     };
     let inner = ["vm_config", "code", "local", "metadata", "image", "http"];
-    NAMES.iter().any(says) || inner.iter().filter_map(|key| get(tree, key)).any(names_us)
+    NAMES.iter().any(is_ours) || inner.iter().filter_map(|key| get(tree, key)).any(names_us)
 }
 
 /// The text of a key.

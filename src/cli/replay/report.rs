@@ -63,7 +63,7 @@ impl ReplayReport<'_> {
                 "the log has whole seconds only: the requests of a second are replayed at its beginning".into(),
             );
         }
-        if side.has_places && !seen.tells_durations {
+        if side.has_slots && !seen.tells_durations {
             notes.push("the log has no durations, so no two requests are in flight at once".into());
         }
         let idle = side.by_rule().filter(|(_, counts, _)| counts.consulted() == 0);

@@ -35,7 +35,7 @@ pub struct Side {
     /// The refused callers.
     pub refused: RefusedCallers,
     /// Whether any rule limits concurrent requests.
-    pub has_places: bool,
+    pub has_slots: bool,
     /// Whether any rule has a daily quota in fixed memory.
     pub has_quotas: bool,
     /// The current step, and its counts besides the metrics.
@@ -61,7 +61,7 @@ impl Side {
             series: Series::new(),
             waits: waits.collect::<Result<_, _>>().map_err(|error| error.to_string())?,
             refused: RefusedCallers::new(&policy),
-            has_places: all().any(Rule::is_in_flight),
+            has_slots: all().any(Rule::is_in_flight),
             has_quotas: all().any(|rule| rule.daily.is_some()),
             step: 0,
             own: none,

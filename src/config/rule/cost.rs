@@ -72,18 +72,18 @@ pub fn read(rule: &Fields<'_>) -> Option<Cost> {
         node.key_problem("requires `metadata`".into());
     }
     let source = source(&fields);
-    let told = NumberSource { source: source?, is_text, default: default? };
-    Some(Cost { most: most?, cost_source: Some(told), response: None })
+    let number = NumberSource { source: source?, is_text, default: default? };
+    Some(Cost { most: most?, cost_source: Some(number), response: None })
 }
 
 /// The source of the cost in requests. Exactly one must be given.
 fn source(fields: &Fields<'_>) -> Option<IdentitySource> {
     let (kind, value) = fields.only_one_of(&[header::KIND.name, metadata::KIND.name])?;
     let source = IdentitySource { kind, value: value.tree().clone(), options: Vec::new() };
-    let told = NumberSource { source, is_text: false, default: 1 };
-    if let Err(mistakes) = CostReader::new(&told, 1) {
+    let number = NumberSource { source, is_text: false, default: 1 };
+    if let Err(mistakes) = CostReader::new(&number, 1) {
         mistakes.into_iter().for_each(|mistake| value.problem(mistake.message));
         return None;
     }
-    Some(told.source)
+    Some(number.source)
 }

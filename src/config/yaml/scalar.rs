@@ -1,4 +1,5 @@
-//! The type of a scalar: by the core schema of YAML 1.2, or as programs in front of Diana read YAML.
+//! The type of a scalar: by the core schema of YAML 1.2, or as programs in front of Diana read
+//! YAML.
 
 mod envoy;
 mod yaml_1_1;

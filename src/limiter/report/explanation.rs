@@ -93,18 +93,18 @@ impl Explained {
     /// omitted rules if it is too long.
     #[must_use]
     pub fn all(rules: &[Explained]) -> String {
-        let mut told = Vec::new();
+        let mut items = Vec::new();
         let mut size = END;
         for rule in rules {
             let json = json::ascii(rule);
             size += json.len() + 1;
             if size > MOST {
-                told.push(format!("{{\"more\":{}}}", rules.len() - told.len()));
+                items.push(format!("{{\"more\":{}}}", rules.len() - items.len()));
                 break;
             }
-            told.push(json);
+            items.push(json);
         }
-        format!("[{}]", told.join(","))
+        format!("[{}]", items.join(","))
     }
 }
 

@@ -33,8 +33,9 @@ impl Refusal {
     /// Headers to add to the configured ones. A calling Envoy does not retry responses with
     /// `x-envoy-ratelimited`. As in Envoy's own filter, the response has it only if a limit is
     /// exceeded, since another gateway may reach Redis. A request that can never be admitted gets
-    /// no `retry-after`. Caches store no refusal, unless the configured headers decide about that: a
-    /// refusal of an RPC client may have status 200, and caches store several of the other statuses.
+    /// no `retry-after`. Caches store no refusal, unless the configured headers decide about that:
+    /// a refusal of an RPC client may have status 200, and caches store several of the other
+    /// statuses.
     #[must_use]
     pub fn headers(&self) -> Vec<Field> {
         let configured = &self.response.headers;

@@ -58,7 +58,7 @@ pub struct RuleCounts {
     /// Requests without settlement, since too many were open.
     pub unsettled: u64,
     /// Settled requests whose usage is unknown, by reason.
-    pub untold: [u64; UNTOLD.len()],
+    pub unknown: [u64; UNKNOWN.len()],
     /// The change of the number of requests in flight.
     pub in_flight: i64,
 }
@@ -91,7 +91,7 @@ impl RequestCounts {
 }
 
 /// The reasons for unknown usage, and their names.
-const UNTOLD: [(UnknownUsage, &str); 6] = [
+const UNKNOWN: [(UnknownUsage, &str); 6] = [
     (UnknownUsage::ClientLeft, "client_left"),
     (UnknownUsage::Cut, "cut"),
     (UnknownUsage::Unanswered, "unanswered"),
@@ -118,12 +118,12 @@ impl RuleCounts {
     }
 
     /// Counts a settlement: the reserved permits, and the used ones, which may be an estimate.
-    pub fn settle(&mut self, reserved: u64, used: u64, untold: Option<UnknownUsage>) {
+    pub fn settle(&mut self, reserved: u64, used: u64, unknown: Option<UnknownUsage>) {
         self.settled += 1;
         self.refunded += reserved.saturating_sub(used);
         self.debt += used.saturating_sub(reserved);
-        for ((reason, _), count) in UNTOLD.iter().zip(&mut self.untold) {
-            *count += u64::from(untold == Some(*reason));
+        for ((reason, _), count) in UNKNOWN.iter().zip(&mut self.unknown) {
+            *count += u64::from(unknown == Some(*reason));
         }
     }
 
@@ -158,7 +158,7 @@ impl RuleCounts {
             }
         }
         move_gauge(namespace, rule, "in_flight", counts.in_flight, metrics);
-        for ((_, reason), amount) in UNTOLD.iter().zip(counts.untold) {
+        for ((_, reason), amount) in UNKNOWN.iter().zip(counts.unknown) {
             if amount > 0 {
                 metrics.count(&format!("diana.{namespace}.rule.{rule}.untold_{reason}"), amount);
             }

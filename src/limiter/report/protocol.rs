@@ -42,8 +42,8 @@ impl<'r> Protocol<'r> {
         if is_call { protocol } else { Protocol::Http }
     }
 
-    /// The protocol of a call. A `connect-protocol-version` distinguishes Connect from other uses of
-    /// a media type.
+    /// The protocol of a call. A `connect-protocol-version` distinguishes Connect from other uses
+    /// of a media type.
     fn of_call(content_type: &'r [u8], request: &dyn Request) -> Protocol<'r> {
         let Some(media_type) = media_type(content_type) else { return Protocol::Http };
         let Some(kind) = after(media_type, "application/") else { return Protocol::Http };

@@ -1,5 +1,5 @@
-//! Header fields: valid names and values, and fields with a single value, several of which a proxy may
-//! join into one.
+//! Header fields: valid names and values, and fields with a single value, several of which a proxy
+//! may join into one.
 
 use std::borrow::Cow;
 

@@ -36,8 +36,8 @@ impl Client {
         self
     }
 
-    /// The number of the rules to report in a call at `now`. Former configurations, which only serve
-    /// their last requests, report none.
+    /// The number of the rules to report in a call at `now`. Former configurations, which only
+    /// serve their last requests, report none.
     pub(super) fn reported_rules(&mut self, now: Micros) -> Option<u64> {
         let (rules, reported) = (self.neighbours.rules, self.neighbours.reported);
         if rules == 0 || now < reported.saturating_add(REPORTED) {

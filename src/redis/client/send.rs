@@ -186,9 +186,9 @@ impl Client {
         Batch::new(pipeline, ends_at)
     }
 
-    /// The timeout of a call of the host. Half of the remaining time is for a second attempt, unless
-    /// Redis is too far away for that. With several shards, a proxy must have the time to report the
-    /// one that does not reply, since the others would fail with it.
+    /// The timeout of a call of the host. Half of the remaining time is for a second attempt,
+    /// unless Redis is too far away for that. With several shards, a proxy must have the time to
+    /// report the one that does not reply, since the others would fail with it.
     fn timeout_of(&self, batch: &Batch, now: Micros) -> Micros {
         let rest = batch.ends_at.saturating_sub(now);
         let is_near = self.round_trip.is_some_and(|trip| trip <= self.endpoint.timeout / 4);

@@ -167,7 +167,8 @@ impl Ledger {
     }
 
     /// Adds reports of slots to the next batch, up to `most` charges. If too much time has passed
-    /// since the previous batch, the shard may have forgotten that, too, and all slots are reported.
+    /// since the previous batch, the shard may have forgotten that, too, and all slots are
+    /// reported.
     pub(super) fn add_reports(
         &mut self,
         template: Option<&Charge>,

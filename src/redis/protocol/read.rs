@@ -16,8 +16,8 @@ const NEVER: i64 = -1;
 const SOON: i64 = -2;
 
 impl Pipeline {
-    /// Parses the reply to each call of this pipeline. If the login failed, or `body` is not a reply to
-    /// the whole pipeline, all calls fail; other errors concern a single call.
+    /// Parses the reply to each call of this pipeline. If the login failed, or `body` is not a
+    /// reply to the whole pipeline, all calls fail; other errors concern a single call.
     #[must_use]
     pub fn answers(&self, login: &Login, body: &[u8]) -> Vec<Result<ScriptAnswer, Failure>> {
         let values = values(body).unwrap_or_default();

@@ -66,7 +66,8 @@ pub struct RuleReply {
     pub block: u64,
     /// Identifies the block, for its return.
     pub lease: u64,
-    /// Charged permits, for a request of usage only ([`Effect::ReadUsage`](super::Effect::ReadUsage)).
+    /// Charged permits, for a request of usage only
+    /// ([`Effect::ReadUsage`](super::Effect::ReadUsage)).
     pub charged: u64,
     /// Ticks in which the block must be spent, counted from before the call.
     pub spend: Micros,

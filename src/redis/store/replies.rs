@@ -36,8 +36,8 @@ impl RedisStore {
         }
     }
 
-    /// Decides a request by the reply of Redis: it may leave `wait` ticks after `at`, the instant of
-    /// the decision. The question was sent at `sent`.
+    /// Decides a request by the reply of Redis: it may leave `wait` ticks after `at`, the instant
+    /// of the decision. The question was sent at `sent`.
     fn decide(
         &mut self,
         reply: &RuleReply,

@@ -1,8 +1,8 @@
 //! The gateway's share of a limit, which it enforces while Redis is unavailable.
 //!
 //! Permits granted by Redis are also charged to the share, so that a gateway without Redis admits
-//! its share minus the permits granted before. The permits of the share are charged at Redis with the
-//! next question about the caller.
+//! its share minus the permits granted before. The permits of the share are charged at Redis with
+//! the next question about the caller.
 
 use diana_policy::time::Now;
 use diana_store::daily::Daily;
@@ -60,7 +60,8 @@ impl Share {
         }
     }
 
-    /// The caller's arrears for a question to Redis: permits that this gateway admitted as its share.
+    /// The caller's arrears for a question to Redis: permits that this gateway admitted as its
+    /// share.
     pub(super) fn send_arrears(&mut self, account: Account, now: Now) -> Option<Arrears> {
         let has_arrears = self.spec.is_share && self.daily.is_none();
         self.whole.as_mut().filter(|_| has_arrears)?.send_arrears(account, now)

@@ -14,7 +14,8 @@ const BEGIN: Micros = 1_795_500_000 * SECOND;
 
 const MILLISECOND: Micros = SECOND / 1000;
 
-/// A request of an account, at milliseconds since the beginning, which takes a number of milliseconds.
+/// A request of an account, at milliseconds since the beginning, which takes a number of
+/// milliseconds.
 fn request(at: u64, account: u64, took: u64) -> Rc<PlainRequest> {
     Rc::new(PlainRequest {
         at: BEGIN + at * MILLISECOND,

@@ -52,7 +52,8 @@ fn bracketed(rest: &[u8]) -> Option<usize> {
     matches!(rest.get(end + 1), None | Some(b' ')).then(|| end - 1)
 }
 
-/// Bytes between the quotes. Envoy escapes none, so the one that ends it is one before a space, or the last.
+/// Bytes between the quotes. Envoy escapes none, so the one that ends it is one before a space, or
+/// the last.
 fn quoted(rest: &[u8]) -> usize {
     let text = rest.get(1..).unwrap_or_default();
     let ends = |at: &usize| matches!(text.get(at + 1), None | Some(b' '));

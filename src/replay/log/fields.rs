@@ -144,7 +144,8 @@ pub fn standard(name: &str) -> Option<LogField> {
     STANDARD.iter().find(|(own, _)| *own == name).map(|(_, field)| *field)
 }
 
-/// The usual meaning of a field of an object: in the format of Istio, in that of Envoy Gateway, and by common names.
+/// The usual meaning of a field of an object: in the format of Istio, in that of Envoy Gateway, and
+/// by common names.
 pub fn usual(name: &str) -> Option<FieldTarget> {
     let field = match name {
         "start_time" | "time" | "timestamp" | "@timestamp" => return Some(FieldTarget::Time),

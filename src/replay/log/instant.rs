@@ -10,8 +10,9 @@ const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 
-/// An instant of ISO 8601 (`2026-11-24T21:38:34.123Z`), of the common log format (`24/Nov/2026:21:38:34 +0000`), or in
-/// seconds since the epoch. Without a zone it is taken for UTC.
+/// An instant of ISO 8601 (`2026-11-24T21:38:34.123Z`), of the common log format
+/// (`24/Nov/2026:21:38:34 +0000`), or in seconds since the epoch. Without a zone it is taken for
+/// UTC.
 pub fn parse(text: &[u8]) -> Option<Micros> {
     match text.get(2) {
         Some(b'/') => common(text),

@@ -133,7 +133,8 @@ impl<'de> Visitor<'de> for Object<'_, '_> {
     }
 }
 
-/// Reads the value of a field as text. The fields of an object are read, and the object has no text.
+/// Reads the value of a field as text. The fields of an object are read, and the object has no
+/// text.
 struct FieldValue<'r, 'a> {
     reader: &'r mut ObjectReader<'a>,
     name: &'r str,

@@ -1,9 +1,10 @@
 //! Lines of text: Envoy's own format, Istio's, the common log format, and combined.
 //!
-//! The line shows its format: it begins with the time or with an address, and its fifth column is a number of bytes or
-//! a reason.
+//! The line shows its format: it begins with the time or with an address, and its fifth column is a
+//! number of bytes or a reason.
 //!
-//! Sources: <https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage>,
+//! Sources:
+//! <https://www.envoyproxy.io/docs/envoy/latest/configuration/observability/access_log/usage>,
 //! <https://istio.io/latest/docs/tasks/observability/logs/access-log/>,
 //! <https://httpd.apache.org/docs/current/logs.html>
 

@@ -45,8 +45,8 @@ fn holds_host(block: &ConditionBlock, request: &dyn Request, plain: bool) -> boo
     block.hosts.is_empty() || is_host(&block.hosts, request, plain)
 }
 
-/// Returns true if a request is for one of these hosts. With `plain` only a plain authority matches:
-/// upstreams disagree about a user, an escape or a second host in it.
+/// Returns true if a request is for one of these hosts. With `plain` only a plain authority
+/// matches: upstreams disagree about a user, an escape or a second host in it.
 pub(super) fn is_host(hosts: &[HostPattern], request: &dyn Request, plain: bool) -> bool {
     if hosts.is_empty() {
         return false;

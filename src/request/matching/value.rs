@@ -19,10 +19,10 @@ pub enum Presence {
     Unknown,
 }
 
-/// Calls `take` with whether each reading of the values passes the test, and with `None` for a value
-/// that readers decode differently. `in_parts` also reads a header as a list, since a proxy may have joined
-/// repeated headers. With `is_decoded`, names and values that must be percent-encoded are read in
-/// decoded form only.
+/// Calls `take` with whether each reading of the values passes the test, and with `None` for a
+/// value that readers decode differently. `in_parts` also reads a header as a list, since a proxy
+/// may have joined repeated headers. With `is_decoded`, names and values that must be
+/// percent-encoded are read in decoded form only.
 pub fn read(
     condition: &Condition,
     in_parts: bool,

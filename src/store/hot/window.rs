@@ -134,8 +134,8 @@ impl HotWindow {
 
     /// Returns true if a log line is due, at most once per window.
     pub fn is_line_due(&mut self, slice: u64) -> bool {
-        let told = self.all[0];
-        let due = told > slice || slice - told >= SLICES;
+        let reported = self.all[0];
+        let due = reported > slice || slice - reported >= SLICES;
         if due {
             self.all[0] = slice;
         }

@@ -1,11 +1,11 @@
 //! The workers that hold in-flight slots, in one value of shared data: the number and the latest
-//! heartbeat of each. The slots of a worker count while it is in this list, so that requests need no
-//! clocks of their own.
+//! heartbeat of each. The slots of a worker count while it is in this list, so that requests need
+//! no clocks of their own.
 //!
-//! Any worker removes those without heartbeats, but only if its own heartbeats are regular: after the
-//! whole process stood still, the heartbeats of all workers are old, and each first waits for the
-//! others. A worker that was removed and runs again keeps its number, and writes its slots again
-//! before it takes another one.
+//! Any worker removes those without heartbeats, but only if its own heartbeats are regular: after
+//! the whole process stood still, the heartbeats of all workers are old, and each first waits for
+//! the others. A worker that was removed and runs again keeps its number, and writes its slots
+//! again before it takes another one.
 //!
 //! Words: a mark, the last assigned number, then the number and the heartbeat of each worker.
 

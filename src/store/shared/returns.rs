@@ -1,5 +1,5 @@
-//! Returns of blocks, charges and queue positions to the gateway; and the arrears of this gateway at
-//! the authority of the fleet, where it counts its share of a limit.
+//! Returns of blocks, charges and queue positions to the gateway; and the arrears of this gateway
+//! at the authority of the fleet, where it counts its share of a limit.
 
 use super::Shared;
 use crate::Account;
@@ -114,7 +114,8 @@ impl Shared {
         &mut transaction.arrears
     }
 
-    /// Adds a charge to the arrears. Permits of a rule that settles are added once their usage is known.
+    /// Adds a charge to the arrears. Permits of a rule that settles are added once their usage is
+    /// known.
     pub(super) fn add_arrears(&self, transaction: &mut Transaction, permits: u64) {
         if self.spec.is_share && !self.spec.settles {
             transaction.arrears.add(permits, transaction.now.mono);

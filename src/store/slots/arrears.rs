@@ -1,11 +1,11 @@
 //! The arrears of a caller: permits that this gateway admitted as its share of a fleet's limit, and
 //! that the authority of the fleet has not charged yet.
 //!
-//! The next question about the caller contains them, from any worker of the gateway, and the authority
-//! charges them before it decides. A question or its reply may be lost, and several questions may
-//! be pending at once. So each contains the total since an instant, which identifies the total. The
-//! authority remembers which part of a total it has charged, and charges the rest. Once a reply has
-//! confirmed the total, the next arrears begin with a later instant.
+//! The next question about the caller contains them, from any worker of the gateway, and the
+//! authority charges them before it decides. A question or its reply may be lost, and several
+//! questions may be pending at once. So each contains the total since an instant, which identifies
+//! the total. The authority remembers which part of a total it has charged, and charges the rest.
+//! Once a reply has confirmed the total, the next arrears begin with a later instant.
 
 use diana_policy::time::Micros;
 
@@ -61,17 +61,17 @@ impl OpenArrears {
         }
     }
 
-    /// Limits the total to the caller's `charged` permits in this gateway: permits that have expired or
-    /// drained here must not be charged again. A total that the authority may have charged only ends
-    /// as a whole, since a smaller one would hide later permits from it.
+    /// Limits the total to the caller's `charged` permits in this gateway: permits that have
+    /// expired or drained here must not be charged again. A total that the authority may have
+    /// charged only ends as a whole, since a smaller one would hide later permits from it.
     pub(crate) fn limit(&mut self, charged: u64) {
         if charged == 0 || !self.is_sent {
             self.arrears.total = self.arrears.total.min(charged);
         }
     }
 
-    /// The total for a question, if there is one. Sets `is_new` unless an earlier question contained
-    /// arrears.
+    /// The total for a question, if there is one. Sets `is_new` unless an earlier question
+    /// contained arrears.
     pub(crate) fn send(&mut self) -> Option<(Arrears, bool)> {
         let is_new = !std::mem::replace(&mut self.is_sent, true);
         (self.arrears.total > 0).then_some((self.arrears, is_new))

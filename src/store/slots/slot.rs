@@ -3,8 +3,8 @@
 //!
 //! Words of 64 bits, little endian: a mark with the number of words of a state, the watermark on
 //! both clocks, the instant until which new callers may have usage in an overflow bucket; then for
-//! each caller the hash, the outstanding leases, the state, and its arrears where the gateway counts
-//! its share of a fleet's limit.
+//! each caller the hash, the outstanding leases, the state, and its arrears where the gateway
+//! counts its share of a fleet's limit.
 
 use super::HOST;
 use super::arrears::OpenArrears;

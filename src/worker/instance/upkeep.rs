@@ -113,8 +113,8 @@ impl Instance {
         }
     }
 
-    /// Sets the metrics with its document and the limits of its rules. `in_force` is false when the rules no longer
-    /// apply.
+    /// Sets the metrics with its document and the limits of its rules. `in_force` is false when the
+    /// rules no longer apply.
     pub(crate) fn report_limits(&self, in_force: bool, host: &dyn Host) {
         let document = if in_force { self.checksum } else { 0 };
         host.set(&format!("diana.{}.document", self.namespace), document.into());

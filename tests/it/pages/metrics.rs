@@ -93,7 +93,7 @@ fn of_the_core(names: &Names) {
         refunded: 1,
         debt: 1,
         unsettled: 1,
-        untold: [0; 6],
+        unknown: [0; 6],
         in_flight: 1,
     };
     let reasons = [

@@ -23,15 +23,15 @@ pub fn object(report: &ReplayReport<'_>) -> Value {
     let (seen, (gateways, workers)) = (report.seen, report.fleet);
     let against = report.other.zip(report.files.1.as_ref());
     let against = against.map(|((other, differences), file)| {
-        let mut told = side(file, other);
+        let mut object = side(file, other);
         let counts = json!({
             "neither": differences.neither,
             "both": differences.both,
             "only_rules": differences.own,
             "only_against": differences.other,
         });
-        told.insert("refused_by".into(), counts);
-        told
+        object.insert("refused_by".into(), counts);
+        object
     });
     let bad = seen.examples.iter();
     let bad: Vec<Value> = bad
@@ -67,24 +67,24 @@ fn side(file: &str, side: &Side) -> Map<String, Value> {
         })
     });
     let by_rule = side.by_rule().map(|(name, counts, held)| {
-        let mut told = self::counts(counts);
-        told.insert("consulted".into(), counts.consulted().into());
-        told.insert("rule".into(), name.into());
-        told.insert("waits".into(), waits(held));
-        Value::Object(told)
+        let mut object = self::counts(counts);
+        object.insert("consulted".into(), counts.consulted().into());
+        object.insert("rule".into(), name.into());
+        object.insert("waits".into(), waits(held));
+        Value::Object(object)
     });
     let all = side.all();
     let all = json!({
         "admitted": all.admitted, "held": all.held, "refused": all.refused, "banned": all.banned,
     });
-    let mut told = Map::new();
-    told.insert("file".into(), file.into());
-    told.insert("all".into(), all);
-    told.insert("by_rule".into(), by_rule.collect());
-    told.insert("refused_callers".into(), side.refused.count().into());
-    told.insert("refused_most".into(), callers.collect());
-    told.insert("over_time".into(), over_time(side));
-    told
+    let mut object = Map::new();
+    object.insert("file".into(), file.into());
+    object.insert("all".into(), all);
+    object.insert("by_rule".into(), by_rule.collect());
+    object.insert("refused_callers".into(), side.refused.count().into());
+    object.insert("refused_most".into(), callers.collect());
+    object.insert("over_time".into(), over_time(side));
+    object
 }
 
 /// A count, with its name.
