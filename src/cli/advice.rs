@@ -2,6 +2,7 @@
 
 mod cover;
 mod encoded;
+mod methods;
 pub mod overrides;
 mod presence;
 pub mod roots;
@@ -37,6 +38,7 @@ pub fn of_size(bytes: usize) -> Option<Advice> {
 pub fn of(policy: &Policy) -> Vec<Advice> {
     let mut advice = cover::advice(policy);
     advice.extend(encoded::advice(policy));
+    advice.extend(methods::advice(policy));
     advice.extend(presence::advice(policy));
     advice.extend(about(
         policy,

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::fields::{Fields, NameIndex};
 use super::mapping::Allowed;
 use super::node::Node;
-use super::table::limits::{CONDITIONS, LINE, TEST};
+use super::table::limits::{KEYED_CONDITION, KEYED_CONDITIONS, LINE, TEST};
 use diana_policy::number::signed_millionths;
 use diana_policy::port::Property;
 use diana_policy::spelling::cookie;
@@ -56,8 +56,7 @@ pub fn of_metadata(namespaces: Pairs<'_>) -> Vec<Condition> {
         if !is_key(namespace) {
             keys.key_problem("found an empty name, allowed: a namespace".into());
         }
-        let pairs = keys.pairs(&CONDITIONS).unwrap_or_default();
-        named(pairs, |key| property(&[namespace, key]), "a key of metadata")
+        keyed(&keys, &[namespace], "a key of metadata")
     };
     namespaces.into_iter().flat_map(of_one).collect()
 }
@@ -65,8 +64,37 @@ pub fn of_metadata(namespaces: Pairs<'_>) -> Vec<Condition> {
 /// Reads `claims` of a verified token.
 pub fn of_claims(claims: &Fields<'_>) -> Vec<Condition> {
     let payload = claims.text("payload").unwrap_or("?");
-    let path = |claim: &str| property(&["envoy.filters.http.jwt_authn", payload, claim]);
-    named(claims.named("values"), path, "the name of a claim")
+    let below = ["envoy.filters.http.jwt_authn", payload];
+    let values = claims.node("values");
+    values.map(|values| keyed(values, &below, "the name of a claim")).unwrap_or_default()
+}
+
+/// Reads a mapping from keys to tests, or a list of tests of values that may be within others. `below`
+/// leads to the values, and `kind` describes valid keys.
+fn keyed(node: &Node<'_>, below: &[&str], kind: &str) -> Vec<Condition> {
+    let field = |keys: &[&str]| property(&[below, keys].concat());
+    if !matches!(node.tree(), Tree::List(_)) {
+        let pairs = node.pairs(&KEYED_CONDITIONS).unwrap_or_default();
+        return named(pairs, |key| field(&[key]), kind);
+    }
+    let items = node.children();
+    if items.is_empty() {
+        node.problem(format!("found an empty list, allowed: {KEYED_CONDITIONS}"));
+    }
+    let of_one = |item: &Node<'_>| {
+        let fields = Fields::read(item, &Allowed::Map(&KEYED_CONDITION))?;
+        let (key, test) = (fields.node("key"), fields.node("test"));
+        let keys: Option<Vec<&str>> = match key?.tree() {
+            Tree::List(keys) => keys.iter().map(Tree::text).collect(),
+            one => one.text().map(|one| vec![one]),
+        };
+        let found = keys.filter(|keys| !keys.is_empty()).and_then(|keys| field(&keys));
+        if found.is_none() {
+            key?.reject(format!("{kind}, or a list of keys, none of them empty"));
+        }
+        condition(found?, test?)
+    };
+    items.iter().filter_map(of_one).collect()
 }
 
 fn is_key(name: &str) -> bool {

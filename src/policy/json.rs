@@ -89,14 +89,20 @@ pub enum Member {
     Unreadable,
 }
 
-/// The member `name` of the object in `json`. The last one of duplicates.
+/// The member of the object in `json` with this name; with several names, the member of an object in
+/// that object, and so on. The last one of duplicates.
 #[must_use]
-pub fn member(json: &[u8], name: &str) -> Member {
-    let value = match MemberFinder(name).find(json) {
-        Some(Some(value)) => value,
-        Some(None) => return Member::Absent,
-        None => return Member::Unreadable,
-    };
+pub fn member<N: AsRef<str>>(json: &[u8], names: &[N]) -> Member {
+    let (mut object, mut value) = (json, "");
+    for (depth, name) in names.iter().enumerate() {
+        value = match MemberFinder(name.as_ref()).find(object) {
+            Some(Some(value)) => value,
+            Some(None) => return Member::Absent,
+            None if depth > 0 && value == "null" => return Member::Absent,
+            None => return Member::Unreadable,
+        };
+        object = value.as_bytes();
+    }
     let digits = value.strip_prefix('-').unwrap_or(value);
     if digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Member::Value(value.into());

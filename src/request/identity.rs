@@ -162,6 +162,8 @@ pub enum ValueForm {
     Text,
     /// A list of texts.
     Texts,
+    /// Text, or a list of texts.
+    TextOrTexts,
     /// True or false.
     Flag,
     /// Anything; the source checks it itself.
@@ -223,6 +225,16 @@ fn text(key: &str, value: &Tree) -> Result<String, Vec<Mistake>> {
             Err(vec![Mistake { key: key.into(), message }])
         }
     }
+}
+
+/// The name under the main key `key`, or a list of names from the outermost to the innermost.
+fn names(key: &str, value: &Tree) -> Result<Vec<String>, Vec<Mistake>> {
+    let Tree::List(items) = value else { return Ok(vec![text(key, value)?]) };
+    if items.is_empty() {
+        let message = "found an empty list, allowed: a name, or a list of names".into();
+        return Err(vec![Mistake { key: key.into(), message }]);
+    }
+    items.iter().map(|item| text(key, item)).collect()
 }
 
 /// The header name under the main key `key`, in lower case.

@@ -7,7 +7,7 @@ use serde_json::Value;
 use kit::seed;
 
 fn value(json: &[u8]) -> Option<Vec<u8>> {
-    if let Member::Value(value) = member(json, "sub") { Some(value) } else { None }
+    if let Member::Value(value) = member(json, &["sub"]) { Some(value) } else { None }
 }
 
 fn text(json: &str) -> Option<String> {
@@ -71,7 +71,7 @@ fn text_and_whole_numbers_are_read() {
 #[test]
 fn member_that_cannot_be_read_is_not_absent() {
     for json in ["{}", r#"{"a":1}"#, r#"{"sub":null}"#, r#"{"sub":[ ]}"#, r#"{"sub":{}}"#] {
-        assert_eq!(member(json.as_bytes(), "sub"), Member::Absent, "{json}");
+        assert_eq!(member(json.as_bytes(), &["sub"]), Member::Absent, "{json}");
     }
     for json in [
         "",
@@ -87,9 +87,29 @@ fn member_that_cannot_be_read_is_not_absent() {
         r#"{"sub":"bob""#,
         r#"{"sub":"bob"} x"#,
     ] {
-        assert_eq!(member(json.as_bytes(), "sub"), Member::Unreadable, "{json}");
+        assert_eq!(member(json.as_bytes(), &["sub"]), Member::Unreadable, "{json}");
     }
-    assert_eq!(member(b"{\"sub\":\"\xff\"}", "sub"), Member::Unreadable);
+    assert_eq!(member(b"{\"sub\":\"\xff\"}", &["sub"]), Member::Unreadable);
+}
+
+#[test]
+fn member_within_members_is_read() {
+    for (json, wanted) in [
+        (r#"{"a":{"b":{"c":"bob"}}}"#, Member::Value("bob".into())),
+        (r#"{"a":{"b":1},"a":{"b":{"c":7}}}"#, Member::Value("7".into())),
+        (r#"{"a":{"b":{"c":1}},"a":{"b":1}}"#, Member::Unreadable),
+        (r#"{"a":{"b":{"c":null}}}"#, Member::Absent),
+        (r#"{"a":{"b":{}}}"#, Member::Absent),
+        (r#"{"a":{"b":null}}"#, Member::Absent),
+        (r#"{"a":null}"#, Member::Absent),
+        (r#"{"a":{}}"#, Member::Absent),
+        (r#"{"a":[{"b":{"c":1}}]}"#, Member::Unreadable),
+        (r#"{"a":"b"}"#, Member::Unreadable),
+        (r#"{"a.b":{"c":1}}"#, Member::Absent),
+        ("null", Member::Unreadable),
+    ] {
+        assert_eq!(member(json.as_bytes(), &["a", "b", "c"]), wanted, "{json}");
+    }
 }
 
 #[test]

@@ -143,9 +143,14 @@ fn field_of(source: &IdentitySource) -> Option<ConditionField> {
         ("metadata", _, Tree::List(path)) => {
             Some(property(&path.iter().filter_map(Tree::text).collect::<Vec<_>>()))
         }
-        ("jwt_claim", Some(claim), _) => {
+        ("jwt_claim", _, claim) => {
             let (_, payload) = source.options.iter().find(|(key, _)| key == "payload")?;
-            Some(property(&["envoy.filters.http.jwt_authn", payload.text()?, claim]))
+            let claim: Vec<&str> = match claim {
+                Tree::List(names) => names.iter().filter_map(Tree::text).collect(),
+                name => name.text().into_iter().collect(),
+            };
+            let below = ["envoy.filters.http.jwt_authn", payload.text()?];
+            Some(property(&[&below, claim.as_slice()].concat()))
         }
         _ => None,
     }

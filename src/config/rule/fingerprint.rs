@@ -143,7 +143,11 @@ fn canonical(tree: &Tree) -> Tree {
             Tree::List(items)
         }
         Tree::Map(pairs) => {
-            let pair = |(key, value): &(String, Tree)| (key.clone(), canonical(value));
+            let pair = |(key, value): &(String, Tree)| match value {
+                // The keys that lead to a value within others.
+                Tree::List(_) if key == "key" => (key.clone(), value.clone()),
+                value => (key.clone(), canonical(value)),
+            };
             let mut pairs: Vec<_> = pairs.iter().map(pair).collect();
             pairs.sort_unstable();
             Tree::Map(pairs)

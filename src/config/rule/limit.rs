@@ -2,11 +2,11 @@
 
 use super::cost::{METADATA, TYPE, TYPES};
 use crate::fields::Fields;
-use crate::mapping::Allowed::Whole;
+use crate::mapping::Allowed::{Either, Whole};
 use crate::mapping::{Mapping, mapping, optional, required};
 use crate::node::Node;
-use crate::table::TEXT;
 use crate::table::limits::PAYLOAD;
+use crate::table::{TEXT, TEXTS};
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
 use diana_policy::{IdentitySource, NumberSource};
@@ -17,7 +17,7 @@ pub(super) static LIMIT: Mapping = mapping(
     "a mapping such as `{metadata: [plans, rpu], default: 10, max: 5000}`",
     &[
         optional("metadata", METADATA),
-        optional("jwt_claim", TEXT),
+        optional("jwt_claim", Either(&[TEXT, TEXTS])),
         optional("payload", PAYLOAD),
         optional("type", TYPE),
         required("default", Whole(0, MAX_PERMITS)),

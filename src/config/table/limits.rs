@@ -48,7 +48,7 @@ pub static MATCH: Mapping = mapping(
             Named(
                 "a mapping from namespaces to mappings from keys to conditions, such as \
                  `{com.example.tenancy: {plan: gold}}`",
-                &CONDITIONS,
+                &KEYED_CONDITIONS,
             ),
         ),
         optional("claims", Map(&CLAIMS)),
@@ -61,7 +61,7 @@ static CLAIMS: Mapping = mapping(
     "claims",
     "a mapping such as `{payload: jwt, values: {plan: gold}}`, where `payload` is the \
      `payload_in_metadata` of jwt_authn",
-    &[required("payload", PAYLOAD), required("values", CONDITIONS)],
+    &[required("payload", PAYLOAD), required("values", KEYED_CONDITIONS)],
 );
 
 /// The metadata key under which jwt_authn stores the claims of a verified token.
@@ -71,6 +71,19 @@ pub const PAYLOAD: Allowed =
 /// Conditions on named values.
 pub const CONDITIONS: Allowed =
     Named("a mapping from names to conditions, such as `{x-app: {prefix: mobile}}`", &TEST);
+
+/// Conditions on values that may be within other values.
+pub const KEYED_CONDITIONS: Allowed = Either(&[
+    CONDITIONS,
+    List("a list such as `[{key: [realm_access, roles], test: admin}]`", &Map(&KEYED_CONDITION)),
+]);
+
+/// A condition on a value that may be within others.
+pub static KEYED_CONDITION: Mapping = mapping(
+    "keyed_condition",
+    "a mapping such as `{key: [realm_access, roles], test: admin}`",
+    &[required("key", Either(&[TEXT, TEXTS])), required("test", TEST)],
+);
 
 /// A condition on a value.
 pub const TEST: Allowed = Either(&[LINE, Map(&TESTS)]);
@@ -138,6 +151,7 @@ fn written_as(form: ValueForm) -> Allowed {
     match form {
         ValueForm::Text => TEXT,
         ValueForm::Texts => TEXTS,
+        ValueForm::TextOrTexts => Either(&[TEXT, TEXTS]),
         ValueForm::Flag => Flag,
         ValueForm::Any => Any,
     }

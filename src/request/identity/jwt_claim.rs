@@ -1,6 +1,7 @@
 //! A claim of a JSON web token. It is either verified by a preceding filter (`{jwt_claim: sub,
 //! payload: <payload_in_metadata of jwt_authn>}`), or read from the `authorization` header without
-//! verification (`{jwt_claim: sub, unverified: true}`), where any client can forge it.
+//! verification (`{jwt_claim: sub, unverified: true}`), where any client can forge it. A list of names
+//! leads to a claim within others: `{jwt_claim: [realm_access, name], …}`.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -10,7 +11,9 @@ use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::metadata::Metadata;
-use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm, header, text};
+use super::{
+    BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm, header, names, text,
+};
 use diana_policy::json::{self, Member};
 use diana_policy::port::Request;
 use diana_policy::spelling::header::{signed_part, token};
@@ -19,7 +22,7 @@ use diana_policy::tree::Tree;
 /// `jwt_claim` in the registry.
 pub const KIND: SourceKind = SourceKind {
     name: "jwt_claim",
-    form: ValueForm::Text,
+    form: ValueForm::TextOrTexts,
     options: &[("payload", ValueForm::Text), ("unverified", ValueForm::Flag)],
     build,
 };
@@ -48,16 +51,17 @@ fn is_header(text: &[u8]) -> bool {
 }
 
 #[derive(Debug)]
-struct Unverified(String);
+struct Unverified(Vec<String>);
 
 fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
-    let claim = text("jwt_claim", claim)?;
+    let claim = names("jwt_claim", claim)?;
     let option = |name: &str| options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
     match (option("payload"), option("unverified")) {
         (Some(payload), None | Some(Tree::Bool(false))) => {
             let payload = text("payload", payload)?;
-            let path = ["envoy.filters.http.jwt_authn", &payload, &claim];
-            Ok(Rc::new(Metadata::new(&path)))
+            let claim = claim.iter().map(String::as_str);
+            let path = ["envoy.filters.http.jwt_authn", &payload].into_iter().chain(claim);
+            Ok(Rc::new(Metadata::new(&path.collect::<Vec<_>>())))
         }
         (None, Some(Tree::Bool(true))) => Ok(Rc::new(Unverified(claim))),
         _ => {
@@ -87,7 +91,7 @@ impl Source for Unverified {
     }
 
     fn warning(&self) -> Option<String> {
-        Some(format!("claim `{}` is read from unverified tokens", self.0))
+        Some(format!("claim `{}` is read from unverified tokens", self.0.join(".")))
     }
 }
 

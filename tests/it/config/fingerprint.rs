@@ -276,3 +276,13 @@ fn ban_fingerprint_is_constant_across_versions() {
     let ban = Ban { after: 3, within: 5, period: 7, max: 11, halve_after: 13 };
     assert_eq!(ban.fingerprint(17), 4_426_261_223_196_934_013);
 }
+
+#[test]
+fn keys_within_others_keep_their_order() {
+    let of = |keys: &str| {
+        let test = format!("metadata: {{n: [{{key: {keys}, test: c}}]}}");
+        let rules = "rules: [{actor: account, unit: day, rpu: 1}]";
+        fingerprints(&super::policy(&format!("{{Url: /, match: {{{test}}}, {rules}}}")))
+    };
+    assert_ne!(of("[a, b]"), of("[b, a]"));
+}

@@ -62,7 +62,7 @@ fn rules_of_the_fleet_are_valid_and_count_together() {
 #[test]
 fn reference_rules_show_every_key() {
     let text = "
-limits: [{nokey: 5, Url: /, match: {nokey: 5}, unless: [{claims: {nokey: 5}}], except: {nokey: 5}, response: {nokey: 5},
+limits: [{nokey: 5, Url: /, match: {nokey: 5}, unless: [{claims: {nokey: 5}}, {claims: {payload: p, values: [{nokey: 5}]}}], except: {nokey: 5}, response: {nokey: 5},
   rules: [{nokey: 5, actor: device, unit: day, rpu: 1, cost: {nokey: 5, header: x, max: 1}, quota: {nokey: 5, accounts: 1},
     count: {nokey: 5, failed: true},
     hot: {nokey: 5, over: 9, per: 9s}, ban: {nokey: 5, after: 9, within: 9s, for: 9s}},
@@ -77,7 +77,7 @@ nokey: 5
 ";
     let messages = messages(text);
     let unknown = || messages.lines().filter(|line| line.contains("unknown key"));
-    assert_eq!(unknown().count(), 22, "{messages}");
+    assert_eq!(unknown().count(), 23, "{messages}");
     for line in unknown() {
         let (_, keys) = line.split_once("unknown key, allowed: ").expect(line);
         assert!(is_in_schema(keys), "no mapping of the schema has all of {keys}");

@@ -21,7 +21,7 @@ pub fn run(input: &[u8]) {
     let token = format!("bEArer  e30.{}.c2ln", URL_SAFE_NO_PAD.encode(input));
     let got = ask(token.as_bytes());
     if input.len() <= 8 << 10 {
-        let claim = match member(input, "sub") {
+        let claim = match member(input, &["sub"]) {
             Member::Value(claim) if !claim.is_empty() => Some(claim),
             _ => None,
         };
