@@ -1,11 +1,11 @@
 //! Bounds of windows that are aligned to the wall clock.
 //!
 //! Windows of a fixed unit are counted from Monday, 5 January 1970, 00:00 in the rule's time zone.
-//! In zones with summer time, windows of whole days begin at local midnight, and shorter ones
-//! follow standard time.
+//! Those of whole days begin when a day starts, weeks on the day on which a week starts. In zones
+//! with summer time they follow local clocks, and shorter windows follow standard time.
 //!
 //! A window is identified by its end, so only the first request in a window uses the calendar.
-//! Windows of one length are found by a division, months and days with a clock change by
+//! Windows of one length are found by a division, months, years and days with a clock change by
 //! `local.rs`. Redis has no calendar: each call contains the starts of the windows near the
 //! gateway's time.
 
@@ -14,13 +14,14 @@ mod local;
 use jiff_core::civil::Date;
 
 use diana_policy::time::{DAY, Micros, SECOND, Unit};
-use diana_policy::{Quota, Zone};
+use diana_policy::{Quota, Starts};
+use local::Days;
 
 /// The first Monday, in days since the epoch.
 const MONDAY: i32 = 4;
 
-/// Days of the shortest month.
-const FEBRUARY: Micros = 28;
+/// Months of a year.
+const YEAR: u8 = 12;
 
 /// A window, as planned on a wall clock without steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,10 +40,10 @@ pub struct Windows(WindowKind);
 enum WindowKind {
     /// Windows of one length, with the end of the first window that ends after the epoch.
     Even { first: Micros, length: Micros },
-    /// This number of local days.
-    Days { count: i32, zone: Zone },
-    /// Local months.
-    Months { zone: Zone },
+    /// This number of local days, counted from the day `first` since the epoch.
+    Days { days: Days, count: i32, first: i32 },
+    /// One local month or twelve, from this day of the first one.
+    Months { days: Days, count: u8, first: u8 },
 }
 
 impl Windows {
@@ -50,15 +51,26 @@ impl Windows {
     #[must_use]
     pub fn of(quota: &Quota) -> Windows {
         let (zone, length) = (quota.zone, quota.period().max(1));
+        let Starts { day, week, month } = quota.starts;
+        let days = Days { zone, starts: day };
+        let has_days = length.is_multiple_of(DAY);
+        let since_monday = if quota.unit == Unit::Week { i32::from(week) } else { 0 };
         let kind = match quota.unit {
-            Unit::Month => WindowKind::Months { zone },
-            _ if zone.shift() > 0 && length.is_multiple_of(DAY) => {
+            Unit::Month => WindowKind::Months { days, count: 1, first: month },
+            Unit::Year => WindowKind::Months { days, count: YEAR, first: month },
+            _ if zone.shift() > 0 && has_days => {
                 // The longest unit has 31 days.
-                WindowKind::Days { count: (length / DAY) as i32, zone }
+                WindowKind::Days {
+                    days,
+                    count: (length / DAY) as i32,
+                    first: MONDAY + since_monday,
+                }
             }
             _ => {
-                let ahead = i64::from(zone.standard) * SECOND.cast_signed();
-                let local = i64::from(MONDAY) * DAY.cast_signed() - ahead;
+                let starts = if has_days { i64::from(day) } else { 0 };
+                let seconds = starts - i64::from(zone.standard);
+                let local = i64::from(MONDAY + since_monday) * DAY.cast_signed()
+                    + seconds * SECOND.cast_signed();
                 let first = local.rem_euclid(length.cast_signed()).cast_unsigned();
                 WindowKind::Even { first, length }
             }
@@ -85,15 +97,22 @@ impl Windows {
                 };
                 Some(Span { ends, length })
             }
-            WindowKind::Days { count, zone } => {
-                let day = local::day_at(zone, seconds(wall))?;
-                let since = (day.to_unix_epoch_day().day() - MONDAY).rem_euclid(count);
-                let first = day.checked_sub(since).ok()?;
-                between(zone, first, first.checked_add(count).ok()?)
+            WindowKind::Days { days, count, first } => {
+                let day = days.at(seconds(wall))?;
+                let since = (day.to_unix_epoch_day().day() - first).rem_euclid(count);
+                let begin = day.checked_sub(since).ok()?;
+                between(days, begin, begin.checked_add(count).ok()?)
             }
-            WindowKind::Months { zone } => {
-                let day = local::day_at(zone, seconds(wall))?;
-                between(zone, day.first_of_month(), day.last_of_month().tomorrow().ok()?)
+            WindowKind::Months { days, count, first } => {
+                let day = days.at(seconds(wall))?;
+                let (year, month) = (i32::from(day.year()), i32::from(day.month()));
+                let this = year * i32::from(YEAR) + month - 1;
+                let this = this - this.rem_euclid(i32::from(count));
+                // Before its first day, a month belongs to the window of the previous one.
+                let has_begun = nth_day(this, first)? <= day;
+                let begin = if has_begun { this } else { this - i32::from(count) };
+                let end = nth_day(begin + i32::from(count), first)?;
+                between(days, nth_day(begin, first)?, end)
             }
         }
     }
@@ -103,8 +122,11 @@ impl Windows {
     pub fn longest(&self) -> Micros {
         match self.0 {
             WindowKind::Even { length, .. } => length,
-            WindowKind::Days { count, zone } => u64::from(count.unsigned_abs()) * DAY + shift(zone),
-            WindowKind::Months { zone } => Unit::LONGEST + shift(zone),
+            WindowKind::Days { days, count, .. } => {
+                u64::from(count.unsigned_abs()) * DAY + shift(days)
+            }
+            WindowKind::Months { days, count: YEAR, .. } => Unit::Year.micros() + shift(days),
+            WindowKind::Months { days, .. } => Unit::Month.micros() + shift(days),
         }
     }
 
@@ -113,8 +135,11 @@ impl Windows {
     pub fn shortest(&self) -> Micros {
         match self.0 {
             WindowKind::Even { length, .. } => length,
-            WindowKind::Days { count, zone } => u64::from(count.unsigned_abs()) * DAY - shift(zone),
-            WindowKind::Months { zone } => FEBRUARY * DAY - shift(zone),
+            WindowKind::Days { days, count, .. } => {
+                u64::from(count.unsigned_abs()) * DAY - shift(days)
+            }
+            WindowKind::Months { days, count: YEAR, .. } => 365 * DAY - shift(days),
+            WindowKind::Months { days, .. } => 28 * DAY - shift(days),
         }
     }
 
@@ -137,13 +162,21 @@ impl Windows {
 }
 
 /// The window from one local day to another.
-fn between(zone: Zone, first: Date, end: Date) -> Option<Span> {
-    let (begins, ends) = (local::begins(zone, first)?, local::begins(zone, end)?);
+fn between(days: Days, first: Date, end: Date) -> Option<Span> {
+    let (begins, ends) = (days.begins(first)?, days.begins(end)?);
     Some(Span { ends: ticks(ends), length: ticks(ends - begins) })
 }
 
-fn shift(zone: Zone) -> Micros {
-    Micros::from(zone.shift()) * SECOND
+/// A day of a month, or the last one if the month is shorter. Months are counted from the year 0.
+fn nth_day(month: i32, day: u8) -> Option<Date> {
+    let (year, month) = (month.div_euclid(YEAR.into()), month.rem_euclid(YEAR.into()));
+    let (year, month, day) =
+        (year.try_into().ok()?, (month + 1).try_into().ok()?, day.try_into().ok()?);
+    Date::new_constrain(year, month, day).ok()
+}
+
+fn shift(days: Days) -> Micros {
+    Micros::from(days.zone.shift()) * SECOND
 }
 
 fn seconds(ticks: Micros) -> i64 {

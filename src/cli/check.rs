@@ -16,7 +16,6 @@ use crate::manifest;
 use crate::manifest::attached::Objects;
 use crate::show::{github, json, sarif, text};
 use crate::view::FilePart;
-use crate::zones;
 
 /// Checks the files and reports the findings.
 pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
@@ -119,7 +118,6 @@ fn check_rules(part: &FilePart, source: &ConfigSource, is_remote: bool, findings
 }
 
 fn problem(part: &FilePart, problem: Problem) -> Finding {
-    let problem = zones::with_rule(problem);
     Finding {
         level: FindingLevel::Problem,
         part: part.clone(),

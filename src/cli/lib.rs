@@ -22,7 +22,6 @@ mod suggest;
 mod table;
 mod text;
 mod view;
-mod zones;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
@@ -67,7 +66,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 
 /// Writes the POSIX rule of a time zone.
 fn time_zone(name: &str, out: &mut dyn Write) -> io::Result<Exit> {
-    if let Some(rule) = zones::rule(name) {
+    if let Some(rule) = diana_config::zone_rule(name) {
         writeln!(out, "{rule}")?;
         return Ok(Exit::Fine);
     }

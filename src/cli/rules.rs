@@ -1,6 +1,5 @@
 //! Reads the rules for a command.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use diana_config::ConfigSource;
@@ -9,7 +8,6 @@ use crate::exit::Exit;
 use crate::input;
 use crate::manifest::{self, FoundRules};
 use crate::view::FilePart;
-use crate::zones;
 
 /// The only rules in a file, without problems.
 ///
@@ -36,23 +34,9 @@ pub fn source(path: &Path) -> Result<ConfigSource, (Exit, String)> {
     let Some(rules) = found.pop() else {
         return Err(unusable(format!("{name}: no rules found")));
     };
-    let fine = rules.source.ok().map(in_plain_zones);
-    let fine = fine.filter(|source| diana_config::check(source).is_ok());
+    let fine = rules.source.ok().filter(|source| diana_config::check(source).is_ok());
     let problems = || format!("{name}: the rules have problems; `diana check {name}` shows them");
     fine.ok_or_else(|| (Exit::Problems, problems()))
-}
-
-/// Replaces names of time zones by POSIX rules, with a message to the operator, since the filter
-/// does not support names.
-fn in_plain_zones(mut source: ConfigSource) -> ConfigSource {
-    for (name, rule) in zones::translate(source.documents_mut()) {
-        // An error from a closed standard error is ignored.
-        _ = writeln!(
-            io::stderr(),
-            "diana: `{name}` is replaced by `{rule}`; gateways need that form"
-        );
-    }
-    source
 }
 
 /// Returns true if two places have equal rules, as listeners that count together do.

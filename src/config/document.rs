@@ -11,6 +11,7 @@ use super::node::{self, Node};
 use super::node_path::{NodePart, NodePath};
 use super::report::ProblemReport;
 use super::rule::{fingerprint, naming};
+use super::starts::{self, PeriodStarts};
 use super::table::{DOCUMENT, LIMITS};
 use super::time_zone::{self, TimeZone};
 use super::{actors, entry, mark, matching, plans, remote, response, settings};
@@ -94,6 +95,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         actors: &actors,
         plans: plans::named(top),
         zone,
+        starts: starts::read(top, &PeriodStarts::default()),
         names: RefCell::new(NameIndex::new()),
         quotas: Cell::new(0),
     };
@@ -112,6 +114,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     mark::check(top, &own, &limits, &actors, &except);
     let mut advice = advice::lines(&limits, &actors, callers, &except, &twins);
     advice.extend(settings::advice(&limits, own.keys, callers));
+    advice.extend(starts::advice(top, &limits));
     let remote = remote::read(top);
     let are_final = is_own && remote.is_none();
     let fleet = advice::of_fleet(&limits, own.redis.is_some(), are_final);

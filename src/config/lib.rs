@@ -32,6 +32,7 @@ mod response;
 mod rule;
 mod schema;
 mod settings;
+mod starts;
 mod table;
 mod time_zone;
 mod values;
@@ -40,6 +41,7 @@ mod yaml;
 pub use advice::Advice;
 pub use node_path::ConfigSource;
 pub use schema::schema;
+pub use time_zone::rule_of as zone_rule;
 pub use yaml::scalar::Dialect;
 
 use problem::Problems;

@@ -86,11 +86,6 @@ impl ConfigSource {
         &self.documents
     }
 
-    /// The documents. Texts and numbers may be changed, but no nodes added or removed.
-    pub fn documents_mut(&mut self) -> &mut [Tree] {
-        &mut self.documents
-    }
-
     /// The node at a path as a separate document. The first step is the number of the document.
     #[must_use]
     pub fn part(&self, steps: &[usize]) -> Option<ConfigSource> {

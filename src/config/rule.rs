@@ -23,6 +23,7 @@ use super::mapping::Allowed::{Choice, Duration, Either, Flag, Map, Whole};
 use super::mapping::{Choices, Mapping, optional, required, words};
 use super::node::Node;
 use super::plans::PLANS;
+use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
 use super::table::ON_FAILURES;
 use super::table::limits::EXCEPT;
 use super::table::{ON_FAILURE, RESPONSE, TEXT, TEXTS};
@@ -66,6 +67,9 @@ pub static RULE: Mapping = Mapping {
         optional("in_flight", in_flight::LIMIT),
         optional("near", Whole(1, 99)),
         optional("plans", PLANS),
+        optional("day_starts", DAY_STARTS),
+        optional("week_starts", WEEK_STARTS),
+        optional("month_starts", MONTH_STARTS),
         optional("on_failure", ON_FAILURE),
     ],
     more: || algo::of_algorithms(|_| true),
@@ -89,7 +93,7 @@ pub fn read(node: &Node<'_>, entry: &EntryScope<'_>, context: &Context<'_>) -> O
     let scope = fields.choice("scope", SCOPES).unwrap_or(Scope::Gateway);
     let mut limiter = match fields.get("in_flight") {
         Some(_) => in_flight::read(&fields),
-        None => algo::read(&fields, context.zone, scope),
+        None => algo::read(&fields, context, scope),
     };
     let absent = fields.choice("absent", ABSENTS).unwrap_or(Absent::Skip);
     let enforce = fields.number("enforce").unwrap_or(100);

@@ -8,6 +8,7 @@ use super::mapping::Allowed::{
 };
 use super::mapping::{Allowed, Choices, Mapping, MappingKey, mapping, optional, required, words};
 use super::plans::NAMED_PLANS;
+use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
 use super::values::{CLUSTER, VARIABLE, is_visible};
 use super::{remote, settings};
 use diana_policy::LimitFields;
@@ -33,6 +34,9 @@ pub static DOCUMENT: Mapping = Mapping {
         optional("actors", Named("a mapping such as `{tenant: [{header: x-tenant}]}`", &SOURCES)),
         optional("except", Map(&EXCEPT)),
         optional("time_zone", TEXT),
+        optional("day_starts", DAY_STARTS),
+        optional("week_starts", WEEK_STARTS),
+        optional("month_starts", MONTH_STARTS),
         optional("response", Map(&RESPONSE)),
         optional("shadow", Flag),
         optional("disabled", Flag),

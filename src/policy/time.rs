@@ -70,36 +70,45 @@ pub enum Unit {
     Week,
     /// A month of the calendar, for windows only.
     Month,
+    /// A year of the calendar, for windows only.
+    Year,
     /// Another length in ticks, [`Unit::SHORTEST`] ..= [`Unit::LONGEST`], created by [`Unit::of`].
     Other(Micros),
 }
 
 impl Unit {
     /// Every named unit, shortest first, with its name in the configuration.
-    pub const ALL: [(&'static str, Unit); 6] = [
+    pub const ALL: [(&'static str, Unit); 7] = [
         ("second", Unit::Second),
         ("minute", Unit::Minute),
         ("hour", Unit::Hour),
         ("day", Unit::Day),
         ("week", Unit::Week),
         ("month", Unit::Month),
+        ("year", Unit::Year),
     ];
 
     /// Ticks of the shortest unit.
     pub const SHORTEST: Micros = SECOND;
 
-    /// Ticks of the longest unit.
+    /// Ticks of the longest unit but [`Unit::Year`].
     pub const LONGEST: Micros = 31 * DAY;
 
-    /// The unit with this length in ticks, a named one if possible. Months differ in length.
+    /// The unit with this length in ticks, a named one if possible.
     #[must_use]
     pub fn of(ticks: Micros) -> Unit {
-        let is_it = |unit: Unit| unit != Unit::Month && unit.micros() == ticks;
+        let is_it = |unit: Unit| !unit.varies() && unit.micros() == ticks;
         let named = Unit::ALL.into_iter().find(|(_, unit)| is_it(*unit));
         named.map_or(Unit::Other(ticks), |(_, unit)| unit)
     }
 
-    /// Length in ticks. For a month, the longest one.
+    /// Returns true if it is a unit of the calendar, whose length varies.
+    #[must_use]
+    pub fn varies(self) -> bool {
+        matches!(self, Unit::Month | Unit::Year)
+    }
+
+    /// Length in ticks. For a month or a year, the longest one.
     #[must_use]
     pub const fn micros(self) -> Micros {
         match self {
@@ -109,6 +118,7 @@ impl Unit {
             Unit::Day => DAY,
             Unit::Week => 7 * DAY,
             Unit::Month => Unit::LONGEST,
+            Unit::Year => 366 * DAY,
             Unit::Other(ticks) => ticks,
         }
     }

@@ -1,4 +1,4 @@
-//! Time zones as plain numbers.
+//! Time zones and the starts of periods as plain numbers.
 
 use jiff_core::tz::posix::Rule;
 
@@ -35,4 +35,23 @@ pub struct Summer {
     pub ahead: i32,
     /// Its beginning, in standard time, and its end, in summer time.
     pub rule: Rule,
+}
+
+/// Where windows of whole days begin, in local time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Starts {
+    /// Seconds from midnight to the start of a day, less than a day.
+    pub day: u32,
+    /// Days from Monday to the first day of a week, 0 ..= 6.
+    pub week: u8,
+    /// The first day of a month, 1 ..= [`Starts::LAST`]. In shorter months it is the last day.
+    pub month: u8,
+}
+
+impl Starts {
+    /// The latest first day of a month.
+    pub const LAST: u8 = 31;
+
+    /// Midnight, Monday, and the first day of the month.
+    pub const PLAIN: Starts = Starts { day: 0, week: 0, month: 1 };
 }

@@ -49,7 +49,11 @@ pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Arc<Plans>, Vec<Qu
     let of = quotas[1..].iter().map(plan).collect();
     let own = quotas[0];
     let rule = Rule { is_even: true, ..Rule::new(entry.short, own) };
-    (rule, Arc::new(Plans { own, kind: PlanKind::Listed { by: None, of } }), quotas)
+    (
+        rule,
+        Arc::new(Plans { own, kind: PlanKind::Listed { by: None, of }, month_starts: None }),
+        quotas,
+    )
 }
 
 /// Maximum permits of held requests.

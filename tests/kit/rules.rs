@@ -41,10 +41,10 @@ impl Rule {
 
     /// Changes the quota as a new configuration may, without changing the meaning of the state.
     pub fn change(&mut self, rng: &mut Rng) {
-        let Quota { slices, zone, max_delay, .. } = self.case.quota;
+        let Quota { slices, zone, starts, max_delay, .. } = self.case.quota;
         let next = (0..20).find_map(|_| {
             let mut next = self.case.beside(self.entry, rng)?;
-            (next.quota.slices, next.quota.zone) = (slices, zone);
+            (next.quota.slices, next.quota.zone, next.quota.starts) = (slices, zone, starts);
             next.algorithm = (self.entry.build)(&next.quota).ok()?;
             // Charges are returned differently depending on whether the rule holds requests.
             let same = next.quota.max_delay.is_some() == max_delay.is_some();

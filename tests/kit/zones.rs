@@ -1,6 +1,7 @@
 //! Time zones with summer time.
 
-use diana_policy::Zone;
+use diana_policy::{Starts, Zone};
+use fastrand::Rng;
 
 /// Their rules: northern and southern ones, changes of half an hour and of two, at midnight and on
 /// other days than the rule names, days by their number, summer time behind standard time, and some
@@ -30,4 +31,15 @@ pub fn zone(text: &str) -> Zone {
     let policy = diana_config::parse(document.as_bytes());
     let policy = policy.unwrap_or_else(|problems| panic!("{problems}"));
     policy.limits[0].rules[0].quota.zone
+}
+
+/// Any starts, often those within a clock change.
+pub fn some_starts(rng: &mut Rng) -> Starts {
+    let day = match rng.u8(0..4) {
+        0 => 0,
+        1 => 60 * rng.u32(60..210),
+        _ => 60 * rng.u32(0..1440),
+    };
+    let month = if rng.bool() { rng.u8(28..=31) } else { rng.u8(1..=31) };
+    Starts { day, week: rng.u8(0..7), month: if rng.u8(0..4) == 0 { 1 } else { month } }
 }

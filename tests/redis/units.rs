@@ -2,14 +2,14 @@
 
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::{DAY, SECOND, Unit};
-use diana_policy::{Quota, Zone};
+use diana_policy::{Quota, Starts, Zone};
 use diana_redis::protocol::{Pipeline, RuleReply};
 use fastrand::Rng;
 
 use kit::rules::{Rule, at, pipeline, today};
 use kit::seed;
 use kit::server::Server;
-use kit::zones::{SUMMER, zone};
+use kit::zones::{SUMMER, some_starts, zone};
 
 const HOUR: u64 = 3_600 * SECOND;
 
@@ -62,15 +62,18 @@ fn windows_follow_the_calendar_for_any_gateway_clock() {
         Unit::Day,
         Unit::Week,
         Unit::Month,
+        Unit::Year,
         Unit::of(2 * DAY),
         Unit::of(31 * DAY),
     ];
-    for number in 0..160 {
+    for number in 0..180 {
         let zone = match number % 4 {
             0 => Zone::ahead(rng.i32(-56..=56) * 900),
             _ => zone(SUMMER[rng.usize(0..SUMMER.len())]),
         };
-        let quota = Quota { zone, ..Quota::new(units[number % units.len()], rng.u64(1..4)) };
+        let starts = if rng.bool() { Starts::PLAIN } else { some_starts(&mut rng) };
+        let plain = Quota::new(units[number % units.len()], rng.u64(1..4));
+        let quota = Quota { zone, starts, ..plain };
         let mut caller = Caller::new(&server, Rule::new("W", quota));
         let windows = diana_algorithm::calendar::Windows::of(&quota);
         let mut now = today(&mut rng);
@@ -82,6 +85,33 @@ fn windows_follow_the_calendar_for_any_gateway_clock() {
                 0 => windows.at(now).ends,
                 1 => windows.at(now).ends - 1,
                 2 => now + rng.u64(0..=2 * quota.period()),
+                _ => now + rng.u64(0..SECOND),
+            };
+        }
+    }
+}
+
+/// A window in progress ends as planned, whatever the gateways send meanwhile.
+#[test]
+fn changed_start_frees_nothing_before_the_window_ends() {
+    let server = Server::start();
+    let mut rng = Rng::with_seed(seed::next());
+    for number in 0..60 {
+        let unit = [Unit::Day, Unit::Week, Unit::Month, Unit::Year][number % 4];
+        let zone = zone(SUMMER[rng.usize(0..SUMMER.len())]);
+        let quota = Quota { zone, ..Quota::new(unit, rng.u64(1..6)) };
+        let mut caller = Caller::new(&server, Rule::new("W", quota));
+        let mut now = today(&mut rng);
+        for _ in 0..40 {
+            let Rule { fingerprint, counts, .. } = caller.rule;
+            let quota = Quota { starts: some_starts(&mut rng), ..quota };
+            caller.rule = Rule { fingerprint, counts, ..Rule::new("W", quota) };
+            let apart = 20 * HOUR;
+            caller.ask(1, now, now - apart + rng.u64(0..2 * apart));
+            let windows = diana_algorithm::calendar::Windows::of(&quota);
+            now = match rng.u8(0..4) {
+                0 => windows.at(now).ends,
+                1 => now + rng.u64(0..=quota.period() / 4),
                 _ => now + rng.u64(0..SECOND),
             };
         }

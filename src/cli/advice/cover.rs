@@ -76,7 +76,7 @@ fn is_stricter(idle: &Rule, strict: &Rule) -> bool {
     let is_slower = few * unit <= most * other;
     match (idle.algo, strict.algo) {
         // The longer window consists of whole shorter ones, all of which may be full.
-        ("W", "W") if idle.quota.zone == strict.quota.zone && unit % other == 0 => is_slower,
+        ("W", "W") if have_equal_starts(idle, strict) && unit % other == 0 => is_slower,
         // A window overlaps this number of shorter ones, including two partial ones.
         ("W" | "SW", "W" | "SW") => few * (unit.div_ceil(other) + 2) <= most,
         ("W" | "SW", "TB") => burst(strict) + few * (2 * unit).div_ceil(other) <= most,
@@ -84,6 +84,13 @@ fn is_stricter(idle: &Rule, strict: &Rule) -> bool {
         ("TB", "W" | "SW") => is_slower && 2 * few <= burst(idle),
         _ => false,
     }
+}
+
+/// Returns true if windows of both rules begin alike.
+fn have_equal_starts(one: &Rule, other: &Rule) -> bool {
+    let starts = |rule: &Rule| (rule.quota.zone, rule.quota.starts);
+    let month = |rule: &Rule| rule.plans.as_ref().and_then(|plans| plans.month_starts.clone());
+    starts(one) == starts(other) && month(one) == month(other)
 }
 
 fn burst(rule: &Rule) -> u128 {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use diana_config::problem::Problems;
+use diana_config::problem::{Problem, Problems};
 use diana_config::{ConfigSource, check_remote};
 use diana_worker::remote;
 use hyper::body::Bytes;
@@ -11,7 +11,6 @@ use tokio::sync::watch;
 use super::log;
 use super::watched::WatchedFiles;
 use crate::text::plain;
-use crate::zones;
 
 /// What gateways get.
 #[derive(Debug, Clone, Default)]
@@ -73,8 +72,7 @@ impl RulesFile {
 
 /// A line for each problem, with its position in the file.
 fn lines(name: &str, problems: &Problems) -> String {
-    let line = |problem| {
-        let problem = zones::with_rule(problem);
+    let line = |problem: &Problem| {
         let separator = if problem.position.is_some() { ":" } else { ": " };
         format!("{name}{separator}{}\n", plain(&problem.to_string()))
     };
@@ -82,5 +80,5 @@ fn lines(name: &str, problems: &Problems) -> String {
         0 => String::new(),
         more => format!("{name}: and {more} more\n"),
     };
-    problems.list().iter().cloned().map(line).collect::<String>() + &more
+    problems.list().iter().map(line).collect::<String>() + &more
 }

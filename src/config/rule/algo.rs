@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use super::cost::{self, Cost};
 use super::{limit, settling};
+use crate::context::Context;
 use crate::fields::Fields;
 use crate::mapping::Allowed::{self, Duration, Whole};
 use crate::mapping::{MappingKey, optional};
 use crate::node::Node;
+use crate::starts::{self, PeriodStarts};
 use crate::values;
 use diana_algorithm::Form;
 use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting};
 use diana_policy::time::Unit;
-use diana_policy::{NumberSource, Quota, Scope, Settling, Zone};
+use diana_policy::{NumberSource, Quota, Scope, Settling};
 
 /// The keys of all algorithms, without duplicates.
 pub(crate) fn of_algorithms(is_wanted: fn(&Setting) -> bool) -> Vec<MappingKey> {
@@ -39,6 +41,8 @@ pub struct RuleAlgorithm {
     pub quota: Quota,
     /// The source of the `rpu` in trusted data, if there is one.
     pub limit_source: Option<NumberSource>,
+    /// The source of the first day of a month in trusted data, if there is one.
+    pub month_source: Option<NumberSource>,
     /// The source of the cost in requests, if there is one.
     pub cost_source: Option<NumberSource>,
     /// The settlement of reservations, if there is one.
@@ -56,8 +60,8 @@ impl RuleAlgorithm {
     }
 }
 
-/// Reads the algorithm of a rule, for a time zone and a scope.
-pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<RuleAlgorithm> {
+/// Reads the algorithm of a rule for a scope.
+pub fn read(fields: &Fields<'_>, context: &Context<'_>, scope: Scope) -> Option<RuleAlgorithm> {
     let entry = entry(fields);
     if scope == Scope::Global {
         refuse_local(fields, entry);
@@ -69,10 +73,11 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<RuleAlgorit
     let (options, mut wrong) = options(fields, entry);
     let common = [("unit", unit.is_none()), ("rpu", rpu.is_none()), ("cost", cost.is_none())];
     wrong.extend(common.iter().filter(|(_, wrong)| *wrong).map(|(key, _)| *key));
-    if let (Some(Unit::Month), Some(entry)) = (unit, entry)
+    if let (Some(unit), Some(entry)) = (unit, entry)
+        && unit.varies()
         && !entry.by_calendar
     {
-        refuse_months(fields, entry);
+        refuse_varying(fields, unit, entry);
         wrong.push("unit");
     }
     let entry = entry?;
@@ -80,7 +85,9 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<RuleAlgorit
     let Cost { most: cost, cost_source, response } = cost.unwrap_or(Cost::ONE);
     let settling = settling::read(fields, response, cost);
     let (unit, rpu) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1));
-    let quota = Quota { unit, rpu, cost, zone, ..options };
+    let PeriodStarts { starts, month } = starts::read(fields, &context.starts);
+    let quota = Quota { unit, rpu, cost, zone: context.zone, starts, ..options };
+    starts::check(fields, &quota, entry.by_calendar);
     if settling.is_some() {
         settling::check(fields, &quota, entry);
     }
@@ -90,6 +97,7 @@ pub fn read(fields: &Fields<'_>, zone: Zone, scope: Scope) -> Option<RuleAlgorit
             return Some(RuleAlgorithm {
                 quota,
                 limit_source,
+                month_source: month.filter(|_| quota.unit.varies()),
                 cost_source,
                 settling,
                 entry,
@@ -138,12 +146,12 @@ fn refuse_local(fields: &Fields<'_>, entry: Option<&'static Entry>) {
     names.into_iter().for_each(refuse);
 }
 
-/// Reports `month` for an algorithm that requires a fixed length.
-fn refuse_months(fields: &Fields<'_>, entry: &Entry) {
+/// Reports `month` or `year` for an algorithm that requires a fixed length.
+fn refuse_varying(fields: &Fields<'_>, unit: Unit, entry: &Entry) {
     let able = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
-    let able = able.collect::<Vec<_>>().join(", ");
+    let (able, name) = (able.collect::<Vec<_>>().join(", "), unit.name());
     let message = format!(
-        "months differ in length, which `algo: {}` does not support; allowed: a duration such as `30d`, or `month` with algo \
+        "{name}s differ in length, which `algo: {}` does not support; allowed: a duration such as `30d`, or `{name}` with algo \
          {able}",
         entry.short
     );

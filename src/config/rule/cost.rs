@@ -27,9 +27,9 @@ pub(super) static COST: Mapping = mapping(
 /// Whether a number is written as text.
 pub const TYPES: Choices<bool> = &[("number", false), ("text", true)];
 
-pub(super) const TYPE: Allowed = Choice(|| words(TYPES));
+pub(crate) const TYPE: Allowed = Choice(|| words(TYPES));
 
-pub(super) const METADATA: Allowed = List("a list of a namespace and at least one key", &TEXT);
+pub(crate) const METADATA: Allowed = List("a list of a namespace and at least one key", &TEXT);
 
 /// The cost of requests.
 pub struct Cost {

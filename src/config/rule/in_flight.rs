@@ -11,7 +11,18 @@ use diana_policy::{Quota, Settling};
 pub(crate) const LIMIT: Allowed = Whole(1, 1_000_000);
 
 /// Keys of rules that count by time or by cost.
-const FORBIDDEN: &[&str] = &["unit", "rpu", "algo", "cost", "count", "ban", "quota"];
+const FORBIDDEN: &[&str] = &[
+    "unit",
+    "rpu",
+    "algo",
+    "cost",
+    "count",
+    "ban",
+    "quota",
+    "day_starts",
+    "week_starts",
+    "month_starts",
+];
 
 /// Reads the algorithm of a rule with this key.
 pub fn read(fields: &Fields<'_>) -> Option<RuleAlgorithm> {
@@ -33,6 +44,7 @@ pub fn read(fields: &Fields<'_>) -> Option<RuleAlgorithm> {
     Some(RuleAlgorithm {
         quota,
         limit_source: None,
+        month_source: None,
         cost_source: None,
         settling: Some(settling),
         entry: IN_FLIGHT,

@@ -48,7 +48,7 @@ pub fn read(rule: &Fields<'_>) -> Option<LimitValue> {
 }
 
 /// The source in trusted data: exactly one, which clients cannot choose.
-fn source(node: &Node<'_>, fields: &Fields<'_>) -> Option<IdentitySource> {
+pub(crate) fn source(node: &Node<'_>, fields: &Fields<'_>) -> Option<IdentitySource> {
     let (kind, value) = fields.only_one_of(&[metadata::KIND.name, jwt_claim::KIND.name])?;
     let payload = match kind == jwt_claim::KIND.name {
         true => Some(fields.require("payload")?),

@@ -25,7 +25,21 @@ pub fn read(
 ) -> Option<Arc<Plans>> {
     let Some(node) = rule.get("plans") else {
         let limiter = limiter?;
-        let source = limiter.limit_source.take()?;
+        let (source, month_starts) = (limiter.limit_source.take(), limiter.month_source.take());
+        if source.is_none() && month_starts.is_none() {
+            return None;
+        }
+        let Some(source) = source else {
+            let kind = PlanKind::Listed { by: None, of: Vec::new() };
+            return Some(Arc::new(Plans { own: limiter.quota, kind, month_starts }));
+        };
+        if month_starts.is_some() && limiter.quota.rpu > Plans::MOST_WITH_MONTHS {
+            let message = format!(
+                "with a `month_starts` that is read from data, allowed: at most {}",
+                Plans::MOST_WITH_MONTHS
+            );
+            rule.get("rpu")?.descend("max").problem(message);
+        }
         if source.default > 0 {
             report_default(rule, Quota { rpu: source.default, ..limiter.quota }, limiter);
         }
@@ -34,7 +48,7 @@ pub fn read(
         let slowest = if source.default > 0 { source.default } else { limiter.quota.rpu };
         let own = lasting(limiter.quota, [limiter.quota].iter(), slowest, limiter);
         limiter.quota = own;
-        return Some(Arc::new(Plans { own, kind: PlanKind::FromData(source) }));
+        return Some(Arc::new(Plans { own, kind: PlanKind::FromData(source), month_starts }));
     };
     if matches!(rule.get("rpu").map(Node::tree), Some(Tree::Map(_))) {
         node.key_problem(
@@ -56,7 +70,8 @@ pub fn read(
         of.iter_mut().zip(kept).for_each(|(plan, quota)| plan.quota = quota);
         limiter.quota = own;
         let by = draft.by.as_ref().map(|(by, _)| by.clone());
-        Some(Arc::new(Plans { own, kind: PlanKind::Listed { by, of } }))
+        let month_starts = limiter.month_source.take();
+        Some(Arc::new(Plans { own, kind: PlanKind::Listed { by, of }, month_starts }))
     })
 }
 

@@ -248,6 +248,21 @@ fn fingerprint(zone: &str, rule: &str) -> u64 {
     policy.limits[0].rules[0].fingerprint
 }
 
+/// Other starts of windows apply when the current ones end.
+#[test]
+fn starts_do_not_change_the_fingerprint() {
+    let rule = "name: r, actor: account, unit: month, rpu: 5, algo: W";
+    let plain = fingerprint("Z", rule);
+    for starts in [
+        "day_starts: \"05:00\"",
+        "month_starts: 15",
+        "month_starts: {jwt_claim: day, payload: p, default: 15}",
+    ] {
+        assert_eq!(fingerprint("Z", &format!("{rule}, {starts}")), plain, "{starts}");
+        assert_ne!(fingerprint("CST-8", &format!("{rule}, {starts}")), plain, "{starts}");
+    }
+}
+
 /// Other conditions of the entry make its rules different.
 #[test]
 fn conditions_of_the_entry_change_the_fingerprint() {

@@ -51,7 +51,11 @@ impl RedisRule {
     fn settling(quota: Quota, daily: Option<Shape>, settles: bool) -> RedisRule {
         let gold = Quota { rpu: 1000, ..quota };
         let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
-        let plans = Some(Arc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } }));
+        let plans = Some(Arc::new(Plans {
+            own: quota,
+            kind: PlanKind::Listed { by: None, of },
+            month_starts: None,
+        }));
         let spec = CounterSpec { plans, daily, settles, ..Rule::new("W", quota).spec(100) };
         let data = Rc::<CountingData>::default();
         let mut tables = Tables::default();

@@ -161,7 +161,11 @@ fn change_of_plan_keeps_exactly_the_usage() {
                 Quota { slowest: Some(40), ..Quota::new(diana_policy::time::Unit::Day, 40) };
             let gold = Quota { rpu: 1000, ..quota };
             let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
-            let plans = Arc::new(Plans { own: quota, kind: PlanKind::Listed { by: None, of } });
+            let plans = Arc::new(Plans {
+                own: quota,
+                kind: PlanKind::Listed { by: None, of },
+                month_starts: None,
+            });
             let rule = Rule::new(short, quota);
             let data = Rc::default();
             let mut workers: Vec<_> =

@@ -98,7 +98,7 @@ fn reset_keeps_leases_beyond_the_limit_of_the_rule() {
         let own = Quota { fastest: Some(1000), slowest: Some(10), ..Quota::new(Unit::Day, 10) };
         let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 1000, ..own }) };
         let kind = PlanKind::Listed { by: None, of: vec![gold] };
-        let plans = Some(Arc::new(Plans { own, kind }));
+        let plans = Some(Arc::new(Plans { own, kind, month_starts: None }));
         let spec = CounterSpec { plans, ..Rule::new(short, own).spec(100) };
         let mut stores = workers(&spec);
         for now in (0..200).map(|step| START.later(100 * step)) {

@@ -84,7 +84,11 @@ fn cancel_returns_nothing_that_a_faster_plan_drained() {
         ..Quota::new(Unit::Minute, 1)
     };
     let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 600, ..own }) };
-    let plans = Some(Arc::new(Plans { own, kind: PlanKind::Listed { by: None, of: vec![gold] } }));
+    let plans = Some(Arc::new(Plans {
+        own,
+        kind: PlanKind::Listed { by: None, of: vec![gold] },
+        month_starts: None,
+    }));
     let spec =
         CounterSpec { may_be_cancelled: true, plans, ..Rule::new("TB", own).spec(100) }.share(1);
     let mut store = open(Scope::Gateway, spec, &Rc::default());

@@ -7,7 +7,7 @@ use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Quota, Zone};
 use fastrand::Rng;
 
-use crate::zones::{SUMMER, zone};
+use crate::zones::{SUMMER, some_starts, zone};
 
 pub struct Case {
     pub quota: Quota,
@@ -38,8 +38,11 @@ impl Case {
 }
 
 fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
-    let is_month = entry.by_calendar && rng.u8(0..8) == 0;
-    let unit = if is_month { Unit::Month } else { unit(rng) };
+    let unit = match rng.u8(0..16) {
+        0 | 1 if entry.by_calendar => Unit::Month,
+        2 if entry.by_calendar => Unit::Year,
+        _ => unit(rng),
+    };
     let mut quota = Quota::new(unit, permits(rng));
     if rng.u8(0..20) == 0 {
         quota.rpu = 0;
@@ -49,6 +52,9 @@ fn random_quota(entry: &Entry, rng: &mut Rng) -> Quota {
         0 => zone(SUMMER[rng.usize(0..SUMMER.len())]),
         _ => Zone::ahead((i32::from(rng.u8(0..=112)) - 56) * 900),
     };
+    if rng.bool() {
+        quota.starts = some_starts(rng);
+    }
     for key in entry.keys {
         if rng.bool() {
             let value = match key.form {
@@ -68,7 +74,10 @@ fn unit(rng: &mut Rng) -> Unit {
         1 => 90 * 60 * SECOND,
         2 => Unit::LONGEST,
         3 => rng.u64(Unit::SHORTEST..=Unit::LONGEST) / 1000 * 1000,
-        _ => Unit::ALL[rng.usize(0..Unit::ALL.len())].1.micros(),
+        _ => match Unit::ALL[rng.usize(0..Unit::ALL.len())].1 {
+            unit if unit.varies() => Unit::LONGEST,
+            unit => unit.micros(),
+        },
     };
     Unit::of(ticks)
 }

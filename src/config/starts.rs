@@ -1,0 +1,134 @@
+//! `day_starts`, `week_starts` and `month_starts`, of a document or of a rule.
+
+use super::advice::Advice;
+use super::fields::Fields;
+use super::mapping::Allowed::{self, Choice, Either, Map, Text, Whole};
+use super::mapping::{Choices, Mapping, mapping, optional, required, words};
+use super::node::Node;
+use super::rule::cost::{METADATA, TYPE, TYPES};
+use super::rule::limit::source;
+use super::table::TEXT;
+use super::table::limits::PAYLOAD;
+use diana_algorithm::entry;
+use diana_policy::time::{DAY, Unit};
+use diana_policy::tree::Tree;
+use diana_policy::{Limit, NumberSource, Quota, Rule, Starts};
+
+/// `day_starts`.
+pub const DAY_STARTS: Allowed =
+    Text("a time such as \"20:00\", from \"00:00\" to \"23:59\"", |text| second(text).is_some());
+
+/// `week_starts`.
+pub const WEEK_STARTS: Allowed = Choice(|| words(WEEKDAYS));
+
+/// `month_starts`.
+pub const MONTH_STARTS: Allowed = Either(&[Whole(1, Starts::LAST as u64), Map(&MONTH)]);
+
+const WEEKDAYS: Choices<u8> = &[
+    ("monday", 0),
+    ("tuesday", 1),
+    ("wednesday", 2),
+    ("thursday", 3),
+    ("friday", 4),
+    ("saturday", 5),
+    ("sunday", 6),
+];
+
+static MONTH: Mapping = mapping(
+    "month_source",
+    "a mapping such as `{jwt_claim: billing_day, payload: jwt, default: 1}`",
+    &[
+        optional("metadata", METADATA),
+        optional("jwt_claim", TEXT),
+        optional("payload", PAYLOAD),
+        optional("type", TYPE),
+        required("default", Whole(1, Starts::LAST as u64)),
+    ],
+);
+
+/// The starts of periods, and the source of the first day of a month, if requests contain it.
+#[derive(Debug, Clone)]
+pub struct PeriodStarts {
+    /// The starts. The first day of a month is the default of the source.
+    pub starts: Starts,
+    /// The source in trusted data.
+    pub month: Option<NumberSource>,
+}
+
+impl Default for PeriodStarts {
+    fn default() -> PeriodStarts {
+        PeriodStarts { starts: Starts::PLAIN, month: None }
+    }
+}
+
+/// Reads the keys of a document or a rule. Those of `outer` hold where a key is absent.
+pub fn read(fields: &Fields<'_>, outer: &PeriodStarts) -> PeriodStarts {
+    let PeriodStarts { starts, month } = outer.clone();
+    let day = fields.text("day_starts").and_then(second).unwrap_or(starts.day);
+    let week = fields.choice("week_starts", WEEKDAYS).unwrap_or(starts.week);
+    let (month_starts, month) = match fields.get("month_starts").map(Node::tree) {
+        None => (Some(starts.month), month),
+        Some(Tree::Map(_)) => {
+            let source = month_source(fields);
+            (source.as_ref().and_then(|source| source.default.try_into().ok()), source)
+        }
+        Some(_) => (fields.number("month_starts"), None),
+    };
+    let month_starts = month_starts.unwrap_or(starts.month);
+    PeriodStarts { starts: Starts { day, week, month: month_starts }, month }
+}
+
+fn month_source(fields: &Fields<'_>) -> Option<NumberSource> {
+    let node = fields.get("month_starts")?;
+    let fields = fields.mapping("month_starts")?;
+    let default = fields.number("default");
+    let is_text = fields.choice("type", TYPES).unwrap_or(false);
+    Some(NumberSource { source: source(node, &fields)?, is_text, default: default? })
+}
+
+/// The seconds from midnight to a time such as `20:00`.
+fn second(text: &str) -> Option<u32> {
+    let (hours, minutes) = text.split_once(':')?;
+    let two = |part: &str| {
+        let is_two = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        if is_two { part.parse::<u32>().ok() } else { None }
+    };
+    let (hours, minutes) = (two(hours)?, two(minutes)?);
+    (hours < 24 && minutes < 60).then_some((hours * 60 + minutes) * 60)
+}
+
+/// The keys, each with the units of `W` that it concerns.
+const KEYS: [(&str, fn(&Quota) -> bool, &str); 3] = [
+    ("day_starts", has_days, "a `unit` of whole days"),
+    ("week_starts", |quota| quota.unit == Unit::Week, "`unit: week`"),
+    ("month_starts", |quota| quota.unit.varies(), "`unit: month` or `unit: year`"),
+];
+
+fn has_days(quota: &Quota) -> bool {
+    quota.unit.varies() || quota.period().is_multiple_of(DAY)
+}
+
+/// Reports keys of a rule that have no effect on its windows.
+pub fn check(rule: &Fields<'_>, quota: &Quota, by_calendar: bool) {
+    for (key, concerns, units) in KEYS {
+        if let (Some(node), false) = (rule.get(key), by_calendar && concerns(quota)) {
+            node.key_problem(format!("requires `algo: W` and {units}"));
+        }
+    }
+}
+
+/// Advice about keys of a document that concern none of its rules.
+pub fn advice(top: &Fields<'_>, limits: &[Limit]) -> Vec<Advice> {
+    let by_calendar = |rule: &&Rule| entry(rule.algo).is_some_and(|entry| entry.by_calendar);
+    let rules: Vec<&Rule> = limits.iter().flat_map(|limit| &limit.rules).collect();
+    let is_idle = |(key, concerns, _): &(&'static str, fn(&Quota) -> bool, _)| {
+        let mut counted = rules.iter().copied().filter(by_calendar);
+        !rules.is_empty() && top.has(key) && !counted.any(|rule| concerns(&rule.quota))
+    };
+    let idle = KEYS.iter().filter(|key| is_idle(key));
+    let advice = idle.map(|(key, _, units)| Advice {
+        is_mistake: true,
+        ..format!("`{key}` has no effect: no rule has `algo: W` and {units}").into()
+    });
+    advice.collect()
+}
