@@ -4,7 +4,7 @@ use super::actors::ActorSources;
 use super::fields::Fields;
 use super::response;
 use diana_policy::remote::Own;
-use diana_policy::{Condition, ConditionField, Except, Limit, ResponseSource, Rule};
+use diana_policy::{Condition, ConditionField, Except, Limit, ResponseSource, Rule, Term};
 use diana_request::identity::header;
 
 /// Reports a header that has another use. It is removed from every request before the limits are
@@ -53,8 +53,8 @@ fn is_used_by_rule(rule: &Rule, mark: &str) -> bool {
             && name.is_some_and(|name| name.eq_ignore_ascii_case(mark))
     });
     let response = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
-    let is_in_response = response
-        .is_some_and(|cost| matches!(&cost.source, ResponseSource::Header(name) if name == mark));
+    let is_it = |term: &Term| matches!(&term.source, ResponseSource::Header(name) if name == mark);
+    let is_in_response = response.is_some_and(|cost| cost.terms.iter().any(is_it));
     let hot = rule.hot.as_ref().and_then(|hot| hot.header.as_deref());
     is_cost
         || is_in_response

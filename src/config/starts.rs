@@ -12,7 +12,7 @@ use super::table::limits::PAYLOAD;
 use diana_algorithm::entry;
 use diana_policy::time::{DAY, Unit};
 use diana_policy::tree::Tree;
-use diana_policy::{Limit, NumberSource, Quota, Rule, Starts};
+use diana_policy::{Limit, NumberForm, NumberSource, Quota, Rule, Starts};
 
 /// `day_starts`.
 pub const DAY_STARTS: Allowed =
@@ -82,8 +82,8 @@ fn month_source(fields: &Fields<'_>) -> Option<NumberSource> {
     let node = fields.get("month_starts")?;
     let fields = fields.mapping("month_starts")?;
     let default = fields.number("default");
-    let is_text = fields.choice("type", TYPES).unwrap_or(false);
-    Some(NumberSource { source: source(node, &fields)?, is_text, default: default? })
+    let form = fields.choice("type", TYPES).unwrap_or(NumberForm::Number);
+    Some(NumberSource { source: source(node, &fields)?, form, default: default? })
 }
 
 /// The seconds from midnight to a time such as `20:00`.

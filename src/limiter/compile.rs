@@ -249,7 +249,7 @@ impl<'s> Builder<'s> {
             rule.settling.as_deref().map(|settling| Box::new(UsageReader::new(settling)));
         let usage = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
         let usage = usage.map(|cost| {
-            Box::new(SourceWatch::new(Some(source_watch::describe_usage(&cost.source))))
+            Box::new(SourceWatch::new(Some(source_watch::describe_usage(&cost.terms))))
         });
         let described: Vec<&str> = rule
             .actor

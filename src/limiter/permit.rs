@@ -93,8 +93,9 @@ impl Rules {
         if usage_reader.is_slot() {
             return 0;
         }
+        let elapsed = now.mono.saturating_sub(charge.since);
         let (used, unknown) =
-            usage_reader.used(reserved, (charge.header_usage, charge.used.into()), ending);
+            usage_reader.used(reserved, (charge.header_usage, charge.used.into()), ending, elapsed);
         let bans_by_usage = usage_reader.bans();
         rule.counts.settle(reserved, used, unknown);
         if let Some(usage) = &mut rule.usage {

@@ -8,7 +8,7 @@ use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::tree::Tree;
 use diana_policy::words;
-use diana_policy::{Actor, IdentitySource, ResponseSource};
+use diana_policy::{Actor, IdentitySource, ResponseSource, Term};
 
 /// Requests without a value, after which the log has a line.
 const MANY: u64 = 1000;
@@ -95,10 +95,14 @@ fn spelled(value: &Tree) -> String {
     }
 }
 
-/// The source of the usage: `header "x-cost"`.
-pub(crate) fn describe_usage(source: &ResponseSource) -> String {
-    match source {
+/// The sources of the usage: `header "x-cost"`.
+pub(crate) fn describe_usage(terms: &[Term]) -> String {
+    let source = |term: &Term| match &term.source {
         ResponseSource::Header(name) => format!("header \"{name}\""),
         ResponseSource::Metadata { path, .. } => format!("metadata \"{}\"", path.join("\" \"")),
-    }
+        ResponseSource::RequestBytes => "bytes of the request".into(),
+        ResponseSource::ResponseBytes => "bytes of the response".into(),
+        ResponseSource::Duration => "duration".into(),
+    };
+    terms.iter().map(source).collect::<Vec<_>>().join(" or ")
 }

@@ -1,5 +1,6 @@
 //! Actors: kinds of callers in the configuration.
 
+use super::NumberForm;
 use crate::tree::Tree;
 
 /// A named kind of caller.
@@ -25,10 +26,10 @@ pub struct IdentitySource {
 /// The source of a request's cost. The maximum is in [`Quota::cost`](super::Quota::cost).
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumberSource {
-    /// A header or metadata.
+    /// A header, a query parameter or metadata.
     pub source: IdentitySource,
-    /// Whether the metadata is text instead of a number.
-    pub is_text: bool,
+    /// The encoding of the value.
+    pub form: NumberForm,
     /// The cost if the value is missing or not a number, 1 ..= the maximum.
     pub default: u64,
 }

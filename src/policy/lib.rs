@@ -46,7 +46,7 @@ use remote::{Own, Remote};
 pub use response::{BodyPiece, LimitFields, Response, X_RATE_LIMIT};
 pub use rule::{Absent, Hot, Limit, Rule};
 pub use scope::{Memory, Scope};
-pub use settling::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
+pub use settling::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling, Term};
 pub use zone::{Starts, Summer, Zone};
 
 /// A complete configuration.

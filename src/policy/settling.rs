@@ -16,11 +16,11 @@ pub struct Settling {
     pub is_slot: bool,
 }
 
-/// The usage in a response.
+/// The usage of a request, which is known at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseCost {
-    /// Its location.
-    pub source: ResponseSource,
+    /// What is added up, at least one term: either headers of the response only, or none of them.
+    pub terms: Vec<Term>,
     /// Maximum usage of a request in permits.
     pub most: u64,
     /// The usage if the response does not contain it, at most `most`.
@@ -30,7 +30,24 @@ pub struct ResponseCost {
     pub error: u64,
 }
 
-/// The location of the usage.
+/// A number with a weight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    /// The number.
+    pub source: ResponseSource,
+    /// Thousandths of a permit for each, from −[`Term::HEAVIEST`] to [`Term::HEAVIEST`], and not 0.
+    pub weight: i64,
+}
+
+impl Term {
+    /// The weight of one permit.
+    pub const ONE: i64 = 1_000;
+
+    /// The largest weight.
+    pub const HEAVIEST: i64 = 1_000 * Term::ONE;
+}
+
+/// A number that is known at the end of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResponseSource {
     /// A response header, by its name in lower case.
@@ -42,6 +59,20 @@ pub enum ResponseSource {
         /// The encoding of the value.
         form: NumberForm,
     },
+    /// The bytes of the request with its headers.
+    RequestBytes,
+    /// The bytes of the response with its headers.
+    ResponseBytes,
+    /// The milliseconds from the decision about the request to the end of its stream.
+    Duration,
+}
+
+impl ResponseSource {
+    /// Returns true if the host counts it, so that it is known after any end.
+    #[must_use]
+    pub fn is_measured(&self) -> bool {
+        !matches!(self, ResponseSource::Header(_) | ResponseSource::Metadata { .. })
+    }
 }
 
 /// The encoding of a number in metadata.

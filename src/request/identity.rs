@@ -5,6 +5,7 @@ pub mod attribute;
 pub mod caller;
 pub mod client_address;
 pub mod cookie;
+pub mod filter_state;
 pub mod folded;
 pub mod header;
 pub mod jwt_claim;
@@ -195,6 +196,7 @@ pub const REGISTRY: &[SourceKind] = &[
     peer::KIND,
     path_param::KIND,
     attribute::KIND,
+    filter_state::KIND,
 ];
 
 /// Builds the source that the configuration describes.

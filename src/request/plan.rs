@@ -8,9 +8,9 @@ use crate::identity::caller::Callers;
 use crate::identity::sources::Sources;
 use crate::identity::{self, Mistake, Source, SourceValue};
 use diana_policy::key::{Key, Seed};
-use diana_policy::number::{digits, whole};
+use diana_policy::number::{digits, integer, whole};
 use diana_policy::port::Request;
-use diana_policy::{Actor, IdentitySource, NumberSource};
+use diana_policy::{Actor, IdentitySource, NumberForm, NumberSource};
 
 /// Selects the plans of all rules. Each input is read at most once per request, even if several
 /// rules use it.
@@ -36,13 +36,13 @@ struct PlanSelector {
 enum PlanSource {
     Sources(Vec<IdentitySource>),
     Caller(usize),
-    Number(IdentitySource, bool),
+    Number(IdentitySource, NumberForm),
 }
 
 enum PlanReader {
     Sources(Sources),
     Caller(usize),
-    Number { source: Rc<dyn Source>, is_text: bool },
+    Number { source: Rc<dyn Source>, form: NumberForm },
 }
 
 /// The number of a source, and the bytes that it hashes.
@@ -84,9 +84,9 @@ impl PlanSelectors {
     /// # Errors
     /// Every mistake in its source.
     pub fn of_number(&mut self, number: &NumberSource) -> Result<usize, Vec<Mistake>> {
-        let (source, is_text) = (identity::build(&number.source)?, number.is_text);
-        let wanted = PlanSource::Number(number.source.clone(), is_text);
-        Ok(self.find(wanted, PlanReader::Number { source, is_text }))
+        let (source, form) = (identity::build(&number.source)?, number.form);
+        let wanted = PlanSource::Number(number.source.clone(), form);
+        Ok(self.find(wanted, PlanReader::Number { source, form }))
     }
 
     fn find(&mut self, wanted: PlanSource, by: PlanReader) -> usize {
@@ -168,9 +168,13 @@ impl PlanSelector {
     }
 
     fn read(&self, callers: &Callers, request: &dyn Request) -> Option<u64> {
-        if let PlanReader::Number { source, is_text } = &self.by {
+        if let PlanReader::Number { source, form } = &self.by {
             let SourceValue::Value(value) = source.find(request) else { return None };
-            return if *is_text { digits(&value) } else { whole(&value) };
+            return match form {
+                NumberForm::Number => whole(&value),
+                NumberForm::Typed => integer(&value),
+                NumberForm::Text { .. } => digits(&value),
+            };
         }
         let sources = self.sources(callers)?;
         let (source, SourceValue::Value(value)) = sources.find(request) else { return None };

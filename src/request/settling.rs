@@ -2,10 +2,14 @@
 
 use diana_policy::number::{decimal, float, integer};
 use diana_policy::port::{Ending, Property, Values};
-use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
+use diana_policy::time::{Micros, SECOND};
+use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling, Term};
 
 /// Larger values are not numbers of permits.
 const LARGEST: u64 = 1 << 53;
+
+/// Ticks of a millisecond.
+const MILLISECOND: Micros = SECOND / 1_000;
 
 /// Responses with this status or a higher one are errors.
 const FIRST_ERROR: u16 = 400;
@@ -29,10 +33,21 @@ struct ResponseReader {
     error: u64,
 }
 
+/// Numbers that are added up, each with its weight in thousandths.
 #[derive(Debug)]
 enum UsageSource {
-    Header(String),
+    /// Headers of the response.
+    Headers(Vec<(String, i64)>),
+    /// Numbers that are known at the end.
+    AtEnd { numbers: Vec<(EndNumber, i64)>, are_measured: bool },
+}
+
+/// A number that is known at the end of a stream.
+#[derive(Debug)]
+enum EndNumber {
     Metadata(Property, NumberForm),
+    Bytes(Property),
+    Duration,
 }
 
 /// The result of reading the response headers.
@@ -71,8 +86,8 @@ impl UsageReader {
     #[must_use]
     pub fn new(settling: &Settling) -> UsageReader {
         let response_cost = settling.response_cost.as_ref().map(|response_cost| {
-            let ResponseCost { ref source, most, missing, error } = *response_cost;
-            ResponseReader { source: UsageSource::of(source), most, missing, error }
+            let ResponseCost { ref terms, most, missing, error } = *response_cost;
+            ResponseReader { source: UsageSource::of(terms), most, missing, error }
         });
         let Settling { reserve, ref count, bans, is_slot, .. } = *settling;
         UsageReader {
@@ -109,31 +124,32 @@ impl UsageReader {
         if !ending.is_from_upstream() {
             return (HeaderUsage::Nothing, 0);
         }
-        let Some(ResponseReader { source: UsageSource::Header(name), .. }) = &self.response_cost
+        let Some(ResponseReader { source: UsageSource::Headers(names), .. }) = &self.response_cost
         else {
             return (HeaderUsage::Begun, 0);
         };
-        let response_cost = match ending.header(name) {
+        let number = |name: &String| match ending.header(name) {
             Values::None => Err(UnknownUsage::Absent),
             // HTTP/2 permits spaces around a value.
             Values::One(value) => usable(decimal(value.trim_ascii())),
             Values::Many(_) => Err(UnknownUsage::Unusable),
         };
-        match response_cost {
+        match sum(names, number) {
             Ok(used) => (HeaderUsage::Used, used),
             Err(unknown) => (HeaderUsage::Unknown(unknown), 0),
         }
     }
 
-    /// The usage in permits of a request with this reservation at the end of its stream, and the
-    /// reason if it is an estimate. `header_usage` and `used` are the results of reading the
-    /// response headers.
+    /// The usage in permits of a request with this reservation at the end of its stream, `elapsed` ticks after its
+    /// decision, and the reason if it is an estimate. `header_usage` and `used` are the results of reading the response
+    /// headers.
     #[must_use]
     pub fn used(
         &self,
         reserved: u64,
         (header_usage, used): (HeaderUsage, u64),
         ending: &dyn Ending,
+        elapsed: Micros,
     ) -> (u64, Option<UnknownUsage>) {
         if ending.is_followed() {
             // The request returns for the internal redirect.
@@ -149,9 +165,10 @@ impl UsageReader {
             return (reserved, None);
         };
         let response_cost = match header_usage {
+            _ if source.are_measured() => source.read(ending, elapsed),
             HeaderUsage::Nothing if ending.client_left() => Err(UnknownUsage::ClientLeft),
             HeaderUsage::Nothing => return (0, Some(UnknownUsage::Unanswered)),
-            HeaderUsage::Begun => source.read(ending),
+            HeaderUsage::Begun => source.read(ending, elapsed),
             HeaderUsage::Used => Ok(used),
             HeaderUsage::Unknown(unknown) => Err(unknown),
         };
@@ -187,9 +204,46 @@ fn counts(count: &Outcomes, has_begun: bool, ending: &dyn Ending) -> bool {
 }
 
 impl UsageSource {
-    fn of(place: &ResponseSource) -> UsageSource {
-        match place {
-            ResponseSource::Header(name) => UsageSource::Header(name.clone()),
+    fn of(terms: &[Term]) -> UsageSource {
+        let header = |term: &Term| match &term.source {
+            ResponseSource::Header(name) => Some((name.clone(), term.weight)),
+            _ => None,
+        };
+        let headers: Vec<_> = terms.iter().filter_map(header).collect();
+        if !headers.is_empty() {
+            return UsageSource::Headers(headers);
+        }
+        let at_end = |term: &Term| Some((EndNumber::of(&term.source)?, term.weight));
+        UsageSource::AtEnd {
+            numbers: terms.iter().filter_map(at_end).collect(),
+            are_measured: terms.iter().all(|term| term.source.is_measured()),
+        }
+    }
+
+    /// Returns true if the usage is known after any end.
+    fn are_measured(&self) -> bool {
+        matches!(self, UsageSource::AtEnd { are_measured: true, .. })
+    }
+
+    /// Reads the usage at the end of a stream, after the headers of its response.
+    fn read(&self, ending: &dyn Ending, elapsed: Micros) -> Result<u64, UnknownUsage> {
+        if !self.are_measured() && !ending.is_complete() {
+            return Err(if ending.client_left() {
+                UnknownUsage::ClientLeft
+            } else {
+                UnknownUsage::Cut
+            });
+        }
+        let UsageSource::AtEnd { numbers, .. } = self else { return Err(UnknownUsage::Absent) };
+        sum(numbers, |number| number.read(ending, elapsed))
+    }
+}
+
+impl EndNumber {
+    /// `None` for a header, which is read when it comes.
+    fn of(source: &ResponseSource) -> Option<EndNumber> {
+        Some(match source {
+            ResponseSource::Header(_) => return None,
             ResponseSource::Metadata { path, form } => {
                 let kind = match form {
                     NumberForm::Number | NumberForm::Text { typed: false } => "filter_metadata",
@@ -197,21 +251,24 @@ impl UsageSource {
                 };
                 let path = path.iter().map(String::as_str);
                 let path: Vec<&str> = ["metadata", kind].into_iter().chain(path).collect();
-                UsageSource::Metadata(Property::new(&path), *form)
+                EndNumber::Metadata(Property::new(&path), *form)
             }
-        }
+            ResponseSource::RequestBytes => {
+                EndNumber::Bytes(Property::new(&["request", "total_size"]))
+            }
+            ResponseSource::ResponseBytes => {
+                EndNumber::Bytes(Property::new(&["response", "total_size"]))
+            }
+            ResponseSource::Duration => EndNumber::Duration,
+        })
     }
 
-    /// Reads the usage at the end of a stream, after the headers of its response.
-    fn read(&self, ending: &dyn Ending) -> Result<u64, UnknownUsage> {
-        if !ending.is_complete() {
-            return Err(if ending.client_left() {
-                UnknownUsage::ClientLeft
-            } else {
-                UnknownUsage::Cut
-            });
-        }
-        let UsageSource::Metadata(property, form) = self else { return Err(UnknownUsage::Absent) };
+    fn read(&self, ending: &dyn Ending, elapsed: Micros) -> Result<u64, UnknownUsage> {
+        let (property, form) = match self {
+            EndNumber::Metadata(property, form) => (property, *form),
+            EndNumber::Bytes(property) => (property, NumberForm::Typed),
+            EndNumber::Duration => return usable(Some(elapsed.div_ceil(MILLISECOND))),
+        };
         let Some(value) = ending.property(property) else { return Err(UnknownUsage::Absent) };
         usable(match form {
             NumberForm::Number => float(&value),
@@ -219,6 +276,32 @@ impl UsageSource {
             NumberForm::Text { .. } => decimal(&value),
         })
     }
+}
+
+/// The weighted sum of numbers in permits, rounded up once, and at least 0. Missing numbers count as 0, unless all are
+/// missing.
+fn sum<N>(
+    terms: &[(N, i64)],
+    read: impl Fn(&N) -> Result<u64, UnknownUsage>,
+) -> Result<u64, UnknownUsage> {
+    // A single number of permits needs no wide arithmetic.
+    if let [(number, Term::ONE)] = terms {
+        return read(number);
+    }
+    let (mut thousandths, mut is_found) = (0, false);
+    for (number, weight) in terms {
+        match read(number) {
+            Ok(number) => {
+                is_found = true;
+                thousandths += i128::from(number) * i128::from(*weight);
+            }
+            Err(UnknownUsage::Absent) => {}
+            Err(unusable) => return Err(unusable),
+        }
+    }
+    let thousandths = u64::try_from(thousandths.max(0)).unwrap_or(u64::MAX);
+    let permits = thousandths.div_ceil(Term::ONE.unsigned_abs());
+    is_found.then_some(permits).ok_or(UnknownUsage::Absent)
 }
 
 fn usable(number: Option<u64>) -> Result<u64, UnknownUsage> {

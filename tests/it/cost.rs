@@ -5,7 +5,7 @@ use std::rc::Rc;
 use diana_limiter::Verdict;
 use diana_policy::time::SECOND;
 use diana_policy::tree::Tree;
-use diana_policy::{IdentitySource, NumberSource};
+use diana_policy::{IdentitySource, NumberForm, NumberSource};
 use diana_request::cost::CostReader;
 use fastrand::Rng;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
@@ -34,8 +34,11 @@ fn costs_match_their_transcripts() {
 fn cost_that_is_no_text_is_the_default() {
     let source =
         IdentitySource { kind: "header", value: Tree::Text("x-cost".into()), options: Vec::new() };
-    let cost_reader =
-        CostReader::new(&NumberSource { source, is_text: false, default: 7 }, 1000).unwrap();
+    let cost_reader = CostReader::new(
+        &NumberSource { source, form: NumberForm::Text { typed: false }, default: 7 },
+        1000,
+    )
+    .unwrap();
     assert_eq!(cost_reader.cost(&FakeRequest::get("/").header("x-cost", [0xff, 0x31])), 7);
 }
 

@@ -1,9 +1,11 @@
 //! Requests with a cost that is unknown on arrival.
 
+mod estimates;
 mod outcomes;
 mod permits;
+mod sums;
 
-use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling};
+use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling, Term};
 use diana_request::settling::{UnknownUsage, UsageReader};
 use kit::ending::FakeEnding;
 
@@ -13,7 +15,11 @@ const MISSING: u64 = 77;
 const ERROR: u64 = 33;
 
 fn by(source: ResponseSource) -> UsageReader {
-    let response_cost = Some(ResponseCost { source, most: MOST, missing: MISSING, error: ERROR });
+    by_terms(vec![Term { source, weight: Term::ONE }])
+}
+
+fn by_terms(terms: Vec<Term>) -> UsageReader {
+    let response_cost = Some(ResponseCost { terms, most: MOST, missing: MISSING, error: ERROR });
     UsageReader::new(&Settling {
         reserve: RESERVED,
         response_cost,
@@ -39,7 +45,7 @@ fn used(
     ended: &FakeEnding,
 ) -> (u64, Option<UnknownUsage>) {
     let header_usage = came.map(|came| usage_reader.read_headers(came)).unwrap_or_default();
-    usage_reader.used(RESERVED, header_usage, ended)
+    usage_reader.used(RESERVED, header_usage, ended, 0)
 }
 
 #[test]
@@ -265,7 +271,7 @@ fn count_precedes_the_cost() {
         let (usage_reader, reserved) = rule(&keys);
         let used = ends
             .each_ref()
-            .map(|end| usage_reader.used(reserved, usage_reader.read_headers(end), end).0);
+            .map(|end| usage_reader.used(reserved, usage_reader.read_headers(end), end, 0).0);
         assert_eq!(used, costs, "{keys}");
     }
 }
@@ -273,7 +279,8 @@ fn count_precedes_the_cost() {
 #[test]
 fn counted_outcome_may_report_its_cost() {
     let source = ResponseSource::Header("x-tokens-used".into());
-    let response_cost = Some(ResponseCost { source, most: MOST, missing: MISSING, error: ERROR });
+    let terms = vec![Term { source, weight: Term::ONE }];
+    let response_cost = Some(ResponseCost { terms, most: MOST, missing: MISSING, error: ERROR });
     let count = Some(Outcomes { statuses: vec![(200, 299)], ..Outcomes::default() });
     let usage_reader = UsageReader::new(&Settling {
         reserve: RESERVED,

@@ -52,11 +52,19 @@ pub fn of_content(except: Option<&Tree>, rule: &Tree) -> u64 {
         source("header"),
         source("metadata"),
     ];
-    if parts.iter().all(Option::is_none) {
+    // Later sources, which do not change the hash of rules without them.
+    let more = ["query", "bytes", "duration", "sum"].map(source);
+    if parts.iter().chain(&more).all(Option::is_none) {
         return 0;
     }
     let mut hasher = KeyHasher::public();
     parts.iter().for_each(|part| add(&mut hasher, part.as_ref().unwrap_or(&Tree::Null)));
+    for (part, number) in more.iter().zip(20..) {
+        if let Some(part) = part {
+            hasher.part(number, &[]);
+            add(&mut hasher, part);
+        }
+    }
     hasher.finish().hash
 }
 

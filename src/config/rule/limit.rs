@@ -9,7 +9,7 @@ use crate::table::limits::PAYLOAD;
 use crate::table::{TEXT, TEXTS};
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
-use diana_policy::{IdentitySource, NumberSource};
+use diana_policy::{IdentitySource, NumberForm, NumberSource};
 use diana_request::identity::{self, jwt_claim, metadata};
 
 pub(super) static LIMIT: Mapping = mapping(
@@ -42,8 +42,8 @@ pub fn read(rule: &Fields<'_>) -> Option<LimitValue> {
     let fields = rule.mapping("rpu")?;
     let most = fields.number("max");
     let default = fields.number_up_to("default", most.unwrap_or(u64::MAX));
-    let is_text = fields.choice("type", TYPES).unwrap_or(false);
-    let source = NumberSource { source: source(node, &fields)?, is_text, default: default? };
+    let form = fields.choice("type", TYPES).unwrap_or(NumberForm::Number);
+    let source = NumberSource { source: source(node, &fields)?, form, default: default? };
     Some(LimitValue { most: most?, source: Some(source) })
 }
 

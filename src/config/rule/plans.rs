@@ -197,6 +197,10 @@ fn reserve(fields: &Fields<'_>, limiter: &RuleAlgorithm) -> Option<u64> {
         node.key_problem("requires `cost.response` in the rule".into());
         return None;
     };
+    if limiter.cost_source.is_some() {
+        node.key_problem("not allowed where `reserve` of the rule is read from data".into());
+        return None;
+    }
     if settling.is_some_and(|settling| settling.reserve == 0) {
         let message = "not allowed where `reserve` of the rule is 0, which only checks requests";
         node.key_problem(message.into());

@@ -1,17 +1,20 @@
 //! Settlement at the end of a request: `cost.response` and `count` of a rule.
 
 use super::ban;
-use super::cost::{METADATA, TYPE, TYPES};
+use super::cost::{Cost, METADATA, TYPE, TYPES, built};
 use crate::fields::Fields;
 use crate::headers::NAME as HEADER;
-use crate::mapping::Allowed::{self, Choice, Either, Flag, List, Map, Whole};
+use crate::mapping::Allowed::{self, Choice, Either, Flag, List, Map, Number, Whole};
 use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
 use crate::node::Node;
 use crate::table::TEXT;
 use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::MAX_PERMITS;
+use diana_policy::number::signed_millionths;
 use diana_policy::tree::Tree;
-use diana_policy::{NumberForm, Outcomes, Quota, ResponseCost, ResponseSource, Settling};
+use diana_policy::{IdentitySource, NumberForm, NumberSource, Outcomes, Quota};
+use diana_policy::{ResponseCost, ResponseSource, Settling, Term};
+use diana_request::identity::metadata;
 
 /// A cost that the response reports.
 pub const SETTLED_COST: Allowed = Map(&SETTLED);
@@ -21,7 +24,7 @@ static SETTLED: Mapping = mapping(
     "a mapping such as `{response: {header: x-tokens-used}, reserve: 500, max: 20000}`",
     &[
         required("response", Map(&ANSWERED)),
-        optional("reserve", Whole(0, MAX_PERMITS)),
+        optional("reserve", Either(&[Whole(0, MAX_PERMITS), Map(&ESTIMATED)])),
         required("max", Whole(0, MAX_PERMITS)),
         optional("missing", ESTIMATE),
         optional("error", ESTIMATE),
@@ -41,6 +44,34 @@ static ANSWERED: Mapping = mapping(
         optional("metadata", METADATA),
         optional("typed", Flag),
         optional("type", TYPE),
+        optional("bytes", Choice(|| words(BYTES))),
+        optional("duration", Flag),
+        optional("times", Number),
+        optional("sum", List(SUM, &Map(&ANSWERED))),
+    ],
+);
+
+const SUM: &str = "a list of 1 … 8 sources such as `[{metadata: [usage, input]}, {metadata: [usage, output], times: 4}]`";
+
+/// Maximum number of sources in a sum.
+const MOST_TERMS: usize = 8;
+
+const TIMES: &str =
+    "a number of at most three decimals, 0.001 … 1000, or -1000 … -0.001 for what is subtracted";
+
+const BYTES: Choices<ResponseSource> =
+    &[("request", ResponseSource::RequestBytes), ("response", ResponseSource::ResponseBytes)];
+
+/// The permits to reserve, in metadata of a filter before Diana.
+static ESTIMATED: Mapping = mapping(
+    "reserve_source",
+    "a mapping such as `{metadata: [namespace, key], default: 500, max: 20000}`",
+    &[
+        required("metadata", METADATA),
+        optional("typed", Flag),
+        optional("type", TYPE),
+        required("default", Whole(1, MAX_PERMITS)),
+        required("max", Whole(1, MAX_PERMITS)),
     ],
 );
 
@@ -59,47 +90,134 @@ const STATUSES: Allowed =
 
 const STATUS: &str = "a status such as 401, or a class such as 5xx";
 
-/// Reads a `cost` with the usage in the response. Returns the reservation and the source of the
-/// usage.
-pub fn cost(node: &Node<'_>) -> Option<(u64, ResponseCost)> {
+/// Reads a `cost` with the usage in the response.
+pub fn cost(node: &Node<'_>) -> Option<Cost> {
     let fields = Fields::read(node, &SETTLED_COST)?;
     let most = fields.number("max");
     let limit = most.unwrap_or(u64::MAX);
-    let reserve = match fields.has("reserve") {
-        true => fields.number_up_to("reserve", limit),
-        false => Some(1),
+    // The permits to reserve, at most, and their source, if requests contain them.
+    let reserve = match fields.get("reserve").map(Node::tree) {
+        None => Some((1, None)),
+        Some(Tree::Map(_)) => estimated(&fields, limit).map(|(most, told)| (most, Some(told))),
+        Some(_) => fields.number_up_to("reserve", limit).map(|reserve| (reserve, None)),
     };
     let estimate = |key, default| match fields.get(key).map(Node::tree) {
         None => default,
         Some(Tree::Int(_)) => fields.number_up_to(key, limit),
-        Some(_) => fields
-            .choice(key, ESTIMATES)
-            .and_then(|is_reserve| if is_reserve { reserve } else { most }),
+        Some(_) => match (fields.choice(key, ESTIMATES)?, &reserve) {
+            (false, _) => most,
+            (true, Some((_, Some(_)))) => {
+                let message = "not allowed with a `reserve` that is read from data; write a number";
+                fields.report(key, message.into());
+                None
+            }
+            (true, reserve) => reserve.as_ref().map(|(reserve, _)| *reserve),
+        },
     };
     let (missing, error) = (estimate("missing", most), estimate("error", Some(0)));
-    let source = usage_source(&fields);
-    let (reserve, most) = (reserve?, most?);
-    let response = ResponseCost { source: source?, most, missing: missing?, error: error? };
-    Some((reserve, response))
+    let terms = fields.mapping("response").as_ref().and_then(terms);
+    let ((reserve, cost_source), most) = (reserve?, most?);
+    let response = ResponseCost { terms: terms?, most, missing: missing?, error: error? };
+    let usual = cost_source.as_ref().map_or(reserve, |told| told.default);
+    Some(Cost { most: reserve.max(1), cost_source, response: Some((usual, response)) })
 }
 
-/// The source of the usage in the response. Exactly one must be given.
-fn usage_source(cost: &Fields<'_>) -> Option<ResponseSource> {
-    let fields = cost.mapping("response")?;
+/// The most permits to reserve, and their source in the metadata of a request.
+fn estimated(cost: &Fields<'_>, limit: u64) -> Option<(u64, NumberSource)> {
+    let fields = cost.mapping("reserve")?;
+    let most = fields.number_up_to("max", limit);
+    let default = fields.number_up_to("default", most.unwrap_or(limit));
+    let form = form(&fields);
+    let node = fields.node("metadata")?;
+    let typed = fields.flag("typed", false).then(|| (metadata::TYPED.into(), Tree::Bool(true)));
+    let options = typed.into_iter().collect();
+    let source = IdentitySource { kind: metadata::KIND.name, value: node.tree().clone(), options };
+    let source = built(node, source)?;
+    Some((most?, NumberSource { source, form, default: default? }))
+}
+
+/// The encoding of a number in metadata.
+fn form(fields: &Fields<'_>) -> NumberForm {
     let typed = fields.flag("typed", false);
-    let is_text = fields.choice("type", TYPES).unwrap_or(false);
-    let (kind, node) = fields.only_one_of(&["header", "metadata"])?;
-    if kind == "header" {
+    match fields.choice("type", TYPES).unwrap_or(NumberForm::Number) {
+        NumberForm::Text { .. } => NumberForm::Text { typed },
+        _ if typed => NumberForm::Typed,
+        _ => NumberForm::Number,
+    }
+}
+
+/// The usage in a response: one number, or the sum of several.
+fn terms(fields: &Fields<'_>) -> Option<Vec<Term>> {
+    let sum = fields.get("sum");
+    let terms = match sum {
+        Some(node) => summed(fields, node)?,
+        None => vec![term(fields)?],
+    };
+    if terms.iter().all(|term| term.weight < 0) {
+        let message =
+            "adds nothing, so every request is free; allowed: at least one `times` above 0";
+        sum.or_else(|| fields.get("times"))?.problem(message.into());
+        return None;
+    }
+    Some(terms)
+}
+
+/// The terms of a sum.
+fn summed(fields: &Fields<'_>, node: &Node<'_>) -> Option<Vec<Term>> {
+    let others = fields.pairs().iter().filter(|(key, _)| *key != "sum");
+    let others = others.map(|(_, node)| node.key_problem("not allowed with `sum`".into()));
+    let is_alone = others.count() == 0;
+    let items = fields.list("sum")?;
+    if !(1..=MOST_TERMS).contains(&items.len()) {
+        node.problem(format!("found {} sources, allowed: {SUM}", items.len()));
+        return None;
+    }
+    let terms = items.iter().map(|item| {
+        let fields = Fields::read(item, &Map(&ANSWERED))?;
+        if let Some(sum) = fields.get("sum") {
+            sum.key_problem("not allowed within a `sum`".into());
+            return None;
+        }
+        term(&fields)
+    });
+    // Collects all of them first, so that each reports its problems.
+    let terms: Vec<_> = terms.collect();
+    let terms = terms.into_iter().collect::<Option<Vec<Term>>>()?;
+    let is_header = |term: &Term| matches!(term.source, ResponseSource::Header(_));
+    if terms.iter().any(is_header) && !terms.iter().all(is_header) {
+        let message = "headers are read when the response begins, and other sources at its end; allowed: one of both";
+        node.problem(message.into());
+        return None;
+    }
+    is_alone.then_some(terms)
+}
+
+/// A number with its weight. Exactly one source must be given.
+fn term(fields: &Fields<'_>) -> Option<Term> {
+    let (kind, node) = fields.only_one_of(&["header", "metadata", "bytes", "duration"])?;
+    if kind != "metadata" {
         for node in ["typed", "type"].iter().filter_map(|key| fields.get(key)) {
             node.key_problem("requires `metadata`".into());
         }
-        return fields.text("header").map(|name| ResponseSource::Header(name.to_ascii_lowercase()));
     }
-    let form = match (typed, is_text) {
-        (false, false) => NumberForm::Number,
-        (true, false) => NumberForm::Typed,
-        (typed, true) => NumberForm::Text { typed },
+    let weight = times(fields);
+    let source = match kind {
+        "header" => ResponseSource::Header(fields.text("header")?.to_ascii_lowercase()),
+        "bytes" => node
+            .choice(&words(BYTES), &fields.allowed("bytes"))
+            .and_then(|chosen| BYTES.get(chosen).map(|(_, source)| source.clone()))?,
+        "duration" if node.boolean()? => ResponseSource::Duration,
+        "duration" => {
+            node.reject("true");
+            return None;
+        }
+        _ => metadata_source(fields, node)?,
     };
+    Some(Term { source, weight: weight? })
+}
+
+fn metadata_source(fields: &Fields<'_>, node: &Node<'_>) -> Option<ResponseSource> {
+    let form = form(fields);
     let allowed = fields.allowed("metadata");
     let names = node.children();
     let path: Vec<String> =
@@ -110,6 +228,24 @@ fn usage_source(cost: &Fields<'_>) -> Option<ResponseSource> {
         return None;
     }
     Some(ResponseSource::Metadata { path, form })
+}
+
+/// The weight of a number in thousandths.
+fn times(fields: &Fields<'_>) -> Option<i64> {
+    let Some(node) = fields.get("times") else { return Some(Term::ONE) };
+    let millionths = match node.tree() {
+        Tree::Int(number) => i64::try_from(*number).ok().and_then(|it| it.checked_mul(1_000_000)),
+        Tree::Number(text) => signed_millionths(text.as_bytes()),
+        _ => None,
+    };
+    let is_weight =
+        |weight: &i64| (1..=Term::HEAVIEST.unsigned_abs()).contains(&weight.unsigned_abs());
+    let exact = millionths.filter(|number| number % 1_000 == 0);
+    let weight = exact.map(|number| number / 1_000).filter(is_weight);
+    if weight.is_none() {
+        node.reject(TIMES);
+    }
+    weight
 }
 
 /// Reads the settlement of a rule, after its `cost`.

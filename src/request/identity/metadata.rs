@@ -1,4 +1,4 @@
-//! Dynamic metadata set by a preceding filter: `{metadata: [namespace, key, …]}`.
+//! Dynamic metadata set by a preceding filter: `{metadata: [namespace, key, …]}`, with `typed: true` in a typed message.
 
 use std::rc::Rc;
 
@@ -8,20 +8,35 @@ use diana_policy::spelling::metadata;
 use diana_policy::tree::Tree;
 
 /// `metadata` in the registry.
-pub const KIND: SourceKind =
-    SourceKind { name: "metadata", form: ValueForm::Texts, options: &[], build };
+pub const KIND: SourceKind = SourceKind {
+    name: "metadata",
+    form: ValueForm::Texts,
+    options: &[(TYPED, ValueForm::Flag)],
+    build,
+};
+
+/// The option for typed messages.
+pub const TYPED: &str = "typed";
 
 /// A value in dynamic metadata.
 #[derive(Debug)]
 pub(super) struct Metadata(Property);
 
-fn build(value: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
+fn build(value: &Tree, options: &[(String, Tree)]) -> BuiltSource {
     let Some(path) = names(value) else {
         let message =
             format!("found {}, allowed: a list of a namespace and at least one key", value.found());
         return Err(vec![Mistake { key: "metadata".into(), message }]);
     };
-    Ok(Rc::new(Metadata::new(&path)))
+    let kind = match options.iter().find(|(name, _)| name == TYPED) {
+        None | Some((_, Tree::Bool(false))) => "filter_metadata",
+        Some((_, Tree::Bool(true))) => "typed_filter_metadata",
+        Some((_, other)) => {
+            let message = format!("found {}, allowed: true or false", other.found());
+            return Err(vec![Mistake { key: TYPED.into(), message }]);
+        }
+    };
+    Ok(Rc::new(Metadata(Property::new(&[&["metadata", kind], &*path].concat()))))
 }
 
 impl Metadata {

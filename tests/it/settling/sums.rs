@@ -1,0 +1,167 @@
+//! Usage that is the sum of several numbers, and usage that the host measures.
+
+use diana_policy::time::SECOND;
+use diana_policy::{NumberForm, ResponseSource, Term};
+use diana_request::settling::{HeaderUsage, UnknownUsage, UsageReader};
+use fastrand::Rng;
+use kit::ending::FakeEnding;
+use kit::seed;
+
+use super::{ERROR, MISSING, MOST, by_terms, used};
+
+fn metadata(key: &str) -> ResponseSource {
+    ResponseSource::Metadata { path: vec!["u".into(), key.into()], form: NumberForm::Typed }
+}
+
+fn header(key: &str) -> ResponseSource {
+    ResponseSource::Header(key.into())
+}
+
+/// Some numbers, often the largest, or none.
+fn number(rng: &mut Rng) -> Option<u64> {
+    match rng.u8(0..8) {
+        0 => None,
+        1 => Some(1 << 53),
+        2 => Some(rng.u64(0..1 << 53)),
+        _ => Some(rng.u64(0..3_000)),
+    }
+}
+
+/// A weight, often an extreme.
+fn weight(rng: &mut Rng) -> i64 {
+    let weight = match rng.u8(0..6) {
+        0 => 1,
+        1 => Term::HEAVIEST,
+        2 => Term::ONE,
+        _ => rng.i64(1..3_000),
+    };
+    if rng.u8(0..4) == 0 { -weight } else { weight }
+}
+
+/// The sum, as decimals with three digits add up: without a carry into another unit, and rounded up once.
+fn expected(terms: &[(Option<u64>, i64)]) -> Option<u64> {
+    let (mut whole, mut thousandths) = (0_i128, 0_i128);
+    for (number, weight) in terms {
+        let (number, weight) = (i128::from((*number)?), i128::from(*weight));
+        whole += number * (weight / 1_000);
+        thousandths += number * (weight % 1_000);
+    }
+    let up = thousandths.div_euclid(1_000) + i128::from(thousandths.rem_euclid(1_000) > 0);
+    u64::try_from((whole + up).clamp(0, MOST.into())).ok()
+}
+
+#[test]
+fn sum_is_exact_and_rounded_up_once() {
+    let mut rng = Rng::with_seed(seed::next());
+    let (mut zero, mut between, mut most, mut none) = (0, 0, 0, 0);
+    for _ in 0..4_000 {
+        let terms: Vec<(Option<u64>, i64)> =
+            (0..rng.usize(1..=8)).map(|_| (number(&mut rng), weight(&mut rng))).collect();
+        let of = |source: fn(&str) -> ResponseSource| {
+            let term = |(at, (_, weight)): (usize, &(_, i64))| Term {
+                source: source(&format!("k{at}")),
+                weight: *weight,
+            };
+            by_terms(terms.iter().enumerate().map(term).collect())
+        };
+        let (mut whole, mut came) = (FakeEnding::answered(200), FakeEnding::answered(200));
+        for (at, (number, _)) in terms.iter().enumerate() {
+            if let Some(number) = number {
+                let path = ["metadata", "typed_filter_metadata", "u", &format!("k{at}")];
+                whole = whole.property(&path, number.to_le_bytes());
+                came = came.header(&format!("k{at}"), number.to_string());
+            }
+        }
+        // Missing numbers count as 0.
+        let known: Vec<_> = terms.iter().copied().filter(|(number, _)| number.is_some()).collect();
+        let wanted = match known.is_empty() {
+            true => (MISSING, Some(UnknownUsage::Absent)),
+            false => (expected(&known).unwrap(), None),
+        };
+        match wanted {
+            (_, Some(_)) => none += 1,
+            (0, None) => zero += 1,
+            (MOST, None) => most += 1,
+            _ => between += 1,
+        }
+        let by_end = used(&of(metadata), Some(&FakeEnding::answered(200)), &whole);
+        assert_eq!(by_end, wanted, "{terms:?}");
+        assert_eq!(used(&of(header), Some(&came), &came), wanted, "{terms:?}");
+    }
+    assert!(
+        zero > 100 && between > 100 && most > 100 && none > 20,
+        "{zero} {between} {most} {none}"
+    );
+}
+
+#[test]
+fn weights_add_up_to_the_price() {
+    let term = |key, weight| Term { source: metadata(key), weight };
+    // The input contains the cached tokens, which cost a tenth.
+    let reader = by_terms(vec![term("input", 1_000), term("cached", -900), term("output", 4_000)]);
+    for (input, cached, output, wanted) in
+        [(100, 0, 50, 300), (100, 100, 0, 10), (101, 101, 0, 11), (1, 1, 0, 1), (0, 0, 0, 0)]
+    {
+        let number = |ending: FakeEnding, key, value: u64| {
+            ending.property(&["metadata", "typed_filter_metadata", "u", key], value.to_le_bytes())
+        };
+        let ended = number(FakeEnding::answered(200), "input", input);
+        let ended = number(number(ended, "cached", cached), "output", output);
+        assert_eq!(used(&reader, Some(&ended), &ended), (wanted, None));
+    }
+}
+
+/// One unusable number makes the usage unknown.
+#[test]
+fn unusable_number_spoils_the_sum() {
+    let term = |source| Term { source, weight: 2_000 };
+    let reader = by_terms(vec![term(header("a")), term(header("b"))]);
+    for wrong in ["-1", "x", "9007199254740993"] {
+        for status in [200, 500] {
+            let came = FakeEnding::answered(status).header("a", "3").header("b", wrong);
+            let wanted = if status == 200 { MISSING } else { ERROR };
+            assert_eq!(used(&reader, Some(&came), &came).0, wanted, "{wrong}");
+        }
+    }
+    let came = FakeEnding::answered(200).header("a", "3").header("b", "1").header("b", "1");
+    assert_eq!(used(&reader, Some(&came), &came), (MISSING, Some(UnknownUsage::Unusable)));
+}
+
+/// Bytes and the duration are known after any end, also of an upload that failed.
+#[test]
+fn measured_usage_is_known_after_any_end() {
+    let term = |source, weight| Term { source, weight };
+    let bytes = by_terms(vec![
+        term(ResponseSource::RequestBytes, 1),
+        term(ResponseSource::ResponseBytes, 2_000),
+    ]);
+    let duration = by_terms(vec![term(ResponseSource::Duration, Term::ONE)]);
+    let took = |reader: &UsageReader, ended: &FakeEnding, elapsed| {
+        let header_usage = (HeaderUsage::Nothing, 0);
+        reader.used(5, header_usage, ended, elapsed)
+    };
+    for ended in [
+        FakeEnding::answered(200),
+        FakeEnding::answered(500),
+        FakeEnding::cut(),
+        FakeEnding::left(None),
+        FakeEnding::left(Some(200)),
+        FakeEnding::unreachable(),
+    ] {
+        for (ticks, ms) in
+            [(0, 0), (1, 1), (1_000, 1), (1_001, 2), (SECOND / 2, 500), (SECOND * 9, MOST)]
+        {
+            assert_eq!(took(&duration, &ended, ticks), (ms, None), "{ended:?}");
+        }
+        let ended = ended
+            .property(&["request", "total_size"], 1_001_u64.to_le_bytes())
+            .property(&["response", "total_size"], 30_u64.to_le_bytes());
+        assert_eq!(took(&bytes, &ended, 0), (62, None), "{ended:?}");
+    }
+    // A host without these properties.
+    let ended = FakeEnding::answered(200);
+    assert_eq!(took(&bytes, &ended, 0), (MISSING, Some(UnknownUsage::Absent)));
+    // An internal redirect is another request.
+    let followed = FakeEnding::denied(302, "internal_redirect");
+    assert_eq!(took(&duration, &followed, SECOND), (0, None));
+}
