@@ -9,7 +9,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::harness::{
-    Arrival, Client, Gateway, Upstream, eventually, hcm_filter, request, shipped_text,
+    Arrival, Client, Envoy, Gateway, Response, Upstream, eventually, exchange, hcm_filter, request,
+    shipped_text,
 };
 use crate::settling::upstream::{self, ACT};
 use crate::settling::{left, left_after};
@@ -163,4 +164,66 @@ fn metadata_filters_cost_the_tokens() {
 #[test]
 fn protocol_filter_costs_its_tokens() {
     play("protocol");
+}
+
+/// A request of `size` bytes for a model, and its response.
+fn ask(envoy: &Envoy, account: &str, model: &str, size: usize, answer: &str) -> Response {
+    let begin = format!(r#"{{"model":"{model}","messages":[{{"role":"user","content":""#);
+    let end = r#""}]}"#;
+    let body = format!("{begin}{}{end}", "x".repeat(size - begin.len() - end.len()));
+    let length = size.to_string();
+    let headers = [
+        ("x-account-id", account),
+        ("content-type", "application/json"),
+        ("content-length", &length),
+        (KIND, answer),
+    ];
+    exchange(envoy.port, &[request("POST", PATH, &headers), body.into_bytes()].concat()).unwrap()
+}
+
+/// The estimate is a token for four bytes of the body. A request is refused, before the model is asked, if the tokens that
+/// were used and the estimate exceed the limit. What the response adds stays debt.
+#[test]
+fn protocol_filter_estimates_before_the_model_is_asked() {
+    let model = Upstream::answering(answer);
+    let envoy = Gateway::as_in_llm("protocol", &model).start_shared();
+    let settled = |used: u64| {
+        eventually(&format!("{used} used"), || {
+            // An error is free.
+            let probe = envoy.get(PATH, &[("x-account-id", "ann"), (KIND, "error 500")]);
+            (probe.status == 500 && left_after(&probe) == LIMIT - RESERVE - used).then_some(())
+        });
+    };
+    for (whole, used) in (1..10).zip((MOST..).step_by(MOST as usize)) {
+        let kind = if whole % 2 == 0 { "whole 20000" } else { "stream 20000" };
+        assert_eq!(ask(&envoy, "ann", "m", 400, kind).status, 200);
+        settled(used);
+    }
+    // 20,000 are left, and more than 19,999 are estimated.
+    let first = ask(&envoy, "ann", "m", 79_996, "whole 10000");
+    assert_eq!((first.status, left_after(&first)), (200, 1));
+    settled(190_000);
+    let arrivals = model.arrivals().len();
+    let refused = ask(&envoy, "ann", "m", 40_004, "whole 1");
+    assert_eq!((refused.status, model.arrivals().len()), (503, arrivals));
+    // Another account, and a smaller request.
+    assert_eq!(ask(&envoy, "bob", "m", 40_004, "whole 1").status, 200);
+    assert_eq!(ask(&envoy, "ann", "m", 4_000, "stream 15000").status, 200);
+    eventually("the debt", || {
+        (ask(&envoy, "ann", "m", 200, "whole 1").status == 503).then_some(())
+    });
+    envoy.assert_unharmed();
+}
+
+/// The name of the model in the body is part of a caller.
+#[test]
+fn protocol_filter_names_the_model() {
+    let model = Upstream::answering(answer);
+    let envoy = Gateway::as_in_llm("protocol", &model).start_shared();
+    let statuses = |name: &str, count| -> Vec<u16> {
+        (0..count).map(|_| ask(&envoy, "cid", name, 200, "whole 0").status).collect()
+    };
+    assert_eq!(statuses("large", 60), [200; 60]);
+    assert_eq!([statuses("large", 1), statuses("small", 1)], [[503], [200]]);
+    envoy.assert_unharmed();
 }

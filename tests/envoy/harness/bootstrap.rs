@@ -97,7 +97,7 @@ impl Gateway {
         self
     }
 
-    /// After another HTTP filter.
+    /// After another HTTP filter, which comes after an earlier filter of the module.
     pub fn behind(mut self, filter: Value) -> Self {
         self.before.push(filter);
         self
@@ -187,7 +187,10 @@ impl Gateway {
         let shipped = shipped::model(file, &model.cluster());
         let mut gateway = Self::with(&format!("accepted: {{headers: true}}\n{}", shipped.rules));
         (gateway.behind_ours, gateway.route_config) = (shipped.filters, shipped.route_config);
-        gateway.buffer = shipped.buffer;
+        (gateway.before, gateway.buffer) = (shipped.before, shipped.buffer);
+        if let Some(rules) = shipped.guard {
+            gateway = gateway.behind_module(&Self::with(&rules), true);
+        }
         gateway.cluster(&model.cluster(), model.port)
     }
 

@@ -101,6 +101,10 @@ pub fn users() -> Vec<String> {
 /// A file of envoy/llm/.
 pub struct Model {
     pub rules: String,
+    /// The rules of the guard before all other filters, if there is one.
+    pub guard: Option<String>,
+    /// The filters before Diana.
+    pub before: Vec<Value>,
     /// The filters between Diana and the router.
     pub filters: Vec<Value>,
     pub route_config: Value,
@@ -118,11 +122,17 @@ pub fn model(file: &str, cluster: &str) -> Model {
     let manager = listener.pointer_mut("/filter_chains/0/filters/0/typed_config");
     let manager = manager.expect("a connection manager");
     let Value::Array(mut filters) = manager["http_filters"].take() else { panic!("no filters") };
-    let rules = filters[0].pointer("/typed_config/config/configuration/value");
-    let rules = rules.and_then(Value::as_str).expect("it has rules").to_owned();
+    let rules = |filter: &Value| {
+        let rules = filter.pointer("/typed_config/config/configuration/value");
+        rules.and_then(Value::as_str).expect("it has rules").to_owned()
+    };
     filters.pop();
-    filters.remove(0);
-    Model { rules, filters, route_config: manager["route_config"].take(), buffer }
+    let guard = (filters[0]["name"] == "diana-guard").then(|| rules(&filters.remove(0)));
+    let ours = filters.iter().position(|filter| filter["name"] == "diana").expect("Diana");
+    let behind = filters.split_off(ours + 1);
+    let rules = rules(&filters.pop().expect("Diana"));
+    let route_config = manager["route_config"].take();
+    Model { rules, guard, before: filters, filters: behind, route_config, buffer }
 }
 
 /// The routes of envoy/envoy.yaml to the cluster `upstream`.

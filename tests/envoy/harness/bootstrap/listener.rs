@@ -20,7 +20,7 @@ pub fn hcm_filter(name: &str, package: &str, message: &str, mut config: Value) -
 impl Gateway {
     /// The listener. Its port is 0, so the kernel chooses one.
     pub fn listener(&self, folder: &Path) -> Value {
-        let mut filters = self.before.clone();
+        let mut filters = Vec::new();
         if let Some((configuration, shares_vm)) = &self.earlier {
             let root = format!("{}-earlier", self.name);
             let vm = if *shares_vm { &self.name } else { &root };
@@ -28,6 +28,7 @@ impl Gateway {
             earlier["name"] = json!(root);
             filters.push(earlier);
         }
+        filters.extend(self.before.iter().cloned());
         let mut filter = self.filter(&self.configuration, &self.name, &self.name);
         if self.has_crashing_module {
             let path = "/typed_config/config/vm_config/code/local/filename";
