@@ -1,5 +1,6 @@
 """Builds the book with mdBook, with the playground and copies of the examples that its pages link to."""
 
+import html
 import shutil
 
 import needs
@@ -9,6 +10,15 @@ from console import ROOT, TARGET, relative, run, say
 BOOK = TARGET / "book"
 # What pages link to outside of the book.
 BESIDE = ["ARCHITECTURE.md", "CHANGELOG.md", "charts", "envoy", "watch"]
+# A page outside of the book, as it was written.
+PLAIN = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>{title}</title>
+<style>:root {{ color-scheme: light dark; }} pre {{ white-space: pre-wrap; overflow-wrap: anywhere; }}</style>
+<pre>{text}</pre>
+"""
 
 
 def mdbook():
@@ -19,8 +29,11 @@ def main():
     shutil.rmtree(BOOK, ignore_errors=True)
     run([mdbook(), "build", "docs"])
     for name in BESIDE:
-        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
-        copy(ROOT / name, BOOK / name)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, BOOK / name)
+        else:
+            # mdBook makes each link to a `.md` one to a `.html`, also outside of the book.
+            (BOOK / name).with_suffix(".html").write_text(PLAIN.format(title=name, text=html.escape((ROOT / name).read_text())))
     playground.build()
     shutil.copytree(playground.PAGE.parent, BOOK / "playground")
     say(f"open {relative(BOOK / 'docs/index.html')}")

@@ -149,7 +149,7 @@ def discover(folder, **variables):
 def install():
     """The image through a registry, manifests and chart as control planes hand them to Envoy, alerts and dashboard under load, and
     the console examples of README and book."""
-    programs("curl", "docker-registry", "prometheus", "promtool", "redis-server", "skopeo")
+    programs("chromium", "curl", "docker-registry", "prometheus", "promtool", "redis-server", "skopeo")
     helm = needs.virtual_env("helm", ["helm-python-sdk==0.2.2"]) / "bin/python"
     # Examples run it.
     yield step("make", "cli")
@@ -168,7 +168,7 @@ def docs():
     book.mdbook()
     yield step(PYTHON, "tools/book.py")
     yield step("make", "cli")
-    places = {"DIANA_PLAYGROUND": playground.PAGE, "DIANA_PACKAGES": playground.WORK, "DIANA_CHROMIUM": needs.program("chromium")}
+    places = {"DIANA_BOOK": book.BOOK, "DIANA_PLAYGROUND": playground.PAGE, "DIANA_PACKAGES": playground.WORK, "DIANA_CHROMIUM": needs.program("chromium")}
     command = ["node", "--test", "--test-reporter=tap", "--test-concurrency=1", "tests/playground/"]
     yield tests(*command, DIANA_COMMAND=ROOT / "target/release/diana", **places)
 

@@ -9,6 +9,7 @@ import sys
 import unittest
 import urllib.parse
 import urllib.request
+from pathlib import Path
 
 import yaml
 from servers import ROOT, free_port, wait_for
@@ -48,6 +49,13 @@ def running():
             ended.set()
     finally:
         watch.local.kill(processes)
+
+
+def browse(port, *options):
+    """What a browser without a window makes of the page, after the first drawing of all panels."""
+    page = f"http://127.0.0.1:{port}/?seconds=60"
+    browser = ["chromium", "--headless", "--no-sandbox", "--window-size=1300,1500", "--virtual-time-budget=4000", *options, page]
+    return subprocess.run(browser, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
 class Rules(unittest.TestCase):
@@ -98,8 +106,19 @@ class UnderLoad(unittest.TestCase):
                 return [it for it in alerts if it["state"] == "firing" and it["labels"]["alertname"] == "DianaConfigurationRejected"]
 
             wait_for(firing, "the alert for a document with problems fires")
-            with urllib.request.urlopen(f"http://127.0.0.1:{ports['page']}/") as page:
-                self.assertIn(f"http://127.0.0.1:{port}/api".encode(), page.read())
+            drawn, _, _ = browse(ports["page"], "--dump-dom").partition("<script>")
+            self.assertEqual(drawn.count("<svg"), len(DASHBOARD["panels"]))
+            self.assertIn("DianaConfigurationRejected (firing)", drawn)
+            for sign in ("no data yet", "cannot answer", "does not answer"):
+                self.assertNotIn(sign, drawn)
+            self.pictured(ports["page"])
+
+    def pictured(self, port):
+        """A picture of the page, as in the guide."""
+        folder = Path(os.environ.get("DIANA_SCREENSHOTS", ROOT / "target/screenshots"))
+        folder.mkdir(parents=True, exist_ok=True)
+        browse(port, f"--screenshot={folder / 'dashboard.png'}")
+        self.assertTrue((folder / "dashboard.png").read_bytes().startswith(b"\x89PNG"))
 
 
 if __name__ == "__main__":

@@ -48,6 +48,11 @@ async function link(page, state) {
   return `#${packed}`;
 }
 
+/** A picture of the page, for its guide. */
+export async function picture(page, name) {
+  await page.screenshot({path: `${process.env.DIANA_SCREENSHOTS ?? "target/screenshots"}/${name}.png`});
+}
+
 /** Waits until an element shows a text. */
 export async function waitForText(locator, pattern) {
   await locator.filter({hasText: pattern}).first().waitFor();

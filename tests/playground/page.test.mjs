@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
 
-import {AXE, SIMPLE, open, result, waitForText, withBrowser} from "./browser.mjs";
+import {AXE, SIMPLE, open, picture, result, waitForText, withBrowser} from "./browser.mjs";
 
 /** Made by the page of version 0.2.0, with the rules of `SIMPLE`. */
 const OLD_LINK = "#NY-xbsMwDER_heAsI2mLdOBYoOgPJOjQZFBtwhYiS4FENTEM_3spu510dzo9ijOm4jkjoXejk0znANDAKXmCXdUAa4E2Xe_mYEcmyO5hwLYSE-nRxhLEQAlOCEYXirCBdCsErwa-S8oaH7Tv-0hwfFvOAQ1mbmPodPjL3mBvhe92Uvdk8B7TldOmM3O3CUlsRw2_Zry6oKFGbLtJUUlfryX-4TQhHQy21vt_hthrXfJ5XylWyqrVjCxDrKCP96NSblYGNbuBvY_qB6WvCHw0fzs2riPY0M0cFlwuBn3staL9ul5yMqyfrMEnXpZf";
@@ -72,6 +72,7 @@ test("the page is accessible and fits its width in both colour schemes", () => w
     for (const width of [400, 1400]) {
       const page = await open(browser, {state: {...SIMPLE, algorithms: ["", "W"]}, colorScheme, viewport: {width, height: 900}});
       await waitForText(result(page), "7 of 30 admitted");
+      if (colorScheme === "light" && width === 1400) await picture(page, "playground");
       await page.getByRole("button", {name: /Why was/}).first().click();
       await page.evaluate(() => document.querySelectorAll("details").forEach((it) => (it.open = true)));
       const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);

@@ -104,6 +104,12 @@ class Pages(unittest.TestCase):
             read = subprocess.run(["bash", "-n"], input="\n".join(told), text=True, capture_output=True)
             self.assertEqual((read.returncode, read.stderr), (0, ""), page.name)
 
+    def test_headings_skip_no_level(self):
+        for page in pages():
+            levels = [len(marks) for marks in re.findall(r"^(#+) ", prose(page), flags=re.M)]
+            with self.subTest(page=page.name):
+                self.assertEqual([(one, next) for one, next in zip([0, *levels], levels) if next > one + 1], [])
+
     def test_the_page_of_keys_is_what_the_schema_says(self):
         self.assertEqual(keys.PAGE.read_text(), keys.page(), "`python3 tools/keys.py` writes it")
 
