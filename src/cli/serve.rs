@@ -28,6 +28,10 @@ use rules::RulesFile;
 /// Interval of reading the files.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Time from SIGTERM to the end. Proxies still connect until the cluster has told all of them that
+/// this server leaves.
+const LEAVE_TIME: Duration = Duration::from_secs(5);
+
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(arguments: &ServeArguments) -> io::Result<Exit> {
     tokio::runtime::Builder::new_current_thread()
@@ -55,15 +59,23 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
     files.read();
     log(&format!("listening on {scheme}://{}", listener.local_addr()?));
+    let (leave, leaves) = watch::channel(false);
     let end = async {
         tokio::select! {
             _ = terminate.recv() => {},
+            _ = interrupt.recv() => return,
+        }
+        log(&format!("SIGTERM: the server still answers for {} s", LEAVE_TIME.as_secs()));
+        leave.send_replace(true);
+        tokio::select! {
+            () = sleep(LEAVE_TIME) => {},
             _ = interrupt.recv() => {},
         }
     };
+    let site = Arc::new(site);
     tokio::select! {
         failed = follow(files) => Err(failed),
-        () = connections::serve(listener, certificates, Arc::new(site), end) => {
+        () = connections::serve(listener, certificates, site, leaves, end) => {
             log("ended by a signal");
             Ok(())
         }

@@ -230,6 +230,10 @@ fn sigterm_completes_responses_in_progress() {
     busy.read_exact(&mut begin).unwrap();
     assert_eq!(&begin, b"HTTP/1.1 200 OK");
     companion.terminate();
+    companion.wait_for("still answers");
+    // Gateways that have not heard of the end yet are answered, and then connect to another server.
+    let answer = companion.request("GET", "/live");
+    assert!(status(&answer) == "200 OK" && answer.contains("connection: close"), "{answer}");
     assert_eq!(idle.read(&mut [0]).unwrap(), 0);
     while TcpStream::connect(companion.address).is_ok() {}
     let mut rest = Vec::new();

@@ -48,11 +48,13 @@ const ACCEPT_RETRY: Duration = Duration::from_secs(1);
 /// The present TLS settings, with the newest certificate.
 pub type Certificates = watch::Receiver<Arc<ServerConfig>>;
 
-/// Serves until `end`, then completes the responses in progress.
+/// Serves until `end`, then completes the responses in progress. While it `leaves`, each connection
+/// ends with its next response, so that clients open none in vain.
 pub async fn serve(
     listener: TcpListener,
     certificates: Option<Certificates>,
     site: Arc<Site>,
+    leaves: watch::Receiver<bool>,
     end: impl Future<Output = ()>,
 ) {
     let graceful = GracefulShutdown::new();
@@ -71,6 +73,7 @@ pub async fn serve(
             let connection = Connection {
                 site: site.clone(),
                 slots: slots.clone(),
+                leaves: leaves.clone(),
                 opened: Instant::now(),
                 watcher: graceful.watcher(),
             };
@@ -93,6 +96,7 @@ pub async fn serve(
 struct Connection {
     site: Arc<Site>,
     slots: Arc<Semaphore>,
+    leaves: watch::Receiver<bool>,
     opened: Instant,
     watcher: Watcher,
 }
@@ -110,10 +114,10 @@ impl Connection {
 
     /// Answers requests until the client or the server closes the connection.
     async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
-        let Connection { site, slots, opened, watcher } = self;
+        let Connection { site, slots, leaves, opened, watcher } = self;
         let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let mut response = site.answer(request.method(), request.uri().path());
-            if opened.elapsed() > OLD || slots.available_permits() < FEW {
+            if opened.elapsed() > OLD || slots.available_permits() < FEW || *leaves.borrow() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             std::future::ready(Ok::<_, Infallible>(response))

@@ -17,8 +17,9 @@ fn open() -> (DuplexStream, Instant) {
     let graceful = GracefulShutdown::new();
     let opened = Instant::now();
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let leaves = watch::channel(false).1;
     let connection =
-        Connection { site: Arc::new(site), slots, opened, watcher: graceful.watcher() };
+        Connection { site: Arc::new(site), slots, leaves, opened, watcher: graceful.watcher() };
     tokio::spawn(async move {
         connection.answer(server).await;
         drop(graceful);
