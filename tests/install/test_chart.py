@@ -313,6 +313,7 @@ class Refused(unittest.TestCase):
         self.check("redsi", redsi={"enabled": True})
         self.check("listeners", envoyGateway={"gateways": [{"name": "eg", "listeners": []}]})
         self.check("on_failure", redis={"settings": {"on_failure": "panic"}})
+        self.check("timeout", redis={"settings": {"timeout": "2s"}})
 
     def test_rules_with_a_mistake(self):
         rules = copy.deepcopy(RULES)
