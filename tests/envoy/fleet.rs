@@ -76,7 +76,7 @@ fn gateways_rejoin_when_redis_returns() {
     envoys.iter().for_each(|envoy| assert_eq!(ask(envoy, "a").status, 200));
     redis.kill();
     let together = |envoy: &Envoy| {
-        let mode = |name| envoy.stat(&format!("wasmcustom.diana.shop.mode.{name}")).unwrap_or(0);
+        let mode = |name| envoy.metric_of("shop", &format!("mode.{name}")).unwrap_or(0);
         mode("gateway") == 0 && mode("fleet") > 0
     };
     for envoy in &envoys {

@@ -248,13 +248,21 @@ impl Gateway {
     }
 
     /// Additional variables for Envoy's environment.
-    pub fn environment(&self, folder: &Path) -> Vec<(&'static str, OsString)> {
-        let mut variables: Vec<_> = self.password().into_iter().collect();
+    pub fn environment(&self, folder: &Path) -> Vec<(String, OsString)> {
+        let mut variables: Vec<(String, OsString)> = Vec::new();
+        variables.extend(self.password().map(|(name, value)| (name.into(), value)));
         if self.has_precise_timers {
-            variables.push(("EVENT_PRECISE_TIMER", "1".into()));
+            variables.push(("EVENT_PRECISE_TIMER".into(), "1".into()));
+        }
+        if shipped::is_native() {
+            let folder = shipped::root().join("target").into_os_string();
+            variables.push(("ENVOY_DYNAMIC_MODULES_SEARCH_PATH".into(), folder));
+            let own = self.environment.as_object().expect("a mapping").iter();
+            variables.extend(own.map(|(name, value)| (name.clone(), value.as_str().expect("a text").into())));
         }
         process_clock::set(folder, Wall::Ahead(to_mid_hour()));
-        variables.extend(process_clock::environment(folder));
+        let clock = process_clock::environment(folder).into_iter();
+        variables.extend(clock.map(|(name, value)| (name.into(), value)));
         variables
     }
 

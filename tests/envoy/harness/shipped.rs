@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
@@ -18,6 +19,30 @@ pub fn module() -> PathBuf {
     let path = root().join("target/diana.wasm");
     assert!(path.is_file(), "target/diana.wasm is missing: run `make build`");
     path
+}
+
+/// Returns true if the tests run the library in Envoy's own process instead of the wasm module, by `DIANA_HOST=native`.
+pub fn is_native() -> bool {
+    static IS_NATIVE: OnceLock<bool> = OnceLock::new();
+    *IS_NATIVE.get_or_init(|| match std::env::var("DIANA_HOST").as_deref() {
+        Err(_) | Ok("wasm") => false,
+        Ok("native") => {
+            let path = root().join("target/libdiana.so");
+            assert!(path.is_file(), "target/libdiana.so is missing: run `make native`");
+            true
+        }
+        Ok(other) => panic!("DIANA_HOST is `{other}`, allowed: `wasm`, `native`"),
+    })
+}
+
+/// The filter as a library, with this name and configuration.
+pub fn native_filter(configuration: &Value, name: &str) -> Value {
+    json!({"name": "diana", "typed_config": {
+        "@type": "type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter",
+        "dynamic_module_config": {"name": "diana", "do_not_close": true, "metrics_namespace": "diana"},
+        "filter_name": name,
+        "filter_config": configuration,
+    }})
 }
 
 /// envoy/envoy.yaml.

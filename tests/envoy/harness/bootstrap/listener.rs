@@ -76,6 +76,9 @@ impl Gateway {
 
     /// A filter of the module.
     fn filter(&self, configuration: &Value, root: &str, vm: &str) -> Value {
+        if shipped::is_native() {
+            return shipped::native_filter(configuration, root);
+        }
         let mut filter = shipped::filter(configuration);
         let config = &mut filter["typed_config"]["config"];
         if !self.reloads {

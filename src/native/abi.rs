@@ -1,0 +1,597 @@
+//! The ABI of Envoy's dynamic modules: the functions that this crate uses, and the hooks that Envoy calls. No other file has
+//! `unsafe`.
+//!
+//! The declarations are those of Envoy 1.38. Since 1.40 Envoy never changes a released function. Functions that 1.38 lacks are
+//! looked up by their names when the module is loaded, since a library with an unknown function cannot be loaded.
+//!
+//! Envoy owns the memory that a getter returns. It is valid until the end of the hook, or until the next setter. So getters
+//! borrow a [`Call`], and setters need it exclusively.
+
+#![allow(unsafe_code)]
+#![allow(missing_docs, reason = "the hooks are Envoy's interface")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::slice;
+use std::sync::OnceLock;
+
+use crate::filter::{HttpFilter, RequestOutcome};
+use crate::metrics::{Labels, MetricKind};
+use crate::{config, faults, filter};
+
+/// Bytes of Envoy or of the module.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Buf {
+    ptr: *const u8,
+    len: usize,
+}
+
+/// A header of the module.
+#[repr(C)]
+struct Header {
+    name: Buf,
+    value: Buf,
+}
+
+impl Buf {
+    const EMPTY: Buf = Buf { ptr: ptr::null(), len: 0 };
+
+    fn of(bytes: &[u8]) -> Buf {
+        Buf { ptr: bytes.as_ptr(), len: bytes.len() }
+    }
+
+    /// # Safety
+    /// The bytes must outlive `'b`.
+    unsafe fn bytes<'b>(self) -> &'b [u8] {
+        if self.ptr.is_null() {
+            return &[];
+        }
+        // SAFETY: Envoy returns valid bytes with their length, and the caller chooses a lifetime in which they stay.
+        unsafe { slice::from_raw_parts(self.ptr, self.len) }
+    }
+}
+
+macro_rules! callbacks {
+    ($($(#[$doc:meta])* fn $short:ident = $name:ident($($arg:ident: $kind:ty),*) $(-> $out:ty)?;)*) => {
+        unsafe extern "C" {
+            $($(#[$doc])* #[link_name = stringify!($name)] fn $short($($arg: $kind),*) $(-> $out)?;)*
+        }
+    };
+}
+
+callbacks! {
+    fn log_line = envoy_dynamic_module_callback_log(level: u32, line: Buf);
+    fn concurrency = envoy_dynamic_module_callback_get_concurrency() -> u32;
+    fn is_validation_mode = envoy_dynamic_module_callback_is_validation_mode() -> bool;
+    fn worker_index = envoy_dynamic_module_callback_http_filter_get_worker_index(filter: *mut c_void) -> u32;
+    fn get_header = envoy_dynamic_module_callback_http_get_header(filter: *mut c_void, map: u32, name: Buf, out: *mut Buf, index: usize, total: *mut usize) -> bool;
+    fn add_header = envoy_dynamic_module_callback_http_add_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
+    fn set_header = envoy_dynamic_module_callback_http_set_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
+    fn clear_route_cache = envoy_dynamic_module_callback_http_clear_route_cache(filter: *mut c_void);
+    fn attribute_string = envoy_dynamic_module_callback_http_filter_get_attribute_string(filter: *mut c_void, id: u32, out: *mut Buf) -> bool;
+    fn attribute_int = envoy_dynamic_module_callback_http_filter_get_attribute_int(filter: *mut c_void, id: u32, out: *mut u64) -> bool;
+    fn metadata_string = envoy_dynamic_module_callback_http_get_metadata_string(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut Buf) -> bool;
+    fn metadata_number = envoy_dynamic_module_callback_http_get_metadata_number(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut f64) -> bool;
+    fn metadata_bool = envoy_dynamic_module_callback_http_get_metadata_bool(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut bool) -> bool;
+    fn metadata_list_size = envoy_dynamic_module_callback_http_get_metadata_list_size(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut usize) -> bool;
+    fn metadata_list_string = envoy_dynamic_module_callback_http_get_metadata_list_string(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, index: usize, out: *mut Buf) -> bool;
+    fn get_filter_state = envoy_dynamic_module_callback_http_get_filter_state_bytes(filter: *mut c_void, key: Buf, out: *mut Buf) -> bool;
+    fn set_filter_state = envoy_dynamic_module_callback_http_set_filter_state_bytes(filter: *mut c_void, key: Buf, value: Buf) -> bool;
+    fn send_response = envoy_dynamic_module_callback_http_send_response(filter: *mut c_void, status: u32, headers: *const Header, count: usize, body: Buf, details: Buf);
+    fn continue_decoding = envoy_dynamic_module_callback_http_filter_continue_decoding(filter: *mut c_void);
+    fn scheduler_new = envoy_dynamic_module_callback_http_filter_scheduler_new(filter: *mut c_void) -> *mut c_void;
+    fn scheduler_commit = envoy_dynamic_module_callback_http_filter_scheduler_commit(scheduler: *mut c_void, event: u64);
+    fn scheduler_delete = envoy_dynamic_module_callback_http_filter_scheduler_delete(scheduler: *mut c_void);
+    fn config_scheduler_new = envoy_dynamic_module_callback_http_filter_config_scheduler_new(config: *mut c_void) -> *mut c_void;
+    fn config_scheduler_commit = envoy_dynamic_module_callback_http_filter_config_scheduler_commit(scheduler: *mut c_void, event: u64);
+    fn config_scheduler_delete = envoy_dynamic_module_callback_http_filter_config_scheduler_delete(scheduler: *mut c_void);
+    fn define_counter = envoy_dynamic_module_callback_http_filter_config_define_counter(config: *mut c_void, name: Buf, labels: *const Buf, count: usize, id: *mut usize) -> u32;
+    fn define_gauge = envoy_dynamic_module_callback_http_filter_config_define_gauge(config: *mut c_void, name: Buf, labels: *const Buf, count: usize, id: *mut usize) -> u32;
+    fn define_histogram = envoy_dynamic_module_callback_http_filter_config_define_histogram(config: *mut c_void, name: Buf, labels: *const Buf, count: usize, id: *mut usize) -> u32;
+    fn increment_counter = envoy_dynamic_module_callback_http_filter_increment_counter(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
+    fn set_gauge = envoy_dynamic_module_callback_http_filter_set_gauge(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
+    fn record_value = envoy_dynamic_module_callback_http_filter_record_histogram_value(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
+    fn dlsym = dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+}
+
+/// A function of metrics, by a filter or by a configuration.
+type MetricFunction = unsafe extern "C" fn(*mut c_void, usize, *const Buf, usize, u64) -> u32;
+
+/// The functions of metrics without a request, which Envoy has since 1.39.
+struct ConfigMetrics {
+    counter: MetricFunction,
+    gauge: MetricFunction,
+    histogram: MetricFunction,
+}
+
+/// Finds the function of a name in Envoy.
+fn find(name: &CStr) -> Option<*mut c_void> {
+    /// Searches in the program and all its libraries.
+    const DEFAULT: *mut c_void = ptr::null_mut();
+    // SAFETY: the name ends with NUL.
+    let found = unsafe { dlsym(DEFAULT, name.as_ptr()) };
+    (!found.is_null()).then_some(found)
+}
+
+fn config_metrics() -> Option<&'static ConfigMetrics> {
+    static FOUND: OnceLock<Option<ConfigMetrics>> = OnceLock::new();
+    let find = |name| {
+        let found = find(name)?;
+        // SAFETY: Envoy declares the three functions with these arguments.
+        Some(unsafe { std::mem::transmute::<*mut c_void, MetricFunction>(found) })
+    };
+    let all = || {
+        Some(ConfigMetrics {
+            counter: find(c"envoy_dynamic_module_callback_http_filter_config_increment_counter")?,
+            gauge: find(c"envoy_dynamic_module_callback_http_filter_config_set_gauge")?,
+            histogram: find(c"envoy_dynamic_module_callback_http_filter_config_record_histogram_value")?,
+        })
+    };
+    FOUND.get_or_init(all).as_ref()
+}
+
+/// Returns true if metrics can be changed without a request.
+pub(crate) fn has_config_metrics() -> bool {
+    config_metrics().is_some()
+}
+
+/// The version of the ABI for the Envoy that loads the module. Another one makes it log a warning.
+fn abi_version() -> *const c_char {
+    let has_log_v2 = find(c"envoy_dynamic_module_callback_log_v2").is_some();
+    if has_log_v2 { c"v0.2.0".as_ptr() } else { c"v0.1.0".as_ptr() }
+}
+
+/// Writes a line to Envoy's log. Every thread may.
+pub(crate) fn log(level: LogLevel, line: &str) {
+    // SAFETY: the text is valid during the call.
+    unsafe { log_line(level as u32, Buf::of(line.as_bytes())) };
+}
+
+/// The severity of a log line in Envoy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LogLevel {
+    Info = 2,
+    Warn = 3,
+    Error = 4,
+}
+
+/// The number of Envoy's workers. Only on the main thread.
+pub(crate) fn workers() -> usize {
+    // SAFETY: the hooks of configurations run on the main thread.
+    unsafe { concurrency() as usize }
+}
+
+/// Returns true if Envoy only validates its configuration. Only on the main thread.
+pub(crate) fn only_validates() -> bool {
+    // SAFETY: as for `workers`.
+    unsafe { is_validation_mode() }
+}
+
+/// A value that only one thread uses at a time.
+pub(crate) struct Confined<T>(T);
+
+// SAFETY: the value is in the mutex of a worker, and everything that refers to it, such as `Rc`s in streams, is only touched
+// while that mutex is locked. So two threads never use it at the same time.
+unsafe impl<T> Send for Confined<T> {}
+
+impl<T> Confined<T> {
+    pub(crate) fn new(value: T) -> Confined<T> {
+        Confined(value)
+    }
+
+    pub(crate) fn get(&mut self) -> &mut T {
+        &mut self.0
+    }
+}
+
+/// The headers of a stream.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Map {
+    Request = 0,
+    Response = 2,
+}
+
+/// A stream in Envoy. It is valid on its worker's thread, until the hook `destroy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StreamPointer(*mut c_void);
+
+impl StreamPointer {
+    /// The stream, in a hook on its worker's thread, before its end.
+    pub(crate) fn call<'h>(self) -> Call<'h> {
+        Call { filter: self.0, hook: PhantomData }
+    }
+}
+
+/// A stream during a hook.
+pub(crate) struct Call<'h> {
+    filter: *mut c_void,
+    hook: PhantomData<&'h ()>,
+}
+
+impl Call<'_> {
+    pub(crate) fn pointer(&self) -> StreamPointer {
+        StreamPointer(self.filter)
+    }
+
+    /// The number of the worker.
+    pub(crate) fn worker(&self) -> usize {
+        // SAFETY: the stream is valid, as in all functions of this type.
+        unsafe { worker_index(self.filter) as usize }
+    }
+
+    /// A value of a header, and the number of its values.
+    pub(crate) fn header(&self, map: Map, name: &str, index: usize) -> Option<(&[u8], usize)> {
+        let (mut out, mut total) = (Buf::EMPTY, 0);
+        // SAFETY: the name and the destinations are valid.
+        let found = unsafe {
+            get_header(self.filter, map as u32, Buf::of(name.as_bytes()), &raw mut out, index, &raw mut total)
+        };
+        // SAFETY: the value stays until a setter, which needs the call exclusively.
+        found.then(|| (unsafe { out.bytes() }, total))
+    }
+
+    /// Adds a value to a header.
+    pub(crate) fn add_header(&mut self, map: Map, name: &str, value: &[u8]) {
+        // SAFETY: both texts are valid. A failure means that the host has no headers any more.
+        unsafe { add_header(self.filter, map as u32, Buf::of(name.as_bytes()), Buf::of(value)) };
+    }
+
+    /// Removes a header of the request.
+    pub(crate) fn remove_header(&mut self, name: &str) {
+        // SAFETY: the name is valid, and no value removes the header.
+        unsafe { set_header(self.filter, Map::Request as u32, Buf::of(name.as_bytes()), Buf::EMPTY) };
+    }
+
+    /// Makes Envoy select the route anew, since the request has other headers.
+    pub(crate) fn clear_route_cache(&mut self) {
+        // SAFETY: see `worker`.
+        unsafe { clear_route_cache(self.filter) };
+    }
+
+    /// An attribute that is text.
+    pub(crate) fn text(&self, attribute: Attribute) -> Option<&[u8]> {
+        let mut out = Buf::EMPTY;
+        // SAFETY: the destination is valid, and the value stays as that of a header.
+        unsafe { attribute_string(self.filter, attribute as u32, &raw mut out).then(|| out.bytes()) }
+    }
+
+    /// An attribute that is a number.
+    pub(crate) fn number(&self, attribute: Attribute) -> Option<u64> {
+        let mut out = 0;
+        // SAFETY: the destination is valid.
+        unsafe { attribute_int(self.filter, attribute as u32, &raw mut out).then_some(out) }
+    }
+
+    /// A value of dynamic metadata that is text.
+    pub(crate) fn metadata_text(&self, namespace: &[u8], key: &[u8]) -> Option<&[u8]> {
+        let mut out = Buf::EMPTY;
+        // SAFETY: the names and the destination are valid, and the value stays as that of a header.
+        unsafe { metadata_string(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out).then(|| out.bytes()) }
+    }
+
+    /// A value of dynamic metadata that is a number.
+    pub(crate) fn metadata_number(&self, namespace: &[u8], key: &[u8]) -> Option<f64> {
+        let mut out = 0.0;
+        // SAFETY: the names and the destination are valid.
+        unsafe { metadata_number(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out).then_some(out) }
+    }
+
+    /// A value of dynamic metadata that is true or false.
+    pub(crate) fn metadata_flag(&self, namespace: &[u8], key: &[u8]) -> Option<bool> {
+        let mut out = false;
+        // SAFETY: the names and the destination are valid.
+        unsafe { metadata_bool(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out).then_some(out) }
+    }
+
+    /// The texts of a list in dynamic metadata. `None` if it is no list of texts.
+    pub(crate) fn metadata_list(&self, namespace: &[u8], key: &[u8]) -> Option<Vec<&[u8]>> {
+        let (namespace, key, mut size) = (Buf::of(namespace), Buf::of(key), 0);
+        // SAFETY: the names and the destination are valid.
+        let is_list = unsafe { metadata_list_size(self.filter, 0, namespace, key, &raw mut size) };
+        let item = |index| {
+            let mut out = Buf::EMPTY;
+            // SAFETY: as above, and the value stays as that of a header.
+            unsafe { metadata_list_string(self.filter, 0, namespace, key, index, &raw mut out).then(|| out.bytes()) }
+        };
+        is_list.then(|| (0..size).map(item).collect()).flatten()
+    }
+
+    /// An entry of the filter state.
+    pub(crate) fn filter_state(&self, key: &str) -> Option<&[u8]> {
+        let mut out = Buf::EMPTY;
+        // SAFETY: the key and the destination are valid, and the value stays as that of a header.
+        unsafe { get_filter_state(self.filter, Buf::of(key.as_bytes()), &raw mut out).then(|| out.bytes()) }
+    }
+
+    /// Sets an entry of the filter state, unless it is read-only.
+    pub(crate) fn set_filter_state(&mut self, key: &str, value: &[u8]) {
+        // SAFETY: both texts are valid.
+        unsafe { set_filter_state(self.filter, Buf::of(key.as_bytes()), Buf::of(value)) };
+    }
+
+    /// Responds to the request. The stream may end within.
+    pub(crate) fn respond(self, status: u16, headers: &[(String, String)], body: &[u8], details: &str) {
+        let header = |(name, value): &(String, String)| Header {
+            name: Buf::of(name.as_bytes()),
+            value: Buf::of(value.as_bytes()),
+        };
+        let headers: Vec<Header> = headers.iter().map(header).collect();
+        let (body, details) = (Buf::of(body), Buf::of(details.as_bytes()));
+        // SAFETY: all texts are valid, and the call is not used any more.
+        unsafe { send_response(self.filter, status.into(), headers.as_ptr(), headers.len(), body, details) };
+    }
+
+    /// Continues the waiting request. The stream may end within.
+    pub(crate) fn resume(self) {
+        // SAFETY: the call is not used any more.
+        unsafe { continue_decoding(self.filter) };
+    }
+
+    /// A scheduler of the stream.
+    pub(crate) fn scheduler(&self) -> Scheduler {
+        // SAFETY: see `worker`.
+        Scheduler(unsafe { scheduler_new(self.filter) })
+    }
+
+    /// Changes a metric.
+    pub(crate) fn change(&self, kind: MetricKind, id: usize, labels: &Labels<'_>, value: u64) {
+        let function = match kind {
+            MetricKind::Counter => increment_counter,
+            MetricKind::Gauge => set_gauge,
+            MetricKind::Histogram => record_value,
+        };
+        let labels: Vec<Buf> = labels.iter().map(|label| Buf::of(label.as_bytes())).collect();
+        // SAFETY: the configuration of this stream has defined the id, with as many labels.
+        unsafe { function(self.filter, id, labels.as_ptr(), labels.len(), value) };
+    }
+}
+
+/// Attributes of a stream, by Envoy's numbers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Attribute {
+    ResponseCode = 15,
+    ResponseCodeDetails = 16,
+    ResponseFlags = 17,
+    SourceAddress = 24,
+    UriSanPeerCertificate = 37,
+    Sha256PeerCertificate = 38,
+}
+
+/// Calls the hook `scheduled` of a stream on its worker's thread.
+pub(crate) struct Scheduler(*mut c_void);
+
+// SAFETY: Envoy permits every thread to commit an event. After the end of the stream that does nothing.
+unsafe impl Send for Scheduler {}
+
+impl Scheduler {
+    pub(crate) fn commit(&self, event: u64) {
+        // SAFETY: the scheduler exists until it is dropped.
+        unsafe { scheduler_commit(self.0, event) };
+    }
+}
+
+impl Drop for Scheduler {
+    fn drop(&mut self) {
+        // SAFETY: it is not used any more.
+        unsafe { scheduler_delete(self.0) };
+    }
+}
+
+/// A configuration of the filter, in a hook on the main thread.
+pub(crate) struct ConfigCall(*mut c_void);
+
+impl ConfigCall {
+    /// Defines a metric, only while the configuration is created. Returns its id.
+    pub(crate) fn define(&self, kind: MetricKind, name: &str, labels: &[&str]) -> Option<usize> {
+        let function = match kind {
+            MetricKind::Counter => define_counter,
+            MetricKind::Gauge => define_gauge,
+            MetricKind::Histogram => define_histogram,
+        };
+        let labels: Vec<Buf> = labels.iter().map(|label| Buf::of(label.as_bytes())).collect();
+        let mut id = 0;
+        // SAFETY: all texts and the destination are valid.
+        let result = unsafe { function(self.0, Buf::of(name.as_bytes()), labels.as_ptr(), labels.len(), &raw mut id) };
+        (result == 0).then_some(id)
+    }
+
+    /// Changes a metric without a request, if Envoy can.
+    pub(crate) fn change(&self, kind: MetricKind, id: usize, labels: &Labels<'_>, value: u64) {
+        let Some(metrics) = config_metrics() else { return };
+        let function = match kind {
+            MetricKind::Counter => metrics.counter,
+            MetricKind::Gauge => metrics.gauge,
+            MetricKind::Histogram => metrics.histogram,
+        };
+        let labels: Vec<Buf> = labels.iter().map(|label| Buf::of(label.as_bytes())).collect();
+        // SAFETY: this configuration has defined the id, with as many labels.
+        unsafe { function(self.0, id, labels.as_ptr(), labels.len(), value) };
+    }
+
+    /// A scheduler of the configuration.
+    pub(crate) fn scheduler(&self) -> ConfigScheduler {
+        // SAFETY: the configuration is valid.
+        ConfigScheduler(unsafe { config_scheduler_new(self.0) })
+    }
+}
+
+/// Calls the hook `scheduled` of a configuration on the main thread.
+pub(crate) struct ConfigScheduler(*mut c_void);
+
+// SAFETY: as for `Scheduler`.
+unsafe impl Send for ConfigScheduler {}
+
+impl ConfigScheduler {
+    pub(crate) fn commit(&self, event: u64) {
+        // SAFETY: the scheduler exists until it is dropped.
+        unsafe { config_scheduler_commit(self.0, event) };
+    }
+}
+
+impl Drop for ConfigScheduler {
+    fn drop(&mut self) {
+        // SAFETY: it is not used any more.
+        unsafe { config_scheduler_delete(self.0) };
+    }
+}
+
+/// Runs a hook. A panic ends here: Envoy would abort.
+fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(done) => Some(done),
+        Err(panic) => {
+            // Dropping what was thrown may throw again.
+            _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
+            _ = catch_unwind(|| faults::recover(hook));
+            None
+        }
+    }
+}
+
+/// The filter of a stream. `None` if it could not be created.
+///
+/// # Safety
+/// The pointer must come from `on_http_filter_new`, and the stream must not have been destroyed.
+unsafe fn filter<'h>(filter: *mut HttpFilter) -> Option<&'h mut HttpFilter> {
+    // SAFETY: Envoy calls the hooks of a stream on one thread, and none within another: replies and continuations, which call
+    // hooks, come after the last use of the reference.
+    unsafe { filter.as_mut() }
+}
+
+const CONTINUE: u32 = 0;
+/// The request waits, its body is buffered, and no more is read from the client when the buffer is full.
+const STOP_ALL_AND_WATERMARK: u32 = 4;
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
+    guarded("program_init", || {
+        faults::install();
+        abi_version()
+    })
+    .unwrap_or(ptr::null())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
+    config: *mut c_void,
+    name: Buf,
+    text: Buf,
+) -> *const config::FilterConfig {
+    // SAFETY: Envoy passes texts that stay during the call.
+    let (name, text) = unsafe { (name.bytes(), text.bytes()) };
+    let built = guarded("config_new", || config::FilterConfig::new(&ConfigCall(config), name, text));
+    built.flatten().map_or(ptr::null(), |config| Box::into_raw(Box::new(config)))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: *mut config::FilterConfig) {
+    // SAFETY: Envoy passes the pointer of `config_new` back, once.
+    guarded("config_destroy", || unsafe { Box::from_raw(config) }.end());
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
+    call: *mut c_void,
+    config: *const config::FilterConfig,
+    _event: u64,
+) {
+    // SAFETY: the configuration exists until its hook `destroy`, and is only shared.
+    guarded("config_scheduled", || unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call))));
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_new(
+    config: *const config::FilterConfig,
+    stream: *mut c_void,
+) -> *mut HttpFilter {
+    let call = StreamPointer(stream).call();
+    // SAFETY: as for `config_scheduled`.
+    let built = guarded("new", || unsafe { config.as_ref() }.map(|config| HttpFilter::new(config, &call)));
+    // Without a filter Envoy would respond with 500.
+    Box::into_raw(Box::new(built.flatten().unwrap_or(HttpFilter::DONE)))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+    _end: bool,
+) -> u32 {
+    // SAFETY: see `filter`.
+    let decided = guarded("request_headers", || unsafe { filter(module) }.map(|it| it.request(&mut StreamPointer(stream).call())));
+    match decided.flatten() {
+        None | Some(RequestOutcome::Passes) => CONTINUE,
+        Some(RequestOutcome::Waits) => STOP_ALL_AND_WATERMARK,
+        Some(RequestOutcome::Responds(response)) => {
+            // The stream may end within, and free the filter.
+            guarded("response", || response.send(StreamPointer(stream).call()));
+            STOP_ALL_AND_WATERMARK
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+    _end: bool,
+) -> u32 {
+    // SAFETY: see `filter`.
+    guarded("response_headers", || unsafe { filter(module) }.map(|it| it.response(&mut StreamPointer(stream).call())));
+    CONTINUE
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(stream: *mut c_void, module: *mut HttpFilter) {
+    // SAFETY: see `filter`.
+    guarded("stream_complete", || unsafe { filter(module) }.map(|it| it.end(Some(&StreamPointer(stream).call()))));
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_destroy(module: *mut HttpFilter) {
+    // SAFETY: see `filter`.
+    guarded("destroy", || unsafe { filter(module) }.map(|it| it.end(None)));
+    if !module.is_null() {
+        // SAFETY: Envoy passes the pointer of `new` back, once.
+        guarded("destroy", || drop(unsafe { Box::from_raw(module) }));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+    event: u64,
+) {
+    // SAFETY: see `filter`.
+    let slot = guarded("scheduled", || unsafe { filter(module) }.and_then(|it| it.scheduled(event, StreamPointer(stream)))).flatten();
+    if let Some(slot) = slot {
+        // The stream may end within, and free the filter.
+        guarded("scheduled", || filter::act(slot));
+    }
+}
+
+/// Hooks that Envoy requires, and this module does not need.
+macro_rules! unused {
+    ($($name:ident($($arg:ty),*) $(-> $out:ty)?;)*) => {
+        $(#[unsafe(no_mangle)] pub extern "C" fn $name($(_: $arg),*) $(-> $out)? { $(<$out>::default())? })*
+    };
+}
+
+unused! {
+    envoy_dynamic_module_on_http_filter_request_body(*mut c_void, *mut c_void, bool) -> u32;
+    envoy_dynamic_module_on_http_filter_request_trailers(*mut c_void, *mut c_void) -> u32;
+    envoy_dynamic_module_on_http_filter_response_body(*mut c_void, *mut c_void, bool) -> u32;
+    envoy_dynamic_module_on_http_filter_response_trailers(*mut c_void, *mut c_void) -> u32;
+    envoy_dynamic_module_on_http_filter_http_callout_done(*mut c_void, *mut c_void, u64, u32, *const c_void, usize, *const c_void, usize);
+    envoy_dynamic_module_on_http_filter_http_stream_headers(*mut c_void, *mut c_void, u64, *const c_void, usize, bool);
+    envoy_dynamic_module_on_http_filter_http_stream_data(*mut c_void, *mut c_void, u64, *const c_void, usize, bool);
+    envoy_dynamic_module_on_http_filter_http_stream_trailers(*mut c_void, *mut c_void, u64, *const c_void, usize);
+    envoy_dynamic_module_on_http_filter_http_stream_complete(*mut c_void, *mut c_void, u64);
+    envoy_dynamic_module_on_http_filter_http_stream_reset(*mut c_void, *mut c_void, u64, u32);
+    envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(*mut c_void, *mut c_void);
+    envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(*mut c_void, *mut c_void);
+}

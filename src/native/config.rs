@@ -1,0 +1,92 @@
+//! Configurations of the filter, from Envoy's main thread.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::abi::{self, Call, ConfigCall, ConfigScheduler};
+use crate::host::FIRST_ROOT;
+use crate::metrics::{self, MetricIds};
+use crate::{clock, slot};
+
+/// A configuration, for the streams of all workers.
+pub(crate) struct FilterConfig {
+    /// The number of its roots.
+    pub(crate) number: u32,
+}
+
+/// What the process has of a configuration.
+struct Known {
+    number: u32,
+    name: Vec<u8>,
+    text: Vec<u8>,
+    metrics: MetricIds,
+    scheduler: ConfigScheduler,
+}
+
+/// All configurations, the latest last.
+static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+fn known() -> MutexGuard<'static, Vec<Known>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl FilterConfig {
+    /// Builds a configuration in all workers. `None` if it is invalid; the log has the reason.
+    pub(crate) fn new(call: &ConfigCall, name: &[u8], text: &[u8]) -> Option<FilterConfig> {
+        static COUNT: AtomicU32 = AtomicU32::new(FIRST_ROOT);
+        slot::create(abi::workers());
+        let number = COUNT.fetch_add(1, Ordering::Relaxed) | FIRST_ROOT;
+        let metrics = MetricIds::define(call);
+        if !slot::all().iter().all(|slot| slot.enter(|state| state.configure(number, name, text))) {
+            end(number);
+            return None;
+        }
+        let (name, text, scheduler) = (name.to_vec(), text.to_vec(), call.scheduler());
+        known().push(Known { number, name, text, metrics, scheduler });
+        if !abi::only_validates() {
+            clock::start();
+        }
+        metrics::schedule_anew();
+        Some(FilterConfig { number })
+    }
+
+    /// Envoy destroys it, after all of its streams.
+    pub(crate) fn end(&self) {
+        known().retain(|it| it.number != self.number);
+        end(self.number);
+        metrics::schedule_anew();
+    }
+
+    /// The main thread reports metrics by this configuration.
+    pub(crate) fn scheduled(&self, call: &ConfigCall) {
+        let known = known();
+        if let Some(it) = known.iter().find(|it| it.number == self.number) {
+            metrics::flush(&it.metrics, |kind, id, labels, value| call.change(kind, id, labels, value));
+        }
+    }
+}
+
+fn end(number: u32) {
+    slot::all().iter().for_each(|slot| slot.enter(|state| state.end(number)));
+}
+
+/// The number, the name and the text of each configuration.
+pub(crate) fn all() -> Vec<(u32, Vec<u8>, Vec<u8>)> {
+    known().iter().map(|it| (it.number, it.name.clone(), it.text.clone())).collect()
+}
+
+/// Makes the main thread report metrics.
+pub(crate) fn schedule_metrics() {
+    if let Some(latest) = known().last() {
+        latest.scheduler.commit(0);
+    }
+}
+
+/// Reports metrics by a stream of a configuration, where Envoy cannot without one.
+#[cold]
+pub(crate) fn flush_by(number: u32, call: &Call<'_>) {
+    let known = known();
+    if let Some(it) = known.iter().find(|it| it.number == number) {
+        metrics::flush(&it.metrics, |kind, id, labels, value| call.change(kind, id, labels, value));
+    }
+}

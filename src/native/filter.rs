@@ -1,0 +1,147 @@
+//! The filter of one HTTP stream.
+
+use std::mem;
+
+use diana_worker::Stream;
+
+use crate::abi::{Call, Map, StreamPointer};
+use crate::config::{self, FilterConfig};
+use crate::ending::HostEnding;
+use crate::host::HostCall;
+use crate::metrics;
+use crate::refused::Response;
+use crate::request::{self, HostRequest};
+use crate::slot::{self, PASS, Slot};
+
+/// A filter. Envoy has it from the beginning of a stream to its end.
+pub(crate) struct HttpFilter {
+    /// The number of the configuration.
+    root: u32,
+    state: FilterState,
+}
+
+enum FilterState {
+    /// The request has not arrived at this worker.
+    Begun(&'static Slot),
+    /// The stream has work at its response or at its end, or its request waits.
+    Open { slot: &'static Slot, generation: u32, id: u32, stream: Stream },
+    /// The stream needs no further work, like most admitted requests.
+    Done,
+}
+
+/// What happens to a request.
+pub(crate) enum RequestOutcome {
+    Passes,
+    Waits,
+    Responds(Response),
+}
+
+impl HttpFilter {
+    /// Admits every request.
+    pub(crate) const DONE: HttpFilter = HttpFilter { root: 0, state: FilterState::Done };
+
+    pub(crate) fn new(config: &FilterConfig, call: &Call<'_>) -> HttpFilter {
+        let slot = slot::all().get(call.worker());
+        HttpFilter { root: config.number, state: slot.map_or(FilterState::Done, FilterState::Begun) }
+    }
+
+    /// The request has arrived.
+    pub(crate) fn request(&mut self, call: &mut Call<'_>) -> RequestOutcome {
+        let FilterState::Begun(slot) = self.state else { return RequestOutcome::Passes };
+        let root = self.root;
+        self.state = FilterState::Done;
+        if metrics::need_a_stream() {
+            config::flush_by(root, call);
+        }
+        let (outcome, changes) = slot.enter(|state| {
+            let Some(instance) = state.instance(root) else {
+                return (RequestOutcome::Passes, Vec::new());
+            };
+            for name in instance.marks() {
+                request::remove_forged(call, name);
+            }
+            let id = state.host.new_stream();
+            let host = HostCall::new(root, &state.host);
+            let request = HostRequest::new(call);
+            let (goes_on, stream) = Stream::begin(&instance, id, &request, &state.worker, &host);
+            let (changes, response) = host.into_effects();
+            let is_open = stream.as_ref().is_some_and(Stream::is_open);
+            if let Some(stream) = stream.filter(|_| is_open) {
+                let generation = state.generation;
+                self.state = FilterState::Open { slot, generation, id, stream };
+            }
+            let outcome = match response {
+                Some(response) => RequestOutcome::Responds(response),
+                None if !goes_on && is_open => {
+                    state.host.wait(id, call);
+                    RequestOutcome::Waits
+                }
+                None => RequestOutcome::Passes,
+            };
+            (outcome, changes)
+        });
+        changes.iter().for_each(|change| change.apply(call));
+        outcome
+    }
+
+    /// The response headers have arrived.
+    pub(crate) fn response(&mut self, call: &mut Call<'_>) {
+        let state = mem::replace(&mut self.state, FilterState::Done);
+        let FilterState::Open { slot, generation, id, mut stream } = state else { return };
+        let root = self.root;
+        let fields = slot.enter(|state| {
+            state.host.forget(id);
+            if state.generation != generation {
+                drop(stream);
+                return None;
+            }
+            let host = HostCall::new(root, &state.host);
+            let fields = stream.response(&HostEnding::new(Some(call)), &state.worker, &host);
+            if stream.is_open() {
+                self.state = FilterState::Open { slot, generation, id, stream };
+            }
+            fields
+        });
+        for (name, value) in fields.into_iter().flatten() {
+            call.add_header(Map::Response, &name, value.as_bytes());
+        }
+    }
+
+    /// The stream has ended. Without a call, the host has nothing about it any more.
+    pub(crate) fn end(&mut self, call: Option<&Call<'_>>) {
+        let state = mem::replace(&mut self.state, FilterState::Done);
+        let FilterState::Open { slot, generation, id, mut stream } = state else { return };
+        let root = self.root;
+        slot.enter(move |state| {
+            state.host.forget(id);
+            if state.generation == generation {
+                let host = HostCall::new(root, &state.host);
+                stream.end(&HostEnding::new(call), &state.worker, &host);
+            }
+            drop(stream);
+        });
+    }
+
+    /// The thread of the module has committed an event. Returns the slot in which actions may be due.
+    pub(crate) fn scheduled(&mut self, event: u64, pointer: StreamPointer) -> Option<&'static Slot> {
+        let FilterState::Open { slot, id, .. } = &self.state else { return None };
+        let (slot, id) = (*slot, *id);
+        slot.enter(|state| {
+            if event == PASS {
+                state.host.resume(id, pointer);
+            } else {
+                state.host.take_over_timers();
+                state.tick();
+            }
+        });
+        Some(slot)
+    }
+}
+
+/// Continues and answers the requests whose turn it is.
+pub(crate) fn act(slot: &Slot) {
+    // One at a time, since each may end other streams.
+    while let Some(action) = slot.enter(|state| state.host.next_action()) {
+        action.run();
+    }
+}

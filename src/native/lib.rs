@@ -1,0 +1,26 @@
+//! The adapter to Envoy as a dynamic module, `libdiana.so`. It runs the same worker as the wasm adapter, in Envoy's own process.
+//!
+//! Each worker thread of Envoy has a slot (`slot.rs`): a mutex around a [`diana_worker::Worker`] and its roots. The hooks of
+//! streams lock the slot of their worker, and nobody else does, except for the thread of this module (`clock.rs`), which owns
+//! time: it runs the timers of a worker whose requests do not wait. Where requests wait, it commits an event to one of them,
+//! since only the worker's own thread may continue or answer requests. Configurations are built on Envoy's main thread, for all
+//! workers at once.
+//!
+//! While a slot is locked, the module only reads from the host. Changes of headers, responses and continuations follow after
+//! that, since Envoy may call further hooks within.
+//!
+//! A panic ends at its hook (`abi.rs`, `faults.rs`). The mutex is then poisoned, so its worker is built anew.
+
+mod abi;
+mod clock;
+mod config;
+mod data;
+mod ending;
+mod faults;
+mod filter;
+mod host;
+mod metrics;
+mod property;
+mod refused;
+mod request;
+mod slot;

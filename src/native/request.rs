@@ -1,0 +1,76 @@
+//! The request of a stream.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::net::IpAddr;
+
+use diana_policy::address;
+use diana_policy::port::{Property, Pseudo, Request, Values};
+
+use crate::abi::{Attribute, Call, Map};
+use crate::{host, property};
+
+/// The request of the stream of a hook.
+pub(crate) struct HostRequest<'c, 'h> {
+    call: &'c Call<'h>,
+    /// The client address, for several exemptions and actors.
+    client: OnceCell<Option<IpAddr>>,
+}
+
+impl<'c, 'h> HostRequest<'c, 'h> {
+    pub(crate) fn new(call: &'c Call<'h>) -> HostRequest<'c, 'h> {
+        HostRequest { call, client: OnceCell::new() }
+    }
+}
+
+/// Removes a header that only this filter may set, unless an earlier one in the chain has set it.
+pub(crate) fn remove_forged(call: &mut Call<'_>, name: &str) {
+    let is_there = call.header(Map::Request, name, 0).is_some();
+    if is_there && call.filter_state(&host::state_of_mark(name)).is_none() {
+        call.remove_header(name);
+        call.clear_route_cache();
+    }
+}
+
+/// All values of a header.
+pub(crate) fn values<'v>(call: &'v Call<'_>, map: Map, name: &str) -> Values<'v> {
+    let Some((first, total)) = call.header(map, name, 0) else { return Values::None };
+    match total {
+        0 => Values::None,
+        1 => Values::One(first),
+        _ => {
+            let rest = (1..total).filter_map(|index| Some(call.header(map, name, index)?.0));
+            Values::Many(std::iter::once(first).chain(rest).collect())
+        }
+    }
+}
+
+impl Request for HostRequest<'_, '_> {
+    fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
+        self.first(match which {
+            Pseudo::Path => ":path",
+            Pseudo::Method => ":method",
+            Pseudo::Authority => ":authority",
+        })
+    }
+
+    fn first(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        self.call.header(Map::Request, name, 0).map(|(value, _)| Cow::Borrowed(value))
+    }
+
+    fn header(&self, name: &str) -> Values<'_> {
+        values(self.call, Map::Request, name)
+    }
+
+    fn client(&self) -> Option<IpAddr> {
+        *self.client.get_or_init(|| address::parse(self.call.text(Attribute::SourceAddress)?))
+    }
+
+    fn lacks_client(&self) -> bool {
+        matches!(self.client.get(), Some(None))
+    }
+
+    fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
+        property::read(self.call, property)
+    }
+}

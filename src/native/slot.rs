@@ -1,0 +1,151 @@
+//! The state of each worker.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use diana_policy::time::Micros;
+use diana_worker::{Instance, Root, Worker};
+
+use crate::abi::Confined;
+use crate::host::{HostCall, HostState};
+use crate::{clock, config};
+
+/// The event of a waiting stream that runs the timers of its worker.
+pub(crate) const TICK: u64 = 0;
+
+/// The event of a waiting stream whose worker has failed.
+pub(crate) const PASS: u64 = 1;
+
+static SLOTS: OnceLock<Box<[Slot]>> = OnceLock::new();
+
+/// The slots of all workers.
+pub(crate) fn all() -> &'static [Slot] {
+    SLOTS.get().map(|slots| &**slots).unwrap_or_default()
+}
+
+/// Creates a slot for each worker. Their number never changes.
+pub(crate) fn create(workers: usize) {
+    SLOTS.get_or_init(|| (0..workers).map(|_| Slot::default()).collect());
+}
+
+/// A worker behind its mutex.
+pub(crate) struct Slot {
+    worker: Mutex<Confined<WorkerState>>,
+    /// When its next timer fires.
+    due: AtomicU64,
+}
+
+impl Default for Slot {
+    fn default() -> Slot {
+        let worker = Mutex::new(Confined::new(WorkerState::default()));
+        Slot { worker, due: AtomicU64::new(Micros::MAX) }
+    }
+}
+
+/// A worker, its roots by their numbers, and its host.
+#[derive(Default)]
+pub(crate) struct WorkerState {
+    pub(crate) worker: Worker,
+    pub(crate) host: HostState,
+    roots: BTreeMap<u32, Root>,
+    /// How often the worker was built. Streams of an earlier one are not its own.
+    pub(crate) generation: u32,
+}
+
+impl Slot {
+    /// Calls the worker. Hooks must not be called within.
+    #[inline]
+    pub(crate) fn enter<T>(&self, call: impl FnOnce(&mut WorkerState) -> T) -> T {
+        let mut guard = self.lock();
+        let state = guard.get();
+        let done = call(state);
+        if state.host.timers_changed.take() {
+            let due = state.host.due();
+            self.due.store(due, Ordering::SeqCst);
+            clock::notify(due);
+        }
+        done
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Confined<WorkerState>> {
+        self.worker.lock().unwrap_or_else(|poisoned| {
+            let mut guard = poisoned.into_inner();
+            guard.get().rebuild();
+            self.worker.clear_poison();
+            guard
+        })
+    }
+
+    /// When its next timer fires.
+    pub(crate) fn due(&self) -> Micros {
+        self.due.load(Ordering::SeqCst)
+    }
+
+    /// Runs the timers that are due, or makes the worker's thread run them.
+    pub(crate) fn fire(&self) {
+        self.enter(|state| {
+            if !state.host.hand_over_timers() {
+                state.tick();
+            }
+        });
+    }
+
+    /// Builds the worker anew if a panic has left it in an unknown state.
+    pub(crate) fn recover(&self) {
+        if self.worker.is_poisoned() {
+            self.enter(|_| ());
+        }
+    }
+}
+
+impl WorkerState {
+    /// Applies a configuration. Returns false if it is invalid.
+    pub(crate) fn configure(&mut self, number: u32, name: &[u8], text: &[u8]) -> bool {
+        let root = self.roots.entry(number).or_default();
+        root.configure(text, name, &self.worker, &HostCall::new(number, &self.host))
+    }
+
+    /// Ends a configuration.
+    pub(crate) fn end(&mut self, number: u32) {
+        if let Some(mut root) = self.roots.remove(&number) {
+            root.end(&self.worker, &HostCall::new(number, &self.host));
+            self.host.end_root(number);
+        }
+    }
+
+    /// The instance that decides about the requests of a configuration.
+    pub(crate) fn instance(&self, number: u32) -> Option<Rc<Instance>> {
+        self.roots.get(&number)?.instance().cloned()
+    }
+
+    /// Runs the timers that are due.
+    pub(crate) fn tick(&mut self) {
+        for number in self.host.take_due(clock::monotonic()) {
+            if let Some(root) = self.roots.get_mut(&number) {
+                root.tick(&self.worker, &HostCall::new(number, &self.host));
+            }
+        }
+    }
+
+    /// Replaces a worker in an unknown state by a new one with the same configurations. Its waiting requests pass.
+    fn rebuild(&mut self) {
+        let generation = self.generation.wrapping_add(1);
+        let broken = mem::replace(self, WorkerState { generation, ..WorkerState::default() });
+        broken.host.let_pass();
+        self.host.continue_numbers(&broken.host);
+        // What is left of it may panic again.
+        _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
+        for (number, name, text) in config::all() {
+            let built = catch_unwind(AssertUnwindSafe(|| self.configure(number, &name, &text)));
+            if built.is_err() {
+                // Its requests pass unchecked.
+                self.roots.remove(&number).map(mem::forget);
+            }
+        }
+        self.host.timers_changed.set(true);
+    }
+}
