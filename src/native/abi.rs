@@ -19,7 +19,9 @@ use std::sync::OnceLock;
 
 use crate::filter::{HttpFilter, RequestOutcome};
 use crate::metrics::{Labels, MetricKind};
-use crate::{config, faults, filter};
+use crate::{calls, config, faults, filter};
+use diana_policy::port::Call as HttpCall;
+use diana_policy::time::Micros;
 
 /// Bytes of Envoy or of the module.
 #[repr(C)]
@@ -31,7 +33,7 @@ pub struct Buf {
 
 /// A header of the module.
 #[repr(C)]
-struct Header {
+pub struct Header {
     name: Buf,
     value: Buf,
 }
@@ -94,6 +96,7 @@ callbacks! {
     fn increment_counter = envoy_dynamic_module_callback_http_filter_increment_counter(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
     fn set_gauge = envoy_dynamic_module_callback_http_filter_set_gauge(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
     fn record_value = envoy_dynamic_module_callback_http_filter_record_histogram_value(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
+    fn config_http_callout = envoy_dynamic_module_callback_http_filter_config_http_callout(config: *mut c_void, id: *mut u64, cluster: Buf, headers: *const Header, count: usize, body: Buf, milliseconds: u64) -> u32;
     fn dlsym = dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
@@ -127,7 +130,9 @@ fn config_metrics() -> Option<&'static ConfigMetrics> {
         Some(ConfigMetrics {
             counter: find(c"envoy_dynamic_module_callback_http_filter_config_increment_counter")?,
             gauge: find(c"envoy_dynamic_module_callback_http_filter_config_set_gauge")?,
-            histogram: find(c"envoy_dynamic_module_callback_http_filter_config_record_histogram_value")?,
+            histogram: find(
+                c"envoy_dynamic_module_callback_http_filter_config_record_histogram_value",
+            )?,
         })
     };
     FOUND.get_or_init(all).as_ref()
@@ -227,7 +232,14 @@ impl Call<'_> {
         let (mut out, mut total) = (Buf::EMPTY, 0);
         // SAFETY: the name and the destinations are valid.
         let found = unsafe {
-            get_header(self.filter, map as u32, Buf::of(name.as_bytes()), &raw mut out, index, &raw mut total)
+            get_header(
+                self.filter,
+                map as u32,
+                Buf::of(name.as_bytes()),
+                &raw mut out,
+                index,
+                &raw mut total,
+            )
         };
         // SAFETY: the value stays until a setter, which needs the call exclusively.
         found.then(|| (unsafe { out.bytes() }, total))
@@ -242,7 +254,9 @@ impl Call<'_> {
     /// Removes a header of the request.
     pub(crate) fn remove_header(&mut self, name: &str) {
         // SAFETY: the name is valid, and no value removes the header.
-        unsafe { set_header(self.filter, Map::Request as u32, Buf::of(name.as_bytes()), Buf::EMPTY) };
+        unsafe {
+            set_header(self.filter, Map::Request as u32, Buf::of(name.as_bytes()), Buf::EMPTY)
+        };
     }
 
     /// Makes Envoy select the route anew, since the request has other headers.
@@ -255,7 +269,9 @@ impl Call<'_> {
     pub(crate) fn text(&self, attribute: Attribute) -> Option<&[u8]> {
         let mut out = Buf::EMPTY;
         // SAFETY: the destination is valid, and the value stays as that of a header.
-        unsafe { attribute_string(self.filter, attribute as u32, &raw mut out).then(|| out.bytes()) }
+        unsafe {
+            attribute_string(self.filter, attribute as u32, &raw mut out).then(|| out.bytes())
+        }
     }
 
     /// An attribute that is a number.
@@ -269,21 +285,30 @@ impl Call<'_> {
     pub(crate) fn metadata_text(&self, namespace: &[u8], key: &[u8]) -> Option<&[u8]> {
         let mut out = Buf::EMPTY;
         // SAFETY: the names and the destination are valid, and the value stays as that of a header.
-        unsafe { metadata_string(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out).then(|| out.bytes()) }
+        unsafe {
+            metadata_string(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out)
+                .then(|| out.bytes())
+        }
     }
 
     /// A value of dynamic metadata that is a number.
     pub(crate) fn metadata_number(&self, namespace: &[u8], key: &[u8]) -> Option<f64> {
         let mut out = 0.0;
         // SAFETY: the names and the destination are valid.
-        unsafe { metadata_number(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out).then_some(out) }
+        unsafe {
+            metadata_number(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out)
+                .then_some(out)
+        }
     }
 
     /// A value of dynamic metadata that is true or false.
     pub(crate) fn metadata_flag(&self, namespace: &[u8], key: &[u8]) -> Option<bool> {
         let mut out = false;
         // SAFETY: the names and the destination are valid.
-        unsafe { metadata_bool(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out).then_some(out) }
+        unsafe {
+            metadata_bool(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out)
+                .then_some(out)
+        }
     }
 
     /// The texts of a list in dynamic metadata. `None` if it is no list of texts.
@@ -294,7 +319,10 @@ impl Call<'_> {
         let item = |index| {
             let mut out = Buf::EMPTY;
             // SAFETY: as above, and the value stays as that of a header.
-            unsafe { metadata_list_string(self.filter, 0, namespace, key, index, &raw mut out).then(|| out.bytes()) }
+            unsafe {
+                metadata_list_string(self.filter, 0, namespace, key, index, &raw mut out)
+                    .then(|| out.bytes())
+            }
         };
         is_list.then(|| (0..size).map(item).collect()).flatten()
     }
@@ -303,7 +331,10 @@ impl Call<'_> {
     pub(crate) fn filter_state(&self, key: &str) -> Option<&[u8]> {
         let mut out = Buf::EMPTY;
         // SAFETY: the key and the destination are valid, and the value stays as that of a header.
-        unsafe { get_filter_state(self.filter, Buf::of(key.as_bytes()), &raw mut out).then(|| out.bytes()) }
+        unsafe {
+            get_filter_state(self.filter, Buf::of(key.as_bytes()), &raw mut out)
+                .then(|| out.bytes())
+        }
     }
 
     /// Sets an entry of the filter state, unless it is read-only.
@@ -313,7 +344,13 @@ impl Call<'_> {
     }
 
     /// Responds to the request. The stream may end within.
-    pub(crate) fn respond(self, status: u16, headers: &[(String, String)], body: &[u8], details: &str) {
+    pub(crate) fn respond(
+        self,
+        status: u16,
+        headers: &[(String, String)],
+        body: &[u8],
+        details: &str,
+    ) {
         let header = |(name, value): &(String, String)| Header {
             name: Buf::of(name.as_bytes()),
             value: Buf::of(value.as_bytes()),
@@ -321,7 +358,16 @@ impl Call<'_> {
         let headers: Vec<Header> = headers.iter().map(header).collect();
         let (body, details) = (Buf::of(body), Buf::of(details.as_bytes()));
         // SAFETY: all texts are valid, and the call is not used any more.
-        unsafe { send_response(self.filter, status.into(), headers.as_ptr(), headers.len(), body, details) };
+        unsafe {
+            send_response(
+                self.filter,
+                status.into(),
+                headers.as_ptr(),
+                headers.len(),
+                body,
+                details,
+            )
+        };
     }
 
     /// Continues the waiting request. The stream may end within.
@@ -394,7 +440,9 @@ impl ConfigCall {
         let labels: Vec<Buf> = labels.iter().map(|label| Buf::of(label.as_bytes())).collect();
         let mut id = 0;
         // SAFETY: all texts and the destination are valid.
-        let result = unsafe { function(self.0, Buf::of(name.as_bytes()), labels.as_ptr(), labels.len(), &raw mut id) };
+        let result = unsafe {
+            function(self.0, Buf::of(name.as_bytes()), labels.as_ptr(), labels.len(), &raw mut id)
+        };
         (result == 0).then_some(id)
     }
 
@@ -409,6 +457,31 @@ impl ConfigCall {
         let labels: Vec<Buf> = labels.iter().map(|label| Buf::of(label.as_bytes())).collect();
         // SAFETY: this configuration has defined the id, with as many labels.
         unsafe { function(self.0, id, labels.as_ptr(), labels.len(), value) };
+    }
+
+    /// Makes an HTTP call. Returns Envoy's number of it, if it could be made.
+    pub(crate) fn http_call(&self, call: &HttpCall) -> Option<u64> {
+        const MILLISECOND: Micros = 1000;
+        let header = |(name, value): &(String, String)| Header {
+            name: Buf::of(name.as_bytes()),
+            value: Buf::of(value.as_bytes()),
+        };
+        let headers: Vec<Header> = call.headers.iter().map(header).collect();
+        let (cluster, body) = (Buf::of(call.cluster.as_bytes()), Buf::of(&call.body));
+        let (mut id, timeout) = (0, call.timeout.div_ceil(MILLISECOND).max(1));
+        // SAFETY: all texts and the destination are valid.
+        let result = unsafe {
+            config_http_callout(
+                self.0,
+                &raw mut id,
+                cluster,
+                headers.as_ptr(),
+                headers.len(),
+                body,
+                timeout,
+            )
+        };
+        (result == 0).then_some(id)
     }
 
     /// A scheduler of the configuration.
@@ -482,12 +555,15 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
 ) -> *const config::FilterConfig {
     // SAFETY: Envoy passes texts that stay during the call.
     let (name, text) = unsafe { (name.bytes(), text.bytes()) };
-    let built = guarded("config_new", || config::FilterConfig::new(&ConfigCall(config), name, text));
+    let built =
+        guarded("config_new", || config::FilterConfig::new(&ConfigCall(config), name, text));
     built.flatten().map_or(ptr::null(), |config| Box::into_raw(Box::new(config)))
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(config: *mut config::FilterConfig) {
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(
+    config: *mut config::FilterConfig,
+) {
     // SAFETY: Envoy passes the pointer of `config_new` back, once.
     guarded("config_destroy", || unsafe { Box::from_raw(config) }.end());
 }
@@ -499,7 +575,48 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
     _event: u64,
 ) {
     // SAFETY: the configuration exists until its hook `destroy`, and is only shared.
-    guarded("config_scheduled", || unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call))));
+    guarded("config_scheduled", || {
+        unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call)))
+    });
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_http_callout_done(
+    _call: *mut c_void,
+    config: *const config::FilterConfig,
+    id: u64,
+    result: u32,
+    headers: *const Header,
+    header_count: usize,
+    chunks: *const Buf,
+    chunk_count: usize,
+) {
+    const SUCCESS: u32 = 0;
+    guarded("http_callout_done", || {
+        // SAFETY: as for `config_scheduled`; Envoy passes lists and texts that stay during the call.
+        let (config, headers, chunks) =
+            unsafe { (config.as_ref()?, list(headers, header_count), list(chunks, chunk_count)) };
+        let texts =
+            headers.iter().map(|header| unsafe { (header.name.bytes(), header.value.bytes()) });
+        let status = texts.into_iter().find(|(name, _)| *name == b":status");
+        let status = status.and_then(|(_, status)| str::from_utf8(status).ok()?.parse().ok());
+        let body: Vec<u8> =
+            chunks.iter().flat_map(|chunk| unsafe { chunk.bytes() }).copied().collect();
+        calls::reply(config.number, id, status.filter(|_| result == SUCCESS), body);
+        Some(())
+    });
+}
+
+/// A list of Envoy, which may be null if it is empty.
+///
+/// # Safety
+/// The list must outlive `'l`.
+unsafe fn list<'l, T>(first: *const T, count: usize) -> &'l [T] {
+    if first.is_null() {
+        return &[];
+    }
+    // SAFETY: Envoy returns a valid list with its length, and the caller chooses a lifetime in which it stays.
+    unsafe { slice::from_raw_parts(first, count) }
 }
 
 #[unsafe(no_mangle)]
@@ -509,7 +626,8 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_new(
 ) -> *mut HttpFilter {
     let call = StreamPointer(stream).call();
     // SAFETY: as for `config_scheduled`.
-    let built = guarded("new", || unsafe { config.as_ref() }.map(|config| HttpFilter::new(config, &call)));
+    let built =
+        guarded("new", || unsafe { config.as_ref() }.map(|config| HttpFilter::new(config, &call)));
     // Without a filter Envoy would respond with 500.
     Box::into_raw(Box::new(built.flatten().unwrap_or(HttpFilter::DONE)))
 }
@@ -521,7 +639,9 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
     _end: bool,
 ) -> u32 {
     // SAFETY: see `filter`.
-    let decided = guarded("request_headers", || unsafe { filter(module) }.map(|it| it.request(&mut StreamPointer(stream).call())));
+    let decided = guarded("request_headers", || {
+        unsafe { filter(module) }.map(|it| it.request(&mut StreamPointer(stream).call()))
+    });
     match decided.flatten() {
         None | Some(RequestOutcome::Passes) => CONTINUE,
         Some(RequestOutcome::Waits) => STOP_ALL_AND_WATERMARK,
@@ -540,14 +660,21 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
     _end: bool,
 ) -> u32 {
     // SAFETY: see `filter`.
-    guarded("response_headers", || unsafe { filter(module) }.map(|it| it.response(&mut StreamPointer(stream).call())));
+    guarded("response_headers", || {
+        unsafe { filter(module) }.map(|it| it.response(&mut StreamPointer(stream).call()))
+    });
     CONTINUE
 }
 
 #[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(stream: *mut c_void, module: *mut HttpFilter) {
+pub extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+) {
     // SAFETY: see `filter`.
-    guarded("stream_complete", || unsafe { filter(module) }.map(|it| it.end(Some(&StreamPointer(stream).call()))));
+    guarded("stream_complete", || {
+        unsafe { filter(module) }.map(|it| it.end(Some(&StreamPointer(stream).call())))
+    });
 }
 
 #[unsafe(no_mangle)]
@@ -567,7 +694,10 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
     event: u64,
 ) {
     // SAFETY: see `filter`.
-    let slot = guarded("scheduled", || unsafe { filter(module) }.and_then(|it| it.scheduled(event, StreamPointer(stream)))).flatten();
+    let slot = guarded("scheduled", || {
+        unsafe { filter(module) }.and_then(|it| it.scheduled(event, StreamPointer(stream)))
+    })
+    .flatten();
     if let Some(slot) = slot {
         // The stream may end within, and free the filter.
         guarded("scheduled", || filter::act(slot));

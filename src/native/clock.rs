@@ -41,7 +41,10 @@ pub(crate) fn start() {
     THREAD.get_or_init(|| match thread::Builder::new().name("diana".into()).spawn(run) {
         Ok(handle) => Some(handle.thread().clone()),
         Err(why) => {
-            log(LogLevel::Error, &format!("no thread for timers, so held requests wait for ever: {why}"));
+            log(
+                LogLevel::Error,
+                &format!("no thread for timers, so held requests wait for ever: {why}"),
+            );
             None
         }
     });

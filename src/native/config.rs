@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::abi::{self, Call, ConfigCall, ConfigScheduler};
 use crate::host::FIRST_ROOT;
 use crate::metrics::{self, MetricIds};
-use crate::{clock, slot};
+use crate::{calls, clock, slot};
 
 /// A configuration, for the streams of all workers.
 pub(crate) struct FilterConfig {
@@ -37,42 +37,54 @@ impl FilterConfig {
         slot::create(abi::workers());
         let number = COUNT.fetch_add(1, Ordering::Relaxed) | FIRST_ROOT;
         let metrics = MetricIds::define(call);
+        let config = FilterConfig { number };
+        let scheduler = call.scheduler();
+        // Before it is built, since its first timer may fire in the meantime.
+        known().push(Known { number, name: name.into(), text: text.into(), metrics, scheduler });
         if !slot::all().iter().all(|slot| slot.enter(|state| state.configure(number, name, text))) {
-            end(number);
+            config.end();
             return None;
         }
-        let (name, text, scheduler) = (name.to_vec(), text.to_vec(), call.scheduler());
-        known().push(Known { number, name, text, metrics, scheduler });
         if !abi::only_validates() {
             clock::start();
         }
         metrics::schedule_anew();
-        Some(FilterConfig { number })
+        Some(config)
     }
 
     /// Envoy destroys it, after all of its streams.
     pub(crate) fn end(&self) {
         known().retain(|it| it.number != self.number);
-        end(self.number);
+        calls::end(self.number);
+        slot::all().iter().for_each(|slot| slot.enter(|state| state.end(self.number)));
         metrics::schedule_anew();
     }
 
-    /// The main thread reports metrics by this configuration.
+    /// The main thread makes calls and reports metrics by this configuration.
     pub(crate) fn scheduled(&self, call: &ConfigCall) {
+        calls::make(self.number, call);
         let known = known();
         if let Some(it) = known.iter().find(|it| it.number == self.number) {
-            metrics::flush(&it.metrics, |kind, id, labels, value| call.change(kind, id, labels, value));
+            metrics::flush(&it.metrics, |kind, id, labels, value| {
+                call.change(kind, id, labels, value)
+            });
         }
     }
-}
-
-fn end(number: u32) {
-    slot::all().iter().for_each(|slot| slot.enter(|state| state.end(number)));
 }
 
 /// The number, the name and the text of each configuration.
 pub(crate) fn all() -> Vec<(u32, Vec<u8>, Vec<u8>)> {
     known().iter().map(|it| (it.number, it.name.clone(), it.text.clone())).collect()
+}
+
+/// Makes the main thread call a configuration. Returns false if it has ended.
+pub(crate) fn schedule(number: u32) -> bool {
+    let known = known();
+    let found = known.iter().find(|it| it.number == number);
+    found.is_some_and(|it| {
+        it.scheduler.commit(0);
+        true
+    })
 }
 
 /// Makes the main thread report metrics.

@@ -42,7 +42,10 @@ impl HttpFilter {
 
     pub(crate) fn new(config: &FilterConfig, call: &Call<'_>) -> HttpFilter {
         let slot = slot::all().get(call.worker());
-        HttpFilter { root: config.number, state: slot.map_or(FilterState::Done, FilterState::Begun) }
+        HttpFilter {
+            root: config.number,
+            state: slot.map_or(FilterState::Done, FilterState::Begun),
+        }
     }
 
     /// The request has arrived.
@@ -123,14 +126,18 @@ impl HttpFilter {
     }
 
     /// The thread of the module has committed an event. Returns the slot in which actions may be due.
-    pub(crate) fn scheduled(&mut self, event: u64, pointer: StreamPointer) -> Option<&'static Slot> {
+    pub(crate) fn scheduled(
+        &mut self,
+        event: u64,
+        pointer: StreamPointer,
+    ) -> Option<&'static Slot> {
         let FilterState::Open { slot, id, .. } = &self.state else { return None };
         let (slot, id) = (*slot, *id);
         slot.enter(|state| {
             if event == PASS {
                 state.host.resume(id, pointer);
             } else {
-                state.host.take_over_timers();
+                state.host.take_over();
                 state.tick();
             }
         });

@@ -13,11 +13,12 @@ use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 use crate::abi::{self, Call, LogLevel, Map, Scheduler, StreamPointer};
+use crate::calls::Reply;
 use crate::data::ProcessData;
 use crate::refused::Response;
 use crate::request::HostRequest;
 use crate::slot::{PASS, TICK};
-use crate::{clock, metrics};
+use crate::{calls, clock, metrics};
 
 /// The first number of a root. Streams have smaller ones.
 pub(crate) const FIRST_ROOT: u32 = 1 << 31;
@@ -36,17 +37,22 @@ pub(crate) fn state_of_mark(header: &str) -> String {
 }
 
 /// What a worker's host knows between two calls.
-#[derive(Default)]
 pub(crate) struct HostState {
+    /// The number of the worker's slot.
+    pub(crate) slot: usize,
+    /// The number of the latest call.
+    token: Cell<u32>,
     /// The number of the latest stream.
     stream: Cell<u32>,
     timers: RefCell<Vec<RootTimer>>,
     /// Whether a timer has changed since it was last looked at.
     pub(crate) timers_changed: Cell<bool>,
-    /// The waiting stream that runs the timers which are due.
+    /// The waiting stream whose thread runs the timers which are due.
     handed_over: Cell<Option<u32>>,
     waiting: RefCell<BTreeMap<u32, WaitingStream>>,
     actions: RefCell<VecDeque<Action>>,
+    /// Replies that the worker has not processed.
+    replies: RefCell<Vec<Reply>>,
 }
 
 /// The timer of a root.
@@ -94,13 +100,15 @@ impl Change {
                 call.remove_header(header);
                 call.clear_route_cache();
             }
-            Change::Log(entry) => match call.filter_state(LOG).filter(|earlier| !earlier.is_empty()) {
-                Some(earlier) => {
-                    let all = [earlier, SEPARATOR, entry].concat();
-                    call.set_filter_state(LOG, &all);
+            Change::Log(entry) => {
+                match call.filter_state(LOG).filter(|earlier| !earlier.is_empty()) {
+                    Some(earlier) => {
+                        let all = [earlier, SEPARATOR, entry].concat();
+                        call.set_filter_state(LOG, &all);
+                    }
+                    None => call.set_filter_state(LOG, entry),
                 }
-                None => call.set_filter_state(LOG, entry),
-            },
+            }
         }
     }
 }
@@ -118,6 +126,20 @@ impl Action {
 }
 
 impl HostState {
+    pub(crate) fn new(slot: usize) -> HostState {
+        HostState {
+            slot,
+            token: Cell::default(),
+            stream: Cell::default(),
+            timers: RefCell::default(),
+            timers_changed: Cell::default(),
+            handed_over: Cell::default(),
+            waiting: RefCell::default(),
+            actions: RefCell::default(),
+            replies: RefCell::default(),
+        }
+    }
+
     /// The number of a new stream.
     pub(crate) fn new_stream(&self) -> u32 {
         let next = self.stream.get().wrapping_add(1) % FIRST_ROOT;
@@ -125,9 +147,10 @@ impl HostState {
         next
     }
 
-    /// Numbers streams on from another host, whose streams may still be open.
+    /// Numbers on from another host, whose streams and calls may still be open.
     pub(crate) fn continue_numbers(&self, other: &HostState) {
         self.stream.set(other.stream.get());
+        self.token.set(other.token.get());
     }
 
     /// The request of a stream waits.
@@ -144,14 +167,14 @@ impl HostState {
 
     fn stop_waiting(&self, stream: u32) -> Option<StreamPointer> {
         let waiting = self.waiting.borrow_mut().remove(&stream)?;
-        if self.handed_over.get() == Some(stream) {
-            self.take_over_timers();
+        if self.handed_over.get() == Some(stream) && !self.hand_over() {
+            self.take_over();
         }
         Some(waiting.pointer)
     }
 
-    /// Lets the thread of a waiting stream run the timers. Returns false if no stream waits.
-    pub(crate) fn hand_over_timers(&self) -> bool {
+    /// Lets the thread of a waiting stream do the work of the worker. Returns false if no stream waits.
+    pub(crate) fn hand_over(&self) -> bool {
         let waiting = self.waiting.borrow();
         let Some((&stream, first)) = waiting.first_key_value() else { return false };
         first.scheduler.commit(TICK);
@@ -160,8 +183,8 @@ impl HostState {
         true
     }
 
-    /// The timers are not handed over any more.
-    pub(crate) fn take_over_timers(&self) {
+    /// The work is not handed over any more.
+    pub(crate) fn take_over(&self) {
         self.handed_over.set(None);
         self.timers_changed.set(true);
     }
@@ -182,10 +205,24 @@ impl HostState {
         self.actions.borrow_mut().pop_front()
     }
 
-    /// When the next timer fires.
+    /// A call has a reply.
+    pub(crate) fn add_reply(&self, reply: Reply) {
+        self.timers_changed.set(true);
+        self.replies.borrow_mut().push(reply);
+    }
+
+    /// Takes the replies.
+    pub(crate) fn take_replies(&self) -> Vec<Reply> {
+        self.replies.take()
+    }
+
+    /// When the next work is due.
     pub(crate) fn due(&self) -> Micros {
         if self.handed_over.get().is_some() {
             return Micros::MAX;
+        }
+        if !self.replies.borrow().is_empty() {
+            return 0;
         }
         self.timers.borrow().iter().map(|timer| timer.due).min().unwrap_or(Micros::MAX)
     }
@@ -260,8 +297,10 @@ impl<'s> HostCall<'s> {
 }
 
 impl Callout for HostCall<'_> {
-    fn send(&self, _: &HttpCall) -> Result<u32, &'static str> {
-        Err("the native module makes no calls")
+    fn send(&self, call: &HttpCall) -> Result<u32, &'static str> {
+        let token = self.state.token.get().wrapping_add(1);
+        self.state.token.set(token);
+        calls::send(self.state.slot, self.root, token, call).map(|()| token)
     }
 
     fn caller(&self) -> u32 {

@@ -12,6 +12,7 @@
 //! A panic ends at its hook (`abi.rs`, `faults.rs`). The mutex is then poisoned, so its worker is built anew.
 
 mod abi;
+mod calls;
 mod clock;
 mod config;
 mod data;

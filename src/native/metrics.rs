@@ -40,10 +40,33 @@ const FAMILIES: &[Family] = &[
         labels: RULE,
         prefix: "rule_",
         names: &[
-            "allowed", "refused", "shadow_refused", "not_asked", "refused_by_others", "absent", "banned", "unavailable",
-            "degraded", "bans", "held", "shadow_held", "near", "lent", "hot", "limit_missing", "overflow", "settled",
-            "refunded", "debt", "unsettled", "untold_client_left", "untold_cut", "untold_unanswered", "untold_error",
-            "untold_absent", "untold_unusable",
+            "allowed",
+            "refused",
+            "shadow_refused",
+            "not_asked",
+            "refused_by_others",
+            "absent",
+            "banned",
+            "unavailable",
+            "degraded",
+            "bans",
+            "held",
+            "shadow_held",
+            "near",
+            "lent",
+            "hot",
+            "limit_missing",
+            "overflow",
+            "settled",
+            "refunded",
+            "debt",
+            "unsettled",
+            "untold_client_left",
+            "untold_cut",
+            "untold_unanswered",
+            "untold_error",
+            "untold_absent",
+            "untold_unusable",
         ],
     },
     Family {
@@ -51,7 +74,14 @@ const FAMILIES: &[Family] = &[
         labels: RULE,
         prefix: "rule_",
         names: &[
-            "in_flight", "keys", "hot_keys", "limit_local", "limit_gateway", "limit_global", "window_us", "keys_limit",
+            "in_flight",
+            "keys",
+            "hot_keys",
+            "limit_local",
+            "limit_gateway",
+            "limit_global",
+            "window_us",
+            "keys_limit",
         ],
     },
     Family {
@@ -59,19 +89,48 @@ const FAMILIES: &[Family] = &[
         labels: NAMESPACE,
         prefix: "",
         names: &[
-            "requests", "exempt", "address_missing", "metadata_missing", "shared_writes", "shared_conflicts",
-            "shared_exhausted", "shared_foreign", "config_accepted", "config_rejected", "clock_stepped_back",
-            "remote_fetched", "remote_failed", "remote_rejected", "remote_applied", "mode_changes", "fleet_trips",
-            "fleet_asks", "fleet_foreign", "fleet_apart", "fleet_unsettled",
+            "requests",
+            "exempt",
+            "address_missing",
+            "metadata_missing",
+            "shared_writes",
+            "shared_conflicts",
+            "shared_exhausted",
+            "shared_foreign",
+            "config_accepted",
+            "config_rejected",
+            "clock_stepped_back",
+            "remote_fetched",
+            "remote_failed",
+            "remote_rejected",
+            "remote_applied",
+            "mode_changes",
+            "fleet_trips",
+            "fleet_asks",
+            "fleet_foreign",
+            "fleet_apart",
+            "fleet_unsettled",
         ],
     },
     Family {
         kind: MetricKind::Gauge,
         labels: NAMESPACE,
         prefix: "",
-        names: &["document", "disabled", "without_document", "remote_in_force", "mode_fleet", "mode_gateway"],
+        names: &[
+            "document",
+            "disabled",
+            "without_document",
+            "remote_in_force",
+            "mode_fleet",
+            "mode_gateway",
+        ],
     },
-    Family { kind: MetricKind::Histogram, labels: NAMESPACE, prefix: "", names: &["fleet_wait_us"] },
+    Family {
+        kind: MetricKind::Histogram,
+        labels: NAMESPACE,
+        prefix: "",
+        names: &["fleet_wait_us"],
+    },
     Family { kind: MetricKind::Counter, labels: &["hook"], prefix: "", names: &["faults"] },
 ];
 
@@ -103,11 +162,8 @@ struct Values {
     records: Vec<(String, u64)>,
 }
 
-static VALUES: Mutex<Values> = Mutex::new(Values {
-    counters: BTreeMap::new(),
-    gauges: BTreeMap::new(),
-    records: Vec::new(),
-});
+static VALUES: Mutex<Values> =
+    Mutex::new(Values { counters: BTreeMap::new(), gauges: BTreeMap::new(), records: Vec::new() });
 
 /// Whether Envoy lacks a value.
 static IS_BEHIND: AtomicBool = AtomicBool::new(false);
@@ -225,7 +281,9 @@ pub(crate) fn flush(ids: &MetricIds, mut change: impl FnMut(MetricKind, usize, &
 fn split(name: &str) -> Option<(String, Vec<&str>)> {
     let (namespace, what) = name.strip_prefix("diana.")?.split_once('.')?;
     match what.strip_prefix("rule.").and_then(|what| what.split_once('.')) {
-        Some((rule, what)) => Some((format!("rule_{}", what.replace('.', "_")), vec![namespace, rule])),
+        Some((rule, what)) => {
+            Some((format!("rule_{}", what.replace('.', "_")), vec![namespace, rule]))
+        }
         None => Some((what.replace('.', "_"), vec![namespace])),
     }
 }

@@ -6,13 +6,18 @@ use diana_limiter::{Protocol, Refusal};
 use diana_policy::port::{Request, Values};
 use diana_worker::AdminReply;
 
-use crate::abi::Call;
+use crate::abi::{Call, Map};
+
+/// The gRPC status of responses to operators.
+const UNKNOWN: u8 = 2;
 
 /// A response, to be sent after the worker's call.
 pub(crate) struct Response {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
+    /// The gRPC status, where Envoy takes the request for gRPC.
+    grpc_status: u8,
     details: &'static str,
 }
 
@@ -40,6 +45,7 @@ impl Response {
             status: reply.status,
             headers: headers.collect(),
             body: reply.body.into_owned(),
+            grpc_status: reply.grpc_status,
             details: "diana_refused",
         }
     }
@@ -50,12 +56,25 @@ impl Response {
             status: reply.status,
             headers: reply.headers().map(|(name, value)| (name.into(), value.into())).collect(),
             body: reply.body.as_bytes().into(),
+            grpc_status: UNKNOWN,
             details: "diana_admin",
         }
     }
 
     /// Sends it. The stream may end within.
-    pub(crate) fn send(self, call: Call<'_>) {
+    pub(crate) fn send(mut self, call: Call<'_>) {
+        // Envoy encodes such a response for gRPC, for any method, and with status 0.
+        let has_status = self.headers.iter().any(|(name, _)| name == "grpc-status");
+        let content_type = call.header(Map::Request, "content-type", 0);
+        if !has_status && content_type.is_some_and(|(kind, _)| is_grpc(kind)) {
+            self.headers.push(("grpc-status".into(), self.grpc_status.to_string()));
+        }
         call.respond(self.status, &self.headers, &self.body, self.details);
     }
+}
+
+/// Returns true if Envoy takes a request with this content type for gRPC.
+fn is_grpc(content_type: &[u8]) -> bool {
+    let rest = content_type.strip_prefix(b"application/grpc");
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"+"))
 }

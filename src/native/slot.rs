@@ -7,10 +7,12 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
+use diana_policy::port::Answer;
 use diana_policy::time::Micros;
 use diana_worker::{Instance, Root, Worker};
 
 use crate::abi::Confined;
+use crate::calls::Reply;
 use crate::host::{HostCall, HostState};
 use crate::{clock, config};
 
@@ -29,7 +31,7 @@ pub(crate) fn all() -> &'static [Slot] {
 
 /// Creates a slot for each worker. Their number never changes.
 pub(crate) fn create(workers: usize) {
-    SLOTS.get_or_init(|| (0..workers).map(|_| Slot::default()).collect());
+    SLOTS.get_or_init(|| (0..workers).map(Slot::new).collect());
 }
 
 /// A worker behind its mutex.
@@ -39,15 +41,7 @@ pub(crate) struct Slot {
     due: AtomicU64,
 }
 
-impl Default for Slot {
-    fn default() -> Slot {
-        let worker = Mutex::new(Confined::new(WorkerState::default()));
-        Slot { worker, due: AtomicU64::new(Micros::MAX) }
-    }
-}
-
 /// A worker, its roots by their numbers, and its host.
-#[derive(Default)]
 pub(crate) struct WorkerState {
     pub(crate) worker: Worker,
     pub(crate) host: HostState,
@@ -57,6 +51,11 @@ pub(crate) struct WorkerState {
 }
 
 impl Slot {
+    fn new(number: usize) -> Slot {
+        let worker = Mutex::new(Confined::new(WorkerState::new(number, 0)));
+        Slot { worker, due: AtomicU64::new(Micros::MAX) }
+    }
+
     /// Calls the worker. Hooks must not be called within.
     #[inline]
     pub(crate) fn enter<T>(&self, call: impl FnOnce(&mut WorkerState) -> T) -> T {
@@ -85,10 +84,10 @@ impl Slot {
         self.due.load(Ordering::SeqCst)
     }
 
-    /// Runs the timers that are due, or makes the worker's thread run them.
+    /// Runs the timers that are due, or makes the worker's thread do so.
     pub(crate) fn fire(&self) {
         self.enter(|state| {
-            if !state.host.hand_over_timers() {
+            if !state.host.hand_over() {
                 state.tick();
             }
         });
@@ -103,6 +102,11 @@ impl Slot {
 }
 
 impl WorkerState {
+    fn new(number: usize, generation: u32) -> WorkerState {
+        let (worker, host) = (Worker::default(), HostState::new(number));
+        WorkerState { worker, host, roots: BTreeMap::new(), generation }
+    }
+
     /// Applies a configuration. Returns false if it is invalid.
     pub(crate) fn configure(&mut self, number: u32, name: &[u8], text: &[u8]) -> bool {
         let root = self.roots.entry(number).or_default();
@@ -122,8 +126,22 @@ impl WorkerState {
         self.roots.get(&number)?.instance().cloned()
     }
 
-    /// Runs the timers that are due.
+    /// A call has a reply. Only the worker's thread may resume requests, so it processes the reply if any wait.
+    pub(crate) fn deliver(&mut self, reply: Reply) {
+        self.host.add_reply(reply);
+        if !self.host.hand_over() {
+            self.tick();
+        }
+    }
+
+    /// Processes replies, and runs the timers that are due.
     pub(crate) fn tick(&mut self) {
+        for Reply { root: number, token, status, body } in self.host.take_replies() {
+            if let Some(root) = self.roots.get_mut(&number) {
+                let answer = Answer { status, size: body.len(), body: &|| Some(body.clone()) };
+                root.on_reply(token, &answer, &self.worker, &HostCall::new(number, &self.host));
+            }
+        }
         for number in self.host.take_due(clock::monotonic()) {
             if let Some(root) = self.roots.get_mut(&number) {
                 root.tick(&self.worker, &HostCall::new(number, &self.host));
@@ -134,7 +152,8 @@ impl WorkerState {
     /// Replaces a worker in an unknown state by a new one with the same configurations. Its waiting requests pass.
     fn rebuild(&mut self) {
         let generation = self.generation.wrapping_add(1);
-        let broken = mem::replace(self, WorkerState { generation, ..WorkerState::default() });
+        let fresh = WorkerState::new(self.host.slot, generation);
+        let broken = mem::replace(self, fresh);
         broken.host.let_pass();
         self.host.continue_numbers(&broken.host);
         // What is left of it may panic again.

@@ -255,10 +255,10 @@ impl Gateway {
             variables.push(("EVENT_PRECISE_TIMER".into(), "1".into()));
         }
         if shipped::is_native() {
-            let folder = shipped::root().join("target").into_os_string();
-            variables.push(("ENVOY_DYNAMIC_MODULES_SEARCH_PATH".into(), folder));
             let own = self.environment.as_object().expect("a mapping").iter();
-            variables.extend(own.map(|(name, value)| (name.clone(), value.as_str().expect("a text").into())));
+            variables.extend(
+                own.map(|(name, value)| (name.clone(), value.as_str().expect("a text").into())),
+            );
         }
         process_clock::set(folder, Wall::Ahead(to_mid_hour()));
         let clock = process_clock::environment(folder).into_iter();

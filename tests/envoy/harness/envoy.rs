@@ -317,7 +317,9 @@ impl Drop for Process {
 /// Fails if a log contains a crash of the module.
 #[track_caller]
 pub fn assert_no_trap(log: &str) {
-    for sign in ["panicked", "the panic in", "Uncaught RuntimeError", "Proxy-Wasm plugin in-VM backtrace"] {
+    for sign in
+        ["panicked", "the panic in", "Uncaught RuntimeError", "Proxy-Wasm plugin in-VM backtrace"]
+    {
         assert!(!log.contains(sign), "the module crashed:\n{log}");
     }
 }
@@ -362,6 +364,8 @@ fn spawn(folder: &Path, gateway: &Gateway) -> Child {
 fn command() -> Command {
     let mut command = Command::new(binary());
     command.current_dir(shipped::root()).arg("--disable-hot-restart");
+    // Where Envoy finds the library, if the tests run it.
+    command.env("ENVOY_DYNAMIC_MODULES_SEARCH_PATH", shipped::root().join("target"));
     command
 }
 

@@ -145,7 +145,7 @@ fn play(algo: &str, scope: &str) {
     client.write(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     assert_eq!(client.read().unwrap().status, 400);
     settles(&envoy, "rule.places.in_flight", 0);
-    let count = |what: &str| envoy.sum(&format!("wasmcustom.diana.diana.rule.tokens.{what}"));
+    let count = |what: &str| envoy.metric(&format!("rule.tokens.{what}")).unwrap_or(0);
     for (why, times) in [("unusable", 4), ("absent", 7), ("cut", 0)] {
         settles(&envoy, &format!("rule.tokens.untold_{why}"), times);
     }
