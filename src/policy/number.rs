@@ -74,10 +74,11 @@ pub fn push_decimal(text: &mut String, number: u64) {
     text.push_str(itoa::Buffer::new().format(number));
 }
 
-/// Appends a number as 16 hexadecimal digits.
-pub fn push_hex(text: &mut String, number: u64) {
-    let halves = [(number >> 32) as u32, number as u32].map(hex);
-    text.push_str(str::from_utf8(halves.as_flattened()).unwrap_or_default());
+/// Appends two numbers as 16 hexadecimal digits each.
+pub fn push_hex(text: &mut String, numbers: [u64; 2]) {
+    let digits = numbers.map(|number| [(number >> 32) as u32, number as u32].map(hex));
+    let digits = digits.as_flattened().as_flattened();
+    text.push_str(str::from_utf8(digits).unwrap_or_default());
 }
 
 /// The eight hexadecimal digits of a number, computed together.
@@ -93,7 +94,7 @@ fn hex(number: u32) -> [u8; 8] {
     (digits + u64::from(b'0') * ONES + letters * u64::from(b'a' - b'9' - 1)).to_be_bytes()
 }
 
-/// Appends ticks as seconds with six decimals.
+/// Appends ticks as seconds with six decimals and their unit.
 pub fn push_seconds(text: &mut String, ticks: Micros) {
     const DECIMALS: usize = 6;
     let mut buffer = itoa::Buffer::new();
@@ -105,4 +106,5 @@ pub fn push_seconds(text: &mut String, ticks: Micros) {
     text.push_str(if is_long { whole } else { "0" });
     text.push('.');
     text.push_str(decimals);
+    text.push('s');
 }

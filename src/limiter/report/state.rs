@@ -4,7 +4,6 @@
 use super::{Outcome, Record};
 use diana_policy::key::Key;
 use diana_policy::number::{push_decimal, push_hex, push_seconds};
-use diana_policy::time::Micros;
 
 /// Bytes of most states.
 const LENGTH: usize = 192;
@@ -20,11 +19,13 @@ impl Record {
             Outcome::Refused(_) if self.shadow => "shadow",
             Outcome::Refused(refused) => refused.reason.name(),
         };
-        let mode = if self.shadow { "shadow" } else { "enforced" };
         let mut state = String::with_capacity(LENGTH);
-        for piece in [outcome, " rule=", &self.rule, " scope=", self.scope.name(), " mode=", mode] {
-            state.push_str(piece);
-        }
+        state.push_str(outcome);
+        state.push_str(" rule=");
+        state.push_str(&self.rule);
+        state.push_str(" scope=");
+        state.push_str(self.scope.name());
+        state.push_str(if self.shadow { " mode=shadow" } else { " mode=enforced" });
         if let Some(plan) = &self.plan {
             state.push_str(" plan=");
             state.push_str(plan);
@@ -37,7 +38,10 @@ impl Record {
         match wait {
             None => {}
             Some(None) => state.push_str(" wait=never"),
-            Some(Some(wait)) => add_time(&mut state, " wait=", wait),
+            Some(Some(wait)) => {
+                state.push_str(" wait=");
+                push_seconds(&mut state, wait);
+            }
         }
         state.push_str(" limit=");
         push_decimal(&mut state, self.policy.0);
@@ -46,19 +50,13 @@ impl Record {
             push_decimal(&mut state, left);
         }
         if let Some(ticks) = self.outcome.reset() {
-            add_time(&mut state, " reset=", ticks);
+            state.push_str(" reset=");
+            push_seconds(&mut state, ticks);
         }
         state.push_str(" key=");
         add_key(&mut state, self.caller);
         state
     }
-}
-
-/// Adds a time in seconds.
-fn add_time(state: &mut String, what: &str, ticks: Micros) {
-    state.push_str(what);
-    push_seconds(state, ticks);
-    state.push('s');
 }
 
 /// A caller's key in 32 hexadecimal digits. All of them are needed: the second half determines the
@@ -71,8 +69,7 @@ pub fn spell_key(caller: Key) -> String {
 }
 
 fn add_key(text: &mut String, caller: Key) {
-    push_hex(text, caller.hash);
-    push_hex(text, caller.second_hash);
+    push_hex(text, [caller.hash, caller.second_hash]);
 }
 
 /// Parses a key written by [`spell_key`].
