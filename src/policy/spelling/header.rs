@@ -150,7 +150,9 @@ pub fn token(credentials: &[u8]) -> Option<&[u8]> {
 #[must_use]
 pub fn key(value: &[u8]) -> Cow<'_, [u8]> {
     // Most keys have none of these bytes, and no other spelling.
-    if !value.iter().any(|byte| byte.is_ascii_whitespace() || b"\".".contains(byte)) {
+    let is_special =
+        |byte: &u8| matches!(byte, b' ' | b'\t' | b'\n' | b'\x0c' | b'\r' | b'"' | b'.');
+    if !value.iter().any(is_special) {
         return Cow::Borrowed(value);
     }
     // `jwt_authn` reads the token after the first one.

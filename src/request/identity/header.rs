@@ -13,19 +13,25 @@ pub const KIND: SourceKind =
     SourceKind { name: "header", form: ValueForm::Text, options: &[], build };
 
 #[derive(Debug)]
-struct Header(String);
-
-fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
-    Ok(Rc::new(Header(header_name("header", name)?)))
+struct Header {
+    name: String,
+    /// Whether a proxy may have joined several values, of which there should be one.
+    is_single: bool,
 }
 
-/// The value of a request header.
-fn header_value<'r>(name: &str, request: &'r dyn Request) -> SourceValue<'r> {
+fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
+    let name = header_name("header", name)?;
+    Ok(Rc::new(Header { is_single: header::is_single(&name), name }))
+}
+
+/// The value of a request header, which may have several values that a proxy joined if `is_single`
+/// is true.
+fn header_value<'r>(name: &str, is_single: bool, request: &'r dyn Request) -> SourceValue<'r> {
     match request.header(name) {
         Values::None => SourceValue::Absent,
         // HTTP/2 permits spaces around a value, which the upstream strips.
         Values::One(value) => match value.trim_ascii() {
-            text if header::is_joined(name, text) => SourceValue::Unclear,
+            text if is_single && header::is_joined(name, text) => SourceValue::Unclear,
             text => SourceValue::text(Cow::Borrowed(text)),
         },
         // An empty list means that the host cannot read the values.
@@ -39,7 +45,7 @@ fn header_value<'r>(name: &str, request: &'r dyn Request) -> SourceValue<'r> {
 
 /// The credentials in the `authorization` header.
 pub(super) fn credentials<'r>(request: &'r dyn Request) -> SourceValue<'r> {
-    match header_value(AUTHORIZATION, request) {
+    match header_value(AUTHORIZATION, true, request) {
         SourceValue::Value(Identifier::Text(Cow::Borrowed(text))) => {
             SourceValue::text(header::credentials(text))
         }
@@ -49,7 +55,7 @@ pub(super) fn credentials<'r>(request: &'r dyn Request) -> SourceValue<'r> {
 
 impl Source for Header {
     fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
-        header_value(&self.0, request)
+        header_value(&self.name, self.is_single, request)
     }
 
     fn reads_headers(&self) -> bool {
@@ -57,7 +63,7 @@ impl Source for Header {
     }
 
     fn header(&self) -> Option<&str> {
-        Some(&self.0)
+        Some(&self.name)
     }
 
     fn spelled(&self, text: &[u8]) -> Option<Vec<u8>> {
