@@ -119,7 +119,7 @@ impl Streams for HostCall {
 
     fn reply(&self, reply: &AdminReply) {
         const UNKNOWN: i32 = 2;
-        let headers = serialized(&reply.headers().collect::<Vec<_>>());
+        let headers = serialized(&reply.headers().collect());
         let status = reply.status.into();
         raw::reply(status, "diana_admin", reply.body.as_bytes(), &headers, UNKNOWN);
     }

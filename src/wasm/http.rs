@@ -10,7 +10,8 @@ use super::calls::HostCall;
 use super::ending::HostEnding;
 use super::request::HostRequest;
 use super::vm::worker;
-use diana_worker::{HeaderField, Instance, Stream};
+use diana_policy::headers::Headers;
+use diana_worker::{Instance, Stream};
 
 /// A stream context of the SDK. It is dropped when the stream ends and the host deletes it.
 pub(super) struct Http {
@@ -57,7 +58,7 @@ impl HttpContext for Http {
         if let HttpState::Open(stream) = &mut self.state {
             let host = host(stream.instance());
             if let Some(headers) = stream.response(&HostEnding::default(), worker(), &host) {
-                add(headers);
+                add(&headers);
             }
             if !stream.is_open() {
                 self.state = HttpState::Done;
@@ -88,8 +89,8 @@ fn read(instance: &Instance) -> HostRequest {
 
 /// Adds headers to the response.
 #[inline(never)]
-fn add(headers: Vec<HeaderField>) {
-    for (name, value) in headers {
-        _ = hostcalls::add_map_value(MapType::HttpResponseHeaders, &name, &value);
+fn add(headers: &Headers) {
+    for (name, value) in headers.iter() {
+        _ = hostcalls::add_map_value(MapType::HttpResponseHeaders, name, value);
     }
 }

@@ -1,22 +1,18 @@
 //! The encoding of header maps in the ABI: a count, the lengths of all names and values, then the
 //! names and values, each terminated by NUL. Numbers are 32 bits, little-endian.
 
+use diana_policy::headers::Headers;
 use diana_policy::port::Values;
 
-/// Encodes these pairs as a map.
-pub(super) fn serialized(pairs: &[(&str, impl AsRef<str>)]) -> Vec<u8> {
-    let texts = pairs.iter().map(|(name, value)| [*name, value.as_ref()]);
-    let bytes = texts.clone().map(|[name, value]| name.len() + value.len() + 10).sum::<usize>();
-    let mut map = Vec::with_capacity(4 + bytes);
-    map.extend((pairs.len() as u32).to_le_bytes());
-    for [name, value] in texts.clone() {
-        let lengths = name.len() as u64 | (value.len() as u64) << 32;
-        map.extend(lengths.to_le_bytes());
+/// Encodes headers as a map.
+pub(super) fn serialized(headers: &Headers) -> Vec<u8> {
+    let (lengths, texts) = headers.parts();
+    let mut map = Vec::with_capacity(4 + 8 * lengths.len() + texts.len());
+    map.extend((lengths.len() as u32).to_le_bytes());
+    for length in lengths.as_flattened() {
+        map.extend(length.to_le_bytes());
     }
-    for text in texts.flatten() {
-        map.extend_from_slice(text.as_bytes());
-        map.push(0);
-    }
+    map.extend_from_slice(texts.as_bytes());
     map
 }
 

@@ -39,6 +39,5 @@ mod worker;
 pub use instance::Instance;
 pub use reply::AdminReply;
 pub use root::Root;
-pub use state::HeaderField;
 pub use stream::Stream;
 pub use worker::Worker;

@@ -1,16 +1,13 @@
 //! The state of a stream after the decision about its request.
 
-use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::host::Host;
 use diana_limiter::{Explained, Refusal, Report};
 use diana_policy::X_RATE_LIMIT;
+use diana_policy::headers::Headers;
 use diana_policy::port::{Ending, Request};
 use diana_store::permit::Permit;
-
-/// A header of a response: its name and its value.
-pub type HeaderField = (Cow<'static, str>, String);
 
 /// The remaining work of a stream. The worker has it while the request waits, and otherwise the
 /// stream. Very many streams may be open, so it is small.
@@ -25,7 +22,7 @@ pub(crate) struct StreamState {
 #[derive(Default)]
 struct ResponseState {
     /// Headers to add to the upstream's response.
-    fields: Vec<HeaderField>,
+    fields: Headers,
     /// The response header for an explanation, if an operator wants one.
     explanation_header: Option<Rc<str>>,
 }
@@ -52,11 +49,9 @@ impl StreamState {
         for (header, rules) in &report.marks {
             host.mark(header, rules);
         }
-        let headers = report.headers().into_iter();
-        let mut fields: Vec<HeaderField> =
-            headers.map(|(name, value)| (name.into(), value.into_owned())).collect();
+        let mut fields = report.headers();
         if let Some(header) = self.take_explanation_header() {
-            fields.push((header.to_string().into(), Explained::all(&report.explained)));
+            fields.push(&header, &Explained::all(&report.explained));
         }
         let response =
             (!fields.is_empty()).then_some(ResponseState { fields, explanation_header: None });
@@ -79,13 +74,13 @@ impl StreamState {
     /// The headers to add to the response, which has arrived. If it already has `x-ratelimit-*`, of
     /// another filter in the chain or of the upstream, these stay alone: several of them would be
     /// about different limits, and a client reads one.
-    pub(crate) fn take_fields(&mut self, ending: &dyn Ending) -> Vec<HeaderField> {
-        let Some(response) = self.response.take() else { return Vec::new() };
-        let mut fields = response.fields;
-        let is_limit = |(name, _): &HeaderField| X_RATE_LIMIT.contains(&&**name);
+    pub(crate) fn take_fields(&mut self, ending: &dyn Ending) -> Headers {
+        let Some(response) = self.response.take() else { return Headers::default() };
+        let fields = response.fields;
+        let is_limit = |(name, _): &(&str, &str)| X_RATE_LIMIT.contains(name);
         let is_present = |name: &&str| ending.has_header(name);
-        if fields.iter().any(is_limit) && X_RATE_LIMIT.iter().any(is_present) {
-            fields.retain(|field| !is_limit(field));
+        if fields.iter().any(|field| is_limit(&field)) && X_RATE_LIMIT.iter().any(is_present) {
+            return fields.iter().filter(|field| !is_limit(field)).collect();
         }
         fields
     }

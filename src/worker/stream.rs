@@ -8,9 +8,10 @@ use super::instance::Instance;
 use super::operator::OperatorRequest;
 use super::reply::AdminReply;
 use super::resume::Applied;
-use super::state::{HeaderField, StreamState};
+use super::state::StreamState;
 use super::worker::Worker;
 use diana_limiter::Verdict;
+use diana_policy::headers::Headers;
 use diana_policy::port::{Ending, Request};
 use diana_store::permit::{End, Permit};
 
@@ -165,7 +166,7 @@ impl Stream {
         ending: &dyn Ending,
         worker: &Worker,
         host: &dyn Host,
-    ) -> Option<Vec<HeaderField>> {
+    ) -> Option<Headers> {
         if self.leave(worker, host) {
             // The host has timed out, and responded to a waiting request itself.
             self.finish(true, ending, worker, host);

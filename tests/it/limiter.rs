@@ -33,7 +33,6 @@ use diana_store::permit::End;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
-use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -149,10 +148,6 @@ impl Metrics for Lines {
     fn set(&self, name: &str, value: u64) {
         self.0.borrow_mut().push(format!("{name} = {value}"));
     }
-}
-
-fn field<'a>(fields: &'a [(&str, Cow<'_, str>)], name: &str) -> Option<&'a str> {
-    fields.iter().find(|(key, _)| *key == name).map(|(_, value)| &**value)
 }
 
 fn from(account: &str) -> FakeRequest {

@@ -20,9 +20,10 @@ mod without_document;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use diana_policy::headers::Headers;
 use diana_policy::port::{Answer, Request};
 use diana_policy::time::{Micros, SECOND};
-use diana_worker::{HeaderField, Root, Stream, Worker};
+use diana_worker::{Root, Stream, Worker};
 use kit::ending::FakeEnding;
 use kit::fake::FakeRequest;
 use kit::host::FakeHost;
@@ -87,7 +88,7 @@ impl Thread {
     }
 
     /// The response of a stream arrives. Returns the headers to add, if there was work left.
-    pub fn responds(&mut self, stream: u32) -> Option<Vec<HeaderField>> {
+    pub fn responds(&mut self, stream: u32) -> Option<Headers> {
         let stream = self.streams.get_mut(&stream).unwrap();
         stream.response(&FakeEnding::answered(200), &self.worker, &self.host)
     }

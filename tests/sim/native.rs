@@ -159,8 +159,8 @@ impl ThreadHost {
         for (stream, refusal) in self.host.refusals.take() {
             let reply = refusal.reply(Protocol::Http, b"");
             let mut headers = vec![(":status".to_owned(), reply.status.to_string())];
-            let own = refusal.headers().into_iter();
-            headers.extend(own.map(|(name, value)| (name.to_owned(), value.into_owned())));
+            let own = refusal.headers();
+            headers.extend(own.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
             headers.push(("content-type".into(), reply.content_type.into()));
             headers.push(("content-length".into(), reply.body.len().to_string()));
             let body = String::from_utf8_lossy(&reply.body).into_owned();
@@ -213,8 +213,9 @@ impl Worker for ThreadHost {
         if let Some(mut stream) = stream {
             if came {
                 let added = stream.response(&ending, &self.worker, &self.host);
-                let added = added.unwrap_or_default().into_iter();
-                headers.extend(added.map(|(name, value)| (name.into_owned(), value)));
+                let added = added.unwrap_or_default();
+                headers
+                    .extend(added.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
             }
             self.host.begin(root, id);
             stream.end(&ending, &self.worker, &self.host);

@@ -1,17 +1,13 @@
 //! Headers of responses that report limits.
 
-use std::borrow::Cow;
-
 use super::{Record, Refusal, Report};
+use diana_policy::headers::Headers;
 use diana_policy::number::push_decimal;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{LimitFields, X_RATE_LIMIT};
 
-/// A header: its name and value.
-type Field = (&'static str, Cow<'static, str>);
-
-/// The fields with the limits, and those that a refusal has besides.
-const OWN: usize = 8;
+/// The fields with the limits, those that a refusal has besides, and their usual size in bytes.
+const OWN: (usize, usize) = (8, 256);
 
 /// The header by which a response forbids caches to store it.
 const CACHE_CONTROL: &str = "cache-control";
@@ -19,8 +15,8 @@ const CACHE_CONTROL: &str = "cache-control";
 impl Report {
     /// Headers to add to the upstream's response.
     #[must_use]
-    pub fn headers(&self) -> Vec<Field> {
-        let mut headers = Vec::new();
+    pub fn headers(&self) -> Headers {
+        let mut headers = Headers::default();
         match self.fields {
             LimitFields::Ietf => limits(&self.records, &mut headers),
             LimitFields::XRateLimit => one(scarcest(&self.records), &mut headers),
@@ -37,9 +33,10 @@ impl Refusal {
     /// a refusal of an RPC client may have status 200, and caches store several of the other
     /// statuses.
     #[must_use]
-    pub fn headers(&self) -> Vec<Field> {
+    pub fn headers(&self) -> Headers {
         let configured = &self.response.headers;
-        let mut headers = Vec::with_capacity(OWN + configured.len());
+        let (number, bytes) = OWN;
+        let mut headers = Headers::with_capacity(number + configured.len(), bytes);
         match self.response.fields {
             LimitFields::Ietf => limits(self.records(), &mut headers),
             LimitFields::XRateLimit => {
@@ -48,13 +45,13 @@ impl Refusal {
             }
         }
         if !self.is_unavailable() {
-            headers.push(("x-envoy-ratelimited", "true".into()));
+            headers.push("x-envoy-ratelimited", "true");
         }
         if let Some(seconds) = self.retry_after() {
-            headers.push(("retry-after", decimal(seconds)));
+            headers.write("retry-after", |text| push_decimal(text, seconds));
         }
         if !configured.iter().any(|(name, _)| name == CACHE_CONTROL) {
-            headers.push((CACHE_CONTROL, "no-store".into()));
+            headers.push(CACHE_CONTROL, "no-store");
         }
         headers
     }
@@ -72,40 +69,44 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
 }
 
 /// Adds the `x-ratelimit-*` headers, for a single rule.
-fn one(record: Option<&Record>, headers: &mut Vec<Field>) {
+fn one(record: Option<&Record>, headers: &mut Headers) {
     let Some(record) = record else { return };
     let [limit, remaining, reset] = X_RATE_LIMIT;
-    headers.push((limit, decimal(record.policy.0)));
+    headers.write(limit, |text| push_decimal(text, record.policy.0));
     if let Some(left) = record.outcome.remaining() {
-        headers.push((remaining, decimal(left)));
+        headers.write(remaining, |text| push_decimal(text, left));
     }
     if let Some(ticks) = record.outcome.reset() {
-        headers.push((reset, decimal(seconds(ticks))));
+        headers.write(reset, |text| push_decimal(text, seconds(ticks)));
     }
 }
 
 /// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a
 /// rule has such an item. Only this function and its callees contain the names of the draft's
 /// parameters, since its editors are about to rename them.
-fn limits(records: &[Record], headers: &mut Vec<Field>) {
-    let empty = || String::with_capacity(64);
-    let (mut policies, mut limits) = (empty(), empty());
-    for record in records.iter().filter(|record| record.shown) {
-        add_item(&mut policies, &record.rule);
-        record.add_policy(&mut policies);
-        if let Some(left) = record.outcome.remaining() {
-            add_item(&mut limits, &record.rule);
-            record.add_limit(left, &mut limits);
+fn limits(records: &[Record], headers: &mut Headers) {
+    let shown = || records.iter().filter(|record| record.shown);
+    headers.write("ratelimit-policy", |items| {
+        let mut is_first = true;
+        for record in shown() {
+            add_item(items, &mut is_first, &record.rule);
+            record.add_policy(items);
         }
-    }
-    let fields = [("ratelimit-policy", policies), ("ratelimit", limits)];
-    let fields = fields.into_iter().filter(|(_, items)| !items.is_empty());
-    headers.extend(fields.map(|(name, items)| (name, items.into())));
+    });
+    headers.write("ratelimit", |items| {
+        let mut is_first = true;
+        for record in shown() {
+            if let Some(left) = record.outcome.remaining() {
+                add_item(items, &mut is_first, &record.rule);
+                record.add_limit(left, items);
+            }
+        }
+    });
 }
 
 /// Starts an item of a list with the name of a rule.
-fn add_item(list: &mut String, rule: &str) {
-    list.push_str(if list.is_empty() { "\"" } else { ", \"" });
+fn add_item(list: &mut String, is_first: &mut bool, rule: &str) {
+    list.push_str(if std::mem::take(is_first) { "\"" } else { ", \"" });
     list.push_str(rule);
 }
 
@@ -139,12 +140,6 @@ impl Record {
             push_decimal(text, seconds(ticks));
         }
     }
-}
-
-fn decimal(number: u64) -> Cow<'static, str> {
-    let mut text = String::new();
-    push_decimal(&mut text, number);
-    text.into()
 }
 
 /// Whole seconds, rounded up; at least one.

@@ -14,6 +14,7 @@ mod single;
 mod stalls;
 
 use diana_limiter::{Limiter, Ready, Refusal, Verdict};
+use diana_policy::headers::Headers;
 use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
@@ -21,7 +22,6 @@ use diana_policy::time::{Now, SECOND};
 use diana_redis::backend::RedisConnection;
 use diana_store::permit::Permit;
 use kit::fake::{FakeCallout, FakeClock, FakeRequest, FakeSharedData};
-use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -51,10 +51,10 @@ struct Worker {
     /// The permits of admitted requests.
     permits: Vec<Permit>,
     /// The headers of the last admitted request, and its state in the access log.
-    fields: Vec<(&'static str, Cow<'static, str>)>,
+    fields: Headers,
     state: Option<String>,
     /// The last refused request, and its headers.
-    refused: Vec<(&'static str, Cow<'static, str>)>,
+    refused: Headers,
     refusal: Option<Refusal>,
 }
 
@@ -104,9 +104,9 @@ impl Worker {
             orders: Vec::with_capacity(1 << 12),
             verdicts: Vec::new(),
             permits: Vec::new(),
-            fields: Vec::new(),
+            fields: Headers::default(),
             state: None,
-            refused: Vec::new(),
+            refused: Headers::default(),
             refusal: None,
         };
         worker.clock.0.set(START);

@@ -12,7 +12,7 @@ use kit::fake::{FakeClock, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Lines, field, from, limiter};
+use super::{Lines, from, limiter};
 use kit::oracle::Admission;
 use kit::seed;
 use kit::store::gateway::{PACE, START};
@@ -122,7 +122,7 @@ impl Gateway {
                 panic!("nobody to ask, and all is told")
             }
         };
-        let limits = field(&fields, "ratelimit").unwrap().split(", ");
+        let limits = fields.get("ratelimit").unwrap().split(", ");
         let left = |limit: &str| {
             let left = limit.split("r=").nth(1).unwrap();
             left.split(';').next().unwrap().parse().unwrap()

@@ -10,7 +10,7 @@ use fastrand::Rng;
 use kit::ending::FakeEnding;
 use kit::fake::FakeRequest;
 
-use super::{Gate, field};
+use super::Gate;
 use diana_policy::port::Clock;
 
 const LIMIT: u64 = 10;
@@ -58,7 +58,7 @@ impl Caller {
                     self.permits.push(permit);
                 }
                 let headers = report.expect("it reports headers").headers();
-                Seen::Admitted(left(field(&headers, "ratelimit").expect("it has a number")))
+                Seen::Admitted(left(headers.get("ratelimit").expect("it has a number")))
             }
             Verdict::Hold(_) => Seen::Held,
             Verdict::Refuse(refusal) => Seen::Refused(refusal.by),

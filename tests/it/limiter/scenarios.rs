@@ -15,15 +15,15 @@
 //! All other keys are those of `steps::request`. If a configuration has a Redis, it is unavailable.
 //! `SCOPE` in a configuration stands for `local` and `gateway`, which make the same decisions.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
 use diana_limiter::{Record, Refusal, Report, Verdict};
+use diana_policy::headers::Headers;
 use diana_store::permit::End;
 use kit::fake::FakeRequest;
 use serde_yaml::Mapping;
 
-use super::{Gate, Lines, field};
+use super::{Gate, Lines};
 use crate::documents::assert_snapshots;
 use crate::steps;
 
@@ -138,7 +138,7 @@ fn refused(refusal: &Refusal) -> String {
     let state = refusal.by.state();
     let kind = state.split(' ').next().unwrap_or_default();
     let mut line = format!("{kind} by {}", refusal.by.rule);
-    if let Some(seconds) = field(&refusal.headers(), "retry-after") {
+    if let Some(seconds) = refusal.headers().get("retry-after") {
         write!(line, ", retry after {seconds} s").unwrap();
     }
     if refusal.is_logged {
@@ -166,9 +166,9 @@ fn whole(refusal: &Refusal) -> String {
     format!("\n{}", lines.trim_end())
 }
 
-fn fields(fields: &[(&str, Cow<'_, str>)]) -> String {
+fn fields(fields: &Headers) -> String {
     let mut lines = String::new();
-    for (name, value) in fields {
+    for (name, value) in fields.iter() {
         writeln!(lines, "  {name}: {value}").unwrap();
     }
     lines

@@ -8,13 +8,13 @@ use std::rc::Rc;
 
 use super::{MILLISECOND, Thread};
 use crate::fleet::redis::decides;
+use diana_policy::headers::Headers;
 use diana_policy::key::Key;
 use diana_policy::port::{Property, Pseudo, Request, Values};
 use diana_policy::time::{Micros, SECOND};
-use diana_worker::HeaderField;
 use kit::ending::FakeEnding;
 
-fn fields(thread: &mut Thread, stream: u32) -> Vec<HeaderField> {
+fn fields(thread: &mut Thread, stream: u32) -> Headers {
     thread.responds(stream).unwrap_or_default()
 }
 
@@ -23,10 +23,7 @@ fn fields(thread: &mut Thread, stream: u32) -> Vec<HeaderField> {
 fn response_gets_headers_and_log_a_line() {
     let told = |thread: &mut Thread, stream: u32| {
         let fields = fields(thread, stream);
-        assert!(
-            fields.iter().any(|(name, value)| *name == "ratelimit" && value.contains("r=")),
-            "{fields:?}"
-        );
+        assert!(fields.get("ratelimit").unwrap().contains("r="), "{fields:?}");
         assert_eq!(thread.host.states.take().len(), 1);
         assert!(self::fields(thread, stream).is_empty(), "once");
     };
@@ -66,7 +63,7 @@ fn present_limits_of_a_response_stay_alone() {
             .fold(FakeEnding::answered(200), |ending, (name, value)| ending.header(name, value));
         let stream = thread.streams.get_mut(&10).unwrap();
         let fields = stream.response(&ending, &thread.worker, &thread.host).unwrap();
-        fields.into_iter().map(|(name, _)| name.into_owned()).collect::<Vec<_>>()
+        fields.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>()
     };
     let limits = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
     let others = [("ratelimit", "\"a\";r=1"), ("x-ratelimit-limit-tokens", "9")];

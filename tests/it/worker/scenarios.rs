@@ -146,8 +146,8 @@ impl Operator {
             return String::new();
         }
         let fields = self.thread.responds(stream).unwrap_or_default();
-        let field = fields.iter().find(|(name, _)| *name == "x-why");
-        field.map_or(" unexplained".into(), |(_, rules)| lines(rules))
+        let explanation = fields.get("x-why");
+        explanation.map_or(" unexplained".into(), lines)
     }
 
     /// The replies, refusals, resumed requests, marks and log lines since the last step.

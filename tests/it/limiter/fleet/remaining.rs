@@ -4,7 +4,6 @@ use diana_policy::redis::OnFailure;
 use kit::fake::FakeRequest;
 use kit::model::redis::Redis;
 
-use super::super::field;
 use super::Worker;
 
 /// A local rule that refuses the second request, and a global one.
@@ -25,13 +24,13 @@ fn ask(worker: &mut Worker, redis: &mut Redis, request: &FakeRequest) {
 fn unchecked_rule_reports_no_remaining_permits() {
     let (mut worker, mut redis) = (Worker::of(TWO, OnFailure::Gateway), Redis::default());
     ask(&mut worker, &mut redis, &super::ann());
-    let both = field(&worker.fields, "ratelimit").unwrap();
+    let both = worker.fields.get("ratelimit").unwrap();
     assert!(both.contains("\"own\";r=0") && both.contains("\"fleet\";r=8"), "{both}");
     ask(&mut worker, &mut redis, &super::ann());
     assert_eq!(worker.verdicts, [true, false]);
-    let limit = field(&worker.refused, "ratelimit").unwrap();
+    let limit = worker.refused.get("ratelimit").unwrap();
     assert!(limit.starts_with("\"own\";r=0;t=") && !limit.contains("fleet"), "{limit}");
-    let policy = field(&worker.refused, "ratelimit-policy").unwrap();
+    let policy = worker.refused.get("ratelimit-policy").unwrap();
     assert!(policy.contains("\"own\";q=1") && policy.contains("\"fleet\";q=9"), "{policy}");
     let refusal = worker.refusal.take().unwrap();
     let left: Vec<_> = refusal.records().iter().map(|record| record.outcome.remaining()).collect();
@@ -52,7 +51,7 @@ fn cost_above_the_limit_reports_no_remaining_permits() {
     (0..3).for_each(|_| ask(&mut worker, &mut redis, &ann));
     worker.request(&ann.header("x-cost", "50"));
     assert_eq!(worker.verdicts, [true, true, true, false]);
-    assert_eq!(field(&worker.refused, "ratelimit"), None);
-    assert!(field(&worker.refused, "ratelimit-policy").is_some());
+    assert_eq!(worker.refused.get("ratelimit"), None);
+    assert!(worker.refused.get("ratelimit-policy").is_some());
     assert_eq!(worker.refusal.unwrap().body(b""), "");
 }

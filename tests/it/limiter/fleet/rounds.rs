@@ -9,7 +9,6 @@ use kit::fake::FakeRequest;
 use kit::model::proxy::Proxy;
 use kit::model::redis::Redis;
 
-use super::super::field;
 use super::{MILLISECOND, Worker, ann, opinion};
 use crate::fleet::redis::{decides, other_seed};
 
@@ -118,7 +117,7 @@ fn lease_is_charged_while_another_rule_waits() {
             worker.step(&mut |call, time| Some(redis.answer(&call.body, time)));
         }
         let left = format!("\"all\";r={};", 1000 - number);
-        let told = field(&worker.fields, "ratelimit").unwrap();
+        let told = worker.fields.get("ratelimit").unwrap();
         assert!(told.contains(&left), "{told}, not {left}");
     }
 }
@@ -134,7 +133,7 @@ fn request_that_misses_its_turn_in_redis_is_refused() {
     (0..3).for_each(|_| worker.request(&ann()));
     worker.steps(5, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert_eq!(worker.verdicts, [true, false, false]);
-    let told = field(&worker.refused, "ratelimit").unwrap();
+    let told = worker.refused.get("ratelimit").unwrap();
     assert!(told.contains("\"fleet\";r=6"), "{told}");
 }
 
@@ -167,6 +166,6 @@ fn banned_request_reports_only_the_ban() {
     let charged = [&[0][..], &opinion(0, 8, 41), &opinion(0, minute, 0), &opinion(0, 8, 42)];
     worker.step(&mut |_, _| Some(decides(&charged.concat())));
     assert_eq!(worker.verdicts, [false]);
-    let told = field(&worker.refused, "ratelimit-policy").unwrap();
+    let told = worker.refused.get("ratelimit-policy").unwrap();
     assert!(told.contains("one") && !told.contains("other"), "{told}");
 }

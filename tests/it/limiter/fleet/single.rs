@@ -1,9 +1,9 @@
 //! The only gateway of a Redis decides as if it counted locally: a request is charged by all of its
 //! rules or by none, in any scope, and the remaining permits are reported.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 
+use diana_policy::headers::Headers;
 use diana_policy::port::Clock;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
@@ -13,7 +13,7 @@ use kit::model::proxy::Proxy;
 use kit::model::redis::Redis;
 use kit::seed;
 
-use super::super::{Lines, field};
+use super::super::Lines;
 use super::{Worker, ann};
 
 /// Ticks between two requests. Returns have arrived by then, and a slot of a queue is longer.
@@ -86,17 +86,13 @@ impl Rule {
 }
 
 /// The remaining permits by rule, read from the response.
-fn told(fields: &[(&'static str, Cow<'static, str>)]) -> Vec<(usize, u64)> {
+fn told(fields: &Headers) -> Vec<(usize, u64)> {
     let one = |text: &str| {
         let (name, rest) = text.trim().split_once(";r=")?;
         let left = rest.split(';').next()?.parse().ok()?;
         Some((name.trim_matches('"').strip_prefix('r')?.parse().ok()?, left))
     };
-    field(fields, "ratelimit")
-        .into_iter()
-        .flat_map(|text| text.split(','))
-        .filter_map(one)
-        .collect()
+    fields.get("ratelimit").into_iter().flat_map(|text| text.split(',')).filter_map(one).collect()
 }
 
 #[test]
@@ -169,7 +165,7 @@ fn held_request_reports_the_next_free_position() {
             worker.request(&ann());
             worker.steps(3, &mut |call, time| Some(redis.answer(&call.body, time)));
             let told = format!("\"line\";r=0;t={}", turn + 1);
-            assert_eq!(field(&worker.fields, "ratelimit"), Some(&*told), "{scope}");
+            assert_eq!(worker.fields.get("ratelimit"), Some(&*told), "{scope}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_limiter::Verdict;
 
-use super::super::{Lines, field};
+use super::super::Lines;
 use super::Gateway;
 use kit::store::gateway::START;
 
@@ -128,7 +128,7 @@ fn repeatedly_lost_race_refuses_by_the_contended_rule() {
         Some(Box::new(move |_, _| here.upgrade().unwrap().request(1, 1)));
     let Verdict::Refuse(refusal) = gateway.decide(0, 0) else { panic!("there was no place") };
     assert!(refusal.by.state().contains("rule=line"), "{}", refusal.by.state());
-    assert_eq!(field(&refusal.headers(), "retry-after"), Some("1"));
+    assert_eq!(refusal.headers().get("retry-after"), Some("1"));
     gateway.data.before_swap.borrow_mut().take();
     assert!(!matches!(gateway.decide(0, 0), Verdict::Refuse(_)));
 }
