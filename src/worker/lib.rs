@@ -38,6 +38,6 @@ mod worker;
 
 pub use instance::Instance;
 pub use reply::AdminReply;
-pub use root::Root;
+pub use root::{Root, default_namespace};
 pub use stream::Stream;
 pub use worker::Worker;

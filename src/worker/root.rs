@@ -47,7 +47,7 @@ impl Root {
         worker: &Worker,
         host: &dyn Host,
     ) -> bool {
-        let root_id = sanitise(root_id);
+        let root_id = default_namespace(root_id);
         let policy = diana_config::parse(text).map_err(|problems| problems.to_string());
         let applied = policy.and_then(|policy| self.apply(&root_id, text, policy, worker, host));
         self.end_without_document(host);
@@ -240,8 +240,10 @@ fn log_new_rules(names: &[String], host: &dyn Host) {
     host.log(Level::Info, &line);
 }
 
-/// A name that is valid in metrics and shared data.
-fn sanitise(root_id: &[u8]) -> String {
+/// The namespace of a document that names none: the root id, with underscores in place of
+/// characters that are not valid in metrics and shared data.
+#[must_use]
+pub fn default_namespace(root_id: &[u8]) -> String {
     let name: String = root_id
         .iter()
         .map(

@@ -72,6 +72,9 @@ fn report(first: &Document<'_>, second: &Document<'_>) -> (FindingLevel, String)
     (level, message)
 }
 
-fn namespace<'d>(document: &'d Document<'_>) -> &'d str {
-    document.policy.namespace.as_deref().unwrap_or(&document.plugin.root_id)
+/// The namespace under which a document counts.
+fn namespace(document: &Document<'_>) -> String {
+    let configured = document.policy.namespace.clone();
+    configured
+        .unwrap_or_else(|| diana_worker::default_namespace(document.plugin.root_id.as_bytes()))
 }

@@ -30,13 +30,20 @@ pub struct Candidate<'t> {
 }
 
 /// Keys next to a configuration that name the filter.
-const NAMES: &[&str] = &["name", "root_id", "rootID", "pluginName", "vm_id", "url", "filename"];
+const NAMES: &[&str] =
+    &["name", "root_id", "rootId", "rootID", "pluginName", "vm_id", "vmId", "url", "filename"];
+
+/// Keys of Envoy with the plugin's ids and its VM, in both spellings that Envoy reads.
+const ROOT_ID: [&str; 2] = ["root_id", "rootId"];
+const VM_CONFIG: [&str; 2] = ["vm_config", "vmConfig"];
+const VM_ID: [&str; 2] = ["vm_id", "vmId"];
 
 /// The chart's value with rules as text.
 const RULES_TEXT: &str = "rulesText";
 
 /// Top-level keys of Envoy's own configuration.
-const ENVOY: &[&str] = &["static_resources", "staticResources", "dynamic_resources", "resources"];
+const ENVOY: &[&str] =
+    &["static_resources", "staticResources", "dynamic_resources", "dynamicResources", "resources"];
 
 /// Returns true if a document is a manifest: of Kubernetes, Envoy's own configuration, or the
 /// values of a Helm chart. In a file that the user named (`is_named`), a mapping `config` is one of
@@ -135,9 +142,10 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
         };
         let value = holds.zip(step(config, &steps, "value"));
         let is_ours = names_us(tree);
-        let id = |tree, key| get(tree, key).and_then(Tree::text).unwrap_or_default();
-        let vm_id = get(tree, "vm_config").map_or("", |vm| id(vm, "vm_id"));
-        let ids = Some((id(tree, "root_id"), vm_id));
+        let either = |tree, keys: [&str; 2]| keys.iter().find_map(|key| get(tree, key));
+        let id = |tree, keys| either(tree, keys).and_then(Tree::text).unwrap_or_default();
+        let vm_id = either(tree, VM_CONFIG).map_or("", |vm| id(vm, VM_ID));
+        let ids = Some((id(tree, ROOT_ID), vm_id));
         found.extend(
             value.map(|(holds, (tree, steps))| Candidate {
                 ids,
@@ -177,8 +185,8 @@ pub fn names_us(tree: &Tree) -> bool {
     let is_ours = |key: &&str| {
         text(tree, key).is_some_and(|text| text.to_ascii_lowercase().contains("diana"))
     };
-    let inner = ["vm_config", "code", "local", "metadata", "image", "http"];
-    NAMES.iter().any(is_ours) || inner.iter().filter_map(|key| get(tree, key)).any(names_us)
+    let inner = VM_CONFIG.iter().chain(&["code", "local", "metadata", "image", "http"]);
+    NAMES.iter().any(is_ours) || inner.filter_map(|key| get(tree, key)).any(names_us)
 }
 
 /// The text of a key.
