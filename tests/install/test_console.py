@@ -76,7 +76,8 @@ def run(commands):
     script = "".join(f"{command.replace('make ', 'make -o build ')}\necho '{MARK}'\n" for command in commands)
     # A nested make prints the folders that it enters and leaves.
     alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
-    done = subprocess.run(["bash"], input=script, cwd=ROOT, env=alone, capture_output=True, text=True, timeout=120)
+    # Errors of a command are a part of its output.
+    done = subprocess.run(["bash"], input=script, cwd=ROOT, env=alone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.stdout.replace("\r", "").split(f"{MARK}\n")[:-1]
 
 

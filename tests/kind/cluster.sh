@@ -36,9 +36,11 @@ envoy-gateway)
   helm install eg oci://docker.io/envoyproxy/gateway-helm --version v1.9.0 -n envoy-gateway-system --create-namespace --wait \
     --set config.envoyGateway.extensionApis.enableEnvoyPatchPolicy=true
   kubectl apply -f tests/kind/envoy-gateway.yaml
-  kubectl wait -n envoy-gateway-system --for=create deployment -l gateway.envoyproxy.io/owning-gateway-name=eg --timeout=10m
-  kubectl wait -n envoy-gateway-system --for=condition=available deployment -l gateway.envoyproxy.io/owning-gateway-name=eg --timeout=10m
   service="-n envoy-gateway-system -l gateway.envoyproxy.io/owning-gateway-name=eg"
+  # shellcheck disable=SC2086 # words
+  until kubectl get deployment $service -o name | grep .; do sleep 1; done
+  # shellcheck disable=SC2086
+  kubectl wait $service --for=condition=available deployment --timeout=10m
   ;;
 esac
 kubectl wait --for=condition=available deployment --all --timeout=10m
