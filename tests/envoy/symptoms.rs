@@ -1,5 +1,5 @@
-//! The runbook by symptom: each one is staged, the commands of its section run as they are on the page, and what they
-//! print has a row in the section's table.
+//! The runbook by symptom. Each symptom is staged, and the commands of its section run as they are on
+//! the page. Their output has a row in the section's table.
 
 use std::process::Command;
 
@@ -72,7 +72,7 @@ fn has_row(page: &str, texts: &[&str]) {
     assert!(rows.any(|row| texts.iter().all(|text| row.contains(text))), "no row has {texts:?}");
 }
 
-/// The filter by ECDS, from a file whose document has problems. Envoy admits no request then.
+/// The filter by ECDS, from a file with problems in its document. Envoy admits no request then.
 fn never_configured(folder: &std::path::Path) -> Value {
     let envoy: Value = serde_yaml::from_str(&shipped_text("envoy/envoy.yaml")).unwrap();
     let path =
