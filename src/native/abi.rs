@@ -20,6 +20,7 @@ use std::sync::OnceLock;
 use crate::filter::{HttpFilter, RequestOutcome};
 use crate::metrics::{Labels, MetricKind};
 use crate::{calls, config, faults, filter};
+use diana_policy::headers::Headers;
 use diana_policy::port::Call as HttpCall;
 use diana_policy::time::Micros;
 
@@ -344,14 +345,8 @@ impl Call<'_> {
     }
 
     /// Responds to the request. The stream may end within.
-    pub(crate) fn respond(
-        self,
-        status: u16,
-        headers: &[(String, String)],
-        body: &[u8],
-        details: &str,
-    ) {
-        let header = |(name, value): &(String, String)| Header {
+    pub(crate) fn respond(self, status: u16, headers: &Headers, body: &[u8], details: &str) {
+        let header = |(name, value): (&str, &str)| Header {
             name: Buf::of(name.as_bytes()),
             value: Buf::of(value.as_bytes()),
         };

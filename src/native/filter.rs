@@ -105,8 +105,8 @@ impl HttpFilter {
             }
             fields
         });
-        for (name, value) in fields.into_iter().flatten() {
-            call.add_header(Map::Response, &name, value.as_bytes());
+        for (name, value) in fields.unwrap_or_default().iter() {
+            call.add_header(Map::Response, name, value.as_bytes());
         }
     }
 

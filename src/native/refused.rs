@@ -1,8 +1,7 @@
 //! Responses of this filter.
 
-use std::borrow::Cow;
-
 use diana_limiter::{Protocol, Refusal};
+use diana_policy::headers::Headers;
 use diana_policy::port::{Request, Values};
 use diana_worker::AdminReply;
 
@@ -14,7 +13,7 @@ const UNKNOWN: u8 = 2;
 /// A response, to be sent after the worker's call.
 pub(crate) struct Response {
     status: u16,
-    headers: Vec<(String, String)>,
+    headers: Headers,
     body: Vec<u8>,
     /// The gRPC status, where Envoy takes the request for gRPC.
     grpc_status: u8,
@@ -29,21 +28,9 @@ impl Response {
         let id = refusal.contains_id().then(|| request.header("x-request-id"));
         let id = if let Some(Values::One(id)) = id { id } else { &[] };
         let reply = refusal.reply(protocol, id);
-        let mut headers: Vec<(&str, Cow<'_, str>)> = refusal.headers();
-        let configured = refusal.response.headers.iter();
-        headers.extend(configured.map(|(name, value)| (name.as_str(), value.into())));
-        // Envoy adds this type to a body without one.
-        if reply.content_type != "text/plain" {
-            headers.push(("content-type", reply.content_type.into()));
-        }
-        if let Some(message) = &reply.grpc_message {
-            let status = reply.grpc_status.to_string().into();
-            headers.extend([("grpc-status", status), ("grpc-message", message.into())]);
-        }
-        let headers = headers.into_iter().map(|(name, value)| (name.into(), value.into()));
         Response {
             status: reply.status,
-            headers: headers.collect(),
+            headers: refusal.headers_of(&reply),
             body: reply.body.into_owned(),
             grpc_status: reply.grpc_status,
             details: "diana_refused",
@@ -54,7 +41,7 @@ impl Response {
     pub(crate) fn admin(reply: &AdminReply) -> Response {
         Response {
             status: reply.status,
-            headers: reply.headers().map(|(name, value)| (name.into(), value.into())).collect(),
+            headers: reply.headers().collect(),
             body: reply.body.as_bytes().into(),
             grpc_status: UNKNOWN,
             details: "diana_admin",
@@ -64,10 +51,10 @@ impl Response {
     /// Sends it. The stream may end within.
     pub(crate) fn send(mut self, call: Call<'_>) {
         // Envoy encodes such a response for gRPC, for any method, and with status 0.
-        let has_status = self.headers.iter().any(|(name, _)| name == "grpc-status");
+        let has_status = self.headers.get("grpc-status").is_some();
         let content_type = call.header(Map::Request, "content-type", 0);
         if !has_status && content_type.is_some_and(|(kind, _)| is_grpc(kind)) {
-            self.headers.push(("grpc-status".into(), self.grpc_status.to_string()));
+            self.headers.push("grpc-status", &self.grpc_status.to_string());
         }
         call.respond(self.status, &self.headers, &self.body, self.details);
     }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
 
-use diana_policy::address;
+use diana_policy::spelling;
 use diana_policy::port::{Property, Pseudo, Request, Values};
 
 use crate::abi::{Attribute, Call, Map};
@@ -63,7 +63,7 @@ impl Request for HostRequest<'_, '_> {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        *self.client.get_or_init(|| address::parse(self.call.text(Attribute::SourceAddress)?))
+        *self.client.get_or_init(|| spelling::address(self.call.text(Attribute::SourceAddress)?))
     }
 
     fn lacks_client(&self) -> bool {
