@@ -3,7 +3,7 @@
 export PYTHONDONTWRITEBYTECODE := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help build docs playground image release cli run fleet watch cluster test platforms test-all soak lint bench cost lines simulate fuzz mutants clean
+.PHONY: help build native docs playground image release cli run fleet watch cluster test platforms test-all soak lint bench cost lines simulate fuzz mutants clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -14,8 +14,11 @@ build: ## build target/diana.wasm, the finished module
 cli: ## build target/release/diana, the command: `diana check FILE`, `diana --help`
 	@cargo build -q --release --package diana-cli
 
-run: build ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version, CONFIG=envoy/hot.yaml another file)
-	@python3 tools/run.py $(or $(CONFIG),envoy/envoy.yaml) $(ENVOY)
+native: ## build target/libdiana.so, the module for Envoy's own process
+	@python3 tools/native.py
+
+run: $(if $(NATIVE),native,build) ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version, CONFIG=envoy/hot.yaml another file, NATIVE=1 the dynamic module)
+	@NATIVE=$(NATIVE) python3 tools/run.py $(or $(CONFIG),envoy/envoy.yaml) $(ENVOY)
 
 fleet: build ## start two gateways that share limits through Redis, and a configuration server, ready for curl (REDIS=cluster, shards, sentinel)
 	@python3 tools/fleet.py $(or $(REDIS),one) $(ENVOY)

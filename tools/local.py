@@ -45,7 +45,7 @@ def wait(is_ready, started):
 def envoy(binary, config, environment, name=""):
     """Starts Envoy; `name` begins each line of its log."""
     command = [binary, "-c", config, "--disable-hot-restart", "--file-flush-interval-msec", "100", "--log-format", f"{name}[%l] %v"]
-    command += ["-l", "warning", "--component-log-level", "main:error,wasm:info"]
+    command += ["-l", "warning", "--component-log-level", "main:error,wasm:info,dynamic_modules:info"]
     # Without it, Envoy's timers follow the kernel's tick, and held requests leave some milliseconds late.
     return subprocess.Popen(command, cwd=ROOT, env={**environment, "EVENT_PRECISE_TIMER": "1"})
 

@@ -2,10 +2,11 @@
 
 import os
 import re
+import sys
 
 import needs
 from build import without_paths
-from console import CARGO_TARGET, TARGET, relative, run, say
+from console import CARGO_TARGET, ROOT, TARGET, relative, run, say
 
 # A profile of Cargo.toml.
 PROFILE = "native"
@@ -21,6 +22,14 @@ def build():
     part.write_bytes((CARGO_TARGET / PROFILE / "libdiana_native.so").read_bytes())
     part.replace(LIBRARY)
     say(f"{relative(LIBRARY)}: {LIBRARY.stat().st_size:,} bytes")
+
+
+def build_faulty():
+    """Builds a library for tests that panics in the hook which a file names, target/faults/libdiana.so."""
+    run([needs.cargo(), "build", "--package", "diana-native", "--features", "faults"])
+    library = TARGET / "faults/libdiana.so"
+    library.parent.mkdir(exist_ok=True)
+    library.write_bytes((CARGO_TARGET / "debug/libdiana_native.so").read_bytes())
 
 
 def rewritten(text):
@@ -41,5 +50,12 @@ def rewritten(text):
     return filter_of.sub(native, text)
 
 
+def written(config):
+    """Writes a configuration with the library in place of the wasm module into the target folder, and returns its path."""
+    path = TARGET / "native.yaml"
+    path.write_text(rewritten((ROOT / config).read_text()))
+    return path
+
+
 if __name__ == "__main__":
-    build()
+    build_faulty() if sys.argv[1:] == ["faults"] else build()

@@ -65,6 +65,19 @@ pub struct CheckArguments {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+    /// The form of the module that reads the rules; by default wasm, with advice about what only the
+    /// native module refuses
+    #[arg(long, value_enum)]
+    pub host: Option<CheckedHost>,
+}
+
+/// The form of the module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CheckedHost {
+    /// The wasm module
+    Wasm,
+    /// The dynamic module
+    Native,
 }
 
 /// Explain the decision about one request, and why other rules do not apply.

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use diana_config::difference::Difference;
 use diana_config::problem::Problem;
 use diana_config::{Advice, ConfigSource, outline};
-use diana_policy::Policy;
+use diana_policy::{ModuleKind, Policy};
 
 use crate::advice;
-use crate::arguments::{CheckArguments, Format};
+use crate::arguments::{CheckArguments, CheckedHost, Format};
 use crate::exit::Exit;
 use crate::finding::{Finding, FindingLevel, Findings};
 use crate::input::{self, Input};
@@ -28,7 +28,7 @@ pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
         };
         let before = count(&findings, &objects);
         for input in input::read(path) {
-            check_file(input, &mut findings, &mut objects);
+            check_file(input, check.host, &mut findings, &mut objects);
         }
         if before == count(&findings, &objects) {
             let name = crate::text::plain(&path.to_string_lossy());
@@ -54,6 +54,7 @@ pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
 
 fn check_file(
     Input { name, text, is_found }: Input,
+    host: Option<CheckedHost>,
     findings: &mut Findings,
     objects: &mut Objects,
 ) {
@@ -91,7 +92,7 @@ fn check_file(
         findings.places += 1;
         findings.list.extend(found.differences.into_iter().map(|one| different(&found.part, one)));
         match found.source {
-            Ok(source) => check_rules(&found.part, &source, found.is_remote, findings),
+            Ok(source) => check_rules(&found.part, &source, (found.is_remote, host), findings),
             Err(problems) => {
                 findings.list.extend(problems.into_iter().map(|one| problem(&found.part, one)));
             }
@@ -99,15 +100,28 @@ fn check_file(
     }
 }
 
-fn check_rules(part: &FilePart, source: &ConfigSource, is_remote: bool, findings: &mut Findings) {
-    let check = if is_remote { diana_config::check_remote } else { diana_config::check };
-    match check(source) {
+fn check_rules(
+    part: &FilePart,
+    source: &ConfigSource,
+    (is_remote, host): (bool, Option<CheckedHost>),
+    findings: &mut Findings,
+) {
+    let check = if is_remote { diana_config::check_remote_for } else { diana_config::check_for };
+    let module = match host {
+        None | Some(CheckedHost::Wasm) => ModuleKind::Wasm,
+        Some(CheckedHost::Native) => ModuleKind::Native,
+    };
+    match check(source, module) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
             let advice = advice.into_iter().chain(advice::of(&policy));
             let walks = outline::rules(source);
             let finding = |advice| advised(part, source, &policy, &walks, advice);
             findings.list.extend(advice.map(finding));
+            if let (None, Err(problems)) = (host, check(source, ModuleKind::Native)) {
+                let list = problems.list().iter().cloned();
+                findings.list.extend(list.map(|one| only_native(part, one)));
+            }
         }
         Err(problems) => {
             findings.more += problems.more();
@@ -115,6 +129,11 @@ fn check_rules(part: &FilePart, source: &ConfigSource, is_remote: bool, findings
             findings.list.extend(list.map(|one| problem(part, one)));
         }
     }
+}
+
+/// A problem that only the native module has.
+fn only_native(part: &FilePart, found: Problem) -> Finding {
+    Finding { level: FindingLevel::Advice, ..problem(part, found) }
 }
 
 fn problem(part: &FilePart, problem: Problem) -> Finding {

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::fields::Fields;
+use super::native;
 use super::node::Node;
 use super::table::limits::{SOURCE, SOURCES};
 use super::values::{self, is_name};
@@ -134,7 +135,10 @@ fn source(node: &Node<'_>) -> Option<ReadSource> {
         }
     }
     match build(IdentitySource { kind: kind.name, value, options }) {
-        Ok(built) => Some(built),
+        Ok(built) => {
+            native::check_source(node, &built.0);
+            Some(built)
+        }
         Err(mistakes) => {
             for mistake in mistakes {
                 node.descend(&mistake.key).problem(mistake.message);

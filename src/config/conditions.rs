@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::fields::{Fields, NameIndex};
 use super::mapping::Allowed;
+use super::native;
 use super::node::Node;
 use super::table::limits::{KEYED_CONDITION, KEYED_CONDITIONS, LINE, TEST};
 use diana_policy::number::signed_millionths;
@@ -88,6 +89,9 @@ fn keyed(node: &Node<'_>, below: &[&str], kind: &str) -> Vec<Condition> {
             Tree::List(keys) => keys.iter().map(Tree::text).collect(),
             one => one.text().map(|one| vec![one]),
         };
+        if keys.as_ref().is_some_and(|keys| below.len() + keys.len() > 2) {
+            native::report_nested(key?);
+        }
         let found = keys.filter(|keys| !keys.is_empty()).and_then(|keys| field(&keys));
         if found.is_none() {
             key?.reject(format!("{kind}, or a list of keys, none of them empty"));

@@ -116,6 +116,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     advice.extend(settings::advice(&limits, own.keys, callers));
     advice.extend(starts::advice(top, &limits));
     let remote = remote::read(top);
+    let module = own.module;
     let are_final = is_own && remote.is_none();
     let fleet = advice::of_fleet(&limits, own.redis.is_some(), are_final);
     let uses_redis = is_own && own.redis.is_some() && fleet.is_none();
@@ -141,6 +142,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         checksum: 0,
         redis: own.redis,
         remote,
+        module,
         limits,
         actors: actors.into_iter().map(|known| known.actor).collect(),
     };

@@ -8,6 +8,7 @@ use super::mapping::{Allowed, Choices, Mapping, MappingKey, optional, words};
 use super::node::Node;
 use super::table::DOCUMENT;
 use super::values;
+use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// Names, each with a number.
@@ -159,6 +160,11 @@ impl<'a> Fields<'a> {
             Some(value) => value.problem(message),
             None => self.node.missing_problem(key, message),
         }
+    }
+
+    /// The form of the module that reads the document.
+    pub fn module(&self) -> ModuleKind {
+        self.node.module()
     }
 
     fn declared(&self, key: &'static str) -> MappingKey {

@@ -20,6 +20,7 @@ mod hint;
 mod mapping;
 mod mark;
 mod matching;
+mod native;
 mod node;
 mod node_path;
 mod operator;
@@ -47,8 +48,8 @@ pub use yaml::scalar::Dialect;
 use problem::Problems;
 use report::ProblemReport;
 
-use diana_policy::Policy;
 use diana_policy::remote::Own;
+use diana_policy::{ModuleKind, Policy};
 
 /// Reads a configuration: YAML or JSON in any form of the reference, or the bytes of a
 /// `google.protobuf.Struct`.
@@ -56,10 +57,22 @@ use diana_policy::remote::Own;
 /// # Errors
 /// Every problem of the document.
 pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
+    parse_for(bytes, ModuleKind::Wasm)
+}
+
+/// As [`parse`], in this form of the module.
+///
+/// # Errors
+/// Every problem of the document.
+pub fn parse_for(bytes: &[u8], module: ModuleKind) -> Result<Policy, Problems> {
     if let Some(tree) = protobuf::read(bytes) {
-        return policy(&ConfigSource { documents: vec![tree], positions: Vec::new() }, None);
+        return policy(
+            &ConfigSource { documents: vec![tree], positions: Vec::new() },
+            None,
+            module,
+        );
     }
-    parse_text(bytes, None)
+    parse_text(bytes, None, module)
 }
 
 /// Reads a document from a configuration server. It cannot contain the keys of `own`.
@@ -67,7 +80,7 @@ pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
 /// # Errors
 /// Every problem of the document.
 pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
-    parse_text(bytes, Some(own))
+    parse_text(bytes, Some(own), own.module)
 }
 
 /// Reads the configuration in a source, which may be a part of a larger text.
@@ -75,7 +88,18 @@ pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
 /// # Errors
 /// Every problem of the source.
 pub fn check(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
-    advised(source, None)
+    check_for(source, ModuleKind::Wasm)
+}
+
+/// As [`check`], in this form of the module.
+///
+/// # Errors
+/// Every problem of the source.
+pub fn check_for(
+    source: &ConfigSource,
+    module: ModuleKind,
+) -> Result<(Policy, Vec<Advice>), Problems> {
+    advised(source, None, module)
 }
 
 /// Reads the configuration in a source as a document from a configuration server, for a gateway
@@ -84,21 +108,40 @@ pub fn check(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
 /// # Errors
 /// Every problem of the source.
 pub fn check_remote(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
-    let own = parse(b"limits: []")?.own();
-    advised(source, Some(&own))
+    check_remote_for(source, ModuleKind::Wasm)
 }
 
-fn parse_text(bytes: &[u8], own: Option<&Own>) -> Result<Policy, Problems> {
+/// As [`check_remote`], in this form of the module.
+///
+/// # Errors
+/// Every problem of the source.
+pub fn check_remote_for(
+    source: &ConfigSource,
+    module: ModuleKind,
+) -> Result<(Policy, Vec<Advice>), Problems> {
+    let own = parse_for(b"limits: []", module)?.own();
+    advised(source, Some(&own), module)
+}
+
+fn parse_text(bytes: &[u8], own: Option<&Own>, module: ModuleKind) -> Result<Policy, Problems> {
     let checksum = adler2::adler32_slice(bytes);
-    policy(&ConfigSource::read(bytes)?, own).map(|policy| Policy { checksum, ..policy })
+    policy(&ConfigSource::read(bytes)?, own, module).map(|policy| Policy { checksum, ..policy })
 }
 
-fn policy(source: &ConfigSource, own: Option<&Own>) -> Result<Policy, Problems> {
-    advised(source, own).map(|(policy, _)| policy)
+fn policy(
+    source: &ConfigSource,
+    own: Option<&Own>,
+    module: ModuleKind,
+) -> Result<Policy, Problems> {
+    advised(source, own, module).map(|(policy, _)| policy)
 }
 
-fn advised(source: &ConfigSource, own: Option<&Own>) -> Result<(Policy, Vec<Advice>), Problems> {
-    let report = ProblemReport::new(source);
+fn advised(
+    source: &ConfigSource,
+    own: Option<&Own>,
+    module: ModuleKind,
+) -> Result<(Policy, Vec<Advice>), Problems> {
+    let report = ProblemReport::new(source, module);
     node::roots(&report).iter().for_each(fields::find_duplicates);
     match document::read(&report, own) {
         Some(read) if report.is_empty() => Ok(read),

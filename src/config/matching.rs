@@ -4,6 +4,7 @@ use super::addresses;
 use super::conditions;
 use super::fields::Fields;
 use super::mapping::Allowed;
+use super::native;
 use super::node::Node;
 use super::table::limits::MATCH;
 use super::values;
@@ -51,7 +52,9 @@ fn block(node: &Node<'_>) -> Option<ConditionBlock> {
             conditions::of_cookies(fields.named("cookies")),
             conditions::of_metadata(fields.named("metadata")),
             fields
-                .mapping("claims")
+                .get("claims")
+                .inspect(|node| native::check_claims(node))
+                .and_then(|_| fields.mapping("claims"))
                 .map(|claims| conditions::of_claims(&claims))
                 .unwrap_or_default(),
         ]

@@ -6,6 +6,7 @@ use super::hint;
 use super::mapping::Allowed;
 use super::node_path::{NodePart, NodePath};
 use super::report::ProblemReport;
+use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// A node, its position, and the report for its problems.
@@ -81,6 +82,18 @@ impl<'a> Node<'a> {
     /// Reports a problem of a missing key of this mapping.
     pub fn missing_problem(&self, key: &'static str, message: String) {
         self.add(NodePart::Missing(key), message);
+    }
+
+    /// Reports a problem of this node's key in the native module.
+    pub fn native_problem(&self, message: &str) {
+        if self.module() == ModuleKind::Native {
+            self.key_problem(message.into());
+        }
+    }
+
+    /// The form of the module that reads the document.
+    pub fn module(&self) -> ModuleKind {
+        self.report.module
     }
 
     /// Reports an unknown key, with a hint about the right place.

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 
 use super::node_path::{ConfigSource, NodePath};
 use super::problem::{Problem, Problems, SHOWN};
+use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// Maximum number of stored problems. Further ones are counted, to save time and memory.
@@ -13,6 +14,8 @@ const MOST_PROBLEMS: usize = 200;
 #[derive(Debug)]
 pub struct ProblemReport<'a> {
     source: &'a ConfigSource,
+    /// The form of the module that reads them.
+    pub module: ModuleKind,
     /// In the order of the text.
     found: RefCell<Vec<(NodePath, String)>>,
     more: Cell<usize>,
@@ -20,8 +23,8 @@ pub struct ProblemReport<'a> {
 
 impl<'a> ProblemReport<'a> {
     /// A report without problems.
-    pub fn new(source: &'a ConfigSource) -> ProblemReport<'a> {
-        ProblemReport { source, found: RefCell::default(), more: Cell::new(0) }
+    pub fn new(source: &'a ConfigSource, module: ModuleKind) -> ProblemReport<'a> {
+        ProblemReport { source, module, found: RefCell::default(), more: Cell::new(0) }
     }
 
     /// The documents.

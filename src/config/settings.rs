@@ -34,6 +34,7 @@ pub fn own(top: &Fields<'_>) -> Own {
         mark: headers::marker(top, "mark"),
         admin: operator::admin(top),
         redis: redis::read(top),
+        module: top.module(),
     }
 }
 

@@ -71,6 +71,8 @@ callbacks! {
     fn is_validation_mode = envoy_dynamic_module_callback_is_validation_mode() -> bool;
     fn worker_index = envoy_dynamic_module_callback_http_filter_get_worker_index(filter: *mut c_void) -> u32;
     fn get_header = envoy_dynamic_module_callback_http_get_header(filter: *mut c_void, map: u32, name: Buf, out: *mut Buf, index: usize, total: *mut usize) -> bool;
+    fn headers_size = envoy_dynamic_module_callback_http_get_headers_size(filter: *mut c_void, map: u32) -> usize;
+    fn get_headers = envoy_dynamic_module_callback_http_get_headers(filter: *mut c_void, map: u32, out: *mut Header) -> bool;
     fn add_header = envoy_dynamic_module_callback_http_add_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
     fn set_header = envoy_dynamic_module_callback_http_set_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
     fn clear_route_cache = envoy_dynamic_module_callback_http_clear_route_cache(filter: *mut c_void);
@@ -82,6 +84,7 @@ callbacks! {
     fn metadata_list_size = envoy_dynamic_module_callback_http_get_metadata_list_size(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut usize) -> bool;
     fn metadata_list_string = envoy_dynamic_module_callback_http_get_metadata_list_string(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, index: usize, out: *mut Buf) -> bool;
     fn get_filter_state = envoy_dynamic_module_callback_http_get_filter_state_bytes(filter: *mut c_void, key: Buf, out: *mut Buf) -> bool;
+    fn typed_filter_state = envoy_dynamic_module_callback_http_get_filter_state_typed(filter: *mut c_void, key: Buf, out: *mut Buf) -> bool;
     fn set_filter_state = envoy_dynamic_module_callback_http_set_filter_state_bytes(filter: *mut c_void, key: Buf, value: Buf) -> bool;
     fn send_response = envoy_dynamic_module_callback_http_send_response(filter: *mut c_void, status: u32, headers: *const Header, count: usize, body: Buf, details: Buf);
     fn continue_decoding = envoy_dynamic_module_callback_http_filter_continue_decoding(filter: *mut c_void);
@@ -142,6 +145,12 @@ fn config_metrics() -> Option<&'static ConfigMetrics> {
 /// Returns true if metrics can be changed without a request.
 pub(crate) fn has_config_metrics() -> bool {
     config_metrics().is_some()
+}
+
+/// Returns true if Envoy reports how a stream ended. Otherwise it would log an error for each question.
+pub(crate) fn reports_ends() -> bool {
+    // By the same release.
+    has_config_metrics()
 }
 
 /// The version of the ABI for the Envoy that loads the module. Another one makes it log a warning.
@@ -246,6 +255,24 @@ impl Call<'_> {
         found.then(|| (unsafe { out.bytes() }, total))
     }
 
+    /// All headers, each with its name and its value.
+    pub(crate) fn headers(&self, map: Map) -> Vec<(&[u8], &[u8])> {
+        // SAFETY: see `worker`.
+        let size = unsafe { headers_size(self.filter, map as u32) };
+        let mut headers: Vec<Header> = Vec::with_capacity(size);
+        // SAFETY: the list has room for all headers, and Envoy fills it if it returns true.
+        unsafe {
+            if get_headers(self.filter, map as u32, headers.as_mut_ptr()) {
+                headers.set_len(size);
+            }
+        }
+        // SAFETY: names and values stay as the value of a header does.
+        headers
+            .iter()
+            .map(|header| unsafe { (header.name.bytes(), header.value.bytes()) })
+            .collect()
+    }
+
     /// Adds a value to a header.
     pub(crate) fn add_header(&mut self, map: Map, name: &str, value: &[u8]) {
         // SAFETY: both texts are valid. A failure means that the host has no headers any more.
@@ -329,12 +356,19 @@ impl Call<'_> {
     }
 
     /// An entry of the filter state.
-    pub(crate) fn filter_state(&self, key: &str) -> Option<&[u8]> {
+    pub(crate) fn filter_state(&self, key: &[u8]) -> Option<&[u8]> {
         let mut out = Buf::EMPTY;
         // SAFETY: the key and the destination are valid, and the value stays as that of a header.
+        unsafe { get_filter_state(self.filter, Buf::of(key), &raw mut out).then(|| out.bytes()) }
+    }
+
+    /// An entry of the filter state of any type, as text. Copied, since Envoy before 1.40 has one
+    /// buffer for all of them.
+    pub(crate) fn typed_filter_state(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Buf::EMPTY;
+        // SAFETY: the key and the destination are valid, and the value stays until the next getter.
         unsafe {
-            get_filter_state(self.filter, Buf::of(key.as_bytes()), &raw mut out)
-                .then(|| out.bytes())
+            typed_filter_state(self.filter, Buf::of(key), &raw mut out).then(|| out.bytes().into())
         }
     }
 
@@ -393,9 +427,14 @@ impl Call<'_> {
 /// Attributes of a stream, by Envoy's numbers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Attribute {
+    RequestPath = 0,
+    RequestHost = 2,
+    RequestMethod = 4,
+    RequestTotalSize = 14,
     ResponseCode = 15,
     ResponseCodeDetails = 16,
     ResponseFlags = 17,
+    ResponseTotalSize = 22,
     SourceAddress = 24,
     UriSanPeerCertificate = 37,
     Sha256PeerCertificate = 38,
@@ -454,8 +493,11 @@ impl ConfigCall {
         unsafe { function(self.0, id, labels.as_ptr(), labels.len(), value) };
     }
 
-    /// Makes an HTTP call. Returns Envoy's number of it, if it could be made.
-    pub(crate) fn http_call(&self, call: &HttpCall) -> Option<u64> {
+    /// Makes an HTTP call. Returns Envoy's number of it.
+    ///
+    /// # Errors
+    /// The problem with the cluster.
+    pub(crate) fn http_call(&self, call: &HttpCall) -> Result<u64, &'static str> {
         const MILLISECOND: Micros = 1000;
         let header = |(name, value): &(String, String)| Header {
             name: Buf::of(name.as_bytes()),
@@ -476,7 +518,11 @@ impl ConfigCall {
                 timeout,
             )
         };
-        (result == 0).then_some(id)
+        match result {
+            0 => Ok(id),
+            2 => Err("Envoy has no such cluster"),
+            _ => Err("the cluster has no available endpoint"),
+        }
     }
 
     /// A scheduler of the configuration.
@@ -508,6 +554,8 @@ impl Drop for ConfigScheduler {
 
 /// Runs a hook. A panic ends here: Envoy would abort.
 fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
+    #[cfg(feature = "faults")]
+    faults::injected::begin(hook);
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(done) => Some(done),
         Err(panic) => {

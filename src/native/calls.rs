@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use diana_policy::port::Call as HttpCall;
 
-use crate::abi::ConfigCall;
+use crate::abi::{ConfigCall, LogLevel, log};
 use crate::{config, slot};
 
 /// Who waits for a reply.
@@ -31,9 +31,12 @@ struct Calls {
     waiting: Vec<(Caller, HttpCall)>,
     /// Calls without a reply, by the configuration and Envoy's number. The number is unknown while Envoy receives the call.
     sent: Vec<(Option<u64>, Caller)>,
+    /// Clusters to which the latest call could not be made.
+    lacking: Vec<String>,
 }
 
-static CALLS: Mutex<Calls> = Mutex::new(Calls { waiting: Vec::new(), sent: Vec::new() });
+static CALLS: Mutex<Calls> =
+    Mutex::new(Calls { waiting: Vec::new(), sent: Vec::new(), lacking: Vec::new() });
 
 fn calls() -> MutexGuard<'static, Calls> {
     CALLS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -60,7 +63,7 @@ pub(crate) fn make(root: u32, config: &ConfigCall) {
         calls().waiting.extract_if(.., |(caller, _)| caller.root == root).collect();
     for (caller, call) in waiting {
         calls().sent.push((None, caller));
-        let id = config.http_call(&call);
+        let made = config.http_call(&call);
         let mut calls = calls();
         // Envoy may have replied within.
         let Some(position) =
@@ -68,16 +71,23 @@ pub(crate) fn make(root: u32, config: &ConfigCall) {
         else {
             continue;
         };
-        match id {
-            Some(id) => calls
-                .sent
-                .iter_mut()
-                .skip(position)
-                .take(1)
-                .for_each(|(known, _)| *known = Some(id)),
-            None => {
+        match made {
+            Ok(id) => {
+                calls.lacking.retain(|cluster| *cluster != call.cluster);
+                if let Some((known, _)) = calls.sent.get_mut(position) {
+                    *known = Some(id);
+                }
+            }
+            Err(why) => {
                 calls.sent.remove(position);
+                let is_new = !calls.lacking.contains(&call.cluster);
+                if is_new {
+                    calls.lacking.push(call.cluster.clone());
+                }
                 drop(calls);
+                if is_new {
+                    log(LogLevel::Warn, &format!("cluster `{}`: {why}", call.cluster));
+                }
                 // The status with which Envoy replies if it cannot connect.
                 deliver(caller, Some(503), Vec::new());
             }

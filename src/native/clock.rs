@@ -80,6 +80,8 @@ fn next_due() -> Micros {
 }
 
 fn fire() {
+    #[cfg(feature = "faults")]
+    faults::injected::begin("timer");
     for slot in slot::all().iter().filter(|slot| slot.due() <= monotonic()) {
         if catch_unwind(|| slot.fire()).is_err() {
             _ = catch_unwind(|| faults::recover("timer"));

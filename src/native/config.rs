@@ -3,10 +3,16 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::abi::{self, Call, ConfigCall, ConfigScheduler};
+use diana_policy::{ModuleKind, Settling};
+
+use crate::abi::{self, Call, ConfigCall, ConfigScheduler, LogLevel, log};
 use crate::host::FIRST_ROOT;
 use crate::metrics::{self, MetricIds};
 use crate::{calls, clock, slot};
+
+/// Why a rule is refused.
+const NEEDS_ENDS: &str = "`count` and `cost: {response: …}` need Envoy 1.39 or later in the native module, since \
+                          this Envoy does not report how a stream ended";
 
 /// A configuration, for the streams of all workers.
 pub(crate) struct FilterConfig {
@@ -35,6 +41,12 @@ impl FilterConfig {
     pub(crate) fn new(call: &ConfigCall, name: &[u8], text: &[u8]) -> Option<FilterConfig> {
         static COUNT: AtomicU32 = AtomicU32::new(FIRST_ROOT);
         slot::create(abi::workers());
+        if !abi::reports_ends()
+            && let Some(rule) = settled_rule(text)
+        {
+            log(LogLevel::Error, &format!("configuration rejected: {rule}: {NEEDS_ENDS}"));
+            return None;
+        }
         let number = COUNT.fetch_add(1, Ordering::Relaxed) | FIRST_ROOT;
         let metrics = MetricIds::define(call);
         let config = FilterConfig { number };
@@ -75,6 +87,14 @@ impl FilterConfig {
 /// The number, the name and the text of each configuration.
 pub(crate) fn all() -> Vec<(u32, Vec<u8>, Vec<u8>)> {
     known().iter().map(|it| (it.number, it.name.clone(), it.text.clone())).collect()
+}
+
+/// The name of a rule that is settled by the response of the upstream, if a document has one.
+fn settled_rule(text: &[u8]) -> Option<String> {
+    let policy = diana_config::parse_for(text, ModuleKind::Native).ok()?;
+    let mut rules = policy.limits.into_iter().flat_map(|limit| limit.rules);
+    let is_settled = |it: &Settling| it.response_cost.is_some() || it.count.is_some();
+    rules.find(|rule| rule.settling.as_deref().is_some_and(is_settled)).map(|rule| rule.name)
 }
 
 /// Makes the main thread call a configuration. Returns false if it has ended.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use diana_policy::port::{Ending, Property, Values};
 
-use crate::abi::{Attribute, Call, Map};
+use crate::abi::{self, Attribute, Call, Map};
 use crate::{property, request};
 
 /// Envoy's response flags for clients: the client disconnected, violated the protocol, or reset its
@@ -36,11 +36,12 @@ impl<'c, 'h> HostEnding<'c, 'h> {
     }
 
     fn details_now(&self) -> Option<&[u8]> {
-        self.call?.text(Attribute::ResponseCodeDetails)
+        self.call.filter(|_| abi::reports_ends())?.text(Attribute::ResponseCodeDetails)
     }
 
     fn flags(&self) -> u64 {
-        self.call.and_then(|call| call.number(Attribute::ResponseFlags)).unwrap_or(0)
+        let call = self.call.filter(|_| abi::reports_ends());
+        call.and_then(|call| call.number(Attribute::ResponseFlags)).unwrap_or(0)
     }
 }
 

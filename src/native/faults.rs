@@ -16,3 +16,28 @@ pub(crate) fn recover(hook: &'static str) {
     metrics::count_fault(hook);
     slot::all().iter().for_each(slot::Slot::recover);
 }
+
+/// Panics of tests.
+#[cfg(feature = "faults")]
+pub(crate) mod injected {
+    use std::cell::Cell;
+    use std::panic::panic_any;
+
+    thread_local! {
+        static HOOK: Cell<&'static str> = const { Cell::new("") };
+    }
+
+    /// A hook begins.
+    pub(crate) fn begin(hook: &'static str) {
+        HOOK.set(hook);
+    }
+
+    /// Panics if the file of `DIANA_FAULTS` names the hook.
+    pub(crate) fn panic() {
+        let file = std::env::var_os("DIANA_FAULTS");
+        let wanted = file.and_then(|file| std::fs::read_to_string(file).ok());
+        if wanted.is_some_and(|wanted| wanted.trim() == HOOK.get()) {
+            panic_any("a test wants it");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use diana_policy::headers::Headers;
 use diana_worker::Stream;
 
 use crate::abi::{Call, Map, StreamPointer};
@@ -105,7 +106,7 @@ impl HttpFilter {
             }
             fields
         });
-        for (name, value) in fields.unwrap_or_default().iter() {
+        for (name, value) in fields.iter().flat_map(Headers::iter) {
             call.add_header(Map::Response, name, value.as_bytes());
         }
     }

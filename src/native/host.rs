@@ -7,6 +7,7 @@ use std::io::Read;
 use std::rc::Rc;
 
 use diana_limiter::Refusal;
+use diana_policy::ModuleKind;
 use diana_policy::port::{Call as HttpCall, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
 use diana_worker::AdminReply;
@@ -93,7 +94,10 @@ impl Change {
         match self {
             Change::Mark(header, value) => {
                 call.add_header(Map::Request, header, value.as_bytes());
-                call.set_filter_state(&state_of_mark(header), b"1");
+                let state = state_of_mark(header);
+                if call.filter_state(state.as_bytes()).is_none() {
+                    call.set_filter_state(&state, b"1");
+                }
                 call.clear_route_cache();
             }
             Change::Remove(header) => {
@@ -101,12 +105,12 @@ impl Change {
                 call.clear_route_cache();
             }
             Change::Log(entry) => {
-                match call.filter_state(LOG).filter(|earlier| !earlier.is_empty()) {
-                    Some(earlier) => {
-                        let all = [earlier, SEPARATOR, entry].concat();
-                        call.set_filter_state(LOG, &all);
-                    }
-                    None => call.set_filter_state(LOG, entry),
+                let earlier =
+                    call.filter_state(LOG.as_bytes()).filter(|earlier| !earlier.is_empty());
+                let all = earlier.map(|earlier| [earlier, SEPARATOR, entry].concat());
+                // Envoy 1.38 writes each entry once, and reports a bug of its own otherwise.
+                if all.is_none() || abi::has_config_metrics() {
+                    call.set_filter_state(LOG, all.as_deref().unwrap_or(entry));
                 }
             }
         }
@@ -408,6 +412,10 @@ impl Host for HostCall<'_> {
 
     fn environment(&self) -> &dyn Environment {
         &HostEnvironment
+    }
+
+    fn module(&self) -> ModuleKind {
+        ModuleKind::Native
     }
 
     fn counter(&self, name: &str) -> u64 {

@@ -28,9 +28,21 @@ impl Response {
         let id = refusal.contains_id().then(|| request.header("x-request-id"));
         let id = if let Some(Values::One(id)) = id { id } else { &[] };
         let reply = refusal.reply(protocol, id);
+        let mut headers = refusal.headers();
+        for (name, value) in &refusal.response.headers {
+            headers.push(name, value);
+        }
+        // Envoy adds this type to a body without one.
+        if reply.content_type != "text/plain" {
+            headers.push("content-type", reply.content_type);
+        }
+        if let Some(message) = &reply.grpc_message {
+            headers.push("grpc-status", &reply.grpc_status.to_string());
+            headers.push("grpc-message", message);
+        }
         Response {
             status: reply.status,
-            headers: refusal.headers_of(&reply),
+            headers,
             body: reply.body.into_owned(),
             grpc_status: reply.grpc_status,
             details: "diana_refused",
@@ -51,7 +63,7 @@ impl Response {
     /// Sends it. The stream may end within.
     pub(crate) fn send(mut self, call: Call<'_>) {
         // Envoy encodes such a response for gRPC, for any method, and with status 0.
-        let has_status = self.headers.get("grpc-status").is_some();
+        let has_status = self.headers.iter().any(|(name, _)| name == "grpc-status");
         let content_type = call.header(Map::Request, "content-type", 0);
         if !has_status && content_type.is_some_and(|(kind, _)| is_grpc(kind)) {
             self.headers.push("grpc-status", &self.grpc_status.to_string());

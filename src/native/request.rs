@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::net::IpAddr;
 
-use diana_policy::spelling;
 use diana_policy::port::{Property, Pseudo, Request, Values};
+use diana_policy::spelling;
 
 use crate::abi::{Attribute, Call, Map};
 use crate::{host, property};
@@ -13,20 +13,30 @@ use crate::{host, property};
 /// The request of the stream of a hook.
 pub(crate) struct HostRequest<'c, 'h> {
     call: &'c Call<'h>,
+    /// All headers, after the first access: Envoy's lookup by name takes more than reading all of them.
+    headers: OnceCell<Vec<(&'c [u8], &'c [u8])>>,
     /// The client address, for several exemptions and actors.
     client: OnceCell<Option<IpAddr>>,
 }
 
 impl<'c, 'h> HostRequest<'c, 'h> {
     pub(crate) fn new(call: &'c Call<'h>) -> HostRequest<'c, 'h> {
-        HostRequest { call, client: OnceCell::new() }
+        HostRequest { call, headers: OnceCell::new(), client: OnceCell::new() }
+    }
+
+    /// The values of a header.
+    fn values(&self, name: &str) -> impl Iterator<Item = &'c [u8]> {
+        let headers = self.headers.get_or_init(|| self.call.headers(Map::Request));
+        // Envoy stores names in lower case.
+        let found = headers.iter().filter(move |(found, _)| *found == name.as_bytes());
+        found.map(|(_, value)| *value)
     }
 }
 
 /// Removes a header that only this filter may set, unless an earlier one in the chain has set it.
 pub(crate) fn remove_forged(call: &mut Call<'_>, name: &str) {
     let is_there = call.header(Map::Request, name, 0).is_some();
-    if is_there && call.filter_state(&host::state_of_mark(name)).is_none() {
+    if is_there && call.filter_state(host::state_of_mark(name).as_bytes()).is_none() {
         call.remove_header(name);
         call.clear_route_cache();
     }
@@ -47,19 +57,25 @@ pub(crate) fn values<'v>(call: &'v Call<'_>, map: Map, name: &str) -> Values<'v>
 
 impl Request for HostRequest<'_, '_> {
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
-        self.first(match which {
-            Pseudo::Path => ":path",
-            Pseudo::Method => ":method",
-            Pseudo::Authority => ":authority",
-        })
+        let (attribute, name) = match which {
+            Pseudo::Path => (Attribute::RequestPath, ":path"),
+            Pseudo::Method => (Attribute::RequestMethod, ":method"),
+            Pseudo::Authority => (Attribute::RequestHost, ":authority"),
+        };
+        match self.headers.get() {
+            // Only the attribute is cheaper than all headers.
+            None => self.call.text(attribute).map(Cow::Borrowed),
+            Some(_) => self.first(name),
+        }
     }
 
     fn first(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        self.call.header(Map::Request, name, 0).map(|(value, _)| Cow::Borrowed(value))
+        // The host uses the first value.
+        self.values(name).next().map(Cow::Borrowed)
     }
 
     fn header(&self, name: &str) -> Values<'_> {
-        values(self.call, Map::Request, name)
+        self.values(name).fold(Values::None, Values::and)
     }
 
     fn client(&self) -> Option<IpAddr> {

@@ -61,6 +61,8 @@ impl Slot {
     pub(crate) fn enter<T>(&self, call: impl FnOnce(&mut WorkerState) -> T) -> T {
         let mut guard = self.lock();
         let state = guard.get();
+        #[cfg(feature = "faults")]
+        crate::faults::injected::panic();
         let done = call(state);
         if state.host.timers_changed.take() {
             let due = state.host.due();

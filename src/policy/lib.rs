@@ -16,6 +16,7 @@ mod host;
 pub mod json;
 pub mod key;
 mod matching;
+mod module_kind;
 pub mod number;
 pub mod path;
 mod plans;
@@ -40,6 +41,7 @@ pub use ban::Ban;
 pub use matching::{
     Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test, Wildcard,
 };
+pub use module_kind::ModuleKind;
 pub use plans::{Plan, PlanKind, Plans, plan};
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;
@@ -90,6 +92,8 @@ pub struct Policy {
     pub checksum: u32,
     /// The source of rules that replace these.
     pub remote: Option<Remote>,
+    /// The form of the module that read it.
+    pub module: ModuleKind,
     /// Warnings for the log about settings that are allowed and probably unintended.
     pub warnings: Vec<String>,
 }
@@ -106,6 +110,7 @@ impl Policy {
             mark: self.mark.clone(),
             admin: self.admin.clone(),
             redis: self.redis.clone(),
+            module: self.module,
         }
     }
 }

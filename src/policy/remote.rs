@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::redis::Redis;
-use super::{Accepted, Admin, Explain};
+use super::{Accepted, Admin, Explain, ModuleKind};
 use crate::time::Micros;
 
 /// A configuration server and the request for it.
@@ -59,4 +59,6 @@ pub struct Own {
     pub admin: Option<Admin>,
     /// The Redis that all gateways share.
     pub redis: Option<Redis>,
+    /// The form of the module.
+    pub module: ModuleKind,
 }

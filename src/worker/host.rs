@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::reply::AdminReply;
 use diana_limiter::{Refusal, Verdict, Waiter};
+use diana_policy::ModuleKind;
 use diana_policy::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
 
@@ -83,6 +84,11 @@ pub trait Host: Callout + Clocks + Contexts + Log + Metrics + Streams {
 
     /// The environment of the worker.
     fn environment(&self) -> &dyn Environment;
+
+    /// The form of the module, which decides what documents may contain.
+    fn module(&self) -> ModuleKind {
+        ModuleKind::Wasm
+    }
 
     /// The value of a counter, summed over all workers.
     fn counter(&self, name: &str) -> u64;

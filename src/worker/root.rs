@@ -48,7 +48,8 @@ impl Root {
         host: &dyn Host,
     ) -> bool {
         let root_id = default_namespace(root_id);
-        let policy = diana_config::parse(text).map_err(|problems| problems.to_string());
+        let policy =
+            diana_config::parse_for(text, host.module()).map_err(|problems| problems.to_string());
         let applied = policy.and_then(|policy| self.apply(&root_id, text, policy, worker, host));
         self.end_without_document(host);
         match applied {

@@ -34,13 +34,14 @@ const SIGNED: [&str; 2] = [
     "eyJhbGciOiJIUzI1NiJ9.eyJpc3MiOiJ0ZXN0Iiwic3ViIjoiYm9iIn0.rM1eA0gGxa-EBsz_lGHqvTrQ71tveyuOfiv2bY9IdJI",
 ];
 
-#[test]
-fn verified_token_is_a_caller() {
+/// A gateway behind `jwt_authn`, with an actor of this source.
+fn behind_jwt_authn(source: &str) -> Envoy {
     let keys = r#"{"keys":[{"kty":"oct","alg":"HS256","k":"ZGlhbmEgdGVzdHMgd2l0aCB0aGlzIGtleSwgMzIgYnl0ZXM"}]}"#;
     let provider = json!({
         "issuer": "test",
         "local_jwks": {"inline_string": keys},
         "payload_in_metadata": "claims",
+        "forward_payload_header": "x-claims",
     });
     let jwt = json!({
         "providers": {"test": provider},
@@ -48,13 +49,34 @@ fn verified_token_is_a_caller() {
             {"provider_name": "test"}, {"allow_missing": {}},
         ]}}}],
     });
-    let sources = "person: [{jwt_claim: sub, payload: claims}]";
-    let envoy = Gateway::with(&rules("person", sources))
+    Gateway::with(&rules("person", &format!("person: [{source}]")))
         .behind(hcm_filter("envoy.filters.http.jwt_authn", "jwt_authn", "JwtAuthentication", jwt))
-        .start_shared();
+        .start_shared()
+}
+
+#[test]
+fn verified_token_in_metadata_is_a_caller() {
+    assert_verified(&behind_jwt_authn("{jwt_claim: sub, payload: claims}"));
+}
+
+#[test]
+fn verified_token_in_a_header_is_a_caller() {
+    let envoy = behind_jwt_authn("{jwt_claim: sub, payload_header: x-claims}");
+    assert_verified(&envoy);
+    // `jwt_authn` removes the header of a client, with and without a token.
+    let forged = "eyJzdWIiOiJtYWxsb3J5In0";
+    assert_free(&envoy, "/", &[("x-claims", forged)]);
+    let ada = format!("Bearer {}", SIGNED[0]);
+    let refused = envoy.get("/", &[("authorization", &ada), ("x-claims", forged)]);
+    assert_eq!(refused.status, 503, "the claim of a client has counted");
+}
+
+/// Fails unless the callers of both tokens are counted apart, and requests without one are not counted.
+#[track_caller]
+fn assert_verified(envoy: &Envoy) {
     let [ada, bob] = SIGNED.map(|token| format!("Bearer {token}"));
-    assert_apart(&envoy, &[("/", &[("authorization", &ada)]), ("/", &[("authorization", &bob)])]);
-    assert_free(&envoy, "/", &[]);
+    assert_apart(envoy, &[("/", &[("authorization", &ada)]), ("/", &[("authorization", &bob)])]);
+    assert_free(envoy, "/", &[]);
 }
 
 #[test]

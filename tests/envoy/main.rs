@@ -27,6 +27,7 @@ mod matching;
 mod metrics;
 mod models;
 mod operator;
+mod panics;
 mod paths;
 mod peer;
 mod plans;

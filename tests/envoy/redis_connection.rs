@@ -178,8 +178,10 @@ limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 2, algo: W, scope: global
     ] {
         let envoy = gateway.start();
         assert_eq!(envoy.statuses(3, "/", &[]), [200, 200, 503], "{what}");
-        let log = envoy.log();
-        assert_eq!(log.matches("`MISSING` is not in the environment").count(), 1, "{what}: {log}");
+        // Envoy writes its log a moment later.
+        let missing = "`MISSING` is not in the environment";
+        let log = eventually(missing, || Some(envoy.log()).filter(|log| log.contains(missing)));
+        assert_eq!(log.matches(missing).count(), 1, "{what}: {log}");
         assert_no_trap(&log);
     }
 }

@@ -4,6 +4,7 @@ use super::cost::{METADATA, TYPE, TYPES};
 use crate::fields::Fields;
 use crate::mapping::Allowed::{Either, Whole};
 use crate::mapping::{Mapping, mapping, optional, required};
+use crate::native;
 use crate::node::Node;
 use crate::table::limits::PAYLOAD;
 use crate::table::{TEXT, TEXTS};
@@ -19,6 +20,7 @@ pub(super) static LIMIT: Mapping = mapping(
         optional("metadata", METADATA),
         optional("jwt_claim", Either(&[TEXT, TEXTS])),
         optional("payload", PAYLOAD),
+        optional("payload_header", TEXT),
         optional("type", TYPE),
         required("default", Whole(0, MAX_PERMITS)),
         required("max", Whole(1, MAX_PERMITS)),
@@ -50,17 +52,19 @@ pub fn read(rule: &Fields<'_>) -> Option<LimitValue> {
 /// The source in trusted data: exactly one, which clients cannot choose.
 pub(crate) fn source(node: &Node<'_>, fields: &Fields<'_>) -> Option<IdentitySource> {
     let (kind, value) = fields.only_one_of(&[metadata::KIND.name, jwt_claim::KIND.name])?;
-    let payload = match kind == jwt_claim::KIND.name {
-        true => Some(fields.require("payload")?),
-        false => fields.get("payload"),
-    };
-    if let (Some(node), false) = (payload, kind == jwt_claim::KIND.name) {
+    let is_claim = kind == jwt_claim::KIND.name;
+    let keys = ["payload", "payload_header"];
+    let given: Vec<_> = keys.iter().filter_map(|key| Some((*key, fields.get(key)?))).collect();
+    if let ([(_, node), ..], false) = (given.as_slice(), is_claim) {
         node.key_problem("requires `jwt_claim`".into());
         return None;
     }
-    let options = payload.map(|node| ("payload".into(), node.tree().clone()));
-    let options = options.into_iter().collect();
+    if given.is_empty() && is_claim {
+        fields.require("payload")?;
+    }
+    let options = given.iter().map(|(key, node)| ((*key).into(), node.tree().clone())).collect();
     let source = IdentitySource { kind, value: value.tree().clone(), options };
+    native::check_source(node, &source);
     if let Err(mistakes) = identity::build(&source) {
         for mistake in mistakes {
             node.descend(&mistake.key).problem(mistake.message);

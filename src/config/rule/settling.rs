@@ -6,6 +6,7 @@ use crate::fields::Fields;
 use crate::headers::NAME as HEADER;
 use crate::mapping::Allowed::{self, Choice, Either, Flag, List, Map, Number, Whole};
 use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
+use crate::native;
 use crate::node::Node;
 use crate::table::TEXT;
 use diana_algorithm::{Entry, REGISTRY};
@@ -129,6 +130,7 @@ fn estimated(cost: &Fields<'_>, limit: u64) -> Option<(u64, NumberSource)> {
     let default = fields.number_up_to("default", most.unwrap_or(limit));
     let form = form(&fields);
     let node = fields.node("metadata")?;
+    check_native(&fields, node);
     let typed = fields.flag("typed", false).then(|| (metadata::TYPED.into(), Tree::Bool(true)));
     let options = typed.into_iter().collect();
     let source = IdentitySource { kind: metadata::KIND.name, value: node.tree().clone(), options };
@@ -216,7 +218,16 @@ fn term(fields: &Fields<'_>) -> Option<Term> {
     Some(Term { source, weight: weight? })
 }
 
+/// Reports metadata that the native module cannot read.
+fn check_native(fields: &Fields<'_>, node: &Node<'_>) {
+    if let Some(typed) = fields.get("typed").filter(|node| *node.tree() == Tree::Bool(true)) {
+        native::check_typed(typed);
+    }
+    native::check_metadata(node);
+}
+
 fn metadata_source(fields: &Fields<'_>, node: &Node<'_>) -> Option<ResponseSource> {
+    check_native(fields, node);
     let form = form(fields);
     let allowed = fields.allowed("metadata");
     let names = node.children();

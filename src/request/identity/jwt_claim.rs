@@ -1,7 +1,8 @@
 //! A claim of a JSON web token. It is either verified by a preceding filter (`{jwt_claim: sub,
-//! payload: <payload_in_metadata of jwt_authn>}`), or read from the `authorization` header without
-//! verification (`{jwt_claim: sub, unverified: true}`), where any client can forge it. A list of names
-//! leads to a claim within others: `{jwt_claim: [realm_access, name], …}`.
+//! payload: <payload_in_metadata of jwt_authn>}`, or with `payload_header` the header of its
+//! `forward_payload_header`), or read from the `authorization` header without verification
+//! (`{jwt_claim: sub, unverified: true}`), where any client can forge it. A list of names leads to
+//! a claim within others: `{jwt_claim: [realm_access, name], …}`.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -12,10 +13,11 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::metadata::Metadata;
 use super::{
-    BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm, header, names, text,
+    BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm, header, header_name, names,
+    text,
 };
 use diana_policy::json::{self, Member};
-use diana_policy::port::Request;
+use diana_policy::port::{Request, Values};
 use diana_policy::spelling::header::{signed_part, token};
 use diana_policy::tree::Tree;
 
@@ -23,7 +25,11 @@ use diana_policy::tree::Tree;
 pub const KIND: SourceKind = SourceKind {
     name: "jwt_claim",
     form: ValueForm::TextOrTexts,
-    options: &[("payload", ValueForm::Text), ("unverified", ValueForm::Flag)],
+    options: &[
+        ("payload", ValueForm::Text),
+        ("payload_header", ValueForm::Text),
+        ("unverified", ValueForm::Flag),
+    ],
     build,
 };
 
@@ -53,22 +59,31 @@ fn is_header(text: &[u8]) -> bool {
 #[derive(Debug)]
 struct Unverified(Vec<String>);
 
+/// A claim in the header in which jwt_authn forwards the payload of a verified token.
+#[derive(Debug)]
+struct Forwarded {
+    header: String,
+    claim: Vec<String>,
+}
+
 fn build(claim: &Tree, options: &[(String, Tree)]) -> BuiltSource {
     let claim = names("jwt_claim", claim)?;
     let option = |name: &str| options.iter().find(|(key, _)| key == name).map(|(_, value)| value);
-    match (option("payload"), option("unverified")) {
-        (Some(payload), None | Some(Tree::Bool(false))) => {
+    match (option("payload"), option("payload_header"), option("unverified")) {
+        (None, Some(name), None | Some(Tree::Bool(false))) => {
+            Ok(Rc::new(Forwarded { header: header_name("payload_header", name)?, claim }))
+        }
+        (Some(payload), None, None | Some(Tree::Bool(false))) => {
             let payload = text("payload", payload)?;
             let claim = claim.iter().map(String::as_str);
             let path = ["envoy.filters.http.jwt_authn", &payload].into_iter().chain(claim);
             Ok(Rc::new(Metadata::new(&path.collect::<Vec<_>>())))
         }
-        (None, Some(Tree::Bool(true))) => Ok(Rc::new(Unverified(claim))),
+        (None, None, Some(Tree::Bool(true))) => Ok(Rc::new(Unverified(claim))),
         _ => {
-            let message =
-                "requires exactly one of `payload: <payload_in_metadata of jwt_authn>` and \
-                           `unverified: true`"
-                    .into();
+            let message = "requires exactly one of `payload: <payload_in_metadata of jwt_authn>`, \
+                           `payload_header: <its forward_payload_header>` and `unverified: true`"
+                .into();
             Err(vec![Mistake { key: "jwt_claim".into(), message }])
         }
     }
@@ -92,6 +107,35 @@ impl Source for Unverified {
 
     fn warning(&self) -> Option<String> {
         Some(format!("claim `{}` is read from unverified tokens", self.0.join(".")))
+    }
+}
+
+impl Source for Forwarded {
+    fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
+        let payload = match request.header(&self.header) {
+            Values::None => return SourceValue::NoMetadata,
+            Values::One(payload) => payload,
+            // jwt_authn removes the header of a client, and sets one value.
+            Values::Many(_) => return SourceValue::Unclear,
+        };
+        let claims = BASE64.decode(payload).ok();
+        match claims.map_or(Member::Unreadable, |claims| json::member(&claims, &self.claim)) {
+            Member::Value(claim) => SourceValue::text(Cow::Owned(claim)),
+            Member::Absent => SourceValue::Absent,
+            Member::Unreadable => SourceValue::Unclear,
+        }
+    }
+
+    fn reads_headers(&self) -> bool {
+        true
+    }
+
+    fn header(&self) -> Option<&str> {
+        Some(&self.header)
+    }
+
+    fn is_caller_chosen(&self) -> bool {
+        false
     }
 }
 

@@ -39,6 +39,7 @@ pub struct Gateway {
     idle_timeout: &'static str,
     has_crashing_module: bool,
     reloads: bool,
+    has_faulty_library: bool,
     has_precise_timers: bool,
     access_log: Option<&'static str>,
     gives_memory_back: bool,
@@ -79,6 +80,7 @@ impl Gateway {
             idle_timeout: "30s",
             has_crashing_module: false,
             reloads: true,
+            has_faulty_library: false,
             has_precise_timers: false,
             access_log: Some(listener::ACCESS_LOG),
             gives_memory_back: false,
@@ -212,6 +214,12 @@ impl Gateway {
         self
     }
 
+    /// With a native module that panics where a test wants it.
+    pub fn faulty_library(mut self) -> Self {
+        self.has_faulty_library = true;
+        self
+    }
+
     /// Without an access log.
     pub fn without_access_log(mut self) -> Self {
         self.access_log = None;
@@ -253,6 +261,10 @@ impl Gateway {
         variables.extend(self.password().map(|(name, value)| (name.into(), value)));
         if self.has_precise_timers {
             variables.push(("EVENT_PRECISE_TIMER".into(), "1".into()));
+        }
+        if self.has_faulty_library {
+            let folder = shipped::root().join("target/faults").into_os_string();
+            variables.push(("ENVOY_DYNAMIC_MODULES_SEARCH_PATH".into(), folder));
         }
         if shipped::is_native() {
             let own = self.environment.as_object().expect("a mapping").iter();

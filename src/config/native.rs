@@ -1,0 +1,58 @@
+//! What the native module cannot do. There it is a problem, with what to write instead.
+
+use super::node::Node;
+use diana_policy::IdentitySource;
+use diana_policy::tree::Tree;
+use diana_request::identity::{jwt_claim, metadata};
+
+/// Claims in the metadata of jwt_authn.
+const CLAIM: &str = "the native module cannot read claims from metadata; use `payload_header`, the \
+                     `forward_payload_header` of jwt_authn";
+
+/// Claims as conditions.
+const CLAIMS: &str = "the native module cannot read claims from metadata; let jwt_authn set headers by \
+                      `claim_to_headers`, and use `headers`";
+
+/// Metadata below the first level.
+const NESTED: &str =
+    "the native module reads only the first level of metadata: a namespace and one key";
+
+/// Metadata of a message.
+const TYPED: &str =
+    "the native module cannot read typed metadata; use `header`, or metadata without `typed`";
+
+/// Reports a source of a caller that the native module cannot read.
+pub fn check_source(node: &Node<'_>, source: &IdentitySource) {
+    if source.kind == jwt_claim::KIND.name && source.options.iter().any(|(key, _)| key == "payload")
+    {
+        node.descend("payload").native_problem(CLAIM);
+    }
+    if source.kind == metadata::KIND.name {
+        check_metadata(&node.descend("metadata"));
+        if source.options.contains(&(metadata::TYPED.into(), Tree::Bool(true))) {
+            check_typed(&node.descend(metadata::TYPED));
+        }
+    }
+}
+
+/// Reports a path in metadata that the native module cannot read.
+pub fn check_metadata(node: &Node<'_>) {
+    if matches!(node.tree(), Tree::List(path) if path.len() > 2) {
+        report_nested(node);
+    }
+}
+
+/// Reports a key below the first level of metadata.
+pub fn report_nested(node: &Node<'_>) {
+    node.native_problem(NESTED);
+}
+
+/// Reports usage in typed metadata.
+pub fn check_typed(node: &Node<'_>) {
+    node.native_problem(TYPED);
+}
+
+/// Reports conditions on claims.
+pub fn check_claims(node: &Node<'_>) {
+    node.native_problem(CLAIMS);
+}
