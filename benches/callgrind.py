@@ -57,13 +57,13 @@ class Counted:
 
 
 @contextmanager
-def counted(binary, configuration):
+def counted(binary, configuration, environment={}):
     """Starts an Envoy in callgrind, and stops it at the end of a `with`."""
     with tempfile.TemporaryDirectory(prefix="diana-cost-") as folder:
         clock = f"{folder}/clock.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O1", SLOW_CLOCK, "-o", clock], check=True)
         under = [*CALLGRIND, f"--callgrind-out-file={folder}/out"]
-        with running([*under, binary, "--concurrency", "1"], configuration, {"LD_PRELOAD": clock}) as envoy:
+        with running([*under, binary, "--concurrency", "1"], configuration, {"LD_PRELOAD": clock, **environment}) as envoy:
             yield Counted(envoy, Path(folder))
 
 

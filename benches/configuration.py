@@ -55,6 +55,13 @@ def wasm(module, name, configuration):
     return http_filter("wasm", "wasm.v3.Wasm", config={"name": name, "root_id": name, "vm_config": vm, "configuration": value})
 
 
+def native(library, configuration, name="native"):
+    """A dynamic module. Envoy finds it by its name."""
+    module = {"name": library, "do_not_close": True, "metrics_namespace": library}
+    value = {"@type": "type.googleapis.com/google.protobuf.StringValue", "value": configuration}
+    return http_filter("dynamic_modules", "dynamic_modules.v3.DynamicModuleFilter", dynamic_module_config=module, filter_name=name, filter_config=value)
+
+
 def local_ratelimit(tokens=NEVER, header=None):
     """Envoy's own limiter, with a bucket that is never empty unless it has few tokens; with one for each value of a header."""
     always = {"default_value": {"numerator": 100, "denominator": "HUNDRED"}}
@@ -70,12 +77,13 @@ def local_ratelimit(tokens=NEVER, header=None):
 
 
 def diana(module, name, limits, redis=False, settings=None):
-    """Diana with these limits and settings, in a namespace of its own."""
+    """Diana with these limits and settings, in a namespace of its own. Without a module, as a dynamic module."""
     configuration = {"limits": limits, "actors": ACTORS, "namespace": name, **(settings or {})}
     if redis:
         # Enough for a machine that also runs the load.
         configuration["redis"] = {"cluster": REDIS, "timeout": "1s"}
-    return wasm(module, name, json.dumps(configuration))
+    text = json.dumps(configuration)
+    return wasm(module, name, text) if module else native("diana", text, name)
 
 
 def entry(url, *rules):

@@ -5,6 +5,7 @@ decision in the core alone. Unlike times, they hardly depend on other work on th
 import argparse
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,9 @@ import envoy
 import needs
 from build import MODULE
 from callgrind import counted
-from configuration import bootstrap, diana, entry, local_ratelimit, rule
+from configuration import bootstrap, diana, entry, local_ratelimit, native, rule
+from console import TARGET
+from native import LIBRARY
 
 # The number of counts of each row, whose median is taken, since a timer fires during some; the requests of each count.
 TIMES, REQUESTS, WARM_UP = 5, 200, 400
@@ -29,16 +32,19 @@ MARGIN = 1.03
 X_RATE_LIMIT = {"accepted": {"headers": True}, "response": {"fields": "x-ratelimit"}}
 # Cases of `benches/core`, and the instructions of a decision when they were last counted.
 CORE = [("TB: 1 rule, all", 868), ("TB: 1 rule, header", 1_633), ("TB: 3 rules, two by header", 2_821)]
+# The instructions of a dynamic module that does nothing.
+EMPTY = 5_000
 # As many VMs of V8 as find room in the addresses that valgrind leaves.
 AT_ONCE = 4
 
 
 class Row(NamedTuple):
-    """A kind of request, and its instructions when it was last counted."""
+    """A kind of request, and its instructions when it was last counted: in wasm, and in the dynamic module."""
 
     name: str
     limits: list
     before: int
+    native: int
     callers: int = 1
     # Whether `make test-all` counts it.
     guards: bool = False
@@ -53,17 +59,17 @@ def rows():
     # So slow a refill that no caller expires.
     rare = rule("account", unit="day", rpu=1000, scope="gateway")
     return [
-        Row("`all`", [entry("/", everybody)], 15_600, guards=True),
-        Row("by header", [entry("/", header)], 28_950, guards=True),
-        Row("by address", [entry("/", address)], 28_300),
-        Row("`all` on `/svc`", [entry("/svc", everybody)], 26_850, guards=True),
-        Row("by header on `/svc`", [entry("/svc", header)], 30_050),
-        Row("three rules: `all`, two by header", [entry("/", everybody, header, rule("account", algo="W"))], 31_500),
-        Row("two rules: by header, by address", [entry("/", header, address)], 42_950),
-        Row("`gateway`, by header", [entry("/", shared)], 28_800),
-        Row(f"`gateway`, by header, {CALLERS:,} callers in turn", [entry("/", rare)], 46_600, CALLERS, guards=True),
-        Row("by header, refused", [entry("/", rule("account", unit="day", rpu=1))], 61_150),
-        Row("by header, accepted with `x-ratelimit-*`", [entry("/", header)], 51_900, settings=X_RATE_LIMIT),
+        Row("`all`", [entry("/", everybody)], 15_600, 10_000, guards=True),
+        Row("by header", [entry("/", header)], 28_950, 10_000, guards=True),
+        Row("by address", [entry("/", address)], 28_300, 10_000),
+        Row("`all` on `/svc`", [entry("/svc", everybody)], 26_850, 10_000, guards=True),
+        Row("by header on `/svc`", [entry("/svc", header)], 30_050, 10_000),
+        Row("three rules: `all`, two by header", [entry("/", everybody, header, rule("account", algo="W"))], 31_500, 10_000),
+        Row("two rules: by header, by address", [entry("/", header, address)], 42_950, 10_000),
+        Row("`gateway`, by header", [entry("/", shared)], 28_800, 10_000),
+        Row(f"`gateway`, by header, {CALLERS:,} callers in turn", [entry("/", rare)], 46_600, 10_000, CALLERS, guards=True),
+        Row("by header, refused", [entry("/", rule("account", unit="day", rpu=1))], 61_150, 10_000),
+        Row("by header, accepted with `x-ratelimit-*`", [entry("/", header)], 51_900, 10_000, settings=X_RATE_LIMIT),
     ]
 
 
@@ -81,16 +87,16 @@ def others():
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--guard", action="store_true", help="count the most important rows only")
-    guard = parser.parse_args().guard
+    parser.add_argument("--native", action="store_true", help="count the rows of the dynamic module only")
+    arguments = parser.parse_args()
+    guard, only_native = arguments.guard, arguments.native
     for program in ("cc", "valgrind"):
         needs.program(program)
     chosen = [row for row in rows() if row.guards or not guard]
-    costs = []
-    for begin in range(0, len(chosen), AT_ONCE):
-        group = chosen[begin : begin + AT_ONCE]
-        costs += count([(diana(MODULE, f"row-{number}", row.limits, settings=row.settings), row.callers) for number, row in enumerate(group)])
-    table = [(row.name, cost, row.before) for row, cost in zip(chosen, costs)]
-    if not guard:
+    table = count_native(chosen)
+    if not only_native:
+        table = count_wasm(chosen) + table
+    if not guard and not only_native:
         table += [(f"core alone: {name}", cost, before) for (name, before), cost in zip(CORE, core())]
     over = [name for name, cost, before in table if cost > before * MARGIN]
     print("| one rule, unless it says more | instructions | before | |\n| --- | ---: | ---: | --- |")
@@ -101,6 +107,31 @@ def main():
             print(f"| {name} | {cost:,.0f} | | |")
     if over:
         sys.exit(f"too many instructions: {', '.join(over)}")
+
+
+def count_wasm(rows):
+    """The rows of the wasm module."""
+    costs = []
+    for begin in range(0, len(rows), AT_ONCE):
+        group = rows[begin : begin + AT_ONCE]
+        costs += count([(diana(MODULE, f"row-{number}", row.limits, settings=row.settings), row.callers) for number, row in enumerate(group)])
+    return [(row.name, cost, row.before) for row, cost in zip(rows, costs)]
+
+
+def count_native(rows):
+    """The rows of the dynamic module, and of one that does nothing. They share a process."""
+    folder = TARGET / "empty"
+    folder.mkdir(parents=True, exist_ok=True)
+    source = Path(__file__).with_name("empty.c")
+    subprocess.run(["cc", "-shared", "-fPIC", "-O2", source, "-o", folder / "libempty.so"], check=True)
+    shutil.copy(LIBRARY, folder / "libdiana.so")
+    filters = [(native("empty", ""), 1)]
+    filters += [(diana(None, f"row-{number}", row.limits, settings=row.settings), row.callers) for number, row in enumerate(rows)]
+    empty, *costs = count(filters, {"ENVOY_DYNAMIC_MODULES_SEARCH_PATH": str(folder)})
+    table = [("a dynamic module that does nothing", empty, EMPTY)]
+    return table + [
+        (f"native: {row.name}", cost, row.native) for row, cost in zip(rows, costs)
+    ]
 
 
 def core():
@@ -118,10 +149,10 @@ def decisions(bench, name, number):
     return int(re.search(r"Collected : (\d+)", run.stderr).group(1))
 
 
-def count(group):
+def count(group, environment={}):
     """The instructions per request of these filters and callers, beyond those of a listener without a filter."""
     filters, callers = zip((None, 1), *group)
-    with counted(envoy.path(), bootstrap(filters)) as worker:
+    with counted(envoy.path(), bootstrap(filters), environment) as worker:
         bare, *costs = [a_request(worker, listener, count) for listener, count in enumerate(callers)]
     print(f"a listener without a filter takes {bare:,.0f} instructions a request", file=sys.stderr, flush=True)
     return [cost - bare for cost in costs]
