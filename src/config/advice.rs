@@ -60,11 +60,15 @@ pub fn lines(
         lines.push("`except.paths` contains `/`, so no request is limited".into());
     }
     lines.extend(wildcards::advice(limits, except));
-    let guards: Vec<&Limit> = limits.iter().filter(|limit| is_guard(limit, actors)).collect();
+    let rules = limits.iter().flat_map(|limit| &limit.rules);
+    let replaced: BTreeSet<&str> =
+        rules.flat_map(|rule| &rule.replaces).map(String::as_str).collect();
+    let guards: Vec<&Limit> =
+        limits.iter().filter(|limit| is_guard(limit, actors, &replaced)).collect();
     lines.extend(line(
         "clients choose the key of these rules, so one client can use any number of keys; add a rule with a `client_address` \
          actor for the same requests",
-        limits.iter().flat_map(|limit| unguarded(limit, &guards, actors)),
+        limits.iter().flat_map(|limit| unguarded(limit, &guards, (actors, &replaced))),
     ));
     lines.extend(line(
         &format!(
@@ -97,7 +101,7 @@ pub fn lines(
     lines.extend(line(
         "these rules allow more per unit than another rule of the same entry and actor allows per larger unit, so they may \
          never refuse a request",
-        limits.iter().flat_map(idle),
+        limits.iter().flat_map(|limit| idle(limit, &replaced)),
     ));
     lines.extend(line(
         "clients choose the plan of these rules, so every client can choose the largest",
@@ -144,11 +148,12 @@ fn of_sources(known: &ActorSources) -> Vec<Advice> {
 
 /// Rules without effect: another rule of the entry counts the same, and its longer unit allows
 /// less.
-fn idle(limit: &Limit) -> impl Iterator<Item = &Rule> {
+fn idle<'l>(limit: &'l Limit, replaced: &BTreeSet<&str>) -> impl Iterator<Item = &'l Rule> {
     let counts = |rule: &Rule| !rule.is_in_flight() && rule.quota.burst.is_none();
     let is_less = move |less: &Rule, more: &Rule| {
         counts(less)
             && !less.shadow
+            && !replaced.contains(less.name.as_str())
             && (&less.actor, less.scope, less.usual_cost())
                 == (&more.actor, more.scope, more.usual_cost())
             && less.quota.unit.micros() > more.quota.unit.micros()
@@ -158,17 +163,19 @@ fn idle(limit: &Limit) -> impl Iterator<Item = &Rule> {
     rules.filter(move |rule| limit.rules.iter().any(|other| is_less(other, rule)))
 }
 
-/// Returns true if a limit has a rule that depends on client addresses only.
-fn is_guard(limit: &Limit, actors: &[ActorSources]) -> bool {
+/// Returns true if a limit has a rule that depends on client addresses only, and that no other rule
+/// replaces.
+fn is_guard(limit: &Limit, actors: &[ActorSources], replaced: &BTreeSet<&str>) -> bool {
     let by_address = |rule: &Rule| actors_of(rule, actors).all(|known| known.is_address);
-    limit.rules.iter().any(|rule| !rule.actor.is_empty() && by_address(rule))
+    let is_one = |rule: &Rule| !rule.actor.is_empty() && !replaced.contains(rule.name.as_str());
+    limit.rules.iter().any(|rule| is_one(rule) && by_address(rule))
 }
 
 /// Rules with chosen keys whose requests are not covered by any guard.
 fn unguarded<'l>(
     limit: &'l Limit,
     guards: &[&Limit],
-    actors: &'l [ActorSources],
+    (actors, replaced): (&'l [ActorSources], &BTreeSet<&str>),
 ) -> impl Iterator<Item = &'l Rule> {
     let is_below = |guard: &Limit, url: &Prefix| guard.urls.iter().any(|it| it.covers(url.path()));
     // A condition on values that clients choose may exclude requests from the guard.
@@ -178,7 +185,7 @@ fn unguarded<'l>(
     };
     let covers =
         |guard: &&Limit| is_open(guard) && limit.urls.iter().all(|url| is_below(guard, url));
-    let guarded = is_guard(limit, actors) || guards.iter().any(covers);
+    let guarded = is_guard(limit, actors, replaced) || guards.iter().any(covers);
     limit.rules.iter().filter(move |rule| !guarded && is_caller_chosen(rule, actors))
 }
 

@@ -10,7 +10,7 @@ use super::mapping::Allowed;
 use super::node::{self, Node};
 use super::node_path::{NodePart, NodePath};
 use super::report::ProblemReport;
-use super::rule::{fingerprint, naming};
+use super::rule::{fingerprint, naming, replaces};
 use super::starts::{self, PeriodStarts};
 use super::table::{DOCUMENT, LIMITS};
 use super::time_zone::{self, TimeZone};
@@ -97,11 +97,13 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         zone,
         starts: starts::read(top, &PeriodStarts::default()),
         names: RefCell::new(NameIndex::new()),
+        replaces: RefCell::default(),
         quotas: Cell::new(0),
     };
     let response = response::read(top, &Rc::new(response::standard()));
     let mut limits: Vec<_> =
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
+    replaces::check(&context);
     let twins = fingerprint::fill(&mut limits, &actors, rule.as_deref());
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let is_own = own.is_none();

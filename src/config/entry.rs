@@ -15,7 +15,7 @@ use diana_policy::{Limit, Prefix, Response, Rule};
 const MAX_PATHS: usize = 100;
 
 /// Reads an entry. `outer` is the response of the document.
-pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Option<Limit> {
+pub fn read<'c>(node: &Node<'c>, outer: &Rc<Response>, context: &Context<'c>) -> Option<Limit> {
     let fields = Fields::read(node, &Allowed::Map(&ENTRY))?;
     let ignore_case = fields.flag("ignore_case", false);
     let each = fields.flag("each", false);
@@ -25,7 +25,7 @@ pub fn read(node: &Node<'_>, outer: &Rc<Response>, context: &Context<'_>) -> Opt
     let response = response::read(&fields, outer);
     let tree = |key: &'static str| fields.get(key).map(Node::tree);
     let scope = EntryScope { response: &response, ignore_case, each, urls: urls.as_deref() };
-    let rule = |node: &Node<'_>| {
+    let rule = |node: &Node<'c>| {
         let fingerprint = fingerprint::of_content(tree("except"), node.tree());
         let rule = rule::read(node, &scope, context)?;
         Some(Rule { fingerprint, ..rule })

@@ -10,6 +10,7 @@ pub(crate) mod limit;
 pub(crate) mod naming;
 pub(crate) mod plans;
 pub(crate) mod quota;
+pub(crate) mod replaces;
 pub(crate) mod settling;
 
 use std::borrow::Cow;
@@ -59,6 +60,7 @@ pub static RULE: Mapping = Mapping {
         optional("shadow", Flag),
         optional("expose", Flag),
         optional("except", Map(&EXCEPT)),
+        optional("replaces", replaces::RULES),
         optional("response", Map(&RESPONSE)),
         optional("ban", Map(&ban::BAN)),
         optional("quota", Map(&quota::QUOTA)),
@@ -87,7 +89,7 @@ const ABSENTS: Choices<Absent> =
 const MAX_PARTS: usize = 8;
 
 /// Reads a rule of an entry.
-pub fn read(node: &Node<'_>, entry: &EntryScope<'_>, context: &Context<'_>) -> Option<Rule> {
+pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) -> Option<Rule> {
     let fields = Fields::read(node, &Allowed::Map(&RULE))?;
     let actor = actor(&fields, entry, context);
     let scope = fields.choice("scope", SCOPES).unwrap_or(Scope::Gateway);
@@ -99,6 +101,7 @@ pub fn read(node: &Node<'_>, entry: &EntryScope<'_>, context: &Context<'_>) -> O
     let enforce = fields.number("enforce").unwrap_or(100);
     let name = name(&fields, context);
     let except = matching::except(&fields, entry.ignore_case);
+    let replaces = replaces::read(&fields, &name, context);
     let response = response::read(&fields, entry.response);
     let ban = ban::read(&fields);
     let is_all = actor.as_ref().is_some_and(Vec::is_empty) && !entry.each;
@@ -138,6 +141,7 @@ pub fn read(node: &Node<'_>, entry: &EntryScope<'_>, context: &Context<'_>) -> O
         shadow,
         expose,
         except,
+        replaces,
         response,
         ban,
         hot,

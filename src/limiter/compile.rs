@@ -8,6 +8,7 @@ use crate::fleet::Fleet;
 use crate::limiter::Limiter;
 use crate::matcher::{LimitRules, Matcher};
 use crate::plans::RulePlans;
+use crate::replaces;
 use crate::report::metrics::{RequestCounts, RuleCounts};
 use crate::rules::{CompiledRule, Rules};
 use crate::source_watch::{self, SourceWatch};
@@ -78,7 +79,8 @@ impl Limiter {
         let needs_address = !is_disabled && needs_address(&policy);
         let has_exemptions = !is_disabled && has_exemptions(&policy);
         let mut builder = Builder::new(&policy, actors, seed, stores, backend);
-        let (limits, list) = builder.limits(policy.limits)?;
+        let (limits, mut list) = builder.limits(policy.limits)?;
+        let has_replaced = replaces::resolve(&mut list) && !is_disabled;
         let Builder { stores, callers, selectors, backend, .. } = builder;
         let has_phase = |phase: &ChargePhase| list.iter().any(|rule| rule.phase == *phase);
         let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
@@ -91,7 +93,8 @@ impl Limiter {
                 paths,
                 limits,
                 except: policy.except,
-                has_exemptions,
+                replaced: if has_replaced { vec![None; list.len()] } else { Vec::new() },
+                has_exemptions: has_exemptions || has_replaced,
                 needs_address,
                 is_exempted: false,
                 counts: RequestCounts::default(),
@@ -198,7 +201,7 @@ impl<'s> Builder<'s> {
                 };
                 list.push(self.compile(list.len(), rule, &parts)?);
             }
-            built.push(LimitRules { matcher, except, rules: start..list.len() });
+            built.push(LimitRules { urls, matcher, except, rules: start..list.len() });
         }
         Ok((built, list))
     }
@@ -259,6 +262,7 @@ impl<'s> Builder<'s> {
         let callers = SourceWatch::new((!described.is_empty()).then(|| described.join(" and ")));
         Ok(CompiledRule {
             actor,
+            replaces: None,
             callers,
             usage,
             shadow: self.shadow || rule.shadow,

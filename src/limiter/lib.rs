@@ -17,6 +17,7 @@ mod operator;
 mod pending;
 mod permit;
 mod plans;
+mod replaces;
 mod report;
 mod rules;
 mod source_watch;

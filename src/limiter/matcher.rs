@@ -1,6 +1,7 @@
 //! Which rules apply to a request, and the caller of each.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use crate::check::{Check, InProgress};
 use crate::plans::Chosen;
@@ -10,7 +11,7 @@ use crate::rules::{CompiledRule, Rules};
 use diana_policy::key::Key;
 use diana_policy::path::Path;
 use diana_policy::port::{Clock, Pseudo, Request};
-use diana_policy::{Absent, Except, Match};
+use diana_policy::{Absent, Except, Match, Prefix};
 use diana_request::identity::caller::{Caller, Callers};
 use diana_request::matching::{PathIndex, matcher};
 use diana_request::plan::PlanSelectors;
@@ -22,7 +23,10 @@ pub(crate) struct Matcher {
     pub(crate) limits: Vec<LimitRules>,
     /// The requests that are exempt from all rules.
     pub(crate) except: Except,
-    /// Whether anything is exempt from any rule.
+    /// The rules that other rules replace for the current request, each with the number of the first
+    /// such rule; empty if no rule replaces others.
+    pub(crate) replaced: Vec<Option<usize>>,
+    /// Whether anything is exempt from any rule, or replaced.
     pub(crate) has_exemptions: bool,
     /// Whether any rule, condition or exemption depends on the client's address.
     pub(crate) needs_address: bool,
@@ -45,6 +49,7 @@ pub(crate) struct Matcher {
 
 /// An entry of `limits`; its rules are a range of [`Rules::list`].
 pub(crate) struct LimitRules {
+    pub(crate) urls: Rc<[Prefix]>,
     pub(crate) matcher: Match,
     pub(crate) except: Except,
     pub(crate) rules: Range<usize>,
@@ -90,6 +95,9 @@ impl Matcher {
         self.selectors.begin();
         let input = self.input(request, is_new);
         if !self.is_exempt(&self.except, &input) {
+            if self.has_exemptions {
+                self.replace(rules, &input);
+            }
             self.apply_all(rules, &input, clock, progress);
         } else {
             self.record_exemption();
@@ -142,6 +150,57 @@ impl Matcher {
         self.has_exemptions && matcher::exempts(except, input.request, &input.path)
     }
 
+    /// The rule that replaces a rule for the current request.
+    fn replaced_by(&self, number: usize) -> Option<usize> {
+        self.replaced.get(number).copied().flatten()
+    }
+
+    /// Finds the rules that others replace for a request.
+    #[inline(never)]
+    fn replace(&mut self, rules: &mut Rules, input: &MatchInput<'_>) {
+        if self.replaced.is_empty() {
+            return;
+        }
+        self.replaced.fill(None);
+        let mut replacing = Vec::new();
+        for limit in self.limits(input) {
+            let numbers = self.limits.get(*limit).map_or(0..0, |entry| entry.rules.clone());
+            for number in numbers {
+                let replaces = rules.list.get(number).and_then(|rule| rule.replaces.as_ref());
+                replacing.extend(replaces.map(|replaces| (replaces.rank, number, *limit)));
+            }
+        }
+        // A rule that is replaced itself replaces none.
+        replacing.sort_unstable();
+        for (_, number, limit) in replacing {
+            let Some(rule) = rules.list.get(number) else { continue };
+            if self.replaced_by(number).is_none() && self.is_in_force(rule, limit, input) {
+                for &other in rule.replaces.iter().flat_map(|replaces| &replaces.rules) {
+                    let replaced = self.replaced.get_mut(other);
+                    replaced.into_iter().for_each(|it| *it = it.or(Some(number)));
+                }
+            }
+        }
+    }
+
+    /// Returns true if a rule limits a request in every reading. Under an unlimited plan, too: clients
+    /// cannot choose it.
+    fn is_in_force(&mut self, rule: &CompiledRule, limit: usize, input: &MatchInput<'_>) -> bool {
+        let Some(limit) = self.limits.get(limit) else { return false };
+        let is_meant = limit.urls.iter().any(|url| url.covers(&input.path))
+            && matcher::surely_holds(&limit.matcher, input.request);
+        let is_exempt = self.is_exempt(&limit.except, input);
+        if !is_meant || is_exempt || self.is_exempt(&rule.config.except, input) || rule.shadow {
+            return false;
+        }
+        let percentile = match self.callers.of(rule.actor, input.request) {
+            Caller::Absent if rule.config.absent == Absent::Skip => return false,
+            Caller::Known { percentile, .. } => percentile,
+            Caller::Absent | Caller::Shared(_) => 0,
+        };
+        percentile < rule.config.enforce
+    }
+
     fn apply_all(
         &mut self,
         rules: &mut Rules,
@@ -175,8 +234,13 @@ impl Matcher {
         clock: &dyn Clock,
         progress: &mut InProgress,
     ) {
-        if self.is_exempt(&rule.config.except, input) {
-            return self.record_exemption();
+        if self.has_exemptions {
+            if self.replaced_by(number).is_some() {
+                return;
+            }
+            if matcher::exempts(&rule.config.except, input.request, &input.path) {
+                return self.record_exemption();
+            }
         }
         let cost_read = rule.cost_reader.as_ref().map(|reader| reader.cost(input.request));
         let mut cost = cost_read.unwrap_or(rule.config.quota.cost);
@@ -293,18 +357,22 @@ impl Matcher {
                 None
             };
             let is_skipped = |number: &usize| !progress.checks.iter().any(|it| it.rule == *number);
-            skipped.extend(limit.rules.clone().filter(is_skipped).map(|number| (number, why)));
+            skipped
+                .extend(limit.rules.clone().filter(is_skipped).map(|number| (number, why.clone())));
         }
         let explain = |(number, why): (usize, Option<Why>)| {
-            let rule = rules.list.get_mut(number)?;
-            let why = why.unwrap_or_else(|| self.why_skipped(rule, &input));
-            Some(Explained::Skipped { rule: rule.name.clone(), why })
+            let why = why.unwrap_or_else(|| self.why_skipped(rules, number, &input));
+            rules.skipped(number, why)
         };
         skipped.into_iter().filter_map(explain).collect()
     }
 
     /// Why a rule skips a request that its limit covers.
-    fn why_skipped(&mut self, rule: &mut CompiledRule, input: &MatchInput<'_>) -> Why {
+    fn why_skipped(&mut self, rules: &mut Rules, number: usize, input: &MatchInput<'_>) -> Why {
+        if let Some(by) = self.replaced_by(number).and_then(|by| rules.list.get(by)) {
+            return Why::Replaced(by.name.clone());
+        }
+        let Some(rule) = rules.list.get_mut(number) else { return Why::Absent };
         if self.is_exempt(&rule.config.except, input) {
             Why::Exempt
         } else if rule.plans.is_some() && self.choose(rule, input).is_none() {

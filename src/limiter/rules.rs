@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::check::{Check, InProgress};
 use crate::commit::ChargePhase;
 use crate::plans::RulePlans;
+use crate::replaces::Replaces;
 use crate::report::Record;
 use crate::report::explanation::{Explained, Why};
 use crate::report::metrics::RuleCounts;
@@ -49,6 +50,8 @@ pub(crate) struct CompiledRule {
     /// Reads what requests used, if that is settled at their end.
     pub(crate) usage_reader: Option<Box<UsageReader>>,
     pub(crate) plans: Option<Box<RulePlans>>,
+    /// The rules that it replaces, if any.
+    pub(crate) replaces: Option<Box<Replaces>>,
     /// Its actor's number in the callers; none for `all`.
     pub(crate) actor: Option<usize>,
     /// Whether it is checked and reported only.

@@ -77,6 +77,8 @@ pub struct Rule {
     pub expose: bool,
     /// Requests that are exempt from this rule.
     pub except: Except,
+    /// The names of the rules that do not apply to a request where this rule does.
+    pub replaces: Vec<String>,
     /// The response to a request that this rule refuses.
     pub response: Rc<Response>,
     /// The bans of the rule.

@@ -14,6 +14,7 @@ mod protocols;
 mod races;
 mod reads;
 mod remaining;
+mod replaces;
 mod responses;
 mod scenarios;
 mod survival;

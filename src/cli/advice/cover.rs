@@ -1,5 +1,7 @@
 //! Rules that never refuse, since a stricter rule refuses the same requests before.
 
+use std::collections::BTreeSet;
+
 use diana_config::Advice;
 use diana_policy::{Limit, Policy, Prefix, Rule, Scope};
 
@@ -7,8 +9,12 @@ use diana_policy::{Limit, Policy, Prefix, Rule, Scope};
 pub fn advice(policy: &Policy) -> Vec<Advice> {
     let rules =
         || policy.limits.iter().flat_map(|limit| limit.rules.iter().map(move |rule| (limit, rule)));
+    // A rule that another one replaces does not refuse all that it covers.
+    let replaced: BTreeSet<&str> =
+        rules().flat_map(|(_, rule)| &rule.replaces).map(String::as_str).collect();
+    let strict = || rules().filter(|(_, rule)| !replaced.contains(rule.name.as_str()));
     let covered = rules().filter_map(|idle| {
-        let strict = rules().find(|strict| is_covered(idle, *strict))?;
+        let strict = strict().find(|strict| is_covered(idle, *strict))?;
         Some(Advice {
             message: "the first of these rules never refuses a request, since the second one refuses it earlier"
                 .into(),

@@ -78,6 +78,7 @@ fn line(rule: &Explained) -> String {
             Why::Match => "does not apply: its entry covers the path, but its `match` fails",
             Why::Exempt => "does not apply: an `except` matches",
             Why::Absent => "does not apply: the request has no value for its actor",
+            Why::Replaced(by) => return format!("does not apply: rule `{by}` replaces it"),
             Why::Plan => "does not apply: the caller's plan is unlimited",
             Why::Banned => "not checked: another rule bans the caller",
             Why::NotAsked => "not checked: another rule refuses",

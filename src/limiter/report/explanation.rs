@@ -31,7 +31,7 @@ pub enum Explained {
 }
 
 /// The reason why a rule was not evaluated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// The document is disabled.
     Disabled,
@@ -43,6 +43,8 @@ pub enum Why {
     Exempt,
     /// The request has no value for the actor.
     Absent,
+    /// The rule with this name replaces it.
+    Replaced(Rc<str>),
     /// Its caller's plan is unlimited.
     Plan,
     /// Redis was not queried, since another rule refuses.
@@ -63,6 +65,8 @@ struct Members<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     why: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     limit: Option<u64>,
@@ -79,9 +83,10 @@ impl Serialize for Explained {
         let members = match self {
             Explained::Decided(record) => record.members(),
             Explained::Skipped { rule, why } => {
+                let by = if let Why::Replaced(by) = why { Some(&**by) } else { None };
                 let why = why.reason();
                 let decision = if why.is_some() { "skipped" } else { "not asked" };
-                Members { rule, decision, why, ..Members::default() }
+                Members { rule, decision, why, by, ..Members::default() }
             }
         };
         members.serialize(to)
@@ -109,13 +114,14 @@ impl Explained {
 }
 
 impl Why {
-    fn reason(self) -> Option<&'static str> {
+    fn reason(&self) -> Option<&'static str> {
         match self {
             Why::Disabled => Some("disabled"),
             Why::Path => Some("path"),
             Why::Match => Some("match"),
             Why::Exempt => Some("exempt"),
             Why::Absent => Some("absent"),
+            Why::Replaced(_) => Some("replaced"),
             Why::Plan => Some("plan"),
             Why::Banned => Some("banned"),
             Why::NotAsked => None,
@@ -136,6 +142,7 @@ impl Record {
             mode: Some(if self.shadow { "shadow" } else { "enforced" }),
             decision,
             why: None,
+            by: None,
             plan: self.plan.as_deref(),
             limit: Some(self.policy.0),
             remaining: self.outcome.remaining(),

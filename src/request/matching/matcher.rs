@@ -12,6 +12,13 @@ pub fn holds(entry: &Match, request: &dyn Request) -> bool {
     is_meant && !entry.unless.iter().any(|block| must_hold(block, request))
 }
 
+/// Returns true if an entry applies to this request in all readings.
+#[must_use]
+pub fn surely_holds(entry: &Match, request: &dyn Request) -> bool {
+    let is_meant = entry.any.is_empty() || entry.any.iter().any(|block| must_hold(block, request));
+    is_meant && !entry.unless.iter().any(|block| may_hold(block, request))
+}
+
 /// Returns true if a request meets every condition in at least one reading.
 fn may_hold(block: &ConditionBlock, request: &dyn Request) -> bool {
     // Some upstreams ignore the case of methods.

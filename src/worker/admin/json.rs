@@ -31,6 +31,8 @@ struct RuleStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     per: Option<Number>,
     shadow: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replaces: Vec<String>,
     bans: bool,
     allowed: u64,
     refused: u64,
@@ -111,6 +113,7 @@ impl Instance {
             limit: rule.quota.rpu,
             per: (!rule.is_in_flight()).then(|| seconds(rule.quota.period())),
             shadow: rule.shadow,
+            replaces: rule.replaces.clone(),
             bans: rule.ban.is_some(),
             allowed: count("allowed"),
             refused: count("refused"),
