@@ -200,7 +200,7 @@ fn has_chosen_plans(rule: &Rule, actors: &[ActorSources]) -> bool {
     let is_chosen = |wanted| identity::build(wanted).is_ok_and(|source| source.is_caller_chosen());
     match rule.plans.as_ref().map(|plans| &plans.kind) {
         Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen),
-        Some(PlanKind::Listed { by: None, of }) => !of.is_empty() && is_caller_chosen(rule, actors),
+        Some(PlanKind::Listed { by: None, of, .. }) => !of.is_empty() && is_caller_chosen(rule, actors),
         Some(PlanKind::FromData(_)) | None => false,
     }
 }

@@ -30,6 +30,7 @@ pub static NAMED_PLANS: Mapping = mapping(
                 &PLAN,
             ),
         ),
+        optional("other", Choice(|| vec!["unlimited"])),
     ],
 );
 
@@ -67,6 +68,8 @@ pub struct PlanDraft<'a> {
     pub by: Option<(Vec<IdentitySource>, bool)>,
     /// The plans.
     pub of: Vec<Written<'a>>,
+    /// The node of `other: unlimited`, if the rule applies only under the plans.
+    pub other: Option<Node<'a>>,
 }
 
 /// A plan as written.
@@ -125,6 +128,13 @@ fn draft<'a>(node: &Node<'a>) -> Option<PlanDraft<'a>> {
         let is_chosen = built.iter().any(|(_, source)| source.is_caller_chosen());
         (built.into_iter().map(|(wanted, _)| wanted).collect(), is_chosen)
     });
+    let other = match fields.get("other") {
+        Some(node) => {
+            node.choice(&["unlimited"], &fields.allowed("other"))?;
+            Some(node.clone())
+        }
+        None => None,
+    };
     let of = fields.node("of")?;
     let pairs = of.pairs(&fields.allowed("of"))?;
     if !(1..=MOST).contains(&pairs.len()) {
@@ -135,7 +145,7 @@ fn draft<'a>(node: &Node<'a>) -> Option<PlanDraft<'a>> {
     let of = pairs.into_iter().map(|(name, node)| plan(name, node, is_named));
     // Collects all of them first, so that each reports its problems.
     let of: Vec<_> = of.collect();
-    Some(PlanDraft { by, of: of.into_iter().collect::<Option<_>>()? })
+    Some(PlanDraft { by, of: of.into_iter().collect::<Option<_>>()?, other })
 }
 
 fn plan<'a>(name: &'a str, node: Node<'a>, is_named: bool) -> Option<Written<'a>> {

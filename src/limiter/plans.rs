@@ -32,6 +32,7 @@ enum PlanChoice {
         /// plan of that name.
         plans: Vec<u32>,
         listed: Vec<Listed>,
+        is_other_unlimited: bool,
     },
     FromData {
         default: u32,
@@ -69,12 +70,12 @@ impl RulePlans {
                 let (default, most) = (plan(source.default), plan(plans.own.rpu));
                 (selectors.of_number(source).ok()?, PlanChoice::FromData { default, most })
             }
-            PlanKind::Listed { by, of } => {
+            PlanKind::Listed { by, of, is_other_unlimited } => {
                 let names = of.iter().map(|plan| plan.name.as_str());
                 // Without plans, no value selects one.
                 let callers = if of.is_empty() { (callers.0, None) } else { callers };
                 let (selector, numbers) = selectors.of_names(by.as_deref(), callers, names).ok()?;
-                (selector, PlanChoice::listed(&numbers, of, by.is_some()))
+                (selector, PlanChoice::listed(&numbers, of, by.is_some(), *is_other_unlimited))
             }
         };
         let month = plans.month_starts.as_ref();
@@ -110,11 +111,12 @@ impl RulePlans {
                 let plan = read.map_or(*default, plan).min(*most);
                 Some(Chosen { plan, cost: None, is_suspended: plan == 0 })
             }
-            PlanChoice::Listed { plans, listed } => {
+            PlanChoice::Listed { plans, listed, is_other_unlimited } => {
                 let at = read.and_then(|read| usize::try_from(read).ok()?.checked_sub(1));
                 let plan = at.and_then(|at| plans.get(at)).copied().unwrap_or(0);
                 let Some(at) = (plan as usize).checked_sub(1) else {
-                    return Some(Chosen { plan: 0, cost: None, is_suspended: false });
+                    let own = Chosen { plan: 0, cost: None, is_suspended: false };
+                    return (!is_other_unlimited).then_some(own);
                 };
                 let (cost, rpu) = listed.get(at)?.numbers?;
                 Some(Chosen { plan, cost: Some(cost), is_suspended: rpu == 0 })
@@ -147,7 +149,12 @@ impl RulePlans {
 }
 
 impl PlanChoice {
-    fn listed(numbers: &[u32], of: &[Plan], is_shown: bool) -> PlanChoice {
+    fn listed(
+        numbers: &[u32],
+        of: &[Plan],
+        is_shown: bool,
+        is_other_unlimited: bool,
+    ) -> PlanChoice {
         let most = numbers.iter().max().copied().unwrap_or(0);
         let mut plans = vec![0; most as usize];
         for (number, index) in numbers.iter().zip(1..) {
@@ -162,6 +169,6 @@ impl PlanChoice {
             name: if is_shown { name.as_str().into() } else { own.clone() },
             numbers: quota.map(|quota| (quota.cost, quota.rpu)),
         });
-        PlanChoice::Listed { listed: listed.collect(), plans }
+        PlanChoice::Listed { listed: listed.collect(), plans, is_other_unlimited }
     }
 }

@@ -22,12 +22,15 @@ const DAYS: u32 = Starts::LAST as u32 + 1;
 /// The selection of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub enum PlanKind {
-    /// By a value that equals the name of a plan. Other values select the rule's own quota.
+    /// By a value that equals the name of a plan.
     Listed {
         /// Sources of the value, in order. `None` uses the value that identifies the caller.
         by: Option<Vec<IdentitySource>>,
         /// The plans, with distinct names.
         of: Vec<Plan>,
+        /// Whether the rule applies only under these plans. Otherwise all other values select the
+        /// rule's own quota.
+        is_other_unlimited: bool,
     },
     /// Trusted data that contains the `rpu`. It is limited to the rule's own.
     FromData(NumberSource),

@@ -30,7 +30,7 @@ pub fn read(
             return None;
         }
         let Some(source) = source else {
-            let kind = PlanKind::Listed { by: None, of: Vec::new() };
+            let kind = PlanKind::Listed { by: None, of: Vec::new(), is_other_unlimited: false };
             return Some(Arc::new(Plans { own: limiter.quota, kind, month_starts }));
         };
         if month_starts.is_some() && limiter.quota.rpu > Plans::MOST_WITH_MONTHS {
@@ -58,6 +58,9 @@ pub fn read(
     }
     plans::with(node, &context.plans, |draft| {
         let is_chosen = chosen(node, draft, actor, context)?;
+        if let Some(other) = draft.other.as_ref().filter(|_| is_chosen) {
+            report_unlimited(other);
+        }
         let limiter = limiter?;
         let all = draft.of.iter().map(|plan| of(plan, limiter, is_chosen));
         let all: Vec<_> = all.collect();
@@ -71,7 +74,7 @@ pub fn read(
         limiter.quota = own;
         let by = draft.by.as_ref().map(|(by, _)| by.clone());
         let month_starts = limiter.month_source.take();
-        Some(Arc::new(Plans { own, kind: PlanKind::Listed { by, of }, month_starts }))
+        Some(Arc::new(Plans { own, kind: PlanKind::Listed { by, of, is_other_unlimited: draft.other.is_some() }, month_starts }))
     })
 }
 
@@ -126,14 +129,19 @@ fn lasting<'q>(
     Quota { slowest: Some(slowest), fastest, longest, ..quota }
 }
 
+/// Reports that clients may choose to have no limit.
+fn report_unlimited(node: &Node<'_>) {
+    let message = "found `unlimited`, but clients choose the plan themselves; allowed: numbers, or a `by` that clients cannot \
+                   choose: a jwt_claim with `payload`, metadata, peer, client_address";
+    node.problem(message.into());
+}
+
 /// Reads a plan.
 fn of(plan: &Written<'_>, limiter: &RuleAlgorithm, is_chosen: bool) -> Option<Plan> {
     let name = plan.name.into();
     let Some(fields) = &plan.fields else {
         if is_chosen {
-            let message = "found `unlimited`, but clients choose the plan themselves; allowed: numbers, or a `by` that clients \
-                           cannot choose: a jwt_claim with `payload`, metadata, peer, client_address";
-            plan.node.problem(message.into());
+            report_unlimited(&plan.node);
             return None;
         }
         return Some(Plan { name, quota: None });

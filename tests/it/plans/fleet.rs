@@ -53,7 +53,7 @@ impl RedisRule {
         let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
         let plans = Some(Arc::new(Plans {
             own: quota,
-            kind: PlanKind::Listed { by: None, of },
+            kind: PlanKind::Listed { by: None, of, is_other_unlimited: false },
             month_starts: None,
         }));
         let spec = CounterSpec { plans, daily, settles, ..Rule::new("W", quota).spec(100) };

@@ -163,7 +163,7 @@ fn change_of_plan_keeps_exactly_the_usage() {
             let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
             let plans = Arc::new(Plans {
                 own: quota,
-                kind: PlanKind::Listed { by: None, of },
+                kind: PlanKind::Listed { by: None, of, is_other_unlimited: false },
                 month_starts: None,
             });
             let rule = Rule::new(short, quota);

@@ -86,7 +86,7 @@ fn cancel_returns_nothing_that_a_faster_plan_drained() {
     let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 600, ..own }) };
     let plans = Some(Arc::new(Plans {
         own,
-        kind: PlanKind::Listed { by: None, of: vec![gold] },
+        kind: PlanKind::Listed { by: None, of: vec![gold], is_other_unlimited: false },
         month_starts: None,
     }));
     let spec =
