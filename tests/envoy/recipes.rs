@@ -46,3 +46,57 @@ fn old_password_of_a_phone_shuts_out_no_other_login() {
     assert_eq!(guesses.count(), 100);
     envoy.assert_unharmed();
 }
+
+/// The name in the body, in all spellings that a service reads alike. What the filters cannot read
+/// shares one count.
+#[test]
+fn logins_count_by_the_name_in_the_body() {
+    let service = Upstream::answering(|_, to| {
+        to.write_all(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
+    });
+    let envoy = Gateway::as_in_login_body_yaml(&service).start_shared();
+    let (json, form) = ("application/json", "application/x-www-form-urlencoded");
+    let login = |kind: &str, body: &str| {
+        let length = body.len().to_string();
+        let headers = [("content-type", kind), ("content-length", length.as_str())];
+        let head = request("POST", "/login", &headers);
+        exchange(envoy.port, &[&head[..], body.as_bytes()].concat()).unwrap().status
+    };
+    for _ in 0..10 {
+        assert_eq!(login(json, r#"{"username":"Ada","password":"x"}"#), 401);
+    }
+    for (kind, body) in [
+        (json, r#"{"username":"ada"}"#),
+        (json, r#"{"x":{"username":"bob"},"username":"ADA"}"#),
+        (json, r#"{"username":"bob","username":"ada"}"#),
+        ("application/json; charset=utf-8", r#"{"username":"ada"}"#),
+        (form, "a=b&username=ada&password=x"),
+        (form, "username=%61d%41"),
+        ("Application/X-WWW-Form-Urlencoded;charset=utf-8", "username=ADA"),
+    ] {
+        assert_eq!(login(kind, body), 429, "{kind} {body}");
+    }
+    assert_eq!(login(form, "username=bob"), 401, "another name has its own count");
+    let nameless = [
+        (form, "user=bob"),
+        (form, "username="),
+        (form, "username=bob&username=eve"),
+        ("text/plain", "username=bob"),
+        (json, r#"{"username":"bob""#),
+        (json, r#"{"username":{"a":1}}"#),
+        (json, "[]"),
+        (form, ""),
+        (json, ""),
+        (form, "\0=&&&"),
+    ];
+    for (kind, body) in nameless {
+        assert_eq!(login(kind, body), 401, "{kind} {body}");
+    }
+    for (kind, body) in nameless {
+        assert_eq!(login(kind, body), 429, "{kind} {body}");
+    }
+    for kind in [form, json] {
+        assert_eq!(login(kind, &format!("username={}", "a".repeat(20_000))), 413, "{kind}");
+    }
+    envoy.assert_unharmed();
+}

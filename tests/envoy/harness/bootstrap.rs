@@ -183,6 +183,14 @@ impl Gateway {
         (gateway, cors)
     }
 
+    /// As in envoy/login-body.yaml, with a service as upstream.
+    pub fn as_in_login_body_yaml(service: &Upstream) -> Self {
+        let (filters, rules, buffer) = shipped::login_body();
+        let mut gateway = Self::with(&rules).before(service);
+        (gateway.before, gateway.buffer) = (filters, buffer);
+        gateway
+    }
+
     /// As in a file of envoy/llm/, with a service as upstream, and with remaining permits in
     /// responses.
     pub fn as_in_llm(file: &str, model: &Upstream) -> Self {

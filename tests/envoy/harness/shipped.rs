@@ -160,6 +160,21 @@ pub fn model(file: &str, cluster: &str) -> Model {
     Model { rules, guard, before: filters, filters: behind, route_config, buffer }
 }
 
+/// The filters before Diana in envoy/login-body.yaml, its rules, and the buffer limit of its listener.
+pub fn login_body() -> (Vec<Value>, String, Value) {
+    let mut example = read("envoy/login-body.yaml");
+    let listener = example.pointer_mut("/static_resources/listeners/0").expect("a listener");
+    let buffer = listener["per_connection_buffer_limit_bytes"].take();
+    let filters = listener.pointer_mut("/filter_chains/0/filters/0/typed_config/http_filters");
+    let Some(Value::Array(mut filters)) = filters.map(Value::take) else { panic!("no filters") };
+    let is_diana = |filter: &Value| filter["name"] == "diana";
+    let place = filters.iter().position(is_diana).expect("it has Diana");
+    let rules = filters[place].pointer("/typed_config/config/configuration/value");
+    let rules = rules.and_then(Value::as_str).expect("it has rules").to_owned();
+    filters.truncate(place);
+    (filters, rules, buffer)
+}
+
 /// The routes of envoy/envoy.yaml to the cluster `upstream`.
 pub fn routes() -> Value {
     let path = "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/route_config";
