@@ -153,6 +153,7 @@ fn idle<'l>(limit: &'l Limit, replaced: &BTreeSet<&str>) -> impl Iterator<Item =
     let is_less = move |less: &Rule, more: &Rule| {
         counts(less)
             && !less.shadow
+            && less.over.is_none()
             && !replaced.contains(less.name.as_str())
             && (&less.actor, less.scope, less.usual_cost())
                 == (&more.actor, more.scope, more.usual_cost())
@@ -167,7 +168,9 @@ fn idle<'l>(limit: &'l Limit, replaced: &BTreeSet<&str>) -> impl Iterator<Item =
 /// replaces.
 fn is_guard(limit: &Limit, actors: &[ActorSources], replaced: &BTreeSet<&str>) -> bool {
     let by_address = |rule: &Rule| actors_of(rule, actors).all(|known| known.is_address);
-    let is_one = |rule: &Rule| !rule.actor.is_empty() && !replaced.contains(rule.name.as_str());
+    let is_one = |rule: &Rule| {
+        !rule.actor.is_empty() && !replaced.contains(rule.name.as_str()) && rule.over.is_none()
+    };
     limit.rules.iter().any(|rule| is_one(rule) && by_address(rule))
 }
 
@@ -200,7 +203,9 @@ fn has_chosen_plans(rule: &Rule, actors: &[ActorSources]) -> bool {
     let is_chosen = |wanted| identity::build(wanted).is_ok_and(|source| source.is_caller_chosen());
     match rule.plans.as_ref().map(|plans| &plans.kind) {
         Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen),
-        Some(PlanKind::Listed { by: None, of, .. }) => !of.is_empty() && is_caller_chosen(rule, actors),
+        Some(PlanKind::Listed { by: None, of, .. }) => {
+            !of.is_empty() && is_caller_chosen(rule, actors)
+        }
         Some(PlanKind::FromData(_)) | None => false,
     }
 }

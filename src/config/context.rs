@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use super::actors::ActorSources;
 use super::fields::NameIndex;
 use super::plans::PlanDraft;
-use super::starts::PeriodStarts;
 use super::rule::replaces::ReplacesDraft;
+use super::starts::PeriodStarts;
 use diana_policy::Zone;
 
 /// Shared state while entries and rules are read.

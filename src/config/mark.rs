@@ -59,6 +59,7 @@ fn is_used_by_rule(rule: &Rule, mark: &str) -> bool {
     is_cost
         || is_in_response
         || hot == Some(mark)
+        || rule.over.as_ref().is_some_and(|over| *over.mark == *mark)
         || rule.response.headers.iter().any(|(name, _)| name == mark)
         || excepts(&rule.except, mark)
 }

@@ -4,10 +4,14 @@ use std::rc::Rc;
 
 use super::fields::Fields;
 use super::headers::{self, Reserved, value};
-use super::table::FIELDS;
-use diana_policy::{BodyPiece, LimitFields, Response, X_RATE_LIMIT};
+use super::table::{FIELDS, RESETS};
+use diana_policy::{BodyPiece, LimitFields, Response, SINGLE_FIELDS};
 
 const MAX_BODY: usize = 8 << 10;
+
+/// Statuses of gRPC.
+const RESOURCE_EXHAUSTED: u8 = 8;
+const UNAVAILABLE: u8 = 14;
 
 /// Headers that Diana sets, each with a hint.
 const OWN: Reserved = &[
@@ -17,6 +21,7 @@ const OWN: Reserved = &[
     ("ratelimit-policy", ""),
     ("grpc-status", ""),
     ("grpc-message", ""),
+    ("grpc-retry-pushback-ms", ""),
     ("content-type", "; use `content_type`"),
     ("host", ""),
 ];
@@ -40,12 +45,13 @@ pub fn standard() -> Response {
         is_problem: false,
         jitter: 0,
         fields: LimitFields::default(),
+        grpc_status: RESOURCE_EXHAUSTED,
     }
 }
 
 /// Returns true if Diana sets a header of this name in some responses.
 pub fn is_reserved(name: &str) -> bool {
-    OWN.iter().any(|(own, _)| *own == name) || X_RATE_LIMIT.contains(&name)
+    OWN.iter().any(|(own, _)| *own == name) || SINGLE_FIELDS.as_flattened().contains(&name)
 }
 
 /// Reads `response` of the document, of an entry or of a rule. Absent keys are inherited from
@@ -65,15 +71,32 @@ pub fn read(around: &Fields<'_>, outer: &Rc<Response>) -> Rc<Response> {
         node.key_problem("not allowed with `problem`, which sets application/problem+json".into());
     }
     response.jitter = fields.number("jitter").unwrap_or(response.jitter);
-    response.fields = fields.choice("fields", FIELDS).unwrap_or(response.fields);
+    response.fields.form = fields.choice("fields", FIELDS).unwrap_or(response.fields.form);
+    response.fields.is_unix = fields.choice("reset", RESETS).unwrap_or(response.fields.is_unix);
+    if response.fields.is_unix && response.fields.form.single().is_none() {
+        let key = if fields.get("reset").is_some() { "reset" } else { "fields" };
+        let message = "`reset: unix` requires `fields: x-ratelimit` or `legacy`, since the IETF's fields have seconds";
+        fields.report(key, message.into());
+    }
+    if let Some(status) = fields.number("grpc_status") {
+        response.grpc_status = status;
+        if ![RESOURCE_EXHAUSTED, UNAVAILABLE].contains(&status) {
+            let message = format!(
+                "found {status}, allowed: {RESOURCE_EXHAUSTED} (resource exhausted), {UNAVAILABLE} (unavailable)"
+            );
+            fields.report("grpc_status", message);
+        }
+    }
     if fields.get("headers").is_some() {
         let headers = headers::read(&fields, OWN).into_iter();
         response.headers = headers.filter_map(|(name, node)| Some((name, value(&node)?))).collect();
     }
-    if response.fields == LimitFields::XRateLimit {
-        let is_taken = |(name, _): &&(String, String)| X_RATE_LIMIT.contains(&name.as_str());
+    if let Some(names) = response.fields.form.single() {
+        let is_taken = |(name, _): &&(String, String)| names.contains(&name.as_str());
+        let form = FIELDS.iter().find(|(_, form)| *form == response.fields.form);
+        let form = form.map(|(word, _)| *word).unwrap_or_default();
         for (name, _) in response.headers.iter().filter(is_taken) {
-            fields.report("headers", format!("found `{name}`, which `fields: x-ratelimit` sets"));
+            fields.report("headers", format!("found `{name}`, which `fields: {form}` sets"));
         }
     }
     Rc::new(response)

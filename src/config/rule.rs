@@ -8,6 +8,7 @@ pub(crate) mod hot;
 pub(crate) mod in_flight;
 pub(crate) mod limit;
 pub(crate) mod naming;
+pub(crate) mod over;
 pub(crate) mod plans;
 pub(crate) mod quota;
 pub(crate) mod replaces;
@@ -58,6 +59,7 @@ pub static RULE: Mapping = Mapping {
         optional("absent", Choice(|| words(ABSENTS))),
         optional("enforce", Whole(0, 100)),
         optional("shadow", Flag),
+        optional("over", Map(&over::OVER)),
         optional("expose", Flag),
         optional("except", Map(&EXCEPT)),
         optional("replaces", replaces::RULES),
@@ -111,6 +113,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         all_is_one_caller(&fields, enforce);
     }
     let plans = plans::read(&fields, limiter.as_mut(), actor.as_deref().unwrap_or(&[]), context);
+    let over = over::read(&fields, context);
     let daily = quota::read(&fields, limiter.as_ref(), plans.as_deref(), (scope, is_all), context);
     let near = near(&fields, limiter.as_ref().map(|limiter| &*limiter.algorithm));
     let on_failure = fields.choice("on_failure", ON_FAILURES);
@@ -119,6 +122,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         fields.report("on_failure", message.into());
     }
     let limiter = limiter?;
+    over::check(&fields, limiter.entry.short, &limiter.quota, plans.as_deref());
     if let Some(ban) = &ban {
         let most = plans.as_ref().map_or(limiter.quota, |plans| plans.largest());
         ban::check(&fields, ban, &most, limiter.settling.as_ref());
@@ -139,6 +143,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         absent,
         enforce,
         shadow,
+        over,
         expose,
         except,
         replaces,

@@ -11,7 +11,7 @@ use super::plans::NAMED_PLANS;
 use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
 use super::values::{CLUSTER, VARIABLE, is_visible};
 use super::{remote, settings};
-use diana_policy::LimitFields;
+use diana_policy::FieldForm;
 use diana_policy::redis::MOST_SHARDS;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{DAY, SECOND};
@@ -100,12 +100,19 @@ pub static RESPONSE: Mapping = mapping(
         optional("problem", Flag),
         optional("jitter", Duration(0, 3600 * SECOND)),
         optional("fields", Choice(|| words(FIELDS))),
+        optional("reset", Choice(|| words(RESETS))),
+        optional("grpc_status", Whole(8, 14)),
     ],
 );
 
 /// The response fields that contain limits.
-pub const FIELDS: Choices<LimitFields> =
-    &[("ietf", LimitFields::Ietf), ("x-ratelimit", LimitFields::XRateLimit)];
+pub const FIELDS: Choices<FieldForm> = &[
+    ("ietf", FieldForm::Ietf),
+    ("x-ratelimit", FieldForm::XRateLimit),
+    ("legacy", FieldForm::Legacy),
+];
+/// Whether the reset in these fields is a Unix time.
+pub const RESETS: Choices<bool> = &[("seconds", false), ("unix", true)];
 
 static REDIS: Mapping = mapping(
     "redis",

@@ -34,6 +34,8 @@ pub(crate) struct Check {
     pub(crate) rule: usize,
     /// Whether the caller is known, and does not share its state with other callers.
     pub(crate) is_identified: bool,
+    /// Whether the rule marks a request that exceeds its limit, instead of refusing it.
+    pub(crate) marks: bool,
     /// The check by the rule's store.
     pub(crate) reservation: Reservation,
     /// Whether an authority is asked whether the caller is banned.
@@ -85,9 +87,20 @@ impl Check {
         self.reservation.account.plan
     }
 
-    /// Returns true if the rule is only reported for this caller.
+    /// Returns true if the rule neither refuses nor holds this caller: it is only reported, or marks
+    /// requests.
     pub(crate) fn is_shadow(&self) -> bool {
         self.reservation.is_shadow
+    }
+
+    /// Returns true if the rule is only reported for this caller.
+    pub(crate) fn is_trial(&self) -> bool {
+        self.is_shadow() && !self.marks
+    }
+
+    /// Returns true if the rule marks the request, which exceeds its limit.
+    pub(crate) fn is_over(&self) -> bool {
+        self.marks && self.is_refused()
     }
 
     /// Returns true if the rule bans its callers, and may ban this one.

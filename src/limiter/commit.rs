@@ -90,13 +90,16 @@ impl Rules {
             self.check(progress);
         }
         // Other workers won every race.
-        let enforced = progress.checks.iter_mut().find(|check| !check.is_shadow());
-        if let Some(check) = enforced
-            && let Some(rule) = self.list.get_mut(check.rule)
-        {
+        let mut committed = Committed::Admitted(0);
+        for check in progress.checks.iter_mut().filter(|check| !check.is_trial()) {
+            let Some(rule) = self.list.get_mut(check.rule) else { continue };
             check.refuse(rule, Reason::Busy, Retry::After(1));
+            if !check.is_shadow() {
+                committed = Committed::Refused;
+                break;
+            }
         }
-        Committed::Refused
+        committed
     }
 
     /// Returns true if every rule can hold the request for as long as the slowest one.
@@ -128,7 +131,7 @@ impl Rules {
                 // A rule in shadow does not hold the request.
                 let delay = if check.is_shadow() { check.wait_without_shadow() } else { delay };
                 rule.store.charge(&mut check.reservation, delay);
-                if !check.reservation.is_charged() && !check.is_shadow() {
+                if !check.reservation.is_charged() && !check.is_trial() {
                     self.cancel_all(progress);
                     return false;
                 }

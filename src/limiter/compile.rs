@@ -266,6 +266,7 @@ impl<'s> Builder<'s> {
             callers,
             usage,
             shadow: self.shadow || rule.shadow,
+            yields: self.shadow || rule.shadow || rule.over.is_some(),
             phase: ChargePhase::of(&rule, leasing),
             queues: capabilities.queues,
             counts: RuleCounts::default(),
@@ -326,12 +327,17 @@ fn intervals(list: &[CompiledRule]) -> (Micros, Micros) {
     (if leases { SECOND / 80 } else { updates }, if has_updates { updates } else { 0 })
 }
 
-/// Headers that mark requests, of hot callers and others, each once.
+/// Headers that mark requests, of hot callers, exceeded limits and others, each once.
 fn markers(list: &[CompiledRule], mark: Option<&Rc<str>>) -> Vec<Rc<str>> {
     let mut markers: Vec<Rc<str>> = mark.into_iter().cloned().collect();
-    for spotter in list.iter().filter_map(|rule| rule.hot.as_ref()) {
-        let header = spotter.hot().header.as_ref();
-        markers.extend(header.filter(|header| !markers.contains(header)).cloned());
+    for rule in list {
+        let hot = rule.hot.as_ref().and_then(|spotter| spotter.hot().header.as_ref());
+        let over = rule.config.over.as_ref().map(|over| &over.mark);
+        for header in hot.into_iter().chain(over) {
+            if !markers.contains(header) {
+                markers.push(header.clone());
+            }
+        }
     }
     markers
 }

@@ -263,11 +263,16 @@ impl Matcher {
         progress.checks.extend(std::iter::once_with(|| Check {
             rule: number,
             is_identified,
+            marks: false,
             reservation: Reservation::new(account, cost, now),
             is_ban_asked: false,
         }));
         let Some(check) = progress.checks.last_mut() else { return };
-        check.reservation.is_shadow = rule.shadow || percentile >= rule.config.enforce;
+        let is_out = percentile >= rule.config.enforce;
+        check.reservation.is_shadow = rule.yields || is_out;
+        if rule.yields {
+            check.marks = !rule.shadow && !is_out;
+        }
         if is_denied || is_suspended {
             check.deny();
         }

@@ -28,6 +28,8 @@ pub struct Record {
     pub scope: Scope,
     /// Whether the rule is only reported.
     pub shadow: bool,
+    /// Whether the rule marks a request that exceeds its limit, instead of refusing it.
+    pub marks: bool,
     /// Whether the rule shows in headers.
     pub shown: bool,
     /// The name of the caller's plan, if the configuration lists it; `own` for a plan of a single
@@ -91,6 +93,8 @@ pub struct Report {
     pub records: Vec<Record>,
     /// The fields of their headers.
     pub fields: LimitFields,
+    /// When the request was checked, on the wall clock.
+    pub wall: Micros,
     /// The rule for the access log. Present if the configuration logs accepted requests, if a rule
     /// holds the request, or if a rule in shadow would have refused or held it.
     pub by: Option<Record>,
@@ -114,6 +118,8 @@ pub struct Refusal {
     pub retry: Retry,
     /// The time to add to it in the reply.
     pub jitter: Jitter,
+    /// When the request was checked, on the wall clock.
+    pub wall: Micros,
     /// Whether it is logged.
     pub is_logged: bool,
     /// As [`Report::explained`].

@@ -56,6 +56,8 @@ pub(crate) struct CompiledRule {
     pub(crate) actor: Option<usize>,
     /// Whether it is checked and reported only.
     pub(crate) shadow: bool,
+    /// Whether it refuses no request: in shadow, or since it marks them.
+    pub(crate) yields: bool,
     /// Counts its callers.
     pub(crate) store: Box<dyn Store>,
     /// Whether that is a store of the authority outside of the gateway.
@@ -164,14 +166,19 @@ impl Rules {
         self.cancel(&mut progress);
     }
 
-    /// Counts an admitted request. Returns the index of the first rule in shadow that would have
-    /// refused it, or else of the first that would have held it.
+    /// Counts an admitted request. Returns the index of the first rule whose limit it exceeds, or
+    /// else of the first rule in shadow that would have refused it, or that would have held it.
     pub(crate) fn count_admitted(&mut self, progress: &InProgress) -> Option<usize> {
-        let (mut would_refuse, mut would_hold) = (None, None);
+        let (mut over, mut would_refuse, mut would_hold) = (None, None, None);
         for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
             rule.counts.degraded += u64::from(check.reservation.is_degraded());
+            if check.is_over() {
+                rule.counts.over += 1;
+                over = over.or(Some(index));
+                continue;
+            }
             if check.is_refused() {
                 rule.counts.shadow_refused += 1;
                 would_refuse = would_refuse.or(Some(index));
@@ -186,21 +193,27 @@ impl Rules {
                 rule.counts.near += 1;
             }
         }
-        would_refuse.or(would_hold)
+        over.or(would_refuse).or(would_hold)
     }
 
-    /// The headers that mark a request of a hot caller, and the rules that they name. If several
-    /// rules have the same header, the last one counts.
+    /// The headers that mark a request: with the rules of hot callers, and with the values of rules
+    /// whose limit it exceeds. If several rules have the same header, the last one counts.
     pub(crate) fn marks(&self, progress: &InProgress) -> Vec<(Rc<str>, String)> {
-        let mark = |&rule: &usize| {
+        let of_hot = |&rule: &usize| {
             let rule = self.list.get(rule)?;
             let header = rule.hot.as_ref()?.hot().header.clone()?;
             Some((header, String::from(&*rule.name)))
         };
+        let of_over = |check: &Check| {
+            let over = self.list.get(check.rule)?.config.over.as_ref()?;
+            Some((over.mark.clone(), over.value.clone()))
+        };
+        let exceeded = progress.checks.iter().filter(|check| check.is_over());
+        let all = progress.hot.iter().filter_map(of_hot).chain(exceeded.filter_map(of_over));
         let mut marks: Vec<(Rc<str>, String)> = Vec::new();
-        for (header, name) in progress.hot.iter().filter_map(mark) {
+        for (header, value) in all {
             marks.retain(|(other, _)| *other != header);
-            marks.push((header, name));
+            marks.push((header, value));
         }
         marks
     }
@@ -225,13 +238,15 @@ impl CompiledRule {
 
     /// The decision at `now`, where an authority outside of the gateway may be available.
     fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
-        let Reservation { by, is_shadow, account, .. } = check.reservation;
+        let Reservation { by, account, .. } = check.reservation;
+        let is_shadow = check.is_trial();
         Record {
             scope: match by {
                 Decider::Share => Scope::Gateway,
                 _ => self.config.scope_with(has_backend),
             },
             shadow: is_shadow,
+            marks: check.marks,
             shown: self.config.expose && !is_shadow && by != Decider::Unavailable,
             outcome: check.outcome(self, now),
             policy: match &mut self.plans {

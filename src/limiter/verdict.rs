@@ -93,8 +93,8 @@ impl Reporter {
         Verdict::Admit(Default::default(), Some(Box::new(report)))
     }
 
-    /// The verdict on a request that only rules in shadow refuse, if any, and that proceeds `delay`
-    /// ticks after its check.
+    /// The verdict on a request that only rules without a refusal refuse, if any, and that proceeds
+    /// `delay` ticks after its check.
     pub(crate) fn admit(
         &self,
         progress: &mut InProgress,
@@ -142,11 +142,11 @@ impl Reporter {
         if shadowed.is_some() {
             marks.extend(self.shadow_mark(progress, rules));
         }
-        let fields = self.fields;
+        let (fields, wall) = (self.fields, progress.now.wall);
         if self.accepted == Accepted::default() {
             let check = by.and_then(|index| progress.checks.get(index));
             let by = check.and_then(|check| rules.record(check, progress.now));
-            return Report { records: Vec::new(), fields, by, marks, explained };
+            return Report { records: Vec::new(), fields, wall, by, marks, explained };
         }
         let mut records = rules.records(progress);
         let by = match by {
@@ -159,13 +159,13 @@ impl Reporter {
         if !self.accepted.headers {
             records.clear();
         }
-        Report { records, fields, by, marks, explained }
+        Report { records, fields, wall, by, marks, explained }
     }
 
     /// The header that names the rules in shadow which would have refused the request, if any.
     fn shadow_mark(&self, progress: &InProgress, rules: &Rules) -> Option<(Rc<str>, String)> {
         let header = self.mark.clone()?;
-        let refuses = |check: &&Check| check.is_refused();
+        let refuses = |check: &&Check| check.is_refused() && check.is_trial();
         let refusing = progress.checks.iter().filter(refuses);
         let names = refusing.filter_map(|check| Some(&*rules.list.get(check.rule)?.name));
         let names: Vec<&str> = names.collect();
@@ -187,6 +187,10 @@ impl Reporter {
                 rule.counts.refused_by_others += u64::from(!is_unasked);
                 continue;
             };
+            if check.marks {
+                rule.counts.refused_by_others += 1;
+                continue;
+            }
             if check.is_shadow() {
                 rule.counts.shadow_refused += 1;
                 continue;
@@ -218,6 +222,7 @@ impl Reporter {
             several,
             by,
             retry: longest,
+            wall: progress.now.wall,
             explained,
         }))
     }

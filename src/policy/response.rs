@@ -20,6 +20,8 @@ pub struct Response {
     pub jitter: Micros,
     /// The fields with the limits.
     pub fields: LimitFields,
+    /// The gRPC status of a refusal by a limit: 8 or 14. Without its store a rule refuses with 14.
+    pub grpc_status: u8,
 }
 
 /// A piece of a body.
@@ -39,16 +41,42 @@ pub enum BodyPiece {
     Id,
 }
 
-/// The headers of [`LimitFields::XRateLimit`].
-pub const X_RATE_LIMIT: [&str; 3] =
-    ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+/// The headers of [`FieldForm::XRateLimit`] and of [`FieldForm::Legacy`].
+pub const SINGLE_FIELDS: [[&str; 3]; 2] = [
+    ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"],
+    ["ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"],
+];
 
 /// Response fields with the limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LimitFields {
+pub struct LimitFields {
+    /// Their names.
+    pub form: FieldForm,
+    /// Whether the reset is a Unix time, and not a number of seconds.
+    pub is_unix: bool,
+}
+
+/// The form of the fields with the limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum FieldForm {
     /// `ratelimit` and `ratelimit-policy` of the IETF draft, for all rules.
     #[default]
     Ietf,
     /// `x-ratelimit-limit` and related fields, for one rule.
     XRateLimit,
+    /// `ratelimit-limit` and related fields, of the draft's first versions, for one rule.
+    Legacy,
+}
+
+impl FieldForm {
+    /// The names of the fields for one rule: its limit, the remaining permits, and the reset.
+    #[must_use]
+    pub fn single(self) -> Option<[&'static str; 3]> {
+        let [x_rate_limit, legacy] = SINGLE_FIELDS;
+        match self {
+            FieldForm::Ietf => None,
+            FieldForm::XRateLimit => Some(x_rate_limit),
+            FieldForm::Legacy => Some(legacy),
+        }
+    }
 }

@@ -73,6 +73,9 @@ pub struct Rule {
     pub enforce: u8,
     /// Shadow mode: evaluate and report, never refuse.
     pub shadow: bool,
+    /// The mark of a request that exceeds the limit, which then proceeds uncharged instead of being
+    /// refused.
+    pub over: Option<Over>,
     /// Whether the rule appears in response headers.
     pub expose: bool,
     /// Requests that are exempt from this rule.
@@ -130,6 +133,15 @@ impl Rule {
             scope => scope,
         }
     }
+}
+
+/// The mark of a request that exceeds a limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Over {
+    /// The request header, in lower case.
+    pub mark: Rc<str>,
+    /// Its value.
+    pub value: String,
 }
 
 /// The treatment of a request without a rule's actor.

@@ -2,7 +2,7 @@
 
 use super::pairs::serialized;
 use super::raw;
-use diana_limiter::{Protocol, Refusal, RefusalReply};
+use diana_limiter::{PUSHBACK, Protocol, Refusal, RefusalReply};
 use diana_policy::headers::Headers;
 use diana_policy::port::{Request, Values};
 use diana_worker::host::{Level, Log, Streams};
@@ -43,6 +43,9 @@ fn headers(refusal: &Refusal, reply: &RefusalReply<'_>) -> Headers {
     if let Some(message) = &reply.grpc_message {
         headers.push("grpc-status", &reply.grpc_status.to_string());
         headers.push("grpc-message", message);
+        if let Some(ms) = reply.grpc_pushback {
+            headers.push(PUSHBACK, &ms.to_string());
+        }
     }
     headers
 }

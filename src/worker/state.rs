@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::host::Host;
 use diana_limiter::{Explained, Refusal, Report};
-use diana_policy::X_RATE_LIMIT;
+use diana_policy::SINGLE_FIELDS;
 use diana_policy::headers::Headers;
 use diana_policy::port::{Ending, Request};
 use diana_store::permit::Permit;
@@ -71,16 +71,18 @@ impl StreamState {
         host.refuse(refusal, request);
     }
 
-    /// The headers to add to the response, which has arrived. If it already has `x-ratelimit-*`, of
-    /// another filter in the chain or of the upstream, these stay alone: several of them would be
+    /// The headers to add to the response, which has arrived. If it already has fields for one rule,
+    /// of another filter in the chain or of the upstream, these stay alone: several of them would be
     /// about different limits, and a client reads one.
     pub(crate) fn take_fields(&mut self, ending: &dyn Ending) -> Headers {
         let Some(response) = self.response.take() else { return Headers::default() };
-        let fields = response.fields;
-        let is_limit = |(name, _): &(&str, &str)| X_RATE_LIMIT.contains(name);
+        let mut fields = response.fields;
         let is_present = |name: &&str| ending.has_header(name);
-        if fields.iter().any(|field| is_limit(&field)) && X_RATE_LIMIT.iter().any(is_present) {
-            return fields.iter().filter(|field| !is_limit(field)).collect();
+        for names in SINGLE_FIELDS {
+            let is_limit = |(name, _): &(&str, &str)| names.contains(name);
+            if fields.iter().any(|field| is_limit(&field)) && names.iter().any(is_present) {
+                fields = fields.iter().filter(|field| !is_limit(field)).collect();
+            }
         }
         fields
     }

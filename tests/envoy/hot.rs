@@ -133,3 +133,25 @@ fn forged_mark_reaches_no_filter_and_no_upstream() {
     }
     envoy.assert_unharmed();
 }
+
+/// A rule with `over` in place of hot keys: a request beyond its limit goes to the other cluster, and
+/// no client can choose that cluster.
+#[test]
+fn request_over_a_limit_is_routed_again() {
+    let services = Services::start();
+    let rules = "limits: [{Url: /items, rules: [{name: items, actor: item, unit: day, rpu: 2, algo: W, \
+                 over: {mark: x-hot-key, value: items}}]}]\nactors: {item: [{query: id}]}";
+    let envoy = services.gateway(|_| rules.into()).start_shared();
+    for place in ["upstream", "upstream", "hot", "hot"] {
+        assert_eq!(envoy.get("/items?id=1", &[]).status, 200);
+        let marks = if place == "hot" { vec!["items".into()] } else { vec![] };
+        assert_eq!(services.last("/items?id=1"), (place, marks));
+    }
+    for headers in FORGED {
+        assert_eq!(envoy.get("/items", headers).status, 200);
+        assert_eq!(services.last("/items"), ("upstream", vec![]), "{headers:?}");
+    }
+    settles(&envoy, "rule.items.over", 2);
+    settles(&envoy, "rule.items.allowed", 2);
+    envoy.assert_unharmed();
+}

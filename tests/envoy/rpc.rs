@@ -12,8 +12,9 @@ const VERSION: (&str, &str) = ("connect-protocol-version", "1");
 const ERROR: &str = r#"{"code":"resource_exhausted","message":"9 % by never"}"#;
 const MESSAGE: &str = "9 %25 by never";
 /// The trailers of gRPC-Web, in binary and in base64.
-const WEB: &[u8] = b"\x80\0\0\0\x2cgrpc-status:8\r\ngrpc-message:9 %25 by never\r\n";
-const WEB_TEXT: &str = "gAAAACxncnBjLXN0YXR1czo4DQpncnBjLW1lc3NhZ2U6OSAlMjUgYnkgbmV2ZXINCg==";
+const WEB: &[u8] = b"\x80\0\0\0\x47grpc-status:8\r\ngrpc-message:9 %25 by never\r\n\
+    grpc-retry-pushback-ms:-1\r\n";
+const WEB_TEXT: &str = "gAAAAEdncnBjLXN0YXR1czo4DQpncnBjLW1lc3NhZ2U6OSAlMjUgYnkgbmV2ZXINCmdycGMtcmV0cnktcHVzaGJhY2stbXM6LTENCg==";
 
 /// All headers except those of every response.
 fn headers(response: &Response) -> Vec<(&str, &str)> {
@@ -48,7 +49,12 @@ fn rpc_refusals_follow_their_protocol() {
         let headers = [&[("content-type", content_type), ("content-length", "0")], more].concat();
         exchange(envoy.port, &request("POST", "/shop.Cart/Add", &headers)).unwrap()
     };
-    let grpc = [("grpc-status", "8"), ("grpc-message", MESSAGE), ("content-length", "0")];
+    let grpc = [
+        ("grpc-status", "8"),
+        ("grpc-message", MESSAGE),
+        ("grpc-retry-pushback-ms", "-1"),
+        ("content-length", "0"),
+    ];
     for kind in ["application/grpc", "application/grpc+proto"] {
         let refused = post(kind, &[]);
         assert_eq!((refused.status, &*refused.body), (200, ""), "{kind}");

@@ -51,7 +51,11 @@ pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Arc<Plans>, Vec<Qu
     let rule = Rule { is_even: true, ..Rule::new(entry.short, own) };
     (
         rule,
-        Arc::new(Plans { own, kind: PlanKind::Listed { by: None, of, is_other_unlimited: false }, month_starts: None }),
+        Arc::new(Plans {
+            own,
+            kind: PlanKind::Listed { by: None, of, is_other_unlimited: false },
+            month_starts: None,
+        }),
         quotas,
     )
 }

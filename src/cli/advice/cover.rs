@@ -33,6 +33,7 @@ fn is_covered((limit, idle): (&Limit, &Rule), (over, strict): (&Limit, &Rule)) -
         && counts_alike(strict)
         && strict.enforce == 100
         && !strict.shadow
+        && strict.over.is_none()
         && idle.quota.cost == strict.quota.cost
         && idle.actor == strict.actor
         && width(strict.scope) >= width(idle.scope)

@@ -95,6 +95,9 @@ fn decided(record: &Record) -> String {
     let decided = match record.outcome {
         Outcome::Admitted { wait: 0, .. } => "admits".to_owned(),
         Outcome::Admitted { wait, .. } => format!("holds for {} s", seconds(wait)),
+        Outcome::Refused(Refused { retry, .. }) if record.marks => {
+            format!("marks the request, which exceeds it, for {}", again(retry))
+        }
         Outcome::Refused(Refused { reason, retry, .. }) => refused(reason, retry),
     };
     format!("{decided}: {left} of {limit} remaining, {}{shadow}", counted(record.scope))

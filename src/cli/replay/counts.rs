@@ -17,6 +17,8 @@ pub struct DecisionCounts {
     pub held: u64,
     /// Requests that it would have refused if it were not in shadow.
     pub shadow_refused: u64,
+    /// Requests that it marked, since they exceeded its limit.
+    pub over: u64,
     /// Requests that it would have held if it were not in shadow.
     pub shadow_held: u64,
     /// Bans that started.
@@ -28,7 +30,7 @@ pub struct DecisionCounts {
 impl DecisionCounts {
     /// Requests that it evaluated.
     pub fn consulted(&self) -> u64 {
-        self.admitted + self.refused + self.banned + self.beside + self.shadow_refused
+        self.admitted + self.refused + self.banned + self.beside + self.shadow_refused + self.over
     }
 
     /// The count that a metric of a rule goes to, if it is reported.
@@ -39,6 +41,7 @@ impl DecisionCounts {
             "banned" => Some(&mut self.banned),
             "held" => Some(&mut self.held),
             "shadow_refused" => Some(&mut self.shadow_refused),
+            "over" => Some(&mut self.over),
             "shadow_held" => Some(&mut self.shadow_held),
             "bans" => Some(&mut self.bans),
             "hot" => Some(&mut self.hot),
@@ -55,6 +58,7 @@ impl AddAssign for DecisionCounts {
         self.beside += other.beside;
         self.held += other.held;
         self.shadow_refused += other.shadow_refused;
+        self.over += other.over;
         self.shadow_held += other.shadow_held;
         self.bans += other.bans;
         self.hot += other.hot;

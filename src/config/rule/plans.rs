@@ -74,7 +74,11 @@ pub fn read(
         limiter.quota = own;
         let by = draft.by.as_ref().map(|(by, _)| by.clone());
         let month_starts = limiter.month_source.take();
-        Some(Arc::new(Plans { own, kind: PlanKind::Listed { by, of, is_other_unlimited: draft.other.is_some() }, month_starts }))
+        Some(Arc::new(Plans {
+            own,
+            kind: PlanKind::Listed { by, of, is_other_unlimited: draft.other.is_some() },
+            month_starts,
+        }))
     })
 }
 

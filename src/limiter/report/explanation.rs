@@ -134,6 +134,7 @@ impl Record {
         let (decision, wait) = match self.outcome {
             Outcome::Admitted { wait: 0, .. } => ("admitted", Some(0)),
             Outcome::Admitted { wait, .. } => ("held", Some(wait)),
+            Outcome::Refused(refused) if self.marks => ("over", refused.retry.ticks()),
             Outcome::Refused(refused) => (refused.reason.name(), refused.retry.ticks()),
         };
         Members {

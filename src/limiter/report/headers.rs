@@ -1,10 +1,10 @@
 //! Headers of responses that report limits.
 
 use super::{Record, Refusal, Report};
+use diana_policy::LimitFields;
 use diana_policy::headers::Headers;
 use diana_policy::number::push_decimal;
 use diana_policy::time::{Micros, SECOND};
-use diana_policy::{LimitFields, X_RATE_LIMIT};
 
 /// The fields with the limits, those that a refusal has besides, and their usual size in bytes.
 const OWN: (usize, usize) = (8, 256);
@@ -17,9 +17,12 @@ impl Report {
     #[must_use]
     pub fn headers(&self) -> Headers {
         let mut headers = Headers::default();
-        match self.fields {
-            LimitFields::Ietf => limits(&self.records, &mut headers),
-            LimitFields::XRateLimit => one(scarcest(&self.records), &mut headers),
+        match self.fields.form.single() {
+            None => limits(&self.records, &mut headers),
+            Some(names) => {
+                let reset = reset_from(self.fields, self.wall);
+                one(scarcest(&self.records), names, reset, &mut headers);
+            }
         }
         headers
     }
@@ -37,11 +40,13 @@ impl Refusal {
         let configured = &self.response.headers;
         let (number, bytes) = OWN;
         let mut headers = Headers::with_capacity(number + configured.len(), bytes);
-        match self.response.fields {
-            LimitFields::Ietf => limits(self.records(), &mut headers),
-            LimitFields::XRateLimit => {
+        let fields = self.response.fields;
+        match fields.form.single() {
+            None => limits(self.records(), &mut headers),
+            Some(names) => {
                 let by = Some(&self.by).filter(|by| by.shown);
-                one(by.or_else(|| scarcest(self.records())), &mut headers);
+                let by = by.or_else(|| scarcest(self.records()));
+                one(by, names, reset_from(fields, self.wall), &mut headers);
             }
         }
         if !self.is_unavailable() {
@@ -63,21 +68,31 @@ impl Refusal {
     }
 }
 
+/// The instant that a reset is counted from, in ticks: the epoch, or else now.
+fn reset_from(fields: LimitFields, wall: Micros) -> Micros {
+    if fields.is_unix { wall } else { 0 }
+}
+
 /// The visible rule with the fewest remaining permits.
 fn scarcest(records: &[Record]) -> Option<&Record> {
     records.iter().filter(|record| record.shown).min_by_key(|record| record.scarcity())
 }
 
-/// Adds the `x-ratelimit-*` headers, for a single rule.
-fn one(record: Option<&Record>, headers: &mut Headers) {
+/// Adds the headers for a single rule. `from` is the instant that the reset is counted from, in
+/// ticks.
+fn one(
+    record: Option<&Record>,
+    [limit, remaining, reset]: [&'static str; 3],
+    from: Micros,
+    headers: &mut Headers,
+) {
     let Some(record) = record else { return };
-    let [limit, remaining, reset] = X_RATE_LIMIT;
     headers.write(limit, |text| push_decimal(text, record.policy.0));
     if let Some(left) = record.outcome.remaining() {
         headers.write(remaining, |text| push_decimal(text, left));
     }
     if let Some(ticks) = record.outcome.reset() {
-        headers.write(reset, |text| push_decimal(text, seconds(ticks)));
+        headers.write(reset, |text| push_decimal(text, seconds(ticks.saturating_add(from))));
     }
 }
 

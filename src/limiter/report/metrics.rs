@@ -21,6 +21,8 @@ pub struct RuleCounts {
     pub refused: u64,
     /// Requests that it would have refused.
     pub shadow_refused: u64,
+    /// Requests that it marked, since they exceeded its limit.
+    pub over: u64,
     /// Requests that it refused because the caller is banned.
     pub banned: u64,
     /// Requests that it refused because Redis was unavailable.
@@ -134,6 +136,7 @@ impl RuleCounts {
             ("allowed", counts.allowed),
             ("refused", counts.refused),
             ("shadow_refused", counts.shadow_refused),
+            ("over", counts.over),
             ("not_asked", counts.not_asked),
             ("refused_by_others", counts.refused_by_others),
             ("absent", counts.absent),

@@ -14,6 +14,7 @@ use serde::Serialize;
 use super::Refusal;
 use diana_policy::json;
 use diana_policy::port::{Pseudo, Request};
+use diana_policy::time::{Micros, SECOND};
 
 /// The protocol of a request, with the media type that its reply repeats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +90,8 @@ struct Code {
     status: u16,
 }
 
+const MILLISECOND: Micros = SECOND / 1000;
+
 const RESOURCE_EXHAUSTED: Code = Code { grpc: 8, connect: "resource_exhausted", status: 429 };
 const UNAVAILABLE: Code = Code { grpc: 14, connect: "unavailable", status: 503 };
 
@@ -102,6 +105,9 @@ struct ConnectError<'a> {
 struct EndOfStream<'a> {
     error: ConnectError<'a>,
 }
+
+/// The trailer by which a server delays or forbids a retry.
+pub const PUSHBACK: &str = "grpc-retry-pushback-ms";
 
 /// Flag of the message that ends a stream of Connect.
 const END_STREAM: u8 = 2;
@@ -118,6 +124,9 @@ pub struct RefusalReply<'a> {
     pub content_type: &'a str,
     /// The gRPC status.
     pub grpc_status: u8,
+    /// The milliseconds after which a gRPC client may retry; negative if it must not. `None` if the
+    /// headers contain no `grpc-status`.
+    pub grpc_pushback: Option<i32>,
     /// Percent-encoded; `None` if the headers contain no `grpc-status`.
     pub grpc_message: Option<String>,
     /// Empty in gRPC.
@@ -129,13 +138,17 @@ impl Refusal {
     #[must_use]
     pub fn reply<'a>(&'a self, protocol: Protocol<'a>, id: &[u8]) -> RefusalReply<'a> {
         let Code { grpc, connect, status } =
-            if self.is_unavailable() { UNAVAILABLE } else { RESOURCE_EXHAUSTED };
+            match self.is_unavailable() || self.response.grpc_status == UNAVAILABLE.grpc {
+                true => UNAVAILABLE,
+                false => RESOURCE_EXHAUSTED,
+            };
         let error = || ConnectError { code: connect, message: self.detail(id) };
         let mut reply = RefusalReply {
             status: 200,
             content_type: "application/json",
             grpc_status: grpc,
             grpc_message: None,
+            grpc_pushback: None,
             body: Cow::Borrowed(&[]),
         };
         match protocol {
@@ -150,6 +163,7 @@ impl Refusal {
             Protocol::Grpc => {
                 reply.content_type = "application/grpc";
                 reply.grpc_message = Some(percent_encoded(&self.detail(id)));
+                reply.grpc_pushback = Some(self.pushback());
             }
             // Not in headers: Envoy removes `content-type` from a reply without a body, which
             // clients check, and scripts of other origins read only the headers that CORS exposes.
@@ -176,8 +190,18 @@ impl Refusal {
 
     /// The trailers as a message of gRPC-Web.
     fn trailers(&self, status: u8, id: &[u8]) -> Vec<u8> {
-        let message = percent_encoded(&self.detail(id));
-        envelope(TRAILERS, &format!("grpc-status:{status}\r\ngrpc-message:{message}\r\n"))
+        let (message, pushback) = (percent_encoded(&self.detail(id)), self.pushback());
+        let trailers =
+            format!("grpc-status:{status}\r\ngrpc-message:{message}\r\n{PUSHBACK}:{pushback}\r\n");
+        envelope(TRAILERS, &trailers)
+    }
+
+    /// The milliseconds after which a gRPC client may retry. Negative if no retry can succeed, so that
+    /// clients with a retry policy do not try.
+    fn pushback(&self) -> i32 {
+        let ticks = self.retry.ticks().map(|ticks| ticks.saturating_add(self.jitter.ticks()));
+        let ms = ticks.map(|ticks| ticks.div_ceil(MILLISECOND));
+        ms.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX))
     }
 }
 

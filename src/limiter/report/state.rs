@@ -17,6 +17,7 @@ impl Record {
             Outcome::Admitted { .. } if self.shadow => "shadow-held",
             Outcome::Admitted { .. } => "held",
             Outcome::Refused(_) if self.shadow => "shadow",
+            Outcome::Refused(_) if self.marks => "over",
             Outcome::Refused(refused) => refused.reason.name(),
         };
         let mut state = String::with_capacity(LENGTH);

@@ -33,6 +33,7 @@ struct RuleStatus {
     shadow: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     replaces: Vec<String>,
+    over: bool,
     bans: bool,
     allowed: u64,
     refused: u64,
@@ -114,6 +115,7 @@ impl Instance {
             per: (!rule.is_in_flight()).then(|| seconds(rule.quota.period())),
             shadow: rule.shadow,
             replaces: rule.replaces.clone(),
+            over: rule.over.is_some(),
             bans: rule.ban.is_some(),
             allowed: count("allowed"),
             refused: count("refused"),

@@ -111,13 +111,15 @@ fn grpc_reply_has_the_plain_text_as_message() {
         assert_eq!((reply.status, reply.grpc_status), (200, 8));
         assert_eq!(reply.content_type, "application/grpc");
         assert_eq!(reply.grpc_message.as_deref(), Some(ENCODED));
+        assert_eq!(reply.grpc_pushback, Some(2_760_000));
         assert!(reply.body.is_empty());
     });
 }
 
 #[test]
 fn grpc_web_reply_ends_its_body_with_trailers() {
-    let trailers = format!("grpc-status:8\r\ngrpc-message:{ENCODED}\r\n");
+    let trailers =
+        format!("grpc-status:8\r\ngrpc-message:{ENCODED}\r\ngrpc-retry-pushback-ms:2760000\r\n");
     let length = u8::try_from(trailers.len()).unwrap();
     let frame = [&[0x80, 0, 0, 0, length], trailers.as_bytes()].concat();
     for (content_type, body) in [
@@ -158,6 +160,27 @@ fn connect_stream_reply_is_one_end_of_stream_message() {
 }
 
 #[test]
+fn grpc_status_and_pushback_are_those_of_the_refusal() {
+    let reply = |refusal: &diana_limiter::Refusal| {
+        let call = call("POST", "application/grpc", None);
+        let reply = refusal.reply(protocol_of(&call), b"");
+        (reply.grpc_status, reply.grpc_pushback)
+    };
+    assert_eq!(reply(&refusal("{grpc_status: 14}")), (14, Some(2_760_000)));
+    let unary = call("POST", "application/proto", Some("1"));
+    let unavailable = refusal("{grpc_status: 14}");
+    assert_eq!(unavailable.reply(protocol_of(&unary), b"").status, 503);
+    let mut gate =
+        Gate::new("limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 0, scope: local}]}]");
+    assert_eq!(reply(&gate.refusal(&from("ann"))), (8, Some(-1)));
+    let rule = "{actor: account, unit: month, rpu: 1, algo: W, scope: local}";
+    let mut gate = Gate::new(&format!("limits: [{{Url: /, rules: [{rule}]}}]"));
+    assert!(gate.admits(&from("ann")));
+    let (_, pushback) = reply(&gate.refusal(&from("ann")));
+    assert!(pushback.is_some_and(|ms| ms > 1_000_000_000));
+}
+
+#[test]
 fn plain_http_reply_is_the_configured_one() {
     let plain = refusal("{status: 429, body: 'by {rule}', content_type: text/x-plain}");
     let reply = plain.reply(Protocol::Http, b"");
@@ -182,9 +205,10 @@ fn unavailable_redis_is_code_unavailable_to_rpc_clients() {
     let grpc = reply("application/grpc");
     assert_eq!((grpc.status, grpc.grpc_status), (200, 14));
     assert_eq!(grpc.grpc_message.as_deref(), Some("rate limiter unavailable"));
-    let trailers = "grpc-status:14\r\ngrpc-message:rate limiter unavailable\r\n";
-    let frame = [b"\x80\0\0\0\x37", trailers.as_bytes()].concat();
-    assert_eq!(trailers.len(), 0x37);
+    let trailers = "grpc-status:14\r\ngrpc-message:rate limiter unavailable\r\n\
+                    grpc-retry-pushback-ms:1000\r\n";
+    let frame = [b"\x80\0\0\0\x54", trailers.as_bytes()].concat();
+    assert_eq!(trailers.len(), 0x54);
     let text = STANDARD.encode(&frame).into_bytes();
     for (kind, body) in [("application/grpc-web", frame), ("application/grpc-web-text", text)] {
         let web = reply(kind);

@@ -9,7 +9,7 @@ use diana_policy::decision::Retry;
 use diana_policy::headers::Headers;
 use diana_policy::key::Key;
 use diana_policy::time::SECOND;
-use diana_policy::{LimitFields, Response, Scope};
+use diana_policy::{FieldForm, LimitFields, Response, Scope};
 
 /// A record with all fields.
 fn record(outcome: Outcome, shadow: bool) -> Record {
@@ -17,6 +17,7 @@ fn record(outcome: Outcome, shadow: bool) -> Record {
         rule: "r".into(),
         scope: Scope::Gateway,
         shadow,
+        marks: false,
         shown: true,
         plan: Some("gold".into()),
         outcome,
@@ -45,6 +46,7 @@ fn headers(fields: LimitFields) -> BTreeSet<String> {
         is_problem: false,
         jitter: 0,
         fields,
+        grpc_status: 8,
     };
     let refusal = Refusal {
         response: Rc::new(response),
@@ -52,6 +54,7 @@ fn headers(fields: LimitFields) -> BTreeSet<String> {
         by: refused,
         retry: Retry::After(1),
         jitter: Jitter::default(),
+        wall: 0,
         is_logged: false,
         explained: Vec::new(),
     };
@@ -61,10 +64,12 @@ fn headers(fields: LimitFields) -> BTreeSet<String> {
 
 #[test]
 fn table_of_headers_is_complete() {
-    let of_both = [LimitFields::Ietf, LimitFields::XRateLimit].into_iter().flat_map(headers);
+    let forms = [FieldForm::Ietf, FieldForm::XRateLimit, FieldForm::Legacy];
+    let of_both =
+        forms.map(|form| LimitFields { form, is_unix: false }).into_iter().flat_map(headers);
     let mut told: BTreeSet<String> = of_both.collect();
     // Only for gRPC.
-    told.extend(["grpc-status", "grpc-message"].map(str::to_owned));
+    told.extend(["grpc-status", "grpc-message", "grpc-retry-pushback-ms"].map(str::to_owned));
     let mut listed = BTreeSet::new();
     for row in first_cells("| header of a response | when |") {
         // The other names differ at the end.
@@ -88,7 +93,10 @@ fn table_of_the_access_log_is_complete() {
         refused(Reason::Banned, 1),
         refused(Reason::Unavailable, 1),
     ];
-    let both = |outcome: Outcome| [record(outcome, false), record(outcome, true)];
+    let both = |outcome: Outcome| {
+        let marking = Record { marks: true, ..record(outcome, false) };
+        [record(outcome, false), record(outcome, true), marking]
+    };
     let (mut words, mut fields) = (BTreeSet::new(), BTreeSet::new());
     for record in outcomes.into_iter().flat_map(both) {
         let state = record.state();

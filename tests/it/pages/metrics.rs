@@ -75,6 +75,7 @@ fn of_the_core(names: &Names) {
         allowed: 1,
         refused: 1,
         shadow_refused: 1,
+        over: 1,
         banned: 1,
         unavailable: 1,
         degraded: 1,

@@ -22,8 +22,11 @@ fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
     let own = Quota { slowest: Some(10), ..Quota::new(Unit::Second, 10) };
     let gold = Quota { rpu: 1000, burst: Some(2000), ..own };
     let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
-    let plans =
-        Some(Arc::new(Plans { own, kind: PlanKind::Listed { by: None, of, is_other_unlimited: false }, month_starts: None }));
+    let plans = Some(Arc::new(Plans {
+        own,
+        kind: PlanKind::Listed { by: None, of, is_other_unlimited: false },
+        month_starts: None,
+    }));
     let spec = CounterSpec { plans, ..Rule::new("TB", own).spec(keys) };
     let data = Rc::<FakeSharedData>::default();
     Stores::new("test".into(), data, &mut Tables::default()).open(scope, spec)

@@ -90,13 +90,14 @@ fn side(file: &str, side: &Side) -> Map<String, Value> {
 /// A count, with its name.
 type Count = (&'static str, fn(&DecisionCounts) -> u64);
 
-const COUNTS: [Count; 9] = [
+const COUNTS: [Count; 10] = [
     ("admitted", |it| it.admitted),
     ("refused", |it| it.refused),
     ("banned", |it| it.banned),
     ("beside", |it| it.beside),
     ("held", |it| it.held),
     ("shadow_refused", |it| it.shadow_refused),
+    ("over", |it| it.over),
     ("shadow_held", |it| it.shadow_held),
     ("bans", |it| it.bans),
     ("hot", |it| it.hot),

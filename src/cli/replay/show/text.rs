@@ -76,12 +76,13 @@ const ALWAYS: [Column; 3] = [
     ("admitted", |it| it.admitted),
     ("refused", |it| it.refused),
 ];
-const SOMETIMES: [Column; 7] = [
+const SOMETIMES: [Column; 8] = [
     ("held", |it| it.held),
     ("banned", |it| it.banned),
     ("bans", |it| it.bans),
     ("refused by others", |it| it.beside),
     ("would refuse", |it| it.shadow_refused),
+    ("over", |it| it.over),
     ("would hold", |it| it.shadow_held),
     ("hot", |it| it.hot),
 ];
