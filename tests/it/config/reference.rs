@@ -48,6 +48,26 @@ fn examples_are_valid() {
     assert_eq!(posts.limits[0].rules.len(), 3);
 }
 
+/// Each document that was translated from another limiter says what differs.
+#[test]
+fn every_document_is_valid() {
+    let folder = |name: &str| {
+        let path = format!("{}/../envoy/{name}", env!("CARGO_MANIFEST_DIR"));
+        let files = std::fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path());
+        files.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
+    };
+    for (path, text) in folder("examples").chain(folder("migrations")) {
+        if let Err(problems) = diana_config::parse(text.as_bytes()) {
+            panic!("{}: {problems}", path.display());
+        }
+    }
+    let migrations: Vec<_> = folder("migrations").collect();
+    assert_eq!(migrations.len(), 11);
+    for (path, text) in migrations {
+        assert!(text.contains("\n# Differences that stay:\n# - "), "{}", path.display());
+    }
+}
+
 #[test]
 fn rules_of_the_fleet_are_valid_and_count_together() {
     let redis = policy("limits: []\nredis: {cluster: c}").own();
@@ -65,7 +85,7 @@ fn reference_rules_show_every_key() {
 limits: [{nokey: 5, Url: /, match: {nokey: 5}, unless: [{claims: {nokey: 5}}, {claims: {payload: p, values: [{nokey: 5}]}}], except: {nokey: 5}, response: {nokey: 5},
   rules: [{nokey: 5, actor: device, unit: day, rpu: 1, cost: {nokey: 5, header: x, max: 1}, quota: {nokey: 5, accounts: 1},
     count: {nokey: 5, failed: true},
-    hot: {nokey: 5, over: 9, per: 9s}, ban: {nokey: 5, after: 9, within: 9s, for: 9s}},
+    hot: {nokey: 5, over: 9, per: 9s}, over: {nokey: 5, mark: x, value: y}, ban: {nokey: 5, after: 9, within: 9s, for: 9s}},
     {actor: device, unit: day, rpu: {nokey: 5, metadata: [a, b], default: 1, max: 1}},
     {actor: device, unit: day, rpu: 1, plans: {nokey: 5, of: {a: {nokey: 5}}}},
     {actor: device, unit: day, rpu: 1, cost: {nokey: 5, response: {nokey: 5, header: x}, max: 1}}]}]
@@ -77,7 +97,7 @@ nokey: 5
 ";
     let messages = messages(text);
     let unknown = || messages.lines().filter(|line| line.contains("unknown key"));
-    assert_eq!(unknown().count(), 23, "{messages}");
+    assert_eq!(unknown().count(), 24, "{messages}");
     for line in unknown() {
         let (_, keys) = line.split_once("unknown key, allowed: ").expect(line);
         assert!(is_in_schema(keys), "no mapping of the schema has all of {keys}");
