@@ -137,22 +137,25 @@ impl Table {
         self.watermark.no_earlier(now, self.window)
     }
 
-    /// The row of a caller, or of another one if it has none.
-    #[inline(always)]
-    fn likely_row(&self, key: Key) -> Option<u32> {
-        let rows = &self.rows;
-        // The only row of a rule that counts all callers together.
-        if rows.rows() == 1 && !self.index.is_empty() {
-            return Some(0);
-        }
-        self.index.find(key.hash, |&row| hash(rows, row) == key.hash).copied()
-    }
-
     /// Finds the location of a caller, making room if it is new and the table is full.
     #[inline(always)]
     pub fn find(&mut self, key: Key, now: Now) -> RowLocation {
-        let row = self.likely_row(key).filter(|&row| hash(&self.rows, row) == key.hash);
-        row.map_or_else(|| self.find_room(key, now), RowLocation::Row)
+        match self.row(key) {
+            Some(row) => RowLocation::Row(row),
+            None => self.find_room(key, now),
+        }
+    }
+
+    /// The row of a caller, if it has one.
+    #[inline(always)]
+    fn row(&self, key: Key) -> Option<u32> {
+        let rows = &self.rows;
+        let is_own = |row: &u32| hash(rows, *row) == key.hash;
+        // The only row of a rule that counts all callers together.
+        if rows.rows() == 1 && !self.index.is_empty() {
+            return Some(0).filter(is_own);
+        }
+        self.index.find(key.hash, is_own).copied()
     }
 
     /// The state at a location returned by [`Table::find`].
