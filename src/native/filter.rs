@@ -10,8 +10,8 @@ use crate::config::{self, FilterConfig};
 use crate::ending::HostEnding;
 use crate::host::HostCall;
 use crate::metrics;
-use crate::refused::Response;
 use crate::request::{self, HostRequest};
+use crate::response::Response;
 use crate::slot::{self, PASS, Slot};
 
 /// A filter. Envoy has it from the beginning of a stream to its end.

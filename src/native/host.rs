@@ -16,8 +16,8 @@ use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 use crate::abi::{self, Call, LogLevel, Map, Scheduler, StreamPointer};
 use crate::calls::Reply;
 use crate::data::ProcessData;
-use crate::refused::Response;
 use crate::request::HostRequest;
+use crate::response::Response;
 use crate::slot::{PASS, TICK};
 use crate::{calls, clock, metrics};
 

@@ -22,6 +22,6 @@ mod filter;
 mod host;
 mod metrics;
 mod property;
-mod refused;
 mod request;
+mod response;
 mod slot;

@@ -9,7 +9,7 @@ use proxy_wasm::types::{BufferType, MapType, Status};
 use super::pairs::serialized;
 use super::request::HostRequest;
 use super::shared::HostSharedData;
-use super::{chain, raw, refused, stats};
+use super::{chain, raw, reply, stats};
 use diana_limiter::Refusal;
 use diana_policy::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
@@ -114,7 +114,7 @@ impl Streams for HostCall {
     }
 
     fn refuse(&self, refusal: &Refusal, request: &dyn Request) {
-        refused::answer(refusal, request, self);
+        reply::answer(refusal, request, self);
     }
 
     fn reply(&self, reply: &AdminReply) {

@@ -9,7 +9,7 @@ mod http;
 mod pairs;
 mod plugin;
 mod raw;
-mod refused;
+mod reply;
 mod request;
 mod shared;
 mod stats;
