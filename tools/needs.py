@@ -85,9 +85,9 @@ def virtual_env(name, packages):
     return once(folder, "\n".join(packages) + "\n", install)
 
 
-def python():
-    """Python with the packages of our tests."""
-    return virtual_env("python", ["jsonschema==4.26.0", "PyYAML==6.0.3", "editorconfig==0.17.0"]) / "bin/python"
+def python(name="python", *more):
+    """Python with the packages of our tests, and with more in an environment of its own."""
+    return virtual_env(name, ["jsonschema==4.26.0", "PyYAML==6.0.3", "editorconfig==0.17.0", *more]) / "bin/python"
 
 
 def npm(folder, *words):

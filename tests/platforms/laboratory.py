@@ -3,19 +3,17 @@
 import contextlib
 import functools
 import hashlib
-import http.client
 import itertools
 import json
 import os
 import socket
 import subprocess
 import sys
-import threading
-import time
-from collections import Counter
 from pathlib import Path
 
 import yaml
+from clients import Steady, get
+from objects import ENVOY_GATEWAY, ISTIO_GATEWAY, TOKEN, UPSTREAM
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/platforms")]
@@ -25,139 +23,77 @@ import planes  # noqa: E402
 from cluster import Cluster  # noqa: E402
 from kubelet import Image  # noqa: E402
 
+TESTS = ROOT / "tests/platforms"
 CHART = ROOT / "charts/diana"
 MODULE = ROOT / "target/diana.wasm"
 VERSION = os.environ.get("DIANA_PLATFORMS", "newest")
 NUMBERS = itertools.count(1)
 EXPLAIN = {"header": "x-diana-explain", "token_env": "DIANA_TOKEN"}
-UPSTREAM = """
-apiVersion: v1
-kind: Namespace
-metadata: {name: NAMESPACE}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: upstream, namespace: NAMESPACE}
-spec:
-  selector: {matchLabels: {app: upstream}}
-  template:
-    metadata: {labels: {app: upstream}}
-    spec:
-      containers:
-      - name: upstream
-        image: lab/upstream
-        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: upstream, namespace: NAMESPACE}
-spec:
-  selector: {app: upstream}
-  ports: [{name: http, port: 8080}]
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: HTTPRoute
-metadata: {name: all, namespace: NAMESPACE}
-spec:
-  parentRefs: [{name: public}]
-  rules: [{backendRefs: [{name: upstream, port: 8080}], timeouts: {request: 0s}}]
-"""
-# A variable of the proxies, which a filter may read.
-TOKEN = "of-the-laboratory"
-ISTIO_GATEWAY = f"""
-apiVersion: v1
-kind: ConfigMap
-metadata: {{name: own, namespace: NAMESPACE}}
-data:
-  deployment: |
-    spec:
-      replicas: REPLICAS
-      template: {{spec: {{containers: [{{name: istio-proxy, env: [{{name: DIANA_TOKEN, value: {TOKEN}}}, {{name: WASM_INSECURE_REGISTRIES, value: "*"}}]}}]}}}}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {{name: public, namespace: NAMESPACE}}
-spec:
-  gatewayClassName: istio
-  infrastructure: {{parametersRef: {{group: "", kind: ConfigMap, name: own}}}}
-  listeners: [{{name: http, port: 80, protocol: HTTP}}]
-"""
-ENVOY_GATEWAY = f"""
-apiVersion: gateway.envoyproxy.io/v1alpha1
-kind: EnvoyProxy
-metadata: {{name: own, namespace: NAMESPACE}}
-spec:
-  provider:
-    type: Kubernetes
-    kubernetes:
-      envoyDeployment:
-        replicas: REPLICAS
-        container: {{env: [{{name: DIANA_TOKEN, value: {TOKEN}}}]}}
----
-apiVersion: gateway.networking.k8s.io/v1
-kind: Gateway
-metadata: {{name: public, namespace: NAMESPACE}}
-spec:
-  gatewayClassName: eg
-  infrastructure: {{parametersRef: {{group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}}}
-  listeners: [{{name: http, port: 80, protocol: HTTP}}]
-"""
-REDIS = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: redis, namespace: NAMESPACE}
-spec:
-  selector: {matchLabels: {app: redis}}
-  template:
-    metadata: {labels: {app: redis}}
-    spec:
-      containers:
-      - name: redis
-        image: lab/redis
-        args: [--bind, 0.0.0.0, --protected-mode, "no", --save, "", --dir, /tmp]
-        readinessProbe: {tcpSocket: {port: 6379}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: redis, namespace: NAMESPACE}
-spec:
-  selector: {app: redis}
-  ports: [{name: redis, port: 6379}]
-"""
+# A digest that no companion has.
+NO_DIGEST = "f" * 64
+# What `helm test` and the pods of these tests run of busybox.
+APPLETS = ["sh", "wget", "nslookup", "timeout", "sha256sum", "cut", "sed", "sort", "grep"]
+
+
+@functools.cache
+def modules():
+    """Two modules by their digests: this one, and one that differs in a section that nothing reads, as of another version."""
+    this = MODULE.read_bytes()
+    other = Path(os.environ["DIANA_CLUSTER"]) / "other.wasm"
+    other.write_bytes(this + b"\x00\x06\x05other")
+    return {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in (MODULE, other)}
+
+
+def sha256(at=0):
+    return list(modules())[at]
+
+
+def stand_in(kind):
+    """A program in place of the companion's."""
+    path = Path(os.environ["DIANA_CLUSTER"]) / kind
+    path.write_text(f"#!/bin/sh\nexec {sys.executable} {TESTS}/companions.py {kind}\n")
+    path.chmod(0o755)
+    return path
 
 
 @functools.cache
 def cluster():
     """Started by the first test."""
     made = Cluster(os.environ["DIANA_CLUSTER"])
-    images = made.node.images
-    images["upstream"] = Image([sys.executable, str(ROOT / "tests/platforms/echo.py")])
-    images["registry"] = Image([str(building.TOOLS / "crane/crane"), "registry", "serve"])
-    images["redis"] = Image(["redis-server"])
-    images["busybox"] = Image(["sh"])
-    images["diana-companion"] = Image(["/diana"], files={"/diana": ROOT / "target/release/diana", f"/modules/{sha256()}.wasm": MODULE})
-    # Its chart has the definitions of the Gateway API, which Istio needs too.
-    planes.envoy_gateway(made, VERSION)
+    served = {f"/modules/{digest}.wasm": path for digest, path in modules().items()}
+    first = dict(list(served.items())[:1])
+    python, diana = sys.executable, {"/diana": ROOT / "target/debug/diana"}
+    made.node.images |= {
+        "upstream": Image([python, str(TESTS / "echo.py")]),
+        "grpc": Image([python, str(TESTS / "grpc_echo.py")]),
+        "registry": Image([str(building.TOOLS / "crane/crane"), "registry", "serve"]),
+        "redis": Image(["redis-server"]),
+        "busybox": Image(["sh"], {name: "/bin/busybox" for name in APPLETS}),
+        # The companion with one module, and with two.
+        "diana-companion": Image(["/diana"], files=diana | first),
+        "diana-next": Image(["/diana"], files=diana | served),
+        # Servers in its place that never answer, answer late, or check nothing.
+        **{kind: Image(["/diana"], files={"/diana": stand_in(kind)} | first) for kind in ("hanging", "slow", "unchecked")},
+    }
+    planes.gateway_api(made, VERSION)
     return made
 
 
 @functools.cache
-def with_istio():
-    planes.istio(cluster(), VERSION)
+def plane(name):
+    {"istio": planes.istio, "envoy-gateway": planes.envoy_gateway}[name](cluster(), VERSION)
+    if name == "istio":
+        # As mounted by a volume.
+        cluster().node.images["proxyv2"].files["/etc/diana/plugin.wasm"] = MODULE
 
 
-@functools.cache
-def sha256():
-    return hashlib.sha256(MODULE.read_bytes()).hexdigest()
-
-
-def rule(count, name="all", **more):
+def rule(count, name="all", path="/limited", **more):
     """One limit for all requests of a path. A sliding window of a day returns no permits during a test."""
-    return {"limits": [{"Url": "/limited", "rules": [{"name": name, "actor": "all", "unit": "day", "rpu": count, "algo": "SW", **more}]}]}
+    return {"limits": [{"Url": path, "rules": [{"name": name, "actor": "all", "unit": "day", "rpu": count, "algo": "SW", **more}]}]}
 
 
 class Istio:
-    NAME, GATEWAY, PORT, ADMIN = "istio", ISTIO_GATEWAY, 80, 15000
+    NAME, GATEWAY, LABELS, PORT, ADMIN = "istio", ISTIO_GATEWAY, "{}", 80, 15000
     VALUES = {
         "controlPlane": "istio",
         "istio": {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "public"}]},
@@ -170,7 +106,7 @@ class Istio:
 
 
 class EnvoyGateway:
-    NAME, GATEWAY, PORT, ADMIN = "envoy-gateway", ENVOY_GATEWAY, 10080, 19000
+    NAME, GATEWAY, LABELS, PORT, ADMIN = "envoy-gateway", ENVOY_GATEWAY, "{}", 10080, 19000
     VALUES = {"controlPlane": "envoy-gateway", "envoyGateway": {"gateways": [{"name": "public", "listeners": ["http"]}]}}
 
     @staticmethod
@@ -179,51 +115,18 @@ class EnvoyGateway:
         return "envoy-gateway-system", labels
 
 
-class Answer:
-    def __init__(self, answer):
-        self.status, self.headers, self.body = answer.status, answer.headers, answer.read()
-
-    def __repr__(self):
-        return f"{self.status}{' upstream' if self.upstream else ''}"
-
-    @property
-    def upstream(self):
-        return self.headers.get("x-upstream") == "here"
-
-    @property
-    def refused(self):
-        """Whether Diana has refused the request."""
-        return not self.upstream and self.status in (429, 503) and "retry-after" in self.headers
-
-
-def ask(address, port, path="/", **headers):
-    link = http.client.HTTPConnection(address, port, timeout=60)
-    with contextlib.closing(link):
-        link.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        return Answer(link.getresponse())
-
-
-def get(address, port, path="/", **headers):
-    """The answer; `None` if nothing answers."""
-    try:
-        return ask(address, port, path, **headers)
-    except (OSError, http.client.HTTPException):
-        return None
-
-
 class Scene:
     """A namespace with a gateway of one control plane."""
 
-    def __init__(self, plane, replicas=1, helm="helm"):
-        self.plane, self.cluster, self.program = plane, cluster(), helm
-        if plane is Istio:
-            with_istio()
+    def __init__(self, of, replicas=1, helm="helm"):
+        self.plane, self.cluster, self.program = of, cluster(), helm
+        plane(of.NAME)
         self.namespace = f"scene-{next(NUMBERS)}"
-        self.proxies, self.labels = plane.place(self.namespace)
-        self.apply((UPSTREAM + "---" + plane.GATEWAY).replace("REPLICAS", str(replicas)))
+        self.proxies, self.labels = of.place(self.namespace)
+        self.apply((UPSTREAM.replace("LABELS", of.LABELS) + "---" + of.GATEWAY).replace("REPLICAS", str(replicas)))
         self.wait(lambda: len(self.ready()) == replicas, "the gateway is ready")
         self.wait(
-            lambda: all((answer := get(*place)) and answer.upstream for place in ((self.address(), plane.PORT), (self.service(), 80))),
+            lambda: all((answer := get(*place)) and answer.upstream for place in ((self.address(), of.PORT), self.service())),
             "the route works",
         )
 
@@ -240,9 +143,19 @@ class Scene:
         """Runs Helm, and returns what it says."""
         given = {"filter": {"sha256": sha256(), "env": ["DIANA_TOKEN"], "settings": {"explain": EXPLAIN}}}
         given = merged({**self.plane.VALUES, **given}, {"companion": {"image": "lab/diana-companion"}, "test": {"image": "lab/busybox"}})
-        given = yaml.safe_dump(merged(given, {"config": config or {"limits": []}, **(values or {})}))
+        rules = {} if "rulesText" in (values or {}) else {"config": config or {"limits": []}}
+        given = yaml.safe_dump(merged(given, {**rules, **(values or {})})).replace("NAMESPACE", self.namespace)
         chart = [CHART, "--values=-"] if verb in ("install", "upgrade") else []
         return self.cluster.run(self.program, verb, name, *chart, "-n", self.namespace, *words, given=given, fails=fails)
+
+    def install(self, count=3, **options):
+        """Installs or repairs the release, with a rule that has never counted anything. Returns its name."""
+        name = f"rule-{next(NUMBERS)}"
+        self.helm("upgrade", "--install", config=rule(count, name), **options)
+        self.have(name)
+        self.wait(lambda: len(self.ready(**self.companions())) == len(self.pods(**self.companions())) == 2, "both companions are ready")
+        self.wait(lambda: len(self.ready()) == len(self.pods()) > 0, "the gateway has no other pods")
+        return name
 
     def deployments(self):
         told = self.cluster.run("kubectl", "-n", self.proxies, "get", "deployments", "-l", self.labels, "-o", "name")
@@ -262,18 +175,23 @@ class Scene:
         return self.ready()[at]["status"]["podIP"]
 
     def service(self):
-        """The address of the gateway's service, at port 80."""
-        return self.cluster.api.list(f"/api/v1/namespaces/{self.proxies}/services?labelSelector={self.labels}")[0]["spec"]["clusterIP"]
+        """The address and the port of the gateway's service."""
+        spec = self.cluster.api.list(f"/api/v1/namespaces/{self.proxies}/services?labelSelector={self.labels}")[0]["spec"]
+        return spec["clusterIP"], next(it["port"] for it in spec["ports"] if it["port"] in (80, 8080))
 
-    def get(self, path="/", at=0, **headers):
+    def get(self, path="/", at=0, port=None, **more):
         """The answer of one pod of the gateway."""
         pods = self.ready()
-        return get(pods[at]["status"]["podIP"], self.plane.PORT, path, **headers) if at < len(pods) else None
+        return get(pods[at]["status"]["podIP"], port or self.plane.PORT, path, **more) if at < len(pods) else None
 
     def explained(self, path="/", at=0):
         """What Diana says about each rule; empty without Diana."""
         answer = self.get(path, at, x_diana_explain=TOKEN)
         return json.loads(answer.headers.get("x-diana-explain", "[]")) if answer else []
+
+    def envoy(self):
+        """The version of the proxies."""
+        return building.VERSIONS[VERSION][self.plane.NAME][1]
 
     def knows(self, *names, at=0):
         """Whether every worker has exactly these rules. Each connection may reach another one."""
@@ -282,9 +200,9 @@ class Scene:
     def have(self, *names, at=0):
         self.wait(lambda: self.knows(*names, at=at), f"the rules {names} are in force")
 
-    def admitted(self, count, at=0):
+    def admitted(self, count, at=0, path="/limited", **headers):
         """How many of this many requests, sent in turn, reach the upstream. Each other one must be refused by Diana."""
-        answers = [self.get("/limited", at) for _ in range(count)]
+        answers = [self.get(path, at, **headers) for _ in range(count)]
         if bad := [it for it in answers if not it or not (it.upstream or it.refused)]:
             raise AssertionError(f"neither the upstream nor Diana answered: {bad}")
         return sum(it.upstream for it in answers)
@@ -307,21 +225,37 @@ class Scene:
         kept = [plain(it) for it in found if any(kind in it["@type"] for kind in ("Listeners", "Clusters", "Ecds"))]
         return json.dumps(kept, sort_keys=True, indent=1)
 
-    def fetches(self, pod=None):
-        """Whether a proxy waits for the module, with a new listener or with its first ones."""
+    def warms(self, pod=None):
+        """Whether a listener of a proxy waits for the module: a changed one, or the first ones of a new proxy."""
         try:
-            told = self.admin("/stats?filter=remote_load_(cache_misses|fetch_successes)", pod)
+            told = self.admin("/stats?filter=wasm.remote_load|total_listeners_warming", pod)
         except (subprocess.CalledProcessError, IndexError):
             return False
-        counts = dict(line.rsplit(": ", 1) for line in told.splitlines())
-        return counts.get("wasm.remote_load_cache_misses") == "1" and counts.get("wasm.remote_load_fetch_successes") == "0"
+        counts = {name: int(count) for name, count in (line.rsplit(": ", 1) for line in told.splitlines())}
+        asked, had = (counts.get(f"wasm.remote_load_{name}", 0) for name in ("cache_misses", "fetch_successes"))
+        return asked > 0 and (had == 0 or counts["listener_manager.total_listeners_warming"] > 0)
 
     def restart(self, ready=True):
-        """Replaces the pods of the gateway, as a rollout does."""
+        """Replaces the pods of the gateway, as a rollout does. Returns the first new one, which may not be ready."""
         old = {it["metadata"]["uid"] for it in self.pods()}
         self.cluster.run("kubectl", "-n", self.proxies, "rollout", "restart", f"deployment/{self.deployments()[0]}")
         if ready:
             self.wait(lambda: (now := self.ready()) and not old & {it["metadata"]["uid"] for it in now}, "new pods are ready")
+        return self.wait(lambda: [it for it in self.pods() if it["metadata"]["uid"] not in old], "a new pod is there")[0]
+
+    def drop(self, drops=True):
+        """Drops what gateways send to their companion, as a network policy does; the addresses of services are those of this host."""
+        verb = "--insert" if drops else "--delete"
+        to = ["--destination", "10.96.0.0/16", "--protocol", "tcp", "--dport", "8080"]
+        subprocess.run(["iptables", verb, "INPUT", *to, "--jump", "DROP"], check=True)
+
+    def keys_in_redis(self):
+        """How many keys the Redis of this scene has; none if it is not ready."""
+        for pod in self.ready(labels="app=redis", namespace=self.namespace):
+            with socket.create_connection((pod["status"]["podIP"], 6379)) as redis:
+                redis.sendall(b"DBSIZE\r\n")
+                return int(redis.recv(100)[1:])
+        return 0
 
     def says(self, text, **which):
         """Whether the log of a pod contains this text."""
@@ -333,6 +267,58 @@ class Scene:
             self.cluster.run("helm", "uninstall", release, "-n", self.namespace)
         # The next scene begins without its services, which Istio tells to every proxy.
         self.kubectl("delete", "namespace", self.namespace, "--timeout=10m")
+
+
+@contextlib.contextmanager
+def movable_clocks(name):
+    """Proxies that start in this block run with a monotonic clock that the given function moves ahead, by seconds."""
+    folder, image = Path(os.environ["DIANA_CLUSTER"]), {"istio": "proxyv2", "envoy-gateway": "envoy"}[name]
+    library, file, images = folder / "steady-clock.so", folder / "steady-clock", cluster().node.images
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", TESTS / "steady_clock.c", "-o", library], check=True)
+    file.write_bytes(bytes(8))
+    plane(name)
+    before = images[image]
+    images[image] = before._replace(variables={"LD_PRELOAD": str(library), "STEADY_CLOCK": str(file)})
+    try:
+        # Written in place, since the process has mapped the file.
+        yield lambda seconds: os.pwrite(os.open(file, os.O_WRONLY), seconds.to_bytes(8, "little"), 0)
+    finally:
+        images[image] = before
+
+
+class Shared:
+    """Tests of one control plane that share a scene, in which each finds a good release with a rule of its own, `self.rule`. A test
+    that fails may leave anything, so the next one gets another scene."""
+
+    plane, current = None, None
+
+    def run(self, result=None):
+        bad = len(result.failures) + len(result.errors)
+        super().run(result)
+        if len(result.failures) + len(result.errors) > bad:
+            type(self).current = None
+        return result
+
+    def setUp(self):
+        type(self).current = self.scene = self.current or Scene(self.plane)
+        self.rule = self.scene.install()
+
+    @classmethod
+    def tearDownClass(cls):
+        if cls.current:
+            cls.current.end()
+            cls.current = None
+
+    def steady(self, scene=None):
+        return steady(self, scene or self.scene)
+
+
+@contextlib.contextmanager
+def steady(test, scene):
+    """A client that sends requests all the time: nothing but the upstream and Diana may answer."""
+    with Steady(scene) as client:
+        yield client
+    test.assertEqual(client.bad(), {})
 
 
 def merged(one, other):
@@ -351,71 +337,3 @@ def plain(it):
 
 def is_ready(pod):
     return any(it["type"] == "Ready" and it["status"] == "True" for it in pod["status"].get("conditions", []))
-
-
-class Steady:
-    """A client that sends 50 requests a second to the service of a gateway, until the block ends."""
-
-    def __init__(self, scene):
-        self.address, self.seen, self.over = scene.service(), Counter(), threading.Event()
-
-    def run(self):
-        began = time.monotonic()
-        while not self.over.wait(0.02):
-            try:
-                answer = ask(self.address, 80)
-                what = "upstream" if answer.upstream else "refused" if answer.refused else f"{answer} {answer.body}"
-            except (OSError, http.client.HTTPException) as error:
-                what = f"{time.monotonic() - began:.1f} s: {error!r}"
-            self.seen[what] += 1
-
-    def __enter__(self):
-        self.thread = threading.Thread(target=self.run, daemon=True)
-        self.thread.start()
-        return self
-
-    def __exit__(self, *_):
-        self.over.set()
-        self.thread.join()
-
-    def bad(self):
-        """What neither the upstream nor Diana has answered."""
-        return {what: count for what, count in self.seen.items() if what not in ("upstream", "refused")}
-
-
-class Stream:
-    """A response that is open: server-sent events, or an upgraded connection."""
-
-    def __init__(self, scene, path):
-        self.socket, self.path = socket.create_connection((scene.address(), scene.plane.PORT), timeout=60), path
-        upgrade = (
-            "connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
-        )
-        self.socket.sendall(f"GET {path} HTTP/1.1\r\nhost: lab\r\n{upgrade if path == '/ws' else ''}\r\n".encode())
-        self.head = self.read(b"\r\n\r\n")
-
-    def read(self, end):
-        found = b""
-        while end not in found:
-            if not (data := self.socket.recv(4096)):
-                raise AssertionError(f"{self.path} was closed after {found}")
-            found += data
-        return found
-
-    def lives(self):
-        """Whether something passes now."""
-        if self.path == "/ws":
-            self.socket.sendall(b"still here?")
-            return b"still here?" in self.read(b"here?")
-        with contextlib.suppress(BlockingIOError):
-            self.socket.setblocking(False)
-            while self.socket.recv(65536):
-                pass
-        self.socket.setblocking(True)
-        return b"tick" in self.read(b"tick\n\n")
-
-
-def seconds(action):
-    began = time.monotonic()
-    action()
-    return time.monotonic() - began

@@ -1,19 +1,24 @@
-"""Gateways of several pods, with a Redis."""
+"""Gateways of several pods, and Redis."""
 
 import unittest
 
-from laboratory import REDIS, EnvoyGateway, Istio, Scene, rule
+from laboratory import EnvoyGateway, Istio, Scene, rule, steady
+from objects import REDIS
+
+MANY = 20
 
 
 class Fleet:
     plane = None
 
+    def redis(self, scene, **more):
+        address = f"redis.{scene.namespace}.svc.cluster.local"
+        return {"redis": {"enabled": True, "address": address, "settings": {"timeout": "1s"}, **more}}
+
     def check(self, proxied):
         scene = Scene(self.plane, replicas=2)
         scene.apply(REDIS)
-        address = f"redis.{scene.namespace}.svc.cluster.local"
-        redis = {"enabled": True, "address": address, "proxied": proxied, "settings": {"timeout": "1s"}}
-        scene.helm("install", config=rule(10, scope="global"), values={"redis": redis})
+        scene.helm("install", config=rule(10, scope="global"), values=self.redis(scene, proxied=proxied))
         for at in (0, 1):
             scene.have("all", at=at)
         self.assertEqual(scene.admitted(8, at=0) + scene.admitted(8, at=1), 10)
@@ -22,12 +27,41 @@ class Fleet:
     def test_two_pods_share_a_global_limit(self):
         self.check(proxied=False)
 
+    def test_redis_its_name_and_its_password_are_missing_while_pods_start(self):
+        scene = Scene(self.plane)
+        values = self.redis(scene, proxied=False, passwordEnv="NOT_THERE")
+        with steady(self, scene):
+            scene.helm("install", config=rule(3, scope="global"), values=values)
+            scene.have("all")
+            scene.restart()
+            scene.have("all")
+            self.assertEqual(scene.admitted(5), 3, "one gateway has the whole limit")
+            scene.apply(REDIS)
+            scene.helm("upgrade", config=rule(3, scope="global"), values=self.redis(scene, proxied=False))
+            scene.wait(lambda: scene.get("/limited") and scene.keys_in_redis(), "Redis counts")
+        scene.end()
+
+    def test_from_2_to_20_pods_during_a_rule_change(self):
+        scene = Scene(self.plane, replicas=2)
+        scene.helm("install", config=rule(3, "before"))
+        for at in (0, 1):
+            scene.have("before", at=at)
+        with steady(self, scene):
+            scene.apply(scene.plane.GATEWAY.replace("REPLICAS", str(MANY)))
+            scene.helm("upgrade", config=rule(3, "after"))
+            scene.wait(lambda: len(scene.ready()) == MANY, "all pods are ready")
+            for at in range(MANY):
+                scene.have("after", at=at)
+                self.assertEqual(scene.admitted(5, at=at), 3)
+        scene.end()
+
 
 class OnIstio(Fleet, unittest.TestCase):
     plane = Istio
 
     def test_two_pods_share_a_global_limit_over_envoys_proxy_of_redis(self):
         self.check(proxied=True)
+
 
 
 class OnEnvoyGateway(Fleet, unittest.TestCase):

@@ -3,7 +3,9 @@
 import time
 import unittest
 
-from laboratory import EnvoyGateway, Istio, Scene, Steady, Stream, rule, seconds
+from clients import Call, Stream, refused_after
+from laboratory import EnvoyGateway, Istio, Scene, rule, steady
+from objects import GRPC, OWN_LIMIT
 
 # A replaced listener closes what is still open after 60 s below Envoy Gateway, and after 45 s below Istio.
 DRAIN = 65
@@ -14,15 +16,21 @@ class Life:
 
     def test_from_the_installation_to_the_uninstallation(self):
         scene = Scene(self.plane, helm=self.helm)
+        scene.apply(GRPC)
+        calls = scene.wait(lambda: self.calls(scene), "the route of gRPC works")
         before = scene.configuration()
-        with Steady(scene) as client:
-            took = seconds(lambda: (scene.helm("install", config=rule(5, "first")), scene.have("first")))
-            print(f"\n{self.plane.NAME}: {took:.1f} s from `helm install` to rules in force", flush=True)
+        with steady(self, scene):
+            scene.helm("install", config=rule(5, "first"))
+            scene.have("first")
+            told = scene.helm("test", "--logs")
+            self.assertIn("has the document of this release", told)
             self.assertEqual(scene.admitted(8), 5)
             self.assertEqual(scene.explained("/limited")[0]["decision"], "refused")
-            listeners, streams = scene.listeners(), [Stream(scene, "/sse"), Stream(scene, "/ws")]
-            took = seconds(lambda: (scene.helm("upgrade", config=rule(3, "second")), scene.have("second")))
-            print(f"{self.plane.NAME}: {took:.1f} s from `helm upgrade` to the new rules in force", flush=True)
+            listeners, streams = scene.listeners(), [Stream(scene, "/sse"), Stream(scene, "/ws"), Call(scene)]
+            self.assertTrue(all(stream.lives() for stream in streams))
+            scene.helm("upgrade", config=rule(3, "second"))
+            scene.have("second")
+            changed = time.monotonic()
             self.assertEqual(scene.admitted(8), 3)
             scene.helm("rollback", "1")
             scene.have("first")
@@ -34,13 +42,46 @@ class Life:
             scene.wait(lambda: scene.explained("/limited")[0]["decision"] == "refused", "it is switched on again, and usage has survived")
             # Rules are not in the listener, so nothing drains.
             self.assertEqual(scene.listeners(), listeners)
-            time.sleep(DRAIN)
+            time.sleep(max(0, changed + DRAIN - time.monotonic()))
             self.assertTrue(all(stream.lives() for stream in streams))
-            scene.helm("uninstall", "--wait", "--timeout=30m")
+            # As the page says: the filter first, then the rest.
+            scene.helm("upgrade", config=rule(5, "first"), values={"filter": {"disabled": True}})
+            scene.wait(lambda: not scene.explained(), "the filter is gone")
+            self.assertEqual(scene.admitted(8), 8)
+            scene.helm("uninstall", "--wait", "--timeout=10m")
             scene.wait(lambda: scene.configuration() == before, "the configuration is as before")
             self.assertEqual(scene.admitted(8), 8)
-        self.assertEqual(client.bad(), {})
+        calls.lives()
         scene.end()
+
+    def calls(self, scene):
+        """An open gRPC stream, if there is a route for it."""
+        call = Call(scene)
+        try:
+            return call.lives() and call
+        except call.Error:
+            return None
+
+    def test_times_until_a_limit_holds(self):
+        """Prints them: how long it takes is no verdict."""
+        scene = Scene(self.plane)
+        took = {"`helm install` of Diana": refused_after(scene, lambda: scene.helm("install", config=one(1)))}
+        scene.helm("upgrade", config=one(10**9))
+        scene.wait(lambda: scene.get("/limited").upstream, "the limit is not in force")
+        took["`helm upgrade`, a change of rules"] = refused_after(scene, lambda: scene.helm("upgrade", config=one(1)))
+        scene.helm("uninstall", "--wait", "--timeout=10m")
+        scene.wait(lambda: (it := scene.get("/limited")) and it.upstream, "nothing is limited")
+        for what, seconds in (took | self.own_limit(scene)).items():
+            print(f"\n{self.plane.NAME}: {seconds:4.1f} s from {what} to the first refusal", flush=True)
+        scene.end()
+
+    def own_limit(self, scene):
+        return {}
+
+
+def one(count):
+    """A limit whose refusals have the status of Envoy Gateway's own limit."""
+    return {**rule(count), "response": {"status": 429}}
 
 
 class OnIstio(Life, unittest.TestCase):
@@ -49,6 +90,18 @@ class OnIstio(Life, unittest.TestCase):
 
 class OnEnvoyGateway(Life, unittest.TestCase):
     plane, helm = EnvoyGateway, "helm4"
+
+    def own_limit(self, scene):
+        """That of Envoy Gateway."""
+
+        def apply(requests):
+            scene.apply(OWN_LIMIT.replace("REQUESTS", str(requests)))
+
+        took = {"`kubectl apply` of Envoy Gateway's own limit": refused_after(scene, lambda: apply(1))}
+        apply(10**9)
+        scene.wait(lambda: scene.get("/limited").upstream, "the limit is not in force")
+        took["`kubectl apply`, a change of it"] = refused_after(scene, lambda: apply(1))
+        return took
 
 
 if __name__ == "__main__":

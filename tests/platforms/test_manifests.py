@@ -1,11 +1,13 @@
 """The manifests of envoy/istio and envoy/envoy-gateway with an image, which the control planes fetch from a registry."""
 
+import json
 import subprocess
 import sys
 import unittest
 
 import yaml
 from laboratory import ROOT, EnvoyGateway, Istio, Scene
+from objects import CENTRE, REDIS
 
 IMAGE = ROOT / "target/image"
 REGISTRY = """
@@ -35,13 +37,36 @@ spec:
 PLACE = "10.96.200.200:5000"
 
 
+# Of two gateways.
+LIMIT = 10
+GLOBAL = f"limits: [{{Url: /limited, rules: [{{name: fleet, actor: all, unit: day, rpu: {LIMIT}, algo: SW, scope: global}}]}}]"
+DIRECT = "redis: {cluster: diana_redis, timeout: 1s}\n" + GLOBAL
+PROXIED = "redis: {cluster: diana_redis, timeout: 1s, proxied: true}\n" + GLOBAL
+REMOTE = "remote: {cluster: config_centre, path: /rules.yaml, every: 1s, timeout: 1s}\nlimits: []"
+
+
+def with_document(text, document):
+    """A manifest with another document of rules."""
+    manifest = yaml.safe_load(text)
+    for patch in manifest["spec"].get("configPatches", []):
+        if "config" in (filter := patch["patch"].get("value", {}).get("typed_config", {})):
+            filter["config"]["configuration"]["value"] = document
+    if "pluginConfig" in manifest["spec"]:
+        manifest["spec"]["pluginConfig"] = yaml.safe_load(document)
+    for wasm in manifest["spec"].get("wasm", []):
+        wasm["config"] = yaml.safe_load(document)
+    return yaml.safe_dump(manifest)
+
+
 class Manifests:
-    plane = None
+    plane = folder = None
 
     @classmethod
     def setUpClass(cls):
-        cls.scene = scene = Scene(cls.plane)
+        cls.scene = scene = Scene(cls.plane, replicas=2)
         scene.apply(REGISTRY)
+        scene.apply(REDIS)
+        scene.apply(CENTRE)
         subprocess.run([sys.executable, ROOT / "tools/image.py"], check=True, stdout=subprocess.DEVNULL)
         index = yaml.safe_load((IMAGE / "index.json").read_text())
         cls.digest = index["manifests"][0]["digest"]
@@ -54,48 +79,112 @@ class Manifests:
         cls.scene.kubectl("delete", "service", "registry")
         cls.scene.end()
 
-    def check(self, folder, *names):
-        """Applies manifests as they are, but with the names of the scene and the image of this test."""
+    def texts(self, *names):
+        """Manifests as they are, but with the names of the scene and the image of this test."""
         scene = self.scene
-        texts = [(ROOT / "envoy" / folder / f"{name}.yaml").read_text() for name in names]
+        texts = [(ROOT / "envoy" / self.folder / f"{name}.yaml").read_text() for name in names]
         for old, new in {
             "namespace: istio-system": f"namespace: {scene.namespace}",
             "namespace: default": f"namespace: {scene.namespace}",
+            "namespace: envoy-gateway-system": f"namespace: {scene.namespace}",
             "istio: ingressgateway": "gateway.networking.k8s.io/gateway-name: public",
             "name: eg": "name: public",
             "default/eg/http": f"{scene.namespace}/public/http",
             "envoyextensionpolicy/default/": f"envoyextensionpolicy/{scene.namespace}/",
+            "redis.default.": f"redis.{scene.namespace}.",
+            "config-centre.default.": f"config-centre.{scene.namespace}.",
             "registry.example.com/diana:0.2.0": f"{PLACE}/diana@{self.digest}",
-            "file:///etc/diana/plugin.wasm": f"oci://{PLACE}/diana@{self.digest}",
             "0" * 64: self.digest.removeprefix("sha256:"),
         }.items():
             texts = [text.replace(old, new) for text in texts]
-        scene.cluster.apply(*texts)
-        scene.wait(lambda: (answer := scene.get("/share/qq", x_account_id="somebody")) and answer.refused, "the limit is in force")
-        answers = [scene.get("/share/qq", x_account_id=f"of {names}") for _ in range(3)]
-        self.assertEqual([it.upstream for it in answers], [True, True, False])
-        self.assertTrue(scene.get("/share/qq", x_account_id="another").upstream)
-        scene.cluster.run("kubectl", "delete", "-f", "-", given="\n---\n".join(texts))
-        scene.wait(
-            lambda: all((it := scene.get("/share/qq", x_account_id="somebody")) and it.upstream for _ in range(9)), "the limit is gone"
-        )
+        return texts
+
+    def applied(self, *texts):
+        self.scene.cluster.apply(*texts)
+        self.addCleanup(self.scene.cluster.run, "kubectl", "delete", "-f", "-", given="\n---\n".join(texts))
+
+    def check(self, *texts):
+        """The rules of the manifests are in force in both pods."""
+        scene = self.scene
+        self.applied(*texts)
+        for at in (0, 1):
+            scene.wait(
+                lambda at=at: (answer := scene.get("/share/qq", at, x_account_id="somebody")) and answer.refused, "the limit is in force"
+            )
+            answers = [scene.get("/share/qq", at, x_account_id="another") for _ in range(3)]
+            self.assertEqual([it.upstream for it in answers], [True, True, False])
+
+    def check_redis(self, document, *names):
+        """Both pods limit, and count in Redis."""
+        scene = self.scene
+        # A Redis without keys.
+        scene.kubectl("rollout", "restart", "deployment/redis")
+        scene.kubectl("rollout", "status", "deployment/redis", "--timeout=10m")
+        scene.wait(lambda: len(scene.pods(labels="app=redis", namespace=scene.namespace)) == 1, "the Redis before is gone")
+        self.applied(*(with_document(text, document) for text in self.texts(*names)))
+        for at in (0, 1):
+            scene.wait(lambda at=at: scene.get("/limited", at).refused, "the limit is in force")
+        self.assertGreater(scene.keys_in_redis(), 0)
+
+    def check_remote(self, *names):
+        self.applied(*(with_document(text, REMOTE) for text in self.texts(*names)))
+        for at in (0, 1):
+            self.scene.wait(lambda at=at: self.scene.get("/limited", at).refused, "rules of the server are in force")
+
+    def test_all_are_accepted_by_the_api_server(self):
+        for path in (ROOT / "envoy" / self.folder).iterdir():
+            with self.subTest(path.name):
+                self.scene.cluster.run("kubectl", "apply", "--dry-run=server", "--validate=strict", "-f", path)
 
 
 class OnIstio(Manifests, unittest.TestCase):
-    plane = Istio
+    plane, folder = Istio, "istio"
 
-    def test_envoyfilter(self):
-        self.check("istio", "image")
+    def test_the_module_in_a_file(self):
+        self.check(*self.texts("envoyfilter", "listeners"))
+
+    def test_an_image(self):
+        self.check(*self.texts("image"))
 
     def test_wasmplugin(self):
-        self.check("istio", "wasmplugin")
+        # The manifest has a file.
+        self.check(*(text.replace("file:///etc/diana/plugin.wasm", f"oci://{PLACE}/diana@{self.digest}") for text in self.texts("wasmplugin")))
+
+    def test_redis(self):
+        self.check_redis(DIRECT, "image", "redis")
+
+    def test_envoys_proxy_of_redis(self):
+        self.check_redis(PROXIED, "envoyfilter", "redis-proxied")
+
+    def test_rules_of_a_server(self):
+        self.check_remote("image", "remote")
 
 
 class OnEnvoyGateway(Manifests, unittest.TestCase):
-    plane = EnvoyGateway
+    plane, folder = EnvoyGateway, "envoy-gateway"
+
+    def with_bootstrap(self, name):
+        """Gives the Gateway the bootstrap of a manifest."""
+        bootstrap = yaml.safe_load(self.texts(name)[0])["spec"]["bootstrap"]
+        scene, old = self.scene, {it["metadata"]["uid"] for it in self.scene.pods()}
+        scene.kubectl("patch", "envoyproxy", "own", "--type=merge", "--patch", json.dumps({"spec": {"bootstrap": bootstrap}}))
+        scene.wait(lambda: len(now := scene.pods()) == len(scene.ready()) == 2 and not old & {it["metadata"]["uid"] for it in now}, "new pods")
 
     def test_policies(self):
-        self.check("envoy-gateway", "extension-policy", "patch-policy")
+        self.with_bootstrap("proxy")
+        self.check(*self.texts("extension-policy", "patch-policy"))
+        label = 'diana_rule_refused{namespace="diana",rule="share-qq"'
+        self.scene.wait(lambda: label in self.scene.admin("/stats/prometheus"), "metrics have labels")
+
+    def test_redis_and_rules_of_a_server(self):
+        self.with_bootstrap("proxy")
+        self.check_redis(DIRECT, "extension-policy")
+        self.doCleanups()
+        self.check_remote("extension-policy")
+
+    def test_envoys_proxy_of_redis(self):
+        self.with_bootstrap("proxy-proxied")
+        self.check_redis(PROXIED, "extension-policy")
 
 
 if __name__ == "__main__":

@@ -1,103 +1,115 @@
-"""What goes wrong in a cluster, and what happens then. Gateways go on serving, with the last good rules if they had any."""
+"""What goes wrong with rules and releases, and what happens then. Gateways go on serving, with the last good rules if they had any."""
 
+import json
 import unittest
 
-from laboratory import VERSION, EnvoyGateway, Istio, Scene, Steady, planes, rule
+from laboratory import VERSION, EnvoyGateway, Istio, Shared, planes, rule
+
+TYPO = "limits: [{Url: /limited, rules: [{name: typo, actor: all, unit: day, rpu: 5, burts: 5}]}]"
+# A rule for each of many paths; a ConfigMap may have 1 MiB.
+LARGE = "limits:\n" + "".join(f"- {{Url: /{at:05}, rules: [{{name: large, actor: all, unit: day, rpu: {at}}}]}}\n" for at in range(14000))
+OWN = "/own"
 
 
-class Mistakes:
-    plane = None
-
-    def installed(self, *more, **options):
-        scene = Scene(self.plane, **options)
-        scene.helm("install", *more, config=rule(3, "good"))
-        scene.have("good")
-        scene.wait(lambda: len(scene.ready(**scene.companions())) == 2, "both companions are ready")
-        return scene
+class Mistakes(Shared):
+    def check_refused(self, says):
+        """A rollout of the companion has stopped. Gateways keep the last good rules, new ones get them."""
+        scene = self.scene
+        scene.wait(lambda: scene.says(says, **scene.companions()), "a companion names the mistake")
+        self.assertTrue(scene.ready(**scene.companions()))
+        self.assertTrue(scene.knows(self.rule))
+        scene.restart()
+        scene.have(self.rule)
+        self.assertEqual(scene.admitted(5), 3)
 
     def test_a_typo_by_helm(self):
-        scene = self.installed()
-        with Steady(scene) as client:
-            # Helm refuses it by the chart's schema, or the companion stops the rollout.
-            scene.helm("upgrade", "--set-json=config.limits[0].rules[0].burts=5", config=rule(9, "typo"), fails=True)
-            self.assertEqual(len(scene.ready(**scene.companions())), 2)
-            self.assertTrue(scene.knows("good"))
-            scene.restart()
-            scene.have("good")
-            self.assertEqual(scene.admitted(5), 3)
-            scene.helm("upgrade", config=rule(4, "mended"))
-            scene.have("mended")
-        self.assertEqual(client.bad(), {})
-        scene.end()
+        scene = self.scene
+        with self.steady():
+            told = scene.helm("upgrade", "--set-json=config.limits[0].rules[0].burts=5", config=rule(9, "typo"), fails=True)
+            self.assertIn("burts", told, "the schema of the chart refuses it")
+            scene.helm("upgrade", values={"rulesText": TYPO})
+            self.check_refused("burts")
+            scene.helm("rollback")
+            scene.install()
+
+    def test_rules_that_are_no_yaml(self):
+        with self.steady():
+            self.scene.helm("upgrade", values={"rulesText": "limits: [{"})
+            self.check_refused("the rules cannot be used")
 
     def test_a_typo_by_kubectl(self):
-        scene = self.installed()
-        with Steady(scene) as client:
-            text = '{"data": {"rules.yaml": "limits: [{Url: /limited, rules: [{name: typo, actor: all, unit: day, rpu: 5, burts: 5}]}]"}}'
-            scene.kubectl("patch", "configmap", "diana-companion", "--type=merge", f"--patch={text}")
-            scene.kubectl("delete", "pod", scene.ready(**scene.companions())[0]["metadata"]["name"], "--wait=false")
+        scene = self.scene
+        with self.steady():
+            scene.kubectl("patch", "configmap", "diana-companion", "--type=merge", "--patch", json.dumps({"data": {"rules.yaml": TYPO}}))
             scene.wait(lambda: scene.says("burts", **scene.companions()), "a companion names the mistake")
-            self.assertEqual(len(scene.ready(**scene.companions())), 1)
-            self.assertTrue(scene.knows("good"))
+            self.assertTrue(scene.knows(self.rule), "companions serve the last good rules")
+            scene.kubectl("delete", "pod", scene.ready(**scene.companions())[0]["metadata"]["name"], "--wait=false")
+            scene.wait(lambda: len(scene.ready(**scene.companions())) == 1 < len(scene.pods(**scene.companions())), "a new one is not ready")
+            self.check_refused("burts")
+            # What the page gives.
+            scene.cluster.apply(scene.cluster.run("helm", "get", "manifest", "diana", "-n", scene.namespace))
+            scene.wait(lambda: len(scene.ready(**scene.companions())) == 2, "both companions are ready")
+            self.assertNotIn("burts", scene.kubectl("get", "configmap", "diana-companion", "-o", "yaml"))
+
+    def test_rules_of_a_newer_version(self):
+        scene = self.scene
+        with self.steady():
+            newer = {"companion": {"image": "lab/unchecked"}, "rulesText": TYPO}
+            scene.helm("upgrade", "--wait", "--timeout=10m", values=newer)
+            scene.wait(lambda: scene.says("burts"), "the gateway names the key that it does not know")
+            self.assertTrue(scene.knows(self.rule))
+            self.assertEqual(scene.admitted(5), 3)
             scene.restart()
-            scene.have("good")
-            scene.helm("upgrade", "--force", config=rule(4, "mended"))
-            scene.have("mended")
-        self.assertEqual(client.bad(), {})
-        scene.end()
+            scene.wait(lambda: scene.says("burts"), "so does a new gateway")
+            self.assertEqual(scene.admitted(5), 5, "which has no rules")
 
-    def test_a_companion_that_is_away_at_the_installation(self):
-        scene = Scene(self.plane)
-        with Steady(scene) as client:
-            scene.helm("install", config=rule(3, "good"), values={"companion": {"image": "lab/nothing"}})
-            scene.wait(scene.fetches, "the changed listener waits for the module")
-            self.assertEqual(scene.admitted(5), 5)
-            scene.helm("upgrade", config=rule(3, "good"))
-            scene.have("good")
-            self.assertEqual(scene.admitted(5), 3)
-        self.assertEqual(client.bad(), {})
-        scene.end()
+    def test_rules_of_a_mebibyte(self):
+        scene = self.scene
+        with self.steady():
+            large = LARGE + rule_text("large-last")
+            self.assertGreater(len(large), 900_000)
+            scene.helm("upgrade", "--wait", "--timeout=10m", values={"rulesText": large})
+            scene.wait(lambda: scene.get("/limited").refused, "the last rule is in force")
+            self.assertEqual(scene.admitted(2), 0)
 
-    def test_a_companion_that_is_away_for_a_new_pod(self):
-        scene = self.installed()
-        with Steady(scene) as client:
-            scene.kubectl("scale", "--replicas=0", "deployment/diana-companion")
-            scene.wait(lambda: not scene.pods(**scene.companions()), "the companion is away")
-            old = scene.ready()[0]
-            scene.restart(ready=False)
-            new = scene.wait(lambda: [it for it in scene.pods() if it["metadata"]["uid"] != old["metadata"]["uid"]], "a new pod is there")[
-                0
-            ]
-            scene.wait(lambda: scene.fetches(new), "its listener waits for the module")
-            # The rollout has stopped, and the old pod serves by its rules.
-            self.assertEqual([it["metadata"]["uid"] for it in scene.ready()], [old["metadata"]["uid"]])
-            self.assertEqual(scene.admitted(5), 3)
-            scene.kubectl("scale", "--replicas=2", "deployment/diana-companion")
-            scene.wait(lambda: scene.ready() and scene.ready()[0]["metadata"]["uid"] == new["metadata"]["uid"], "the new pod serves")
-            scene.have("good")
-        self.assertEqual(client.bad(), {})
-        scene.end()
+    def test_a_secret_that_is_missing(self):
+        scene = self.scene
+        with self.steady():
+            scene.helm("upgrade", config=rule(3, self.rule), values={"companion": {"tls": {"secret": "missing", "ca": "missing"}}})
+            scene.wait(lambda: len(scene.pods(**scene.companions())) == 3, "a new companion waits")
+            self.assertEqual(len(scene.ready(**scene.companions())), 2)
+            self.assertTrue(scene.knows(self.rule))
 
     def test_two_releases_on_one_gateway(self):
-        scene = self.installed()
-        scene.helm(
-            "install",
-            name="other",
-            config={"limits": [{"Url": "/", "rules": [{"name": "other", "actor": "all", "unit": "day", "rpu": 200, "algo": "SW"}]}]},
-            values={"filter": {"settings": {"explain": {"header": "x-other-explain", "token_env": "DIANA_TOKEN"}}}},
-        )
-        scene.wait(
-            lambda: "other" in str(scene.get(x_other_explain="of-the-laboratory").headers.get("x-other-explain")),
-            "the other release is in force",
-        )
-        scene.have("good")
-        scene.helm("upgrade", config=rule(4, "changed"))
-        scene.have("changed")
-        self.assertEqual(scene.admitted(6), 4)
-        scene.helm("uninstall", "--wait", "--timeout=30m")
+        scene = self.scene
+        own = {"filter": {"settings": {"explain": {"header": "x-other-explain", "token_env": "DIANA_TOKEN"}}}}
+        scene.helm("install", name="other", config=rule(2, "other", path=OWN), values=own)
+        scene.wait(lambda: "other" in self.other(), "the other release is in force")
+        scene.have(self.rule)
+        self.assertEqual((scene.admitted(5), scene.admitted(5, path=OWN)), (3, 2))
+        scene.helm("uninstall", "--wait", "--timeout=10m")
         scene.wait(lambda: not scene.explained(), "the first release is gone")
-        self.assertIn("other", str(scene.get(x_other_explain="of-the-laboratory").headers.get("x-other-explain")))
-        scene.end()
+        self.assertIn("other", self.other())
+        self.assertEqual(scene.admitted(5, path=OWN), 0)
+        scene.helm("uninstall", "--wait", "--timeout=10m", name="other")
+
+    def other(self):
+        return str(self.scene.get(OWN, x_other_explain="of-the-laboratory").headers.get("x-other-explain"))
+
+    def test_an_uninstallation_that_is_interrupted(self):
+        scene = self.scene
+        with self.steady():
+            # What Helm removes last is still there.
+            scene.kubectl("delete", "configmap,service,deployment,networkpolicy", "-l", "app.kubernetes.io/instance=diana")
+            scene.wait(lambda: not scene.pods(**scene.companions()), "the companion is away")
+            self.assertEqual(scene.admitted(5), 3, "limits stay")
+            scene.helm("uninstall", "--wait", "--timeout=10m")
+            scene.wait(lambda: not scene.explained(), "a second attempt removes the rest")
+            self.assertEqual(scene.admitted(5), 5)
+
+
+def rule_text(name):
+    return json.dumps(rule(3, name)["limits"][0]).join(["- ", "\n"])
 
 
 class OnIstio(Mistakes, unittest.TestCase):
@@ -108,40 +120,34 @@ class OnEnvoyGateway(Mistakes, unittest.TestCase):
     plane = EnvoyGateway
 
     def test_a_policy_of_another_team_on_its_route(self):
-        scene = self.installed()
+        scene = self.scene
         scene.apply(TEAM)
         scene.wait(lambda: "ext_proc" in scene.listeners(), "the team's policy is in force")
         self.assertEqual(scene.admitted(5), 3)
-        scene.end()
+        scene.kubectl("delete", "envoyextensionpolicy", "team")
 
     def test_a_listener_that_does_not_exist(self):
-        scene = Scene(self.plane)
-        gateways = {"gateways": [{"name": "public", "listeners": ["http", "nothing"]}]}
-        with Steady(scene) as client:
-            scene.helm("install", config=rule(3, "good"), values={"envoyGateway": gateways})
-            policy = ("get", "envoypatchpolicy", "-o", "jsonpath={.items[0].status}")
-            scene.wait(lambda: '"Programmed"' in scene.kubectl(*policy), "the patch is judged")
-            self.assertIn("nothing", scene.kubectl(*policy))
-            scene.helm("upgrade", config=rule(3, "good"))
-            scene.have("good")
-        self.assertEqual(client.bad(), {})
-        scene.end()
+        scene = self.scene
+        with self.steady():
+            gateways = {"gateways": [{"name": "public", "listeners": ["http", "nothing"]}]}
+            scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": gateways})
+            status = ("get", "envoypatchpolicy", "-o", "jsonpath={.items[0].status}")
+            scene.wait(lambda: "nothing" in scene.kubectl(*status), "the status names it")
+            self.assertTrue(scene.knows(self.rule))
+            self.assertEqual(scene.admitted(5), 3)
 
     def test_patches_that_are_disabled(self):
-        scene = Scene(self.plane)
+        scene = self.scene
         try:
-            planes.envoy_gateway(scene.cluster, VERSION, patches=False)
-            with Steady(scene) as client:
-                scene.helm("install", config=rule(3, "good"))
-                scene.wait(lambda: len(scene.ready(**scene.companions())) == 2, "both companions are ready")
-                self.assertEqual(scene.admitted(5), 5, "nothing is limited")
+            with self.steady():
+                planes.envoy_gateway(scene.cluster, VERSION, patches=False)
+                scene.wait(lambda: not scene.explained(), "the filter is gone")
+                self.assertEqual(scene.admitted(5), 5)
                 planes.envoy_gateway(scene.cluster, VERSION)
-                scene.have("good")
+                scene.have(self.rule)
                 self.assertEqual(scene.admitted(5), 3)
-            self.assertEqual(client.bad(), {})
         finally:
             planes.envoy_gateway(scene.cluster, VERSION)
-        scene.end()
 
 
 TEAM = """

@@ -133,6 +133,8 @@ class Container:
         command = self.inside(image, [expanded(word, variables) for word in words])
         self.waits, self.code = None, None
         with open(self.log, "ab") as log:
+            # Programs open it again, as /dev/stdout, whoever they are.
+            self.log.chmod(0o666)
             pipes = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": subprocess.STDOUT}
             self.process = subprocess.Popen(
                 command, env={"PATH": os.environ["PATH"], "HOME": "/tmp", **variables}, start_new_session=True, **pipes
@@ -194,6 +196,7 @@ class Container:
                 (self.root / name).symlink_to(f"usr/{name}")
         for folder in ("tmp", "etc", "var", "run", "root"):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
+        (self.root / "tmp").chmod(0o777)
         (self.root / "var/run").symlink_to("../run")
         for name in COPIED:
             if Path("/etc", name).exists():
@@ -224,8 +227,16 @@ class Container:
                 if Path(source).is_file():
                     target.touch()
             lines.append(f"mount --bind {shlex.quote(str(source))} {shlex.quote(str(target))}")
-        lines.append(f"exec chroot {self.root} {shlex.join(words)}")
+        # Envoys of several pods would share memory in that of this machine.
+        lines.append(f"mount -t tmpfs -o mode=1777 tmpfs {self.root}/dev/shm")
+        lines.append(f"exec chroot {self.user()} {self.root} {shlex.join(words)}")
         return [*self.pod.enter(), "unshare", "--mount", "sh", "-c", "\n".join(lines)]
+
+    def user(self):
+        """The option of `chroot` for the user and the group that the pod gives. A sidecar's requests are known by its user."""
+        given = self.pod.spec.get("securityContext", {}) | self.spec.get("securityContext", {})
+        user = given.get("runAsUser", 0)
+        return f"--userspec={user}:{given.get('runAsGroup', user)}"
 
     def execute(self, words, patience):
         """The exit code of a command inside of the running container."""
@@ -265,6 +276,7 @@ class Pod:
         for it in self.spec.get("volumes", []):
             files = self.contents.files(it) if not self.has_token(it) or not self.volume(it["name"]).exists() else None
             self.volume(it["name"]).mkdir(parents=True, exist_ok=True)
+            self.volume(it["name"]).chmod(0o777)
             if files is not None:
                 lay(self.volume(it["name"]), files)
 

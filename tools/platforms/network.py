@@ -45,6 +45,8 @@ def add_pod(name):
         f"ip -n {name} addr add {address}/16 dev eth0",
         f"ip -n {name} link set eth0 up",
         f"ip -n {name} route add default via {HOST}",
+        # As in a container: any user may listen on port 80.
+        f"nsenter --net=/run/netns/{name} sh -c 'echo 0 > /proc/sys/net/ipv4/ip_unprivileged_port_start'",
     )
     return address
 

@@ -43,6 +43,12 @@ def wait(cluster, namespace, deployment):
     cluster.run("kubectl", "-n", namespace, "rollout", "status", f"deployment/{deployment}", "--timeout=10m")
 
 
+def gateway_api(cluster, version="newest"):
+    """The definitions of the Gateway API, which are part of Envoy Gateway's chart."""
+    folder = building.TOOLS / building.VERSIONS[version]["envoy-gateway"][0]
+    cluster.apply((folder / "chart/charts/crds/crds/gatewayapi-crds.yaml").read_text())
+
+
 def envoy_gateway(cluster, version="newest", patches=True):
     """Envoy Gateway, with or without EnvoyPatchPolicies, and the class `eg`."""
     name, line = building.VERSIONS[version]["envoy-gateway"]
@@ -64,7 +70,7 @@ def envoy_gateway(cluster, version="newest", patches=True):
 
 
 def istio(cluster, version="newest"):
-    """istiod, after Envoy Gateway, whose chart has the definitions of the Gateway API."""
+    """istiod, after the definitions of the Gateway API."""
     name, line = building.VERSIONS[version]["istio"]
     folder = building.TOOLS / name
     cluster.node.images["pilot"] = Image(["pilot-discovery"], {"pilot-discovery": folder / "pilot-discovery"})

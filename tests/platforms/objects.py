@@ -1,0 +1,258 @@
+"""The objects of scenes."""
+
+import base64
+import json
+
+UPSTREAM = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: NAMESPACE, labels: LABELS}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: upstream, namespace: NAMESPACE, labels: {app: upstream}}
+spec:
+  selector: {matchLabels: {app: upstream}}
+  template:
+    metadata: {labels: {app: upstream}}
+    spec:
+      containers:
+      - name: upstream
+        image: lab/upstream
+        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: upstream, namespace: NAMESPACE, labels: {app: upstream}}
+spec:
+  selector: {app: upstream}
+  ports: [{name: http, port: 8080}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: all, namespace: NAMESPACE}
+spec:
+  parentRefs: [{name: public}]
+  rules: [{backendRefs: [{name: upstream, port: 8080}], timeouts: {request: 0s}}]
+"""
+# A variable of the proxies, which a filter may read.
+TOKEN = "of-the-laboratory"
+ISTIO_GATEWAY = f"""
+apiVersion: v1
+kind: ConfigMap
+metadata: {{name: own, namespace: NAMESPACE}}
+data:
+  deployment: |
+    spec:
+      replicas: REPLICAS
+      template: {{spec: {{containers: [{{name: istio-proxy, env: [{{name: DIANA_TOKEN, value: {TOKEN}}}, {{name: DIANA_REDIS_PASSWORD, value: {TOKEN}}}, {{name: WASM_INSECURE_REGISTRIES, value: "*"}}]}}]}}}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: public, namespace: NAMESPACE}}
+spec:
+  gatewayClassName: istio
+  infrastructure: {{parametersRef: {{group: "", kind: ConfigMap, name: own}}}}
+  listeners: [{{name: http, port: 80, protocol: HTTP}}]
+"""
+ENVOY_GATEWAY = f"""
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: EnvoyProxy
+metadata: {{name: own, namespace: NAMESPACE}}
+spec:
+  provider:
+    type: Kubernetes
+    kubernetes:
+      envoyDeployment:
+        replicas: REPLICAS
+        container: {{env: [{{name: DIANA_TOKEN, value: {TOKEN}}}, {{name: DIANA_REDIS_PASSWORD, value: {TOKEN}}}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: public, namespace: NAMESPACE}}
+spec:
+  gatewayClassName: eg
+  infrastructure: {{parametersRef: {{group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}}}
+  listeners: [{{name: http, port: 80, protocol: HTTP}}]
+"""
+REDIS = f"""
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: redis, namespace: NAMESPACE}}
+spec:
+  selector: {{matchLabels: {{app: redis}}}}
+  template:
+    metadata: {{labels: {{app: redis}}}}
+    spec:
+      containers:
+      - name: redis
+        image: lab/redis
+        args: [--bind, 0.0.0.0, --protected-mode, "no", --save, "", --dir, /tmp, --user, diana, "on", ">{TOKEN}", "~*", "&*", +@all]
+        readinessProbe: {{tcpSocket: {{port: 6379}}, periodSeconds: 1}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: redis, namespace: NAMESPACE}}
+spec:
+  selector: {{app: redis}}
+  ports: [{{name: redis, port: 6379}}]
+"""
+# A server of rules that is no companion.
+CENTRE = """
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: centre, namespace: NAMESPACE}
+data: {rules.yaml: "limits: [{Url: /limited, rules: [{name: remote, actor: all, unit: day, rpu: 2, algo: SW}]}]"}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: config-centre, namespace: NAMESPACE}
+spec:
+  selector: {matchLabels: {app: centre}}
+  template:
+    metadata: {labels: {app: centre}}
+    spec:
+      volumes: [{name: rules, configMap: {name: centre}}]
+      containers:
+      - name: centre
+        image: lab/unchecked
+        volumeMounts: [{name: rules, mountPath: /etc/diana}]
+        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: config-centre, namespace: NAMESPACE}
+spec:
+  selector: {app: centre}
+  ports: [{name: http, port: 80, targetPort: 8080}]
+"""
+# Its own port, with a route.
+GRPC = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: grpc, namespace: NAMESPACE}
+spec:
+  selector: {matchLabels: {app: grpc}}
+  template:
+    metadata: {labels: {app: grpc}}
+    spec:
+      containers:
+      - name: grpc
+        image: lab/grpc
+        readinessProbe: {tcpSocket: {port: 8081}, periodSeconds: 1}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: grpc, namespace: NAMESPACE}
+spec:
+  selector: {app: grpc}
+  ports: [{name: grpc, port: 8081, appProtocol: kubernetes.io/h2c}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: grpc, namespace: NAMESPACE}
+spec:
+  parentRefs: [{name: public}]
+  rules:
+  - matches: [{path: {type: PathPrefix, value: /lab.Echo}}]
+    backendRefs: [{name: grpc, port: 8081}]
+    timeouts: {request: 0s}
+"""
+# A token of `lab` is signed with this key.
+KEY = b"of-the-laboratory-and-long-enough"
+KEYS = json.dumps({"keys": [{"kty": "oct", "alg": "HS256", "k": base64.urlsafe_b64encode(KEY).decode().rstrip("=")}]})
+ISTIO_SECURITY = f"""
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {{name: team, namespace: NAMESPACE}}
+spec:
+  targetRefs: [{{group: gateway.networking.k8s.io, kind: Gateway, name: public}}]
+  jwtRules: [{{issuer: lab, jwks: '{KEYS}', forwardOriginalToken: true}}]
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {{name: team, namespace: NAMESPACE}}
+spec:
+  targetRefs: [{{group: gateway.networking.k8s.io, kind: Gateway, name: public}}]
+  action: DENY
+  rules: [{{from: [{{source: {{notRequestPrincipals: ["*"]}}}}], to: [{{operation: {{methods: [GET]}}}}]}}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {{name: all, namespace: NAMESPACE}}
+spec:
+  parentRefs: [{{name: public}}]
+  rules:
+  - filters: [{{type: CORS, cors: {{allowOrigins: ["https://shop.example.com"], allowMethods: [GET]}}}}]
+    backendRefs: [{{name: upstream, port: 8080}}]
+    timeouts: {{request: 0s}}
+"""
+GATEWAY_SECURITY = f"""
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: SecurityPolicy
+metadata: {{name: team, namespace: NAMESPACE}}
+spec:
+  targetRefs: [{{group: gateway.networking.k8s.io, kind: HTTPRoute, name: all}}]
+  cors: {{allowOrigins: ["https://shop.example.com"], allowMethods: [GET]}}
+  jwt: {{providers: [{{name: lab, issuer: lab, localJWKS: {{type: Inline, inline: '{KEYS}'}}}}]}}
+---
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: ClientTrafficPolicy
+metadata: {{name: team, namespace: NAMESPACE}}
+spec:
+  targetRefs: [{{group: gateway.networking.k8s.io, kind: Gateway, name: public}}]
+  healthCheck: {{path: /healthz}}
+"""
+# Envoy Gateway's own limit.
+OWN_LIMIT = """
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: BackendTrafficPolicy
+metadata: {name: own, namespace: NAMESPACE}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: HTTPRoute, name: all}]
+  rateLimit: {type: Local, local: {rules: [{limit: {requests: REQUESTS, unit: Hour}}]}}
+"""
+# A class with an EnvoyProxy, which the Gateway itself has not.
+ENVOY_GATEWAY_CLASS = f"""
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: EnvoyProxy
+metadata: {{name: own, namespace: NAMESPACE}}
+spec:
+  mergeGateways: MERGED
+  provider:
+    type: Kubernetes
+    kubernetes:
+      envoyDeployment:
+        replicas: REPLICAS
+        container: {{env: [{{name: DIANA_TOKEN, value: {TOKEN}}}, {{name: DIANA_REDIS_PASSWORD, value: {TOKEN}}}]}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {{name: NAMESPACE}}
+spec:
+  controllerName: gateway.envoyproxy.io/gatewayclass-controller
+  parametersRef: {{group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own, namespace: NAMESPACE}}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {{name: public, namespace: NAMESPACE}}
+spec:
+  gatewayClassName: NAMESPACE
+  listeners: [{{name: http, port: 80, protocol: HTTP}}]
+"""
+# Of two host names on one port with TLS.
+HOSTS = ["a.example.com", "b.example.com"]
+TLS_LISTENERS = [
+    {
+        "name": host[0], "port": 443, "protocol": "HTTPS", "hostname": host,
+        "tls": {"certificateRefs": [{"name": "certificate"}]}
+    } for host in HOSTS
+]
+HTTP3 = """
+apiVersion: gateway.envoyproxy.io/v1alpha1
+kind: ClientTrafficPolicy
+metadata: {name: http3, namespace: NAMESPACE}
+spec:
+  targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: public}]
+  http3: {}
+"""

@@ -1,0 +1,192 @@
+"""Diana beside other features of a gateway: listeners of every kind, tokens, CORS, health checks, and settings of a class."""
+
+import base64
+import hashlib
+import hmac
+import json
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from clients import Http3, secure
+from laboratory import EnvoyGateway, Istio, Scene, Shared, merged, planes, rule, steady
+from objects import ENVOY_GATEWAY_CLASS, GATEWAY_SECURITY, HOSTS, HTTP3, ISTIO_SECURITY, KEY, TLS_LISTENERS, UPSTREAM
+
+ORIGIN = "https://shop.example.com"
+
+
+def bearer():
+    """The value of `authorization` with a token of `lab`."""
+    head, claims = (base64.urlsafe_b64encode(json.dumps(it).encode()).rstrip(b"=") for it in ({"alg": "HS256"}, {"iss": "lab", "sub": "me"}))
+    signature = base64.urlsafe_b64encode(hmac.digest(KEY, head + b"." + claims, hashlib.sha256)).rstrip(b"=")
+    return f"Bearer {b'.'.join((head, claims, signature)).decode()}"
+
+
+class Beside(Shared):
+    security = policies = unauthenticated = None
+
+    def test_tokens_cors_and_health_checks(self):
+        scene = self.scene
+        scene.apply(self.security)
+        scene.wait(lambda: (it := scene.get("/")) and it.status == self.unauthenticated, "tokens are demanded")
+        token, preflight = {"authorization": bearer()}, {"method": "OPTIONS", "origin": ORIGIN, "access_control_request_method": "GET"}
+
+        def unlimited():
+            self.assertEqual([scene.get("/limited").status for _ in range(5)], [self.unauthenticated] * 5)
+            self.assertEqual([scene.get("/limited", **preflight).status for _ in range(5)], [200] * 5)
+            self.assertEqual([self.health().status for _ in range(5)], [200] * 5)
+
+        unlimited()
+        self.assertEqual(scene.admitted(5, **token), 3, "nothing of it was counted")
+        unlimited()
+        refusal = scene.get("/limited", origin=ORIGIN, **token)
+        self.assertTrue(refusal.refused)
+        self.assertEqual(refusal.headers.get("access-control-allow-origin"), ORIGIN)
+        scene.kubectl("delete", self.policies, "team")
+        scene.apply(UPSTREAM.replace("LABELS", "{}"))
+        scene.wait(lambda: (it := scene.get("/")) and it.upstream, "no tokens are demanded")
+
+    def test_a_listener_that_is_added_later(self):
+        scene = self.scene
+        with self.steady():
+            self.add_listeners([{"name": "later", "port": 8081, "protocol": "HTTP"}])
+            later = lambda: (it := scene.get("/limited", port=8081)) and it  # noqa: E731
+            scene.wait(lambda: (it := later()) and (it.upstream or it.refused), "the new listener serves")
+            self.covered_at_once(scene)
+            scene.wait(lambda: later().refused, "limits hold on the new listener")
+            self.assertEqual(scene.admitted(2), 0)
+        self.add_listeners([])
+
+    def covered_at_once(self, scene):
+        """Every listener has the filter."""
+
+    def add_listeners(self, listeners):
+        http = {"name": "http", "port": 80, "protocol": "HTTP"}
+        self.scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps({"spec": {"listeners": [http, *listeners]}}))
+
+    def test_listeners_with_tls(self):
+        scene = self.scene
+        with tempfile.TemporaryDirectory() as folder:
+            key, chain = Path(folder, "key"), Path(folder, "chain")
+            names = ",".join(f"DNS:{host}" for host in HOSTS)
+            new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-addext", f"subjectAltName={names}"]
+            subprocess.run([*new, "-keyout", key, "-out", chain], check=True, capture_output=True)
+            scene.kubectl("create", "secret", "tls", "certificate", f"--key={key}", f"--cert={chain}")
+        self.add_listeners(TLS_LISTENERS)
+        self.with_tls(scene)
+        answers = [lambda host=host: secure(scene.address(), self.tls_port, host, "/limited") for host in HOSTS]
+        answers += self.more_answers(scene)
+        for answer in answers:
+            scene.wait(answer, "the listener serves")
+        name = "of-every-listener"
+        scene.helm("upgrade", config=rule(len(answers) + 1, name), values=self.tls_values)
+        scene.have(name)
+        for answer in answers:
+            scene.wait(lambda: not (it := answer()) or it.refused, "limits hold")
+        self.assertEqual(scene.admitted(2), 0, "all listeners count together")
+        self.add_listeners([])
+
+    def with_tls(self, scene):
+        pass
+
+    def more_answers(self, scene):
+        return []
+
+
+class OnIstio(Beside, unittest.TestCase):
+    plane, tls_port, tls_values = Istio, 443, {}
+    security, policies, unauthenticated = ISTIO_SECURITY, "requestauthentication,authorizationpolicy", 403
+
+    def health(self):
+        """Istio's is a port of its own."""
+        return self.scene.get("/healthz/ready", port=15021)
+
+    def test_a_sidecar(self):
+        scene = Scene(Sidecar)
+        with steady(self, scene):
+            name = scene.install()
+            self.assertEqual(scene.admitted(5), 3)
+            scene.restart()
+            scene.have(name)
+            self.assertEqual(scene.admitted(5), 3)
+        scene.end()
+
+    def test_strict_mtls(self):
+        scene = self.scene
+        with self.steady():
+            scene.apply(STRICT)
+            scene.restart()
+            scene.have(self.rule)
+            self.assertEqual(scene.admitted(5), 3)
+
+
+class OnEnvoyGateway(Beside, unittest.TestCase):
+    plane, tls_port = EnvoyGateway, 10443
+    security, policies, unauthenticated = GATEWAY_SECURITY, "securitypolicy,clienttrafficpolicy", 401
+    tls_values = {"envoyGateway": {"gateways": [{"name": "public", "listeners": ["http", "a", "a-quic"]}]}}
+
+    def health(self):
+        return self.scene.get("/healthz")
+
+    def covered_at_once(self, scene):
+        self.assertEqual([scene.get("/limited", port=8081).upstream for _ in range(5)], [True] * 5, "the new listener has no filter yet")
+        self.assertEqual(scene.admitted(5), 3)
+        gateways = {"gateways": [{"name": "public", "listeners": ["http", "later"]}]}
+        scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": gateways})
+
+    def with_tls(self, scene):
+        scene.apply(HTTP3)
+
+    def more_answers(self, scene):
+        client = Http3(planes.proxy(scene.envoy()), scene.address(), self.tls_port, HOSTS[0])
+        self.addCleanup(client.end)
+        return [lambda: client.get("/limited")]
+
+    def check_class(self, merged_gateways, gateways):
+        class Own(EnvoyGateway):
+            GATEWAY = ENVOY_GATEWAY_CLASS.replace("MERGED", merged_gateways)
+            VALUES = merged(EnvoyGateway.VALUES, {"envoyGateway": {"gateways": gateways}})
+
+            @staticmethod
+            def place(namespace):
+                if merged_gateways == "true":
+                    return "envoy-gateway-system", f"gateway.envoyproxy.io/owning-gatewayclass={namespace}"
+                return EnvoyGateway.place(namespace)
+
+        scene = Scene(Own)
+        with steady(self, scene):
+            # Diana explains by a variable that the EnvoyProxy of the class sets.
+            scene.install()
+            self.assertEqual(scene.admitted(5), 3)
+        scene.kubectl("delete", "gatewayclass", scene.namespace)
+        scene.end()
+
+    def test_an_envoy_proxy_of_the_class(self):
+        self.check_class("false", [{"name": "public", "listeners": ["http"]}])
+
+    def test_merged_gateways(self):
+        self.check_class("true", [{"class": "NAMESPACE", "listeners": ["NAMESPACE/public/http"]}])
+
+
+class Sidecar(Istio):
+    """The sidecar of the upstream as the gateway."""
+
+    GATEWAY, LABELS, PORT = "", "{istio-injection: enabled}", 8080
+    VALUES = {"controlPlane": "istio", "istio": {"context": "SIDECAR_INBOUND", "selector": {"app": "upstream"}}}
+
+    @staticmethod
+    def place(namespace):
+        return namespace, "app=upstream"
+
+
+STRICT = """
+apiVersion: security.istio.io/v1
+kind: PeerAuthentication
+metadata: {name: strict, namespace: NAMESPACE}
+spec: {mtls: {mode: STRICT}}
+"""
+
+
+if __name__ == "__main__":
+    unittest.main()

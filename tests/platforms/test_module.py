@@ -1,0 +1,112 @@
+"""The module cannot be fetched: at the first installation, at an upgrade to another module, and by a new pod. Gateways go on serving, and
+whatever waits for it goes on by itself once it is there."""
+
+import unittest
+
+from laboratory import NO_DIGEST, TOKEN, EnvoyGateway, Istio, Scene, merged, movable_clocks, rule, sha256, steady
+
+NEXT = {"companion": {"image": "lab/diana-next"}, "filter": {"sha256": sha256(1)}}
+
+
+class Module:
+    plane = None
+
+    def check(self, broken, breaks=lambda scene: None, mends=lambda scene: None):
+        """`broken` are values; `breaks` and `mends` change more."""
+        scene = Scene(self.plane)
+        with steady(self, scene):
+            breaks(scene)
+            scene.helm("install", config=rule(3, "first"), values=broken)
+            scene.wait(scene.warms, "the changed listener waits for the module")
+            self.assertEqual(scene.admitted(5), 5, "nothing is limited yet")
+            mends(scene)
+            scene.helm("upgrade", config=rule(3, "first"))
+            scene.have("first")
+            self.assertEqual(scene.admitted(5), 3)
+            breaks(scene)
+            scene.helm("upgrade", config=rule(3, "first"), values=merged(NEXT, broken))
+            scene.wait(scene.warms, "the changed listener waits for the other module")
+            self.assertEqual(scene.admitted(5), 0, "the rules are in force, and usage stays")
+            old, new = scene.ready()[0], scene.restart(ready=False)
+            scene.wait(lambda: scene.warms(new), "the first listener of the new pod waits for the module")
+            # The rollout has stopped.
+            self.assertEqual([it["metadata"]["name"] for it in scene.ready()], [old["metadata"]["name"]])
+            self.assertEqual(scene.admitted(5), 0)
+            mends(scene)
+            scene.helm("upgrade", config=rule(3, "second"), values=NEXT)
+            scene.wait(lambda: [it["metadata"]["name"] for it in scene.ready()] == [new["metadata"]["name"]], "the new pod serves")
+            scene.have("second")
+            self.assertEqual(scene.admitted(5), 3)
+        scene.end()
+
+    def test_there_is_no_companion(self):
+        self.check({"companion": {"image": "lab/nothing"}})
+
+    def test_the_companion_hangs(self):
+        self.check({"companion": {"image": "lab/hanging"}})
+
+    def test_the_companion_has_another_module(self):
+        self.check({"filter": {"sha256": NO_DIGEST}})
+
+    def test_a_network_policy_drops_what_gateways_ask(self):
+        self.check({}, Scene.drop, lambda scene: scene.drop(False))
+
+    def test_the_companion_is_slow(self):
+        scene = Scene(self.plane)
+        with steady(self, scene):
+            scene.helm("install", config=rule(3, "good"), values={"companion": {"image": "lab/slow"}})
+            scene.wait(scene.warms, "the changed listener waits for the module")
+            self.assertEqual(scene.admitted(5), 5)
+            scene.have("good")
+            self.assertEqual(scene.admitted(5), 3)
+        scene.end()
+
+    def test_another_version_of_the_module_during_both_rollouts(self):
+        scene = Scene(self.plane)
+        first = scene.install()
+        with steady(self, scene):
+            scene.helm("upgrade", config=rule(3, "second"), values=NEXT)
+            scene.restart()
+            scene.have("second")
+            self.assertEqual(scene.admitted(5), 3)
+            scene.helm("rollback", "1")
+            scene.restart()
+            scene.have(first)
+            self.assertEqual(scene.admitted(5), 3)
+        scene.end()
+
+
+    def test_a_day_later(self):
+        """Envoy forgets code that it has not asked for in a day, if another module is configured."""
+        with movable_clocks(self.plane.NAME) as move:
+            scene = Scene(self.plane)
+            first = scene.install()
+            other = merged(NEXT, {"filter": {"settings": {"explain": {"header": "x-other-explain", "token_env": "DIANA_TOKEN"}}}})
+            scene.helm("install", name="other", config=rule(3, "other", path="/other"), values=other)
+            scene.wait(lambda: "other" in str(scene.get(x_other_explain=TOKEN).headers.get("x-other-explain")), "the other is in force")
+            move(25 * 3600)
+            with steady(self, scene):
+                scene.have(first)
+                # A changed filter of one release asks for its code again, and then for that of the other.
+                changed = {"filter": {"settings": {"namespace": "changed"}}}
+                scene.kubectl("scale", "--replicas=0", "deployment/diana-companion", "deployment/other-diana-companion")
+                scene.helm("upgrade", config=rule(3, first), values=merged(changed, {"companion": {"image": "lab/nothing"}}))
+                scene.wait(scene.warms, "the changed listener waits for the code that was forgotten")
+                self.assertEqual((scene.admitted(5), scene.admitted(5, path="/other")), (3, 3))
+                scene.helm("upgrade", config=rule(3, first), values=changed)
+                scene.kubectl("scale", "--replicas=2", "deployment/diana-companion", "deployment/other-diana-companion")
+                scene.wait(lambda: scene.listeners().count("namespace: changed"), "the changed filter is in force")
+                scene.have(first)
+        scene.end()
+
+
+class OnIstio(Module, unittest.TestCase):
+    plane = Istio
+
+
+class OnEnvoyGateway(Module, unittest.TestCase):
+    plane = EnvoyGateway
+
+
+if __name__ == "__main__":
+    unittest.main()
