@@ -22,8 +22,9 @@ class Life:
         with steady(self, scene):
             scene.helm("install", config=rule(5, "first"))
             scene.have("first")
-            told = scene.helm("test", "--logs")
-            self.assertIn("has the document of this release", told)
+            scene.helm("test")
+            test = {"labels": "app.kubernetes.io/instance=diana,app.kubernetes.io/component=test", "namespace": scene.namespace}
+            self.assertTrue(scene.says(f"{scene.address()} has the document of this release", **test))
             self.assertEqual(scene.admitted(8), 5)
             self.assertEqual(scene.explained("/limited")[0]["decision"], "refused")
             listeners, streams = scene.listeners(), [Stream(scene, "/sse"), Stream(scene, "/ws"), Call(scene)]

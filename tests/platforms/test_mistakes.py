@@ -94,7 +94,7 @@ class Mistakes(Shared):
         scene.helm("uninstall", "--wait", "--timeout=10m", name="other")
 
     def other(self):
-        return str(self.scene.get(OWN, x_other_explain="of-the-laboratory").headers.get("x-other-explain"))
+        return str(self.scene.get("/", x_other_explain="of-the-laboratory").headers.get("x-other-explain"))
 
     def test_an_uninstallation_that_is_interrupted(self):
         scene = self.scene
