@@ -171,8 +171,10 @@ class Call:
 
     def __init__(self, scene):
         self.sent = queue.SimpleQueue()
-        stream = grpc.insecure_channel(f"{scene.address()}:{scene.plane.PORT}").stream_stream("/lab.Echo/Stream")
-        self.received = stream(iter(self.sent.get, None))
+        # A connection of its own.
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        channel = grpc.insecure_channel(f"{scene.address()}:{scene.plane.PORT}", options)
+        self.received = channel.stream_stream("/lab.Echo/Stream")(iter(self.sent.get, None))
 
     def lives(self):
         """Whether a message comes back now."""

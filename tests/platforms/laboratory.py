@@ -216,8 +216,9 @@ class Scene:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
     def listeners(self):
-        """All listeners of a proxy, with their times and versions."""
-        return self.admin("/config_dump?resource=dynamic_listeners")
+        """All active listeners of a proxy, with their times and versions."""
+        found = json.loads(self.admin("/config_dump?resource=dynamic_listeners"))["configs"]
+        return json.dumps([it.get("active_state") for it in found], sort_keys=True)
 
     def configuration(self):
         """Listeners and clusters of a proxy, without times and versions."""

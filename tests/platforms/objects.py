@@ -256,3 +256,18 @@ spec:
   targetRefs: [{group: gateway.networking.k8s.io, kind: Gateway, name: public}]
   http3: {}
 """
+LISTENER_SET = """
+apiVersion: gateway.networking.k8s.io/v1
+kind: ListenerSet
+metadata: {name: more, namespace: NAMESPACE}
+spec:
+  parentRef: {group: gateway.networking.k8s.io, kind: Gateway, name: public}
+  listeners: [{name: extra, port: 8082, protocol: HTTP}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: more, namespace: NAMESPACE}
+spec:
+  parentRefs: [{group: gateway.networking.k8s.io, kind: ListenerSet, name: more}]
+  rules: [{backendRefs: [{name: upstream, port: 8080}]}]
+"""

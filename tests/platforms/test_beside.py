@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clients import Http3, secure
 from laboratory import EnvoyGateway, Istio, Scene, Shared, merged, planes, rule, steady
-from objects import ENVOY_GATEWAY_CLASS, GATEWAY_SECURITY, HOSTS, HTTP3, ISTIO_SECURITY, KEY, TLS_LISTENERS, UPSTREAM
+from objects import ENVOY_GATEWAY_CLASS, GATEWAY_SECURITY, HOSTS, HTTP3, ISTIO_SECURITY, KEY, LISTENER_SET, TLS_LISTENERS, UPSTREAM
 
 ORIGIN = "https://shop.example.com"
 
@@ -142,6 +142,18 @@ class OnEnvoyGateway(Beside, unittest.TestCase):
         client = Http3(planes.proxy(scene.envoy()), scene.address(), self.tls_port, HOSTS[0])
         self.addCleanup(client.end)
         return [lambda: client.get("/limited")]
+
+    def test_a_listener_of_a_listener_set(self):
+        scene = self.scene
+        with self.steady():
+            allowed = {"spec": {"allowedListeners": {"namespaces": {"from": "Same"}}}}
+            scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps(allowed))
+            scene.apply(LISTENER_SET)
+            scene.wait(lambda: (it := scene.get("/limited", port=8082)) and it.upstream, "the listener serves, without the filter")
+            gateways = {"gateways": [{"name": "public", "listeners": ["http", "NAMESPACE/public/NAMESPACE/more/extra"]}]}
+            scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": gateways})
+            scene.wait(lambda: scene.get("/limited", port=8082).refused, "limits hold on it")
+            self.assertEqual(scene.admitted(2), 0)
 
     def check_class(self, merged_gateways, gateways):
         class Own(EnvoyGateway):

@@ -167,6 +167,8 @@ class OnEnvoyGateway(Manifests, unittest.TestCase):
         """Gives the Gateway the bootstrap of a manifest."""
         bootstrap = yaml.safe_load(self.texts(name)[0])["spec"]["bootstrap"]
         scene, old = self.scene, {it["metadata"]["uid"] for it in self.scene.pods()}
+        if json.loads(scene.kubectl("get", "envoyproxy", "own", "-o", "json"))["spec"].get("bootstrap") == bootstrap:
+            return
         scene.kubectl("patch", "envoyproxy", "own", "--type=merge", "--patch", json.dumps({"spec": {"bootstrap": bootstrap}}))
         scene.wait(lambda: len(now := scene.pods()) == len(scene.ready()) == 2 and not old & {it["metadata"]["uid"] for it in now}, "new pods")
 

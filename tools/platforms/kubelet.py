@@ -312,8 +312,7 @@ class Pod:
                 container.thread.join()
         network.remove_pod(self.uid)
         shutil.rmtree(self.folder, ignore_errors=True)
-        with contextlib.suppress(*UNANSWERED):
-            self.node.api("DELETE", self.path, {"gracePeriodSeconds": 0, "preconditions": {"uid": self.uid}})
+        self.node.forget(self.namespace, self.name, self.uid)
         self.node.pods.pop(self.uid, None)
 
     def begin(self, containers):
@@ -379,11 +378,20 @@ class Node:
             elif pod and "deletionTimestamp" in metadata and not pod.ending.is_set():
                 pod.grace = metadata.get("deletionGracePeriodSeconds", 30)
                 pod.ending.set()
+            elif not pod and it["spec"].get("nodeName") and "deletionTimestamp" in metadata:
+                # It was deleted before it began.
+                self.forget(metadata["namespace"], metadata["name"], metadata["uid"])
             elif not pod and it["status"].get("phase") in ("Pending", "Running") and "deletionTimestamp" not in metadata:
                 self.pods[metadata["uid"]] = Pod(self, it)
         for uid in set(self.pods) - {it["metadata"]["uid"] for it in found}:
             if pod := self.pods.get(uid):
                 pod.ending.set()
+
+    def forget(self, namespace, name, uid):
+        """Tells the API server that nothing of a pod runs any more."""
+        with contextlib.suppress(*UNANSWERED):
+            path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+            self.api("DELETE", path, {"gracePeriodSeconds": 0, "preconditions": {"uid": uid}})
 
     def serve(self):
         ready = {}
