@@ -97,11 +97,25 @@ fn second(text: &str) -> Option<u32> {
     (hours < 24 && minutes < 60).then_some((hours * 60 + minutes) * 60)
 }
 
-/// The keys, each with the units of `W` that it concerns.
-const KEYS: [(&str, fn(&Quota) -> bool, &str); 3] = [
-    ("day_starts", has_days, "a `unit` of whole days"),
-    ("week_starts", |quota| quota.unit == Unit::Week, "`unit: week`"),
-    ("month_starts", |quota| quota.unit.varies(), "`unit: month` or `unit: year`"),
+/// A key, and the units of `W` that it concerns.
+struct Concern {
+    key: &'static str,
+    concerns: fn(&Quota) -> bool,
+    units: &'static str,
+}
+
+const CONCERNS: [Concern; 3] = [
+    Concern { key: "day_starts", concerns: has_days, units: "a `unit` of whole days" },
+    Concern {
+        key: "week_starts",
+        concerns: |quota| quota.unit == Unit::Week,
+        units: "`unit: week`",
+    },
+    Concern {
+        key: "month_starts",
+        concerns: |quota| quota.unit.varies(),
+        units: "`unit: month` or `unit: year`",
+    },
 ];
 
 fn has_days(quota: &Quota) -> bool {
@@ -110,7 +124,7 @@ fn has_days(quota: &Quota) -> bool {
 
 /// Reports keys of a rule that have no effect on its windows.
 pub fn check(rule: &Fields<'_>, quota: &Quota, by_calendar: bool) {
-    for (key, concerns, units) in KEYS {
+    for Concern { key, concerns, units } in CONCERNS {
         if let (Some(node), false) = (rule.get(key), by_calendar && concerns(quota)) {
             node.key_problem(format!("requires `algo: W` and {units}"));
         }
@@ -121,12 +135,12 @@ pub fn check(rule: &Fields<'_>, quota: &Quota, by_calendar: bool) {
 pub fn advice(top: &Fields<'_>, limits: &[Limit]) -> Vec<Advice> {
     let by_calendar = |rule: &&Rule| entry(rule.algo).is_some_and(|entry| entry.by_calendar);
     let rules: Vec<&Rule> = limits.iter().flat_map(|limit| &limit.rules).collect();
-    let is_idle = |(key, concerns, _): &(&'static str, fn(&Quota) -> bool, _)| {
+    let is_idle = |Concern { key, concerns, .. }: &Concern| {
         let mut counted = rules.iter().copied().filter(by_calendar);
         !rules.is_empty() && top.has(key) && !counted.any(|rule| concerns(&rule.quota))
     };
-    let idle = KEYS.iter().filter(|key| is_idle(key));
-    let advice = idle.map(|(key, _, units)| Advice {
+    let idle = CONCERNS.iter().filter(|concern| is_idle(concern));
+    let advice = idle.map(|Concern { key, units, .. }| Advice {
         is_mistake: true,
         ..format!("`{key}` has no effect: no rule has `algo: W` and {units}").into()
     });
