@@ -133,6 +133,8 @@ class Pages(unittest.TestCase):
         self.assertIn(f"in {played} simulated fleets", readme)
         mistakes = re.findall(r"^## \d+\. ", (DOCS / "guides/mistakes.md").read_text(), flags=re.M)
         self.assertEqual((len(mistakes), "[Ten mistakes]" in readme), (10, True))
+        translated = len(list((ROOT / "envoy/migrations").glob("*.yaml")))
+        self.assertEqual((translated, "[Eleven public configurations](envoy/migrations)" in readme), (11, True))
         reports = set(re.findall(r"https://[^)]+/(?:issues|pull)/\d+", (DOCS / "guides/mistakes.md").read_text()))
         self.assertEqual((len(reports), "five with a link to the public report" in readme), (5, True))
 
