@@ -28,21 +28,9 @@ impl Response {
         let id = refusal.contains_id().then(|| request.header("x-request-id"));
         let id = if let Some(Values::One(id)) = id { id } else { &[] };
         let reply = refusal.reply(protocol, id);
-        let mut headers = refusal.headers();
-        for (name, value) in &refusal.response.headers {
-            headers.push(name, value);
-        }
-        // Envoy adds this type to a body without one.
-        if reply.content_type != "text/plain" {
-            headers.push("content-type", reply.content_type);
-        }
-        if let Some(message) = &reply.grpc_message {
-            headers.push("grpc-status", &reply.grpc_status.to_string());
-            headers.push("grpc-message", message);
-        }
         Response {
             status: reply.status,
-            headers,
+            headers: refusal.headers_of(&reply),
             body: reply.body.into_owned(),
             grpc_status: reply.grpc_status,
             details: "diana_refused",

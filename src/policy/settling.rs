@@ -59,9 +59,9 @@ pub enum ResponseSource {
         /// The encoding of the value.
         form: NumberForm,
     },
-    /// The bytes of the request with its headers.
+    /// The bytes of the body of the request.
     RequestBytes,
-    /// The bytes of the response with its headers.
+    /// The bytes of the body of the response.
     ResponseBytes,
     /// The milliseconds from the decision about the request to the end of its stream.
     Duration,

@@ -253,6 +253,7 @@ impl EndNumber {
                 let path: Vec<&str> = ["metadata", kind].into_iter().chain(path).collect();
                 EndNumber::Metadata(Property::new(&path), *form)
             }
+            // Without the headers, which the host no longer has at the end.
             ResponseSource::RequestBytes => {
                 EndNumber::Bytes(Property::new(&["request", "total_size"]))
             }

