@@ -197,6 +197,10 @@ class Scene:
         """Whether every worker has exactly these rules. Each connection may reach another one."""
         return all({it["rule"] for it in self.explained(at=at)} == set(names) for _ in range(20))
 
+    def explain_all(self, path, **what):
+        """Whether every worker says this about the first rule."""
+        return all(what.items() <= (self.explained(path) or [{}])[0].items() for _ in range(20))
+
     def have(self, *names, at=0):
         self.wait(lambda: self.knows(*names, at=at), f"the rules {names} are in force")
 

@@ -37,10 +37,10 @@ class Life:
             scene.have("first")
             self.assertEqual(scene.admitted(8), 0, "usage has survived")
             scene.helm("upgrade", config={**rule(5, "first"), "disabled": True})
-            scene.wait(lambda: scene.explained("/limited")[0].get("why") == "disabled", "the kill switch is in force")
+            scene.wait(lambda: scene.explain_all("/limited", why="disabled"), "the kill switch is in force")
             self.assertEqual(scene.admitted(8), 8)
             scene.helm("upgrade", config=rule(5, "first"))
-            scene.wait(lambda: scene.explained("/limited")[0]["decision"] == "refused", "it is switched on again, and usage has survived")
+            scene.wait(lambda: scene.explain_all("/limited", decision="refused"), "it is switched on again, and usage has survived")
             # Rules are not in the listener, so nothing drains.
             self.assertEqual(scene.listeners(), listeners)
             time.sleep(max(0, changed + DRAIN - time.monotonic()))
