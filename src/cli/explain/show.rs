@@ -95,8 +95,8 @@ fn decided(record: &Record) -> String {
     let decided = match record.outcome {
         Outcome::Admitted { wait: 0, .. } => "admits".to_owned(),
         Outcome::Admitted { wait, .. } => format!("holds for {} s", seconds(wait)),
-        Outcome::Refused(Refused { retry, .. }) if record.marks => {
-            format!("marks the request, which exceeds it, for {}", again(retry))
+        Outcome::Refused(_) if record.marks => {
+            "marks the request, since it exceeds the limit".to_owned()
         }
         Outcome::Refused(Refused { reason, retry, .. }) => refused(reason, retry),
     };
