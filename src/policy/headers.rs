@@ -1,5 +1,8 @@
 //! Headers of a response.
 
+#[cfg(test)]
+mod tests;
+
 /// Names and values, in the order in which they were added. One text has all of them, so that no
 /// header costs an allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

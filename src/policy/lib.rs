@@ -2,8 +2,8 @@
 //!
 //! Algorithms, sources and stores are built from these values. The meaning of a value for a request
 //! is documented in `matching`, `actor` and `ban`. The crate also has the small tools that
-//! several crates need: keys and their hashes, paths, spellings of header values, JSON, rings,
-//! filters, and the state of a ban.
+//! several crates need: keys and their hashes, headers of a response, paths, spellings of header
+//! values, JSON, rings, filters, and the state of a ban.
 
 use std::rc::Rc;
 
