@@ -1,6 +1,9 @@
 //! Numbers in headers, metadata and logs. The formatting of the standard library takes several
 //! times as long.
 
+#[cfg(test)]
+mod tests;
+
 use crate::time::{Micros, SECOND};
 
 /// Parses a decimal number that is not negative, rounded up. Larger numbers than 2⁶⁴−1 become
@@ -69,9 +72,18 @@ pub fn integer(bytes: &[u8]) -> Option<u64> {
     u64::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()
 }
 
-/// Appends a number in decimal.
+/// Appends a number in decimal. Most have few digits, and each is cheaper than a copy of a text of
+/// unknown length.
 pub fn push_decimal(text: &mut String, number: u64) {
-    text.push_str(itoa::Buffer::new().format(number));
+    if number >= 10 {
+        push_decimal(text, number / 10);
+    }
+    push_digit(text, number);
+}
+
+/// Appends the last digit of a number.
+fn push_digit(text: &mut String, number: u64) {
+    text.push(char::from(b'0' + (number % 10) as u8));
 }
 
 /// Appends two numbers as 16 hexadecimal digits each.
@@ -96,15 +108,12 @@ fn hex(number: u32) -> [u8; 8] {
 
 /// Appends ticks as seconds with six decimals and their unit.
 pub fn push_seconds(text: &mut String, ticks: Micros) {
-    const DECIMALS: usize = 6;
-    let mut buffer = itoa::Buffer::new();
-    // A leading 1 keeps the zeros behind it.
-    let is_long = ticks >= SECOND;
-    let digits = buffer.format(if is_long { ticks } else { SECOND + ticks });
-    let parts = digits.split_at_checked(digits.len().saturating_sub(DECIMALS));
-    let (whole, decimals) = parts.unwrap_or_default();
-    text.push_str(if is_long { whole } else { "0" });
+    push_decimal(text, ticks / SECOND);
     text.push('.');
-    text.push_str(decimals);
+    let mut place = SECOND;
+    while place > 1 {
+        place /= 10;
+        push_digit(text, ticks / place);
+    }
     text.push('s');
 }
