@@ -9,6 +9,10 @@ use diana_request::identity::{jwt_claim, metadata};
 const CLAIM: &str = "the native module cannot read claims from metadata; use `payload_header`, the \
                      `forward_payload_header` of jwt_authn";
 
+/// Numbers in claims.
+const NUMBER: &str = "the native module cannot read claims from metadata; use plans `by` a `jwt_claim` with \
+                      `payload_header`, or `metadata` with a key at the first level";
+
 /// Claims as conditions.
 const CLAIMS: &str = "the native module cannot read claims from metadata; let jwt_authn set headers by \
                       `claim_to_headers`, and use `headers`";
@@ -32,6 +36,14 @@ pub fn check_source(node: &Node<'_>, source: &IdentitySource) {
         if source.options.contains(&(metadata::TYPED.into(), Tree::Bool(true))) {
             check_typed(&node.descend(metadata::TYPED));
         }
+    }
+}
+
+/// Reports the source of a number in trusted data that the native module cannot read.
+pub fn check_number(node: &Node<'_>, source: &IdentitySource) {
+    match source.options.iter().any(|(key, _)| key == "payload") {
+        true => node.descend("payload").native_problem(NUMBER),
+        false => check_source(node, source),
     }
 }
 

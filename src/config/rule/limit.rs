@@ -64,7 +64,7 @@ pub(crate) fn source(node: &Node<'_>, fields: &Fields<'_>) -> Option<IdentitySou
     }
     let options = given.iter().map(|(key, node)| ((*key).into(), node.tree().clone())).collect();
     let source = IdentitySource { kind, value: value.tree().clone(), options };
-    native::check_source(node, &source);
+    native::check_number(node, &source);
     if let Err(mistakes) = identity::build(&source) {
         for mistake in mistakes {
             node.descend(&mistake.key).problem(mistake.message);
