@@ -164,7 +164,9 @@ impl WorkerState {
             let built = catch_unwind(AssertUnwindSafe(|| self.configure(number, &name, &text)));
             if built.is_err() {
                 // Its requests pass unchecked.
-                self.roots.remove(&number).map(mem::forget);
+                if let Some(root) = self.roots.remove(&number) {
+                    mem::forget(root);
+                }
             }
         }
         self.host.timers_changed.set(true);

@@ -20,8 +20,10 @@ const URLS: [(&str, &[&str]); 5] = [
 /// Paths with several readings.
 const ODD: [&str; 6] = ["/a%2fb", "/a/../a/b", "//a", "/a;x/b", "/%61/b", "/d/%2e%2e/a/b"];
 
-/// Conditions, and whether they surely hold for the headers `x` of a request.
-const MATCHES: [(&str, fn(&[&str]) -> bool); 4] = [
+/// Returns true if conditions surely hold for the headers `x` of a request.
+type Holds = fn(&[&str]) -> bool;
+
+const MATCHES: [(&str, Holds); 4] = [
     ("", |_| true),
     ("match: {headers: {x: \"1\"}}, ", |x| !x.is_empty() && x.iter().all(|value| *value == "1")),
     ("match: {headers: {x: {not: {exact: \"1\"}}}}, ", |x| !x.contains(&"1")),
