@@ -41,6 +41,7 @@ static MONTH: Mapping = mapping(
         optional("metadata", METADATA),
         optional("jwt_claim", TEXT),
         optional("payload", PAYLOAD),
+        optional("payload_header", TEXT),
         optional("type", TYPE),
         required("default", Whole(1, Starts::LAST as u64)),
     ],
