@@ -170,7 +170,7 @@ impl Client {
                 None => {
                     let ask = Ask { delay, questions: vec![question], receiver };
                     self.waiting.insert(index, Wait { since, shard, ask });
-                    outbox.results.expect(id);
+                    outbox.results.add_ask(id);
                 }
             }
         }

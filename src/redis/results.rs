@@ -58,7 +58,7 @@ struct AnsweredQuestion {
 
 impl Results {
     /// Records that one more ask of the request or order with this number needs a result.
-    pub fn expect(&mut self, id: u64) {
+    pub fn add_ask(&mut self, id: u64) {
         self.requests.entry(id).or_default().missing += 1;
     }
 

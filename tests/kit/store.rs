@@ -35,7 +35,7 @@ pub fn answer(outbox: &RefCell<Outbox>, question: &Question, result: QuestionRes
         ..Ask::default()
     };
     let results = &mut outbox.borrow_mut().results;
-    results.expect(0);
+    results.add_ask(0);
     results.add_all([ask], result);
     assert_eq!(results.next_complete(), Some(Receiver::Request(0)));
     results.begin(0);
