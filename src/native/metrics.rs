@@ -44,6 +44,7 @@ const FAMILIES: &[Family] = &[
             "refused",
             "shadow_refused",
             "not_asked",
+            "over",
             "refused_by_others",
             "absent",
             "banned",
