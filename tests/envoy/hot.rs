@@ -141,7 +141,7 @@ fn request_over_a_limit_is_routed_again() {
     let services = Services::start();
     let rules = "limits: [{Url: /items, rules: [{name: items, actor: item, unit: day, rpu: 2, algo: W, \
                  over: {mark: x-hot-key, value: items}}]}]\nactors: {item: [{query: id}]}";
-    let envoy = services.gateway(|_| rules.into()).start_shared();
+    let envoy = services.gateway(|_| rules.into()).start();
     for place in ["upstream", "upstream", "hot", "hot"] {
         assert_eq!(envoy.get("/items?id=1", &[]).status, 200);
         let marks = if place == "hot" { vec!["items".into()] } else { vec![] };
