@@ -287,7 +287,7 @@ impl Call<'_> {
         };
     }
 
-    /// Makes Envoy select the route anew, since the request has other headers.
+    /// Makes Envoy select the route again, since the request has other headers.
     pub(crate) fn clear_route_cache(&mut self) {
         // SAFETY: see `worker`.
         unsafe { clear_route_cache(self.filter) };
@@ -443,7 +443,7 @@ pub(crate) enum Attribute {
 /// Calls the hook `scheduled` of a stream on its worker's thread.
 pub(crate) struct Scheduler(*mut c_void);
 
-// SAFETY: Envoy permits every thread to commit an event. After the end of the stream that does nothing.
+// SAFETY: Envoy permits every thread to commit an event. After the end of the stream this has no effect.
 unsafe impl Send for Scheduler {}
 
 impl Scheduler {
@@ -559,7 +559,7 @@ fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(done) => Some(done),
         Err(panic) => {
-            // Dropping what was thrown may throw again.
+            // Dropping the panic's value may panic again.
             _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
             _ = catch_unwind(|| faults::recover(hook));
             None

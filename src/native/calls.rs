@@ -8,7 +8,7 @@ use diana_policy::port::Call as HttpCall;
 use crate::abi::{ConfigCall, LogLevel, log};
 use crate::{config, slot};
 
-/// Who waits for a reply.
+/// The receiver of a reply.
 #[derive(Debug, Clone, Copy)]
 struct Caller {
     slot: usize,

@@ -20,7 +20,7 @@ pub(crate) struct FilterConfig {
     pub(crate) number: u32,
 }
 
-/// What the process has of a configuration.
+/// A configuration in this process.
 struct Known {
     number: u32,
     name: Vec<u8>,

@@ -25,7 +25,7 @@ const WHOLE: &[u8] = b"via_upstream";
 /// headers on, without its body.
 const NO_WEBSOCKET: &[u8] = b"websocket_handshake_unsuccessful";
 
-/// The stream of a hook. Without a call it has ended, and the host has nothing about it.
+/// The stream of a hook. Without a call the stream has ended, and the host has dropped its data.
 pub(crate) struct HostEnding<'c, 'h> {
     call: Option<&'c Call<'h>>,
 }

@@ -10,7 +10,7 @@ pub(crate) fn install() {
     set_hook(Box::new(|panic| log(LogLevel::Error, &format!("diana {panic}"))));
 }
 
-/// Counts a panic, and builds the worker anew in which it happened.
+/// Counts a panic, and rebuilds the worker in which it happened.
 pub(crate) fn recover(hook: &'static str) {
     log(LogLevel::Error, &format!("the panic in `{hook}` was caught: its request passes"));
     metrics::count_fault(hook);

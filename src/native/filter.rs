@@ -111,7 +111,7 @@ impl HttpFilter {
         }
     }
 
-    /// The stream has ended. Without a call, the host has nothing about it any more.
+    /// The stream has ended. Without a call, the host has dropped the stream's data.
     pub(crate) fn end(&mut self, call: Option<&Call<'_>>) {
         let state = mem::replace(&mut self.state, FilterState::Done);
         let FilterState::Open { slot, generation, id, mut stream } = state else { return };
@@ -146,7 +146,7 @@ impl HttpFilter {
     }
 }
 
-/// Continues and answers the requests whose turn it is.
+/// Continues and answers the requests that are due.
 pub(crate) fn act(slot: &Slot) {
     // One at a time, since each may end other streams.
     while let Some(action) = slot.enter(|state| state.host.next_action()) {

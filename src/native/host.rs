@@ -37,7 +37,7 @@ pub(crate) fn state_of_mark(header: &str) -> String {
     ["wasm.diana_mark.", header].concat()
 }
 
-/// What a worker's host knows between two calls.
+/// The state of a worker's host between two calls.
 pub(crate) struct HostState {
     /// The number of the worker's slot.
     pub(crate) slot: usize,
@@ -48,7 +48,7 @@ pub(crate) struct HostState {
     timers: RefCell<Vec<RootTimer>>,
     /// Whether a timer has changed since it was last looked at.
     pub(crate) timers_changed: Cell<bool>,
-    /// The waiting stream whose thread runs the timers which are due.
+    /// The waiting stream on whose thread due timers run.
     handed_over: Cell<Option<u32>>,
     waiting: RefCell<BTreeMap<u32, WaitingStream>>,
     actions: RefCell<VecDeque<Action>>,
@@ -63,7 +63,7 @@ struct RootTimer {
     due: Micros,
 }
 
-/// A stream whose request waits.
+/// A stream with a waiting request.
 struct WaitingStream {
     pointer: StreamPointer,
     scheduler: Scheduler,
@@ -108,7 +108,7 @@ impl Change {
                 let earlier =
                     call.filter_state(LOG.as_bytes()).filter(|earlier| !earlier.is_empty());
                 let all = earlier.map(|earlier| [earlier, SEPARATOR, entry].concat());
-                // Envoy 1.38 writes each entry once, and reports a bug of its own otherwise.
+                // Envoy 1.38 writes each entry once, and otherwise reports a bug in Envoy.
                 if all.is_none() || abi::has_config_metrics() {
                     call.set_filter_state(LOG, all.as_deref().unwrap_or(entry));
                 }
@@ -231,7 +231,7 @@ impl HostState {
         self.timers.borrow().iter().map(|timer| timer.due).min().unwrap_or(Micros::MAX)
     }
 
-    /// Takes the roots whose timers are due, and begins their periods anew.
+    /// Takes the roots with due timers, and restarts their periods.
     pub(crate) fn take_due(&self, now: Micros) -> Vec<u32> {
         self.timers_changed.set(true);
         let mut timers = self.timers.borrow_mut();
@@ -325,7 +325,7 @@ impl Clocks for HostCall<'_> {
 impl Contexts for HostCall<'_> {
     fn enter(&self, context: u32) -> bool {
         self.selected.set(context);
-        // The host ends each root by a call of its own.
+        // The host ends each root by a separate call.
         context >= FIRST_ROOT || self.state.waiting.borrow().contains_key(&context)
     }
 

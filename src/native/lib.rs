@@ -9,7 +9,7 @@
 //! While a slot is locked, the module only reads from the host. Changes of headers, responses and continuations follow after
 //! that, since Envoy may call further hooks within.
 //!
-//! A panic ends at its hook (`abi.rs`, `faults.rs`). The mutex is then poisoned, so its worker is built anew.
+//! A panic ends at its hook (`abi.rs`, `faults.rs`). The mutex is then poisoned, so its worker is rebuilt.
 
 mod abi;
 mod calls;

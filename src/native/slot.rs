@@ -19,7 +19,7 @@ use crate::{clock, config};
 /// The event of a waiting stream that runs the timers of its worker.
 pub(crate) const TICK: u64 = 0;
 
-/// The event of a waiting stream whose worker has failed.
+/// The event of a waiting stream after its worker has failed.
 pub(crate) const PASS: u64 = 1;
 
 static SLOTS: OnceLock<Box<[Slot]>> = OnceLock::new();
@@ -95,7 +95,7 @@ impl Slot {
         });
     }
 
-    /// Builds the worker anew if a panic has left it in an unknown state.
+    /// Rebuilds the worker if a panic has left it in an unknown state.
     pub(crate) fn recover(&self) {
         if self.worker.is_poisoned() {
             self.enter(|_| ());
@@ -158,7 +158,7 @@ impl WorkerState {
         let broken = mem::replace(self, fresh);
         broken.host.let_pass();
         self.host.continue_numbers(&broken.host);
-        // What is left of it may panic again.
+        // Dropping it may panic again.
         _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
         for (number, name, text) in config::all() {
             let built = catch_unwind(AssertUnwindSafe(|| self.configure(number, &name, &text)));

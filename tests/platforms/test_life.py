@@ -7,7 +7,7 @@ from clients import Call, Stream, refused_after
 from laboratory import EnvoyGateway, Istio, Scene, rule, steady
 from objects import GRPC, OWN_LIMIT
 
-# A replaced listener closes what is still open after 60 s below Envoy Gateway, and after 45 s below Istio.
+# A replaced listener closes open connections after 60 s below Envoy Gateway, and after 45 s below Istio.
 DRAIN = 65
 
 
@@ -63,7 +63,7 @@ class Life:
             return False
 
     def test_times_until_a_limit_holds(self):
-        """Prints them: how long it takes is no verdict."""
+        """Prints the times, and does not judge them."""
         scene = Scene(self.plane)
         took = {"`helm install` of Diana": refused_after(scene, lambda: scene.helm("install", config=one(1)))}
         scene.helm("upgrade", config=one(10**9))
