@@ -332,6 +332,8 @@ limits: [{Url: /, rules: [{name: all, actor: all, unit: day, rpu: 9, algo: W, sc
     let redis = Redis::with(
         vec![
             "cluster-enabled yes".into(),
+            // The default is 10,000 above the port, which may not exist.
+            format!("cluster-port {}", free_port()),
             format!("cluster-config-file symptoms-{}.conf", free_port()),
         ],
         vec![],
