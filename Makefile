@@ -68,7 +68,7 @@ lines: cli ## measure how long `diana replay` takes for a million lines of an ac
 	@python3 tools/access_log.py --lines $(or $(LINES),1000000) > target/access.log
 	@bash -c 'time target/release/diana replay $(or $(CONFIG),envoy/envoy.yaml) target/access.log --set header:x-account-id=14'
 
-cost: build ## count what a request costs in Envoy, in instructions; fails over a budget
+cost: build native ## count what a request costs in Envoy, in instructions; fails over a budget
 	@python3 benches/cost.py
 
 simulate: ## simulate fleets of 1 to 100 gateways and a Redis, by the real core (TABLES="size busy shards faults" for some)
