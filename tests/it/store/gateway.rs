@@ -14,28 +14,28 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{Decided, Take};
 
-pub(super) const MS: u64 = 1000;
+pub const MS: u64 = 1000;
 
 /// Requests after which a caller has a lease: the first is not counted.
-pub(super) const OFTEN: u64 = 21;
+pub const OFTEN: u64 = 21;
 
 /// Workers of a gateway whose requests run one by one.
-pub(super) struct Gateway {
-    pub(super) workers: Vec<Box<dyn Store>>,
-    pub(super) data: Rc<CountingData>,
-    pub(super) ann: Key,
-    pub(super) cost: u64,
-    pub(super) start: Now,
+pub struct Gateway {
+    pub workers: Vec<Box<dyn Store>>,
+    pub data: Rc<CountingData>,
+    pub ann: Key,
+    pub cost: u64,
+    pub start: Now,
 }
 
 impl Gateway {
     /// Two workers with a rule; `may_be_cancelled` if a request has more rules.
-    pub(super) fn new(short: &str, quota: Quota, may_be_cancelled: bool) -> Gateway {
+    pub fn new(short: &str, quota: Quota, may_be_cancelled: bool) -> Gateway {
         Gateway::of(4096, short, quota, may_be_cancelled)
     }
 
     /// The same, with room for this many callers.
-    pub(super) fn of(keys: usize, short: &str, quota: Quota, may_be_cancelled: bool) -> Gateway {
+    pub fn of(keys: usize, short: &str, quota: Quota, may_be_cancelled: bool) -> Gateway {
         let data = Rc::<CountingData>::default();
         let open = || {
             let mut tables = Tables::default();
@@ -52,33 +52,33 @@ impl Gateway {
         }
     }
 
-    pub(super) fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
+    pub fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
         self.workers[worker].checked(self.ann.into(), self.cost, self.start.later(ticks))
     }
 
     /// The remaining permits, as a worker knows them.
-    pub(super) fn remaining(&mut self, worker: usize, found: &Reservation) -> Option<u64> {
+    pub fn remaining(&mut self, worker: usize, found: &Reservation) -> Option<u64> {
         self.workers[worker].remaining(found).map(|it| it.permits)
     }
 
     /// Takes a permit. Returns false if there is none.
-    pub(super) fn take(&mut self, worker: usize, ticks: u64) -> bool {
+    pub fn take(&mut self, worker: usize, ticks: u64) -> bool {
         let mut reservation = self.check(worker, ticks);
         reservation.decision().is_admitted()
             && self.workers[worker].charged(&mut reservation, 0) == Decision::NOW
     }
 
     /// Takes permits until the worker has a lease.
-    pub(super) fn take_block(&mut self, worker: usize, ticks: u64) {
+    pub fn take_block(&mut self, worker: usize, ticks: u64) {
         assert!((0..OFTEN).all(|_| self.take(worker, ticks)));
     }
 
     /// Takes all available permits. Returns their number.
-    pub(super) fn flood(&mut self, worker: usize, ticks: u64) -> u64 {
+    pub fn flood(&mut self, worker: usize, ticks: u64) -> u64 {
         (0..10_000).take_while(|_| self.take(worker, ticks)).count() as u64
     }
 }
 
-pub(super) fn day(rpu: u64) -> Quota {
+pub fn day(rpu: u64) -> Quota {
     Quota::new(Unit::Day, rpu)
 }
