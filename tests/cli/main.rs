@@ -10,7 +10,7 @@
 mod advice;
 mod check;
 mod command;
-#[path = "../it/documents.rs"]
+#[path = "../it/support/documents.rs"]
 mod documents;
 mod explain;
 mod replay;

@@ -13,8 +13,8 @@ use diana_request::matching::condition;
 use kit::fake::FakeRequest;
 
 use crate::config::policy;
-use crate::documents::assert_snapshots;
-use crate::steps;
+use crate::support::documents::assert_snapshots;
+use crate::support::steps;
 
 /// Each step of a document is a request with a condition of `match` under `if`. The condition holds for no reader of the
 /// request, for all, or for some: a rule applies then, an exemption does not.

@@ -12,8 +12,8 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use serde_yaml::Mapping;
 
 use crate::config::policy;
-use crate::documents::assert_snapshots;
-use crate::steps;
+use crate::support::documents::assert_snapshots;
+use crate::support::steps;
 
 /// A document has a `cost`, each step a request. The transcript has its cost.
 #[test]

@@ -10,7 +10,6 @@ mod ledgers;
 mod neighbours;
 mod probes;
 mod record;
-pub mod redis;
 mod settlements;
 mod shards;
 mod timeouts;

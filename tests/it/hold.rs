@@ -1,14 +1,12 @@
 //! The held requests of a worker.
 
-pub mod model;
-
+use crate::support::queue::Model;
 use diana_limiter::{Held, QueueLine, Report};
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
 use diana_store::permit::{CancelQueue, End, OpenCharge, Permit};
 use diana_worker::hold::Queue;
 use kit::store::ended;
-use model::Model;
 use std::rc::Rc;
 
 const ANN: QueueLine = QueueLine { rule: 0, key: Key { hash: 1, second_hash: 1 }, plan: 0 };

@@ -16,8 +16,8 @@ use std::rc::Rc;
 
 use crate::conditions::Closed;
 use crate::config::policy;
-use crate::documents::assert_snapshots;
-use crate::steps;
+use crate::support::documents::assert_snapshots;
+use crate::support::steps;
 
 const SEED: Seed = Seed { k0: 1, k1: 2 };
 

@@ -2,7 +2,6 @@
 
 mod address;
 mod algorithms;
-mod allocator;
 mod bans;
 mod calendar;
 mod charges;
@@ -12,7 +11,6 @@ mod config;
 mod cookies;
 mod cost;
 mod daily;
-mod documents;
 mod explanation;
 mod fleet;
 mod hold;
@@ -34,8 +32,8 @@ mod remote;
 mod resp;
 mod ring;
 mod settling;
-mod steps;
 mod store;
+mod support;
 mod table;
 mod warm_up;
 mod worker;

@@ -16,7 +16,7 @@ use fastrand::Rng;
 use kit::bans::Calls;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 
-use crate::allocator;
+use crate::support::allocator;
 
 /// The host's overhead per value in bytes.
 const HOST: u64 = 192;

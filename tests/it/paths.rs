@@ -13,8 +13,8 @@ use diana_policy::path::Path;
 use diana_request::matching::PathIndex;
 use fastrand::Rng;
 
-use crate::documents::assert_snapshots;
-use crate::steps;
+use crate::support::documents::assert_snapshots;
+use crate::support::steps;
 
 fn index(urls: &[(&str, bool)]) -> PathIndex {
     let parse = |(url, folds): &(&str, bool)| Prefix::parse(url, *folds).unwrap();

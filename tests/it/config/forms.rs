@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{messages, policy};
-use crate::documents::assert_snapshots;
+use crate::support::documents::assert_snapshots;
 use diana_config::parse;
 use diana_policy::{BodyPiece, Policy};
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{policy, rule, with_rule};
-use crate::documents::assert_snapshots;
+use crate::support::documents::assert_snapshots;
 use diana_algorithm::Form;
 
 /// Each line of a file is a part of a document: keys of a rule, keys of an entry besides `rules`, or

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use diana_config::{parse, parse_remote};
 
 use super::{policy, problems};
-use crate::documents::assert_snapshots;
+use crate::support::documents::assert_snapshots;
 
 /// Lines count from the heading of a document, so a new document changes no others.
 #[test]

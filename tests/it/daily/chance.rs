@@ -8,7 +8,7 @@ use fastrand::Rng;
 
 use kit::seed;
 
-use crate::allocator;
+use crate::support::allocator;
 
 const ERRORS: [u64; 5] = [100_000, 30_000, 10_000, 1_000, 100];
 const MOST: [u64; 6] = [1, 2, 10, 200, 5_000, 1_000_000_000];

@@ -14,11 +14,11 @@ use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
-use super::redis::{Seen, admits, decides};
 use super::shards::steps;
 use super::{
     Completion, MILLISECOND, Response, TIMEOUT, Worker, charge, ok, requests, reset, status,
 };
+use crate::support::redis::{Seen, admits, decides};
 use kit::seed;
 
 /// A worker that has had a reply after this time.

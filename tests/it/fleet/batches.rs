@@ -9,8 +9,8 @@ use diana_redis::results::QuestionResult;
 use diana_store::backend::Receiver;
 use kit::fake::FakeSharedData;
 
-use super::redis::{Seen, admits, no_script, other_seed};
 use super::{MILLISECOND, OWN, TIMEOUT, Worker, charge, ok, requests, status};
+use crate::support::redis::{Seen, admits, no_script, other_seed};
 
 fn worker() -> Worker {
     Worker::of(&Rc::new(FakeSharedData::default()))

@@ -9,8 +9,8 @@ use diana_redis::results::QuestionResult;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use super::redis::{Seen, admits};
 use super::{MILLISECOND, Response, TIMEOUT, Worker, ok, requests, reset, status};
+use crate::support::redis::{Seen, admits};
 use kit::seed;
 
 pub const KEY: &str = "diana/2/test/fleet";

@@ -7,8 +7,8 @@ use diana_redis::protocol::Failure;
 use diana_redis::results::QuestionResult;
 use kit::fake::FakeSharedData;
 
-use super::redis::{admits, decides};
 use super::{MILLISECOND, TIMEOUT, Worker, ok, requests, reset, status};
+use crate::support::redis::{admits, decides};
 
 fn worker() -> Worker {
     Worker::of(&Rc::new(FakeSharedData::default()))

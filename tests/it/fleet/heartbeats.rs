@@ -8,8 +8,8 @@ use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 
 use super::breaker::{KEY, gateway};
-use super::redis::{Seen, admits, decides};
 use super::{MILLISECOND, Worker, ok, status};
+use crate::support::redis::{Seen, admits, decides};
 use kit::seed;
 
 const EPOCH: u64 = 1_700_000_000 * SECOND;

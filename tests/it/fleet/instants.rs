@@ -4,8 +4,8 @@ use diana_policy::time::SECOND;
 use diana_redis::results::QuestionResult;
 use fastrand::Rng;
 
-use super::redis::decides_at;
 use super::{Worker, ok, requests};
+use crate::support::redis::decides_at;
 use kit::seed;
 
 /// The shortest delay of a call, and of its reply.

@@ -11,7 +11,7 @@ use kit::laws::case::Case;
 use kit::model::rule::Rule;
 
 use super::charge;
-use crate::allocator;
+use crate::support::allocator;
 
 /// Maximum number of waiting charges, and of those in a batch.
 const MOST: usize = 8192;

@@ -7,8 +7,8 @@ use diana_policy::time::SECOND;
 use kit::fake::FakeSharedData;
 
 use super::breaker::{KEY, gateway};
-use super::redis::admits;
 use super::{MILLISECOND, TIMEOUT, Worker, ok, reset, status};
+use crate::support::redis::admits;
 
 #[test]
 fn reply_to_a_call_before_recovery_is_ignored() {

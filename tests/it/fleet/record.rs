@@ -9,9 +9,9 @@ use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
 use super::breaker::{KEY, gateway, run};
-use super::redis::admits;
 use super::shards::steps;
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok};
+use crate::support::redis::admits;
 
 /// Replies to two probes, so that the breaker closes. Returns when it closed.
 fn recover(worker: &mut Worker, mut now: u64) -> u64 {

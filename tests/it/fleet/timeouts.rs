@@ -4,8 +4,8 @@ use diana_policy::time::SECOND;
 use diana_redis::protocol::{Charge, Script};
 use diana_redis::results::QuestionResult;
 
-use super::redis::{Seen, no_script};
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok, requests};
+use crate::support::redis::{Seen, no_script};
 
 /// The time after its timeout when a call is abandoned.
 const GRACE: u64 = 4 * MILLISECOND;
@@ -71,7 +71,7 @@ fn calls_and_foreign_values_are_counted() {
         let (token, call) = worker.calls.one();
         // One reply per question: with one rule, and with two.
         let one = [0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
-        let body = super::redis::decides(&[&[0][..], &one, &[0], &one, &one].concat());
+        let body = crate::support::redis::decides(&[&[0][..], &one, &[0], &one, &one].concat());
         let body = String::from_utf8(body).unwrap().replacen(":0", ":5", 1);
         assert_eq!(Seen::of(&call).callers, [1, 2, 3]);
         let told = worker.answer(token, &ok(body.into_bytes()), now).unwrap();
@@ -90,7 +90,8 @@ fn quickest_reply_expires() {
         worker.work(now);
         let (token, _) = worker.calls.one();
         let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
-        let told = worker.answer(token, &ok(super::redis::decides_at(now, &one)), now + takes);
+        let told =
+            worker.answer(token, &ok(crate::support::redis::decides_at(now, &one)), now + takes);
         match requests(told.unwrap()).as_slice() {
             [(_, QuestionResult::Decided { at, .. })] => at - now,
             other => panic!("{other:?}"),
@@ -111,7 +112,7 @@ fn refusal_without_a_rule_is_malformed() {
         let mut worker = worker();
         worker.ask_for(vec![Charge { shadow, ..charge(1) }], 0);
         worker.work(0);
-        let body = super::redis::decides(&[wait, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        let body = crate::support::redis::decides(&[wait, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         match requests(worker.lose(&ok(body), 1)).as_slice() {
             [(_, QuestionResult::Decided { wait, .. })] => Some(*wait),
             [(_, QuestionResult::Degraded)] => None,

@@ -237,7 +237,7 @@ fn zero_limit_queries_no_redis() {
     (0..3).for_each(|_| worker.request(&ann()));
     // A heartbeat is no question.
     worker.steps(30, &mut |call, _| {
-        assert!(crate::fleet::redis::Seen::of(call).callers.is_empty(), "asked");
+        assert!(crate::support::redis::Seen::of(call).callers.is_empty(), "asked");
         None
     });
     assert_eq!(worker.verdicts, [false; 3]);

@@ -16,7 +16,7 @@ use kit::fake::{FakeClock, FakeSharedData};
 use kit::seed;
 
 use super::{Lines, from};
-use crate::hold::model::Model;
+use crate::support::queue::Model;
 use kit::store::gateway::START;
 
 const CALLERS: usize = 3;

@@ -24,8 +24,8 @@ use kit::fake::FakeRequest;
 use serde_yaml::Mapping;
 
 use super::{Gate, Lines};
-use crate::documents::assert_snapshots;
-use crate::steps;
+use crate::support::documents::assert_snapshots;
+use crate::support::steps;
 
 #[test]
 fn scenarios_match_their_transcripts() {

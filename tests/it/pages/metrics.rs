@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
 use super::first_cells;
-use crate::fleet::redis::decides;
+use crate::support::redis::decides;
 use crate::worker::{MILLISECOND, Thread};
 use diana_limiter::metrics::{
     RequestCounts, RuleCounts, flush_fleet, flush_hot_keys, flush_keys, flush_mode, flush_traffic,

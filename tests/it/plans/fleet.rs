@@ -20,7 +20,7 @@ use kit::store::rule::Rule;
 use kit::store::together;
 
 use crate::store::fleet::away;
-use crate::store::redis_rule::{self, refuses};
+use crate::support::redis_rule::{self, refuses};
 
 const FREE: u32 = 0;
 const GOLD: u32 = 1;

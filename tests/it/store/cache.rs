@@ -6,7 +6,7 @@ use diana_store::stores;
 use kit::store::gateway::{START, key};
 use kit::store::{Decided, Take};
 
-use super::gateway::{Gateway, MS, OFTEN, day};
+use crate::support::gateway::{Gateway, MS, OFTEN, day};
 
 /// The cause may be a charge that another rule cancelled.
 #[test]

@@ -19,8 +19,8 @@ use kit::store::rule::Rule;
 use kit::store::together;
 use kit::store::{Decided, Take};
 
-use super::gateway::MS;
-use super::redis_rule::{lends, refuses};
+use crate::support::gateway::MS;
+use crate::support::redis_rule::{lends, refuses};
 
 /// The longest life of a lease, and the time of demand that it covers.
 const LIFE: Micros = 50 * MS;

@@ -9,7 +9,7 @@ use diana_store::{CounterSpec, Store};
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
-use super::redis_rule::RedisRule;
+use crate::support::redis_rule::RedisRule;
 
 #[test]
 fn usage_query_charges_and_resets_nothing() {

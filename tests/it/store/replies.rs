@@ -13,8 +13,8 @@ use kit::store::rule::Rule;
 use kit::store::{Take, left};
 
 use super::fleet::away;
-use super::gateway::MS;
-use super::redis_rule::{RedisRule, lends, refuses};
+use crate::support::gateway::MS;
+use crate::support::redis_rule::{RedisRule, lends, refuses};
 
 fn daily() -> CounterSpec {
     let daily = Some(Shape::new(1000, 10_000, 10));

@@ -11,8 +11,8 @@ use kit::store::rule::Rule;
 use kit::store::{Take, ended};
 
 use super::fleet::away;
-use super::gateway::MS;
-use super::redis_rule::{RedisRule, lends, refuses};
+use crate::support::gateway::MS;
+use crate::support::redis_rule::{RedisRule, lends, refuses};
 
 /// Another rule may have refused the earlier requests, so that their reservations were returned.
 #[test]

@@ -1,7 +1,7 @@
 //! Tests of the operator's endpoint that `scenarios/admin.yaml` cannot express.
 
 use super::{FakeHost, MILLISECOND, Thread};
-use crate::fleet::redis::decides;
+use crate::support::redis::decides;
 use diana_worker::host::Level;
 use kit::fake::{FakeEnvironment, FakeRequest};
 use serde_json::{Value, json};

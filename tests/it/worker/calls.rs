@@ -1,7 +1,7 @@
 //! Requests that wait for Redis.
 
 use super::{MILLISECOND, Thread};
-use crate::fleet::redis::{admits, decides};
+use crate::support::redis::{admits, decides};
 use diana_policy::time::SECOND;
 
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{actor: account, unit: day, \

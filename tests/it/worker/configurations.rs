@@ -1,7 +1,7 @@
 //! Configurations that are added and removed.
 
 use super::{FakeHost, MILLISECOND, Thread};
-use crate::allocator;
+use crate::support::allocator;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
 use diana_worker::host::Level;

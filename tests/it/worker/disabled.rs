@@ -1,7 +1,7 @@
 //! A document with `disabled: true`: no rule decides, and usage stays.
 
 use super::{MILLISECOND, Thread};
-use crate::fleet::redis::admits;
+use crate::support::redis::admits;
 use diana_policy::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeRequest;

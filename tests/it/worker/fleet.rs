@@ -1,7 +1,7 @@
 //! A worker's calls to Redis, apart from those of waiting requests.
 
 use super::{FakeHost, MILLISECOND, Thread};
-use crate::fleet::redis::decides;
+use crate::support::redis::decides;
 use diana_policy::time::SECOND;
 use kit::fake::FakeEnvironment;
 

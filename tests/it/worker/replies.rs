@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
 
 use super::{MILLISECOND, Thread};
-use crate::fleet::redis::decides;
+use crate::support::redis::decides;
 use diana_policy::headers::Headers;
 use diana_policy::key::Key;
 use diana_policy::port::{Property, Pseudo, Request, Values};

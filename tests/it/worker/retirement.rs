@@ -3,7 +3,7 @@
 use std::rc::{Rc, Weak};
 
 use super::{FakeHost, MILLISECOND, Thread};
-use crate::fleet::redis::{admits, decides};
+use crate::support::redis::{admits, decides};
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
 use diana_worker::remote::READ_INTERVAL;

@@ -22,9 +22,9 @@ use serde_json::Value as Json;
 use serde_yaml::{Mapping, Value};
 
 use super::{FakeHost, Thread};
-use crate::documents::assert_snapshots;
-use crate::fleet::redis::decides;
-use crate::steps;
+use crate::support::documents::assert_snapshots;
+use crate::support::redis::decides;
+use crate::support::steps;
 
 const TOKEN: &str = "a token of 24 characters";
 /// The number of the first stream.

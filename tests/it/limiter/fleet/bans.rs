@@ -6,7 +6,7 @@ use diana_policy::time::SECOND;
 use kit::model::wire::{Asking, commands};
 
 use super::{Worker, ann, opinion};
-use crate::fleet::redis::decides;
+use crate::support::redis::decides;
 
 /// The receipts of returns in a call.
 pub fn receipts(call: &Call) -> Vec<(u64, u64)> {

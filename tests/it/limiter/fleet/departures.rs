@@ -12,8 +12,8 @@ use kit::model::redis::Redis;
 
 use super::bans::receipts;
 use super::{MILLISECOND, SEED, Worker, ann, opinion};
-use crate::fleet::redis::{Seen, decides, other_seed};
 use crate::limiter::Lines;
+use crate::support::redis::{Seen, decides, other_seed};
 
 const RULE: &str = "name: r, actor: account, unit: day, rpu: 10, algo: W, scope: global";
 

@@ -14,8 +14,8 @@ use kit::model::wire::{Asking, commands};
 use kit::model::{READ_USAGE, RESET};
 
 use super::{MILLISECOND, SEED, Worker, ann, opinion};
-use crate::allocator;
-use crate::fleet::redis::{decides, other_seed};
+use crate::support::allocator;
+use crate::support::redis::{decides, other_seed};
 
 const MINUTE: u64 = 60 * SECOND;
 

@@ -10,7 +10,7 @@ use kit::model::proxy::Proxy;
 use kit::model::redis::Redis;
 
 use super::{MILLISECOND, Worker, ann, opinion};
-use crate::fleet::redis::{decides, other_seed};
+use crate::support::redis::{decides, other_seed};
 
 const LINE: &str = "unit: second, rpu: 100, algo: LB, scope: global";
 
