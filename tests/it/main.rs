@@ -1,6 +1,5 @@
 //! Native tests of the crates, without a host.
 
-mod address;
 mod algorithms;
 mod bans;
 mod calendar;
@@ -8,7 +7,6 @@ mod charges;
 mod clocks;
 mod conditions;
 mod config;
-mod cookies;
 mod cost;
 mod daily;
 mod explanation;
@@ -18,19 +16,16 @@ mod hot;
 mod house;
 mod identity;
 mod in_flight;
-mod json;
-mod keys;
 mod limiter;
 mod memory;
 mod pages;
 mod paths;
 mod pipeline;
 mod plans;
-mod pointer;
+mod policy;
 mod presence;
 mod remote;
 mod resp;
-mod ring;
 mod settling;
 mod store;
 mod support;
