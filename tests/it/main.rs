@@ -1,10 +1,7 @@
 //! Native tests of the crates, without a host.
 
-mod algorithms;
+mod algorithm;
 mod bans;
-mod calendar;
-mod charges;
-mod clocks;
 mod conditions;
 mod config;
 mod cost;
@@ -30,7 +27,6 @@ mod settling;
 mod store;
 mod support;
 mod table;
-mod warm_up;
 mod worker;
 
 use kit::seed;

@@ -1,8 +1,12 @@
 //! Properties of algorithms other than their decisions.
 
+mod calendar;
+mod clocks;
 mod counted;
 mod pace;
+mod receipts;
 mod renewal;
+mod warm_up;
 
 use diana_algorithm::REGISTRY;
 use diana_policy::time::{SECOND, Unit};
