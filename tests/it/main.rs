@@ -2,7 +2,6 @@
 
 mod algorithm;
 mod bans;
-mod conditions;
 mod config;
 mod cost;
 mod daily;
@@ -11,17 +10,15 @@ mod fleet;
 mod hold;
 mod hot;
 mod house;
-mod identity;
 mod in_flight;
 mod limiter;
 mod memory;
 mod pages;
-mod paths;
 mod pipeline;
 mod plans;
 mod policy;
-mod presence;
 mod remote;
+mod request;
 mod resp;
 mod settling;
 mod store;

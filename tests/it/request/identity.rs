@@ -14,8 +14,8 @@ use diana_request::identity::{Source, SourceValue};
 use kit::fake::FakeRequest;
 use std::rc::Rc;
 
-use crate::conditions::Closed;
 use crate::config::policy;
+use crate::request::conditions::Closed;
 use crate::support::documents::assert_snapshots;
 use crate::support::steps;
 
@@ -25,7 +25,7 @@ const SEED: Seed = Seed { k0: 1, k1: 2 };
 /// transcript numbers the callers, and shows the value if the actor has one source.
 #[test]
 fn callers_match_their_transcripts() {
-    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/identity"), |_, _, text| {
+    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/identity"), |_, _, text| {
         let (actors, steps) = steps::split(text);
         let policy = policy(&format!("limits: []\nactors: {actors}"));
         let mut known: Vec<Key> = Vec::new();

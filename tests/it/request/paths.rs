@@ -54,7 +54,7 @@ fn spelling(random: &mut Rng) -> String {
 /// paths takes it out.
 #[test]
 fn paths_match_their_transcripts() {
-    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/paths"), |_, _, text| {
+    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/paths"), |_, _, text| {
         let (urls, steps) = steps::split(text);
         let mut gate = escapes::gate(urls.trim().trim_matches(['[', ']']));
         let urls: Vec<String> = serde_yaml::from_str(&urls).unwrap();

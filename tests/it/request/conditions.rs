@@ -20,28 +20,31 @@ use crate::support::steps;
 /// request, for all, or for some: a rule applies then, an exemption does not.
 #[test]
 fn conditions_match_their_transcripts() {
-    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/conditions"), |_, _, text| {
-        let mut transcript = String::new();
-        for (line, mut keys) in steps::split(text).1 {
-            let block = serde_json::to_string(&keys.remove("if").unwrap()).unwrap();
-            let request = steps::request(&keys);
-            let rules = policy(&format!("{{Url: /, rules: [], match: {block}}}"));
-            let block = &rules.limits[0].matcher.any[0];
-            let held = match (&block.hosts[..], &block.values[..]) {
-                ([host], []) => [host.matches(request.authority.as_ref().unwrap()); 2],
-                ([], [condition]) => holds(condition, &request),
-                _ => panic!("one condition"),
-            };
-            let held = match held {
-                [false, false] => "no",
-                [true, true] => "yes",
-                [true, false] => "maybe",
-                [false, true] => panic!("{line} holds for all, and for none"),
-            };
-            writeln!(transcript, "{line} {held}").unwrap();
-        }
-        transcript
-    });
+    assert_snapshots(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/conditions"),
+        |_, _, text| {
+            let mut transcript = String::new();
+            for (line, mut keys) in steps::split(text).1 {
+                let block = serde_json::to_string(&keys.remove("if").unwrap()).unwrap();
+                let request = steps::request(&keys);
+                let rules = policy(&format!("{{Url: /, rules: [], match: {block}}}"));
+                let block = &rules.limits[0].matcher.any[0];
+                let held = match (&block.hosts[..], &block.values[..]) {
+                    ([host], []) => [host.matches(request.authority.as_ref().unwrap()); 2],
+                    ([], [condition]) => holds(condition, &request),
+                    _ => panic!("one condition"),
+                };
+                let held = match held {
+                    [false, false] => "no",
+                    [true, true] => "yes",
+                    [true, false] => "maybe",
+                    [false, true] => panic!("{line} holds for all, and for none"),
+                };
+                writeln!(transcript, "{line} {held}").unwrap();
+            }
+            transcript
+        },
+    );
 }
 
 /// Whether a condition holds for some reader, and for all of them.

@@ -1,0 +1,6 @@
+//! What is read of a request.
+
+pub mod conditions;
+mod identity;
+mod paths;
+mod presence;
