@@ -87,7 +87,7 @@ impl Gate {
     /// Other workers of its gateway have detected that Redis is unavailable.
     fn cut_off(yaml: &str) -> Gate {
         let data = Rc::default();
-        crate::fleet::Worker::of(&data).fail(0);
+        crate::redis::client::Worker::of(&data).fail(0);
         Gate::of(fleet_limiter(crate::config::policy(yaml), Seed { k0: 7, k1: 9 }, data).unwrap())
     }
 

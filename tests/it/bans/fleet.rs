@@ -18,7 +18,7 @@ use kit::fake::CountingData;
 use diana_redis::protocol::Question;
 
 use super::{ANN, BAN, BOB, KEYS, TICK, Worker, authority, says};
-use crate::fleet;
+use crate::redis::client;
 
 fn open(data: &Rc<CountingData>) -> Worker {
     Worker::new(Scope::Global, data)
@@ -178,7 +178,7 @@ fn ban_is_queried_every_second_if_operators_can_end_it() {
 #[test]
 fn gateway_without_redis_counts_its_refusals() {
     let alone = || {
-        let mut failing = fleet::Worker::of(&Rc::default());
+        let mut failing = client::Worker::of(&Rc::default());
         failing.fail(0);
         failing.outbox
     };

@@ -133,7 +133,7 @@ fn new_limiter_starts_in_degraded_mode_without_redis() {
     for is_away in [true, false] {
         let data = Rc::default();
         if is_away {
-            crate::fleet::Worker::of(&data).fail(0);
+            crate::redis::client::Worker::of(&data).fail(0);
         }
         let mut limiter = built_in(data, true, |_| {}).unwrap();
         let request = FakeRequest::get("/").header("x-account-id", "ann");

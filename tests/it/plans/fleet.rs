@@ -19,7 +19,7 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::together;
 
-use crate::store::fleet::away;
+use crate::redis::store::away;
 use crate::support::redis_rule::{self, refuses};
 
 const FREE: u32 = 0;

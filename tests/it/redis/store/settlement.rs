@@ -10,7 +10,7 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{Take, ended};
 
-use super::fleet::away;
+use super::away;
 use crate::support::gateway::MS;
 use crate::support::redis_rule::{RedisRule, lends, refuses};
 

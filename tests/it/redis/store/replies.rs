@@ -12,7 +12,7 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{Take, left};
 
-use super::fleet::away;
+use super::away;
 use crate::support::gateway::MS;
 use crate::support::redis_rule::{RedisRule, lends, refuses};
 

@@ -1,6 +1,12 @@
 //! Rules that Redis counts: their state in a worker, and the gateway's share while Redis is
 //! unavailable.
 
+mod lease_model;
+mod operator;
+mod replies;
+mod settlement;
+mod unknown_algorithm;
+
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -21,8 +27,8 @@ use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::oracle::oracle;
 
-use super::races::gap;
-use crate::fleet::{MILLISECOND, Worker};
+use crate::redis::client::{MILLISECOND, Worker};
+use crate::store::races::gap;
 use kit::store::gateway::{PACE, START, key};
 use kit::store::rule::Rule;
 use kit::store::{Decided, Take, left};
