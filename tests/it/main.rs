@@ -1,19 +1,14 @@
 //! Native tests of the crates, without a host.
 
 mod algorithm;
-mod bans;
 mod config;
-mod cost;
+mod features;
 mod house;
-mod in_flight;
 mod limiter;
-mod memory;
 mod pages;
-mod plans;
 mod policy;
 mod redis;
 mod request;
-mod settling;
 mod store;
 mod support;
 mod worker;

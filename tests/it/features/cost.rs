@@ -18,7 +18,7 @@ use crate::support::steps;
 /// A document has a `cost`, each step a request. The transcript has its cost.
 #[test]
 fn costs_match_their_transcripts() {
-    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/cost"), |_, _, text| {
+    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/features/cost"), |_, _, text| {
         let (cost, steps) = steps::split(text);
         let rule = format!("{{actor: all, unit: day, rpu: 1000, cost: {cost}}}");
         let policy = policy(&format!("limits: [{{Url: /, rules: [{rule}]}}]"));

@@ -1,7 +1,7 @@
 //! Callers with plans that change over time, under every algorithm.
 
-mod fleet;
 mod law;
 mod memory;
+mod redis;
 mod resets;
 mod settling;

@@ -1,9 +1,9 @@
 //! Bans: the step for one caller's state, and the bans of a rule in each scope.
 
-mod fleet;
 mod flood;
 mod gateway;
 mod law;
+mod redis;
 mod scopes;
 
 use std::cell::RefCell;
