@@ -3,10 +3,9 @@
 mod algorithm;
 mod config;
 mod features;
-mod house;
 mod limiter;
-mod pages;
 mod policy;
+mod project;
 mod redis;
 mod request;
 mod store;

@@ -7,7 +7,7 @@ mod metrics;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const PAGE: &str = include_str!("../../docs/reference/answers.md");
+const PAGE: &str = include_str!("../../../docs/reference/answers.md");
 
 /// The text in backticks in the first cells of a table, row by row. The head identifies the table.
 fn first_cells(head: &str) -> Vec<Vec<&'static str>> {
@@ -54,10 +54,10 @@ fn document(example: &str) -> Option<String> {
 /// The guide links to the example as its whole document.
 #[test]
 fn guide_about_logins_has_the_rules_of_the_example() {
-    let guide = include_str!("../../docs/guides/logins.md");
+    let guide = include_str!("../../../docs/guides/logins.md");
     let (_, shown) = guide.split_once("```yaml\n").unwrap();
     let shown = shown.split("```").next().unwrap();
-    let example = include_str!("../../envoy/examples/logins.yaml");
+    let example = include_str!("../../../envoy/examples/logins.yaml");
     let [shown, example] =
         [shown, example].map(|text| diana_config::parse(text.as_bytes()).unwrap());
     assert_eq!(format!("{:?}", shown.limits), format!("{:?}", example.limits));

@@ -1,0 +1,4 @@
+//! Files of the project: its sources, and the pages of its book.
+
+mod pages;
+mod sources;
