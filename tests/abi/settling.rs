@@ -19,16 +19,16 @@ limits: [{{Url: /, rules: [{{name: r, actor: account, unit: day, rpu: {LIMIT}, a
     )
 }
 
-fn ann() -> Request {
+fn request() -> Request {
     Request::get("/").header("x-account-id", "ann")
 }
 
 /// The charged permits, read from the response to one more request without usage.
 fn charged(vm: &mut Vm) -> u64 {
-    let stream = vm.open(&ann()).unwrap();
+    let stream = vm.open(&request()).unwrap();
     let answer = vm.end(stream, Some((&[(":status", "503")], "x")), (Some(503), "x", 2)).unwrap();
-    let told = answer.header("ratelimit").expect("it is told").to_owned();
-    let left = told.split(";r=").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
+    let field = answer.header("ratelimit").expect("it is reported").to_owned();
+    let left = field.split(";r=").nth(1).and_then(|rest| rest.split(';').next()).unwrap();
     LIMIT - 10 - left.parse::<u64>().unwrap()
 }
 
@@ -57,39 +57,47 @@ const DR: u64 = 1 << 28;
 /// Envoy's reports of the end of a stream, with the expected usage.
 #[test]
 fn every_end_of_a_stream_is_read() {
-    let told: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
-    let untold: &[(&str, &str)] = &[(":status", "200")];
+    let with_usage: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
+    let without_usage: &[(&str, &str)] = &[(":status", "200")];
     let twice: &[(&str, &str)] = &[("x-used", "7"), ("x-used", "7")];
     let reset = "upstream_reset_before_response_started{connection_failure}";
     let local = |status, details| Some((status, details));
     for (response, (status, details, flags), used) in [
-        (Some((told, UPSTREAM)), (Some(200), UPSTREAM, 0), 7),
-        (Some((untold, UPSTREAM)), (Some(200), UPSTREAM, 0), MOST),
+        (Some((with_usage, UPSTREAM)), (Some(200), UPSTREAM, 0), 7),
+        (Some((without_usage, UPSTREAM)), (Some(200), UPSTREAM, 0), MOST),
         (Some((twice, UPSTREAM)), (Some(200), UPSTREAM, 0), MOST),
-        (Some((told, UPSTREAM)), (Some(200), "upstream_reset_after_response_started{x}", UPE), 7),
-        (Some((untold, UPSTREAM)), (Some(200), "response_timeout", UT), MOST),
-        (Some((untold, UPSTREAM)), (Some(200), "max_duration_timeout", 0), MOST),
-        (Some((untold, UPSTREAM)), (Some(200), GONE, DC), MOST),
-        (Some((untold, UPSTREAM)), (Some(200), "http2.remote_reset", DR), MOST),
-        (Some((untold, UPSTREAM)), (Some(101), GONE, DC), MOST),
+        (
+            Some((with_usage, UPSTREAM)),
+            (Some(200), "upstream_reset_after_response_started{x}", UPE),
+            7,
+        ),
+        (Some((without_usage, UPSTREAM)), (Some(200), "response_timeout", UT), MOST),
+        (Some((without_usage, UPSTREAM)), (Some(200), "max_duration_timeout", 0), MOST),
+        (Some((without_usage, UPSTREAM)), (Some(200), GONE, DC), MOST),
+        (Some((without_usage, UPSTREAM)), (Some(200), "http2.remote_reset", DR), MOST),
+        (Some((without_usage, UPSTREAM)), (Some(101), GONE, DC), MOST),
         // Local replies reach the filter as responses.
-        (local(told, reset), (Some(503), reset, UF), 0),
-        (local(untold, "x"), (Some(503), "x", UC), 0),
-        (local(untold, "no_healthy_upstream"), (Some(503), "no_healthy_upstream", UH), 0),
-        (local(untold, "response_timeout"), (Some(504), "response_timeout", UT), 0),
-        (local(untold, PER_TRY), (Some(504), PER_TRY, UT | URX), 0),
-        (local(untold, "cluster_not_found"), (Some(503), "cluster_not_found", NC), 0),
-        (local(untold, OVERFLOW), (Some(503), OVERFLOW, UO), 0),
-        (local(untold, LONGEST), (Some(504), LONGEST, UMSDR), 0),
-        (local(untold, "max_duration_timeout"), (Some(504), "max_duration_timeout", 0), 0),
-        (local(untold, "stream_idle_timeout"), (Some(504), "stream_idle_timeout", SI), 0),
-        (local(untold, LARGE), (Some(413), LARGE, 0), 0),
-        (local(untold, REPLACED), (Some(500), REPLACED, 0), 0),
-        (local(told, "rbac_access_denied"), (Some(403), "rbac_access_denied", 0), 0),
-        (local(told, "direct_response"), (Some(200), "direct_response", 0), 0),
-        (local(told, "lua_response"), (Some(200), "lua_response", 0), 0),
-        (local(told, "route_not_found"), (Some(404), "route_not_found", NR), 0),
-        (local(told, "a_reason_of_tomorrow"), (Some(299), "a_reason_of_tomorrow", 1 << 40), 0),
+        (local(with_usage, reset), (Some(503), reset, UF), 0),
+        (local(without_usage, "x"), (Some(503), "x", UC), 0),
+        (local(without_usage, "no_healthy_upstream"), (Some(503), "no_healthy_upstream", UH), 0),
+        (local(without_usage, "response_timeout"), (Some(504), "response_timeout", UT), 0),
+        (local(without_usage, PER_TRY), (Some(504), PER_TRY, UT | URX), 0),
+        (local(without_usage, "cluster_not_found"), (Some(503), "cluster_not_found", NC), 0),
+        (local(without_usage, OVERFLOW), (Some(503), OVERFLOW, UO), 0),
+        (local(without_usage, LONGEST), (Some(504), LONGEST, UMSDR), 0),
+        (local(without_usage, "max_duration_timeout"), (Some(504), "max_duration_timeout", 0), 0),
+        (local(without_usage, "stream_idle_timeout"), (Some(504), "stream_idle_timeout", SI), 0),
+        (local(without_usage, LARGE), (Some(413), LARGE, 0), 0),
+        (local(without_usage, REPLACED), (Some(500), REPLACED, 0), 0),
+        (local(with_usage, "rbac_access_denied"), (Some(403), "rbac_access_denied", 0), 0),
+        (local(with_usage, "direct_response"), (Some(200), "direct_response", 0), 0),
+        (local(with_usage, "lua_response"), (Some(200), "lua_response", 0), 0),
+        (local(with_usage, "route_not_found"), (Some(404), "route_not_found", NR), 0),
+        (
+            local(with_usage, "a_reason_of_tomorrow"),
+            (Some(299), "a_reason_of_tomorrow", 1 << 40),
+            0,
+        ),
         // The client left, and Envoy has several ways to report that.
         (None, (None, GONE, DC), MOST),
         (None, (None, "http2.remote_reset", DR), MOST),
@@ -99,14 +107,14 @@ fn every_end_of_a_stream_is_read() {
         (None, (None, "downstream_local_disconnect(http2_ping_timeout)", DC), MOST),
         // A filter held the response back.
         (None, (Some(200), GONE, DC), MOST),
-        (local(untold, "http1.codec_error"), (Some(400), "http1.codec_error", DPE), MOST),
+        (local(without_usage, "http1.codec_error"), (Some(400), "http1.codec_error", DPE), MOST),
         // Envoy closed the connection.
         (None, (None, "downstream_local_disconnect(filter_chain_is_being_removed)", DC), 0),
         (None, (Some(302), "internal_redirect", 0), 0),
     ] {
         let mut host = Host::new(71);
         let mut vm = host.start_vm(&rule("{header: x-used}", "gateway")).unwrap();
-        let stream = vm.open(&ann()).unwrap();
+        let stream = vm.open(&request()).unwrap();
         vm.end(stream, response, (status, details, flags)).unwrap();
         assert_eq!(charged(&mut vm), used, "{response:?} {status:?} {details} {flags:x}");
     }
@@ -120,7 +128,7 @@ fn odd_properties_cause_no_trap() {
         for name in ["code", "flags", "code_details"] {
             let mut host = Host::new(72);
             let mut vm = host.start_vm(&rule("{metadata: [ns, used]}", "local")).unwrap();
-            let odd = ann().property(path, bytes).property(&["response", name], bytes);
+            let odd = request().property(path, bytes).property(&["response", name], bytes);
             let stream = vm.open(&odd).unwrap();
             vm.close(stream).unwrap();
             // Bytes may be the details of a connection that Envoy closed.
@@ -129,7 +137,7 @@ fn odd_properties_cause_no_trap() {
     }
     let mut host = Host::new(73);
     let mut vm = host.start_vm(&rule("{metadata: [ns, used]}", "local")).unwrap();
-    let stream = vm.open(&ann().property(path, 7.0_f64.to_le_bytes())).unwrap();
+    let stream = vm.open(&request().property(path, 7.0_f64.to_le_bytes())).unwrap();
     vm.end(stream, Some((&[], UPSTREAM)), (Some(200), UPSTREAM, 0)).unwrap();
     assert_eq!(charged(&mut vm), 7);
 }
@@ -142,9 +150,9 @@ fn settlement_costs_a_few_host_calls() {
     let mut answer = None;
     for _ in 0..2 {
         vm.start_counting();
-        let stream = vm.open(&ann()).unwrap();
-        let told: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
-        answer = vm.end(stream, Some((told, UPSTREAM)), (Some(200), UPSTREAM, 0)).ok();
+        let stream = vm.open(&request()).unwrap();
+        let with_usage: &[(&str, &str)] = &[(":status", "200"), ("x-used", "7")];
+        answer = vm.end(stream, Some((with_usage, UPSTREAM)), (Some(200), UPSTREAM, 0)).ok();
     }
     let answer = answer.unwrap();
     let (request, response) = (1, 1);
@@ -171,9 +179,9 @@ fn many_open_streams_take_bounded_memory() {
         let mut host = Host::new(76);
         let mut vm = host.start_vm(rules).unwrap();
         // The first requests fill the tables of the worker.
-        (0..1_000).for_each(|_| _ = vm.open(&ann()).unwrap());
+        (0..1_000).for_each(|_| _ = vm.open(&request()).unwrap());
         let before = vm.memory();
-        (0..OPEN).for_each(|_| _ = vm.open(&ann()).unwrap());
+        (0..OPEN).for_each(|_| _ = vm.open(&request()).unwrap());
         vm.memory() - before
     });
     println!("{} bytes for each, {} if it is settled", plain / OPEN, settled / OPEN);

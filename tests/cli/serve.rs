@@ -139,7 +139,7 @@ fn wrong_document_is_never_served() {
 
     let large = format!("{GOOD}#{}", "x".repeat(1 << 20));
     let zone = format!("{GOOD}time_zone: Europe/Berln\n");
-    for (wrong, said) in [
+    for (wrong, problem) in [
         (BAD.as_bytes(), ":1:1 limit: unknown key"),
         (b"", "limits: required"),
         (b"limits: [", ":1:9 not valid YAML"),
@@ -151,8 +151,8 @@ fn wrong_document_is_never_served() {
         replace(&file, wrong);
         companion.wait_for("is still served");
         let (code, text) = problems(&companion);
-        assert!(code == "200 OK" && text.contains(said), "{said}: {text}");
-        assert!(companion.request("GET", "/rules.yaml").ends_with(GOOD), "{said}");
+        assert!(code == "200 OK" && text.contains(problem), "{problem}: {text}");
+        assert!(companion.request("GET", "/rules.yaml").ends_with(GOOD), "{problem}");
     }
     fs::remove_file(&file).unwrap();
     companion.wait_for("is still served");
@@ -291,7 +291,7 @@ fn unusable_arguments_end_it() {
     fs::create_dir(folder.join("none")).unwrap();
     fs::write(folder.join("key"), "").unwrap();
     let none = path("none");
-    for (modules, more, said) in [
+    for (modules, more, problem) in [
         (&none, vec![], "found no *.wasm"),
         (&path("nowhere"), vec![], "nowhere: No such file"),
         (&modules, vec!["--listen", &taken], "in use"),
@@ -305,6 +305,6 @@ fn unusable_arguments_end_it() {
     ] {
         let serve = ["serve", "--rules", &rules, "--modules", modules];
         let ran = diana(&[serve.as_slice(), &more].concat());
-        assert!(ran.code == Some(2) && ran.error.contains(said), "{said}: {ran:?}");
+        assert!(ran.code == Some(2) && ran.error.contains(problem), "{problem}: {ran:?}");
     }
 }

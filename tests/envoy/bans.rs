@@ -37,8 +37,8 @@ fn refusals_on_many_connections_add_up_to_one_ban() {
         assert_eq!(left(&ask(&envoy, "eve")), None, "refusal {number} was one too many");
     }
     all_ban(&envoy, "eve");
-    let told = left(&ask(&envoy, "eve")).unwrap();
-    assert!((61..=600).contains(&told), "{told}");
+    let seconds = left(&ask(&envoy, "eve")).unwrap();
+    assert!((61..=600).contains(&seconds), "{seconds}");
     assert_eq!(left(&ask(&envoy, "ann")), None);
     assert_eq!(envoy.get("/elsewhere", &[("x-account-id", "eve")]).status, 200);
     settles(&envoy, "rule.trap.bans", 1);

@@ -81,8 +81,8 @@ fn only_hot_keys_go_to_the_hot_cluster() {
         let log = envoy.log();
         log.lines().find(|line| line.contains(" top=7:")).map(str::to_owned)
     });
-    let told = "hot rule=items scope=gateway over=50 per=2s keys=1 requests=";
-    assert!(list.contains(told), "{list}");
+    let beginning = "hot rule=items scope=gateway over=50 per=2s keys=1 requests=";
+    assert!(list.contains(beginning), "{list}");
     // After a while without requests there are no hot keys.
     settles(&envoy, "rule.items.hot_keys", 0);
     // The worker that detected the key updates at once, the other one at its next read.

@@ -36,15 +36,21 @@ fn explanation_covers_admitted_and_refused_requests() {
     .start_shared();
     let admitted = ask(&envoy, "/a");
     assert_eq!(admitted.status, 200);
-    let told = explained(&admitted);
-    assert_eq!((&told[0]["rule"], &told[0]["remaining"]), (&"all".into(), &99.into()));
-    assert_eq!((&told[1]["rule"], &told[1]["remaining"]), (&"ada".into(), &1.into()));
-    assert_eq!((&told[2]["rule"], &told[2]["why"]), (&"b".into(), &"path".into()));
+    let explanation = explained(&admitted);
+    assert_eq!(
+        (&explanation[0]["rule"], &explanation[0]["remaining"]),
+        (&"all".into(), &99.into())
+    );
+    assert_eq!((&explanation[1]["rule"], &explanation[1]["remaining"]), (&"ada".into(), &1.into()));
+    assert_eq!((&explanation[2]["rule"], &explanation[2]["why"]), (&"b".into(), &"path".into()));
     ask(&envoy, "/a");
     let refused = ask(&envoy, "/a");
     assert_eq!(refused.status, 503);
-    let told = explained(&refused);
-    assert_eq!((&told[1]["decision"], &told[1]["limit"]), (&"refused".into(), &2.into()));
+    let explanation = explained(&refused);
+    assert_eq!(
+        (&explanation[1]["decision"], &explanation[1]["limit"]),
+        (&"refused".into(), &2.into())
+    );
     for token in ["0123456789abcdeF", "", "0123456789abcdef0"] {
         let answer = envoy.get("/", &[("x-diana-explain", token)]);
         assert_eq!((answer.status, answer.header("x-diana-explain")), (200, None));
@@ -148,9 +154,9 @@ fn invalid_order_gets_a_json_error() {
         ("DELETE", "/usage?rule=r&actor.account=ada", 405),
         ("POST", "/ban?rule=r&actor.account=ada&for=5m", 409),
     ] {
-        let (status, told) = operate(&envoy, method, rest);
-        assert_eq!(status, expected, "{method} {rest}: {told}");
-        assert!(told["error"].is_string(), "{method} {rest}: {told}");
+        let (status, answer) = operate(&envoy, method, rest);
+        assert_eq!(status, expected, "{method} {rest}: {answer}");
+        assert!(answer["error"].is_string(), "{method} {rest}: {answer}");
     }
     let bearer = format!("Bearer {TOKEN}");
     let put = request("PUT", "/.diana/rules", &[("authorization", &bearer)]);

@@ -91,7 +91,7 @@ fn last_good_rules_survive_bad_responses() {
     let envoy = gateway(config_server.port).workers(2).start();
     settles_on(&envoy, "good");
     wait_for_line(&envoy, "is now active");
-    let mut told_so_far = lines(&envoy).len();
+    let mut logged = lines(&envoy).len();
     for (response, words) in [
         (ServerResponse::Status(404), "status 404"),
         (ServerResponse::Late(Duration::from_secs(2), document("late", 1)), "status 504"),
@@ -112,11 +112,11 @@ fn last_good_rules_survive_bad_responses() {
         eventually("two more polls", || (polls() >= before + 2).then_some(()));
         assert_eq!(in_force(&envoy).as_deref(), Some("good"), "{words}");
         // A line per change, not per poll. The message about a huge response depends on timing.
-        let told_of = lines(&envoy).len() - told_so_far;
-        assert!(told_of == 1 || words.contains("far too large"), "{words}: {:#?}", lines(&envoy));
+        let new = lines(&envoy).len() - logged;
+        assert!(new == 1 || words.contains("far too large"), "{words}: {:#?}", lines(&envoy));
         config_server.respond_with(good.clone());
         wait_for_line(&envoy, "the last problem is solved");
-        told_so_far = lines(&envoy).len();
+        logged = lines(&envoy).len();
     }
     assert!(envoy.log().contains("limits[0].rules[0].unit: found `dya`"), "{}", envoy.log());
     assert!(metric(&envoy, "rejected") >= 2);

@@ -27,9 +27,9 @@ fn example_responds_with_problem_json() {
     for left in (0..5).rev() {
         let accepted = get(&envoy, &[]);
         assert_eq!(accepted.status, 200, "{accepted:?}");
-        let told =
+        let found =
             ["limit", "remaining"].map(|what| number(&accepted, &format!("x-ratelimit-{what}")));
-        assert_eq!(told, [Some(5), Some(left)]);
+        assert_eq!(found, [Some(5), Some(left)]);
         assert!((1..=86_400).contains(&number(&accepted, "x-ratelimit-reset").unwrap()));
     }
     let refused = get(&envoy, &[("x-request-id", "a-1_B.2")]);
@@ -42,9 +42,9 @@ fn example_responds_with_problem_json() {
         (number(&refused, "retry-after").unwrap(), number(&refused, "x-ratelimit-reset").unwrap());
     assert!((reset..=reset + 6).contains(&after), "{refused:?}");
     assert_eq!(refused.header("ratelimit"), None);
-    let told: Value = serde_json::from_str(&refused.body).unwrap();
+    let found: Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!(
-        told,
+        found,
         json!({
             "type": "https://iana.org/assignments/http-problem-types#quota-exceeded",
             "title": "Quota exceeded",
@@ -127,8 +127,8 @@ accepted: {headers: true, filter_state: true}
     )
     .start_shared();
     let accepted = envoy.get("/", &[]);
-    let told = accepted.header("ratelimit").unwrap();
-    assert!(told.starts_with("\"day\";r=0;t="), "{told}");
+    let found = accepted.header("ratelimit").unwrap();
+    assert!(found.starts_with("\"day\";r=0;t="), "{found}");
     assert_eq!(envoy.get("/", &[]).status, 503);
     let lines = crate::harness::eventually("two lines in the access log", || {
         let lines = envoy.access_log();

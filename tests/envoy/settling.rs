@@ -19,7 +19,7 @@ pub fn left(envoy: &Envoy, path: &str, headers: &[(&str, &str)]) -> u64 {
 
 /// The remaining permits in a response.
 pub fn left_after(answer: &Response) -> u64 {
-    let told = answer.header("ratelimit").expect("it is told");
-    let left = told.split(";r=").nth(1).and_then(|rest| rest.split(';').next());
-    left.expect("it is told").parse().unwrap()
+    let field = answer.header("ratelimit").expect("it is reported");
+    let left = field.split(";r=").nth(1).and_then(|rest| rest.split(';').next());
+    left.expect("it is reported").parse().unwrap()
 }

@@ -245,8 +245,8 @@ limits:
     let replacements = [("127.0.0.1:10000/share/qq", &*port), ("127.0.0.1:10000/healthz", &port)];
     let replaced =
         [&replacements[..], &[(TOKEN_OF_THE_PAGE, TOKEN), ("share-qq", "absent")]].concat();
-    let told = section.run("10000/share/qq", &replaced);
-    assert_eq!(told.trim(), r#""rule":"absent","decision":"skipped","why":"absent""#);
+    let output = section.run("10000/share/qq", &replaced);
+    assert_eq!(output.trim(), r#""rule":"absent","decision":"skipped","why":"absent""#);
     let all = explained(&envoy.get("/", &[("x-diana-explain", TOKEN)]));
     let record = |rule: &str| all.as_array().unwrap().iter().find(|it| it["rule"] == rule).unwrap();
     for why in ["path", "match", "exempt", "absent", "plan"] {
@@ -368,8 +368,8 @@ fn two_gateways_disagree() {
     envoys.iter().for_each(|envoy| assert_eq!(envoy.get("/", &[]).status, 200));
     let compare = |number: usize, what: &str| {
         let ports = format!("{} {}", envoys[0].port, envoys[number].port);
-        let told = section.run(what, &[("10002 10012", &ports), (TOKEN_OF_THE_PAGE, TOKEN)]);
-        told.lines().map(str::to_owned).collect::<Vec<_>>()
+        let output = section.run(what, &[("10002 10012", &ports), (TOKEN_OF_THE_PAGE, TOKEN)]);
+        output.lines().map(str::to_owned).collect::<Vec<_>>()
     };
     let usage = compare(1, "/.diana/usage");
     assert!(

@@ -17,6 +17,11 @@ use kit::store::gateway::START;
 use kit::store::rule::Rule;
 
 #[test]
+fn every_algorithm_obeys_its_laws() {
+    kit::laws::hold(seed::next(), 400);
+}
+
+#[test]
 fn algorithm_reports_its_quota_and_unit() {
     let quota = Quota::new(Unit::Hour, 7);
     // Slots are further apart than LB holds requests by default.

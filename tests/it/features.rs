@@ -1,4 +1,4 @@
-//! What runs through several crates.
+//! Tests that run through several crates, by feature.
 
 mod bans;
 mod cost;

@@ -11,10 +11,3 @@ mod request;
 mod store;
 mod support;
 mod worker;
-
-use kit::seed;
-
-#[test]
-fn every_algorithm_obeys_its_laws() {
-    kit::laws::hold(seed::next(), 400);
-}

@@ -1,4 +1,4 @@
-//! What is read of a request.
+//! Reading requests.
 
 pub mod conditions;
 mod identity;

@@ -23,7 +23,7 @@ use diana_policy::time::{Now, SECOND};
 use diana_redis::protocol::RuleReply;
 
 use clock::Clock;
-use keys::{Counter, Seat, Who};
+use keys::{Counter, Location, Who};
 use rule::Rule;
 use rule_state::Look;
 use terms::Terms;
@@ -124,21 +124,23 @@ impl Model {
         ask: &[Asked],
     ) -> (Outcome, Vec<Receipts>) {
         let mut ask = ask.to_vec();
-        let seats: Vec<Seat> = ask
+        let locations: Vec<Location> = ask
             .iter_mut()
             .map(|asked| {
                 let needs = (asked.keys, asked.unit_cost);
-                let seat = self.seat(rules, asked.rule, asked.caller, needs, now.mono);
+                let location = self.location(rules, asked.rule, asked.caller, needs, now.mono);
                 // Overflow buckets are not leased.
-                if seat.overflows() {
+                if location.overflows() {
                     asked.want = 0;
                     asked.what = if asked.what == RESET { READ_USAGE } else { asked.what };
                 }
-                seat
+                location
             })
             .collect();
-        let look = |(asked, seat): (_, &Seat)| Look::new(rules, seat.state.as_ref(), asked, now);
-        let mut looks: Vec<Look> = ask.iter().zip(&seats).map(look).collect();
+        let look = |(asked, location): (_, &Location)| {
+            Look::new(rules, location.state.as_ref(), asked, now)
+        };
+        let mut looks: Vec<Look> = ask.iter().zip(&locations).map(look).collect();
         let mut agreed = looks.iter().all(Look::agrees);
         if agreed {
             delay = looks.iter().map(Look::turn).max().unwrap_or(0).max(delay);
@@ -147,12 +149,12 @@ impl Model {
         }
         let mut receipts = Vec::new();
         let mut opinions = Vec::new();
-        for (mut look, seat) in looks.into_iter().zip(&seats) {
+        for (mut look, location) in looks.into_iter().zip(&locations) {
             let (opinion, receipt) = look.conclude(now, agreed.then_some(delay));
-            opinions.push(RuleReply { overflow: seat.overflows(), ..opinion });
+            opinions.push(RuleReply { overflow: location.overflows(), ..opinion });
             receipts.push(receipt);
             if let Some(state) = look.written(now) {
-                self.write(rules, look.asked.rule, seat, state, now.mono);
+                self.write(rules, look.asked.rule, location, state, now.mono);
             }
         }
         (Outcome { wait: agreed.then_some(delay), rules: opinions }, receipts)

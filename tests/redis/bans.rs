@@ -67,14 +67,14 @@ fn redis_bans_like_the_step_in_rust() {
             let state = &mut states[caller];
             let begins = refusals > 0 && ban.count(state, now, refusals);
             let left = ban.left(Ban::until(state), now);
-            let said = decided.bans[0][0];
-            assert_eq!((decided.corrupt, said.left), (0, left), "{ban:?}");
+            let reply = decided.bans[0][0];
+            assert_eq!((decided.corrupt, reply.left), (0, left), "{ban:?}");
             if refusals > 0 {
-                assert_eq!(said.begins, begins);
+                assert_eq!(reply.begins, begins);
                 assert_eq!(decided.asks[0].wait, Some(0), "counting is refused to nobody");
             } else {
                 looks += usize::from(left > 0);
-                assert_eq!(said.retry, (left > 0).then_some(Retry::After(left)));
+                assert_eq!(reply.retry, (left > 0).then_some(Retry::After(left)));
             }
             begun += usize::from(begins);
         }

@@ -111,8 +111,12 @@ fn impossible_numbers_are_corrupt() {
         let key = server.callers().pop().unwrap();
         let check = |bytes: &[u8], corrupt| {
             set(&server, &key, bytes);
-            let said = server.decide(&pipeline);
-            assert_eq!((said.corrupt, &said.asks), (corrupt, &fresh.asks), "{short} {bytes:x?}");
+            let decided = server.decide(&pipeline);
+            assert_eq!(
+                (decided.corrupt, &decided.asks),
+                (corrupt, &fresh.asks),
+                "{short} {bytes:x?}"
+            );
         };
         let zeros = |size: usize| [&[0xdc, 0, size as u8][..], &vec![0; size]].concat();
         check(&zeros(size), 0);
@@ -188,8 +192,8 @@ fn implausible_clock_is_replaced() {
         server.command(&["FLUSHALL"]);
         set(&server, "diana:{2:test}:clock", &bytes(latest, ahead));
         let ask = || server.decide(&pipeline(None, vec![rule.charge(1, 1, 0)]));
-        let said = [ask(), ask()].map(|said| (said.corrupt, said.asks[0].rules[0].remaining));
-        assert_eq!(said, [(1, 9), (0, 8)], "{latest} and {ahead} are believed");
+        let decided = [ask(), ask()].map(|it| (it.corrupt, it.asks[0].rules[0].remaining));
+        assert_eq!(decided, [(1, 9), (0, 8)], "{latest} and {ahead} are believed");
     }
 }
 
@@ -240,9 +244,9 @@ fn corrupt_counts_and_shared_buckets_are_replaced() {
             }
         }
         for after in [0, 1, 1_000_000] {
-            let said = server.decide(&pipeline(Some(now + after), (0..9).map(ask).collect()));
-            corrupt += said.corrupt;
-            shared += said.asks.iter().filter(|ask| ask.rules[0].overflow).count();
+            let decided = server.decide(&pipeline(Some(now + after), (0..9).map(ask).collect()));
+            corrupt += decided.corrupt;
+            shared += decided.asks.iter().filter(|ask| ask.rules[0].overflow).count();
         }
     }
     println!("{corrupt} were corrupt; {shared} asks were decided by a shared bucket");

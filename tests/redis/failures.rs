@@ -49,9 +49,9 @@ fn errors_about_passwords_are_not_logged() {
                     let login = Login { db, ..login(name, password) };
                     // Any password is valid for a user without one.
                     let Err(failure) = ask(&server, &login) else { continue };
-                    let said = failure.to_string();
-                    let hidden = !said.contains("s3cret") && !said.contains("n4me");
-                    assert!(hidden && !matches!(failure, Failure::Other(_)), "{said}");
+                    let text = failure.to_string();
+                    let hidden = !text.contains("s3cret") && !text.contains("n4me");
+                    assert!(hidden && !matches!(failure, Failure::Other(_)), "{text}");
                 }
             }
         }

@@ -92,9 +92,9 @@ impl Play<'_> {
         let want = if self.rng.bool() { 0 } else { self.rng.u64(1..16) };
         let tentative = want == 0 && self.rng.u8(0..3) == 0;
         let plain = self.rule.charge(1, 1, want);
-        let said = self.decide(Charge { tentative, ..plain });
-        let RuleReply { receipt, term, lease, block, .. } = said;
-        match said.retry {
+        let reply = self.decide(Charge { tentative, ..plain });
+        let RuleReply { receipt, term, lease, block, .. } = reply;
+        match reply.retry {
             None if tentative => {
                 let effect = Effect::ReturnCost { receipt, term, permits: 1 };
                 let (from, until) = (self.now, self.now + 20_000);
@@ -103,18 +103,21 @@ impl Play<'_> {
             None => self.spends(1, self.now),
             Some(Retry::Soon | Retry::Never) => panic!("it costs one permit"),
             Some(Retry::After(ticks)) => {
-                self.refused[usize::from(said.is_outstanding)] += 1;
+                self.refused[usize::from(reply.is_outstanding)] += 1;
                 // A lost permit is a used one. A bucket does not drain below its outstanding
                 // permits.
-                if !said.is_outstanding && !self.careless && self.rule.entry.short != "TB" {
+                if !reply.is_outstanding && !self.careless && self.rule.entry.short != "TB" {
                     let out = self.keeps_out();
-                    assert!(out >= ticks, "{said:?}, though what was spent says {out}");
+                    assert!(
+                        out >= ticks,
+                        "{reply:?}, although {out} ticks follow from the spent permits"
+                    );
                 }
             }
         }
         if block > 0 {
             let effect = Effect::ReturnBlock { receipt: lease, term, block, left: block };
-            let (from, until) = (self.now, self.now + said.spend);
+            let (from, until) = (self.now, self.now + reply.spend);
             self.holds(effect, from, until);
         }
     }

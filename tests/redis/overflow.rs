@@ -146,11 +146,11 @@ fn ban_is_never_shared() {
         server.decide(&ban_pipeline(Some(START), refusals)).bans[0][0]
     };
     for caller in 0..4 * KEYS {
-        let said = refused(caller, 1);
-        assert_eq!(said.overflow, caller >= KEYS);
+        let reply = refused(caller, 1);
+        assert_eq!(reply.overflow, caller >= KEYS);
         let known = refused(caller, 0).retry;
         assert_eq!(known, (caller < KEYS).then_some(Retry::After(ban.period)));
-        assert_eq!(said.begins, caller < KEYS, "a ban is told that nobody remembers");
+        assert_eq!(reply.begins, caller < KEYS, "a ban is reported that is not stored");
     }
     assert_eq!(server.callers().len() as u64, KEYS);
     assert_eq!(server.keys("diana:*:o*"), [""; 0]);

@@ -30,8 +30,8 @@ impl Redis<'_> {
 
 impl Counter for Redis<'_> {
     fn charge(&mut self, plan: usize, cost: u64, now: Now) -> Option<u64> {
-        let said = self.decide(plan, now, |rule| rule.charge(1, cost, 0));
-        said.retry.is_none().then_some(said.receipt)
+        let reply = self.decide(plan, now, |rule| rule.charge(1, cost, 0));
+        reply.retry.is_none().then_some(reply.receipt)
     }
 
     fn settle(&mut self, plan: usize, settlement: &Settlement, now: Now) {

@@ -39,9 +39,12 @@ fn only_the_first_shard_counts_gateways() {
     let asks = || vec![ask_of(0, vec![rule.charge(1, 1, 0)])];
     let pipeline = over(3, pipeline_of_calls(Some(NOW), vec![asks(), asks(), asks()]));
     for left in [9, 8] {
-        let told = decided(&server, &pipeline);
-        assert_eq!([0, 1, 2].map(|part: usize| told[part].asks[0].rules[0].remaining), [left; 3]);
-        assert_eq!([0, 1, 2].map(|part: usize| told[part].gateways), [1, 0, 0]);
+        let replies = decided(&server, &pipeline);
+        assert_eq!(
+            [0, 1, 2].map(|part: usize| replies[part].asks[0].rules[0].remaining),
+            [left; 3]
+        );
+        assert_eq!([0, 1, 2].map(|part: usize| replies[part].gateways), [1, 0, 0]);
     }
     for (part, agreed) in [(0, 1), (1, 0), (2, 0)] {
         for what in ["seed", "gateways"] {
@@ -91,11 +94,11 @@ fn quota_with_another_shard_number_has_another_filter() {
         let shape = Shape::new(8_000, 10_000, 2).of_part(parts.into());
         let numbers = Numbers::of_quota(&quota, shape);
         let charge = diana_redis::protocol::Charge { numbers, ..rule.charge(1, 1, 0) };
-        let told = decided(
+        let replies = decided(
             &server,
             &over(parts, pipeline_of_calls(Some(NOW), vec![vec![ask_of(0, vec![charge])]])),
         );
-        assert_eq!(told[0].asks[0].wait, Some(0), "{parts}");
+        assert_eq!(replies[0].asks[0].wait, Some(0), "{parts}");
         assert_eq!(server.pieces().len(), filters);
     }
 }
@@ -117,8 +120,8 @@ fn quotas_of_many_accounts_fit_into_shards() {
             let charge = diana_redis::protocol::Charge { caller, numbers, ..rule.charge(1, 1, 0) };
             calls[usize::from(parts.of(caller).number())].push(ask_of(0, vec![charge]));
         }
-        for told in decided(&server, &over(8, pipeline_of_calls(Some(NOW), calls))) {
-            refused += told.asks.iter().filter(|ask| ask.wait.is_none()).count();
+        for reply in decided(&server, &over(8, pipeline_of_calls(Some(NOW), calls))) {
+            refused += reply.asks.iter().filter(|ask| ask.wait.is_none()).count();
         }
     }
     // The last accounts are refused in error with a probability of one in a hundred, the first ones

@@ -37,14 +37,14 @@ impl Caller<'_> {
             Decision::Admit { .. } => None,
             Decision::Refuse { retry } => Some(retry),
         };
-        let RuleReply { retry: said, remaining, .. } = decided.asks[0].rules[0];
+        let RuleReply { retry: found, remaining, .. } = decided.asks[0].rules[0];
         let quota = &self.rule.case.quota;
         // Longer delays are reported as 2⁵³.
         let near = |retry| match retry {
             Some(Retry::After(ticks)) => Some(Retry::After(ticks.min(1 << 53))),
             other => other,
         };
-        assert_eq!(near(said), near(retry), "{quota:?} at {now}, by a gateway at {wall}");
+        assert_eq!(near(found), near(retry), "{quota:?} at {now}, by a gateway at {wall}");
         let left = algorithm.balance(&self.state, at(now)).remaining;
         assert_eq!(remaining, left, "{quota:?} at {now}, by a gateway at {wall}");
     }

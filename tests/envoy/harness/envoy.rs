@@ -230,8 +230,8 @@ impl Process {
     fn wait_for_listener(&self, name: &str) -> u16 {
         eventually("Envoy's listener", || {
             if self.stat("listener_manager.lds.update_rejected")? > 0 {
-                let told = || Some(self.log()).filter(|log| log.contains("rejected"));
-                panic!("Envoy refused its configuration:\n{}", eventually("the reason", told));
+                let log = || Some(self.log()).filter(|log| log.contains("rejected"));
+                panic!("Envoy refused its configuration:\n{}", eventually("the reason", log));
             }
             self.admin("/ready").filter(|answer| answer.status == 200)?;
             self.listener_port(name)

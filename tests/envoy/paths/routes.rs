@@ -33,9 +33,9 @@ struct Served {
 fn gateway(upstream: &Upstream, how: (bool, bool, &str, bool)) -> Gateway {
     let (normalize_path, merge_slashes, escaped, ignores_parameters) = how;
     let route = |condition: Value, name: &str| {
-        let told = json!({"header": {"key": "x-route", "value": name}});
+        let header = json!({"header": {"key": "x-route", "value": name}});
         let to = json!({"cluster": upstream.cluster()});
-        json!({"match": condition, "route": to, "response_headers_to_add": [told]})
+        json!({"match": condition, "route": to, "response_headers_to_add": [header]})
     };
     let routes = [
         route(json!({"path_separated_prefix": "/hello"}), "hello"),
@@ -152,8 +152,8 @@ fn every_served_request_was_limited() {
         let paths: Vec<String> = (0..EACH).map(|_| spelling(&mut random)).collect();
         for served in served(&envoy, &upstream, &paths) {
             let reason = reason(&served);
-            let told = format!("{} by {how:?}: {served:?}", served.path);
-            assert!(reason.is_none() || served.is_limited, "{reason:?}, {told}");
+            let case = format!("{} by {how:?}: {served:?}", served.path);
+            assert!(reason.is_none() || served.is_limited, "{reason:?}, {case}");
             by_route += u32::from(reason == Some("its route"));
             by_upstream += u32::from(reason == Some("its upstream"));
             free += u32::from(!served.is_limited);

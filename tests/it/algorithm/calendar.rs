@@ -230,14 +230,14 @@ fn window_edges_agree_for_clocks_hours_apart() {
                     true => rng.u64(0..10 * DAY),
                     false => rng.u64(1_600_000_000..1_900_000_000) * SECOND,
                 };
-                let told = all.edges(wall);
+                let edges = all.edges(wall);
                 let there = (wall + rng.u64(0..46 * HOUR)).saturating_sub(23 * HOUR);
                 let span = all.at(there);
                 if unit != Unit::Day || zone(text).shift() <= 3_600 {
                     let ends = span.ends.cast_signed();
                     let begins = ends - span.length.cast_signed();
-                    let is_from_data = told.windows(2).any(|one| *one == [begins, ends]);
-                    assert!(is_from_data, "{told:?} at {wall}, {span:?} at {there}");
+                    let is_from_data = edges.windows(2).any(|one| *one == [begins, ends]);
+                    assert!(is_from_data, "{edges:?} at {wall}, {span:?} at {there}");
                 }
             }
         }

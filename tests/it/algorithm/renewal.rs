@@ -28,16 +28,16 @@ fn permits_renew_at_the_reported_time() {
                     state = new;
                 }
                 let Balance { remaining: left, renewal, .. } = algorithm.balance(&state, now);
-                let Some(told) = renewal else {
+                let Some(renewal) = renewal else {
                     assert_eq!(left, algorithm.balance(&vec![0; state.len()], now).remaining);
                     continue;
                 };
                 seen += 1;
-                assert!(algorithm.balance(&state, now.later(told)).remaining > left);
-                assert_eq!(algorithm.balance(&state, now.later(told - 1)).remaining, left);
+                assert!(algorithm.balance(&state, now.later(renewal)).remaining > left);
+                assert_eq!(algorithm.balance(&state, now.later(renewal - 1)).remaining, left);
                 if decision.is_admitted() {
                     let latest = latest_renewal(algorithm, cost, now).unwrap() + decision.wait();
-                    assert!(latest >= told, "{latest} < {told}: {cost} of {:?}", case.quota);
+                    assert!(latest >= renewal, "{latest} < {renewal}: {cost} of {:?}", case.quota);
                 }
             }
         }
@@ -48,7 +48,7 @@ fn permits_renew_at_the_reported_time() {
 #[test]
 fn every_algorithm_reports_its_renewal() {
     let quota = Quota::new(Unit::Second, 10);
-    for (short, quota, told) in [
+    for (short, quota, renewal) in [
         ("W", quota, SECOND),
         ("SW", quota, SECOND + SECOND / 10),
         ("TB", quota, SECOND / 10),
@@ -58,8 +58,8 @@ fn every_algorithm_reports_its_renewal() {
         let begin = START.later(SECOND - START.wall % SECOND);
         let nobody = vec![0; algorithm.properties().words];
         assert_eq!(algorithm.balance(&nobody, begin).renewal, None, "{short}");
-        let told_at_most = latest_renewal(&*algorithm, 1, begin).unwrap();
-        assert!(told_at_most.abs_diff(told) <= SECOND / 10, "{short}: {told_at_most}");
+        let latest = latest_renewal(&*algorithm, 1, begin).unwrap();
+        assert!(latest.abs_diff(renewal) <= SECOND / 10, "{short}: {latest}");
     }
     let nothing = Rule::new("TB", Quota::new(Unit::Second, 0)).algorithm;
     assert_eq!(latest_renewal(&*nothing, 1, START), None);

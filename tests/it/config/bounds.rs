@@ -104,11 +104,11 @@ fn bounds() -> [Bound; 9] {
 #[test]
 fn bounds_are_the_last_allowed_values() {
     for Bound { what, most, document } in bounds() {
-        let said = |number| match parse(document(number).as_bytes()) {
+        let problems = |number| match parse(document(number).as_bytes()) {
             Ok(_) => String::new(),
             Err(problems) => problems.to_string(),
         };
-        let (within, beyond) = (said(most), said(most + 1));
+        let (within, beyond) = (problems(most), problems(most + 1));
         assert!(!within.contains(what), "{most} is allowed: {within}");
         assert!(beyond.contains(what), "{what}: not beyond {most}: {beyond}");
     }

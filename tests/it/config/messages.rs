@@ -63,11 +63,11 @@ fn tag_must_match_its_value() {
             texts.iter().flat_map(|(kind, texts)| texts.split(' ').map(move |text| (*kind, text)))
         {
             for text in [text.to_string(), format!("'{text}'")] {
-                let said = problems(&format!("limits: !!{tag} {text}"));
+                let reported = problems(&format!("limits: !!{tag} {text}"));
                 // A whole number is also a float.
                 let fits = tag == kind || (tag, kind) == ("float", "int");
                 let refused = "1:9 the value does not match its tag; remove the tag";
-                assert_eq!(said == refused, !fits, "!!{tag} {text}: {said}");
+                assert_eq!(reported == refused, !fits, "!!{tag} {text}: {reported}");
             }
         }
     }

@@ -40,8 +40,8 @@ const BAN: Ban = Ban {
 const TICK: u64 = SECOND / 10;
 const KEYS: usize = 1000;
 const SCOPES: [Scope; 3] = [Scope::Local, Scope::Gateway, Scope::Global];
-const ANN: Key = Key { hash: 0xa55, second_hash: 5 };
-const BOB: Key = Key { hash: 0xb0b, second_hash: 9 };
+const CALLER: Key = Key { hash: 0xa55, second_hash: 5 };
+const OTHER: Key = Key { hash: 0xb0b, second_hash: 9 };
 
 fn key(rng: &mut fastrand::Rng) -> Key {
     Key { hash: rng.u64(..), second_hash: rng.u64(..) }
@@ -87,7 +87,7 @@ impl Worker {
     }
 
     /// A reply of Redis arrives.
-    fn hear(&mut self, key: Key, reply: &BanReply, now: u64) -> u64 {
+    fn on_reply(&mut self, key: Key, reply: &BanReply, now: u64) -> u64 {
         let (sent, at) = (Now::default(), now);
         let result = QuestionResult::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
         let _ = self.bans.ask(key);
@@ -140,7 +140,7 @@ impl Worker {
         for operation in operations {
             let Operation::Ban(0, refusals) = operation else { panic!("{operation:?}") };
             let reply = answer(&self.redis, &refusals, now);
-            self.hear(refusals.caller, &reply, now);
+            self.on_reply(refusals.caller, &reply, now);
         }
     }
 }
@@ -161,10 +161,10 @@ fn answer(redis: &Redis, asked: &Refusals, now: u64) -> BanReply {
         None if asked.refusals > 0 => begins = BAN.count(state, now, asked.refusals),
         None => {}
     }
-    says(BAN.left(Ban::until(state), now), begins)
+    ban_reply(BAN.left(Ban::until(state), now), begins)
 }
 
 /// A reply of Redis.
-fn says(left: u64, begins: bool) -> BanReply {
+fn ban_reply(left: u64, begins: bool) -> BanReply {
     BanReply { retry: None, left, begins, overflow: false }
 }

@@ -52,8 +52,8 @@ impl SharedData for Shared {
 fn flood(rule: &str, keys: u64, callers: u64) -> (Memory, Memory) {
     let text = format!("keys: {keys}\nlimits: [{{Url: /, rules: [{{{rule}}}]}}]");
     let policy = crate::config::policy(&text);
-    let said = sizing::memory(&policy.limits, policy.keys);
-    (taken(policy, callers), said)
+    let reported = sizing::memory(&policy.limits, policy.keys);
+    (taken(policy, callers), reported)
 }
 
 /// The memory of callers with three requests each.
@@ -112,16 +112,17 @@ fn callers_take_the_reported_memory() {
     for (rule, callers, full) in RULES {
         for keys in [1, rng.u64(2..16), rng.u64(100..1000)] {
             let rule = format!("actor: account, unit: day, rpu: 1, {rule}");
-            let (taken, said) = flood(&rule, keys, callers);
+            let (taken, reported) = flood(&rule, keys, callers);
             // A limiter has some memory for new callers, and shared data one or two values per
             // rule.
-            let most = said.worker + said.worker / 100 + 4096;
-            let is_enough = taken.worker <= most && taken.shared <= said.shared + 512;
-            assert!(is_enough, "{taken:?} of {said:?} with {keys} keys: {rule}");
-            let least = Memory { worker: said.worker * 9 / 10, shared: said.shared * 9 / 10 };
+            let most = reported.worker + reported.worker / 100 + 4096;
+            let is_enough = taken.worker <= most && taken.shared <= reported.shared + 512;
+            assert!(is_enough, "{taken:?} of {reported:?} with {keys} keys: {rule}");
+            let least =
+                Memory { worker: reported.worker * 9 / 10, shared: reported.shared * 9 / 10 };
             let fills = (full == Full::Neither || taken.worker >= least.worker)
                 && (full != Full::Both || taken.shared >= least.shared);
-            assert!(fills, "{taken:?} of {said:?} with {keys} keys: {rule}");
+            assert!(fills, "{taken:?} of {reported:?} with {keys} keys: {rule}");
         }
     }
 }
@@ -153,7 +154,7 @@ fn rule_among_many_takes_its_share_of_memory() {
 #[test]
 fn cached_bans_take_the_reported_memory() {
     const KEYS: usize = 4096;
-    let said = bans::memory(Scope::Gateway, KEYS).worker;
+    let reported = bans::memory(Scope::Gateway, KEYS).worker;
     let ban =
         Ban { after: 3, within: 60 * SECOND, period: SECOND, max: SECOND, halve_after: SECOND };
     let shared = Rc::<Shared>::default();
@@ -166,7 +167,7 @@ fn cached_bans_take_the_reported_memory() {
         bans.refused(Key { hash: rng.u64(..), second_hash: rng.u64(..) }, SECOND);
     }
     let taken = (allocator::bytes() - before - shared.allocated.get()) as u64;
-    assert!(taken.abs_diff(said) < 1024, "{taken} of {said}");
+    assert!(taken.abs_diff(reported) < 1024, "{taken} of {reported}");
 }
 
 /// The cache of callers in workers is divided among rules, with room to count them.

@@ -37,7 +37,7 @@ fn wrong_rule(change: impl FnOnce(&mut Rule)) -> Option<Unbuildable> {
     wrong(|policy| change(&mut policy.limits[0].rules[0]))
 }
 
-fn says(name: &str, why: &'static str) -> Option<Unbuildable> {
+fn unbuildable(name: &str, why: &'static str) -> Option<Unbuildable> {
     Some(Unbuildable { name: name.into(), why })
 }
 
@@ -45,18 +45,18 @@ fn says(name: &str, why: &'static str) -> Option<Unbuildable> {
 fn invalid_policy_is_refused() {
     assert_eq!(wrong(|_| {}), None);
     let wrong_algo = wrong_rule(|rule| rule.algo = "XY");
-    assert_eq!(wrong_algo, says("r", "unknown algorithm"));
+    assert_eq!(wrong_algo, unbuildable("r", "unknown algorithm"));
     assert_eq!(wrong_algo.unwrap().to_string(), "`r`: unknown algorithm");
-    assert_eq!(wrong_rule(|rule| rule.quota.cost = 6), says("r", "its quota is invalid"));
+    assert_eq!(wrong_rule(|rule| rule.quota.cost = 6), unbuildable("r", "its quota is invalid"));
     assert_eq!(
         wrong_rule(|rule| rule.quota.warm_up = Some(1_000_000)),
-        says("r", "its algorithm does not support `scope: global`")
+        unbuildable("r", "its algorithm does not support `scope: global`")
     );
     let warm_up = |policy: &mut Policy| policy.limits[0].rules[0].quota.warm_up = Some(1_000_000);
     assert!(built(false, warm_up).is_ok(), "each gateway counts for itself");
     assert_eq!(
         wrong(|policy| policy.actors[0].sources[0].kind = "nobody"),
-        says("account", "unknown source")
+        unbuildable("account", "unknown source")
     );
 }
 

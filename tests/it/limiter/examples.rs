@@ -69,9 +69,9 @@ fn posts_are_limited_by_day_and_burst() {
 
 /// A customer with a plan in its token.
 fn caller(name: &str, plan: &str) -> FakeRequest {
-    let said =
+    let claim =
         |claim| ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "claims", claim];
-    FakeRequest::get("/api").property(&said("sub"), name).property(&said("plan"), plan)
+    FakeRequest::get("/api").property(&claim("sub"), name).property(&claim("plan"), plan)
 }
 
 #[test]

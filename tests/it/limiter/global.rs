@@ -197,7 +197,7 @@ impl Worker {
     fn admits(&mut self, count: usize, redis: &mut Redis) -> usize {
         let before = self.admitted();
         for _ in 0..count {
-            self.request(&ann());
+            self.request(&request());
             self.steps(300, &mut |call, time| Some(redis.answer(&call.body, time)));
         }
         self.admitted() - before
@@ -205,7 +205,7 @@ impl Worker {
 
     /// Redis is unavailable for this time.
     fn away(&mut self, milliseconds: usize) {
-        self.request(&ann());
+        self.request(&request());
         self.steps(milliseconds, &mut |_, _| None);
         assert!(!self.limiter.is_connected());
     }
@@ -222,7 +222,7 @@ impl Worker {
     }
 }
 
-fn ann() -> FakeRequest {
+fn request() -> FakeRequest {
     FakeRequest::get("/").header("x-account-id", "ann")
 }
 
@@ -234,7 +234,7 @@ fn opinion(retry: i64, remaining: i64, receipt: i64) -> [i64; 10] {
 #[test]
 fn zero_limit_queries_no_redis() {
     let mut worker = Worker::new("actor: account, unit: day, rpu: 0, scope: global");
-    (0..3).for_each(|_| worker.request(&ann()));
+    (0..3).for_each(|_| worker.request(&request()));
     // A heartbeat is no question.
     worker.steps(30, &mut |call, _| {
         assert!(crate::support::redis::Seen::of(call).callers.is_empty(), "asked");
@@ -249,7 +249,7 @@ fn request_admitted_by_redis_waits_for_its_local_turn() {
     let rules = "actor: account, unit: day, rpu: 10, algo: W, scope: global}, \
                  {actor: account, unit: second, rpu: 10, algo: LB, scope: local";
     let (mut worker, mut redis) = (Worker::new(rules), Redis::default());
-    (0..3).for_each(|_| worker.request(&ann()));
+    (0..3).for_each(|_| worker.request(&request()));
     worker.steps(3, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert_eq!(worker.admitted(), 3);
 }

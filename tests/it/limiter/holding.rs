@@ -92,8 +92,8 @@ fn request_that_moves_up_keeps_its_turn_in_other_queues() {
     assert_eq!(gate.waits(&from("first")), Some(0));
     join(&mut gate, 1, "ann");
     join(&mut gate, 2, "bob");
-    // Ann leaves. Bob may leave earlier, but his own second is still taken.
+    // The first caller leaves. The second may leave earlier, but its own second is still taken.
     queue.leave(1).unwrap().finish(End::Left);
-    let bob = gate.waits(&from("bob"));
-    assert!(bob.is_none_or(|wait| wait >= 1000 * MS), "{bob:?}");
+    let wait = gate.waits(&from("bob"));
+    assert!(wait.is_none_or(|wait| wait >= 1000 * MS), "{wait:?}");
 }

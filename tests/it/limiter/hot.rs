@@ -39,9 +39,9 @@ fn names_are_logged_only_with_reveal() {
            hot: {over: 10, per: 1s, reveal: true, top: 1}}]}]
 actors: {net: [{client_address: {v4: 24, v6: 64}}]}",
     );
-    let ann = from("a\"n,n\u{e9}").from("192.0.2.7:1");
-    let bob = from("bob").from("[2001:db8::5]:1");
-    for caller in [&ann, &bob] {
+    let first = from("a\"n,n\u{e9}").from("192.0.2.7:1");
+    let second = from("bob").from("[2001:db8::5]:1");
+    for caller in [&first, &second] {
         (0..12).for_each(|_| assert!(gate.admits(caller)));
         gate.tick();
         assert!(gate.admits(caller));
@@ -49,7 +49,7 @@ actors: {net: [{client_address: {v4: 24, v6: 64}}]}",
         (0..20).for_each(|_| _ = gate.tick());
     }
     for (caller, name) in
-        [(&ann, "a?n?n??+192.0.2.0"), (&bob, "bob+2001:0db8:0000:0000:0000:0000:0000:0000")]
+        [(&first, "a?n?n??+192.0.2.0"), (&second, "bob+2001:0db8:0000:0000:0000:0000:0000:0000")]
     {
         // Hot for long enough to be listed twice.
         let mut lines = Vec::new();

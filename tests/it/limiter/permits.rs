@@ -126,8 +126,12 @@ impl World {
             Verdict::Hold(held) => {
                 assert_eq!(held.until - now, free - now, "of caller {caller}");
                 assert!(free > now && !held.position.is_none());
-                let told = format!("{:?}", held.position);
-                assert_eq!(told.matches("OpenCharge").count(), 1, "of one place in a line: {told}");
+                let position = format!("{:?}", held.position);
+                assert_eq!(
+                    position.matches("OpenCharge").count(),
+                    1,
+                    "of one place in a line: {position}"
+                );
                 self.streams += 1;
                 let stream = self.streams;
                 self.waiting.push(Waiting { stream, limiter, caller });

@@ -11,7 +11,7 @@ use super::{Gate, from};
 const SECOND: u64 = 1_000_000;
 
 /// A request of an account with this claim in its token, in the host's encoding.
-fn says(account: &str, claim: impl AsRef<[u8]>) -> FakeRequest {
+fn with_claim(account: &str, claim: impl AsRef<[u8]>) -> FakeRequest {
     let path = ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "p", "plan"];
     from(account).property(&path, claim)
 }
@@ -31,7 +31,7 @@ fn admitted(gate: &mut Gate, request: &FakeRequest) -> usize {
 
 /// A number in the host's encoding.
 fn number(account: &str, number: f64) -> FakeRequest {
-    says(account, number.to_le_bytes())
+    with_claim(account, number.to_le_bytes())
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn limit_from_data_works_with_any_algorithm() {
     ] {
         let mut gate =
             rule(&format!("{more}, rpu: {{jwt_claim: plan, payload: p, default: 0, max: 100000}}"));
-        for said in [0.0, 1.0, 2.0, 3.0, 6.0, 7.0, 8.0, 999.0, 100_000.0, 1e12] {
-            admitted(&mut gate, &number("ann", said));
+        for limit in [0.0, 1.0, 2.0, 3.0, 6.0, 7.0, 8.0, 999.0, 100_000.0, 1e12] {
+            admitted(&mut gate, &number("ann", limit));
             gate.wait(SECOND);
         }
         assert_eq!(admitted(&mut gate, &number("bob", 0.0)), 0, "{more}");
@@ -79,12 +79,14 @@ fn plan_sets_the_reservation() {
         "rpu: 100, algo: W, cost: {response: {header: x-used}, reserve: 10, max: 50},
          plans: {BY, of: {gold: {rpu: 1000, cost: {reserve: 40}}}}",
     );
-    let Verdict::Admit(ann, Some(report)) = gate.decide(&from("ann")) else { panic!() };
+    let Verdict::Admit(free, Some(report)) = gate.decide(&from("ann")) else { panic!() };
     assert_eq!(report.headers().get("ratelimit"), Some(r#""r";r=90;t=60"#));
-    let Verdict::Admit(gold, Some(report)) = gate.decide(&says("ann", "gold")) else { panic!() };
+    let Verdict::Admit(gold, Some(report)) = gate.decide(&with_claim("ann", "gold")) else {
+        panic!()
+    };
     assert_eq!(report.headers().get("ratelimit"), Some(r#""r";r=950;t=60"#));
     // Both clients leave before a response.
-    [ann, gold].into_iter().for_each(|permit| permit.finish(End::Left));
+    [free, gold].into_iter().for_each(|permit| permit.finish(End::Left));
     let Verdict::Admit(_permit, Some(report)) = gate.decide(&from("ann")) else { panic!() };
     assert_eq!(report.headers().get("ratelimit"), Some(r#""r";r=90;t=60"#));
 }
@@ -92,9 +94,9 @@ fn plan_sets_the_reservation() {
 #[test]
 fn explanation_names_the_plan() {
     let mut gate = rule("rpu: 3, algo: W, plans: {BY, of: {gold: {rpu: 5}, staff: unlimited}}");
-    assert_eq!(admitted(&mut gate, &says("long", vec![b'x'; 60_000])), 3, "no plan's name");
+    assert_eq!(admitted(&mut gate, &with_claim("long", vec![b'x'; 60_000])), 3, "no plan's name");
     let mut explained = |plan| {
-        let verdict = gate.limiter.decide_explained(&says("ann", plan), 0, &gate.clock);
+        let verdict = gate.limiter.decide_explained(&with_claim("ann", plan), 0, &gate.clock);
         let Verdict::Admit(_, Some(report)) = verdict else { panic!("{verdict:?}") };
         Explained::all(&report.explained)
     };

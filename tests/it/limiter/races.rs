@@ -119,7 +119,7 @@ impl Gateway {
             Verdict::Hold(held) => (held.report.headers(), true),
             Verdict::Refuse(refusal) => (refusal.headers(), false),
             Verdict::Admit(_, None) | Verdict::Pending { .. } => {
-                panic!("nobody to ask, and all is told")
+                panic!("the report is missing")
             }
         };
         let limits = fields.get("ratelimit").unwrap().split(", ");
@@ -163,7 +163,7 @@ fn all_rules_are_charged_or_none_despite_races() {
             gateway.request(rng.usize(0..gateway.workers.len()), rng.usize(0..CALLERS));
         }
         for book in gateway.books.borrow().iter() {
-            book.past.iter().flatten().for_each(|past| book.rule.judge(past));
+            book.past.iter().flatten().for_each(|past| book.rule.verify(past));
         }
         gateway.data.before_swap.borrow_mut().take();
         let now = gateway.clock.0.get();
@@ -171,9 +171,9 @@ fn all_rules_are_charged_or_none_despite_races() {
             worker.borrow_mut().retire("test", now, &Lines::default());
         }
         for caller in 0..CALLERS {
-            let (told, charged) = gateway.ask(caller);
+            let (reported, charged) = gateway.ask(caller);
             let now = gateway.clock.0.get();
-            for (book, told) in gateway.books.borrow_mut().iter_mut().zip(told) {
+            for (book, reported) in gateway.books.borrow_mut().iter_mut().zip(reported) {
                 if book.local || book.rule.queues() {
                     continue;
                 }
@@ -181,11 +181,15 @@ fn all_rules_are_charged_or_none_despite_races() {
                     book.give(0, caller, now, now.mono);
                 }
                 let left = book.rule.left(&book.past[0][caller], now);
-                assert!(told <= left, "{told} left instead of {left} by {:?}", book.rule.quota);
+                assert!(
+                    reported <= left,
+                    "{reported} left instead of {left} by {:?}",
+                    book.rule.quota
+                );
                 let Quota { rpu, burst, cost, .. } = book.rule.quota;
                 let is_small = burst.unwrap_or(rpu) <= 8 * cost;
                 if is_small || book.rule.algorithm.properties().most_out == u64::MAX {
-                    assert_eq!(told, left, "{:?}", book.rule.quota);
+                    assert_eq!(reported, left, "{:?}", book.rule.quota);
                 }
             }
         }

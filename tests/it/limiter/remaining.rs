@@ -100,11 +100,11 @@ fn remaining_permits_are_admitted() {
             let settled = [0, 1].map(|reserve| {
                 format!("cost: {{response: {{header: x-used}}, reserve: {reserve}, max: 9}}, {algorithm}")
             });
-            let told = format!("cost: {{header: x-cost, max: {LIMIT}}}, {algorithm}");
+            let in_header = format!("cost: {{header: x-cost, max: {LIMIT}}}, {algorithm}");
             let in_flight = "in_flight: 10".into();
             let can_settle = (entry.capabilities)(&Quota::new(Unit::Minute, LIMIT)).settles;
             let settled = settled.into_iter().filter(|_| can_settle);
-            for rule in settled.chain([told, in_flight]) {
+            for rule in settled.chain([in_header, in_flight]) {
                 for _ in 0..40 {
                     let mut caller = Caller::new(&format!("{rule}, scope: {scope}"));
                     let mut last = caller.send(rng.u64(1..9));

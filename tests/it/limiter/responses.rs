@@ -29,15 +29,15 @@ fn body_is_rendered_from_its_pieces() {
     );
     assert!(refusal.contains_id());
     let body = |id: &[u8]| refusal.body(id);
-    let told = |id: &str| {
+    let expected = |id: &str| {
         format!(
             r#"{{"rule": "r", "in": 2760, "of": 2, "left": 0, "id": "{id}", "{{rules}}{{": 1}}"#
         )
     };
-    assert_eq!(body(b"a-1_B.2"), told("a-1_B.2"));
-    assert_eq!(body("x".repeat(128).as_bytes()), told(&"x".repeat(128)));
+    assert_eq!(body(b"a-1_B.2"), expected("a-1_B.2"));
+    assert_eq!(body("x".repeat(128).as_bytes()), expected(&"x".repeat(128)));
     for id in [&b""[..], b"a b", b"a\"b", b"a\r\nb: c", b"a,b", b"\xff", &[b'x'; 129], b"{rule}"] {
-        assert_eq!(body(id), told(""), "{id:?}");
+        assert_eq!(body(id), expected(""), "{id:?}");
     }
     assert_eq!(refusal.content_type(), "text/plain");
 }
@@ -144,7 +144,7 @@ fn jitter_is_constant_for_a_caller_and_a_second() {
 response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
         ))
     };
-    let told = |gate: &mut Gate, account: &str| {
+    let delay = |gate: &mut Gate, account: &str| {
         let refusal = gate.refusal(&from(account));
         let header = refusal.headers().get("retry-after").unwrap().to_owned();
         assert_eq!(refusal.body(b""), header);
@@ -156,9 +156,9 @@ response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
         let account = format!("a{caller}");
         // The rule refuses the first request permanently, and the ban refuses the following ones.
         assert!(!plain.admits(&from(&account)) && !jittered.admits(&from(&account)));
-        assert_eq!(told(&mut plain, &account), 100);
-        let first = told(&mut jittered, &account);
-        assert_eq!(told(&mut jittered, &account), first, "the same second");
+        assert_eq!(delay(&mut plain, &account), 100);
+        let first = delay(&mut jittered, &account);
+        assert_eq!(delay(&mut jittered, &account), first, "the same second");
         assert!((100..=120).contains(&first), "{first}");
         seen.insert(first);
     }
@@ -166,8 +166,8 @@ response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
     let later: BTreeSet<u64> = (1..20)
         .map(|seconds| {
             jittered.wait(1_000_000);
-            told(&mut jittered, "a7") + seconds
+            delay(&mut jittered, "a7") + seconds
         })
         .collect();
-    assert!(later.len() > 5 && later.iter().all(|told| (100..=120).contains(told)), "{later:?}");
+    assert!(later.len() > 5 && later.iter().all(|delay| (100..=120).contains(delay)), "{later:?}");
 }

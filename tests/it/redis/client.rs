@@ -231,11 +231,11 @@ impl Worker {
     /// Answers the only call, and its second attempt if there is one, by this failure.
     pub fn lose(&mut self, back: &Response, now: u64) -> Vec<Completion> {
         let (token, _) = self.calls.one();
-        let mut told = self.answer(token, back, now).unwrap();
+        let mut completions = self.answer(token, back, now).unwrap();
         for (token, _) in self.calls.fresh() {
-            told.extend(self.answer(token, back, now).unwrap());
+            completions.extend(self.answer(token, back, now).unwrap());
         }
-        told
+        completions
     }
 }
 
@@ -267,10 +267,10 @@ pub fn charge(caller: u64) -> Charge {
 }
 
 /// The tickets among the completions, with the results of their first questions.
-pub fn requests(told: Vec<Completion>) -> Vec<(u64, QuestionResult)> {
+pub fn requests(completions: Vec<Completion>) -> Vec<(u64, QuestionResult)> {
     let request = |(receiver, result)| match receiver {
         Receiver::Request(id) => Some((id, result)),
         Receiver::Store(..) | Receiver::Bans(..) => None,
     };
-    told.into_iter().filter_map(request).collect()
+    completions.into_iter().filter_map(request).collect()
 }

@@ -217,10 +217,10 @@ fn ban_has_its_own_question_and_reply() {
     let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert!(numbers.ends_with(&asked), "{numbers:?}");
     for begins in [true, false] {
-        let told =
+        let body =
             format!("*25\r\n{}:0 :0 :60 :{} :0 :0 :3 :0 :0 :0 :0 ", admits(5), u8::from(begins));
-        let told = told.replace(' ', "\r\n") + "+OK\r\n";
-        let answers = pipeline.answers(&Login::default(), told.as_bytes());
+        let body = body.replace(' ', "\r\n") + "+OK\r\n";
+        let answers = pipeline.answers(&Login::default(), body.as_bytes());
         let [Ok(ScriptAnswer::Decided(decided))] = &answers[..] else { panic!("no answer") };
         let reply = BanReply { retry: None, left: 60, begins, overflow: false };
         assert_eq!(decided.asks[0].replies[1], Reply::Ban(reply));

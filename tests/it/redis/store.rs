@@ -71,12 +71,12 @@ impl Twins<'_> {
         let key = key(caller);
         if rng.u8(..4) == 0 {
             let (one, other) = (fleet.take(key, cost, now), gateway.take(key, cost, now));
-            assert_eq!(said(one.as_ref()), said(other.as_ref()));
+            assert_eq!(summary(one.as_ref()), summary(other.as_ref()));
             return;
         }
         let mut one = fleet.checked(key.into(), cost, now);
         let mut other = gateway.checked(key.into(), cost, now);
-        assert_eq!(said(Some(&one)), said(Some(&other)));
+        assert_eq!(summary(Some(&one)), summary(Some(&other)));
         assert_eq!(one.outcome, other.outcome);
         if one.refused().is_none_or(|refused| refused.remaining.is_none()) {
             assert_eq!(fleet.remaining(&one), gateway.remaining(&other));
@@ -111,7 +111,7 @@ impl Twins<'_> {
 }
 
 /// The result of a check.
-fn said(of: Option<&Reservation>) -> Option<(Decision, bool, bool, bool)> {
+fn summary(of: Option<&Reservation>) -> Option<(Decision, bool, bool, bool)> {
     of.map(|it| (it.decision(), it.is_outstanding(), it.is_overflow, it.is_charged()))
 }
 

@@ -149,11 +149,11 @@ fn entries_cover_whole_segments_shortest_first() {
     assert_eq!(covering("/sample/deep/er"), [1, 6, 2, 3, 5, 0]);
     // The index agrees with the prefixes themselves.
     for path in ["/", "/a", "/sample", "/sampl", "/sAmple/deep", "/sample/deep", "/other/x/y/z"] {
-        let mut said: Vec<usize> =
+        let mut expected: Vec<usize> =
             (0..urls.len()).filter(|&at| prefixes[at].covers(path.as_bytes())).collect();
         let mut found = covering(path);
-        said.sort_unstable();
+        expected.sort_unstable();
         found.sort_unstable();
-        assert_eq!(found, said, "{path}");
+        assert_eq!(found, expected, "{path}");
     }
 }

@@ -71,7 +71,7 @@ fn leases_are_returned_in_portions() {
     let now = START;
     let mut out = 0;
     for caller in 0..4000 {
-        gateway.ann = key(caller);
+        gateway.caller = key(caller);
         gateway.take_block(0, 0);
         let reservation = gateway.workers[1].checked(key(caller).into(), 1, now);
         out += usize::from(gateway.remaining(1, &reservation) < Some(1000 - OFTEN));
@@ -123,7 +123,7 @@ fn only_new_callers_read_the_number_of_slots() {
         gateway.check(1, 0);
         assert_eq!(gateway.data.reads.get() - before, asks);
     }
-    gateway.ann = key(2);
+    gateway.caller = key(2);
     let before = gateway.data.reads.get();
     gateway.check(1, 0);
     assert_eq!(gateway.data.reads.get() - before, 2);
@@ -212,14 +212,14 @@ fn cached_refusal_applies_to_equal_or_higher_cost() {
 #[test]
 fn lease_is_not_returned_to_a_shared_bucket() {
     let mut gateway = Gateway::of(16, "W", day(1000), false);
-    let ann = gateway.ann;
+    let caller = gateway.caller;
     gateway.take_block(0, 0);
     gateway.data.data.clear();
     for other in 2..34 {
-        gateway.ann = key(other);
+        gateway.caller = key(other);
         assert!(gateway.take(1, 0));
     }
-    gateway.ann = ann;
+    gateway.caller = caller;
     assert!((0..10).all(|_| gateway.take(1, 0)));
     let reservation = gateway.check(0, 0);
     assert_eq!(gateway.remaining(0, &reservation), Some(990));

@@ -56,7 +56,7 @@ fn two_configurations_admit_no_more_than_one() {
         }
         let other = changed(&rule, rng);
         println!("and {:?}", other.quota);
-        let judge = either(&rule, &other);
+        let largest = either(&rule, &other);
         let mut gateway = Gateway::new(rule, 1000, 2);
         let (other, keys) = (Rc::new(other), 1 << rng.u8(0..20));
         (0..2).for_each(|_| gateway.join(other.clone(), keys));
@@ -72,7 +72,7 @@ fn two_configurations_admit_no_more_than_one() {
             gateway.request(rng.usize(0..gateway.workers()), rng.u64(0..callers));
         }
         for caller in gateway.callers() {
-            judge.judge(&gateway.past(caller));
+            largest.verify(&gateway.past(caller));
         }
     });
 }

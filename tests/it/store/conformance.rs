@@ -72,7 +72,7 @@ impl Twin {
             assert!(retry(decision) <= retry(expected), "{decision:?} at {now:?}");
             return;
         }
-        assert_eq!(told(decision), told(expected), "at {now:?}");
+        assert_eq!(comparable(decision), comparable(expected), "at {now:?}");
         let Decision::Admit { wait } = decision else {
             assert!(
                 self.store.remaining(&reservation).map(|it| it.permits)
@@ -98,8 +98,11 @@ impl Twin {
         assert!(self.leases || receipt == algorithm.receipt(&new), "held for {delay} at {now:?}");
         self.waiting.push((caller, receipt, cost));
         let left = algorithm.balance(&new, now).remaining;
-        let told = self.store.remaining(&reservation).map(|it| it.permits).unwrap();
-        assert!(told == left || self.leases && told < left, "{told} told, {left} left");
+        let reported = self.store.remaining(&reservation).map(|it| it.permits).unwrap();
+        assert!(
+            reported == left || self.leases && reported < left,
+            "{reported} reported, {left} left"
+        );
         self.states.insert(caller, new);
     }
 
@@ -141,7 +144,7 @@ fn retry(decision: Decision) -> Option<Retry> {
     }
 }
 
-fn told(decision: Decision) -> Decision {
+fn comparable(decision: Decision) -> Decision {
     match decision {
         Decision::Refuse { retry: Retry::After(ticks) } if ticks > 1 << 62 => {
             Decision::retry(u64::MAX)

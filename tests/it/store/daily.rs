@@ -58,15 +58,15 @@ fn admits_of(store: &mut dyn Store, account: u64, cost: u64, now: Now) -> bool {
 fn account_gauge_returns_to_zero() {
     for ends in [DAY / 2, DAY] {
         let mut store = open(by_day(5), 1_000, 100, &mut Tables::default());
-        let mut told = 0;
+        let mut keys = 0;
         for account in [1, 2, 1, 3, 4, 4] {
             assert!(admits(&mut *store, account, START));
-            told += store.maintain(START).keys;
+            keys += store.maintain(START).keys;
         }
-        assert_eq!(told, 4);
+        assert_eq!(keys, 4);
         // All of them expire with the day.
-        told += store.maintain(START.later(ends)).keys;
-        assert_eq!(told, if ends < DAY { 4 } else { 0 });
-        assert_eq!(told + store.close(START.later(ends)), 0);
+        keys += store.maintain(START.later(ends)).keys;
+        assert_eq!(keys, if ends < DAY { 4 } else { 0 });
+        assert_eq!(keys + store.close(START.later(ends)), 0);
     }
 }

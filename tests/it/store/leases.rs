@@ -31,7 +31,7 @@ fn sliding_window_lease_is_not_spent_late() {
     gateway.flood(0);
     gateway.at(1100 * MS);
     gateway.flood(1);
-    gateway.judge();
+    gateway.verify();
 }
 
 /// In the tick in which a window ends, by either clock, the next one has begun. Permits of the
@@ -60,7 +60,7 @@ fn spike_after_idleness_is_admitted_once() {
     gateway.at(90 * MS);
     let spike = gateway.flood(1);
     assert!(gateway.flood(0) >= 50);
-    gateway.judge();
+    gateway.verify();
     assert!(spike >= 500, "half of the bucket at least is nobody's");
 }
 
@@ -154,7 +154,7 @@ fn dead_worker_loses_only_its_leases() {
         }
         gateway.wait(SECOND);
         assert_eq!(gateway.flood(1), 1000, "{short}");
-        gateway.judge();
+        gateway.verify();
     }
 }
 
@@ -187,7 +187,7 @@ fn slow_worker_keeps_leases_of_others() {
     gateway.at(1090 * MS);
     assert!(gateway.flood(2) >= 500);
     assert!(gateway.flood(1) >= 100);
-    gateway.judge();
+    gateway.verify();
 }
 
 /// Their callers, or their turns, would be unknown.

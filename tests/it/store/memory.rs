@@ -54,7 +54,7 @@ fn live_caller_takes_bounded_memory() {
             let each = last / KEYS;
             assert!(each <= most, "{}: {each} bytes", gateway.rule.short);
         }
-        assert!(last <= memory.shared, "more than was said");
+        assert!(last <= memory.shared, "more than was reported");
         assert!(gateway.overflowed.get() < KEYS / 200, "{}", gateway.overflowed.get());
     }
 }

@@ -42,7 +42,7 @@ fn moving_between_bucket_and_slot_gains_no_permits() {
             gateway.request(rng.usize(0..gateway.workers()), caller(rng));
         }
         overflowed += gateway.overflowed.get();
-        gateway.judge();
+        gateway.verify();
     });
     assert!(overflowed > 1000, "the crowd never filled the slots");
 }

@@ -66,7 +66,7 @@ fn races_admit_no_excess_and_lose_no_permit() {
             gateway.wait(gap(&gateway.rule, rng));
             gateway.request(rng.usize(0..gateway.workers()), rng.u64(0..callers));
         }
-        gateway.judge();
+        gateway.verify();
         *gateway.data.before_swap.borrow_mut() = None;
         gateway.close();
         for caller in gateway.callers() {
@@ -102,7 +102,7 @@ fn slow_or_dead_workers_admit_no_excess() {
                 _ => _ = gateway.request(worker, rng.u64(0..callers)),
             }
         }
-        gateway.judge();
+        gateway.verify();
     });
 }
 

@@ -63,7 +63,7 @@ fn any_order_of_charges_admits_no_excess() {
                     }
                 }
             }
-            past.iter().for_each(|past| rule.judge(past));
+            past.iter().for_each(|past| rule.verify(past));
         });
     }
 }

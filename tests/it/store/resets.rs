@@ -86,7 +86,7 @@ impl Play {
         if self.settling != Settling::Never {
             self.open.push(Open { place: Some(self.past.len() - 1), receipt, since: self.now });
         }
-        self.rule.judge(&self.past);
+        self.rule.verify(&self.past);
         true
     }
 

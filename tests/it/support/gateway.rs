@@ -23,7 +23,7 @@ pub const OFTEN: u64 = 21;
 pub struct Gateway {
     pub workers: Vec<Box<dyn Store>>,
     pub data: Rc<CountingData>,
-    pub ann: Key,
+    pub caller: Key,
     pub cost: u64,
     pub start: Now,
 }
@@ -46,14 +46,14 @@ impl Gateway {
         Gateway {
             workers: vec![open(), open()],
             data: data.clone(),
-            ann: key(1),
+            caller: key(1),
             cost: quota.cost,
             start: START,
         }
     }
 
     pub fn check(&mut self, worker: usize, ticks: u64) -> Reservation {
-        self.workers[worker].checked(self.ann.into(), self.cost, self.start.later(ticks))
+        self.workers[worker].checked(self.caller.into(), self.cost, self.start.later(ticks))
     }
 
     /// The remaining permits, as a worker knows them.

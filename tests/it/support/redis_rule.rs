@@ -72,7 +72,7 @@ impl RedisRule {
         charge
     }
 
-    pub fn hear(&mut self, reply: &RuleReply, sent: u64, after: u64) {
+    pub fn on_reply(&mut self, reply: &RuleReply, sent: u64, after: u64) {
         let instants: (Now, Now) = (START.later(sent), START.later(after));
         self.store.receive(key(1), reply, (1, 0), instants);
     }

@@ -70,12 +70,12 @@ fn configuration_is_logged_once() {
     assert_eq!(configure(&mut first, &with(20), 10 * SECOND), (0, None));
     assert_eq!(configure(&mut first, &with(21), 0), (1, Some("n20".into())));
     let mut third = Thread::of(FakeHost { data: second.host.data.clone(), ..FakeHost::default() });
-    let told = configure(&mut third, &limits(&names('x', 22)), 20 * SECOND);
-    assert_eq!(told, (1, Some(format!("{} and 2 more", names('x', 20).join(", ")))));
+    let logged = configure(&mut third, &limits(&names('x', 22)), 20 * SECOND);
+    assert_eq!(logged, (1, Some(format!("{} and 2 more", names('x', 20).join(", ")))));
     // Many rules are recorded.
     configure(&mut third, &limits(&names('y', 600)), 20 * SECOND);
-    let told = configure(&mut third, &limits(&names('y', 601)), 20 * SECOND);
-    assert_eq!(told, (1, Some("y600".into())));
+    let logged = configure(&mut third, &limits(&names('y', 601)), 20 * SECOND);
+    assert_eq!(logged, (1, Some("y600".into())));
     // Current rules do not displace former ones.
     let mut beside = |name: String| {
         let names = [names('y', 600), vec![name]].concat();
@@ -283,7 +283,7 @@ fn quiet_replaced_configuration_returns_its_leases() {
     // It still has a stream, and a request makes it active again.
     thread.pass(4 * SECOND);
     let period = thread.host.next();
-    assert_eq!(period, None, "everything has been told");
+    assert_eq!(period, None, "everything has been reported");
     assert!(!thread.request(1, 11, "ann"));
     assert!(thread.host.next().is_some());
     thread.pass(10 * SECOND);

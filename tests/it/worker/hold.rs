@@ -9,8 +9,8 @@ use diana_worker::hold::Queue;
 use kit::store::ended;
 use std::rc::Rc;
 
-const ANN: QueueLine = QueueLine { rule: 0, key: Key { hash: 1, second_hash: 1 }, plan: 0 };
-const BOB: QueueLine = QueueLine { rule: 0, key: Key { hash: 2, second_hash: 2 }, plan: 0 };
+const LINE: QueueLine = QueueLine { rule: 0, key: Key { hash: 1, second_hash: 1 }, plan: 0 };
+const OTHER_LINE: QueueLine = QueueLine { rule: 0, key: Key { hash: 2, second_hash: 2 }, plan: 0 };
 
 /// A queue with these lines. Request `stream` waits until ten times its number.
 fn queue(lines: &[Option<QueueLine>]) -> Queue {
@@ -28,7 +28,7 @@ thread_local! {
 
 /// The receipt of its charge equals its instant.
 fn held(until: u64, line: Option<QueueLine>) -> Held {
-    let QueueLine { rule, key, plan } = line.unwrap_or(ANN);
+    let QueueLine { rule, key, plan } = line.unwrap_or(LINE);
     let settlement = Settlement { receipt: until, since: 0, reserved: 1, used: 0 };
     let places = vec![OpenCharge { rule: rule as u32, plan, ..ended(key, &settlement) }];
     let position = FREED.with(|freed| Permit::new(places, freed));
@@ -74,7 +74,8 @@ fn hold_queue_agrees_with_the_model() {
         let (mut queue, mut model) = (Queue::default(), Model::default());
         let (mut now, mut streams) = (0, Vec::new());
         for stream in 1..300 {
-            let (limiter, line) = (rng.u32(7..9), [Some(ANN), Some(BOB), None][rng.usize(..3)]);
+            let (limiter, line) =
+                (rng.u32(7..9), [Some(LINE), Some(OTHER_LINE), None][rng.usize(..3)]);
             let last = line.and_then(|line| model.last(limiter, line));
             let until = last.map_or(now, |last| last + 10) + rng.u64(..30) / 10 * 10;
             queue.join(stream, limiter, held(until, line));
@@ -106,8 +107,8 @@ fn hold_queue_agrees_with_the_model() {
 /// A request that may leave earlier than others in its line has a separate position.
 #[test]
 fn later_request_with_an_earlier_turn_leaves_first() {
-    let mut queue = queue(&[Some(ANN); 3]);
-    queue.join(4, 7, held(15, Some(ANN)));
+    let mut queue = queue(&[Some(LINE); 3]);
+    queue.join(4, 7, held(15, Some(LINE)));
     assert_eq!(leave(&mut queue, 1), Some(30));
     assert_eq!(departures(queue), [(10, 2), (15, 4), (20, 3)]);
 }
@@ -116,7 +117,7 @@ fn later_request_with_an_earlier_turn_leaves_first() {
 #[test]
 fn many_requests_leave_in_linear_time() {
     const CROWD: u32 = 200_000;
-    let mut queue = queue(&vec![Some(ANN); CROWD as usize]);
+    let mut queue = queue(&vec![Some(LINE); CROWD as usize]);
     for stream in 1..=CROWD / 2 {
         let last = u64::from(CROWD + 1 - stream) * 10;
         assert_eq!(leave(&mut queue, stream), Some(last));

@@ -83,7 +83,7 @@ fn late_outcomes_lead_to_a_ban_in_all_workers() {
     workers.iter_mut().for_each(|worker| worker.pass(SECOND));
     let first = &mut workers[0];
     assert!(!first.request(1, 20, "ann"), "the ban was found together");
-    assert_eq!(first.host.count_of("diana.ns.rule.login.banned"), 0, "not told yet");
+    assert_eq!(first.host.count_of("diana.ns.rule.login.banned"), 0, "not counted yet");
     first.pass(SECOND);
     assert_eq!(first.host.count_of("diana.ns.rule.login.banned"), 1);
 }

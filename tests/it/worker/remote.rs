@@ -22,7 +22,7 @@ const LATENCY: u64 = 20 * MILLISECOND;
 /// The timeout of a call.
 const TIMEOUT: u64 = SECOND;
 
-const LOCAL: &str = "limits: []\nremote: {cluster: centre, path: /rules}";
+const LOCAL: &str = "limits: []\nremote: {cluster: server, path: /rules}";
 
 /// A document with a single rule of this name.
 fn document(name: &str) -> String {
@@ -31,9 +31,9 @@ fn document(name: &str) -> String {
 
 /// The behaviour of the server.
 #[derive(Debug, Clone, PartialEq)]
-enum Centre {
+enum Server {
     Serves(String),
-    Says(u16),
+    Responds(u16),
     BreaksOff,
     /// Envoy responds after a timeout.
     IsSilent,
@@ -60,7 +60,7 @@ struct Worker {
 struct Gateway {
     now: u64,
     data: FakeSharedData,
-    centre: Centre,
+    server: Server,
     workers: Vec<Worker>,
     started: u64,
 }
@@ -118,20 +118,20 @@ impl Worker {
 }
 
 impl Gateway {
-    fn new(workers: usize, config: &str, centre: Centre) -> Gateway {
+    fn new(workers: usize, config: &str, server: Server) -> Gateway {
         let data = FakeSharedData::default();
         let mut gateway =
-            Gateway { now: 1_000 * SECOND, data, centre, workers: Vec::new(), started: 0 };
+            Gateway { now: 1_000 * SECOND, data, server, workers: Vec::new(), started: 0 };
         (0..workers).for_each(|_| gateway.start(config));
         gateway
     }
 
     fn serving(name: &str) -> Gateway {
-        Gateway::new(4, LOCAL, Centre::Serves(document(name)))
+        Gateway::new(4, LOCAL, Server::Serves(document(name)))
     }
 
     fn serve(&mut self, name: &str) {
-        self.centre = Centre::Serves(document(name));
+        self.server = Server::Serves(document(name));
     }
 
     fn start(&mut self, config: &str) {
@@ -143,26 +143,26 @@ impl Gateway {
     fn run(&mut self, ticks: u64) {
         for _ in 0..ticks / MILLISECOND {
             self.now += MILLISECOND;
-            let Gateway { now, data, centre, workers, .. } = self;
+            let Gateway { now, data, server, workers, .. } = self;
             for worker in workers {
                 worker
                     .callout
                     .refusal
-                    .set((*centre == Centre::CannotBeCalled).then_some("no cluster"));
+                    .set((*server == Server::CannotBeCalled).then_some("no cluster"));
                 if worker.poller.next() <= *now {
                     worker.tick(*now, data);
                 }
                 let Some(&sent) = worker.sent.get(worker.answered) else { continue };
-                let wait = if *centre == Centre::IsSilent { TIMEOUT } else { LATENCY };
+                let wait = if *server == Server::IsSilent { TIMEOUT } else { LATENCY };
                 if *now - sent < wait {
                     continue;
                 }
-                match centre {
-                    Centre::Serves(text) => worker.answer(Some(200), text, *now, data),
-                    Centre::Says(status) => worker.answer(Some(*status), "sorry", *now, data),
-                    Centre::BreaksOff => worker.answer(None, "", *now, data),
-                    Centre::IsSilent => worker.answer(Some(504), "timeout", *now, data),
-                    Centre::IsLost | Centre::CannotBeCalled => {}
+                match server {
+                    Server::Serves(text) => worker.answer(Some(200), text, *now, data),
+                    Server::Responds(status) => worker.answer(Some(*status), "sorry", *now, data),
+                    Server::BreaksOff => worker.answer(None, "", *now, data),
+                    Server::IsSilent => worker.answer(Some(504), "timeout", *now, data),
+                    Server::IsLost | Server::CannotBeCalled => {}
                 }
             }
         }

@@ -21,7 +21,7 @@ fn fields(thread: &mut Thread, stream: u32) -> Headers {
 /// At once, after it was held, and after it waited for Redis.
 #[test]
 fn response_gets_headers_and_log_a_line() {
-    let told = |thread: &mut Thread, stream: u32| {
+    let assert_reported = |thread: &mut Thread, stream: u32| {
         let fields = fields(thread, stream);
         assert!(fields.get("ratelimit").unwrap().contains("r="), "{fields:?}");
         assert_eq!(thread.host.states.take().len(), 1);
@@ -34,7 +34,7 @@ fn response_gets_headers_and_log_a_line() {
     };
     let mut thread = Thread::with(&rule("unit: minute, rpu: 5, algo: W, scope: local"));
     assert!(thread.request(1, 10, "ann"));
-    told(&mut thread, 10);
+    assert_reported(&mut thread, 10);
     let mut thread = Thread::with(&rule("unit: second, rpu: 100, algo: LB, scope: local"));
     (10..12).for_each(|stream| _ = thread.request(1, stream, "ann"));
     thread.host.states.take();
@@ -46,7 +46,7 @@ fn response_gets_headers_and_log_a_line() {
     thread.pass(2 * MILLISECOND);
     let body = decides(&[0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0]);
     thread.answer(1, 0, Some(200), &body);
-    told(&mut thread, 10);
+    assert_reported(&mut thread, 10);
 }
 
 /// Of another filter in the chain, or of the upstream.

@@ -226,8 +226,8 @@ fn latest_instance_has_all_settlements() {
     let body = redis.answer(&call.body, thread.host.now.get().mono);
     let used = u64::from(MANY - 1) * 9 + 5 + 5;
     let left = format!(":{}\r\n", 100_000 - used);
-    let said = String::from_utf8_lossy(&body).into_owned();
-    assert!(said.contains(&left), "{used} are used: {said}");
+    let body = String::from_utf8_lossy(&body).into_owned();
+    assert!(body.contains(&left), "{used} are used: {body}");
 }
 
 /// Slots are renewed as long as one of its requests is open, and no longer.

@@ -104,7 +104,7 @@ fn held_requests_wait_for_the_latest_root() {
     // A root that was added in between is the latest now.
     assert!(thread.configure(3, LINE));
     assert!(!thread.request(3, 30, "ann"));
-    assert_eq!(thread.host.next().map(|(_, root)| root), Some(1), "it was told before");
+    assert_eq!(thread.host.next().map(|(_, root)| root), Some(1), "its timer was set before");
     thread.pass(TURN);
     thread.end(1);
     thread.pass(SECOND);

@@ -43,16 +43,16 @@ impl Counter {
     }
 }
 
-/// The position of a caller's state, the length of the slices that end its life, and the instant of
+/// The location of a caller's state, the length of the slices that end its life, and the instant of
 /// its expiry.
-pub struct Seat {
+pub struct Location {
     pub who: Who,
     pub state: Option<State>,
     slice: u64,
     was: Option<u64>,
 }
 
-impl Seat {
+impl Location {
     pub fn overflows(&self) -> bool {
         matches!(self.who, Who::Bucket(_))
     }
@@ -93,34 +93,34 @@ impl Rule {
 }
 
 impl Model {
-    /// The position of a caller's state. `ask` has the maximum number of callers and the unit cost.
-    pub fn seat(
+    /// The location of a caller's state. `ask` has the maximum number of callers and the unit cost.
+    pub fn location(
         &mut self,
         rules: &[Rule],
         rule: usize,
         caller: u64,
         ask: (u64, u64),
         now: u64,
-    ) -> Seat {
+    ) -> Location {
         let (keys, unit_cost) = ask;
         let slice = rules[rule].slice(unit_cost);
         let (who, bucket) = (Who::Caller(caller), Who::Bucket(caller % BUCKETS));
         let state = self.states.get(&(rule, who)).cloned();
-        let mut seat = Seat { who, state, slice, was: None };
-        if let Some(state) = &seat.state {
-            seat.was = Some(state.expires);
-            return seat;
+        let mut location = Location { who, state, slice, was: None };
+        if let Some(state) = &location.state {
+            location.was = Some(state.expires);
+            return location;
         }
         // Reads a copy. The counter is written only if the expiry of a state changes.
         let counter = self.counters.get(&rule).cloned().unwrap_or_default();
         let full = counter.live(now) >= keys;
         if full || now < counter.shared {
-            seat.state = self.states.get(&(rule, bucket)).cloned();
+            location.state = self.states.get(&(rule, bucket)).cloned();
         }
         if full {
-            seat.who = bucket;
+            location.who = bucket;
         }
-        seat
+        location
     }
 
     /// Writes or deletes a state.
@@ -128,16 +128,16 @@ impl Model {
         &mut self,
         rules: &[Rule],
         rule: usize,
-        seat: &Seat,
+        location: &Location,
         state: Option<State>,
         now: u64,
     ) {
         let ends = state.as_ref().map(|state| state.ends(&rules[rule]));
-        let new = ends.map(|ends| seat.expiry(ends));
-        if new != seat.was {
+        let new = ends.map(|ends| location.expiry(ends));
+        if new != location.was {
             let counter = self.counters.entry(rule).or_default();
-            match (seat.who, ends) {
-                (Who::Caller(_), _) => counter.moves(seat.was, new, now),
+            match (location.who, ends) {
+                (Who::Caller(_), _) => counter.moves(location.was, new, now),
                 (_, Some(ends)) => {
                     counter.shared = counter.shared.max((ends + SECOND).min(FAR / 2))
                 }
@@ -147,9 +147,9 @@ impl Model {
         match state {
             Some(state) => {
                 let state = State { expires: new.unwrap_or_default(), ..state };
-                self.states.insert((rule, seat.who), state);
+                self.states.insert((rule, location.who), state);
             }
-            None => drop(self.states.remove(&(rule, seat.who))),
+            None => drop(self.states.remove(&(rule, location.who))),
         }
     }
 }

@@ -90,8 +90,8 @@ impl Redis {
                 let (limit, holder) = limit.places();
                 asked.what = if over > 0 { 0 } else { asked.what };
                 over = over.saturating_sub(1);
-                let said = self.in_flight.ask(caller, limit, holder, &asked, delay, now.mono);
-                numbers.extend(said);
+                let reply = self.in_flight.ask(caller, limit, holder, &asked, delay, now.mono);
+                numbers.extend(reply);
                 self.asks += 1;
                 continue;
             }

@@ -83,10 +83,10 @@ impl Look {
     }
 
     /// The reply to an operator.
-    pub(super) fn told(&self, now: Now) -> (RuleReply, Receipts) {
+    pub(super) fn usage(&self, now: Now) -> (RuleReply, Receipts) {
         let (remaining, block) = (self.left(now), self.reserved(now));
         let charged = self.charged(&self.state.words, now);
-        let said = RuleReply { remaining, block, charged, ..NOTHING };
-        (said, Receipts { cost: self.lent(), lease: self.ends(now) })
+        let reply = RuleReply { remaining, block, charged, ..NOTHING };
+        (reply, Receipts { cost: self.lent(), lease: self.ends(now) })
     }
 }

@@ -114,7 +114,7 @@ impl Look {
     /// Charges the request if all rules admit it, for a departure after `delay`.
     pub fn conclude(&mut self, now: Now, delay: Option<u64>) -> (RuleReply, Receipts) {
         if self.asked.what >= READ_USAGE {
-            return self.told(now);
+            return self.usage(now);
         }
         let mut refusal = self.decision;
         let mut block = 0;
@@ -162,8 +162,8 @@ impl Look {
             false if self.holds => self.turn_of(words),
             false => self.algorithm.receipt(words),
         };
-        let said = RuleReply { retry, is_outstanding, remaining, term, block, spend, ..NOTHING };
-        (said, Receipts { cost: own, lease: own })
+        let reply = RuleReply { retry, is_outstanding, remaining, term, block, spend, ..NOTHING };
+        (reply, Receipts { cost: own, lease: own })
     }
 
     /// The written state, if there is a write. The inner `None` deletes the state.

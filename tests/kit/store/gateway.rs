@@ -203,8 +203,8 @@ impl Gateway {
     }
 
     /// Checks the admissions of all callers against the bound.
-    pub fn judge(&self) {
-        self.books.borrow().values().for_each(|book| self.rule.judge(&book.past));
+    pub fn verify(&self) {
+        self.books.borrow().values().for_each(|book| self.rule.verify(&book.past));
     }
 }
 

@@ -101,7 +101,7 @@ impl Rule {
     }
 
     /// Checks one caller's admissions against the bound.
-    pub fn judge(&self, past: &[Admission]) {
+    pub fn verify(&self, past: &[Admission]) {
         let mut past: Vec<Admission> = past.to_vec();
         past.sort_by_key(|one| one.at.mono);
         let oracle = oracle(self.short);

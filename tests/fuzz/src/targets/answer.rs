@@ -76,8 +76,8 @@ fn check(call: &ScriptCall, answer: Result<ScriptAnswer, Failure>) {
         }
         Ok(ScriptAnswer::Seed(_)) => {}
         Err(failure) => {
-            let told = failure.to_string();
-            assert!(told.len() < 1000 && !told.contains(['\n', '\r']), "{told}");
+            let text = failure.to_string();
+            assert!(text.len() < 1000 && !text.contains(['\n', '\r']), "{text}");
         }
     }
 }

@@ -13,8 +13,8 @@ pub fn run(input: &[u8]) {
     let policy = match parsed {
         Ok(policy) => policy,
         Err(problems) => {
-            let told = problems.to_string();
-            assert!(!told.is_empty() && told.len() <= (64 << 10) + 256 * input.len());
+            let text = problems.to_string();
+            assert!(!text.is_empty() && text.len() <= (64 << 10) + 256 * input.len());
             return;
         }
     };

@@ -13,7 +13,7 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use kit::fake::{CountingData, FakeSharedData};
 
-use super::{ANN, BAN, KEYS, TICK, Worker, key};
+use super::{BAN, CALLER, KEYS, TICK, Worker, key};
 
 fn open<D: SharedData + 'static>(data: &Rc<D>) -> Worker {
     Worker::new(Scope::Gateway, data)
@@ -44,8 +44,8 @@ fn refusals_of_workers_that_write_at_once_all_count() {
     let mut ours = open(&data);
     ours.bans = Bans::new(BAN, Scope::Gateway, 1, KEYS, None, &mut stores);
     let mut theirs = open(&data);
-    ours.refused(ANN, 0);
-    theirs.refused_times(2, ANN, 0);
+    ours.refused(CALLER, 0);
+    theirs.refused_times(2, CALLER, 0);
     // The other worker's refusals are counted between our read and our write, repeatedly.
     let written = Rc::new(Cell::new(0));
     let count = written.clone();
@@ -53,7 +53,7 @@ fn refusals_of_workers_that_write_at_once_all_count() {
         if count.get() < 3 && key != name("slots") {
             count.set(count.get() + 1);
             theirs.maintain(0);
-            theirs.refused_times(2, ANN, 0);
+            theirs.refused_times(2, CALLER, 0);
         }
     }));
     ours.maintain(0);
@@ -62,12 +62,12 @@ fn refusals_of_workers_that_write_at_once_all_count() {
     let traffic = &stores.traffic;
     assert_eq!((traffic.conflicts.get(), traffic.exhausted.get()), (3, 0));
     // Counted so far: one, and three times two.
-    ours.refused_times(2, ANN, 0);
+    ours.refused_times(2, CALLER, 0);
     ours.maintain(0);
-    assert_eq!(ours.left(ANN, 0), 0);
-    ours.refused(ANN, 0);
+    assert_eq!(ours.left(CALLER, 0), 0);
+    ours.refused(CALLER, 0);
     ours.maintain(0);
-    assert_eq!(ours.left(ANN, 0), BAN.period);
+    assert_eq!(ours.left(CALLER, 0), BAN.period);
 }
 
 /// The number of reads and writes of shared data by `does`.
@@ -81,11 +81,11 @@ fn cost(data: &CountingData, does: impl FnOnce()) -> (u64, u64) {
 fn refusals_cost_one_write_a_tick_and_a_ban_one_more() {
     let data: Rc<CountingData> = Rc::default();
     let mut worker = open(&data);
-    assert_eq!(cost(&data, || assert_eq!(worker.left(ANN, 0), 0)), (1, 1), "the number of sets");
+    assert_eq!(cost(&data, || assert_eq!(worker.left(CALLER, 0), 0)), (1, 1), "the number of sets");
     let mut costs = |refusals: u64, now: u64| {
         worker.left(key(&mut fastrand::Rng::new()), now);
         cost(&data, || {
-            worker.refused_times(refusals, ANN, now);
+            worker.refused_times(refusals, CALLER, now);
             worker.maintain(now);
         })
     };
@@ -103,7 +103,7 @@ fn set_is_read_once_for_each_caller_until_the_next_ban() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     let data: Rc<CountingData> = Rc::default();
     let mut worker = open(&data);
-    worker.refused_times(BAN.after, ANN, 0);
+    worker.refused_times(BAN.after, CALLER, 0);
     let others: Vec<Key> = (0..100).map(|_| key(&mut rng)).collect();
     let mut reads = || cost(&data, || others.iter().for_each(|it| _ = worker.left(*it, 0))).0;
     assert!((100..130).contains(&reads()));
@@ -148,7 +148,7 @@ fn lost_and_spoiled_values_ban_no_caller_for_longer_than_a_ban() {
         }
         for _ in 0..2 * BAN.after {
             now += TICK;
-            let key = if rng.bool() { ANN } else { key(&mut rng) };
+            let key = if rng.bool() { CALLER } else { key(&mut rng) };
             assert!(worker.left(key, now) <= 2 * BAN.max);
             worker.refused(key, now);
         }
@@ -162,15 +162,15 @@ fn lost_and_spoiled_values_ban_no_caller_for_longer_than_a_ban() {
 fn ban_of_a_spoiled_set_is_not_put_into_the_record() {
     let data: Rc<FakeSharedData> = Rc::default();
     let mut worker = open(&data);
-    worker.refused(ANN, 0);
+    worker.refused(CALLER, 0);
     worker.maintain(0);
     let (set, mut value) = only_set(&data);
     let mut rows = value.chunks_exact_mut(8 * (1 + WORDS));
-    let row = rows.find(|row| row[..8] == ANN.hash.to_le_bytes()).unwrap();
+    let row = rows.find(|row| row[..8] == CALLER.hash.to_le_bytes()).unwrap();
     row[8..16].fill(0x7f);
     data.set(&set, &value);
     let before = record(&data);
-    worker.refused(ANN, TICK);
+    worker.refused(CALLER, TICK);
     worker.maintain(TICK);
     assert_eq!(record(&data), before);
 }
@@ -180,17 +180,17 @@ fn ban_of_a_spoiled_set_is_not_put_into_the_record() {
 fn ban_missing_in_the_record_is_added_by_the_next_worker_once() {
     let data: Rc<FakeSharedData> = Rc::default();
     let (mut ours, mut theirs) = (open(&data), open(&data));
-    assert_eq!(ours.left(ANN, 0), 0);
+    assert_eq!(ours.left(CALLER, 0), 0);
     let before = record(&data);
-    theirs.refused_times(BAN.after, ANN, 0);
+    theirs.refused_times(BAN.after, CALLER, 0);
     data.set(&name("slots"), &before);
-    assert_eq!(ours.left(ANN, TICK), 0, "no ban is known");
-    ours.refused_times(BAN.after, ANN, TICK);
-    assert_eq!(ours.left(ANN, TICK), BAN.period - TICK);
-    assert_eq!(open(&data).left(ANN, TICK), BAN.period - TICK);
+    assert_eq!(ours.left(CALLER, TICK), 0, "no ban is known");
+    ours.refused_times(BAN.after, CALLER, TICK);
+    assert_eq!(ours.left(CALLER, TICK), BAN.period - TICK);
+    assert_eq!(open(&data).left(CALLER, TICK), BAN.period - TICK);
     assert_eq!((ours.bans.begun, theirs.bans.begun), (0, 1), "it is the same ban");
     let added = record(&data);
-    ours.refused(ANN, TICK);
+    ours.refused(CALLER, TICK);
     ours.maintain(TICK);
     assert_eq!(record(&data), added);
 }
@@ -199,7 +199,7 @@ fn ban_missing_in_the_record_is_added_by_the_next_worker_once() {
 fn spoiled_row_of_a_free_caller_is_given_up() {
     let data: Rc<FakeSharedData> = Rc::default();
     let mut worker = open(&data);
-    worker.refused(ANN, 0);
+    worker.refused(CALLER, 0);
     worker.maintain(0);
     // The caller's set is full of callers that are not banned, with the highest levels and counts.
     let (set, mut value) = only_set(&data);
@@ -209,6 +209,6 @@ fn spoiled_row_of_a_free_caller_is_given_up() {
         row[8..16].fill(0);
     }
     data.set(&set, &value);
-    worker.refused_times(BAN.after, ANN, TICK);
-    assert_eq!(worker.left(ANN, TICK), BAN.period);
+    worker.refused_times(BAN.after, CALLER, TICK);
+    assert_eq!(worker.left(CALLER, TICK), BAN.period);
 }

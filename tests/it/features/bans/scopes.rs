@@ -3,7 +3,7 @@
 use diana_policy::key::Key;
 use diana_policy::time::SECOND;
 
-use super::{ANN, BAN, BOB, KEYS, SCOPES, TICK, Worker};
+use super::{BAN, CALLER, KEYS, OTHER, SCOPES, TICK, Worker};
 
 #[test]
 fn refusals_of_all_workers_add_up_to_one_ban() {
@@ -20,8 +20,8 @@ fn refusals_of_all_workers_add_up_to_one_ban() {
                 next_tick = now + TICK;
             }
             let number = rng.usize(0..workers.len());
-            if workers[number].left(ANN, now) == 0 {
-                workers[number].refused(ANN, now);
+            if workers[number].left(CALLER, now) == 0 {
+                workers[number].refused(CALLER, now);
                 refusals += 1;
                 if refusals == BAN.after {
                     begun = Some(now);
@@ -33,12 +33,12 @@ fn refusals_of_all_workers_add_up_to_one_ban() {
         }
         let begun = begun.expect("banned too early");
         assert!(known_by.iter().flatten().any(|known| *known < begun + 2 * TICK), "{scope:?}");
-        let lefts: Vec<u64> = workers.iter_mut().map(|worker| worker.left(ANN, now)).collect();
+        let lefts: Vec<u64> = workers.iter_mut().map(|worker| worker.left(CALLER, now)).collect();
         assert!(lefts.iter().all(|left| left.abs_diff(lefts[0]) == 0), "{scope:?}: {lefts:?}");
         assert!((begun..begun + TICK + SECOND / 50).contains(&(now + lefts[0] - BAN.period)));
         let bans: u64 = workers.iter_mut().map(|worker| worker.bans.begun).sum();
         assert_eq!(bans, 1, "{scope:?}");
-        assert!(workers.iter_mut().all(|worker| worker.left(ANN, now + BAN.period) == 0));
+        assert!(workers.iter_mut().all(|worker| worker.left(CALLER, now + BAN.period) == 0));
     }
 }
 
@@ -78,28 +78,28 @@ fn refusals_before_a_reset_do_not_count() {
         let mut workers = Worker::several(scope, 2);
         let last = workers.len() - 1;
         let now = SECOND;
-        workers[0].refused_times(BAN.after, ANN, now);
-        workers[last].refused_times(BAN.after - 1, ANN, now);
-        assert!(workers[0].set(ANN, 0, now + TICK));
-        workers[last].refused(ANN, now + TICK);
+        workers[0].refused_times(BAN.after, CALLER, now);
+        workers[last].refused_times(BAN.after - 1, CALLER, now);
+        assert!(workers[0].set(CALLER, 0, now + TICK));
+        workers[last].refused(CALLER, now + TICK);
         for worker in &mut workers {
             worker.maintain(now + 2 * TICK);
-            assert_eq!(worker.left(ANN, now + 2 * TICK), 0, "{scope:?}");
+            assert_eq!(worker.left(CALLER, now + 2 * TICK), 0, "{scope:?}");
         }
         // After a second her earlier refusals do not count.
         let later = now + TICK + SECOND;
         for number in 1..=BAN.after {
-            workers[last].refused(ANN, later);
+            workers[last].refused(CALLER, later);
             workers[last].maintain(later);
             let left = if number < BAN.after { 0 } else { BAN.period };
-            assert_eq!(workers[last].left(ANN, later), left, "{scope:?}: after {number}");
+            assert_eq!(workers[last].left(CALLER, later), left, "{scope:?}: after {number}");
         }
         // An operator's ban is not shortened by the reset, and later refusals count.
-        assert!(workers[0].set(ANN, 0, later) && workers[0].set(ANN, SECOND, later + 1));
+        assert!(workers[0].set(CALLER, 0, later) && workers[0].set(CALLER, SECOND, later + 1));
         let end = later + 1 + SECOND;
-        assert_eq!(workers[0].left(ANN, end - 1), 1, "{scope:?}");
-        workers[0].refused_times(BAN.after, ANN, end);
-        assert_eq!(workers[0].left(ANN, end), BAN.period, "{scope:?}");
+        assert_eq!(workers[0].left(CALLER, end - 1), 1, "{scope:?}");
+        workers[0].refused_times(BAN.after, CALLER, end);
+        assert_eq!(workers[0].left(CALLER, end), BAN.period, "{scope:?}");
     }
 }
 
@@ -111,32 +111,32 @@ fn operators_ban_holds_in_all_workers_until_reset() {
         let lefts = |workers: &mut [Worker], now, expected| {
             for worker in workers {
                 assert_eq!(
-                    (worker.left(ANN, now), worker.left(BOB, now)),
+                    (worker.left(CALLER, now), worker.left(OTHER, now)),
                     (expected, 0),
                     "{scope:?}"
                 );
             }
         };
         lefts(&mut workers, now, 0);
-        assert!(workers[0].set(ANN, BAN.period, now));
+        assert!(workers[0].set(CALLER, BAN.period, now));
         now += TICK;
         lefts(&mut workers, now, BAN.period - TICK);
         // Refusals of a banned caller neither extend its ban nor count later.
-        workers[0].refused_times(BAN.after, ANN, now);
-        assert!(workers[0].set(ANN, 0, now));
+        workers[0].refused_times(BAN.after, CALLER, now);
+        assert!(workers[0].set(CALLER, 0, now));
         now += SECOND;
         lefts(&mut workers, now, 0);
-        workers[0].refused_times(BAN.after - 1, ANN, now);
+        workers[0].refused_times(BAN.after - 1, CALLER, now);
         workers[0].maintain(now);
         lefts(&mut workers, now, 0);
-        workers[0].refused(ANN, now);
+        workers[0].refused(CALLER, now);
         workers[0].maintain(now);
-        assert_eq!(workers[0].left(ANN, now), BAN.period, "{scope:?}");
+        assert_eq!(workers[0].left(CALLER, now), BAN.period, "{scope:?}");
         // An operator's ban does not affect the length of the next one.
-        assert!(workers[0].set(BOB, BAN.period, now));
+        assert!(workers[0].set(OTHER, BAN.period, now));
         now += BAN.period;
-        workers[0].refused_times(BAN.after, BOB, now);
-        assert_eq!(workers[0].left(BOB, now), BAN.period, "{scope:?}");
+        workers[0].refused_times(BAN.after, OTHER, now);
+        assert_eq!(workers[0].left(OTHER, now), BAN.period, "{scope:?}");
     }
 }
 
@@ -145,11 +145,12 @@ fn ban_of_another_worker_replaces_cached_absence() {
     for scope in SCOPES {
         let mut workers = Worker::several(scope, 2);
         let last = workers.len() - 1;
-        workers[last].refused_times(BAN.after, BOB, SECOND);
+        workers[last].refused_times(BAN.after, OTHER, SECOND);
         // With a ban of another caller, the first worker caches that she has none.
-        let of_both = |worker: &mut Worker, now| (worker.left(BOB, now), worker.left(ANN, now));
+        let of_both =
+            |worker: &mut Worker, now| (worker.left(OTHER, now), worker.left(CALLER, now));
         assert_eq!(of_both(&mut workers[0], SECOND), (BAN.period, 0), "{scope:?}");
-        workers[last].refused_times(BAN.after, ANN, SECOND);
+        workers[last].refused_times(BAN.after, CALLER, SECOND);
         let left = BAN.period - TICK;
         assert_eq!(of_both(&mut workers[0], SECOND + TICK), (left, left), "{scope:?}");
     }

@@ -90,11 +90,11 @@ fn worker_without_heartbeats_is_removed_by_a_regular_one() {
         let data = Rc::<FakeSharedData>::default();
         let mut dead = Worker::new(&data, START.mono);
         let permit = dead.request("a").unwrap();
-        let mut judge = Worker::new(&data, START.mono + silent - own);
-        let _other = judge.request("b").unwrap();
-        assert!(judge.later(own).maintain());
+        let mut remover = Worker::new(&data, START.mono + silent - own);
+        let _other = remover.request("b").unwrap();
+        assert!(remover.later(own).maintain());
         assert_eq!(known(&data).1.len(), 2 - usize::from(is_removed), "{own} {silent}");
-        assert_eq!(judge.request("a").is_some(), is_removed, "{own} {silent}");
+        assert_eq!(remover.request("a").is_some(), is_removed, "{own} {silent}");
         dead.end(permit);
     }
 }
@@ -157,7 +157,7 @@ fn holder_number_exceeds_the_last_and_the_time() {
 /// The clocks of workers differ slightly. A time a minute in the future is damaged.
 #[test]
 fn slots_count_until_their_worker_is_removed() {
-    for (said, lives) in [
+    for (seen, lives) in [
         (-(LIFE.cast_signed()), false),
         (1 - LIFE.cast_signed(), true),
         (0, true),
@@ -168,9 +168,9 @@ fn slots_count_until_their_worker_is_removed() {
         let mut first = Worker::new(&data, START.mono);
         let permit = first.request("a");
         let (last, all) = known(&data);
-        write(&data, last, &[(all[0].0, START.mono.saturating_add_signed(said))]);
+        write(&data, last, &[(all[0].0, START.mono.saturating_add_signed(seen))]);
         let mut second = Worker::new(&data, START.mono);
-        assert!(second.request("a").is_none(), "as of {said}");
+        assert!(second.request("a").is_none(), "as of {seen}");
         // It has slots, or it has seen that the other one is dead.
         assert_eq!(second.maintain(), !lives);
         let own = second.request("b");
@@ -178,10 +178,10 @@ fn slots_count_until_their_worker_is_removed() {
         write(
             &data,
             last + 1,
-            &[(all[0].0, START.mono.saturating_add_signed(said + HALF)), known(&data).1[1]],
+            &[(all[0].0, START.mono.saturating_add_signed(seen + HALF)), known(&data).1[1]],
         );
         second.later(BEAT).maintain();
-        assert_eq!(known(&data).1.len(), 1 + usize::from(lives), "as of {said}");
-        assert_eq!(second.request("a").is_none(), lives, "as of {said}");
+        assert_eq!(known(&data).1.len(), 1 + usize::from(lives), "as of {seen}");
+        assert_eq!(second.request("a").is_none(), lives, "as of {seen}");
     }
 }

@@ -53,13 +53,13 @@ fn request_costs_two_reads_and_two_writes() {
     let policy = diana_config::parse(document(100, 9).as_bytes()).unwrap();
     let mut limiter = Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
     let clock = clock();
-    let told = Rc::new(Cell::new(0));
-    let count = told.clone();
+    let beats_written = Rc::new(Cell::new(0));
+    let count = beats_written.clone();
     *data.data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
         count.set(count.get() + u64::from(key.ends_with("/holders")));
     }));
     let long = request(&mut limiter, 7, &clock).unwrap();
-    assert_eq!(told.get(), 1);
+    assert_eq!(beats_written.get(), 1);
     let (reads, writes) = (data.reads.get(), data.writes.get());
     const REQUESTS: u64 = 100;
     for _ in 0..REQUESTS {
@@ -69,7 +69,7 @@ fn request_costs_two_reads_and_two_writes() {
         limiter.maintain(clock.0.get());
     }
     let beats = REQUESTS / 5;
-    assert_eq!(told.get(), 1 + beats);
+    assert_eq!(beats_written.get(), 1 + beats);
     let (reads, writes) = (data.reads.get() - reads, data.writes.get() - writes);
     assert_eq!((reads, writes), (2 * REQUESTS + beats, 2 * REQUESTS + beats));
     end(&mut limiter, long, &clock);
@@ -137,7 +137,7 @@ fn slots_take_the_declared_memory() {
         let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
         let document = document(keys, 100_000).replace("device", actor);
         let policy = diana_config::parse(document.as_bytes()).unwrap();
-        let said = sizing::memory(&policy.limits, policy.keys);
+        let reported = sizing::memory(&policy.limits, policy.keys);
         let mut open = Vec::new();
         for _ in 0..8 {
             let mut limiter = limiter(&document, &data);
@@ -151,15 +151,15 @@ fn slots_take_the_declared_memory() {
             .map(|key| 192 + data.get(&key).unwrap().0.len())
             .sum();
         let taken = taken as u64;
-        assert_eq!((said.worker, said.shared), (0, taken), "{keys} keys of {actor}");
+        assert_eq!((reported.worker, reported.shared), (0, taken), "{keys} keys of {actor}");
         let alone = document.replace("in_flight", "scope: local, in_flight");
         let policy = diana_config::parse(alone.as_bytes()).unwrap();
-        let said = sizing::memory(&policy.limits, policy.keys);
-        assert!(said.worker > 0 && said.shared == 0, "{said:?}");
+        let reported = sizing::memory(&policy.limits, policy.keys);
+        assert!(reported.worker > 0 && reported.shared == 0, "{reported:?}");
         let line = sizing::summary(&policy);
         let number = format!(
             " 1 rules; callers take at most {} KiB in each worker and 0 KiB",
-            said.worker.div_ceil(1024)
+            reported.worker.div_ceil(1024)
         );
         assert!(line.contains(&number), "{line}");
     }

@@ -81,7 +81,7 @@ impl RedisRule {
     }
 
     /// Processes the reply to a question under a plan.
-    fn hear(&mut self, plan: u32, reply: &RuleReply, now: Now) -> u64 {
+    fn on_reply(&mut self, plan: u32, reply: &RuleReply, now: Now) -> u64 {
         self.store.use_plan(plan);
         self.store.receive(key(1), reply, (1, 1), (now, now))
     }
@@ -110,7 +110,7 @@ fn lease_is_spent_and_returned_under_its_own_plan() {
         let mut redis_rule = RedisRule::new();
         let by = redis_rule.numbers(before);
         assert_eq!(redis_rule.question(before, START).numbers, by);
-        redis_rule.hear(before, &lends(10), START);
+        redis_rule.on_reply(before, &lends(10), START);
         assert!(!redis_rule.asks(before, START), "there is a block");
         assert!(redis_rule.store.take(Account { key: key(1), plan: before }, 1, START).is_none());
         assert_eq!(redis_rule.store.left(key(1)), Some(59));
@@ -118,7 +118,7 @@ fn lease_is_spent_and_returned_under_its_own_plan() {
         assert_eq!(redis_rule.back(), (by, 10, 9));
         assert_eq!(redis_rule.store.left(key(1)), Some(0), "what is left there is not known");
         assert_eq!(redis_rule.question(after, START).numbers, redis_rule.numbers(after));
-        redis_rule.hear(after, &lends(7), START);
+        redis_rule.on_reply(after, &lends(7), START);
         assert!(!redis_rule.asks(after, START), "it has a block of its own");
         assert!(!redis_rule.outbox.borrow().has_operations());
     }
@@ -130,7 +130,7 @@ fn low_lease_is_renewed_under_its_own_plan() {
     for plan in [FREE, GOLD] {
         let mut redis_rule = RedisRule::new();
         (0..40).for_each(|_| _ = redis_rule.question(plan, START));
-        redis_rule.hear(plan, &lends(10), START);
+        redis_rule.on_reply(plan, &lends(10), START);
         assert_eq!(redis_rule.admitted(plan, START), 10);
         let all = redis_rule.outbox.borrow_mut().take(usize::MAX);
         let [Operation::Renew(0, under, _), Operation::Return(used_up)] = &all[..] else {
@@ -159,7 +159,7 @@ fn reply_under_a_former_plan_is_recorded_once() {
 fn closed_store_returns_leases_under_their_plan() {
     let mut redis_rule = RedisRule::new();
     redis_rule.question(GOLD, START);
-    redis_rule.hear(GOLD, &lends(10), START);
+    redis_rule.on_reply(GOLD, &lends(10), START);
     redis_rule.store.use_plan(FREE);
     redis_rule.store.close(START);
     assert_eq!(redis_rule.back(), (redis_rule.numbers(GOLD), 10, 10));
@@ -170,7 +170,7 @@ fn cached_refusal_does_not_apply_to_another_plan() {
     for (before, after) in [(FREE, GOLD), (GOLD, FREE)] {
         let mut redis_rule = RedisRule::new();
         redis_rule.question(before, START);
-        redis_rule.hear(before, &refuses(SECOND, false), START);
+        redis_rule.on_reply(before, &refuses(SECOND, false), START);
         assert!(!redis_rule.asks(before, START.later(1)), "the refusal lasts");
         assert!(redis_rule.asks(after, START.later(1)));
         assert!(redis_rule.asks(before, START.later(1)), "it was forgotten");
@@ -183,12 +183,12 @@ fn new_plan_keeps_only_the_demand_of_a_caller() {
     for is_answered in [true, false] {
         let mut redis_rule = RedisRule::new();
         redis_rule.question(FREE, START);
-        redis_rule.hear(FREE, &refuses(1, true), START.later(SECOND / 5));
+        redis_rule.on_reply(FREE, &refuses(1, true), START.later(SECOND / 5));
         let now = START.later(SECOND / 4);
         (0..20).for_each(|_| _ = redis_rule.asks(FREE, now));
         redis_rule.store.question((key(1), 1), now, false, false);
         if is_answered {
-            redis_rule.hear(FREE, &refuses(1, true), now);
+            redis_rule.on_reply(FREE, &refuses(1, true), now);
         }
         let charge = redis_rule.question(GOLD, now.later(1));
         assert!(charge.want >= 20, "{charge:?}");
@@ -203,14 +203,14 @@ fn reply_under_a_former_plan_returns_its_lease() {
         redis_rule.question(before, START);
         redis_rule.question(after, START);
         assert_eq!(
-            redis_rule.hear(before, &lends(10), START),
+            redis_rule.on_reply(before, &lends(10), START),
             3,
             "under what its own cost was charged"
         );
         assert_eq!(redis_rule.back(), (redis_rule.numbers(before), 10, 10));
         assert!(redis_rule.asks(after, START));
         assert_eq!(redis_rule.store.left(key(1)), Some(0));
-        redis_rule.hear(before, &refuses(SECOND, false), START);
+        redis_rule.on_reply(before, &refuses(SECOND, false), START);
         assert!(redis_rule.asks(after, START.later(1)));
         assert!(!redis_rule.outbox.borrow().has_operations(), "no block, nothing to give back");
     }
@@ -225,14 +225,14 @@ fn admissions_by_redis_count_in_degraded_mode() {
             let mut redis_rule = RedisRule::new();
             redis_rule.question(plan, START);
             redis_rule.question(other, START);
-            redis_rule.hear(plan, &lends(0), START);
+            redis_rule.on_reply(plan, &lends(0), START);
             redis_rule.outbox.replace(away());
             assert_eq!(redis_rule.admitted(plan, START), rpu - 1, "{plan} {other}");
         }
     }
     let mut redis_rule = RedisRule::new();
     redis_rule.question(GOLD, START);
-    redis_rule.hear(GOLD, &lends(500), START);
+    redis_rule.on_reply(GOLD, &lends(500), START);
     redis_rule.outbox.replace(away());
     redis_rule.store.close(START);
     assert_eq!(redis_rule.admitted(GOLD, START), 499, "more than the other plan has at all");

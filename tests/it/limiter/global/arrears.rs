@@ -7,7 +7,7 @@ use diana_policy::redis::OnFailure;
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 
-use super::{SEED, Worker, ann};
+use super::{SEED, Worker, request};
 
 const LIMIT: usize = 10;
 
@@ -19,7 +19,7 @@ fn rule(algo: &str, unit: &str) -> String {
 fn worker_in_arrears(rule: &str, count: usize) -> Worker {
     let mut worker = Worker::new(rule);
     worker.away(50);
-    (1..count).for_each(|_| worker.request(&ann()));
+    (1..count).for_each(|_| worker.request(&request()));
     assert_eq!(worker.admitted(), count);
     worker
 }
@@ -43,7 +43,7 @@ fn question_of_another_worker_charges_the_share() {
     let start = || Worker::in_gateway(data.clone(), &text, OnFailure::Gateway, SEED);
     let (mut first, mut second, mut redis) = (start(), start(), Redis::default());
     first.away(50);
-    (0..3).for_each(|_| first.request(&ann()));
+    (0..3).for_each(|_| first.request(&request()));
     first.back(&mut redis);
     second.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert_eq!(second.admits(15, &mut redis), LIMIT - first.admitted());
@@ -54,7 +54,7 @@ fn question_of_another_worker_charges_the_share() {
 fn share_is_charged_once_if_a_reply_is_lost() {
     let (mut worker, mut redis) = (worker_in_arrears(&rule("W", "day"), 4), Redis::default());
     worker.back(&mut redis);
-    worker.request(&ann());
+    worker.request(&request());
     let before = redis.asks;
     let mut lose = |call: &Call, time| {
         redis.answer(&call.body, time);
@@ -74,7 +74,7 @@ fn arrears_outlast_earlier_usage_of_a_sliding_window() {
     let (mut worker, mut redis) = (Worker::new(&rule("SW", "minute")), Redis::default());
     worker.back(&mut redis);
     let before = redis.asks;
-    (0..3).for_each(|_| worker.request(&ann()));
+    (0..3).for_each(|_| worker.request(&request()));
     let mut lose = |call: &Call, time| {
         redis.answer(&call.body, time);
         None
@@ -82,7 +82,7 @@ fn arrears_outlast_earlier_usage_of_a_sliding_window() {
     worker.steps(50, &mut lose);
     assert_eq!(redis.asks - before, 6, "each question is charged twice");
     worker.steps(30_000, &mut |_, _| None);
-    (3..LIMIT).for_each(|_| worker.request(&ann()));
+    (3..LIMIT).for_each(|_| worker.request(&request()));
     assert_eq!(worker.admitted(), LIMIT);
     worker.back(&mut redis);
     assert_eq!(worker.admits(1, &mut redis), 0);
@@ -101,7 +101,7 @@ fn expired_permits_are_not_charged() {
         // All of them expire or drain until Redis is back.
         worker.steps(3000, &mut |_, _| None);
         worker.back(&mut redis);
-        (0..15).for_each(|_| worker.request(&ann()));
+        (0..15).for_each(|_| worker.request(&request()));
         worker.steps(10, &mut |call, time| Some(redis.answer(&call.body, time)));
         assert_eq!(worker.admitted(), 6 + LIMIT, "{algo}");
     }
@@ -113,12 +113,12 @@ fn drained_permits_are_not_charged() {
     let (mut worker, mut redis) = (Worker::new(&rule("TB", "second")), Redis::default());
     worker.away(50);
     for _ in 0..30 {
-        worker.request(&ann());
+        worker.request(&request());
         worker.steps(200, &mut |_, _| None);
     }
     assert_eq!(worker.admitted(), 31);
     worker.back(&mut redis);
-    worker.request(&ann());
+    worker.request(&request());
     worker.steps(10, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert_eq!(worker.admitted(), 32);
 }

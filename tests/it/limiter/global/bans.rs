@@ -5,7 +5,7 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
 use kit::model::wire::{Asking, commands};
 
-use super::{Worker, ann, opinion};
+use super::{Worker, opinion, request};
 use crate::support::redis::decides;
 
 /// The receipts of returns in a call.
@@ -30,7 +30,7 @@ fn charge_is_returned_if_the_reply_has_a_ban() {
         "actor: account, unit: day, rpu: 10, algo: W, scope: global, \
          ban: {after: 3, within: 10s, for: 1m}",
     );
-    worker.request(&ann());
+    worker.request(&request());
     let (mut asked, mut back) = (0, Vec::new());
     let minute = (60 * SECOND).cast_signed();
     let mut redis = |call: &Call, _| {
@@ -57,7 +57,7 @@ redis: {{cluster: redis}}
 limits: [{{Url: /, rules: [{{{rule}, ban: {{after: 3, within: 10s, for: 1m}}}}]}}]"
         );
         let mut worker = Worker::of(&text, OnFailure::Gateway);
-        worker.request(&ann());
+        worker.request(&request());
         let mut questions = 0;
         worker.step(&mut |call, _| {
             questions = Asking::read(&commands(&call.body)[0]).ask().unwrap().0;

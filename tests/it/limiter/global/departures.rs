@@ -11,7 +11,7 @@ use kit::fake::{FakeRequest, FakeSharedData};
 use kit::model::redis::Redis;
 
 use super::bans::receipts;
-use super::{MILLISECOND, SEED, Worker, ann, opinion};
+use super::{MILLISECOND, SEED, Worker, opinion, request};
 use crate::limiter::Lines;
 use crate::support::redis::{Seen, decides, other_seed};
 
@@ -35,7 +35,7 @@ impl Worker {
     }
 
     fn send_request(&mut self) -> u64 {
-        let verdict = self.limiter.decide(&ann(), 0, &self.clock);
+        let verdict = self.limiter.decide(&request(), 0, &self.clock);
         let Verdict::Pending { id: ticket } = verdict else { panic!("{verdict:?}") };
         ticket
     }
@@ -77,7 +77,7 @@ fn charge_of_a_departed_client_is_returned() {
 #[test]
 fn probes_continue_while_redis_is_needed() {
     let mut worker = Worker::new(RULE);
-    worker.request(&ann());
+    worker.request(&request());
     worker.steps(100, &mut |_, _| None);
     assert!(!worker.limiter.is_connected());
     let news = worker.redis.take_log_lines();
@@ -102,7 +102,7 @@ fn idle_worker_learns_that_redis_is_available() {
     let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{RULE}}}]}}]");
     let worker = || Worker::in_gateway(data.clone(), &text, OnFailure::Gateway, SEED);
     let (mut busy, mut idle) = (worker(), worker());
-    busy.request(&ann());
+    busy.request(&request());
     busy.steps(30, &mut |_, _| None);
     // The host calls the idle worker for another reason.
     idle.step(&mut |_, _| panic!("a call for no request"));
@@ -110,7 +110,7 @@ fn idle_worker_learns_that_redis_is_available() {
     let mut redis = Redis::default();
     busy.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert!(busy.limiter.is_connected());
-    idle.request(&ann());
+    idle.request(&request());
     assert_eq!(idle.waiting.len(), 1, "its first request was decided without Redis");
 }
 
@@ -156,13 +156,13 @@ fn new_fleet_secret_keeps_usage_of_the_gateway() {
 fn record_has_the_scope_in_force() {
     let (mut worker, mut redis) = (Worker::new(RULE), Redis::default());
     let states = |worker: &Worker| worker.state.clone().unwrap();
-    worker.request(&ann());
+    worker.request(&request());
     worker.steps(9, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert!(states(&worker).starts_with("admitted rule=r scope=global "), "{}", states(&worker));
     let lines = Lines::default();
     worker.limiter.flush("ns", &lines);
     assert!(lines.0.take().contains(&"diana.ns.mode.fleet +1".into()));
-    worker.request(&ann());
+    worker.request(&request());
     worker.steps(60, &mut |_, _| None);
     assert!(states(&worker).starts_with("admitted rule=r scope=gateway "), "{}", states(&worker));
     worker.limiter.flush("ns", &lines);
@@ -184,7 +184,7 @@ fn refusal_by_a_shared_state_counts_towards_no_ban() {
     assert_eq!(worker.on_reply(answer), 1);
     let verdict = worker.resumed();
     assert!(matches!(verdict, Some(Verdict::Refuse(_))));
-    assert!(worker.send().is_empty(), "told Redis of it");
+    assert!(worker.send().is_empty(), "a call to Redis");
     let lines = Lines::default();
     worker.limiter.flush("ns", &lines);
     assert!(lines.0.take().contains(&"diana.ns.rule.r.overflow 1".into()));

@@ -13,7 +13,7 @@ use kit::model::proxy::{Proxy, split};
 use kit::model::wire::{Asking, commands};
 use kit::model::{READ_USAGE, RESET};
 
-use super::{MILLISECOND, SEED, Worker, ann, opinion};
+use super::{MILLISECOND, SEED, Worker, opinion, request};
 use crate::support::allocator;
 use crate::support::redis::{decides, other_seed};
 
@@ -81,18 +81,18 @@ impl Worker {
     /// The outcome of an order with these replies about the rule and the ban.
     fn result(&mut self, order: Order, rule: [i64; 10], ban: [i64; 10]) -> NumberSource {
         let id = self.order("ann", order);
-        let says = decides(&[&[0][..], &rule, &ban].concat());
-        let mut completed = self.complete_orders(&mut |_| Some(says.clone()));
+        let reply = decides(&[&[0][..], &rule, &ban].concat());
+        let mut completed = self.complete_orders(&mut |_| Some(reply.clone()));
         let Some((of, result)) = completed.pop() else { panic!("no reply") };
         assert_eq!((of, result.rule, result.order), (id, 0, order));
-        assert!(completed.is_empty() && self.limiter.ready() == 0, "it is told once");
+        assert!(completed.is_empty() && self.limiter.ready() == 0, "it is delivered once");
         result.seen
     }
 
     /// The number of questions to Redis for a request that it would admit.
     fn questions(&mut self) -> usize {
         let mut asked = 0;
-        self.request(&ann());
+        self.request(&request());
         self.steps(3, &mut |call, _| {
             let questions = questions(call);
             asked += questions.len();
@@ -152,18 +152,20 @@ fn order_is_repeated_under_the_secret_of_the_fleet() {
         let mut worker = Worker::new(RULE);
         let id = worker.order("ann", order);
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        let told = worker.complete_orders(&mut |call| {
+        let completed = worker.complete_orders(&mut |call| {
             first.extend(questions(call));
             Some(other_seed(Seed { k0: 8, k1: 9 }))
         });
-        assert_eq!((told.len(), worker.limiter.ready()), (0, 0));
-        let says = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
-        let mut told = worker.complete_orders(&mut |call| {
+        assert_eq!((completed.len(), worker.limiter.ready()), (0, 0));
+        let reply = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
+        let mut completed = worker.complete_orders(&mut |call| {
             second.extend(questions(call));
-            Some(says.clone())
+            Some(reply.clone())
         });
-        assert_eq!((&second, told.len()), (&first, 1), "{order:?}");
-        let Some((of, OrderResult { seen: Ok(seen), .. })) = told.pop() else { panic!("no reply") };
+        assert_eq!((&second, completed.len()), (&first, 1), "{order:?}");
+        let Some((of, OrderResult { seen: Ok(seen), .. })) = completed.pop() else {
+            panic!("no reply")
+        };
         let again = worker.result(order, opinion(0, 4, 1), opinion(0, 0, 0)).unwrap();
         assert_eq!((of, &seen[0].caller), (id, &again[0].caller));
     }
@@ -180,8 +182,8 @@ fn first_order_of_a_worker_finds_the_callers_of_the_fleet() {
         let (mut first, mut second) = (worker(), worker());
         first.order("ann", Order::Look);
         first.complete_orders(&mut |_| Some(other_seed(Seed { k0: 8, k1: 9 })));
-        let says = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
-        assert_eq!(first.complete_orders(&mut |_| Some(says.clone())).len(), 1);
+        let reply = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
+        assert_eq!(first.complete_orders(&mut |_| Some(reply.clone())).len(), 1);
         let [first, second] = [&mut first, &mut second].map(|worker| {
             let mut result = worker.result(order, opinion(0, 4, 1), opinion(0, 0, 0)).unwrap();
             result.pop().expect("one caller").caller
@@ -200,8 +202,8 @@ fn failed_order_leaves_no_reply_in_memory() {
             worker.order("ann", ORDERS[number as usize % ORDERS.len()]);
             // The order is lost, and given again.
             worker.complete_orders(&mut |_| Some(other_seed(Seed { k0: number % 2, k1: 9 })));
-            let says = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
-            assert_eq!(worker.complete_orders(&mut |_| Some(says.clone())).len(), 1);
+            let reply = decides(&[&[0][..], &opinion(0, 4, 1), &opinion(0, 0, 0)].concat());
+            assert_eq!(worker.complete_orders(&mut |_| Some(reply.clone())).len(), 1);
             let mut sent = worker.callout.sent.borrow_mut();
             sent.iter_mut().for_each(|call| (call.headers, call.body) = Default::default());
             sent.iter_mut().for_each(|call| call.cluster = String::new());
@@ -272,9 +274,9 @@ fn concurrent_orders_complete_separately() {
     let orders = [("ann", Order::Look, 5), ("bob", Order::Reset, 3), ("cid", Order::Unban, 4)];
     let tickets = orders.map(|(name, order, _)| worker.order(name, order));
     assert_eq!(worker.limiter.ready(), 0, "nobody has answered");
-    let says = |left| [&[0][..], &opinion(0, left, 0), &opinion(0, 0, 0)].concat();
-    let says = orders.map(|(_, _, left)| says(left)).concat();
-    let completed = worker.complete_orders(&mut |_| Some(decides(&says)));
+    let reply = |left| [&[0][..], &opinion(0, left, 0), &opinion(0, 0, 0)].concat();
+    let reply = orders.map(|(_, _, left)| reply(left)).concat();
+    let completed = worker.complete_orders(&mut |_| Some(decides(&reply)));
     let seen = completed.into_iter().map(|(id, OrderResult { order, seen, .. })| {
         (id, order, seen.unwrap()[0].usage.remaining.cast_signed())
     });

@@ -6,7 +6,7 @@ use kit::ending::FakeEnding;
 use kit::model::redis::Redis;
 use kit::seed;
 
-use super::{Worker, ann};
+use super::{Worker, request};
 
 const LIMIT: usize = 5;
 
@@ -48,7 +48,7 @@ fn counting_in_redis_agrees_with_the_oracle() {
                 continue;
             }
             let (open, decided) = (worker.permits.len(), worker.verdicts.len());
-            worker.request(&ann());
+            worker.request(&request());
             worker.settles(&mut redis);
             assert_eq!(worker.verdicts.len(), decided + 1);
             assert_eq!(worker.verdicts[decided], open + counted < LIMIT, "{open} and {counted}");

@@ -23,10 +23,10 @@ fn ask(worker: &mut Worker, redis: &mut Redis, request: &FakeRequest) {
 #[test]
 fn unchecked_rule_reports_no_remaining_permits() {
     let (mut worker, mut redis) = (Worker::of(TWO, OnFailure::Gateway), Redis::default());
-    ask(&mut worker, &mut redis, &super::ann());
+    ask(&mut worker, &mut redis, &super::request());
     let both = worker.fields.get("ratelimit").unwrap();
     assert!(both.contains("\"own\";r=0") && both.contains("\"fleet\";r=8"), "{both}");
-    ask(&mut worker, &mut redis, &super::ann());
+    ask(&mut worker, &mut redis, &super::request());
     assert_eq!(worker.verdicts, [true, false]);
     let limit = worker.refused.get("ratelimit").unwrap();
     assert!(limit.starts_with("\"own\";r=0;t=") && !limit.contains("fleet"), "{limit}");
@@ -47,9 +47,9 @@ fn cost_above_the_limit_reports_no_remaining_permits() {
                 cost: {header: x-cost, max: 50}, scope: global, response: {body: '{remaining}'}";
     let (mut worker, mut redis) = (Worker::new(rule), Redis::default());
     let path = ["metadata", "filter_metadata", "plan", "limit"];
-    let ann = super::ann().property(&path, 10_f64.to_le_bytes());
-    (0..3).for_each(|_| ask(&mut worker, &mut redis, &ann));
-    worker.request(&ann.header("x-cost", "50"));
+    let request = super::request().property(&path, 10_f64.to_le_bytes());
+    (0..3).for_each(|_| ask(&mut worker, &mut redis, &request));
+    worker.request(&request.header("x-cost", "50"));
     assert_eq!(worker.verdicts, [true, true, true, false]);
     assert_eq!(worker.refused.get("ratelimit"), None);
     assert!(worker.refused.get("ratelimit-policy").is_some());

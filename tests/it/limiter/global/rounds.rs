@@ -9,7 +9,7 @@ use kit::fake::FakeRequest;
 use kit::model::proxy::Proxy;
 use kit::model::redis::Redis;
 
-use super::{MILLISECOND, Worker, ann, opinion};
+use super::{MILLISECOND, Worker, opinion, request};
 use crate::support::redis::{decides, other_seed};
 
 const LINE: &str = "unit: second, rpu: 100, algo: LB, scope: global";
@@ -24,8 +24,8 @@ limits: [{{Url: /, rules: [{}]}}]",
     Worker::of(&text, OnFailure::Gateway)
 }
 
-fn request() -> FakeRequest {
-    ann().header("x-device-id", "phone")
+fn with_device() -> FakeRequest {
+    request().header("x-device-id", "phone")
 }
 
 /// Nothing depends on an earlier reply.
@@ -34,7 +34,7 @@ fn queue_positions_of_two_shards_are_requested_at_once() {
     let mut worker =
         spread(&[format!("{{actor: account, {LINE}}}"), format!("{{actor: device, {LINE}}}")]);
     let mut proxy = Proxy::default();
-    worker.request(&request());
+    worker.request(&with_device());
     worker.steps(3, &mut |call, time| Some(proxy.answer(&call.body, time)));
     assert_eq!(worker.admitted(), 1);
 }
@@ -49,11 +49,11 @@ fn second_round_has_the_full_timeout() {
     let mut proxy = Proxy::default();
     let mut redis = |call: &Call, time| Some(proxy.answer(&call.body, time));
     // Loads the script.
-    worker.request(&request());
+    worker.request(&with_device());
     worker.steps(9, &mut redis);
     let before = worker.called;
     worker.late = 8;
-    worker.request(&request());
+    worker.request(&with_device());
     worker.steps(40, &mut redis);
     assert_eq!(worker.admitted(), 2);
     assert!(worker.limiter.is_connected(), "nothing came too late");
@@ -69,7 +69,7 @@ fn repeated_question_has_only_the_remaining_timeout() {
     for rule in [LINE, "unit: day, rpu: 9, algo: W, scope: global"] {
         let mut worker = Worker::new(&format!("actor: account, {rule}"));
         worker.late = 10;
-        worker.request(&ann());
+        worker.request(&request());
         worker.steps(15, &mut |_, _| Some(other_seed(Seed { k0: 8, k1: 9 })));
         let calls = worker.callout.sent.borrow();
         assert_eq!(calls.len(), 2, "{rule}");
@@ -82,7 +82,7 @@ fn repeated_question_has_only_the_remaining_timeout() {
 #[test]
 fn failed_question_is_not_repeated_after_recovery() {
     let mut worker = Worker::new("actor: account, unit: day, rpu: 9, algo: W, scope: global");
-    worker.request(&ann());
+    worker.request(&request());
     let now = worker.clock.0.get().later(MILLISECOND);
     worker.work(now);
     worker.called = 2;
@@ -117,8 +117,8 @@ fn lease_is_charged_while_another_rule_waits() {
             worker.step(&mut |call, time| Some(redis.answer(&call.body, time)));
         }
         let left = format!("\"all\";r={};", 1000 - number);
-        let told = worker.fields.get("ratelimit").unwrap();
-        assert!(told.contains(&left), "{told}, not {left}");
+        let field = worker.fields.get("ratelimit").unwrap();
+        assert!(field.contains(&left), "{field}, not {left}");
     }
 }
 
@@ -130,11 +130,11 @@ fn request_that_misses_its_turn_in_redis_is_refused() {
          {name: here, actor: account, unit: second, rpu: 10, algo: LB, scope: local",
     );
     let mut redis = Redis::default();
-    (0..3).for_each(|_| worker.request(&ann()));
+    (0..3).for_each(|_| worker.request(&request()));
     worker.steps(5, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert_eq!(worker.verdicts, [true, false, false]);
-    let told = worker.refused.get("ratelimit").unwrap();
-    assert!(told.contains("\"fleet\";r=6"), "{told}");
+    let field = worker.refused.get("ratelimit").unwrap();
+    assert!(field.contains("\"fleet\";r=6"), "{field}");
 }
 
 /// Another window may have begun in between.
@@ -145,9 +145,9 @@ fn local_rule_is_checked_again_at_the_reply() {
     let mut worker = Worker::new(rules);
     worker.late = 4;
     worker.clock.0.set(worker.clock.0.get().later(SECOND - 2 * MILLISECOND));
-    worker.request(&ann());
+    worker.request(&request());
     worker.steps(9, &mut |_, _| Some(decides(&[&[0][..], &opinion(0, 9, 41)].concat())));
-    worker.request(&ann());
+    worker.request(&request());
     assert_eq!(worker.verdicts, [true, false]);
 }
 
@@ -161,11 +161,11 @@ fn banned_request_reports_only_the_ban() {
     let rules = [rule("one", &format!(", {ban}")), rule("other", "")].join(", ");
     let text = format!("redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{rules}]}}]");
     let mut worker = Worker::of(&text, OnFailure::Gateway);
-    worker.request(&ann());
+    worker.request(&request());
     let minute = (60 * SECOND).cast_signed();
     let charged = [&[0][..], &opinion(0, 8, 41), &opinion(0, minute, 0), &opinion(0, 8, 42)];
     worker.step(&mut |_, _| Some(decides(&charged.concat())));
     assert_eq!(worker.verdicts, [false]);
-    let told = worker.refused.get("ratelimit-policy").unwrap();
-    assert!(told.contains("one") && !told.contains("other"), "{told}");
+    let field = worker.refused.get("ratelimit-policy").unwrap();
+    assert!(field.contains("one") && !field.contains("other"), "{field}");
 }

@@ -5,7 +5,7 @@ use kit::ending::FakeEnding;
 use kit::model::redis::Redis;
 
 use super::bans::receipts;
-use super::{Worker, ann};
+use super::{Worker, request};
 
 const LIMIT: usize = 10;
 
@@ -34,7 +34,7 @@ fn charge_in_degraded_mode_is_settled_in_the_gateway() {
         let (mut worker, mut redis) = (Worker::new(&rule(algo)), Redis::default());
         worker.away(50);
         for _ in 0..5 {
-            (0..LIMIT).for_each(|_| worker.request(&ann()));
+            (0..LIMIT).for_each(|_| worker.request(&request()));
             worker.steps(5, &mut |_, _| None);
             worker.all_use(0);
             // Other workers would be informed by then.
@@ -46,7 +46,7 @@ fn charge_in_degraded_mode_is_settled_in_the_gateway() {
             5 * LIMIT,
             "{algo}: whoever used nothing has its permit back"
         );
-        (0..3).for_each(|_| worker.request(&ann()));
+        (0..3).for_each(|_| worker.request(&request()));
         worker.back(&mut redis);
         worker.all_use(3);
         assert_eq!(worker.admits(15, &mut redis), LIMIT - 9, "{algo}: Redis charges their usage");
@@ -57,20 +57,20 @@ fn charge_in_degraded_mode_is_settled_in_the_gateway() {
 /// reserved.
 #[test]
 fn share_of_a_gateway_separates_reserved_from_used() {
-    for (counts, told) in [(", count: {status: [401]}", true), ("", false)] {
+    for (counts, is_charged) in [(", count: {status: [401]}", true), ("", false)] {
         let rule =
             format!("actor: account, unit: day, rpu: {LIMIT}, algo: W, scope: global{counts}");
         let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
-        worker.request(&ann());
+        worker.request(&request());
         worker.steps(5, &mut |call, time| {
             redis.hear_another(time);
             Some(redis.answer(&call.body, time))
         });
         worker.away(50);
-        (0..LIMIT).for_each(|_| worker.request(&ann()));
+        (0..LIMIT).for_each(|_| worker.request(&request()));
         assert!(worker.admitted() <= LIMIT / 2 + 1, "{} of {LIMIT}", worker.admitted());
         let after = worker.refused.iter().find(|(name, _)| *name == "retry-after").unwrap();
-        assert_eq!(after.1 == "1", told, "{after:?}");
+        assert_eq!(after.1 == "1", is_charged, "{after:?}");
     }
 }
 
@@ -79,7 +79,7 @@ fn share_of_a_gateway_separates_reserved_from_used() {
 fn client_that_leaves_before_the_reply_is_not_charged() {
     let rule = rule("SW").replace("reserve: 1", "reserve: 0");
     let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
-    (0..5).for_each(|_| worker.request(&ann()));
+    (0..5).for_each(|_| worker.request(&request()));
     for ticket in std::mem::take(&mut worker.waiting).into_keys() {
         worker.limiter.cancel(ticket);
     }

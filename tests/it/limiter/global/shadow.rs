@@ -7,12 +7,12 @@ use kit::model::redis::Redis;
 use kit::seed;
 
 use super::super::Lines;
-use super::{Worker, ann};
+use super::{Worker, request};
 
 #[test]
 fn every_request_counts_once_under_a_rule_in_shadow() {
     let mut rng = Rng::with_seed(seed::next());
-    let mut unasked = 0;
+    let mut all_not_asked = 0;
     for round in 0..24 {
         let scope = ["global", "gateway", "local"][round % 3];
         let algo = ["W", "SW", "TB"][rng.usize(..3)];
@@ -27,7 +27,7 @@ fn every_request_counts_once_under_a_rule_in_shadow() {
         let pause = [0, 1, 5, 30][rng.usize(..4)];
         const REQUESTS: u64 = 200;
         for _ in 0..REQUESTS {
-            worker.request(&ann());
+            worker.request(&request());
             worker.steps(pause, &mut |call, time| Some(redis.answer(&call.body, time)));
         }
         worker.steps(60, &mut |call, time| Some(redis.answer(&call.body, time)));
@@ -44,7 +44,7 @@ fn every_request_counts_once_under_a_rule_in_shadow() {
         assert_eq!(all.iter().sum::<u64>(), REQUESTS, "{scope} {algo} {pause}: {all:?}");
         let [.., not_asked] = all;
         assert!(scope == "global" || not_asked == 0, "{scope}: {all:?}");
-        unasked += not_asked;
+        all_not_asked += not_asked;
     }
-    assert!(unasked > 0, "too tame");
+    assert!(all_not_asked > 0, "too tame");
 }

@@ -113,9 +113,9 @@ fn revocable_charge_is_tentative() {
     }
 }
 
-/// The questions of Ann's request about each rule, in a fleet of 64 shards with room for 1000
+/// The questions about a request for each rule, in a fleet of 64 shards with room for 1000
 /// callers.
-fn asked(rules: &str) -> Vec<Asked> {
+fn questions(rules: &str) -> Vec<Asked> {
     let (head, _) = TEXT.split_once("      - {").unwrap();
     let mut worker =
         Worker::of(&format!("keys: 1000\n{head}      - {rules}\n"), OnFailure::Gateway);
@@ -142,7 +142,7 @@ fn asked(rules: &str) -> Vec<Asked> {
 #[test]
 fn simple_caller_has_its_shards_share_of_keys() {
     let keys = |actor: &str| {
-        asked(&format!("{{actor: {actor}, unit: day, rpu: 9, algo: W, scope: global}}"))[0].keys
+        questions(&format!("{{actor: {actor}, unit: day, rpu: 9, algo: W, scope: global}}"))[0].keys
     };
     assert_eq!(keys("[account, device]"), 1000);
     assert!((1000 / 64..200).contains(&keys("account")), "{}", keys("account"));
@@ -155,16 +155,16 @@ fn lease_is_a_multiple_of_the_cost() {
         let rule = format!(
             "{{actor: account, unit: second, rpu: 9, algo: {algo}, cost: {cost}, scope: global}}"
         );
-        asked(&rule)[0].unit_cost
+        questions(&rule)[0].unit_cost
     };
-    let told = "{header: x-cost, max: 3}";
+    let in_header = "{header: x-cost, max: 3}";
     for (algo, cost, wanted) in [
         ("W", "3", 3),
         ("TB", "3", 3),
         ("LB", "3", 3),
-        ("W", told, 1),
-        ("TB", told, 1),
-        ("LB", told, 3),
+        ("W", in_header, 1),
+        ("TB", in_header, 1),
+        ("LB", in_header, 3),
     ] {
         assert_eq!(unit(algo, cost), wanted, "{algo}, {cost}");
     }

@@ -14,7 +14,7 @@ use kit::model::redis::Redis;
 use kit::seed;
 
 use super::super::Lines;
-use super::{Worker, ann};
+use super::{Worker, request};
 
 /// Ticks between two requests. Returns have arrived by then, and a slot of a queue is longer.
 const APART: u64 = 700_000;
@@ -86,7 +86,7 @@ impl Rule {
 }
 
 /// The remaining permits by rule, read from the response.
-fn told(fields: &Headers) -> Vec<(usize, u64)> {
+fn remaining(fields: &Headers) -> Vec<(usize, u64)> {
     let one = |text: &str| {
         let (name, rest) = text.trim().split_once(";r=")?;
         let left = rest.split(';').next()?.parse().ok()?;
@@ -138,7 +138,7 @@ limits: [{{Url: /, rules: [{}]}}]",
                 let wanted: Vec<(usize, u64)> = shown
                     .map(|(at, rule)| (at, rule.left(&rule.caller(account, device), number)))
                     .collect();
-                assert_eq!(told(&worker.fields), wanted, "request {number}: {text}");
+                assert_eq!(remaining(&worker.fields), wanted, "request {number}: {text}");
             }
             worker.clock.0.set(begun.later(APART));
         }
@@ -162,10 +162,10 @@ fn held_request_reports_the_next_free_position() {
         let rule = format!("{line}, actor: account, unit: second, rpu: 1, scope: {scope}");
         let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
         for turn in 0..9 {
-            worker.request(&ann());
+            worker.request(&request());
             worker.steps(3, &mut |call, time| Some(redis.answer(&call.body, time)));
-            let told = format!("\"line\";r=0;t={}", turn + 1);
-            assert_eq!(worker.fields.get("ratelimit"), Some(&*told), "{scope}");
+            let field = format!("\"line\";r=0;t={}", turn + 1);
+            assert_eq!(worker.fields.get("ratelimit"), Some(&*field), "{scope}");
         }
     }
 }

@@ -5,7 +5,7 @@ use diana_policy::time::SECOND;
 use kit::ending::FakeEnding;
 use kit::model::redis::Redis;
 
-use super::{Worker, ann};
+use super::{Worker, request};
 
 const LIMIT: usize = 3;
 
@@ -17,7 +17,7 @@ fn stalled_worker_reports_its_slots_before_it_takes_one() {
     for stall in [0, 1, 2, 3, 10, 2, 2] {
         worker.clock.0.set(worker.clock.0.get().later(stall * SECOND));
         for _ in 0..2 * LIMIT {
-            worker.request(&ann());
+            worker.request(&request());
             worker.steps(40, &mut |call, time| Some(redis.answer(&call.body, time)));
         }
         assert_eq!(worker.permits.len(), LIMIT, "after {stall} s");
@@ -25,7 +25,7 @@ fn stalled_worker_reports_its_slots_before_it_takes_one() {
         let permit = worker.permits.remove(0);
         worker.limiter.finish(permit, &FakeEnding::answered(200), now);
         worker.steps(40, &mut |call, time| Some(redis.answer(&call.body, time)));
-        worker.request(&ann());
+        worker.request(&request());
         worker.steps(40, &mut |call, time| Some(redis.answer(&call.body, time)));
         assert_eq!(worker.permits.len(), LIMIT, "one is free after {stall} s");
     }
@@ -36,14 +36,14 @@ fn stalled_worker_reports_its_slots_before_it_takes_one() {
 fn worker_without_confirmed_reports_takes_no_slot() {
     let rule = format!("actor: account, in_flight: {LIMIT}, scope: global");
     let (mut worker, mut redis) = (Worker::new(&rule), Redis::default());
-    worker.request(&ann());
+    worker.request(&request());
     worker.steps(40, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert_eq!(worker.permits.len(), 1);
     worker.clock.0.set(worker.clock.0.get().later(2 * SECOND));
-    worker.request(&ann());
+    worker.request(&request());
     assert_eq!((worker.verdicts.pop(), worker.waiting.len()), (Some(false), 0), "without Redis");
     worker.steps(40, &mut |call, time| Some(redis.answer(&call.body, time)));
-    worker.request(&ann());
+    worker.request(&request());
     worker.steps(40, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert_eq!((worker.verdicts.pop(), worker.permits.len()), (Some(true), 2));
 }

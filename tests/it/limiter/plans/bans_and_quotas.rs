@@ -4,7 +4,7 @@ use diana_limiter::{CallerQuery, Inquired, Order};
 use fastrand::Rng;
 use kit::seed;
 
-use super::{Gate, SECOND, says};
+use super::{Gate, SECOND, with_claim};
 
 /// An account's usage, its counted refusals, and whether it is banned.
 #[derive(Clone, Copy, Default)]
@@ -61,7 +61,7 @@ fn bans_and_daily_quotas_use_the_plan() {
                 gate.limiter.maintain(gate.clock.0.get());
                 let (number, plan) = (rng.usize(0..accounts.len()), rng.usize(0..PLANS.len()));
                 let (name, limit) = PLANS[plan];
-                let is_admitted = gate.admits(&says(&format!("account-{number}"), name));
+                let is_admitted = gate.admits(&with_claim(&format!("account-{number}"), name));
                 let expected = accounts[number].asks(limit, bans);
                 assert_eq!(is_admitted, expected, "account {number} by `{name}`");
                 admitted += u64::from(is_admitted);
@@ -89,7 +89,7 @@ fn operator_gets_usage_by_the_rules_own_quota() {
             let mut gate = Gate::new(&format!(
                 "limits: [{{Url: /, rules: [{{actor: account, unit: day, algo: W, scope: gateway, {limit}}}]}}]"
             ));
-            assert!(gate.admits(&says("ann", claim)));
+            assert!(gate.admits(&with_claim("ann", claim)));
             let (now, callers) = (gate.clock.0.get(), CallerQuery::Values(vec!["ann".into()]));
             let done = gate.limiter.inquire(0, callers, Order::Look, 0, now);
             let Ok(Inquired::Done(seen)) = done else { panic!("{done:?}") };

@@ -80,7 +80,7 @@ fn request_that_lost_a_race_gets_the_later_refusal() {
             };
             let both = [rule("first", first), rule("second", second)].join(", ");
             let text = format!("limits: [{{Url: /, rules: [{both}]}}]");
-            let told = |verdict: Verdict| match verdict {
+            let report = |verdict: Verdict| match verdict {
                 Verdict::Refuse(refusal) => (refusal.headers(), refusal.by.state()),
                 other => panic!("{other:?} by {text}"),
             };
@@ -96,15 +96,15 @@ fn request_that_lost_a_race_gets_the_later_refusal() {
             // Both have room for two.
             let expected = after.decide(0, 0);
             let Verdict::Refuse(_) = expected else { continue };
-            let expected = told(expected);
+            let expected = report(expected);
             for time in 1..10 {
                 let gateway = begun();
                 let (own, other) = overtake(&gateway, time, 0);
                 let Some(other) = other else { break };
                 let (Verdict::Refuse(_), Verdict::Admit(..)) = (&own, &other) else { continue };
                 overtaken += 1;
-                assert_eq!(told(own), expected, "at the {time}th write by {text}");
-                assert_eq!(told(gateway.decide(0, 0)), expected, "later by {text}");
+                assert_eq!(report(own), expected, "at the {time}th write by {text}");
+                assert_eq!(report(gateway.decide(0, 0)), expected, "later by {text}");
                 let lines = Lines::default();
                 gateway.workers[0].borrow_mut().flush("test", &lines);
                 let gave_up = lines.0.borrow().iter().any(|line| line.contains("exhausted"));

@@ -67,9 +67,9 @@ fn table_of_headers_is_complete() {
     let forms = [FieldForm::Ietf, FieldForm::XRateLimit, FieldForm::Legacy];
     let of_both =
         forms.map(|form| LimitFields { form, is_unix: false }).into_iter().flat_map(headers);
-    let mut told: BTreeSet<String> = of_both.collect();
+    let mut sent: BTreeSet<String> = of_both.collect();
     // Only for gRPC.
-    told.extend(["grpc-status", "grpc-message", "grpc-retry-pushback-ms"].map(str::to_owned));
+    sent.extend(["grpc-status", "grpc-message", "grpc-retry-pushback-ms"].map(str::to_owned));
     let mut listed = BTreeSet::new();
     for row in first_cells("| header of a response | when |") {
         // The other names differ at the end.
@@ -79,7 +79,7 @@ fn table_of_headers_is_complete() {
             None => name.to_owned(),
         }));
     }
-    assert_eq!(listed, told);
+    assert_eq!(listed, sent);
 }
 
 #[test]

@@ -61,11 +61,11 @@ fn lost_call_is_sent_again_once_within_the_timeout() {
                 true => (now + TIMEOUT, loss.clone()),
                 false => (after + MILLISECOND, ok(admits(&second))),
             };
-            let told = requests(worker.answer(token, &back, end).unwrap());
+            let results = requests(worker.answer(token, &back, end).unwrap());
             assert!(worker.calls.none(), "there is no third attempt");
             assert_eq!(worker.is_connected(), !second_is_lost);
-            let [(told, result)] = told[..] else { panic!("{told:?}") };
-            assert_eq!((told, result == QuestionResult::Degraded), (ticket, second_is_lost));
+            let [(number, result)] = results[..] else { panic!("{results:?}") };
+            assert_eq!((number, result == QuestionResult::Degraded), (ticket, second_is_lost));
         }
     }
 }
@@ -169,12 +169,12 @@ fn effects_that_must_not_happen_twice_are_not_sent_again() {
     worker.work(now);
     let (token, first) = worker.calls.one();
     assert_eq!(callers(&first), [10, 20, 20, 30, 31, 32, 40, 50]);
-    let told = worker.answer(token, &status(503), now).unwrap();
-    let failed = |told: &Completion| match *told {
+    let results = worker.answer(token, &status(503), now).unwrap();
+    let failed = |completion: &Completion| match *completion {
         (Receiver::Bans(0, caller), QuestionResult::Degraded) => caller.hash,
         other => panic!("{other:?}"),
     };
-    assert_eq!(told.iter().map(failed).collect::<Vec<_>>(), [30]);
+    assert_eq!(results.iter().map(failed).collect::<Vec<_>>(), [30]);
     let (token, second) = worker.calls.one();
     assert_eq!(callers(&second), [10, 31, 32, 40, 50]);
     let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
@@ -195,19 +195,19 @@ fn few_lost_calls_rarely_change_the_mode() {
     let (mut degraded, mut asked) = (0, 0);
     for now in (0..60 * SECOND).step_by(MILLISECOND as usize) {
         for (number, worker) in workers.iter_mut().enumerate() {
-            let mut told = Vec::new();
+            let mut results = Vec::new();
             while let Some(place) = coming.iter().position(|it| it.0 <= now && it.1 == number) {
                 let (_, _, token, back) = coming.swap_remove(place);
-                told.extend(worker.answer(token, &back, now).unwrap_or_default());
+                results.extend(worker.answer(token, &back, now).unwrap_or_default());
             }
             if now.is_multiple_of(2 * MILLISECOND) {
                 worker.ask(rng.u64(1..1000), now);
                 asked += 1;
             }
-            told.extend(worker.work(now));
+            results.extend(worker.work(now));
             let is_degraded =
                 |(_, result): &(u64, QuestionResult)| *result == QuestionResult::Degraded;
-            degraded += requests(told).iter().filter(|it| is_degraded(it)).count();
+            degraded += requests(results).iter().filter(|it| is_degraded(it)).count();
             for (token, call) in worker.calls.fresh() {
                 let (after, back) = match rng.u8(..100) {
                     0 => (call.timeout, status(504)),

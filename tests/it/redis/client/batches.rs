@@ -41,8 +41,8 @@ fn questions_gather_while_a_batch_is_pending() {
         worker.work(MILLISECOND);
     }
     assert!(worker.calls.none());
-    let told = worker.answer(token, &ok(admits(&first)), 2 * MILLISECOND).unwrap();
-    assert_eq!(requests(told).len(), 1);
+    let results = worker.answer(token, &ok(admits(&first)), 2 * MILLISECOND).unwrap();
+    assert_eq!(requests(results).len(), 1);
     let (_, second) = worker.calls.one();
     assert_eq!(Seen::of(&second).callers, (2..50).collect::<Vec<_>>());
     assert_eq!(second.timeout, (TIMEOUT - MILLISECOND) / 2, "they have waited already");
@@ -89,8 +89,8 @@ fn operations_leave_with_the_next_batch() {
     for now in (0..TIMEOUT).step_by(MILLISECOND as usize) {
         (0..1200).for_each(|caller| _ = worker.ask(caller, now));
         for (token, call) in std::mem::take(&mut calls) {
-            let told = worker.answer(token, &ok(admits(&call)), now).unwrap();
-            brought += told.iter().filter(|told| !matches!(told.0, Receiver::Request(_))).count();
+            let results = worker.answer(token, &ok(admits(&call)), now).unwrap();
+            brought += results.iter().filter(|it| !matches!(it.0, Receiver::Request(_))).count();
         }
         worker.work(now);
         calls = worker.calls.fresh();
@@ -122,11 +122,11 @@ fn operations_leave_without_requests() {
     worker.work(5);
     let (token, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).callers, [1, 2]);
-    let told = worker.answer(token, &ok(admits(&call)), 6).unwrap();
-    assert_eq!(told.len(), 1, "{told:?}");
+    let results = worker.answer(token, &ok(admits(&call)), 6).unwrap();
+    assert_eq!(results.len(), 1, "{results:?}");
     assert!(
-        matches!(told[0], (Receiver::Store(3, account), QuestionResult::Decided { .. }) if account.key.hash == 1),
-        "{told:?}"
+        matches!(results[0], (Receiver::Store(3, account), QuestionResult::Decided { .. }) if account.key.hash == 1),
+        "{results:?}"
     );
     assert_eq!(worker.next(7), None);
 }
@@ -143,9 +143,9 @@ fn return_is_resent_only_if_nothing_was_executed() {
     let seen = Seen::of(&again);
     assert_eq!((seen.script, seen.callers), (Script::Text, Seen::of(&call).callers));
     // It is unknown whether this was executed.
-    let told = worker.answer(token, &status(504), TIMEOUT).unwrap();
-    let is_lost = matches!(told[..], [(Receiver::Store(0, _), QuestionResult::Degraded)]);
-    assert!(is_lost, "{told:?}");
+    let results = worker.answer(token, &status(504), TIMEOUT).unwrap();
+    let is_lost = matches!(results[..], [(Receiver::Store(0, _), QuestionResult::Degraded)]);
+    assert!(is_lost, "{results:?}");
     for now in 0..3000 {
         worker.work(TIMEOUT + now * MILLISECOND);
         for (token, call) in worker.calls.fresh() {
@@ -163,8 +163,8 @@ fn pending_operations_are_bounded() {
     let (token, call) = worker.calls.one();
     // While a reply is pending, for any number of operations.
     (0..100_000).for_each(|caller| worker.send(Operation::Return(back(caller))));
-    let told = worker.answer(token, &ok(admits(&call)), MILLISECOND).unwrap();
-    assert_eq!(told.len(), 1);
+    let results = worker.answer(token, &ok(admits(&call)), MILLISECOND).unwrap();
+    assert_eq!(results.len(), 1);
     let mut sent = 0;
     for now in (MILLISECOND..100 * MILLISECOND).step_by(MILLISECOND as usize) {
         worker.work(now);
@@ -177,8 +177,8 @@ fn pending_operations_are_bounded() {
     // While the gateway is in degraded mode.
     worker.fail(TIMEOUT * 100);
     (0..1000).for_each(|caller| worker.send(Operation::Renew(0, 0, more(caller))));
-    let told = worker.work(TIMEOUT * 100);
-    assert_eq!(told.len(), 1000);
+    let results = worker.work(TIMEOUT * 100);
+    assert_eq!(results.len(), 1000);
     assert!(!worker.outbox.has_operations());
 }
 
@@ -195,16 +195,16 @@ fn new_secret_repeats_only_questions_of_the_old_one() {
     assert_eq!(calls.len(), 2);
     let third = worker.ask(3, TIMEOUT / 4);
     worker.send(Operation::Renew(0, 0, more(1)));
-    let told = worker.answer(calls[0].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 1).unwrap();
+    let results = worker.answer(calls[0].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 1).unwrap();
     let again = |ticket| (ticket, QuestionResult::Repeat);
-    assert_eq!(told.len(), 3);
-    assert_eq!(requests(told), [again(first), again(third)]);
+    assert_eq!(results.len(), 3);
+    assert_eq!(requests(results), [again(first), again(third)]);
     assert!(worker.client.seed() == theirs);
     // Asked again under the new secret, and this waits for the pending batch.
     worker.ask(1, TIMEOUT / 4 + 2);
     worker.send(Operation::Renew(0, 0, more(1)));
-    let told = worker.answer(calls[1].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 3).unwrap();
-    assert_eq!(requests(told), [again(second)]);
+    let results = worker.answer(calls[1].0, &ok(other_seed(theirs)), TIMEOUT / 4 + 3).unwrap();
+    assert_eq!(requests(results), [again(second)]);
     let (_, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).callers, [1, 1], "they are hashed under the new one");
     assert_ne!(OWN.k0, theirs.k0);

@@ -94,14 +94,14 @@ fn one_failure_starts_degraded_mode_in_all_workers() {
             asked.push(worker.ask(1, 0));
             assert!(worker.work(0).is_empty());
         }
-        let told = workers[0].lose(&bad, 5);
-        assert_eq!(requests(told), [(asked[0], QuestionResult::Degraded)], "{bad:?}");
+        let results = workers[0].lose(&bad, 5);
+        assert_eq!(requests(results), [(asked[0], QuestionResult::Degraded)], "{bad:?}");
         for worker in &mut workers[1..] {
             worker.calls.fresh();
             assert!(worker.work(MILLISECOND).is_empty(), "what is out is waited for");
             let late = worker.ask(2, MILLISECOND);
-            let told = worker.work(MILLISECOND);
-            assert_eq!(requests(told), [(late, QuestionResult::Degraded)]);
+            let results = worker.work(MILLISECOND);
+            assert_eq!(requests(results), [(late, QuestionResult::Degraded)]);
             assert!(!worker.is_connected() && worker.calls.none());
         }
         assert_eq!(workers[0].client.log_lines.len(), 1);
@@ -185,19 +185,19 @@ fn redis_that_decides_nothing_stays_unavailable() {
             // From then on it decides.
             let decides = now >= 18 * SECOND;
             for (number, worker) in workers.iter_mut().enumerate() {
-                let mut told = Vec::new();
+                let mut results = Vec::new();
                 if now % (10 * MILLISECOND) == 0 {
                     worker.ask(1 + number as u64, now);
                 }
-                told.extend(worker.work(now));
+                results.extend(worker.work(now));
                 for (token, call) in worker.calls.fresh() {
                     let is_empty = Seen::of(&call).callers.is_empty();
                     let good = is_empty || decides;
                     let back = if good { ok(admits(&call)) } else { bad.clone() };
-                    told.extend(worker.answer(token, &back, now).unwrap());
+                    results.extend(worker.answer(token, &back, now).unwrap());
                 }
-                let told = requests(told);
-                degraded += told.iter().filter(|it| it.1 == QuestionResult::Degraded).count();
+                let results = requests(results);
+                degraded += results.iter().filter(|it| it.1 == QuestionResult::Degraded).count();
                 assert!(decides || !worker.is_connected(), "{bad:?} at {now}");
             }
         }

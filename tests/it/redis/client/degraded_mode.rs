@@ -19,12 +19,12 @@ fn missing_cluster_is_a_failure() {
     let mut worker = worker();
     worker.calls.fake.refusal.set(Some("Envoy has no such cluster"));
     let tickets: Vec<u64> = (0..1000).map(|caller| worker.ask(caller, 0)).collect();
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for now in 0..3 {
-        told.extend(requests(worker.work(now * MILLISECOND)));
+        results.extend(requests(worker.work(now * MILLISECOND)));
     }
     assert_eq!(
-        told,
+        results,
         tickets.into_iter().map(|ticket| (ticket, QuestionResult::Degraded)).collect::<Vec<_>>()
     );
     assert!(worker.client.log_lines[0].contains("no such cluster"));
@@ -46,8 +46,8 @@ fn late_reply_is_ignored() {
     worker.work(0);
     let (token, call) = worker.calls.one();
     assert!(worker.work(TIMEOUT).is_empty(), "the host is going to say so");
-    let told = worker.work(TIMEOUT + 5 * MILLISECOND);
-    assert_eq!(requests(told), [(ticket, QuestionResult::Degraded)]);
+    let results = worker.work(TIMEOUT + 5 * MILLISECOND);
+    assert_eq!(requests(results), [(ticket, QuestionResult::Degraded)]);
     assert_eq!(worker.answer(token, &ok(admits(&call)), TIMEOUT + 11 * MILLISECOND), None);
     assert_eq!(worker.answer(token + 9, &ok(admits(&call)), TIMEOUT + 12 * MILLISECOND), None);
 }
@@ -74,8 +74,8 @@ fn failures_have_names_and_are_counted() {
         let mut worker = worker();
         let ticket = worker.ask(1, 0);
         worker.work(0);
-        let told = worker.lose(&response, 1);
-        assert_eq!(requests(told), [(ticket, QuestionResult::Degraded)], "{name}");
+        let results = worker.lose(&response, 1);
+        assert_eq!(requests(results), [(ticket, QuestionResult::Degraded)], "{name}");
         let is_lost = ["unreachable", "timeout", "garbage", "reset"].contains(&name);
         let calls = if is_lost { 2 } else { 1 };
         assert_eq!(worker.client.counts.calls, calls, "only a lost call is sent again");

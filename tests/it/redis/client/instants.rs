@@ -22,8 +22,8 @@ fn ask(worker: &mut Worker, now: u64, ahead: u64, there: u64, back: u64) -> (u64
     let (token, _) = worker.calls.one();
     let decided = now + there;
     let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
-    let told = worker.answer(token, &ok(decides_at(decided + ahead, &one)), decided + back);
-    match requests(told.unwrap()).as_slice() {
+    let results = worker.answer(token, &ok(decides_at(decided + ahead, &one)), decided + back);
+    match requests(results.unwrap()).as_slice() {
         [(_, QuestionResult::Decided { at, .. })] => (decided, *at),
         other => panic!("{other:?}"),
     }

@@ -224,14 +224,14 @@ fn slot_charge() -> Charge {
 
 /// Settles all waiting entries at an instant. Returns the messages.
 fn settle(ledgers: &mut Ledgers, now: Micros) -> Vec<Effect> {
-    let mut said = Vec::new();
+    let mut effects = Vec::new();
     loop {
         let batches = ledgers.take(&[], now);
         if batches.is_empty() {
-            return said;
+            return effects;
         }
         for (part, settles, charges) in batches {
-            said.extend(charges.iter().map(|it| it.effect));
+            effects.extend(charges.iter().map(|it| it.effect));
             ledgers.on_batch_end(part, settles, true);
         }
     }

@@ -116,7 +116,7 @@ fn known_failure_is_not_written_again() {
     workers[0].lose(&status(503), MILLISECOND);
     let after = version();
     assert_ne!(after, before);
-    let told = workers[1].lose(&status(503), MILLISECOND);
+    let results = workers[1].lose(&status(503), MILLISECOND);
     assert_eq!(version(), after);
-    assert_eq!(told.len(), 1, "it is not asked again");
+    assert_eq!(results.len(), 1, "it is not asked again");
 }

@@ -134,16 +134,16 @@ fn failures_of_many_shards_are_logged_once_a_second() {
         let of = |line: &String| line.split(" are unavailable").next().unwrap().to_owned();
         lines.iter().map(of).collect::<Vec<_>>()
     };
-    let told = |first: u64, last: u64, more: &str| {
+    let line = |first: u64, last: u64, more: &str| {
         let parts: Vec<String> = (first..=last).map(|part| part.to_string()).collect();
         let parts = parts.join(", ");
         vec![format!("global rules: shards {parts}{more} of 64 of Redis (cluster `redis`)")]
     };
-    assert_eq!(names(&fail(1..17, SECOND)), told(1, 16, ""));
+    assert_eq!(names(&fail(1..17, SECOND)), line(1, 16, ""));
     // After a call for the secret and two attempts.
-    let told_at = SECOND + 2 * MILLISECOND;
-    assert_eq!(names(&fail(17..20, told_at + SECOND - 1 - MILLISECOND)), [""; 0]);
-    assert_eq!(names(&fail(20..37, told_at + SECOND - MILLISECOND)), told(20, 35, ", …"));
+    let logged_at = SECOND + 2 * MILLISECOND;
+    assert_eq!(names(&fail(17..20, logged_at + SECOND - 1 - MILLISECOND)), [""; 0]);
+    assert_eq!(names(&fail(20..37, logged_at + SECOND - MILLISECOND)), line(20, 35, ", …"));
 }
 
 /// A probe queries one shard, and blocks as long as that does.

@@ -33,15 +33,15 @@ fn own(cost: u64, effect: Effect) -> Charge {
 
 /// Lets Redis reply to all calls. Returns the outcomes of requests.
 fn serve(worker: &mut Worker, redis: &mut Redis, now: Micros) -> Vec<(u64, QuestionResult)> {
-    let mut told = requests(worker.work(now));
+    let mut results = requests(worker.work(now));
     loop {
         let calls = worker.calls.fresh();
         if calls.is_empty() {
-            return told;
+            return results;
         }
         for (token, call) in calls {
             let answer = ok(redis.answer(&call.body, START + now));
-            told.extend(requests(worker.answer(token, &answer, now).unwrap()));
+            results.extend(requests(worker.answer(token, &answer, now).unwrap()));
         }
     }
 }
@@ -54,8 +54,8 @@ fn settle_all(worker: &mut Worker, redis: &mut Redis, mut now: Micros) -> u64 {
         serve(worker, redis, now);
     }
     worker.ask_for(vec![own(1, Effect::None)], now);
-    let told = serve(worker, redis, now);
-    let [(_, QuestionResult::Decided { reply: Reply::Rule(reply), .. })] = told[..] else {
+    let results = serve(worker, redis, now);
+    let [(_, QuestionResult::Decided { reply: Reply::Rule(reply), .. })] = results[..] else {
         panic!("Redis has not decided");
     };
     LIMIT - reply.remaining - 1

@@ -43,15 +43,15 @@ pub(super) fn steps(
     from: u64,
     count: u64,
 ) -> Vec<(u64, QuestionResult)> {
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for now in (from..).step_by(MILLISECOND as usize).take(count as usize) {
-        told.extend(requests(worker.work(now)));
+        results.extend(requests(worker.work(now)));
         for (token, call) in worker.calls.fresh() {
             let body = proxy.answer(&call.body, EPOCH + now);
-            told.extend(requests(worker.answer(token, &ok(body), now).unwrap()));
+            results.extend(requests(worker.answer(token, &ok(body), now).unwrap()));
         }
     }
-    told
+    results
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn request_waits_until_the_secret_is_known() {
     assert!(worker.work(1).is_empty() && worker.calls.none(), "it waits for the first part");
     worker.answer(token, &ok(proxy.answer(&call.body, EPOCH)), 2);
     assert_eq!(proxy.parts(), 1);
-    let told = steps(&mut worker, &mut proxy, 2, 3);
+    let results = steps(&mut worker, &mut proxy, 2, 3);
     assert!(
-        matches!(told[..], [(told, QuestionResult::Decided { .. })] if told == ticket),
-        "{told:?}"
+        matches!(results[..], [(number, QuestionResult::Decided { .. })] if number == ticket),
+        "{results:?}"
     );
     assert_eq!(proxy.parts(), 2);
 }
@@ -123,9 +123,9 @@ fn first_shard_must_reply_once_before_others() {
     proxy.away.insert(0);
     let now = SECOND;
     let tickets = [0, 5, 9].map(|part| worker.ask(caller(part), now));
-    let told = steps(&mut worker, &mut proxy, now, 10);
-    let alone = |ticket| told.contains(&(ticket, QuestionResult::Degraded));
-    assert_eq!(tickets.map(alone), [true, false, false], "{told:?}");
+    let results = steps(&mut worker, &mut proxy, now, 10);
+    let alone = |ticket| results.contains(&(ticket, QuestionResult::Degraded));
+    assert_eq!(tickets.map(alone), [true, false, false], "{results:?}");
     assert_eq!(worker.outbox.unavailable_shards(), 1);
 }
 
@@ -135,9 +135,12 @@ fn failed_shard_recovers_independently() {
     connect(&mut worker, &mut proxy);
     proxy.away.extend([3, 7]);
     let tickets = [3, 5, 7].map(|part| worker.ask(caller(part), SECOND));
-    let told = steps(&mut worker, &mut proxy, SECOND, 5);
-    assert_eq!(told.iter().filter(|(_, settled)| *settled == QuestionResult::Degraded).count(), 2);
-    assert!(!told.contains(&(tickets[1], QuestionResult::Degraded)));
+    let results = steps(&mut worker, &mut proxy, SECOND, 5);
+    assert_eq!(
+        results.iter().filter(|(_, settled)| *settled == QuestionResult::Degraded).count(),
+        2
+    );
+    assert!(!results.contains(&(tickets[1], QuestionResult::Degraded)));
     assert_eq!(
         worker.client.log_lines,
         [
@@ -191,15 +194,15 @@ fn reply_of_another_shard_is_garbage() {
     steps(&mut worker, &mut proxy, SECOND / 2, 5);
     let tickets = [5, 6].map(|part| worker.ask(caller(part), SECOND));
     worker.work(SECOND);
-    let mut told = Vec::new();
+    let mut results = Vec::new();
     for _ in 0..2 {
         let (token, call) = worker.calls.one();
         let body = String::from_utf8(proxy.answer(&call.body, EPOCH + SECOND)).unwrap();
         let swapped = body.replace(":-5\r\n", ":-9\r\n").replace(":-6\r\n", ":-5\r\n");
         let swapped = ok(swapped.replace(":-9\r\n", ":-6\r\n").into());
-        told.extend(requests(worker.answer(token, &swapped, SECOND).unwrap()));
+        results.extend(requests(worker.answer(token, &swapped, SECOND).unwrap()));
     }
-    assert_eq!(told, tickets.map(|ticket| (ticket, QuestionResult::Degraded)));
+    assert_eq!(results, tickets.map(|ticket| (ticket, QuestionResult::Degraded)));
     assert_eq!(worker.client.counts.failures, [("garbage", 4)]);
     let news = &worker.client.log_lines;
     assert!(
@@ -228,8 +231,8 @@ fn new_worker_adopts_the_secret_of_the_others() {
             proxy.away.insert(0);
         }
         let ticket = late.ask(caller(5), SECOND);
-        let told = steps(&mut late, &mut proxy, SECOND, 5);
-        assert_eq!(told, [(ticket, QuestionResult::Repeat)], "it is hashed with another");
+        let results = steps(&mut late, &mut proxy, SECOND, 5);
+        assert_eq!(results, [(ticket, QuestionResult::Repeat)], "it is hashed with another");
         assert!(late.client.seed() == early.client.seed());
         assert_eq!(proxy.parts(), 1, "nobody was asked under a secret of its own");
     }
@@ -256,8 +259,8 @@ fn log_names_every_failure() {
         worker.answer(token, &ok(failed.into()), now).unwrap();
     }
     assert_eq!(worker.outbox.unavailable_shards(), 5);
-    let told = ["shards 3, 7 of", "READONLY", "shard 5 of", "LOADING", "shard 9 of", "TRYAGAIN"];
+    let parts = ["shards 3, 7 of", "READONLY", "shard 5 of", "LOADING", "shard 9 of", "TRYAGAIN"];
     let news = &worker.client.log_lines;
-    let names = |(line, told): (&String, &[&str])| told.iter().all(|told| line.contains(told));
-    assert!(news.iter().zip(told.chunks(2)).all(names) && news.len() == 3, "{news:?}");
+    let names = |(line, parts): (&String, &[&str])| parts.iter().all(|part| line.contains(part));
+    assert!(news.iter().zip(parts.chunks(2)).all(names) && news.len() == 3, "{news:?}");
 }

@@ -19,10 +19,10 @@ fn late_question_is_not_sent() {
     for (waited, leaves) in [(TIMEOUT + GRACE - 1, true), (TIMEOUT + GRACE, false)] {
         let mut worker = worker();
         let ticket = worker.ask(1, SECOND);
-        let told = requests(worker.work(SECOND + waited));
+        let results = requests(worker.work(SECOND + waited));
         assert_eq!(worker.calls.fresh().len(), usize::from(leaves), "after {waited}");
         assert_eq!(worker.is_connected(), leaves);
-        assert_eq!(told.contains(&(ticket, QuestionResult::Degraded)), !leaves);
+        assert_eq!(results.contains(&(ticket, QuestionResult::Degraded)), !leaves);
     }
 }
 
@@ -55,8 +55,8 @@ fn script_text_is_sent_once() {
     assert!(requests(worker.answer(token, &ok(no_script()), 1).unwrap()).is_empty());
     let (token, call) = worker.calls.one();
     assert_eq!(Seen::of(&call).script, Script::Text);
-    let told = worker.answer(token, &ok(no_script()), 2).unwrap();
-    assert_eq!(requests(told), [(ticket, QuestionResult::Degraded)]);
+    let results = worker.answer(token, &ok(no_script()), 2).unwrap();
+    assert_eq!(requests(results), [(ticket, QuestionResult::Degraded)]);
     assert!(worker.calls.none() && !worker.is_connected());
 }
 
@@ -74,8 +74,8 @@ fn calls_and_foreign_values_are_counted() {
         let body = crate::support::redis::decides(&[&[0][..], &one, &[0], &one, &one].concat());
         let body = String::from_utf8(body).unwrap().replacen(":0", ":5", 1);
         assert_eq!(Seen::of(&call).callers, [1, 2, 3]);
-        let told = worker.answer(token, &ok(body.into_bytes()), now).unwrap();
-        assert_eq!(requests(told).len(), 2);
+        let results = worker.answer(token, &ok(body.into_bytes()), now).unwrap();
+        assert_eq!(requests(results).len(), 2);
         let stats = &worker.client.counts;
         assert_eq!((stats.calls, stats.asks, stats.corrupt), (round, 2 * round, 5 * round));
     }
@@ -90,9 +90,9 @@ fn quickest_reply_expires() {
         worker.work(now);
         let (token, _) = worker.calls.one();
         let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
-        let told =
+        let results =
             worker.answer(token, &ok(crate::support::redis::decides_at(now, &one)), now + takes);
-        match requests(told.unwrap()).as_slice() {
+        match requests(results.unwrap()).as_slice() {
             [(_, QuestionResult::Decided { at, .. })] => at - now,
             other => panic!("{other:?}"),
         }

@@ -13,7 +13,7 @@ fn two() -> Pipeline {
 
 /// The remaining permits of each call, or its failure.
 fn each(body: &str) -> Vec<Result<u64, &'static str>> {
-    let said = |answer: Result<ScriptAnswer, Failure>| match answer {
+    let remaining = |answer: Result<ScriptAnswer, Failure>| match answer {
         Ok(ScriptAnswer::Decided(decided)) => {
             let Reply::Rule(reply) = decided.asks[0].replies[0] else { panic!("about a rule") };
             Ok(reply.remaining)
@@ -21,7 +21,7 @@ fn each(body: &str) -> Vec<Result<u64, &'static str>> {
         Ok(ScriptAnswer::Seed(_)) => Err("seed"),
         Err(failure) => Err(failure.name()),
     };
-    two().answers(&Login::default(), body.as_bytes()).into_iter().map(said).collect()
+    two().answers(&Login::default(), body.as_bytes()).into_iter().map(remaining).collect()
 }
 
 #[test]

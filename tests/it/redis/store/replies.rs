@@ -41,8 +41,8 @@ fn reply_without_a_lease_keeps_the_lease() {
     for lent in [1, 2, 10] {
         let mut redis_rule = RedisRule::new("W", 1000);
         redis_rule.ask(1, 0);
-        redis_rule.hear(&lends(lent), 0, 0);
-        redis_rule.hear(&lends(0), 0, 0);
+        redis_rule.on_reply(&lends(lent), 0, 0);
+        redis_rule.on_reply(&lends(0), 0, 0);
         assert_eq!(redis_rule.store.left(key(1)), Some(500 + lent));
         assert_eq!(back(&mut redis_rule), []);
         assert!((0..lent).all(|_| redis_rule.store.take(key(1), 1, START).is_none()));
@@ -56,7 +56,7 @@ fn lease_without_a_cache_slot_is_returned() {
     for caller in [1, 2] {
         redis_rule.store.question((key(caller), 1), START, false, false);
     }
-    redis_rule.hear(&lends(10), 0, 0);
+    redis_rule.on_reply(&lends(10), 0, 0);
     redis_rule.store.receive(key(2), &lends(7), (1, 1), (START, START));
     assert_eq!(back(&mut redis_rule), [(key(2).hash, block(7, 7))]);
     assert_eq!(redis_rule.store.left(key(1)), Some(510));
@@ -66,7 +66,7 @@ fn lease_without_a_cache_slot_is_returned() {
 fn refusal_of_redis_does_not_apply_in_degraded_mode() {
     let mut redis_rule = RedisRule::new("W", 1000);
     redis_rule.ask(40, 0);
-    redis_rule.hear(&refuses(SECOND, false), 0, 0);
+    redis_rule.on_reply(&refuses(SECOND, false), 0, 0);
     assert!(!redis_rule.check(1).is_pending());
     redis_rule.outbox.replace(away());
     for after in [1, 200 * MS] {
@@ -81,7 +81,7 @@ fn reset_and_close_drop_a_cached_refusal() {
         [|redis_rule| redis_rule.reset(), |redis_rule| _ = redis_rule.store.close(START)];
     for forget in forget {
         redis_rule.ask(1, 0);
-        redis_rule.hear(&refuses(SECOND, false), 0, 0);
+        redis_rule.on_reply(&refuses(SECOND, false), 0, 0);
         assert!(!redis_rule.check(1).is_pending());
         forget(&mut redis_rule);
         assert!(redis_rule.check(1).is_pending());
@@ -102,7 +102,7 @@ fn request_that_leaves_early_returns_its_position_to_redis() {
 fn cancelled_uncounted_permit_adds_nothing_to_a_lease() {
     let mut redis_rule = RedisRule::new("W", 1000);
     redis_rule.ask(1, 0);
-    redis_rule.hear(&lends(10), 0, 0);
+    redis_rule.on_reply(&lends(10), 0, 0);
     assert!(redis_rule.store.take(key(1), 1, START).is_none());
     redis_rule.outbox.replace(away());
     redis_rule.outbox.borrow_mut().on_failure = OnFailure::Allow;
@@ -140,7 +140,7 @@ fn rule_of_redis_has_no_local_balance() {
 #[test]
 fn daily_admissions_by_redis_count_in_degraded_mode() {
     let mut redis_rule = RedisRule::of(daily());
-    redis_rule.hear(&lends(0), 0, 0);
+    redis_rule.on_reply(&lends(0), 0, 0);
     for after in [0, 24 * 3600 * SECOND] {
         let now = START.later(after);
         for _ in 0..4 {
@@ -158,7 +158,7 @@ fn daily_admissions_by_redis_count_in_degraded_mode() {
 fn lease_is_spent_once() {
     let mut redis_rule = RedisRule::new("TB", 1000);
     redis_rule.ask(1, 0);
-    redis_rule.hear(&lends(10), 0, 0);
+    redis_rule.on_reply(&lends(10), 0, 0);
     assert_eq!(redis_rule.store.left(key(1)), Some(510));
     // A dropped check returns no permits.
     let mut untaken = redis_rule.check(0);
@@ -193,9 +193,9 @@ fn question_charges_nothing() {
 fn refusal_is_not_written_to_shared_data() {
     let mut redis_rule = RedisRule::new("W", 1000);
     redis_rule.ask(1, 0);
-    redis_rule.hear(&refuses(MS, false), 0, 0);
+    redis_rule.on_reply(&refuses(MS, false), 0, 0);
     assert_eq!(redis_rule.data.writes.get(), 0);
-    redis_rule.hear(&lends(10), 2 * MS, 2 * MS);
+    redis_rule.on_reply(&lends(10), 2 * MS, 2 * MS);
     assert!(redis_rule.data.writes.get() > 0);
 }
 
@@ -205,9 +205,9 @@ fn daily_account_takes_no_cache_slot() {
     let rule = Rule::new("W", Quota::new(Unit::Day, 10));
     let daily = Some(Shape::new(1000, 10_000, 10));
     let mut redis_rule = RedisRule::of(CounterSpec { daily, ..rule.spec(100) });
-    redis_rule.hear(&lends(0), 0, 0);
+    redis_rule.on_reply(&lends(0), 0, 0);
     assert_eq!(redis_rule.store.left(key(1)), None);
-    redis_rule.hear(&refuses(SECOND, false), 0, 0);
+    redis_rule.on_reply(&refuses(SECOND, false), 0, 0);
     assert_eq!(redis_rule.store.left(key(1)), Some(0));
 }
 
@@ -218,7 +218,7 @@ fn leases_keep_maintenance_active() {
         let mut redis_rule = RedisRule::new("TB", 1000);
         if of_redis {
             redis_rule.ask(1, 0);
-            redis_rule.hear(&lends(10), 0, 0);
+            redis_rule.on_reply(&lends(10), 0, 0);
         }
         redis_rule.outbox.replace(away());
         for _ in 0..if of_gateway { 40 } else { 0 } {

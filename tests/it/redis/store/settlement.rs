@@ -20,7 +20,7 @@ fn settling_rule_caches_refusals_briefly() {
     let rule = Rule::new("W", Quota::new(Unit::Second, 1000));
     let mut redis_rule = RedisRule::of(CounterSpec { settles: true, ..rule.spec(100) });
     redis_rule.ask(40, 0);
-    redis_rule.hear(&refuses(SECOND, false), 0, 0);
+    redis_rule.on_reply(&refuses(SECOND, false), 0, 0);
     // Now the caller is known as busy and refused.
     assert!((0..40).all(|_| !redis_rule.check(20 * MS - 1).is_pending()));
     assert!(redis_rule.check(20 * MS).is_pending());
@@ -45,12 +45,12 @@ fn only_differences_and_kept_usage_are_settled() {
         let settlement = Settlement { receipt: 9, since: START.mono, reserved, used };
         assert!(redis_rule.store.settle(&ended(key(1), &settlement), START));
         let sent = redis_rule.outbox.borrow_mut().ledgers.take(&[], START.mono);
-        let told = sent.first().map(|(.., charges)| match charges[0].effect {
+        let found = sent.first().map(|(.., charges)| match charges[0].effect {
             Effect::ReturnCost { permits, .. } => (Some(permits), None),
             Effect::ChargeDebt { permits, .. } => (None, Some(permits)),
             ref other => panic!("{other:?}"),
         });
-        assert_eq!(told, wanted, "{keeps_used} {reserved} {used}");
+        assert_eq!(found, wanted, "{keeps_used} {reserved} {used}");
         redis_rule.outbox.replace(away());
         let left = (0..200).take_while(|_| redis_rule.store.take(key(1), 1, START).is_none());
         assert_eq!(left.count() as u64, 100 - used);
@@ -81,7 +81,7 @@ fn rule_that_keeps_usage_sends_it() {
             RedisRule::of(CounterSpec { settles: true, keeps_used, ..rule.spec(100) });
         assert_eq!(redis_rule.ask(1, 0).counted, keeps_used.then_some(0));
         let reply = RuleReply { retry: Some(Retry::Never), ..lends(0) };
-        redis_rule.hear(&reply, 0, 0);
+        redis_rule.on_reply(&reply, 0, 0);
         assert!(redis_rule.check(1).is_pending(), "what is never is not remembered");
     }
 }

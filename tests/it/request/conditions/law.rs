@@ -141,9 +141,9 @@ fn agree(
     let holds =
         |read: &Reader| holds(&condition.test, read(text).as_deref()) != condition.is_negated;
     let (may, must) = (may_hold(condition, request), must_hold(condition, request));
-    let told = format!("{text:?} under {condition:?}");
-    assert!(may || !readers.iter().any(holds), "{told} escapes");
-    assert!(!must || careful.iter().all(holds), "{told} is exempt");
+    let case = format!("{text:?} under {condition:?}");
+    assert!(may || !readers.iter().any(holds), "{case} escapes");
+    assert!(!must || careful.iter().all(holds), "{case} is exempt");
     (may, must)
 }
 

@@ -89,9 +89,9 @@ except: {paths: [/b]}",
         wanted.sort();
         assert!(gate.admits(&FakeRequest::get(&path)), "{path}");
         gate.wait(1_000_000);
-        let mut judged = gate.metrics();
-        judged.retain(|line| line.contains(".allowed "));
-        assert_eq!(judged, wanted, "{path}");
+        let mut applied = gate.metrics();
+        applied.retain(|line| line.contains(".allowed "));
+        assert_eq!(applied, wanted, "{path}");
     }
     assert!(exempt > 200, "{exempt} were exempt");
 }

@@ -97,14 +97,17 @@ fn every_interpretation_of_a_path_is_limited() {
     let mut odd = 0;
     for _ in 0..300 {
         let path = spelling(&mut random);
-        let judged = covering(&index, &path);
+        let covering_entries = covering(&index, &path);
         let bare = path.split(['?', '#']).next().unwrap();
         for routed in (0..8).map(|settings| envoy(bare, settings)) {
             for seen in (0..1 << 9).map(|steps| upstream(&routed, steps)).chain([routed.clone()]) {
                 for (at, prefix) in PREFIXES.iter().enumerate() {
                     if falls_under(&seen, prefix) {
                         odd += u32::from(!falls_under(bare, prefix));
-                        assert!(judged.contains(&at), "{path} is {routed} and {seen}: {prefix}");
+                        assert!(
+                            covering_entries.contains(&at),
+                            "{path} is {routed} and {seen}: {prefix}"
+                        );
                     }
                 }
             }

@@ -133,11 +133,11 @@ fn list_appears_once_per_period_with_every_hot_key() {
     for burst in 0..40 {
         // All at once, and no more.
         (0..2 * OVER + 1).for_each(|_| crowd.see(key(burst), true));
-        let told = crowd.told.len();
+        let reported = crowd.reported.len();
         crowd.pass(PER + SECOND / 5);
-        assert!(crowd.told.len() > told, "burst {burst} was not told of within `per`");
+        assert!(crowd.reported.len() > reported, "burst {burst} was not reported within `per`");
         let list = crowd.list.clone().unwrap();
         assert!(list.top.iter().any(|top| top.0 == key(burst)), "burst {burst}: {list:?}");
     }
-    assert!(crowd.told.len() as u64 <= 40 * 6 / 5 + 2, "{}", crowd.told.len());
+    assert!(crowd.reported.len() as u64 <= 40 * 6 / 5 + 2, "{}", crowd.reported.len());
 }

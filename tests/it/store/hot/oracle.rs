@@ -70,7 +70,7 @@ struct Oracle {
     window: HashMap<u64, Sum>,
     missed: Sum,
     all: Sum,
-    told: u64,
+    reported_at: u64,
 }
 
 impl Oracle {
@@ -121,9 +121,10 @@ impl Oracle {
             }
         }
         self.table = self.hot.keys().map(|caller| (*caller, 0)).collect();
-        let tells = !before.is_empty() && !self.hot.is_empty() && slice >= self.told + SLICES;
-        self.told = if tells { slice } else { self.told };
-        tells
+        let reports =
+            !before.is_empty() && !self.hot.is_empty() && slice >= self.reported_at + SLICES;
+        self.reported_at = if reports { slice } else { self.reported_at };
+        reports
     }
 
     fn list(&self) -> String {
@@ -188,13 +189,13 @@ fn spotter_agrees_with_the_oracle() {
             now += rng.u64(SECOND / 10..2 * SECOND);
             let slice = now / (PER / SLICES);
             assert!(spotter.maintain(now), "there is more to do soon");
-            let tells = oracle.maintain(slice);
+            let reports = oracle.maintain(slice);
             let (missed, all, rows) = read(&data.get("hot").unwrap().0, slice);
             let window: HashMap<u64, u64> =
                 oracle.window.iter().map(|(caller, sum)| (*caller, sum.all())).collect();
             assert_eq!((missed, all), (oracle.missed.all(), oracle.all.all()));
             assert_eq!(rows, window);
-            assert_eq!(spotter.list.take(), tells.then(|| oracle.list()));
+            assert_eq!(spotter.list.take(), reports.then(|| oracle.list()));
             assert_eq!(spotter.change, oracle.hot.len() as i64);
             assert_eq!(spotter.is_calm(), oracle.hot.is_empty());
             for caller in few.iter().chain(window.keys().take(100)) {

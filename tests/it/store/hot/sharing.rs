@@ -39,7 +39,7 @@ fn key_is_hot_by_the_sum_over_workers() {
         assert!(worker.is_hot(7) && !worker.is_hot(8));
     }
     let lists = workers.iter().filter(|worker| worker.list.is_some()).count();
-    assert_eq!(lists, 1, "one worker tells it");
+    assert_eq!(lists, 1, "one worker reports it");
     while workers.iter_mut().fold(false, |more, worker| worker.maintain(now) | more) {
         now += SECOND / 10;
     }
@@ -209,13 +209,13 @@ fn list_of_the_next_slice_is_not_repeated() {
         worker.maintain(100 * SECOND);
     }
     assert!(workers[0].list.take().is_some() && workers[1].list.is_none());
-    let told = |worker: &mut Spotter, now| {
+    let reports = |worker: &mut Spotter, now| {
         see(worker, 7, 2 * OVER);
         worker.maintain(now);
         worker.list.take().is_some()
     };
     // A window later on the clock that is ahead.
     let now = 100 * SECOND + PER;
-    assert!(told(&mut workers[0], now));
-    assert!(!told(&mut workers[1], now - slice));
+    assert!(reports(&mut workers[0], now));
+    assert!(!reports(&mut workers[1], now - slice));
 }

@@ -59,7 +59,7 @@ pub struct Workers {
     pub requests: u64,
     /// The maximum error of a count, and the instants of lists.
     pub missed: u64,
-    pub told: Vec<Micros>,
+    pub reported: Vec<Micros>,
     /// The keys that were hot at any time.
     hot: HashMap<u64, ()>,
 }
@@ -79,8 +79,8 @@ impl Workers {
         };
         let workers =
             (0..workers).map(|_| (Spotter::new(hot(), place()), now + rng.u64(0..PACE))).collect();
-        let (past, hot, told) = (HashMap::new(), HashMap::new(), Vec::new());
-        Workers { rng, now, workers, past, list: None, requests: 0, missed: 0, told, hot }
+        let (past, hot, reported) = (HashMap::new(), HashMap::new(), Vec::new());
+        Workers { rng, now, workers, past, list: None, requests: 0, missed: 0, reported, hot }
     }
 
     /// A request in a random worker. Callers with a single request need not be remembered.
@@ -104,17 +104,17 @@ impl Workers {
             self.workers[next].0.maintain(self.now);
             if let Some(list) = self.workers[next].0.list.take() {
                 let list = List::read(&list);
-                self.told.push(self.now);
+                self.reported.push(self.now);
                 self.missed = self.missed.max(list.missed);
                 self.list = Some(list);
             }
-            self.judge(next);
+            self.verify(next);
         }
         self.now = end;
     }
 
     /// Every key that is certainly hot is marked, and no other.
-    fn judge(&mut self, worker: usize) {
+    fn verify(&mut self, worker: usize) {
         let now = self.now;
         let longest = PER * 6 / 5 + PACE + LATE;
         for (key, past) in &mut self.past {

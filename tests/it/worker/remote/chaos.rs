@@ -2,22 +2,22 @@
 
 use fastrand::Rng;
 
-use super::{Centre, EVERY, Gateway, LOCAL, MILLISECOND, SECOND, document};
+use super::{EVERY, Gateway, LOCAL, MILLISECOND, SECOND, Server, document};
 use kit::seed;
 
 /// The next behaviour of the server. The number of a valid document only grows.
-fn next(random: &mut Rng, number: &mut usize) -> Centre {
+fn next(random: &mut Rng, number: &mut usize) -> Server {
     match random.u8(0..10) {
-        0 => Centre::Says(*random.choice(&[204, 301, 404, 500, 503, 504]).unwrap()),
-        1 => Centre::BreaksOff,
-        2 => Centre::IsSilent,
-        3 => Centre::IsLost,
-        4 => Centre::CannotBeCalled,
-        5 => Centre::Serves(document("Bad Name")),
-        6 => Centre::Serves(" ".into()),
+        0 => Server::Responds(*random.choice(&[204, 301, 404, 500, 503, 504]).unwrap()),
+        1 => Server::BreaksOff,
+        2 => Server::IsSilent,
+        3 => Server::IsLost,
+        4 => Server::CannotBeCalled,
+        5 => Server::Serves(document("Bad Name")),
+        6 => Server::Serves(" ".into()),
         _ => {
             *number += 1;
-            Centre::Serves(document(&format!("r{number}")))
+            Server::Serves(document(&format!("r{number}")))
         }
     }
 }
@@ -32,8 +32,8 @@ fn workers_converge_on_the_last_good_rules() {
     let mut random = Rng::with_seed(seed::next());
     for _ in 0..12 {
         let mut last = 0;
-        let centre = next(&mut random, &mut last);
-        let mut gateway = Gateway::new(random.usize(1..6), LOCAL, centre);
+        let server = next(&mut random, &mut last);
+        let mut gateway = Gateway::new(random.usize(1..6), LOCAL, server);
         let mut changes = 1;
         for _ in 0..30 {
             let before: Vec<usize> = gateway.rules().into_iter().map(number).collect();
@@ -56,7 +56,7 @@ fn workers_converge_on_the_last_good_rules() {
                 }
                 3 => gateway.data.clear(),
                 _ => {
-                    gateway.centre = next(&mut random, &mut last);
+                    gateway.server = next(&mut random, &mut last);
                     changes += 1;
                 }
             }

@@ -1,6 +1,6 @@
 //! Leaders that die, are late, or are replaced.
 
-use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, document};
+use super::{EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, Server, document};
 
 #[test]
 fn late_response_is_dropped() {
@@ -24,7 +24,7 @@ fn late_response_is_dropped() {
 fn new_worker_starts_with_the_last_good_rules() {
     let mut gateway = Gateway::serving("a");
     gateway.run(SECOND);
-    gateway.centre = Centre::Says(503);
+    gateway.server = Server::Responds(503);
     gateway.workers.clear();
     gateway.run(60 * SECOND);
     gateway.start(LOCAL);
@@ -40,7 +40,7 @@ fn new_worker_starts_with_the_last_good_rules() {
 const CHANGED: &str = "
 limits: []
 keys: 5
-remote: {cluster: centre, path: /rules, every: 2s, timeout: 500ms, headers: {x-token: new}}
+remote: {cluster: server, path: /rules, every: 2s, timeout: 500ms, headers: {x-token: new}}
 ";
 
 #[test]
@@ -66,7 +66,7 @@ fn new_configuration_polls_at_once_and_keeps_the_rules() {
 
 #[test]
 fn changed_request_polls_at_once_and_logs_problems() {
-    let mut gateway = Gateway::new(2, LOCAL, Centre::Serves("limits: {}".into()));
+    let mut gateway = Gateway::new(2, LOCAL, Server::Serves("limits: {}".into()));
     gateway.run(SECOND);
     let problems = gateway.lines();
     assert_eq!(problems.len(), 2, "{problems:?}");
@@ -79,7 +79,7 @@ fn changed_request_polls_at_once_and_logs_problems() {
 #[test]
 fn another_remote_document_has_separate_state() {
     let other = LOCAL.replace("/rules", "/other");
-    let mut gateway = Gateway::new(2, LOCAL, Centre::Serves(document("a")));
+    let mut gateway = Gateway::new(2, LOCAL, Server::Serves(document("a")));
     gateway.run(SECOND);
     gateway.serve("b");
     (0..2).for_each(|_| gateway.start(&other));

@@ -6,7 +6,7 @@ use fastrand::Rng;
 use kit::fake::FakeEnvironment;
 use std::collections::HashMap;
 
-use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, document};
+use super::{EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, Server, document};
 use kit::seed;
 
 #[test]
@@ -17,7 +17,7 @@ fn one_worker_polls_and_all_apply() {
     assert_eq!((gateway.calls(), gateway.count("fetched"), gateway.count("applied")), (1, 1, 4));
     let lines = gateway.lines();
     assert_eq!(lines.len(), 1, "{lines:?}");
-    assert!(lines[0].contains("`centre`") && lines[0].contains("is now active"), "{lines:?}");
+    assert!(lines[0].contains("`server`") && lines[0].contains("is now active"), "{lines:?}");
     gateway.run(10 * EVERY);
     assert_eq!((gateway.calls(), gateway.count("fetched"), gateway.count("applied")), (11, 11, 4));
     assert_eq!(gateway.workers.iter().filter(|worker| !worker.sent.is_empty()).count(), 1);
@@ -57,7 +57,7 @@ remote:
   body: '{"key": "eA=="}'
   timeout: 250ms
 "#;
-    let mut gateway = Gateway::new(1, config, Centre::IsSilent);
+    let mut gateway = Gateway::new(1, config, Server::IsSilent);
     gateway.run(SECOND / 10);
     let header = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let headers = [
@@ -96,7 +96,7 @@ fn header_without_its_variable_is_a_problem() {
 
 #[test]
 fn failed_call_is_retried_soon() {
-    let mut gateway = Gateway::new(3, LOCAL, Centre::CannotBeCalled);
+    let mut gateway = Gateway::new(3, LOCAL, Server::CannotBeCalled);
     gateway.run(10 * SECOND);
     assert_eq!((gateway.rules(), gateway.calls()), (vec!["own"; 3], 0));
     assert!((9..=11).contains(&gateway.count("failed")), "{}", gateway.count("failed"));
@@ -110,7 +110,7 @@ fn failed_call_is_retried_soon() {
 
 #[test]
 fn call_without_a_response_times_out() {
-    let mut gateway = Gateway::new(2, LOCAL, Centre::IsLost);
+    let mut gateway = Gateway::new(2, LOCAL, Server::IsLost);
     gateway.run(5 * SECOND);
     assert_eq!((gateway.calls(), gateway.count("failed")), (1, 1));
     // The response arrives too late.

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 
-use super::{Centre, EVERY, Gateway, LOCAL, SECOND, document};
+use super::{EVERY, Gateway, LOCAL, SECOND, Server, document};
 
 /// Each example with a response as documented by its server. The document replaces `{}`.
 const EXAMPLES: &[(&str, &str)] = &[
@@ -35,7 +35,7 @@ fn every_example_selects_its_document() {
         let config = std::fs::read_to_string(folder.join(format!("{name}.yaml"))).unwrap();
         let text = document("a");
         let text = if is_encoded(&config) { BASE64_STANDARD.encode(text) } else { text };
-        let mut gateway = Gateway::new(2, &config, Centre::Serves(answer.replacen("{}", &text, 1)));
+        let mut gateway = Gateway::new(2, &config, Server::Serves(answer.replacen("{}", &text, 1)));
         gateway.run(SECOND);
         assert_eq!(gateway.rules(), ["a"; 2], "{name}");
     }
@@ -53,7 +53,7 @@ fn with(settings: &str) -> String {
 /// The current rule after the server's response, and the log lines.
 fn after(settings: &str, answer: &str) -> (String, String) {
     let config = if settings.is_empty() { LOCAL.to_owned() } else { with(settings) };
-    let mut gateway = Gateway::new(2, &config, Centre::Serves(answer.into()));
+    let mut gateway = Gateway::new(2, &config, Server::Serves(answer.into()));
     gateway.run(SECOND);
     assert_eq!(gateway.rules()[0], gateway.rules()[1]);
     let counts = ["rejected", "failed"].map(|what| gateway.count(what));
@@ -89,7 +89,7 @@ fn document_is_extracted_as_configured() {
 fn invalid_response_keeps_the_rules_and_is_logged() {
     let long = "#".repeat(2_000);
     let no_text = BASE64_STANDARD.encode(b"limits: []\n# \xff");
-    for (settings, answer, told) in [
+    for (settings, answer, reason) in [
         ("", "", "the document is empty"),
         ("", " \n", "the document is empty"),
         ("value: /a", "{\"a\": \"\"}", "the document is empty"),
@@ -110,51 +110,51 @@ fn invalid_response_keeps_the_rules_and_is_logged() {
     ] {
         let (rule, lines) = after(settings, answer);
         assert_eq!(rule, "own");
-        assert!(lines.contains(told), "{told} is not in {lines}");
+        assert!(lines.contains(reason), "{reason} is not in {lines}");
         assert!(lines.contains("; the gateway's own rules stay active"), "{lines}");
     }
 }
 
 #[test]
 fn failures_keep_the_rules_and_are_logged_once() {
-    for (centre, told) in [
-        (Centre::Says(404), "status 404"),
-        (Centre::Says(500), "status 500"),
-        (Centre::Says(301), "status 301"),
-        (Centre::Says(204), "status 204"),
-        (Centre::Says(503), "if it cannot connect"),
-        (Centre::IsSilent, "after `timeout`"),
-        (Centre::IsLost, "no response arrived"),
-        (Centre::BreaksOff, "the connection was closed early"),
-        (Centre::CannotBeCalled, "no cluster"),
-        (Centre::Serves(String::new()), "empty"),
-        (Centre::Serves("limits: {}".into()), "is invalid"),
+    for (server, reason) in [
+        (Server::Responds(404), "status 404"),
+        (Server::Responds(500), "status 500"),
+        (Server::Responds(301), "status 301"),
+        (Server::Responds(204), "status 204"),
+        (Server::Responds(503), "if it cannot connect"),
+        (Server::IsSilent, "after `timeout`"),
+        (Server::IsLost, "no response arrived"),
+        (Server::BreaksOff, "the connection was closed early"),
+        (Server::CannotBeCalled, "no cluster"),
+        (Server::Serves(String::new()), "empty"),
+        (Server::Serves("limits: {}".into()), "is invalid"),
     ] {
         let mut gateway = Gateway::serving("a");
         gateway.run(2 * SECOND);
         gateway.lines();
-        gateway.centre = centre.clone();
+        gateway.server = server.clone();
         gateway.run(5 * EVERY);
-        assert_eq!(gateway.rules(), ["a"; 4], "{centre:?}");
+        assert_eq!(gateway.rules(), ["a"; 4], "{server:?}");
         let lines = gateway.lines();
-        assert!(lines[0].contains(told) && lines[0].ends_with(" stays active"), "{lines:?}");
-        let told = lines.iter().filter(|line| line.contains("remote configuration of")).count();
-        assert_eq!(told, 1, "{lines:?}");
-        assert!(gateway.count("failed") + gateway.count("rejected") >= 4, "{centre:?}");
+        assert!(lines[0].contains(reason) && lines[0].ends_with(" stays active"), "{lines:?}");
+        let count = lines.iter().filter(|line| line.contains("remote configuration of")).count();
+        assert_eq!(count, 1, "{lines:?}");
+        assert!(gateway.count("failed") + gateway.count("rejected") >= 4, "{server:?}");
         gateway.serve("a");
         gateway.run(EVERY + 2 * SECOND);
         let lines = gateway.lines();
         assert!(lines.len() == 1 && lines[0].contains("the last problem is solved"), "{lines:?}");
         gateway.serve("b");
         gateway.run(EVERY + SECOND);
-        assert_eq!(gateway.rules(), ["b"; 4], "{centre:?}");
+        assert_eq!(gateway.rules(), ["b"; 4], "{server:?}");
     }
 }
 
 #[test]
 fn problems_of_a_document_are_logged_once() {
     let bad = |unit: &str| {
-        Centre::Serves(format!(
+        Server::Serves(format!(
             "limits: [{{Url: /, rules: [{{actor: all, unit: {unit}, rpu: 5}}]}}]"
         ))
     };
@@ -162,19 +162,19 @@ fn problems_of_a_document_are_logged_once() {
     gateway.run(2 * SECOND);
     gateway.lines();
     let problems = |lines: &[String]| lines.iter().filter(|line| line.contains(".unit: ")).count();
-    gateway.centre = bad("dya");
+    gateway.server = bad("dya");
     gateway.run(3 * EVERY);
     let lines = gateway.lines();
     assert_eq!((lines.len(), problems(&lines), gateway.count("rejected")), (2, 1, 3), "{lines:?}");
     for _ in 0..3 {
-        gateway.centre = Centre::Says(500);
+        gateway.server = Server::Responds(500);
         gateway.run(EVERY);
-        gateway.centre = bad("dya");
+        gateway.server = bad("dya");
         gateway.run(EVERY);
     }
     let lines = gateway.lines();
     assert_eq!((lines.len(), problems(&lines)), (6, 0), "one line for each change: {lines:?}");
-    gateway.centre = bad("yda");
+    gateway.server = bad("yda");
     gateway.run(EVERY);
     let lines = gateway.lines();
     assert_eq!((lines.len(), problems(&lines)), (2, 1), "{lines:?}");

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use diana_policy::port::SharedData;
 use kit::fake::FakeSharedData;
 
-use super::{Centre, EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, Worker, document};
+use super::{EVERY, Gateway, LATENCY, LOCAL, MILLISECOND, SECOND, Server, Worker, document};
 
 /// The key with the suffix `what`.
 fn key(gateway: &Gateway, what: &str) -> String {
@@ -81,7 +81,7 @@ fn before_writes(gateway: &Gateway, mut look: impl FnMut(&FakeSharedData, u64) +
 /// A worker starts during a change, and finds a document that is not yet current.
 #[test]
 fn read_during_a_change_is_harmless() {
-    let mut gateway = Gateway::new(1, LOCAL, Centre::Serves(document("a")));
+    let mut gateway = Gateway::new(1, LOCAL, Server::Serves(document("a")));
     gateway.run(SECOND);
     let seen = Rc::new(RefCell::new(Vec::new()));
     let rules = Rc::clone(&seen);
@@ -105,7 +105,7 @@ fn read_during_a_change_is_harmless() {
 /// Another worker becomes the leader while the former one processes a response.
 #[test]
 fn leader_that_loses_the_lead_publishes_nothing() {
-    let mut gateway = Gateway::new(1, LOCAL, Centre::Serves(document("a")));
+    let mut gateway = Gateway::new(1, LOCAL, Server::Serves(document("a")));
     gateway.run(SECOND);
     gateway.serve("b");
     gateway.run(EVERY - SECOND + 5 * MILLISECOND);

@@ -34,7 +34,7 @@ fn different_shard_numbers_are_logged_once() {
         );
         assert_eq!(worker.client.log_lines, [say]);
         let counted = worker.client.counts.apart;
-        assert!((5..=15).contains(&counted), "asked once a second, {counted} answers said so");
+        assert!((5..=15).contains(&counted), "asked once a second, {counted} answers counted it");
     }
     // Its gateway has been restarted.
     live(&mut [&mut one, &mut two], &mut proxy, 10..18);
