@@ -276,8 +276,8 @@ fn vm_failed() {
     });
     section.explains(&["it traps again and again", "`vm_reload_backoff` grows"]);
     assert_eq!(envoys[1].statuses(9, "/", &[]), [503; 9]);
-    section.shows(&envoys[1], &["vm_reload: 0"]);
-    section.explains(&["no `FAIL_RELOAD`", "`vm_reload` stays 0"]);
+    section.shows(&envoys[1], &["vm_reload_success: 0"]);
+    section.explains(&["no `FAIL_RELOAD`", "`vm_reload_success` stays 0"]);
 }
 
 /// Each reason of the runbook by alert that a single Redis can give, in turn, to one gateway.

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Client, Gateway, Upstream, eventually, request};
+use crate::harness::{Client, Gateway, Upstream, eventually, request, shipped_text};
 
 /// Slots that are fifteen seconds apart.
 const SLOW: &str = "limits: [{Url: /, rules: [{actor: all, unit: minute, rpu: 4, algo: LB, max_delay: 20s, max_queue: 9}]}]";
@@ -31,7 +31,10 @@ fn usage_survives_a_trap_of_the_vm() {
     envoy.kill_vm("/counted");
     eventually("another VM", || (envoy.get("/", &[]).status == 200).then_some(()));
     assert_eq!(envoy.statuses(4, "/counted", &[]), [200, 200, 503, 503]);
-    assert!(envoy.stat("wasm.diana.vm_reload_success") >= Some(1), "{}", envoy.log());
+    let alerts = shipped_text("watch/rules.yaml");
+    let (_, counted) = alerts.split_once("envoy_wasm_.+_").unwrap();
+    let counted = format!("wasm.diana.{}", counted.split('"').next().unwrap());
+    assert!(envoy.stat(&counted) >= Some(1), "the alert reads {counted}\n{}", envoy.log());
     eventually("the reason in the access log", || {
         envoy.access_log().contains(&"503 wasm_fail_stream -".to_owned()).then_some(())
     });
