@@ -24,7 +24,9 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "{name}: {}\n", plain(why))?;
     }
     let count = |level| findings.count(level);
-    let (problems, advice) = (count(FindingLevel::Problem), count(FindingLevel::Advice));
+    let problems = count(FindingLevel::Problem);
+    let advice = count(FindingLevel::Advice);
+    let advice = format!("{advice} {} of advice", plural(advice, "piece"));
     let mistakes = match count(FindingLevel::Mistake) {
         0 => String::new(),
         mistakes => format!(", {mistakes} {}", plural(mistakes, "mistake")),
@@ -37,18 +39,16 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     };
     match (problems, findings.unusable.len()) {
         (0, 0) => {
-            writeln!(out, "{rules} without problems{mistakes}, {advice} pieces of advice")
+            writeln!(out, "{rules} without problems{mistakes}, {advice}")
         }
         (0, unusable) => writeln!(
             out,
             "{rules} without problems{mistakes}, {unusable} {} cannot be used",
             plural(unusable, "file")
         ),
-        _ => writeln!(
-            out,
-            "{problems} {}{hidden}{mistakes}, {advice} pieces of advice",
-            plural(problems, "problem")
-        ),
+        _ => {
+            writeln!(out, "{problems} {}{hidden}{mistakes}, {advice}", plural(problems, "problem"))
+        }
     }
 }
 
