@@ -38,7 +38,8 @@ fn document(example: &str) -> Option<String> {
     let indented = example.replace('\n', "\n    ");
     match first {
         _ if example.lines().any(|line| line.starts_with("limits:")) => Some(example.to_owned()),
-        "routes:" | "http_filters:" | "vm_config:" | "early_header_mutation_extensions:" => None,
+        "routes:" | "http_filters:" | "vm_config:" | "dynamic_resources:" => None,
+        "early_header_mutation_extensions:" => None,
         // Values of the chart, a Deployment, an EnvoyProxy.
         "filter:" | "env:" | "spec:" => None,
         _ if first.starts_with("apiVersion:") => None,
