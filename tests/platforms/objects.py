@@ -3,40 +3,37 @@
 import base64
 import json
 
-UPSTREAM = """
+# A variable of the proxies, which a filter may read.
+TOKEN = "of-the-laboratory"
+
+
+def server(name, port, serves=None, service=None, pod=None, annotations=None, **container):
+    """A Deployment with one container, which is ready while its port is open, and its Service. `serves` are more fields of that port."""
+    metadata, labels = {"name": name, "namespace": "NAMESPACE", "labels": {"app": name}}, {"app": name}
+    container = {"name": name, "image": f"lab/{name}", "readinessProbe": {"tcpSocket": {"port": port}, "periodSeconds": 1}, **container}
+    template = {"metadata": {"labels": labels, "annotations": annotations}, "spec": {"containers": [container], **(pod or {})}}
+    spec = {"selector": labels, "ports": [{"name": "http", "port": port, **(serves or {})}], **(service or {})}
+    deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata}
+    deployment["spec"] = {"selector": {"matchLabels": labels}, "template": template}
+    return "\n---\n".join(map(json.dumps, (deployment, {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec})))
+
+
+# Its sidecar, if it has one, has the variable.
+SIDECAR = {"proxy.istio.io/config": json.dumps({"proxyMetadata": {"DIANA_TOKEN": TOKEN}})}
+UPSTREAM = f"""
 apiVersion: v1
 kind: Namespace
-metadata: {name: NAMESPACE, labels: LABELS}
+metadata: {{name: NAMESPACE, labels: LABELS}}
 ---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: upstream, namespace: NAMESPACE, labels: {app: upstream}}
-spec:
-  selector: {matchLabels: {app: upstream}}
-  template:
-    metadata: {labels: {app: upstream}}
-    spec:
-      containers:
-      - name: upstream
-        image: lab/upstream
-        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: upstream, namespace: NAMESPACE, labels: {app: upstream}}
-spec:
-  selector: {app: upstream}
-  ports: [{name: http, port: 8080}]
+{server("upstream", 8080, annotations=SIDECAR)}
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
-metadata: {name: all, namespace: NAMESPACE}
+metadata: {{name: all, namespace: NAMESPACE}}
 spec:
-  parentRefs: [{name: public}]
-  rules: [{backendRefs: [{name: upstream, port: 8080}], timeouts: {request: 0s}}]
+  parentRefs: [{{name: public}}]
+  rules: [{{backendRefs: [{{name: upstream, port: 8080}}], timeouts: {{request: 0s}}}}]
 """
-# A variable of the proxies, which a filter may read.
-TOKEN = "of-the-laboratory"
 ISTIO_GATEWAY = f"""
 apiVersion: v1
 kind: ConfigMap
@@ -75,28 +72,9 @@ spec:
   infrastructure: {{parametersRef: {{group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}}}
   listeners: [{{name: http, port: 80, protocol: HTTP}}]
 """
-REDIS = f"""
-apiVersion: apps/v1
-kind: Deployment
-metadata: {{name: redis, namespace: NAMESPACE}}
-spec:
-  selector: {{matchLabels: {{app: redis}}}}
-  template:
-    metadata: {{labels: {{app: redis}}}}
-    spec:
-      containers:
-      - name: redis
-        image: lab/redis
-        args: [--bind, 0.0.0.0, --protected-mode, "no", --save, "", --dir, /tmp, --user, diana, "on", ">{TOKEN}", "~*", "&*", +@all]
-        readinessProbe: {{tcpSocket: {{port: 6379}}, periodSeconds: 1}}
----
-apiVersion: v1
-kind: Service
-metadata: {{name: redis, namespace: NAMESPACE}}
-spec:
-  selector: {{app: redis}}
-  ports: [{{name: redis, port: 6379}}]
-"""
+REDIS_WORDS = ["--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--dir", "/tmp"]
+REDIS_WORDS += ["--user", "diana", "on", f">{TOKEN}", "~*", "&*", "+@all"]
+REDIS = server("redis", 6379, serves={"name": "redis"}, args=REDIS_WORDS)
 # A server of rules that is no companion.
 CENTRE = """
 apiVersion: v1
@@ -104,49 +82,16 @@ kind: ConfigMap
 metadata: {name: centre, namespace: NAMESPACE}
 data: {rules.yaml: "limits: [{Url: /limited, rules: [{name: remote, actor: all, unit: day, rpu: 2, algo: SW}]}]"}
 ---
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: config-centre, namespace: NAMESPACE}
-spec:
-  selector: {matchLabels: {app: centre}}
-  template:
-    metadata: {labels: {app: centre}}
-    spec:
-      volumes: [{name: rules, configMap: {name: centre}}]
-      containers:
-      - name: centre
-        image: lab/unchecked
-        volumeMounts: [{name: rules, mountPath: /etc/diana}]
-        readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: config-centre, namespace: NAMESPACE}
-spec:
-  selector: {app: centre}
-  ports: [{name: http, port: 80, targetPort: 8080}]
-"""
+""" + server(
+    "config-centre",
+    8080,
+    serves={"port": 80, "targetPort": 8080},
+    pod={"volumes": [{"name": "rules", "configMap": {"name": "centre"}}]},
+    image="lab/unchecked",
+    volumeMounts=[{"name": "rules", "mountPath": "/etc/diana"}],
+)
 # Its own port, with a route.
-GRPC = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: grpc, namespace: NAMESPACE}
-spec:
-  selector: {matchLabels: {app: grpc}}
-  template:
-    metadata: {labels: {app: grpc}}
-    spec:
-      containers:
-      - name: grpc
-        image: lab/grpc
-        readinessProbe: {tcpSocket: {port: 8081}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: grpc, namespace: NAMESPACE}
-spec:
-  selector: {app: grpc}
-  ports: [{name: grpc, port: 8081, appProtocol: kubernetes.io/h2c}]
+GRPC = server("grpc", 8081, serves={"name": "grpc", "appProtocol": "kubernetes.io/h2c"}) + """
 ---
 apiVersion: gateway.networking.k8s.io/v1
 kind: HTTPRoute
@@ -201,7 +146,7 @@ kind: ClientTrafficPolicy
 metadata: {{name: team, namespace: NAMESPACE}}
 spec:
   targetRefs: [{{group: gateway.networking.k8s.io, kind: Gateway, name: public}}]
-  healthCheck: {{path: /healthz}}
+  healthCheck: {{path: /limited/healthz}}
 """
 # Envoy Gateway's own limit.
 OWN_LIMIT = """

@@ -7,32 +7,10 @@ import unittest
 
 import yaml
 from laboratory import ROOT, EnvoyGateway, Istio, Scene
-from objects import CENTRE, REDIS
+from objects import CENTRE, REDIS, server
 
 IMAGE = ROOT / "target/image"
-REGISTRY = """
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: registry, namespace: NAMESPACE}
-spec:
-  selector: {matchLabels: {app: registry}}
-  template:
-    metadata: {labels: {app: registry}}
-    spec:
-      containers:
-      - name: registry
-        image: lab/registry
-        args: [--address=0.0.0.0:5000]
-        readinessProbe: {tcpSocket: {port: 5000}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: registry, namespace: NAMESPACE}
-spec:
-  selector: {app: registry}
-  clusterIP: 10.96.200.200
-  ports: [{name: http, port: 5000}]
-"""
+REGISTRY = server("registry", 5000, service={"clusterIP": "10.96.200.200"}, args=["--address=0.0.0.0:5000"])
 # Both control planes read a registry at such an address without TLS, Istio's agent because of a variable.
 PLACE = "10.96.200.200:5000"
 
