@@ -107,7 +107,8 @@ class Container:
         self.thread.start()
 
     def live(self):
-        policy = self.pod.spec.get("restartPolicy", "Always")
+        # An init container that has ended well runs no more.
+        policy = self.spec.get("restartPolicy", "OnFailure" if self in self.pod.first else self.pod.spec.get("restartPolicy", "Always"))
         while not self.pod.ending.is_set():
             try:
                 self.run()
@@ -216,17 +217,18 @@ class Container:
             for name, path in image.programs.items():
                 (programs / name).touch()
                 mounts.append((path, f"/usr/local/bin/{name}"))
-        for mount in self.spec.get("volumeMounts", []):
+        # A mount inside another one comes after it.
+        for mount in sorted(self.spec.get("volumeMounts", []), key=lambda it: it["mountPath"]):
             mounts.append((self.pod.volume(mount["name"]) / mount.get("subPath", ""), mount["mountPath"]))
         lines = ["set -e"]
         for source, path in mounts:
             # `/var/run` is a link.
             target = self.root / path.lstrip("/").replace("var/run", "run", 1)
+            file = Path(source).is_file()
+            source, target, folder = (shlex.quote(str(it)) for it in (source, target, target.parent if file else target))
             if not path.startswith("/usr/"):
-                (target.parent if Path(source).is_file() else target).mkdir(parents=True, exist_ok=True)
-                if Path(source).is_file():
-                    target.touch()
-            lines.append(f"mount --bind {shlex.quote(str(source))} {shlex.quote(str(target))}")
+                lines.append(f"mkdir -p {folder}" + f"; touch {target}" * file)
+            lines.append(f"mount --bind {source} {target}")
         # Envoys of several pods would share memory in that of this machine.
         lines.append(f"mount -t tmpfs -o mode=1777 tmpfs {self.root}/dev/shm")
         lines.append(f"exec chroot {self.user()} {self.root} {shlex.join(words)}")
