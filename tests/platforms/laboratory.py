@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/platforms")]
 import building  # noqa: E402
 import planes  # noqa: E402
 from cluster import Cluster  # noqa: E402
-from kubelet import Image  # noqa: E402
+from kubelet import NODE, Image  # noqa: E402, F401
 
 TESTS = ROOT / "tests/platforms"
 CHART = ROOT / "charts/diana"
@@ -170,6 +170,9 @@ class Scene:
 
     def companions(self, name="diana"):
         return {"labels": f"app.kubernetes.io/instance={name},app.kubernetes.io/component=companion", "namespace": self.namespace}
+
+    def scale_companions(self, count, *releases):
+        self.kubectl("scale", f"--replicas={count}", *(f"deployment/{name}-companion" for name in releases or ("diana",)))
 
     def address(self, at=0):
         return self.ready()[at]["status"]["podIP"]

@@ -10,10 +10,11 @@ import unittest
 from pathlib import Path
 
 from clients import Http3, secure
-from laboratory import EnvoyGateway, Istio, Scene, Shared, merged, planes, rule, steady
+from laboratory import VERSION, EnvoyGateway, Istio, Scene, Shared, merged, planes, rule, steady
 from objects import ENVOY_GATEWAY_CLASS, GATEWAY_SECURITY, HOSTS, HTTP3, ISTIO_SECURITY, KEY, LISTENER_SET, TLS_LISTENERS, UPSTREAM
 
 ORIGIN = "https://shop.example.com"
+LATER = {"name": "later", "port": 8081, "protocol": "HTTP"}
 
 
 def bearer():
@@ -23,6 +24,12 @@ def bearer():
     return f"Bearer {b'.'.join((head, claims, signature)).decode()}"
 
 
+def add_listeners(scene, listeners):
+    """The Gateway has these listeners beside its first one."""
+    spec = {"listeners": [{"name": "http", "port": 80, "protocol": "HTTP"}, *listeners]}
+    scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps({"spec": spec}))
+
+
 class Beside(Shared):
     security = policies = unauthenticated = None
 
@@ -30,6 +37,8 @@ class Beside(Shared):
         scene = self.scene
         scene.apply(self.security)
         scene.wait(lambda: (it := scene.get("/")) and it.status == self.unauthenticated, "tokens are demanded")
+        # That is in a route below Envoy Gateway, and this in a listener.
+        scene.wait(lambda: (it := self.health()) and it.status == 200, "health checks are answered")
         token, preflight = {"authorization": bearer()}, {"method": "OPTIONS", "origin": ORIGIN, "access_control_request_method": "GET"}
 
         def unlimited():
@@ -50,20 +59,16 @@ class Beside(Shared):
     def test_a_listener_that_is_added_later(self):
         scene = self.scene
         with self.steady():
-            self.add_listeners([{"name": "later", "port": 8081, "protocol": "HTTP"}])
+            add_listeners(scene, [LATER])
             later = lambda: (it := scene.get("/limited", port=8081)) and it  # noqa: E731
             scene.wait(lambda: (it := later()) and (it.upstream or it.refused), "the new listener serves")
             self.covered_at_once(scene)
             scene.wait(lambda: later().refused, "limits hold on the new listener")
             self.assertEqual(scene.admitted(2), 0)
-        self.add_listeners([])
+        add_listeners(scene, [])
 
     def covered_at_once(self, scene):
         """Every listener has the filter."""
-
-    def add_listeners(self, listeners):
-        http = {"name": "http", "port": 80, "protocol": "HTTP"}
-        self.scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps({"spec": {"listeners": [http, *listeners]}}))
 
     def test_listeners_with_tls(self):
         scene = self.scene
@@ -73,7 +78,7 @@ class Beside(Shared):
             new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-addext", f"subjectAltName={names}"]
             subprocess.run([*new, "-keyout", key, "-out", chain], check=True, capture_output=True)
             scene.kubectl("create", "secret", "tls", "certificate", f"--key={key}", f"--cert={chain}")
-        self.add_listeners(TLS_LISTENERS)
+        add_listeners(scene, TLS_LISTENERS)
         self.with_tls(scene)
         answers = [lambda host=host: secure(scene.address(), self.tls_port, host, "/limited") for host in HOSTS]
         answers += self.more_answers(scene)
@@ -83,9 +88,9 @@ class Beside(Shared):
         scene.helm("upgrade", config=rule(len(answers) + 1, name), values=self.tls_values)
         scene.have(name)
         for answer in answers:
-            scene.wait(lambda: not (it := answer()) or it.refused, "limits hold")
+            scene.wait(lambda: (it := answer()) and it.refused, "limits hold")
         self.assertEqual(scene.admitted(2), 0, "all listeners count together")
-        self.add_listeners([])
+        add_listeners(scene, [])
 
     def with_tls(self, scene):
         pass
@@ -121,13 +126,30 @@ class OnIstio(Beside, unittest.TestCase):
             self.assertEqual(scene.admitted(5), 3)
 
 
+    def test_two_revisions_of_istiod(self):
+        """The second one has a gateway whose proxies are too old, until they are upgraded, too."""
+        planes.istiod(self.scene.cluster, VERSION, "canary")
+        scene = Scene(TooOld)
+        with steady(self, scene):
+            scene.helm("install", "--wait", "--timeout=10m", config=rule(3))
+            # Its clusters and listeners arrive together with what was applied before.
+            add_listeners(scene, [LATER])
+            scene.wait(lambda: (it := scene.get(port=8081)) and it.upstream, "a later listener serves")
+            self.assertFalse(f"diana_{scene.namespace}" in scene.configuration())
+            self.assertEqual(scene.admitted(5), 5)
+            scene.apply(Istio.GATEWAY.replace("REPLICAS", "1"))
+            scene.have("all")
+            self.assertEqual(scene.admitted(5), 3)
+        scene.end()
+
+
 class OnEnvoyGateway(Beside, unittest.TestCase):
     plane, tls_port = EnvoyGateway, 10443
     security, policies, unauthenticated = GATEWAY_SECURITY, "securitypolicy,clienttrafficpolicy", 401
     tls_values = {"envoyGateway": {"gateways": [{"name": "public", "listeners": ["http", "a", "a-quic"]}]}}
 
     def health(self):
-        return self.scene.get("/healthz")
+        return self.scene.get("/limited/healthz")
 
     def covered_at_once(self, scene):
         self.assertEqual([scene.get("/limited", port=8081).upstream for _ in range(5)], [True] * 5, "the new listener has no filter yet")
@@ -171,8 +193,9 @@ class OnEnvoyGateway(Beside, unittest.TestCase):
             # Diana explains by a variable that the EnvoyProxy of the class sets.
             scene.install()
             self.assertEqual(scene.admitted(5), 3)
-        scene.kubectl("delete", "gatewayclass", scene.namespace)
         scene.end()
+        # A class stays until no Gateway has it.
+        scene.cluster.run("kubectl", "delete", "gatewayclass", scene.namespace)
 
     def test_an_envoy_proxy_of_the_class(self):
         self.check_class("false", [{"name": "public", "listeners": ["http"]}])
@@ -190,6 +213,13 @@ class Sidecar(Istio):
     @staticmethod
     def place(namespace):
         return namespace, "app=upstream"
+
+
+class TooOld(Istio):
+    """A gateway of another revision of istiod, whose proxies say that they are of a version that the chart leaves alone."""
+
+    GATEWAY = Istio.GATEWAY.replace("{name: DIANA_TOKEN,", "{name: ISTIO_META_ISTIO_VERSION, value: 1.29.9}, {name: DIANA_TOKEN,")
+    LABELS = "{istio.io/rev: canary}"
 
 
 STRICT = """

@@ -1,9 +1,9 @@
-"""What goes wrong with rules and releases, and what happens then. Gateways go on serving, with the last good rules if they had any."""
+"""What goes wrong with rules, companions and releases. Gateways go on serving, with the last good rules if they had any."""
 
 import json
 import unittest
 
-from laboratory import VERSION, EnvoyGateway, Istio, Shared, planes, rule
+from laboratory import NODE, VERSION, EnvoyGateway, Istio, Shared, planes, rule
 
 TYPO = "limits: [{Url: /limited, rules: [{name: typo, actor: all, unit: day, rpu: 5, burts: 5}]}]"
 # A rule for each of many paths; a ConfigMap may have 1 MiB.
@@ -79,6 +79,20 @@ class Mistakes(Shared):
             scene.wait(lambda: len(scene.pods(**scene.companions())) == 3, "a new companion waits")
             self.assertEqual(len(scene.ready(**scene.companions())), 2)
             self.assertTrue(scene.knows(self.rule))
+
+    def test_a_drain_of_the_node_with_both_companions(self):
+        scene = self.scene
+        old = {it["metadata"]["uid"] for it in scene.pods(**scene.companions())}
+        with self.steady():
+            told = scene.kubectl("drain", NODE, f"--pod-selector={scene.companions()['labels']}", "--timeout=10m", fails=True)
+            self.assertIn("would violate the pod's disruption budget", told, "one of them has to wait for the other's replacement")
+            self.assertIn(f"node/{NODE} drained", told)
+            scene.kubectl("uncordon", NODE)
+            self.assertFalse(old & {it["metadata"]["uid"] for it in scene.pods(**scene.companions())})
+            self.assertTrue(scene.knows(self.rule))
+            scene.restart()
+            scene.have(self.rule)
+            self.assertEqual(scene.admitted(5), 3)
 
     def test_two_releases_on_one_gateway(self):
         scene = self.scene

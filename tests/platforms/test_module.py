@@ -5,6 +5,7 @@ import unittest
 
 from laboratory import NO_DIGEST, TOKEN, EnvoyGateway, Istio, Scene, merged, movable_clocks, rule, sha256, steady
 
+MANY = 4
 NEXT = {"companion": {"image": "lab/diana-next"}, "filter": {"sha256": sha256(1)}}
 
 
@@ -75,6 +76,24 @@ class Module:
             self.assertEqual(scene.admitted(5), 3)
         scene.end()
 
+    def test_all_gateways_start_at_once_while_the_companion_is_away(self):
+        scene = Scene(self.plane, replicas=MANY)
+        name = scene.install()
+        scene.scale_companions(0)
+        scene.wait(lambda: not scene.pods(**scene.companions()), "the companion is away")
+        old = {it["metadata"]["uid"] for it in scene.pods()}
+        scene.cluster.run("kubectl", "-n", scene.proxies, "delete", "pods", "-l", scene.labels)
+        new = scene.wait(lambda: len(found := scene.pods()) == MANY and found, "all new pods are there")
+        self.assertFalse(old & {it["metadata"]["uid"] for it in new})
+        for pod in new:
+            scene.wait(lambda pod=pod: scene.warms(pod), "the first listener of a new pod waits for the module")
+        self.assertEqual(scene.ready(), [])
+        scene.scale_companions(2)
+        scene.wait(lambda: len(scene.ready()) == MANY, "all pods serve")
+        for at in range(MANY):
+            scene.have(name, at=at)
+            self.assertEqual(scene.admitted(5, at=at), 3)
+        scene.end()
 
     def test_a_day_later(self):
         """Envoy forgets code that it has not asked for in a day, if another module is configured."""
@@ -89,12 +108,12 @@ class Module:
                 scene.have(first)
                 # A changed filter of one release asks for its code again, and then for that of the other.
                 changed = {"filter": {"settings": {"namespace": "changed"}}}
-                scene.kubectl("scale", "--replicas=0", "deployment/diana-companion", "deployment/other-diana-companion")
+                scene.scale_companions(0, "diana", "other-diana")
                 scene.helm("upgrade", config=rule(3, first), values=merged(changed, {"companion": {"image": "lab/nothing"}}))
                 scene.wait(scene.warms, "the changed listener waits for the code that was forgotten")
                 self.assertEqual((scene.admitted(5), scene.admitted(5, path="/other")), (3, 3))
                 scene.helm("upgrade", config=rule(3, first), values=changed)
-                scene.kubectl("scale", "--replicas=2", "deployment/diana-companion", "deployment/other-diana-companion")
+                scene.scale_companions(2, "diana", "other-diana")
                 scene.wait(lambda: scene.listeners().count("namespace: changed"), "the changed filter is in force")
                 scene.have(first)
         scene.end()

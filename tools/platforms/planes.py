@@ -78,5 +78,11 @@ def istio(cluster, version="newest"):
     bootstrap = {"/var/lib/istio/envoy/envoy_bootstrap_tmpl.json": folder / "packaging/envoy_bootstrap.json"}
     cluster.node.images["proxyv2"] = Image(["pilot-agent"], programs, bootstrap)
     helm(cluster, "base", folder / "charts/base", "istio-system")
-    helm(cluster, "istiod", folder / "charts/istio-control/istio-discovery", "istio-system", values=ISTIO)
-    wait(cluster, "istio-system", "istiod")
+    istiod(cluster, version)
+
+
+def istiod(cluster, version, revision=""):
+    chart = building.TOOLS / building.VERSIONS[version]["istio"][0] / "charts/istio-control/istio-discovery"
+    name = f"istiod-{revision}".rstrip("-")
+    helm(cluster, name, chart, "istio-system", values=f"{ISTIO}\nrevision: {revision!r}")
+    wait(cluster, "istio-system", name)
