@@ -232,7 +232,8 @@ class Rendered(unittest.TestCase):
         self.assertEqual({**direct, "name": "diana_redis", "load_assignment": None}, {**fleet, "load_assignment": None})
         example = yaml.safe_load((ROOT / "envoy/redis/cluster.yaml").read_text())["static_resources"]
         values = {"enabled": True, "cluster": True, "username": "diana", "passwordEnv": "DIANA_REDIS_PASSWORD"}
-        rendered = render(redis=values)
+        # The examples are for this timeout.
+        rendered = render(redis={**values, "settings": {"timeout": "50ms"}})
 
         def plain(whole):
             """Without what differs by purpose: names, addresses and sockets."""
@@ -248,6 +249,14 @@ class Rendered(unittest.TestCase):
             ours = {it["name"]: it for it in map(plain, patches(rendered, kind)) if "redis" in it["name"]}
             theirs = {it["name"]: it for it in map(plain, example[there]) if "redis" in it["name"]}
             self.assertEqual(ours, theirs)
+
+    def test_envoys_proxy_of_redis_is_less_patient_than_diana(self):
+        for timeout, patience in ((None, "0.012s"), ("1ms", "0.0006s"), ("0250ms", "0.15s"), ("1000ms", "0.6s"), ("1s", "0.6s")):
+            rendered = render(redis={"enabled": True, "settings": {"timeout": timeout} if timeout else {}})
+            [server] = [it for it in patches(rendered, "CLUSTER") if it["name"].endswith("_redis_server")]
+            [proxy] = [it for it in patches(rendered, "LISTENER") if it["name"].endswith("_redis_proxy")]
+            told = proxy["filter_chains"][0]["filters"][0]["typed_config"]["settings"]["op_timeout"]
+            self.assertEqual((server["connect_timeout"], told), (patience, patience))
 
     def test_redis_reads_its_password_where_it_logs_in(self):
         values = {"enabled": True, "username": "diana", "passwordEnv": "PASSWORD"}

@@ -34,7 +34,7 @@ clusters:
     cluster_name: {{ $name }}_redis_proxy
     endpoints: [ { lb_endpoints: [ { endpoint: { address: { pipe: { path: {{ include "diana.socket" $ }} } } } } ] } ]
 - name: {{ $name }}_redis_server
-  connect_timeout: 0.03s
+  connect_timeout: {{ include "diana.patience" $ }}
   {{- if .cluster }}
   wait_for_warm_on_init: false
   lb_policy: CLUSTER_PROVIDED
@@ -119,7 +119,7 @@ listeners:
         "@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy
         stat_prefix: diana_redis
         settings:
-          op_timeout: 0.03s
+          op_timeout: {{ include "diana.patience" . }}
           {{- if .Values.redis.cluster }}
           enable_hashtagging: true
           enable_redirection: true
@@ -127,6 +127,12 @@ listeners:
           {{- end }}
         prefix_routes: { catch_all_route: { cluster: {{ $name }}_redis_server } }
 {{- end }}
+{{- end }}
+
+{{/* Shorter than `redis.settings.timeout`, so that a node that hangs does not delay the others. */}}
+{{- define "diana.patience" -}}
+{{- $ms := .Values.redis.settings.timeout | default "20ms" | replace "1s" "1000ms" | trimSuffix "ms" | atoi }}
+{{- regexReplaceAll "0+$" (printf "0.%06d" (mul $ms 600)) "" }}s
 {{- end }}
 
 {{/* In a folder that the proxy can write. Its name is short, since Linux allows 107 bytes. */}}
