@@ -189,8 +189,7 @@ class Scene:
 
     def explained(self, path="/", at=0):
         """What Diana says about each rule; empty without Diana."""
-        answer = self.get(path, at, x_diana_explain=TOKEN)
-        return json.loads(answer.headers.get("x-diana-explain", "[]")) if answer else []
+        return explanation(self.get(path, at, x_diana_explain=TOKEN))
 
     def envoy(self):
         """The version of the proxies."""
@@ -327,6 +326,11 @@ def steady(test, scene):
     with Steady(scene) as client:
         yield client
     test.assertEqual(client.bad(), {})
+
+
+def explanation(answer):
+    """What Diana says about each rule in an answer."""
+    return json.loads(answer.headers.get("x-diana-explain", "[]")) if answer else []
 
 
 def merged(one, other):

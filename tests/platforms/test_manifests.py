@@ -6,7 +6,7 @@ import sys
 import unittest
 
 import yaml
-from laboratory import ROOT, EnvoyGateway, Istio, Scene
+from laboratory import NUMBERS, ROOT, EnvoyGateway, Istio, Scene
 from objects import CENTRE, REDIS, server
 
 IMAGE = ROOT / "target/image"
@@ -86,11 +86,11 @@ class Manifests:
         scene = self.scene
         self.applied(*texts)
         for at in (0, 1):
-            scene.wait(
-                lambda at=at: (answer := scene.get("/share/qq", at, x_account_id="somebody")) and answer.refused, "the limit is in force"
-            )
-            answers = [scene.get("/share/qq", at, x_account_id="another") for _ in range(3)]
-            self.assertEqual([it.upstream for it in answers], [True, True, False])
+            # Nobody that another test has counted in the same process.
+            one, other = (f"account-{next(NUMBERS)}" for _ in range(2))
+            asked = lambda name, at=at: scene.get("/share/qq", at, x_account_id=name)  # noqa: E731
+            scene.wait(lambda: (it := asked(one)) and it.refused, "the limit is in force")
+            self.assertEqual([asked(other).upstream for _ in range(3)], [True, True, False])
 
     def check_redis(self, document, *names):
         """Both pods limit, and count in Redis."""
