@@ -43,7 +43,7 @@ pub fn run(arguments: &ServeArguments) -> io::Result<Exit> {
 
 async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     let (publish, rules) = watch::channel(rules::Served::default());
-    let mut files = Files {
+    let files = Files {
         rules: RulesFile::new(&arguments.rules, publish),
         certificate: Certificate::read(arguments)?,
     };
@@ -57,8 +57,7 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     // Both are installed before the first log line, after which a script may send one.
     let (mut terminate, mut interrupt) =
         (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    files.read();
-    log(&format!("listening on {scheme}://{}", listener.local_addr()?));
+    let started = format!("listening on {scheme}://{}", listener.local_addr()?);
     let (leave, leaves) = watch::channel(false);
     let end = async {
         tokio::select! {
@@ -74,7 +73,7 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     };
     let site = Arc::new(site);
     tokio::select! {
-        failed = follow(files) => Err(failed),
+        failed = follow(files, &started) => Err(failed),
         () = connections::serve(listener, certificates, site, leaves, end) => {
             log("ended by a signal");
             Ok(())
@@ -98,12 +97,12 @@ impl Files {
     }
 }
 
-/// Reads the files at each interval. Returns only if that fails, since a server that no longer
-/// reads them would serve old rules unnoticed.
-async fn follow(mut files: Files) -> io::Error {
+/// Reads the files at each interval; logs `started` after the first time. Returns only if that
+/// fails, since a server that no longer reads them would serve old rules unnoticed.
+async fn follow(mut files: Files, started: &str) -> io::Error {
+    let mut started = Some(started);
     loop {
-        sleep(READ_INTERVAL).await;
-        // A large document takes long to check, and others are served in the meantime.
+        // A large document takes long to check, also the first one: meanwhile the server answers.
         let reading = spawn_blocking(move || {
             files.read();
             files
@@ -112,6 +111,10 @@ async fn follow(mut files: Files) -> io::Error {
             Ok(files) => files,
             Err(error) => return io::Error::other(error),
         };
+        if let Some(line) = started.take() {
+            log(line);
+        }
+        sleep(READ_INTERVAL).await;
     }
 }
 

@@ -8,6 +8,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 
 use crate::command::{diana, folder};
 use certificates::Certificates;
@@ -37,6 +38,21 @@ fn replace(path: &Path, content: impl AsRef<[u8]>) {
     let part = path.with_extension("part");
     fs::write(&part, content).unwrap();
     fs::rename(part, path).unwrap();
+}
+
+#[test]
+fn it_lives_while_it_checks_its_first_document() {
+    let folder = site(GOOD);
+    let slow = folder.join("slow");
+    assert!(Command::new("mkfifo").arg(&slow).status().unwrap().success());
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mut companion = Companion::begin(&folder, &slow, port, &[]);
+    while TcpStream::connect(companion.address).is_err() {}
+    assert_eq!(status(&companion.request("GET", "/live")), "200 OK");
+    assert_eq!(status(&companion.request("GET", "/ready")), "503 Service Unavailable");
+    fs::write(slow, GOOD).unwrap();
+    companion.wait_for("listening on");
+    assert_eq!(status(&companion.request("GET", "/ready")), "200 OK");
 }
 
 #[test]

@@ -23,13 +23,7 @@ impl Companion {
 
     /// Serves these rules and the modules of a folder, with further arguments.
     pub fn with(folder: &Path, rules: &Path, more: &[&str]) -> Companion {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_diana"));
-        command.args(["serve", "--listen", "127.0.0.1:0", "--rules"]).arg(rules);
-        command.arg("--modules").arg(folder.join("modules")).args(more);
-        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
-        let log = BufReader::new(process.stderr.take().unwrap()).lines();
-        let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let mut companion = Companion { process, log, address, started: Vec::new() };
+        let mut companion = Companion::begin(folder, rules, 0, more);
         let url = loop {
             let line = companion.any_line();
             match line.split_once("listening on ") {
@@ -39,6 +33,17 @@ impl Companion {
         };
         companion.address = url.rsplit('/').next().unwrap().parse().unwrap();
         companion
+    }
+
+    /// The same at a port, without waiting for the start.
+    pub fn begin(folder: &Path, rules: &Path, port: u16, more: &[&str]) -> Companion {
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        let mut command = Command::new(env!("CARGO_BIN_EXE_diana"));
+        command.args(["serve", "--listen", &address.to_string(), "--rules"]).arg(rules);
+        command.arg("--modules").arg(folder.join("modules")).args(more);
+        let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
+        let log = BufReader::new(process.stderr.take().unwrap()).lines();
+        Companion { process, log, address, started: Vec::new() }
     }
 
     /// The next line of the log.
