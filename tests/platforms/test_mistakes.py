@@ -7,7 +7,7 @@ from laboratory import NODE, VERSION, EnvoyGateway, Istio, Shared, planes, rule
 
 TYPO = "limits: [{Url: /limited, rules: [{name: typo, actor: all, unit: day, rpu: 5, burts: 5}]}]"
 # A rule for each of many paths; a ConfigMap may have 1 MiB.
-LARGE = "limits:\n" + "".join(f"- {{Url: /{at:05}, rules: [{{name: large, actor: all, unit: day, rpu: {at}}}]}}\n" for at in range(14000))
+LARGE = "limits:\n" + "".join(f"- {{Url: /{at}, rules: [{{name: large-{at}, actor: all, unit: day, rpu: 9}}]}}\n" for at in range(12000))
 OWN = "/own"
 
 
@@ -46,9 +46,15 @@ class Mistakes(Shared):
             scene.kubectl("delete", "pod", scene.ready(**scene.companions())[0]["metadata"]["name"], "--wait=false")
             scene.wait(lambda: len(scene.ready(**scene.companions())) == 1 < len(scene.pods(**scene.companions())), "a new one is not ready")
             self.check_refused("burts")
+            scene.kubectl("delete", "pod", "-l", scene.companions()["labels"], "--timeout=10m")
+            old, new = scene.ready()[0], scene.restart(ready=False)
+            scene.wait(lambda: scene.warms(new), "a new gateway finds no companion that is ready")
+            self.assertEqual([it["metadata"]["name"] for it in scene.ready()], [old["metadata"]["name"]])
+            self.assertEqual((scene.knows(self.rule), scene.admitted(5)), (True, 0))
             # What the page gives.
             scene.cluster.apply(scene.cluster.run("helm", "get", "manifest", "diana", "-n", scene.namespace))
             scene.wait(lambda: len(scene.ready(**scene.companions())) == 2, "both companions are ready")
+            scene.wait(lambda: [it["metadata"]["name"] for it in scene.ready()] == [new["metadata"]["name"]], "the new gateway serves")
             self.assertNotIn("burts", scene.kubectl("get", "configmap", "diana-companion", "-o", "yaml"))
 
     def test_rules_of_a_newer_version(self):
