@@ -91,8 +91,12 @@ class Beside(Shared):
             scene.wait(lambda: (it := answer()) and it.refused, "limits hold")
         self.assertEqual(scene.admitted(2), 0, "all listeners count together")
         add_listeners(scene, [])
+        self.without_tls(scene)
 
     def with_tls(self, scene):
+        pass
+
+    def without_tls(self, scene):
         pass
 
     def more_answers(self, scene):
@@ -161,6 +165,10 @@ class OnEnvoyGateway(Beside, unittest.TestCase):
     def with_tls(self, scene):
         scene.apply(HTTP3)
 
+    def without_tls(self, scene):
+        # A Gateway has one policy of this kind, and a later one is in conflict.
+        scene.kubectl("delete", "clienttrafficpolicy", "http3")
+
     def more_answers(self, scene):
         client = Http3(planes.proxy(scene.envoy()), scene.address(), self.tls_port, HOSTS[0])
         self.addCleanup(client.end)
@@ -177,6 +185,7 @@ class OnEnvoyGateway(Beside, unittest.TestCase):
             scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": gateways})
             scene.wait(lambda: scene.get("/limited", port=8082).refused, "limits hold on it")
             self.assertEqual(scene.admitted(2), 0)
+            scene.kubectl("delete", "listenerset,httproute", "more")
 
     def check_class(self, merged_gateways, gateways):
         class Own(EnvoyGateway):
