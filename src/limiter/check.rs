@@ -103,9 +103,10 @@ impl Check {
         self.marks && self.is_refused()
     }
 
-    /// Returns true if the rule bans its callers, and may ban this one.
-    pub(crate) fn may_be_banned(&self) -> bool {
-        self.is_identified && !self.is_shadow()
+    /// Returns true if the rule may ban the caller, or may report that in shadow it would. In the
+    /// part of callers outside of `enforce` it does neither.
+    pub(crate) fn may_be_banned(&self, rule: &CompiledRule) -> bool {
+        self.is_identified && (!self.is_shadow() || rule.shadow)
     }
 
     /// Checks the request at `now`, for the first time or again. A refused request stays refused.
@@ -171,9 +172,19 @@ impl Check {
         self.reservation.refused().map(Refused::reported)
     }
 
-    /// Returns true if the rule bans the caller.
-    pub(crate) fn is_ban(&self) -> bool {
+    /// Returns true if the rule bans the caller, or in shadow would.
+    fn is_banned(&self) -> bool {
         self.refused().is_some_and(|refused| refused.reason == Reason::Banned)
+    }
+
+    /// Returns true if the rule refuses the request, since it bans the caller.
+    pub(crate) fn is_ban(&self) -> bool {
+        self.is_banned() && !self.is_shadow()
+    }
+
+    /// Returns true if in shadow the rule would ban the caller.
+    pub(crate) fn is_shadow_ban(&self) -> bool {
+        self.is_banned() && self.is_shadow()
     }
 
     /// The decision at `now`, for reports.

@@ -213,6 +213,10 @@ impl<'s> Builder<'s> {
         mut rule: Rule,
         parts: &[usize],
     ) -> Result<CompiledRule, Unbuildable> {
+        let shadow = self.shadow || rule.shadow;
+        if let Some(ban) = &mut rule.ban {
+            ban.is_shadow = shadow;
+        }
         let spec = counter_spec(&rule, parts, self.keys, self.rules)?;
         let cost_reader = rule
             .cost_source
@@ -265,8 +269,8 @@ impl<'s> Builder<'s> {
             replaces: None,
             callers,
             usage,
-            shadow: self.shadow || rule.shadow,
-            yields: self.shadow || rule.shadow || rule.over.is_some(),
+            shadow,
+            yields: shadow || rule.over.is_some(),
             phase: ChargePhase::of(&rule, leasing),
             queues: capabilities.queues,
             counts: RuleCounts::default(),

@@ -227,7 +227,7 @@ impl Check {
         self.reservation.is_tentative = is_tentative;
         rule.store.charge(&mut self.reservation, delay);
         if let Some(bans) = &rule.bans
-            && self.may_be_banned()
+            && self.may_be_banned(rule)
         {
             self.is_ban_asked = bans.ask(self.key());
         }

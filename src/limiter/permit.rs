@@ -1,7 +1,7 @@
 //! The charges of an admitted request, until its stream ends.
 
 use crate::check::{Check, InProgress};
-use crate::rules::Rules;
+use crate::rules::{CompiledRule, Rules};
 use crate::verdict::QueueLine;
 use diana_policy::port::Ending;
 use diana_policy::time::Now;
@@ -27,7 +27,7 @@ impl Rules {
         let usage_reader = rule.usage_reader.as_ref()?;
         let (is_checked_only, is_in_flight) =
             (usage_reader.reserves_nothing(), usage_reader.is_slot());
-        let mut charge = check.charge(now)?;
+        let mut charge = check.charge(rule, now)?;
         rule.counts.in_flight += i64::from(is_in_flight);
         if self.returned.is_full() && !is_in_flight {
             rule.counts.unsettled += 1;
@@ -43,11 +43,12 @@ impl Rules {
     /// The charges of a held request that are returned if its client leaves before its turn, and
     /// the line in which the request moves up when an earlier request leaves.
     pub(crate) fn queued_charges(&self, progress: &InProgress) -> (Permit, Option<QueueLine>) {
-        let queues = |check: &&Check| {
-            !check.is_shadow() && self.list.get(check.rule).is_some_and(|rule| rule.queues)
-        };
-        let queued = progress.checks.iter().filter(queues);
-        let charges: Vec<_> = queued.filter_map(|check| check.charge(progress.now)).collect();
+        let queued =
+            progress.checks.iter().filter(|check| !check.is_shadow()).filter_map(|check| {
+                let rule = self.list.get(check.rule).filter(|rule| rule.queues)?;
+                check.charge(rule, progress.now)
+            });
+        let charges: Vec<_> = queued.collect();
         // With several charges, moving up in one line would leave the positions in the others too
         // late.
         let line = self.line(progress).filter(|_| charges.len() == 1);
@@ -143,7 +144,7 @@ impl Rules {
 
 impl Check {
     /// The charge for a request, if there was one and a store counts it.
-    fn charge(&self, now: Now) -> Option<OpenCharge> {
+    fn charge(&self, rule: &CompiledRule, now: Now) -> Option<OpenCharge> {
         let Reservation { account, cost, receipt, by, .. } = self.reservation;
         receipt.filter(|_| by != Decider::Unavailable).map(|receipt| OpenCharge {
             key: account.key,
@@ -154,7 +155,7 @@ impl Check {
             rule: self.rule as u32,
             plan: account.plan,
             header_usage: HeaderUsage::Nothing,
-            is_identified: self.may_be_banned(),
+            is_identified: self.may_be_banned(rule),
             is_degraded: by == Decider::Share,
         })
     }

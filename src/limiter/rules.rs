@@ -104,8 +104,8 @@ impl Rules {
     pub(crate) fn is_banned(&mut self, progress: &mut InProgress) -> bool {
         for check in &mut progress.checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
-            if let Some(bans) = &mut rule.bans
-                && check.may_be_banned()
+            if check.may_be_banned(rule)
+                && let Some(bans) = &mut rule.bans
             {
                 let left = bans.left(check.key(), progress.now.mono);
                 check.refuse_banned(rule, left);
@@ -180,7 +180,7 @@ impl Rules {
                 continue;
             }
             if check.is_refused() {
-                rule.counts.shadow_refused += 1;
+                rule.count_shadow_refusal(check, progress.now);
                 would_refuse = would_refuse.or(Some(index));
                 continue;
             }
@@ -266,14 +266,29 @@ impl CompiledRule {
         self.callers.miss(is_new);
     }
 
+    /// Counts a request that the rule refuses, towards a ban of its caller, too.
+    pub(crate) fn count_refusal(&mut self, check: &Check, now: Now) {
+        let reason = check.refused().map(|refused| refused.reason);
+        self.counts.leased += u64::from(reason == Some(Reason::Outstanding));
+        self.count_final_refusal(check, now);
+    }
+
+    /// Counts a request that the rule would have refused outside of shadow.
+    pub(crate) fn count_shadow_refusal(&mut self, check: &Check, now: Now) {
+        self.counts.shadow_refused += 1;
+        self.counts.shadow_banned += u64::from(check.is_shadow_ban());
+        if check.may_be_banned(self) {
+            self.count_final_refusal(check, now);
+        }
+    }
+
     /// Counts a refusal towards a ban of the caller, if it is final and the rule does not ban by
     /// usage.
-    pub(crate) fn count_refusal(&mut self, check: &Check, now: Now) {
-        let Some(refused) = check.refused() else { return };
-        self.counts.leased += u64::from(refused.reason == Reason::Outstanding);
+    fn count_final_refusal(&mut self, check: &Check, now: Now) {
         let bans_by_usage =
             self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.bans());
-        if check.is_identified && refused.is_final() && !bans_by_usage {
+        let is_final = check.refused().is_some_and(|refused| refused.is_final());
+        if check.is_identified && is_final && !bans_by_usage {
             self.count_towards_ban(check.reservation.account, now);
         }
     }
@@ -288,7 +303,10 @@ impl CompiledRule {
     /// Counts the refusals that its bans have gathered, and the bans that began.
     pub(crate) fn maintain_bans(&mut self, now: Now) {
         if let Some(bans) = &mut self.bans {
-            self.counts.bans += bans.maintain(now.mono);
+            let begun = bans.maintain(now.mono);
+            let count =
+                if self.shadow { &mut self.counts.shadow_bans } else { &mut self.counts.bans };
+            *count += begun;
         }
     }
 

@@ -192,7 +192,7 @@ impl Reporter {
                 continue;
             }
             if check.is_shadow() {
-                rule.counts.shadow_refused += 1;
+                rule.count_shadow_refusal(check, progress.now);
                 continue;
             }
             rule.count_refusal(check, progress.now);

@@ -51,6 +51,8 @@ const FAMILIES: &[Family] = &[
             "unavailable",
             "degraded",
             "bans",
+            "shadow_banned",
+            "shadow_bans",
             "held",
             "shadow_held",
             "near",

@@ -43,16 +43,20 @@ pub struct Ban {
     pub max: Micros,
     /// The time after the end of a ban in which the length of the next one halves.
     pub halve_after: Micros,
+    /// Whether bans are only reported, since the rule is in shadow.
+    pub is_shadow: bool,
 }
 
 impl Ban {
-    /// Identifies the ban across configurations: a hash of the rule and all parameters.
+    /// Identifies the ban across configurations: a hash of the rule and all parameters. A ban that
+    /// is only reported is another one, so that none is enforced when its rule leaves shadow.
     #[must_use]
     pub fn fingerprint(&self, rule: u64) -> u64 {
         // Each step is one-to-one, so changing one number changes the result.
         let mix = |hash: u64, number: u64| (hash ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let Ban { after, within, period, max, halve_after } = *self;
-        [after, within, period, max, halve_after].into_iter().fold(!rule, mix)
+        let Ban { after, within, period, max, halve_after, is_shadow } = *self;
+        let hash = [after, within, period, max, halve_after].into_iter().fold(!rule, mix);
+        if is_shadow { mix(hash, 1) } else { hash }
     }
 
     /// The monotonic instant at which the ban ends or ended. 0 if there was none.

@@ -34,8 +34,15 @@ impl RedisBans {
     ) -> RedisBans {
         let fingerprint = ban.fingerprint(fingerprint);
         let keys = spread(spec, &outbox.borrow()).share(spec.keys as u64);
-        let (numbers, caller, refusals, sets) = (Numbers::of_ban(ban), Key::ALL, 0, None);
-        let question = Refusals { fingerprint, caller, numbers, refusals, keys, sets };
+        let question = Refusals {
+            fingerprint,
+            caller: Key::ALL,
+            numbers: Numbers::of_ban(ban),
+            refusals: 0,
+            keys,
+            sets: None,
+            shadow: ban.is_shadow,
+        };
         RedisBans { outbox, number, question }
     }
 }

@@ -234,6 +234,8 @@ pub struct Refusals {
     /// If set, bans the caller for this many ticks, or ends its ban if zero. The other fields are
     /// ignored.
     pub sets: Option<Micros>,
+    /// Whether a ban is only reported. Then it does not refuse the other questions of its ask.
+    pub shadow: bool,
 }
 
 impl Question {
@@ -269,6 +271,10 @@ impl Question {
 
     /// Returns true if a refusal is only reported.
     fn is_shadow(&self) -> bool {
-        matches!(self, Question::Rule(Charge { shadow: true, .. }))
+        matches!(
+            self,
+            Question::Rule(Charge { shadow: true, .. })
+                | Question::Ban(Refusals { shadow: true, .. })
+        )
     }
 }

@@ -21,6 +21,7 @@ fn count(ban: &Ban, caller: u64, refusals: u64) -> Refusals {
         refusals,
         keys: 100_000,
         sets: None,
+        shadow: false,
     }
 }
 
@@ -33,6 +34,7 @@ fn random(rng: &mut Rng) -> Ban {
         period,
         max,
         halve_after: rng.u64(100_000..3 * max),
+        is_shadow: false,
     }
 }
 
@@ -89,6 +91,7 @@ const BAN: Ban = Ban {
     period: 60 * SECOND,
     max: 60 * SECOND,
     halve_after: 60 * SECOND,
+    is_shadow: false,
 };
 
 #[test]
@@ -110,6 +113,26 @@ fn banned_caller_is_not_charged() {
     // The ban and its key in Redis expire.
     let later = server.decide(&pipeline_of_asks(Some(now + BAN.period), vec![ask(1)])).asks;
     assert_eq!((later[0].wait, later[0].rules[0].remaining), (Some(0), 8));
+}
+
+/// It does not refuse the other questions of its ask, and the reply reports it.
+#[test]
+fn ban_in_shadow_refuses_no_charge() {
+    let server = Server::start();
+    let now = 1_700_000_000 * SECOND;
+    let rule = Rule::new("W", Quota::new(Unit::Day, 10));
+    let ban = Ban { is_shadow: true, ..BAN };
+    let refusals = |refusals| Refusals { shadow: true, ..count(&ban, 1, refusals) };
+    let look = || Question::Ban(refusals(0));
+    let ask =
+        || Ask { questions: vec![Question::Rule(rule.charge(1, 1, 0)), look()], ..Ask::default() };
+    let count = Ask { questions: vec![Question::Ban(refusals(3))], ..Ask::default() };
+    let decided = server.decide(&pipeline_of_asks(Some(now), vec![count, ask(), ask()]));
+    let remaining =
+        [1, 2].map(|ask| (decided.asks[ask].wait, decided.asks[ask].rules[0].remaining));
+    assert_eq!(remaining, [(Some(0), 9), (Some(0), 8)]);
+    let left = [0, 1, 2].map(|ask| decided.bans[ask][0].left);
+    assert_eq!(left, [ban.period; 3]);
 }
 
 /// Replies are correct for bans of any length.

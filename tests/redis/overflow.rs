@@ -138,11 +138,13 @@ fn ban_is_never_shared() {
         period: 60 * SECOND,
         max: 3600 * SECOND,
         halve_after: 60 * SECOND,
+        is_shadow: false,
     };
     let refused = |caller: u64, refusals| {
         let (caller, numbers) = (Key { hash: caller, second_hash: caller }, Numbers::of_ban(&ban));
         let sets = None;
-        let refusals = Refusals { fingerprint: 1, caller, numbers, refusals, keys: KEYS, sets };
+        let refusals =
+            Refusals { fingerprint: 1, caller, numbers, refusals, keys: KEYS, sets, shadow: false };
         server.decide(&ban_pipeline(Some(START), refusals)).bans[0][0]
     };
     for caller in 0..4 * KEYS {

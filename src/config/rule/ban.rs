@@ -26,7 +26,7 @@ pub(super) static BAN: Mapping = mapping(
 /// Whether a ban counts outcomes instead of refusals.
 pub const BY: Choices<bool> = &[("refused", false), ("counted", true)];
 
-/// Reads `ban`.
+/// Reads `ban`. If its rule is in shadow, it is set when the rule is compiled.
 pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     let fields = rule.mapping("ban")?;
     let (after, within) = (fields.number("after"), fields.number("within"));
@@ -44,7 +44,14 @@ pub fn read(rule: &Fields<'_>) -> Option<Ban> {
     } else if let (Some(node), true) = (fields.get("halve_after"), max == period) {
         node.key_problem("requires a `max` longer than `for`".into());
     }
-    Some(Ban { after: after?, within: within?, period, max, halve_after: halve_after? })
+    Some(Ban {
+        after: after?,
+        within: within?,
+        period,
+        max,
+        halve_after: halve_after?,
+        is_shadow: false,
+    })
 }
 
 /// Returns true if the `ban` of a rule counts outcomes instead of refusals.

@@ -31,6 +31,10 @@ pub struct RuleCounts {
     pub degraded: u64,
     /// Bans that started.
     pub bans: u64,
+    /// Those of `shadow_refused` that a ban would have refused.
+    pub shadow_banned: u64,
+    /// Bans that would have started outside of shadow.
+    pub shadow_bans: u64,
     /// Requests that it held until their turn.
     pub held: u64,
     /// Requests that it skipped, since they have no value for its actor.
@@ -144,6 +148,8 @@ impl RuleCounts {
             ("unavailable", counts.unavailable),
             ("degraded", counts.degraded),
             ("bans", counts.bans),
+            ("shadow_banned", counts.shadow_banned),
+            ("shadow_bans", counts.shadow_bans),
             ("held", counts.held),
             ("shadow_held", counts.shadow_held),
             ("near", counts.near),

@@ -4,6 +4,7 @@
 use super::{Outcome, Record};
 use diana_policy::key::Key;
 use diana_policy::number::{push_decimal, push_hex, push_seconds};
+use diana_store::refusal::{Reason, Refused};
 
 /// Bytes of most states.
 const LENGTH: usize = 192;
@@ -16,6 +17,9 @@ impl Record {
             Outcome::Admitted { wait: 0, .. } => "admitted",
             Outcome::Admitted { .. } if self.shadow => "shadow-held",
             Outcome::Admitted { .. } => "held",
+            Outcome::Refused(Refused { reason: Reason::Banned, .. }) if self.shadow => {
+                "shadow-banned"
+            }
             Outcome::Refused(_) if self.shadow => "shadow",
             Outcome::Refused(_) if self.marks => "over",
             Outcome::Refused(refused) => refused.reason.name(),

@@ -169,10 +169,10 @@ impl Charge {
 impl Refusals {
     /// For the script, they are the cost of an additional rule.
     fn pack(&self, wall: Micros, to: &mut Array) {
-        let Refusals { caller, numbers, refusals, keys, sets, .. } = *self;
+        let Refusals { caller, numbers, refusals, keys, sets, shadow, .. } = *self;
         let kind = if sets.is_some() { RESET } else { 0 };
         numbers.pack(caller, wall, to);
-        [refusals, 1, 0, 0, kind, keys, sets.unwrap_or(0), 0, 0, 0, 0]
+        [refusals, 1, 0, u64::from(shadow), kind, keys, sets.unwrap_or(0), 0, 0, 0, 0]
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_plans(to);

@@ -288,8 +288,10 @@ fn conditions_of_the_entry_change_the_fingerprint() {
 /// The same for bans.
 #[test]
 fn ban_fingerprint_is_constant_across_versions() {
-    let ban = Ban { after: 3, within: 5, period: 7, max: 11, halve_after: 13 };
+    let ban = Ban { after: 3, within: 5, period: 7, max: 11, halve_after: 13, is_shadow: false };
     assert_eq!(ban.fingerprint(17), 4_426_261_223_196_934_013);
+    // No ban that began in shadow is enforced.
+    assert_ne!(Ban { is_shadow: true, ..ban }.fingerprint(17), ban.fingerprint(17));
 }
 
 #[test]

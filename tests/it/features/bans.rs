@@ -36,6 +36,7 @@ const BAN: Ban = Ban {
     period: 100 * SECOND,
     max: 400 * SECOND,
     halve_after: 400 * SECOND,
+    is_shadow: false,
 };
 const TICK: u64 = SECOND / 10;
 const KEYS: usize = 1000;

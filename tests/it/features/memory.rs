@@ -155,8 +155,14 @@ fn rule_among_many_takes_its_share_of_memory() {
 fn cached_bans_take_the_reported_memory() {
     const KEYS: usize = 4096;
     let reported = bans::memory(Scope::Gateway, KEYS).worker;
-    let ban =
-        Ban { after: 3, within: 60 * SECOND, period: SECOND, max: SECOND, halve_after: SECOND };
+    let ban = Ban {
+        after: 3,
+        within: 60 * SECOND,
+        period: SECOND,
+        max: SECOND,
+        halve_after: SECOND,
+        is_shadow: false,
+    };
     let shared = Rc::<Shared>::default();
     let mut tables = Tables::default();
     let mut stores = Stores::new("test".into(), shared.clone(), &mut tables);

@@ -197,7 +197,7 @@ fn admits(remaining: u64) -> String {
 
 #[test]
 fn ban_has_its_own_question_and_reply() {
-    let ban = Ban { after: 3, within: 8, period: 5, max: 6, halve_after: 7 };
+    let ban = Ban { after: 3, within: 8, period: 5, max: 6, halve_after: 7, is_shadow: false };
     let refusals = Refusals {
         fingerprint: 2,
         caller: Key::ALL,
@@ -205,6 +205,7 @@ fn ban_has_its_own_question_and_reply() {
         refusals: 4,
         keys: 100,
         sets: None,
+        shadow: false,
     };
     let mut pipeline = pipeline();
     pipeline.calls[0].asks[0].questions.push(Question::Ban(refusals));

@@ -29,6 +29,7 @@ const BAN: Ban = Ban {
     period: 60 * SECOND,
     max: 600 * SECOND,
     halve_after: 60 * SECOND,
+    is_shadow: false,
 };
 
 fn stores(data: &Rc<FakeSharedData>, rule: &Rule) -> Box<dyn Store> {

@@ -9,8 +9,14 @@ use kit::fake::FakeSharedData;
 
 use super::{Worker, key};
 
-const BAN: Ban =
-    Ban { after: 10, within: 60 * SECOND, period: 600 * SECOND, max: 600 * SECOND, halve_after: 1 };
+const BAN: Ban = Ban {
+    after: 10,
+    within: 60 * SECOND,
+    period: 600 * SECOND,
+    max: 600 * SECOND,
+    halve_after: 1,
+    is_shadow: false,
+};
 
 /// The configured number of callers.
 const KEYS: usize = 10_000;

@@ -40,6 +40,7 @@ fn random(rng: &mut fastrand::Rng) -> Ban {
         period,
         max,
         halve_after: rng.u64(100_000..3 * max),
+        is_shadow: false,
     }
 }
 
@@ -88,8 +89,14 @@ fn ban_step_agrees_with_the_oracle() {
 #[test]
 fn relapses_double_and_quiet_halves() {
     let minute = 60 * SECOND;
-    let ban =
-        Ban { after: 1, within: SECOND, period: minute, max: 5 * minute, halve_after: 10 * minute };
+    let ban = Ban {
+        after: 1,
+        within: SECOND,
+        period: minute,
+        max: 5 * minute,
+        halve_after: 10 * minute,
+        is_shadow: false,
+    };
     let (mut state, mut now) = ([0; WORDS], 77 * minute);
     let mut lengths = Vec::new();
     for quiet in [0, 0, 0, 0, 9, 10, 20, 30, 0, 1000, 0] {
@@ -129,7 +136,14 @@ fn expired_state_decides_like_an_empty_one() {
 
 #[test]
 fn clocks_that_step_back_end_no_ban() {
-    let ban = Ban { after: 2, within: SECOND, period: SECOND, max: SECOND, halve_after: SECOND };
+    let ban = Ban {
+        after: 2,
+        within: SECOND,
+        period: SECOND,
+        max: SECOND,
+        halve_after: SECOND,
+        is_shadow: false,
+    };
     let (mut state, now) = ([0; WORDS], 100 * SECOND);
     assert!(!ban.count(&mut state, now, 1));
     assert!(ban.count(&mut state, now - 3 * SECOND, 1), "the count of the newest slice stands");

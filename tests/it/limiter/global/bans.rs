@@ -66,6 +66,8 @@ limits: [{{Url: /, rules: [{{{rule}, ban: {{after: 3, within: 10s, for: 1m}}}}]}
         questions
     };
     assert_eq!(questions("account", ""), 2);
-    assert_eq!(questions("account", ", shadow: true"), 1);
+    // In shadow the ban is reported.
+    assert_eq!(questions("account", ", shadow: true"), 2);
+    assert_eq!(questions("account", ", enforce: 0"), 1);
     assert_eq!(questions("nobody", ", absent: share"), 1);
 }

@@ -80,6 +80,8 @@ fn of_the_core(names: &Names) {
         unavailable: 1,
         degraded: 1,
         bans: 1,
+        shadow_banned: 1,
+        shadow_bans: 1,
         held: 1,
         absent: 1,
         not_asked: 1,

@@ -159,7 +159,10 @@ fn effects_that_must_not_happen_twice_are_not_sent_again() {
     worker.send(Operation::Return(block));
     let ban = |caller, refusals, sets| {
         let Charge { fingerprint, caller, numbers, keys, .. } = charge(caller);
-        Operation::Ban(0, Refusals { fingerprint, caller, numbers, refusals, keys, sets })
+        Operation::Ban(
+            0,
+            Refusals { fingerprint, caller, numbers, refusals, keys, sets, shadow: false },
+        )
     };
     worker.send(ban(30, 2, None));
     worker.send(ban(31, 0, None));
