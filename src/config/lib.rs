@@ -17,6 +17,7 @@ mod entry;
 mod fields;
 mod headers;
 mod hint;
+mod instant;
 mod mapping;
 mod mark;
 mod matching;

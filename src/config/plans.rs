@@ -2,6 +2,7 @@
 
 use crate::actors;
 use crate::fields::Fields;
+use crate::instant::INSTANT;
 use crate::mapping::Allowed::{self, Choice, Either, Map, Named, Text, Whole};
 use crate::mapping::{Mapping, mapping, optional, required};
 use crate::node::Node;
@@ -44,6 +45,7 @@ static NUMBERS: Mapping = Mapping {
         optional("rpu", Whole(0, MAX_PERMITS)),
         optional("in_flight", in_flight::LIMIT),
         optional("cost", Map(&RESERVE)),
+        optional("until", INSTANT),
     ],
     more: || of_algorithms(|setting| setting.by_plan),
 };
@@ -162,6 +164,11 @@ fn plan<'a>(name: &'a str, node: Node<'a>, is_named: bool) -> Option<Written<'a>
     let fields = Fields::read(&node, &PLAN)?;
     if *node.tree() == Tree::Map(Vec::new()) {
         node.problem(format!("found an empty mapping, allowed: {PLAN}"));
+        return None;
+    }
+    if let [("until", until)] = fields.pairs() {
+        until
+            .key_problem("has no effect alone; write the numbers that hold until then, too".into());
         return None;
     }
     Some(Written { name, node, fields: Some(fields) })

@@ -7,6 +7,7 @@ use crate::rules::CompiledRule;
 use diana_algorithm::latest_renewal;
 use diana_policy::decision::Retry;
 use diana_policy::key::{Key, KeyHasher};
+use diana_policy::port::Clock;
 use diana_policy::time::{Micros, Now};
 use diana_store::refusal::{Reason, Refused};
 use diana_store::usage::Remaining;
@@ -18,7 +19,7 @@ use diana_store::{CheckOutcome, Reservation};
 pub(crate) struct InProgress {
     /// One for each rule that applies.
     pub(crate) checks: Vec<Check>,
-    /// When all rules were checked.
+    /// When all rules were checked. Zero until the first rule needs it.
     pub(crate) now: Now,
     pub(crate) waiter: Waiter,
     /// The rules that mark it, because its caller is hot.
@@ -48,6 +49,15 @@ impl InProgress {
     pub(crate) fn new(stream: u32, checks: Vec<Check>) -> InProgress {
         let waiter = Waiter { stream, ..Waiter::default() };
         InProgress { checks, waiter, ..InProgress::default() }
+    }
+
+    /// The instant at which all rules are checked: reads the clock once.
+    #[inline]
+    pub(crate) fn read_clock(&mut self, clock: &dyn Clock) -> Now {
+        if self.now.mono == 0 {
+            self.now = clock.now();
+        }
+        self.now
     }
 
     /// Returns true if a question about it was lost, so that it must be decided again.

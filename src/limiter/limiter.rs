@@ -69,7 +69,8 @@ impl Limiter {
         self.prepare(clock);
         let mut progress = InProgress::new(stream, Vec::new());
         self.matcher.begin(&mut self.rules, request, clock, true, &mut progress);
-        progress.explained = Some(self.matcher.skipped(&mut self.rules, &progress, request));
+        let skipped = self.matcher.skipped(&mut self.rules, &mut progress, request, clock);
+        progress.explained = Some(skipped);
         self.evaluate(&mut progress)
     }
 
@@ -101,6 +102,7 @@ impl Limiter {
         self.prepare(clock);
         let progress = &mut ready.progress;
         progress.checks.clear();
+        progress.now = Now::default();
         self.matcher.begin(&mut self.rules, request, clock, false, progress);
         self.evaluate(progress)
     }

@@ -246,7 +246,7 @@ impl Matcher {
         let mut cost = cost_read.unwrap_or(rule.config.quota.cost);
         let (mut plan, mut is_suspended) = (0, false);
         if rule.plans.is_some() {
-            let Some(chosen) = self.choose(rule, input) else { return };
+            let Some(chosen) = self.choose(rule, input, clock, progress) else { return };
             (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
             cost = cost_read.or(chosen.cost).unwrap_or(cost);
         }
@@ -255,10 +255,7 @@ impl Matcher {
         };
         let RuleCaller { key, percentile, is_identified, is_denied } = caller;
         let account = Account { key, plan };
-        if progress.checks.is_empty() {
-            progress.now = clock.now();
-        }
-        let now = progress.now;
+        let now = progress.read_clock(clock);
         // Built in place: a check is large, and a move of it would cost 60 instructions.
         progress.checks.extend(std::iter::once_with(|| Check {
             rule: number,
@@ -285,12 +282,18 @@ impl Matcher {
 
     /// The plan by which a rule with plans checks a request; `None` if its caller has no limit.
     #[inline(never)]
-    fn choose(&mut self, rule: &mut CompiledRule, input: &MatchInput<'_>) -> Option<Chosen> {
+    fn choose(
+        &mut self,
+        rule: &mut CompiledRule,
+        input: &MatchInput<'_>,
+        clock: &dyn Clock,
+        progress: &mut InProgress,
+    ) -> Option<Chosen> {
         let plans = rule.plans.as_deref()?;
         let read = self.selectors.read(plans.selector, &self.callers, input.request);
         rule.counts.limit_missing +=
             u64::from(read.is_none() && input.is_new && plans.is_from_data());
-        let chosen = plans.choose(read)?;
+        let chosen = plans.choose(read, || progress.read_clock(clock))?;
         let Some(selector) = plans.month_selector else { return Some(chosen) };
         let read = self.selectors.read(selector, &self.callers, input.request);
         Some(plans.starting(chosen, read))
@@ -341,8 +344,9 @@ impl Matcher {
     pub(crate) fn skipped(
         &mut self,
         rules: &mut Rules,
-        progress: &InProgress,
+        progress: &mut InProgress,
         request: &dyn Request,
+        clock: &dyn Clock,
     ) -> Vec<Explained> {
         let input = self.input(request, false);
         let is_exempt = self.is_exempt(&self.except, &input);
@@ -366,21 +370,28 @@ impl Matcher {
                 .extend(limit.rules.clone().filter(is_skipped).map(|number| (number, why.clone())));
         }
         let explain = |(number, why): (usize, Option<Why>)| {
-            let why = why.unwrap_or_else(|| self.why_skipped(rules, number, &input));
+            let why =
+                why.unwrap_or_else(|| self.why_skipped((rules, number), &input, clock, progress));
             rules.skipped(number, why)
         };
         skipped.into_iter().filter_map(explain).collect()
     }
 
     /// Why a rule skips a request that its limit covers.
-    fn why_skipped(&mut self, rules: &mut Rules, number: usize, input: &MatchInput<'_>) -> Why {
+    fn why_skipped(
+        &mut self,
+        (rules, number): (&mut Rules, usize),
+        input: &MatchInput<'_>,
+        clock: &dyn Clock,
+        progress: &mut InProgress,
+    ) -> Why {
         if let Some(by) = self.replaced_by(number).and_then(|by| rules.list.get(by)) {
             return Why::Replaced(by.name.clone());
         }
         let Some(rule) = rules.list.get_mut(number) else { return Why::Absent };
         if self.is_exempt(&rule.config.except, input) {
             Why::Exempt
-        } else if rule.plans.is_some() && self.choose(rule, input).is_none() {
+        } else if rule.plans.is_some() && self.choose(rule, input, clock, progress).is_none() {
             Why::Plan
         } else {
             Why::Absent

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use diana_algorithm::Algorithm;
-use diana_policy::time::Micros;
+use diana_policy::time::{Micros, Now};
 use diana_policy::{Plan, PlanKind, Plans, Starts, plan};
 use diana_request::identity::caller::Callers;
 use diana_request::plan::PlanSelectors;
@@ -45,6 +45,8 @@ struct Listed {
     name: Rc<str>,
     /// The cost of a request and the quota; `None` if the plan has no limit.
     numbers: Option<(u64, u64)>,
+    /// When the plan ends, on the wall clock.
+    until: Option<Micros>,
 }
 
 /// The plan of a request.
@@ -104,8 +106,9 @@ impl RulePlans {
         matches!(self.kind, PlanChoice::FromData { .. })
     }
 
-    /// The plan with the number that was read from a request; `None` if its caller has no limit.
-    pub(crate) fn choose(&self, read: Option<u64>) -> Option<Chosen> {
+    /// The plan with the number that was read from a request at `now`; `None` if its caller has no
+    /// limit.
+    pub(crate) fn choose(&self, read: Option<u64>, now: impl FnOnce() -> Now) -> Option<Chosen> {
         match &self.kind {
             PlanChoice::FromData { default, most } => {
                 let plan = read.map_or(*default, plan).min(*most);
@@ -114,11 +117,15 @@ impl RulePlans {
             PlanChoice::Listed { plans, listed, is_other_unlimited } => {
                 let at = read.and_then(|read| usize::try_from(read).ok()?.checked_sub(1));
                 let plan = at.and_then(|at| plans.get(at)).copied().unwrap_or(0);
+                let own = Chosen { plan: 0, cost: None, is_suspended: false };
                 let Some(at) = (plan as usize).checked_sub(1) else {
-                    let own = Chosen { plan: 0, cost: None, is_suspended: false };
                     return (!is_other_unlimited).then_some(own);
                 };
-                let (cost, rpu) = listed.get(at)?.numbers?;
+                let Listed { numbers, until, .. } = listed.get(at)?;
+                if until.is_some_and(|until| now().wall >= until) {
+                    return Some(own);
+                }
+                let (cost, rpu) = (*numbers)?;
                 Some(Chosen { plan, cost: Some(cost), is_suspended: rpu == 0 })
             }
         }
@@ -165,9 +172,10 @@ impl PlanChoice {
         }
         // A plan of a single caller has the caller's name, which no report contains.
         let own: Rc<str> = "own".into();
-        let listed = of.iter().map(|Plan { name, quota }| Listed {
+        let listed = of.iter().map(|Plan { name, quota, until }| Listed {
             name: if is_shown { name.as_str().into() } else { own.clone() },
             numbers: quota.map(|quota| (quota.cost, quota.rpu)),
+            until: *until,
         });
         PlanChoice::Listed { listed: listed.collect(), plans, is_other_unlimited }
     }

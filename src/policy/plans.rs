@@ -1,5 +1,6 @@
 //! Plans: alternative quotas of a rule.
 
+use super::time::Micros;
 use super::{IdentitySource, NumberSource, Quota, Starts};
 
 /// The quotas of a rule that depend on the request.
@@ -43,6 +44,8 @@ pub struct Plan {
     pub name: String,
     /// Its quota. Without one the rule does not apply.
     pub quota: Option<Quota>,
+    /// The instant of the wall clock from which on its callers have the rule's own quota.
+    pub until: Option<Micros>,
 }
 
 impl Plans {

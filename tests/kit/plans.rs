@@ -45,7 +45,8 @@ pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Arc<Plans>, Vec<Qu
     let unit = rule.quota.period();
     let longest = most.saturating_mul(unit).div_ceil(slowest.unwrap_or(1)).min(1 << 50);
     quotas.iter_mut().for_each(|quota| *quota = Quota { slowest, fastest, longest, ..*quota });
-    let plan = |quota: &Quota| Plan { name: quota.rpu.to_string(), quota: Some(*quota) };
+    let plan =
+        |quota: &Quota| Plan { name: quota.rpu.to_string(), quota: Some(*quota), until: None };
     let of = quotas[1..].iter().map(plan).collect();
     let own = quotas[0];
     let rule = Rule { is_even: true, ..Rule::new(entry.short, own) };

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::algo::{RuleAlgorithm, options};
 use crate::context::Context;
 use crate::fields::Fields;
+use crate::instant;
 use crate::node::Node;
 use crate::plans::{self, PLAN, PlanDraft, Written};
 use diana_algorithm::{Capabilities, Conflict, Leasing};
@@ -148,18 +149,22 @@ fn of(plan: &Written<'_>, limiter: &RuleAlgorithm, is_chosen: bool) -> Option<Pl
             report_unlimited(&plan.node);
             return None;
         }
-        return Some(Plan { name, quota: None });
+        return Some(Plan { name, quota: None, until: None });
+    };
+    let until = match fields.has("until") {
+        true => Some(instant::parse(fields.text("until")?)?),
+        false => None,
     };
     let quota = match limiter.is_in_flight() {
         true => in_flight(fields, limiter.quota),
         false => numbers(fields, limiter),
     };
-    Some(Plan { name, quota: Some(quota?) })
+    Some(Plan { name, quota: Some(quota?), until })
 }
 
 fn in_flight(fields: &Fields<'_>, own: Quota) -> Option<Quota> {
     let others = PLAN.mapping().map(|plan| plan.names()).unwrap_or_default();
-    let others = others.into_iter().filter(|key| *key != "in_flight");
+    let others = others.into_iter().filter(|key| !["in_flight", "until"].contains(key));
     let others: Vec<_> = others.filter_map(|key| fields.get(key)).collect();
     others.iter().for_each(|node| node.key_problem("not allowed with `in_flight`".into()));
     let limit = fields.number("in_flight")?;

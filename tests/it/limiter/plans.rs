@@ -4,6 +4,7 @@ mod bans_and_quotas;
 
 use diana_limiter::{Explained, Verdict};
 use diana_store::permit::End;
+use fastrand::Rng;
 use kit::fake::FakeRequest;
 
 use super::{Gate, from};
@@ -102,4 +103,64 @@ fn explanation_names_the_plan() {
     };
     assert_eq!(explained("staff"), r#"[{"rule":"r","decision":"skipped","why":"plan"}]"#);
     assert!(explained("gold").contains(r#""plan":"gold""#));
+}
+
+/// The decision and its report.
+fn decision(gate: &mut Gate, request: &FakeRequest) -> String {
+    match gate.decide(request) {
+        Verdict::Admit(_, report) => {
+            report.and_then(|report| Some(report.by?.state())).unwrap_or_default()
+        }
+        Verdict::Hold(held) => {
+            held.position.finish(End::Served);
+            format!("held until {}, {:?}", held.until, held.report.by.map(|by| by.state()))
+        }
+        Verdict::Refuse(refusal) => format!("{} {:?}", refusal.by.state(), refusal.retry),
+        Verdict::Pending { .. } => panic!("no rule is global"),
+    }
+}
+
+/// A plan that ends is the plan until then, and from then on the rule's own limits, as if its
+/// callers no longer named it. The oracle is such a caller: changes of plans have laws of their own.
+#[test]
+fn plan_ends_at_its_instant_and_usage_stays() {
+    for seed in (0..200).map(|_| kit::seed::next()) {
+        let mut rng = Rng::with_seed(seed);
+        let algo = ["W", "SW", "TB", "LB, max_delay: 20s"][rng.usize(0..4)];
+        let (own, plan) = (rng.u64(3..20), rng.u64(3..20));
+        // Between a minute and two after the gate's clock.
+        let second = rng.u64(60..120);
+        let until = format!("2023-11-14T23:{:02}:{:02}+01:00", 14 + second / 60, second % 60);
+        let text = |plan: String| {
+            format!("rpu: {own}, algo: {algo}, plans: {{BY, of: {{gold: {{{plan}}}}}}}")
+        };
+        let ending = text(format!("rpu: {plan}, until: \"{until}\""));
+        println!("seed {seed}: {ending}");
+        let (mut ending, mut lasting) = (rule(&ending), rule(&text(format!("rpu: {plan}"))));
+        let mut passed = 0;
+        for _ in 0..300 {
+            let pause = rng.u64(0..SECOND);
+            [&ending, &lasting].into_iter().for_each(|gate| gate.wait(pause));
+            passed += pause;
+            let account = ["ann", "bob"][rng.usize(0..2)];
+            let is_over = passed >= second * SECOND;
+            let twin = if is_over { from(account) } else { with_claim(account, "gold") };
+            let found = decision(&mut ending, &with_claim(account, "gold"));
+            assert_eq!(found, decision(&mut lasting, &twin), "after {passed}");
+        }
+    }
+}
+
+/// With `other: unlimited`, too: the end of a plan raises no limit.
+#[test]
+fn ended_plan_has_the_own_limits_of_its_rule() {
+    let until = "until: \"2023-11-14T22:14:01Z\"";
+    for more in ["", "other: unlimited, "] {
+        let plans = format!("plans: {{BY, {more}of: {{gold: {{rpu: 5, {until}}}}}}}");
+        let mut gate = rule(&format!("rpu: 2, algo: W, {plans}"));
+        assert_eq!(admitted(&mut gate, &with_claim("ann", "gold")), 5);
+        gate.wait(SECOND);
+        assert_eq!(admitted(&mut gate, &with_claim("bob", "gold")), 2);
+        assert_eq!(admitted(&mut gate, &with_claim("ann", "gold")), 0);
+    }
 }

@@ -160,7 +160,7 @@ fn change_of_plan_keeps_exactly_the_usage() {
             let quota =
                 Quota { slowest: Some(40), ..Quota::new(diana_policy::time::Unit::Day, 40) };
             let gold = Quota { rpu: 1000, ..quota };
-            let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
+            let of = vec![Plan { name: "gold".into(), quota: Some(gold), until: None }];
             let plans = Arc::new(Plans {
                 own: quota,
                 kind: PlanKind::Listed { by: None, of, is_other_unlimited: false },

@@ -21,7 +21,7 @@ const FREE: u32 = 0;
 fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
     let own = Quota { slowest: Some(10), ..Quota::new(Unit::Second, 10) };
     let gold = Quota { rpu: 1000, burst: Some(2000), ..own };
-    let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
+    let of = vec![Plan { name: "gold".into(), quota: Some(gold), until: None }];
     let plans = Some(Arc::new(Plans {
         own,
         kind: PlanKind::Listed { by: None, of, is_other_unlimited: false },

@@ -50,7 +50,7 @@ impl RedisRule {
 
     fn settling(quota: Quota, daily: Option<Shape>, settles: bool) -> RedisRule {
         let gold = Quota { rpu: 1000, ..quota };
-        let of = vec![Plan { name: "gold".into(), quota: Some(gold) }];
+        let of = vec![Plan { name: "gold".into(), quota: Some(gold), until: None }];
         let plans = Some(Arc::new(Plans {
             own: quota,
             kind: PlanKind::Listed { by: None, of, is_other_unlimited: false },

@@ -96,7 +96,8 @@ fn reset_keeps_reservations_of_every_plan() {
 fn reset_keeps_leases_beyond_the_limit_of_the_rule() {
     for short in ["W", "SW", "TB"] {
         let own = Quota { fastest: Some(1000), slowest: Some(10), ..Quota::new(Unit::Day, 10) };
-        let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 1000, ..own }) };
+        let gold =
+            Plan { name: "gold".into(), quota: Some(Quota { rpu: 1000, ..own }), until: None };
         let kind = PlanKind::Listed { by: None, of: vec![gold], is_other_unlimited: false };
         let plans = Some(Arc::new(Plans { own, kind, month_starts: None }));
         let spec = CounterSpec { plans, ..Rule::new(short, own).spec(100) };

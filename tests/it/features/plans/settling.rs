@@ -83,7 +83,7 @@ fn cancel_returns_nothing_that_a_faster_plan_drained() {
         fastest: Some(600),
         ..Quota::new(Unit::Minute, 1)
     };
-    let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 600, ..own }) };
+    let gold = Plan { name: "gold".into(), quota: Some(Quota { rpu: 600, ..own }), until: None };
     let plans = Some(Arc::new(Plans {
         own,
         kind: PlanKind::Listed { by: None, of: vec![gold], is_other_unlimited: false },
