@@ -25,6 +25,8 @@ pub fn plan(scope: Scope, algo: &'static str, limit: u64, demand: u64) -> Plan {
         ban: None,
         is_doubled: false,
         midnight: 0,
+        period: "day",
+        has_month_in_data: false,
         is_filter: false,
     };
     Plan {

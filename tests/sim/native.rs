@@ -308,6 +308,9 @@ fn request(visit: &Visit) -> FakeRequest {
     if let Some(authorization) = visit.authorization() {
         request = request.header("authorization", authorization);
     }
+    for (path, number) in visit.metadata() {
+        request = request.property(&path, number);
+    }
     request.from("192.0.2.1:1")
 }
 

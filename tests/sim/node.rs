@@ -17,6 +17,9 @@ pub struct Visit {
     pub caller: u32,
     /// Whether the caller has the larger plan.
     pub is_gold: bool,
+    /// The permits that the request estimates, and the first day of its caller's months, in metadata.
+    pub estimate: Option<u64>,
+    pub month_day: Option<u8>,
     /// An operator's request.
     pub order: Option<Order>,
 }
@@ -47,6 +50,15 @@ impl Visit {
     /// The operator's credentials.
     pub fn authorization(&self) -> Option<String> {
         self.order.is_some().then(|| format!("Bearer {}", TOKEN.1))
+    }
+
+    /// The metadata of the request: keys, and numbers as the host writes them.
+    pub fn metadata(&self) -> Vec<([&'static str; 4], [u8; 8])> {
+        let property =
+            |key, number: f64| (["metadata", "filter_metadata", "sim", key], number.to_le_bytes());
+        let estimate = self.estimate.map(|estimate| property("estimate", estimate as f64));
+        let day = self.month_day.map(|day| property("day", day.into()));
+        estimate.into_iter().chain(day).collect()
     }
 
     pub fn account(&self) -> String {

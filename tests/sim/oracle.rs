@@ -284,7 +284,7 @@ impl Oracle<'_> {
                     "TB" => rule.most() + rate(length),
                     _ => {
                         let late = if rule.scope == Scope::Global { TIMEOUT } else { 0 };
-                        rate(length + PUNCTUAL + late) + rule.cost.reserved()
+                        rate(length + PUNCTUAL + late) + rule.cost.reserved(&first.visit)
                     }
                 };
                 let resets = self.resets(rule, last.counted_as(rule)).map(reset_span);
@@ -343,8 +343,10 @@ impl Oracle<'_> {
 
     /// Permits that a request was certainly charged when a later one arrived.
     fn certain_charge(&self, rule: &Rule, entry: &Entry, later: &Entry) -> u64 {
-        let Cost::QuestionResult { reserve, .. } = rule.cost else { return rule.cost.reserved() };
-        let Some(used) = entry.used else { return reserve };
+        let reserve = rule.cost.reserved(&entry.visit);
+        let Some(used) = entry.used.filter(|_| !matches!(rule.cost, Cost::Plain(_))) else {
+            return reserve;
+        };
         // A debt counts when it becomes known; in a bucket it drains from then on.
         let ended = entry.ended.unwrap_or(Micros::MAX);
         let is_known = self.settled(rule, entry).is_some_and(|settled| settled < later.arrived);
@@ -671,7 +673,9 @@ impl Oracle<'_> {
             let amount = match (rule.cost, entry.used) {
                 (Cost::Plain(cost), _) => times * cost,
                 (_, Some(used)) if is_over && !is_alone => used,
-                (cost, used) => used.map_or(cost.max(), |used| used.max(cost.reserved())),
+                (cost, used) => {
+                    used.map_or(cost.max(), |used| used.max(cost.reserved(&entry.visit)))
+                }
             };
             let until = match rule.cost {
                 // Settled permits count from the settlement on.
@@ -705,7 +709,7 @@ impl Oracle<'_> {
                 state.copy_from_slice(&new);
             }
         }
-        let needs = rule.cost.reserved().max(1);
+        let needs = rule.cost.reserved(&refusal.visit).max(1);
         counter.step(&state, when(at), 0, needs, &mut new).is_admitted()
     }
 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use diana_policy::time::{Micros, SECOND};
 use fastrand::Rng;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 
 use super::rule::{Cost, DAY, Rule, Scope, Theme, ahead};
 
@@ -71,6 +73,8 @@ pub struct Wide {
     pub central: Option<Vec<Micros>>,
     /// When the local day ends; zero in UTC.
     pub midnight: Micros,
+    /// The time of that on the local clock, in minutes since midnight.
+    pub day_starts: u64,
 }
 
 /// An operator resets what a caller has used under a rule.
@@ -92,8 +96,40 @@ pub const CENTRE: &str = "centre";
 impl Wide {
     fn draw(rng: &mut Rng) -> Wide {
         let followed = if rng.bool() { 0 } else { rng.u8(1..40) };
-        let (resets, central, midnight) = (Vec::new(), None, 0);
-        Wide { reports: rng.bool(), followed, resets, central, midnight }
+        let (resets, central, midnight, day_starts) = (Vec::new(), None, 0, 0);
+        Wide { reports: rng.bool(), followed, resets, central, midnight, day_starts }
+    }
+
+    /// Seconds that the local clock is ahead of UTC, so that a day begins at `midnight`.
+    fn ahead(&self) -> i64 {
+        let ahead = (ahead(self.midnight) + self.day_starts * 60).cast_signed();
+        // At most 14 hours.
+        if ahead > 14 * 3600 { ahead - 86_400 } else { ahead }
+    }
+
+    /// The local date that begins then.
+    pub fn begins(&self) -> Date {
+        let seconds = ((EPOCH + self.midnight) / SECOND).cast_signed() + self.ahead();
+        let local = jiff::Timestamp::from_second(seconds).expect("a date").to_zoned(TimeZone::UTC);
+        local.date()
+    }
+
+    /// The keys of the document that place the local midnight, and the starts of weeks and months.
+    fn starts(&self) -> String {
+        let standard = self.ahead() - 3600;
+        let sign = if standard < 0 { '+' } else { '-' };
+        let (hours, minutes, seconds) =
+            (standard.abs() / 3600, standard.abs() / 60 % 60, standard.abs() % 60);
+        let begins = self.begins();
+        // An offset has no seconds unless clocks change.
+        format!(
+            "time_zone: AAA{sign}{hours}:{minutes:02}:{seconds:02}BBB,M3.5.0,M10.5.0\n\
+             day_starts: \"{:02}:{:02}\"\nweek_starts: {}\nmonth_starts: {}\n",
+            self.day_starts / 60,
+            self.day_starts % 60,
+            format!("{:?}", begins.weekday()).to_lowercase(),
+            begins.day(),
+        )
     }
 }
 
@@ -213,6 +249,7 @@ impl Plan {
         plan.parts = [16, 1, 2, 4, 1, 1, 1, 1, 1][rng.usize(..9)];
         if seed >= WIDE {
             plan.widen(&mut Rng::with_seed(seed ^ 1 << 62));
+            plan.refine(&mut Rng::with_seed(seed ^ 1 << 61));
         }
         plan
     }
@@ -272,7 +309,9 @@ impl Plan {
         }
         let max = rng.u64(1..=limit.min(5));
         let reserve = if rng.bool() { max } else { rng.u64(0..=max) };
-        (Cost::QuestionResult { reserve, max }, MILLISECOND << rng.u8(..8))
+        let service = MILLISECOND << rng.u8(..8);
+        let estimates = (reserve > 0 && rng.bool()).then(|| rng.u64(reserve..=max));
+        (Cost::QuestionResult { reserve, max, estimates }, service)
     }
 
     /// Returns true if calls to Redis fail in this world, and nothing else does: then all permits that a gateway admits
@@ -323,6 +362,27 @@ impl Plan {
                 if self.entries[entry][reset.rule].can_be_reset() {
                     self.wide.as_mut().expect("the world is wide").resets.push(reset);
                 }
+            }
+        }
+    }
+
+    /// Draws estimates, and the starts of periods that end within the world.
+    fn refine(&mut self, rng: &mut Rng) {
+        for rule in self.entries.iter_mut().flatten() {
+            if let Cost::QuestionResult { reserve: reserve @ 1.., max, estimates } = &mut rule.cost
+            {
+                *estimates = rng.bool().then(|| rng.u64(*reserve..=*max));
+            }
+        }
+        let wide = self.wide.as_mut().expect("the world is wide");
+        if wide.midnight == 0 {
+            return;
+        }
+        wide.day_starts = if rng.bool() { 0 } else { rng.u64(..24 * 60) };
+        for rule in self.entries.iter_mut().flatten().filter(|rule| rule.unit == DAY) {
+            if !rule.is_filter {
+                rule.period = ["day", "week", "month"][rng.usize(..3)];
+                rule.has_month_in_data = rule.period == "month" && rng.bool();
             }
         }
     }
@@ -391,13 +451,8 @@ impl Plan {
 
     fn limits(&self, times: u64) -> String {
         let mut text = String::new();
-        // An offset has no seconds unless clocks change.
-        if let Some(ahead) =
-            self.wide.as_ref().map(|wide| ahead(wide.midnight)).filter(|it| *it > 0)
-        {
-            let standard = ahead - 3600;
-            let (hours, minutes, seconds) = (standard / 3600, standard / 60 % 60, standard % 60);
-            _ = writeln!(text, "time_zone: AAA-{hours}:{minutes}:{seconds}BBB,M3.5.0,M10.5.0");
+        if let Some(wide) = self.wide.as_ref().filter(|wide| wide.midnight > 0) {
+            text.push_str(&wide.starts());
         }
         text.push_str("limits:\n");
         for (number, rules) in self.entries.iter().enumerate() {

@@ -7,6 +7,7 @@ use diana_policy::time::{Micros, SECOND, Unit};
 use diana_policy::{Quota, Zone};
 use fastrand::Rng;
 
+use super::node::Visit;
 use super::plan::EPOCH;
 
 /// The workers that share a counter.
@@ -37,15 +38,20 @@ pub enum Cost {
     QuestionResult {
         reserve: u64,
         max: u64,
+        /// The largest estimate in a request, which takes the place of `reserve`.
+        estimates: Option<u64>,
     },
 }
 
 impl Cost {
-    /// Permits charged on arrival.
-    pub fn reserved(self) -> u64 {
+    /// Permits charged on the arrival of a request.
+    pub fn reserved(self, visit: &Visit) -> u64 {
         match self {
             Cost::Plain(cost) => cost,
-            Cost::QuestionResult { reserve, .. } => reserve,
+            Cost::QuestionResult { reserve, estimates, .. } => match (estimates, visit.estimate) {
+                (Some(most), Some(estimate)) => estimate.min(most),
+                _ => reserve,
+            },
         }
     }
 
@@ -87,6 +93,10 @@ pub struct Rule {
     pub is_doubled: bool,
     /// When the local day ends; zero in UTC.
     pub midnight: Micros,
+    /// The unit of a rule of whole days. A week or month ends at that instant, too.
+    pub period: &'static str,
+    /// Whether requests contain the first day of a month.
+    pub has_month_in_data: bool,
     /// Whether callers of a day are counted in a filter of fixed size.
     pub is_filter: bool,
 }
@@ -119,7 +129,7 @@ impl Rule {
         let cost = match settles {
             true => {
                 let max = rng.u64(1..=limit.min(5));
-                Cost::QuestionResult { reserve: rng.u64(0..=max), max }
+                Cost::QuestionResult { reserve: rng.u64(0..=max), max, estimates: None }
             }
             false if algo == "P" || rng.bool() => Cost::Plain(1),
             false => Cost::Plain(rng.u64(1..=limit.min(3))),
@@ -129,7 +139,7 @@ impl Rule {
         let lasts = rng.u64(1000..=3000) * 1000;
         let ban = bans.then(|| Ban { after: rng.usize(1..=10), lasts });
         let of_all = rng.u8(..4) == 0;
-        let (is_doubled, midnight, is_filter) = (false, 0, false);
+        let (is_doubled, midnight, period, is_filter) = (false, 0, "day", false);
         Rule {
             name,
             scope,
@@ -142,6 +152,8 @@ impl Rule {
             ban,
             is_doubled,
             midnight,
+            period,
+            has_month_in_data: false,
             is_filter,
         }
     }
@@ -160,6 +172,8 @@ impl Rule {
             ban: None,
             is_doubled: false,
             midnight: 0,
+            period: "day",
+            has_month_in_data: false,
             is_filter: false,
         }
     }
@@ -191,7 +205,7 @@ impl Rule {
         };
         let unit = match self.unit {
             SECOND => "second",
-            DAY => "day",
+            DAY => self.period,
             _ => "minute",
         };
         let (key, numbers) = match *algo {
@@ -201,9 +215,16 @@ impl Rule {
         let cost = match self.cost {
             Cost::Plain(1) => String::new(),
             Cost::Plain(cost) => format!(", cost: {cost}"),
-            Cost::QuestionResult { reserve, max } => {
+            Cost::QuestionResult { reserve, max, estimates } => {
+                let reserve = estimates.map_or(reserve.to_string(), |most| {
+                    format!("{{metadata: [sim, estimate], default: {reserve}, max: {most}}}")
+                });
                 format!(", cost: {{response: {{header: x-used}}, reserve: {reserve}, max: {max}}}")
             }
+        };
+        let month = match self.has_month_in_data {
+            true => ", month_starts: {metadata: [sim, day], default: 1}",
+            false => "",
         };
         let gold = self.gold.map_or(String::new(), |gold| {
             format!(
@@ -216,7 +237,7 @@ impl Rule {
         });
         let filter = if self.is_filter { ", quota: {accounts: 1000, error: 0.0001}" } else { "" };
         format!(
-            "{{name: {name}, actor: {actor}, {numbers}, scope: {scope}{cost}{gold}{ban}{filter}}}"
+            "{{name: {name}, actor: {actor}, {numbers}, scope: {scope}{cost}{gold}{ban}{filter}{month}}}"
         )
     }
 

@@ -108,6 +108,9 @@ impl OfVm {
         if let Some(authorization) = visit.authorization() {
             request = request.header("authorization", authorization);
         }
+        for (path, number) in visit.metadata() {
+            request = request.property(&path, number);
+        }
         self.vm.open(&request).unwrap_or_else(|trap| panic!("{trap}"))
     }
 }

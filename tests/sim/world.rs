@@ -14,7 +14,7 @@ use super::node::{End, Gateway, Metrics, Order, StreamOutcome, Visit, Worker};
 use super::oracle::{CheckedCounts, Oracle};
 use super::plan::{CENTRE, Fault, MILLISECOND, Plan, REST, Reset};
 use super::record::{Entry, Reach};
-use super::rule::{Rule, Scope};
+use super::rule::{Cost, Rule, Scope};
 
 /// Starts a gateway of a plan with a seed, at a time, with a wall clock this number of hours ahead.
 pub type Start = fn(&Plan, u64, Micros, u64) -> Box<dyn Gateway>;
@@ -428,7 +428,17 @@ impl World<'_> {
     }
 
     fn visit_of(&mut self, entry: usize, caller: u32, is_gold: bool) -> Visit {
-        Visit { entry, caller, is_gold, order: None }
+        let rules = &self.plan.entries[entry];
+        let is_estimated = rules
+            .iter()
+            .any(|rule| matches!(rule.cost, Cost::QuestionResult { estimates: Some(_), .. }));
+        // Some are above all bounds, and some are missing.
+        let estimate = is_estimated.then(|| self.rng.u64(0..=6)).filter(|estimate| *estimate > 0);
+        let month_day = rules
+            .iter()
+            .any(|rule| rule.has_month_in_data)
+            .then(|| self.plan.wide.as_ref().map_or(1, |wide| wide.begins().day().unsigned_abs()));
+        Visit { entry, caller, is_gold, estimate, month_day, order: None }
     }
 
     /// Ticks until the next request.
