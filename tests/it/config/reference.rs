@@ -48,7 +48,7 @@ fn examples_are_valid() {
     assert_eq!(posts.limits[0].rules.len(), 3);
 }
 
-/// Each document that was translated from another limiter says what differs.
+/// Each document that was translated from another limiter lists the differences, and where it admits more.
 #[test]
 fn every_document_is_valid() {
     let folder = |name: &str| {
@@ -65,6 +65,9 @@ fn every_document_is_valid() {
     assert_eq!(migrations.len(), 11);
     for (path, text) in migrations {
         assert!(text.contains("\n# Differences that stay:\n# - "), "{}", path.display());
+        let [more, no_more] = ["# It admits more than the original", "# It admits no more than"]
+            .map(|line| text.matches(line).count());
+        assert_eq!(more + no_more, 1, "{}", path.display());
     }
 }
 

@@ -121,6 +121,9 @@ fn explain(limiter: &mut Limiter, request: &FakeRequest) -> BTreeMap<String, Did
 #[test]
 fn rules_that_surely_apply_replace_others() {
     let (mut replaced, mut kept) = (0, 0);
+    // With more readings than are followed, a path falls under every entry, and surely under none but the root.
+    let endless = "/x%2fy/..;".repeat(500) + &"/..".repeat(500);
+    let odd: Vec<&str> = ODD.into_iter().chain([&*endless]).collect();
     for seed in (0..400).map(|_| seed::next()) {
         println!("seed {seed}");
         let mut rng = Rng::with_seed(seed);
@@ -129,7 +132,11 @@ fn rules_that_surely_apply_replace_others() {
             .map(|with| super::limiter(&world.document(with), Rc::new(FakeSharedData::default())));
         for _ in 0..20 {
             let is_odd = rng.u8(0..4) == 0;
-            let path = if is_odd { rng.choice(ODD) } else { rng.choice(URLS[0].1.iter().copied()) };
+            let path = if is_odd {
+                rng.choice(&odd).copied()
+            } else {
+                rng.choice(URLS[0].1.iter().copied())
+            };
             let path = path.unwrap();
             let mut request = FakeRequest::get(path);
             let x: Vec<&str> = (0..rng.usize(0..3)).map(|_| ["1", "2"][rng.usize(0..2)]).collect();
