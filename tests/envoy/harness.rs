@@ -18,6 +18,7 @@ mod shipped;
 mod stats;
 mod upstream;
 mod wait;
+mod whole;
 mod wire;
 
 pub use bootstrap::{Gateway, hcm_filter};
@@ -35,4 +36,5 @@ pub use response::Response;
 pub use shipped::{PASSWORD, is_native, text as shipped_text, users};
 pub use upstream::{Arrival, Upstream};
 pub use wait::eventually;
+pub use whole::start_whole;
 pub use wire::{Fault, Wire};

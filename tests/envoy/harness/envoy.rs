@@ -114,6 +114,22 @@ pub fn start_all(gateways: &[Gateway]) -> Vec<Envoy> {
     serve.collect()
 }
 
+/// Starts an Envoy with this bootstrap and the settings of a gateway for its process, and waits until
+/// its listener of this name serves requests.
+#[track_caller]
+pub(super) fn start_file(settings: &Gateway, bootstrap: &Value, name: &str) -> Envoy {
+    let folder = new_folder();
+    write(&folder.join("bootstrap.json"), bootstrap);
+    let child = spawn(&folder, settings);
+    let mut process = Process { child, folder, admin: 0, has_failed: AtomicBool::new(false) };
+    process.wait_for_admin();
+    let port = eventually("Envoy's listener", || {
+        process.admin("/ready").filter(|answer| answer.status == 200)?;
+        process.listener_port(name)
+    });
+    Envoy { process: Arc::new(process), name: name.into(), port }
+}
+
 impl Shared {
     /// Its first gateway is idle.
     fn start(workers: u32) -> Self {
