@@ -44,11 +44,14 @@ pub(crate) struct Check {
 }
 
 impl InProgress {
-    /// The request of a stream, by the host's number, before its first check.
+    /// Begins with the request of another stream, by the host's number.
     #[inline]
-    pub(crate) fn new(stream: u32, checks: Vec<Check>) -> InProgress {
-        let waiter = Waiter { stream, ..Waiter::default() };
-        InProgress { checks, waiter, ..InProgress::default() }
+    pub(crate) fn begin(&mut self, stream: u32) {
+        self.checks.clear();
+        self.now = Now::default();
+        self.waiter = Waiter { stream, ..Waiter::default() };
+        self.hot.clear();
+        (self.banned_callers, self.explained) = (None, None);
     }
 
     /// The instant at which all rules are checked: reads the clock once.

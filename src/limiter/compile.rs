@@ -3,6 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
+use crate::check::InProgress;
 use crate::commit::ChargePhase;
 use crate::fleet::Fleet;
 use crate::limiter::Limiter;
@@ -85,8 +86,8 @@ impl Limiter {
         let has_phase = |phase: &ChargePhase| list.iter().any(|rule| rule.phase == *phase);
         let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
         let (tick_interval, upkeep) = intervals(&list);
-        let mut at_root = Vec::new();
-        paths.covering(Path::of(b"/"), &mut at_root);
+        let mut covering = Vec::new();
+        paths.covering(Path::of(b"/"), &mut covering);
         let is_global = !is_disabled && list.iter().any(|rule| rule.config.scope == Scope::Global);
         Ok(Limiter {
             matcher: Matcher {
@@ -99,12 +100,12 @@ impl Limiter {
                 is_exempted: false,
                 counts: RequestCounts::default(),
                 needs_path,
-                at_root,
+                covering,
+                path: Vec::new(),
                 reads_headers: reads_headers || !is_disabled && selectors.reads_headers(),
                 is_disabled,
                 callers,
                 selectors,
-                spare: Vec::new(),
             },
             reporter: Reporter {
                 log_refused: policy.log_refused,
@@ -123,6 +124,7 @@ impl Limiter {
                 list,
             },
             fleet: Fleet::new(backend, is_global),
+            progress: InProgress::default(),
         })
     }
 

@@ -35,16 +35,17 @@ pub(crate) struct Matcher {
     pub(crate) counts: RequestCounts,
     /// Whether any entry or exemption depends on the path.
     pub(crate) needs_path: bool,
-    /// The limits that cover the root path. They cover all requests if no entry depends on the
-    /// path.
-    pub(crate) at_root: Vec<usize>,
+    /// The limits that cover the path of the current request: those at the root if no entry depends
+    /// on the path.
+    pub(crate) covering: Vec<usize>,
+    /// Its path for exemptions: empty unless it is spelled plainly, since the upstream may read
+    /// another spelling in several ways.
+    pub(crate) path: Vec<u8>,
     pub(crate) reads_headers: bool,
     /// Whether no rule applies to any request.
     pub(crate) is_disabled: bool,
     pub(crate) callers: Callers,
     pub(crate) selectors: PlanSelectors,
-    /// The memory for the checks of the next request: its allocation costs 3 % of a request.
-    pub(crate) spare: Vec<Check>,
 }
 
 /// An entry of `limits`; its rules are a range of [`Rules::list`].
@@ -58,11 +59,7 @@ pub(crate) struct LimitRules {
 /// A request during the match.
 struct MatchInput<'r> {
     request: &'r dyn Request,
-    /// The limits that cover its path, unless those at the root do.
-    limits: Option<Vec<usize>>,
-    /// The path for exemptions: empty unless it is spelled plainly, since the upstream may read
-    /// another spelling in several ways.
-    path: Vec<u8>,
+    clock: &'r dyn Clock,
     /// Whether the request has not been counted yet.
     is_new: bool,
 }
@@ -93,12 +90,12 @@ impl Matcher {
     ) {
         self.callers.begin();
         self.selectors.begin();
-        let input = self.input(request, is_new);
-        if !self.is_exempt(&self.except, &input) {
+        self.read_path(request);
+        if !self.is_exempt(&self.except, request) {
             if self.has_exemptions {
-                self.replace(rules, &input);
+                self.replace(rules, request);
             }
-            self.apply_all(rules, &input, clock, progress);
+            self.apply_all(rules, &MatchInput { request, clock, is_new }, progress);
         } else {
             self.record_exemption();
         }
@@ -124,30 +121,25 @@ impl Matcher {
         }
     }
 
+    /// Finds the limits that cover the path of a request, if any entry or exemption depends on it.
     #[inline]
-    fn input<'r>(&self, request: &'r dyn Request, is_new: bool) -> MatchInput<'r> {
-        let mut input = MatchInput { request, limits: None, path: Vec::new(), is_new };
-        if self.needs_path {
-            let raw = request.pseudo(Pseudo::Path);
-            // Requests without a path fall under the root.
-            let path = Path::of(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
-            if self.has_exemptions {
-                input.path = path.only_reading().as_deref().unwrap_or_default().into();
-            }
-            let mut limits = Vec::with_capacity(8);
-            self.paths.covering(path, &mut limits);
-            input.limits = Some(limits);
+    fn read_path(&mut self, request: &dyn Request) {
+        if !self.needs_path {
+            return;
         }
-        input
-    }
-
-    fn limits<'a>(&'a self, input: &'a MatchInput<'_>) -> &'a [usize] {
-        input.limits.as_deref().unwrap_or(&self.at_root)
+        let raw = request.pseudo(Pseudo::Path);
+        // Requests without a path fall under the root.
+        let path = Path::of(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
+        if self.has_exemptions {
+            self.path = path.only_reading().as_deref().unwrap_or_default().into();
+        }
+        self.covering.clear();
+        self.paths.covering(path, &mut self.covering);
     }
 
     #[inline]
-    fn is_exempt(&self, except: &Except, input: &MatchInput<'_>) -> bool {
-        self.has_exemptions && matcher::exempts(except, input.request, &input.path)
+    fn is_exempt(&self, except: &Except, request: &dyn Request) -> bool {
+        self.has_exemptions && matcher::exempts(except, request, &self.path)
     }
 
     /// The rule that replaces a rule for the current request.
@@ -157,13 +149,13 @@ impl Matcher {
 
     /// Finds the rules that others replace for a request.
     #[inline(never)]
-    fn replace(&mut self, rules: &mut Rules, input: &MatchInput<'_>) {
+    fn replace(&mut self, rules: &mut Rules, request: &dyn Request) {
         if self.replaced.is_empty() {
             return;
         }
         self.replaced.fill(None);
         let mut replacing = Vec::new();
-        for limit in self.limits(input) {
+        for limit in &self.covering {
             let numbers = self.limits.get(*limit).map_or(0..0, |entry| entry.rules.clone());
             for number in numbers {
                 let replaces = rules.list.get(number).and_then(|rule| rule.replaces.as_ref());
@@ -174,7 +166,7 @@ impl Matcher {
         replacing.sort_unstable();
         for (_, number, limit) in replacing {
             let Some(rule) = rules.list.get(number) else { continue };
-            if self.replaced_by(number).is_none() && self.is_in_force(rule, limit, input) {
+            if self.replaced_by(number).is_none() && self.is_in_force(rule, limit, request) {
                 for &other in rule.replaces.iter().flat_map(|replaces| &replaces.rules) {
                     let replaced = self.replaced.get_mut(other);
                     replaced.into_iter().for_each(|it| *it = it.or(Some(number)));
@@ -185,15 +177,15 @@ impl Matcher {
 
     /// Returns true if a rule limits a request in every reading. Under an unlimited plan, too: clients
     /// cannot choose it.
-    fn is_in_force(&mut self, rule: &CompiledRule, limit: usize, input: &MatchInput<'_>) -> bool {
+    fn is_in_force(&mut self, rule: &CompiledRule, limit: usize, request: &dyn Request) -> bool {
         let Some(limit) = self.limits.get(limit) else { return false };
-        let is_meant = limit.urls.iter().any(|url| url.covers(&input.path))
-            && matcher::surely_holds(&limit.matcher, input.request);
-        let is_exempt = self.is_exempt(&limit.except, input);
-        if !is_meant || is_exempt || self.is_exempt(&rule.config.except, input) || rule.shadow {
+        let is_meant = limit.urls.iter().any(|url| url.covers(&self.path))
+            && matcher::surely_holds(&limit.matcher, request);
+        let is_exempt = self.is_exempt(&limit.except, request);
+        if !is_meant || is_exempt || self.is_exempt(&rule.config.except, request) || rule.shadow {
             return false;
         }
-        let percentile = match self.callers.of(rule.actor, input.request) {
+        let percentile = match self.callers.of(rule.actor, request) {
             Caller::Absent if rule.config.absent == Absent::Skip => return false,
             Caller::Known { percentile, .. } => percentile,
             Caller::Absent | Caller::Shared(_) => 0,
@@ -201,26 +193,20 @@ impl Matcher {
         percentile < rule.config.enforce
     }
 
-    fn apply_all(
-        &mut self,
-        rules: &mut Rules,
-        input: &MatchInput<'_>,
-        clock: &dyn Clock,
-        progress: &mut InProgress,
-    ) {
-        for index in 0..self.limits(input).len() {
-            let number = self.limits(input).get(index).copied();
-            let Some(limit) = number.and_then(|number| self.limits.get(number)) else { continue };
+    fn apply_all(&mut self, rules: &mut Rules, input: &MatchInput<'_>, progress: &mut InProgress) {
+        for index in 0..self.covering.len() {
+            let number = self.covering.get(index);
+            let Some(limit) = number.and_then(|&number| self.limits.get(number)) else { continue };
             if !matcher::holds(&limit.matcher, input.request) {
                 continue;
             }
-            if self.is_exempt(&limit.except, input) {
+            if self.is_exempt(&limit.except, input.request) {
                 self.record_exemption();
                 continue;
             }
             for number in limit.rules.clone() {
                 let Some(rule) = rules.list.get_mut(number) else { continue };
-                self.apply((number, rule), input, clock, progress);
+                self.apply((number, rule), input, progress);
             }
         }
     }
@@ -231,14 +217,13 @@ impl Matcher {
         &mut self,
         (number, rule): (usize, &mut CompiledRule),
         input: &MatchInput<'_>,
-        clock: &dyn Clock,
         progress: &mut InProgress,
     ) {
         if self.has_exemptions {
             if self.replaced_by(number).is_some() {
                 return;
             }
-            if matcher::exempts(&rule.config.except, input.request, &input.path) {
+            if matcher::exempts(&rule.config.except, input.request, &self.path) {
                 return self.record_exemption();
             }
         }
@@ -246,7 +231,7 @@ impl Matcher {
         let mut cost = cost_read.unwrap_or(rule.config.quota.cost);
         let (mut plan, mut is_suspended) = (0, false);
         if rule.plans.is_some() {
-            let Some(chosen) = self.choose(rule, input, clock, progress) else { return };
+            let Some(chosen) = self.choose(rule, input, progress) else { return };
             (plan, is_suspended) = (chosen.plan, chosen.is_suspended);
             cost = cost_read.or(chosen.cost).unwrap_or(cost);
         }
@@ -255,7 +240,7 @@ impl Matcher {
         };
         let RuleCaller { key, percentile, is_identified, is_denied } = caller;
         let account = Account { key, plan };
-        let now = progress.read_clock(clock);
+        let now = progress.read_clock(input.clock);
         // Built in place: a check is large, and a move of it would cost 60 instructions.
         progress.checks.extend(std::iter::once_with(|| Check {
             rule: number,
@@ -286,14 +271,13 @@ impl Matcher {
         &mut self,
         rule: &mut CompiledRule,
         input: &MatchInput<'_>,
-        clock: &dyn Clock,
         progress: &mut InProgress,
     ) -> Option<Chosen> {
         let plans = rule.plans.as_deref()?;
         let read = self.selectors.read(plans.selector, &self.callers, input.request);
         rule.counts.limit_missing +=
             u64::from(read.is_none() && input.is_new && plans.is_from_data());
-        let chosen = plans.choose(read, || progress.read_clock(clock))?;
+        let chosen = plans.choose(read, || progress.read_clock(input.clock))?;
         let Some(selector) = plans.month_selector else { return Some(chosen) };
         let read = self.selectors.read(selector, &self.callers, input.request);
         Some(plans.starting(chosen, read))
@@ -348,19 +332,18 @@ impl Matcher {
         request: &dyn Request,
         clock: &dyn Clock,
     ) -> Vec<Explained> {
-        let input = self.input(request, false);
-        let is_exempt = self.is_exempt(&self.except, &input);
+        let is_exempt = self.is_exempt(&self.except, request);
         let mut skipped = Vec::new();
         for (index, limit) in self.limits.iter().enumerate() {
             let why = if self.is_disabled {
                 Some(Why::Disabled)
             } else if is_exempt {
                 Some(Why::Exempt)
-            } else if !self.limits(&input).contains(&index) {
+            } else if !self.covering.contains(&index) {
                 Some(Why::Path)
             } else if !matcher::holds(&limit.matcher, request) {
                 Some(Why::Match)
-            } else if self.is_exempt(&limit.except, &input) {
+            } else if self.is_exempt(&limit.except, request) {
                 Some(Why::Exempt)
             } else {
                 None
@@ -369,9 +352,9 @@ impl Matcher {
             skipped
                 .extend(limit.rules.clone().filter(is_skipped).map(|number| (number, why.clone())));
         }
+        let input = MatchInput { request, clock, is_new: false };
         let explain = |(number, why): (usize, Option<Why>)| {
-            let why =
-                why.unwrap_or_else(|| self.why_skipped((rules, number), &input, clock, progress));
+            let why = why.unwrap_or_else(|| self.why_skipped(rules, number, &input, progress));
             rules.skipped(number, why)
         };
         skipped.into_iter().filter_map(explain).collect()
@@ -380,18 +363,18 @@ impl Matcher {
     /// Why a rule skips a request that its limit covers.
     fn why_skipped(
         &mut self,
-        (rules, number): (&mut Rules, usize),
+        rules: &mut Rules,
+        number: usize,
         input: &MatchInput<'_>,
-        clock: &dyn Clock,
         progress: &mut InProgress,
     ) -> Why {
         if let Some(by) = self.replaced_by(number).and_then(|by| rules.list.get(by)) {
             return Why::Replaced(by.name.clone());
         }
         let Some(rule) = rules.list.get_mut(number) else { return Why::Absent };
-        if self.is_exempt(&rule.config.except, input) {
+        if self.is_exempt(&rule.config.except, input.request) {
             Why::Exempt
-        } else if rule.plans.is_some() && self.choose(rule, input, clock, progress).is_none() {
+        } else if rule.plans.is_some() && self.choose(rule, input, progress).is_none() {
             Why::Plan
         } else {
             Why::Absent
