@@ -54,9 +54,11 @@ impl ChargePhase {
     }
 }
 
-/// The result of a commit.
-pub(crate) enum Committed {
-    /// Every rule was charged. The request may proceed this many ticks after its check.
+/// The outcome of all rules together: of their checks, and then of the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JointOutcome {
+    /// Every rule admits the request, and has charged it after a commit. It may proceed this many
+    /// ticks after its check.
     Admitted(Micros),
     /// A rule refuses. Only an authority may have charged its rules; the other rules are not
     /// charged.
@@ -66,36 +68,33 @@ pub(crate) enum Committed {
 }
 
 impl Rules {
-    /// Charges every rule that admits the request, for the first instant at which it may leave.
-    pub(crate) fn commit(&mut self, progress: &mut InProgress) -> Committed {
+    /// Charges every rule that admits the request, for the first instant at which it may leave, by
+    /// the outcome of their checks.
+    pub(crate) fn commit(
+        &mut self,
+        progress: &mut InProgress,
+        mut outcome: JointOutcome,
+    ) -> JointOutcome {
         for _ in 0..ROUNDS {
-            let (mut delay, mut is_pending) = (0, false);
-            for check in &progress.checks {
-                is_pending |= check.reservation.is_pending();
-                // A rule in shadow neither holds nor refuses.
-                if check.is_refused() && !check.is_shadow() {
-                    return Committed::Refused;
-                }
-                delay = delay.max(check.wait());
-            }
+            let (JointOutcome::Admitted(delay) | JointOutcome::Pending(delay)) = outcome else {
+                return outcome;
+            };
             if delay > 0 && !self.can_hold(progress, delay) {
-                return Committed::Refused;
+                return JointOutcome::Refused;
             }
-            if is_pending {
-                return Committed::Pending(delay);
+            let is_pending = outcome == JointOutcome::Pending(delay);
+            if is_pending || self.charge_all(progress, delay) {
+                return outcome;
             }
-            if self.charge_all(progress, delay) {
-                return Committed::Admitted(delay);
-            }
-            self.check(progress);
+            outcome = self.check(progress);
         }
         // Other workers won every race.
-        let mut committed = Committed::Admitted(0);
+        let mut committed = JointOutcome::Admitted(0);
         for check in progress.checks.iter_mut().filter(|check| !check.is_trial()) {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             check.refuse(rule, Reason::Busy, Retry::After(1));
             if !check.is_shadow() {
-                committed = Committed::Refused;
+                committed = JointOutcome::Refused;
                 break;
             }
         }

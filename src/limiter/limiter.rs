@@ -6,7 +6,7 @@
 //! `resume` continues it.
 
 use crate::check::InProgress;
-use crate::commit::Committed;
+use crate::commit::JointOutcome;
 use crate::fleet::Fleet;
 use crate::matcher::Matcher;
 use crate::pending::ReadyRequest;
@@ -82,7 +82,7 @@ impl Limiter {
         self.fleet.begin(ready.waiter.id);
         let progress = &mut ready.progress;
         progress.now = now;
-        self.rules.check(progress);
+        let outcome = self.rules.check(progress);
         if progress.is_lost() {
             self.rules.cancel(progress);
             return None;
@@ -90,7 +90,7 @@ impl Limiter {
         if self.rules.keep_bans(progress) {
             return Some(self.reporter.refuse(progress, &mut self.rules));
         }
-        Some(conclude(progress, &mut self.rules, &mut self.fleet, &self.reporter))
+        Some(conclude(progress, outcome, &mut self.rules, &mut self.fleet, &self.reporter))
     }
 
     /// Decides again about a request that [`Limiter::resume`] did not decide.
@@ -152,21 +152,22 @@ fn evaluate(
     if rules.has_bans && rules.is_banned(progress) {
         return reporter.refuse(progress, rules);
     }
-    rules.check(progress);
-    conclude(progress, rules, fleet, reporter)
+    let outcome = rules.check(progress);
+    conclude(progress, outcome, rules, fleet, reporter)
 }
 
 /// Charges a request if all rules admit it.
 fn conclude(
     progress: &mut InProgress,
+    checked: JointOutcome,
     rules: &mut Rules,
     fleet: &mut Fleet,
     reporter: &Reporter,
 ) -> Verdict {
-    match rules.commit(progress) {
-        Committed::Admitted(delay) => reporter.admit(progress, delay, rules),
-        Committed::Pending(delay) => fleet.send_questions(progress, delay, rules),
-        Committed::Refused => {
+    match rules.commit(progress, checked) {
+        JointOutcome::Admitted(delay) => reporter.admit(progress, delay, rules),
+        JointOutcome::Pending(delay) => fleet.send_questions(progress, delay, rules),
+        JointOutcome::Refused => {
             rules.cancel(progress);
             reporter.refuse(progress, rules)
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use crate::check::{Check, InProgress};
-use crate::commit::ChargePhase;
+use crate::commit::{ChargePhase, JointOutcome};
 use crate::plans::RulePlans;
 use crate::replaces::Replaces;
 use crate::report::Record;
@@ -22,7 +22,7 @@ use diana_store::hot::spotter::Spotter;
 use diana_store::permit::CancelQueue;
 use diana_store::refusal::Reason;
 use diana_store::reservation::Decider;
-use diana_store::{Account, Reservation, Store};
+use diana_store::{Account, CheckOutcome, Reservation, Store};
 
 /// All rules, in the order of the document.
 pub(crate) struct Rules {
@@ -84,9 +84,10 @@ pub(crate) struct CompiledRule {
 impl Rules {
     /// Checks a request against every rule, for the first time or again. Pending checks read the
     /// replies; the others are repeated at the present instant.
-    pub(crate) fn check(&mut self, progress: &mut InProgress) {
+    pub(crate) fn check(&mut self, progress: &mut InProgress) -> JointOutcome {
         let now = progress.now;
         let is_full = self.settles && self.returned.is_full();
+        let (mut delay, mut is_pending, mut is_refused) = (0, false, false);
         for check in &mut progress.checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             check.check(rule, now);
@@ -95,6 +96,18 @@ impl Rules {
                 check.cancel(rule);
                 check.refuse_with(Reason::Busy, Retry::Soon, Some(0));
             }
+            match check.reservation.outcome {
+                CheckOutcome::Pending => is_pending = true,
+                // A rule in shadow neither holds nor refuses.
+                _ if check.is_shadow() => {}
+                CheckOutcome::Refused(_) => is_refused = true,
+                _ => delay = delay.max(check.wait_without_shadow()),
+            }
+        }
+        match (is_refused, is_pending) {
+            (true, _) => JointOutcome::Refused,
+            (false, true) => JointOutcome::Pending(delay),
+            (false, false) => JointOutcome::Admitted(delay),
         }
     }
 
