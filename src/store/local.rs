@@ -28,15 +28,9 @@ pub struct Local {
     draft: Draft,
 }
 
-/// The latest check.
+/// The latest check, valid while the version of the table is the number in its reservation.
 struct Draft {
-    /// Its number in the store.
-    number: u64,
     location: RowLocation,
-    /// The version of the table at which the other fields are valid.
-    version: u64,
-    /// The instant of the decision.
-    at: Now,
     /// The state after the charge; once it is charged, the state before.
     other: Box<[u64]>,
 }
@@ -47,8 +41,7 @@ impl Local {
         let algorithm = spec.algorithm.clone();
         let terms = (algorithm.clone(), spec.keys);
         let other = vec![0; algorithm.properties().words].into();
-        let (location, at) = (RowLocation::New, Now::default());
-        let draft = Draft { number: 0, location, version: 0, at, other };
+        let draft = Draft { location: RowLocation::New, other };
         Local { algorithm, terms, plans: ByPlan::new(spec), table, draft }
     }
 
@@ -60,8 +53,7 @@ impl Local {
 
     /// Returns true if the draft is about this reservation, and the table has not changed since.
     fn is_current(&self, reservation: &Reservation) -> bool {
-        reservation.memo == Memo::Draft(self.draft.number)
-            && self.draft.version == self.table.borrow().version()
+        reservation.memo == Memo::Draft(self.table.borrow().version())
     }
 
     /// Changes a caller's state, unless both the old and the new state are empty.
@@ -85,11 +77,9 @@ impl Store for Local {
         let location = table.find(account.key, now);
         let state = table.state(account.key, location);
         let (algorithm, draft) = (&*self.algorithm, &mut self.draft);
-        let at = table.no_earlier(now);
-        let decision = algorithm.step(state, at, 0, cost, &mut draft.other);
-        (draft.location, draft.version, draft.at) = (location, table.version(), at);
-        draft.number += 1;
-        reservation.memo = Memo::Draft(draft.number);
+        let decision = algorithm.step(state, table.no_earlier(now), 0, cost, &mut draft.other);
+        draft.location = location;
+        reservation.memo = Memo::Draft(table.begin_draft());
         reservation.is_overflow = location == RowLocation::Overflow;
         reservation.outcome = CheckOutcome::of(decision, algorithm.properties().longest_delay);
     }
@@ -103,16 +93,16 @@ impl Store for Local {
             // Another request was charged, or a caller was dropped, since the check.
             self.check(reservation);
         }
-        let Reservation { account, cost, outcome, receipt, .. } = reservation;
+        let Reservation { account, cost, now, outcome, receipt, memo, .. } = reservation;
         let CheckOutcome::Admitted { wait, longest_delay } = *outcome else { return };
         if wait > delay {
             return;
         }
         let (mut table, algorithm) = (self.table.borrow_mut(), &*self.algorithm);
-        let Draft { location, version, at, other, .. } = &mut self.draft;
+        let Draft { location, other } = &mut self.draft;
         if wait != delay {
             let state = table.state(account.key, *location);
-            let decision = algorithm.step(state, *at, delay, *cost, other);
+            let decision = algorithm.step(state, table.no_earlier(*now), delay, *cost, other);
             if !decision.is_admitted() {
                 *outcome = CheckOutcome::of(decision, longest_delay);
                 return;
@@ -120,7 +110,7 @@ impl Store for Local {
         }
         *receipt = Some(algorithm.receipt(other));
         *location = table.swap(account.key, *location, other);
-        *version = table.version();
+        *memo = Memo::Draft(table.version());
     }
 
     fn cancel(&mut self, reservation: &mut Reservation) {
@@ -128,10 +118,7 @@ impl Store for Local {
         let Reservation { account: Account { key, plan }, cost, now, .. } = *reservation;
         self.use_plan(plan);
         if self.is_current(reservation) {
-            let Draft { location, version, other, .. } = &mut self.draft;
-            let mut table = self.table.borrow_mut();
-            table.swap(key, *location, other);
-            *version = table.version();
+            self.table.borrow_mut().swap(key, self.draft.location, &mut self.draft.other);
         } else {
             let algorithm = &self.algorithm;
             let refund = Settlement::refund(receipt, cost);

@@ -55,7 +55,7 @@ pub struct Table {
     earliest: Micros,
     /// The number of callers at the latest call of [`Table::change`].
     reported: usize,
-    /// The number of changes.
+    /// The number of changes and drafts.
     version: u64,
 }
 
@@ -124,9 +124,15 @@ impl Table {
         -(std::mem::take(&mut self.reported) as i64)
     }
 
-    /// A number that changes with every change, including moves of callers.
+    /// A number that changes with every change, including moves of callers, and with every draft.
     #[must_use]
     pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Begins the draft of a charge, which the next one replaces. Returns the version.
+    pub fn begin_draft(&mut self) -> u64 {
+        self.version = self.version.wrapping_add(1);
         self.version
     }
 
