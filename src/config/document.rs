@@ -116,6 +116,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     mark::check(top, &own, &limits, &actors, &except);
     let mut advice = advice::lines(&limits, &actors, callers, &except, &twins);
     advice.extend(settings::advice(&limits, own.keys, callers));
+    advice.extend(is_own.then(|| settings::advice_on_fault(&own)).flatten());
     advice.extend(starts::advice(top, &limits));
     let remote = remote::read(top);
     let module = own.module;
@@ -145,6 +146,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         redis: own.redis,
         remote,
         module,
+        on_fault: own.on_fault,
         limits,
         actors: actors.into_iter().map(|known| known.actor).collect(),
     };

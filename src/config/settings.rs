@@ -5,11 +5,11 @@ use std::iter::successors;
 use super::advice::Advice;
 use super::fields::Fields;
 use super::mapping::Allowed;
-use super::table::LOGS;
+use super::table::{LOGS, ON_FAULTS};
 use super::{headers, operator, redis};
 use diana_limiter::sizing::memory;
 use diana_policy::remote::Own;
-use diana_policy::{Accepted, Limit};
+use diana_policy::{Accepted, Limit, ModuleKind, OnFault};
 
 const DEFAULT_KEYS: usize = 100_000;
 
@@ -35,6 +35,7 @@ pub fn own(top: &Fields<'_>) -> Own {
         admin: operator::admin(top),
         redis: redis::read(top),
         module: top.module(),
+        on_fault: top.choice("on_fault", ON_FAULTS).unwrap_or_default(),
     }
 }
 
@@ -77,6 +78,13 @@ pub fn advice(limits: &[Limit], wanted: usize, keys: usize) -> Option<Advice> {
         );
         message.into()
     })
+}
+
+/// Advice about a setting of the other form of the module.
+pub fn advice_on_fault(own: &Own) -> Option<Advice> {
+    const ADVICE: &str = "`on_fault: refuse` is for the dynamic module; after a fault of the wasm module, Envoy's \
+                          `failure_policy` decides, and `FAIL_RELOAD` refuses the request, too";
+    (own.on_fault == OnFault::Refuse && own.module == ModuleKind::Wasm).then(|| ADVICE.into())
 }
 
 fn accepted(top: &Fields<'_>) -> Accepted {

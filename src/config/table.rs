@@ -11,10 +11,10 @@ use super::plans::NAMED_PLANS;
 use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
 use super::values::{CLUSTER, VARIABLE, is_visible};
 use super::{remote, settings};
-use diana_policy::FieldForm;
 use diana_policy::redis::MOST_SHARDS;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{DAY, SECOND};
+use diana_policy::{FieldForm, OnFault};
 use limits::{ENTRY, EXCEPT, SOURCES};
 
 /// Any text.
@@ -56,6 +56,7 @@ fn own() -> Vec<MappingKey> {
         optional("namespace", settings::NAMESPACE),
         optional("keys", Whole(1, 10_000_000)),
         optional("log", Choice(|| words(LOGS))),
+        optional("on_fault", Choice(|| words(ON_FAULTS))),
         optional("accepted", Map(&ACCEPTED)),
         optional("mark", MARKER),
         optional("redis", Map(&REDIS)),
@@ -67,6 +68,9 @@ fn own() -> Vec<MappingKey> {
 
 /// Whether refusals are logged.
 pub const LOGS: Choices<bool> = &[("none", false), ("refused", true)];
+
+/// What happens to a request after a fault of the dynamic module.
+pub const ON_FAULTS: Choices<OnFault> = &[("pass", OnFault::Pass), ("refuse", OnFault::Refuse)];
 
 static ACCEPTED: Mapping = mapping(
     "accepted",

@@ -19,8 +19,9 @@ use std::sync::OnceLock;
 
 use crate::filter::{HttpFilter, RequestOutcome};
 use crate::metrics::{Labels, MetricKind};
-use crate::{calls, config, faults, filter};
-use diana_policy::headers::Headers;
+use crate::{calls, config, faults, filter, metrics};
+use diana_policy::OnFault;
+use diana_policy::headers::Headers as OwnHeaders;
 use diana_policy::port::Call as HttpCall;
 use diana_policy::time::Micros;
 
@@ -255,22 +256,19 @@ impl Call<'_> {
         found.then(|| (unsafe { out.bytes() }, total))
     }
 
-    /// All headers, each with its name and its value.
-    pub(crate) fn headers(&self, map: Map) -> Vec<(&[u8], &[u8])> {
+    /// All headers. The list takes this memory.
+    pub(crate) fn headers(&self, map: Map, memory: HeaderMemory) -> Headers<'_> {
+        let mut list = memory.0;
         // SAFETY: see `worker`.
         let size = unsafe { headers_size(self.filter, map as u32) };
-        let mut headers: Vec<Header> = Vec::with_capacity(size);
+        list.reserve(size);
         // SAFETY: the list has room for all headers, and Envoy fills it if it returns true.
         unsafe {
-            if get_headers(self.filter, map as u32, headers.as_mut_ptr()) {
-                headers.set_len(size);
+            if get_headers(self.filter, map as u32, list.as_mut_ptr()) {
+                list.set_len(size);
             }
         }
-        // SAFETY: names and values stay as the value of a header does.
-        headers
-            .iter()
-            .map(|header| unsafe { (header.name.bytes(), header.value.bytes()) })
-            .collect()
+        Headers { list, call: PhantomData }
     }
 
     /// Adds a value to a header.
@@ -379,7 +377,7 @@ impl Call<'_> {
     }
 
     /// Responds to the request. The stream may end within.
-    pub(crate) fn respond(self, status: u16, headers: &Headers, body: &[u8], details: &str) {
+    pub(crate) fn respond(self, status: u16, headers: &OwnHeaders, body: &[u8], details: &str) {
         let header = |(name, value): (&str, &str)| Header {
             name: Buf::of(name.as_bytes()),
             value: Buf::of(value.as_bytes()),
@@ -423,6 +421,34 @@ impl Call<'_> {
         unsafe { function(self.filter, id, labels.as_ptr(), labels.len(), value) };
     }
 }
+
+/// All headers of a stream. They stay as the value of a header does.
+pub(crate) struct Headers<'c> {
+    list: Vec<Header>,
+    call: PhantomData<&'c ()>,
+}
+
+impl<'c> Headers<'c> {
+    /// The values of a header.
+    pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &'c [u8]> {
+        // Envoy stores names in lower case.
+        // SAFETY: names and values stay for the lifetime of the list.
+        self.list
+            .iter()
+            .filter(move |header| unsafe { header.name.bytes() } == name.as_bytes())
+            .map(|header| unsafe { header.value.bytes() })
+    }
+
+    /// The memory of the list.
+    pub(crate) fn into_memory(mut self) -> HeaderMemory {
+        self.list.clear();
+        HeaderMemory(self.list)
+    }
+}
+
+/// Memory for all headers of a stream: its allocation would cost a tenth of a decision.
+#[derive(Default)]
+pub(crate) struct HeaderMemory(Vec<Header>);
 
 /// Attributes of a stream, by Envoy's numbers.
 #[derive(Debug, Clone, Copy)]
@@ -554,8 +580,11 @@ impl Drop for ConfigScheduler {
 
 /// Runs a hook. A panic ends here: Envoy would abort.
 fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
-    #[cfg(feature = "faults")]
-    faults::injected::begin(hook);
+    let run = || {
+        #[cfg(feature = "faults")]
+        faults::injected::begin(hook);
+        run()
+    };
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(done) => Some(done),
         Err(panic) => {
@@ -618,9 +647,12 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
     _event: u64,
 ) {
     // SAFETY: the configuration exists until its hook `destroy`, and is only shared.
-    guarded("config_scheduled", || {
+    let done = guarded("config_scheduled", || {
         unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call)))
     });
+    if done.is_none() {
+        metrics::miss();
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -671,8 +703,10 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_new(
     // SAFETY: as for `config_scheduled`.
     let built =
         guarded("new", || unsafe { config.as_ref() }.map(|config| HttpFilter::new(config, &call)));
+    // SAFETY: as above.
+    let on_fault = || unsafe { config.as_ref() }.map_or(OnFault::Pass, |config| config.on_fault);
     // Without a filter Envoy would respond with 500.
-    Box::into_raw(Box::new(built.flatten().unwrap_or(HttpFilter::DONE)))
+    Box::into_raw(Box::new(built.flatten().unwrap_or_else(|| HttpFilter::failed(on_fault()))))
 }
 
 #[unsafe(no_mangle)]
@@ -685,7 +719,9 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
     let decided = guarded("request_headers", || {
         unsafe { filter(module) }.map(|it| it.request(&mut StreamPointer(stream).call()))
     });
-    match decided.flatten() {
+    // SAFETY: see `filter`.
+    let outcome_of_fault = || unsafe { filter(module) }.map(|it| it.outcome_of_fault());
+    match decided.unwrap_or_else(outcome_of_fault) {
         None | Some(RequestOutcome::Passes) => CONTINUE,
         Some(RequestOutcome::Waits) => STOP_ALL_AND_WATERMARK,
         Some(RequestOutcome::Responds(response)) => {
@@ -737,10 +773,16 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
     event: u64,
 ) {
     // SAFETY: see `filter`.
-    let slot = guarded("scheduled", || {
-        unsafe { filter(module) }.and_then(|it| it.scheduled(event, StreamPointer(stream)))
-    })
-    .flatten();
+    let slot = unsafe { filter(module) }.and_then(|it| it.slot());
+    // SAFETY: see `filter`.
+    let done = guarded("scheduled", || {
+        unsafe { filter(module) }.map(|it| it.scheduled(event, StreamPointer(stream)))
+    });
+    if done.is_none() {
+        // SAFETY: see `filter`.
+        let missed = || unsafe { filter(module) }.map(|it| it.missed(event, StreamPointer(stream)));
+        _ = catch_unwind(AssertUnwindSafe(missed));
+    }
     if let Some(slot) = slot {
         // The stream may end within, and free the filter.
         guarded("scheduled", || filter::act(slot));

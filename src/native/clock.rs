@@ -33,7 +33,7 @@ pub(crate) fn wall() -> Micros {
 }
 
 fn micros(duration: Duration) -> Micros {
-    duration.as_micros().try_into().unwrap_or(Micros::MAX)
+    duration.as_secs().saturating_mul(SECOND) + Micros::from(duration.subsec_micros())
 }
 
 /// Starts the thread, unless it runs.
@@ -80,10 +80,13 @@ fn next_due() -> Micros {
 }
 
 fn fire() {
-    #[cfg(feature = "faults")]
-    faults::injected::begin("timer");
     for slot in slot::all().iter().filter(|slot| slot.due() <= monotonic()) {
-        if catch_unwind(|| slot.fire()).is_err() {
+        let fired = catch_unwind(|| {
+            #[cfg(feature = "faults")]
+            faults::injected::begin("timer");
+            slot.fire();
+        });
+        if fired.is_err() {
             _ = catch_unwind(|| faults::recover("timer"));
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use diana_policy::{ModuleKind, Settling};
+use diana_policy::{ModuleKind, OnFault, Policy, Settling};
 
 use crate::abi::{self, Call, ConfigCall, ConfigScheduler, LogLevel, log};
 use crate::host::FIRST_ROOT;
@@ -18,6 +18,8 @@ const NEEDS_ENDS: &str = "`count` and `cost: {response: …}` need Envoy 1.39 or
 pub(crate) struct FilterConfig {
     /// The number of its roots.
     pub(crate) number: u32,
+    /// What happens to a request after a panic.
+    pub(crate) on_fault: OnFault,
 }
 
 /// A configuration in this process.
@@ -41,15 +43,17 @@ impl FilterConfig {
     pub(crate) fn new(call: &ConfigCall, name: &[u8], text: &[u8]) -> Option<FilterConfig> {
         static COUNT: AtomicU32 = AtomicU32::new(FIRST_ROOT);
         slot::create(abi::workers());
+        let policy = diana_config::parse_for(text, ModuleKind::Native).ok();
+        let on_fault = policy.as_ref().map(|policy| policy.on_fault).unwrap_or_default();
         if !abi::reports_ends()
-            && let Some(rule) = settled_rule(text)
+            && let Some(rule) = policy.and_then(settled_rule)
         {
             log(LogLevel::Error, &format!("configuration rejected: {rule}: {NEEDS_ENDS}"));
             return None;
         }
         let number = COUNT.fetch_add(1, Ordering::Relaxed) | FIRST_ROOT;
         let metrics = MetricIds::define(call);
-        let config = FilterConfig { number };
+        let config = FilterConfig { number, on_fault };
         let scheduler = call.scheduler();
         // Before it is built, since its first timer may fire in the meantime.
         known().push(Known { number, name: name.into(), text: text.into(), metrics, scheduler });
@@ -89,9 +93,8 @@ pub(crate) fn all() -> Vec<(u32, Vec<u8>, Vec<u8>)> {
     known().iter().map(|it| (it.number, it.name.clone(), it.text.clone())).collect()
 }
 
-/// The name of a rule that is settled by the response of the upstream, if a document has one.
-fn settled_rule(text: &[u8]) -> Option<String> {
-    let policy = diana_config::parse_for(text, ModuleKind::Native).ok()?;
+/// The name of a rule that is settled by the response of the upstream, if a policy has one.
+fn settled_rule(policy: Policy) -> Option<String> {
     let mut rules = policy.limits.into_iter().flat_map(|limit| limit.rules);
     let is_settled = |it: &Settling| it.response_cost.is_some() || it.count.is_some();
     rules.find(|rule| rule.settling.as_deref().is_some_and(is_settled)).map(|rule| rule.name)

@@ -12,7 +12,7 @@ pub(crate) fn install() {
 
 /// Counts a panic, and rebuilds the worker in which it happened.
 pub(crate) fn recover(hook: &'static str) {
-    log(LogLevel::Error, &format!("the panic in `{hook}` was caught: its request passes"));
+    log(LogLevel::Error, &format!("the panic in `{hook}` was caught: its worker starts anew"));
     metrics::count_fault(hook);
     slot::all().iter().for_each(slot::Slot::recover);
 }
@@ -27,16 +27,20 @@ pub(crate) mod injected {
         static HOOK: Cell<&'static str> = const { Cell::new("") };
     }
 
-    /// A hook begins.
+    /// A hook begins. Panics if the file of `DIANA_FAULTS` has `before` and the hook.
     pub(crate) fn begin(hook: &'static str) {
         HOOK.set(hook);
+        panic_if(&format!("before {hook}"));
     }
 
-    /// Panics if the file of `DIANA_FAULTS` names the hook.
+    /// The hook calls the worker. Panics if the file of `DIANA_FAULTS` has the hook.
     pub(crate) fn panic() {
+        panic_if(HOOK.get());
+    }
+
+    fn panic_if(wanted: &str) {
         let file = std::env::var_os("DIANA_FAULTS");
-        let wanted = file.and_then(|file| std::fs::read_to_string(file).ok());
-        if wanted.is_some_and(|wanted| wanted.trim() == HOOK.get()) {
+        if file.and_then(|file| std::fs::read_to_string(file).ok()).is_some_and(|it| it == wanted) {
             panic_any("a test wants it");
         }
     }

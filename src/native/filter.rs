@@ -2,13 +2,14 @@
 
 use std::mem;
 
+use diana_policy::OnFault;
 use diana_policy::headers::Headers;
 use diana_worker::Stream;
 
 use crate::abi::{Call, Map, StreamPointer};
 use crate::config::{self, FilterConfig};
 use crate::ending::HostEnding;
-use crate::host::HostCall;
+use crate::host::{HostCall, HostState};
 use crate::metrics;
 use crate::request::{self, HostRequest};
 use crate::response::Response;
@@ -18,6 +19,8 @@ use crate::slot::{self, PASS, Slot};
 pub(crate) struct HttpFilter {
     /// The number of the configuration.
     root: u32,
+    /// What happens to the request after a panic.
+    on_fault: OnFault,
     state: FilterState,
 }
 
@@ -26,6 +29,8 @@ enum FilterState {
     Begun(&'static Slot),
     /// The stream has work at its response or at its end, or its request waits.
     Open { slot: &'static Slot, generation: u32, id: u32, stream: Stream },
+    /// The filter could not be created.
+    Failed,
     /// The stream needs no further work, like most admitted requests.
     Done,
 }
@@ -38,27 +43,34 @@ pub(crate) enum RequestOutcome {
 }
 
 impl HttpFilter {
-    /// Admits every request.
-    pub(crate) const DONE: HttpFilter = HttpFilter { root: 0, state: FilterState::Done };
-
     pub(crate) fn new(config: &FilterConfig, call: &Call<'_>) -> HttpFilter {
         let slot = slot::all().get(call.worker());
         HttpFilter {
             root: config.number,
-            state: slot.map_or(FilterState::Done, FilterState::Begun),
+            on_fault: config.on_fault,
+            state: slot.map_or(FilterState::Failed, FilterState::Begun),
         }
+    }
+
+    /// A filter that could not be created.
+    pub(crate) fn failed(on_fault: OnFault) -> HttpFilter {
+        HttpFilter { root: 0, on_fault, state: FilterState::Failed }
     }
 
     /// The request has arrived.
     pub(crate) fn request(&mut self, call: &mut Call<'_>) -> RequestOutcome {
-        let FilterState::Begun(slot) = self.state else { return RequestOutcome::Passes };
+        let state = mem::replace(&mut self.state, FilterState::Done);
+        let FilterState::Begun(slot) = state else { return self.outcome_of_fault() };
         let root = self.root;
-        self.state = FilterState::Done;
         if metrics::need_a_stream() {
             config::flush_by(root, call);
         }
         let (outcome, changes) = slot.enter(|state| {
-            let Some(instance) = state.instance(root) else {
+            let Some(known) = state.root(root) else {
+                return (self.outcome_of_fault(), Vec::new());
+            };
+            // Without rules, if those of a configuration server are not there.
+            let Some(instance) = known.instance().cloned() else {
                 return (RequestOutcome::Passes, Vec::new());
             };
             for name in instance.marks() {
@@ -66,7 +78,7 @@ impl HttpFilter {
             }
             let id = state.host.new_stream();
             let host = HostCall::new(root, &state.host);
-            let request = HostRequest::new(call);
+            let request = HostRequest::new(call, &state.host.headers);
             let (goes_on, stream) = Stream::begin(&instance, id, &request, &state.worker, &host);
             let (changes, response) = host.into_effects();
             let is_open = stream.as_ref().is_some_and(Stream::is_open);
@@ -86,6 +98,11 @@ impl HttpFilter {
         });
         changes.iter().for_each(|change| change.apply(call));
         outcome
+    }
+
+    /// What happens to the request after a panic.
+    pub(crate) fn outcome_of_fault(&self) -> RequestOutcome {
+        Response::of_fault(self.on_fault).map_or(RequestOutcome::Passes, RequestOutcome::Responds)
     }
 
     /// The response headers have arrived.
@@ -126,30 +143,42 @@ impl HttpFilter {
         });
     }
 
-    /// The thread of the module has committed an event. Returns the slot in which actions may be due.
-    pub(crate) fn scheduled(
-        &mut self,
-        event: u64,
-        pointer: StreamPointer,
-    ) -> Option<&'static Slot> {
-        let FilterState::Open { slot, id, .. } = &self.state else { return None };
-        let (slot, id) = (*slot, *id);
+    /// An event was committed.
+    pub(crate) fn scheduled(&mut self, event: u64, pointer: StreamPointer) {
+        let FilterState::Open { slot, .. } = self.state else { return };
+        if event == PASS {
+            return self.missed(event, pointer);
+        }
         slot.enter(|state| {
-            if event == PASS {
-                state.host.resume(id, pointer);
-            } else {
-                state.host.take_over();
-                state.tick();
-            }
+            state.host.take_over();
+            state.tick();
         });
-        Some(slot)
+    }
+
+    /// What an event needs without the worker, also after a panic: the request does not wait, or the
+    /// thread of the module runs the timers again.
+    pub(crate) fn missed(&mut self, event: u64, pointer: StreamPointer) {
+        let FilterState::Open { slot, id, .. } = self.state else { return };
+        let response = Response::of_fault(self.on_fault);
+        slot.with_host(|host| match event {
+            PASS => host.conclude(id, pointer, response),
+            _ => host.take_over(),
+        });
+    }
+
+    /// The slot of the worker, if the stream needs further work.
+    pub(crate) fn slot(&self) -> Option<&'static Slot> {
+        match self.state {
+            FilterState::Open { slot, .. } => Some(slot),
+            _ => None,
+        }
     }
 }
 
 /// Continues and answers the requests that are due.
 pub(crate) fn act(slot: &Slot) {
     // One at a time, since each may end other streams.
-    while let Some(action) = slot.enter(|state| state.host.next_action()) {
+    while let Some(action) = slot.with_host(HostState::next_action) {
         action.run();
     }
 }

@@ -13,7 +13,7 @@ use diana_policy::time::{Micros, SECOND};
 use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
-use crate::abi::{self, Call, LogLevel, Map, Scheduler, StreamPointer};
+use crate::abi::{self, Call, HeaderMemory, LogLevel, Map, Scheduler, StreamPointer};
 use crate::calls::Reply;
 use crate::data::ProcessData;
 use crate::request::HostRequest;
@@ -54,6 +54,8 @@ pub(crate) struct HostState {
     actions: RefCell<VecDeque<Action>>,
     /// Replies that the worker has not processed.
     replies: RefCell<Vec<Reply>>,
+    /// Memory for the headers of a request.
+    pub(crate) headers: Cell<HeaderMemory>,
 }
 
 /// The timer of a root.
@@ -141,6 +143,7 @@ impl HostState {
             waiting: RefCell::default(),
             actions: RefCell::default(),
             replies: RefCell::default(),
+            headers: Cell::default(),
         }
     }
 
@@ -151,10 +154,12 @@ impl HostState {
         next
     }
 
-    /// Numbers on from another host, whose streams and calls may still be open.
-    pub(crate) fn continue_numbers(&self, other: &HostState) {
+    /// Numbers on from another host, whose streams and calls may still be open, and does what it
+    /// has decided.
+    pub(crate) fn continue_from(&self, other: &HostState) {
         self.stream.set(other.stream.get());
         self.token.set(other.token.get());
+        self.actions.replace(other.actions.take());
     }
 
     /// The request of a stream waits.
@@ -193,14 +198,14 @@ impl HostState {
         self.timers_changed.set(true);
     }
 
-    /// Lets all waiting requests pass.
+    /// Lets no request wait any longer.
     pub(crate) fn let_pass(&self) {
         self.waiting.borrow().values().for_each(|waiting| waiting.scheduler.commit(PASS));
     }
 
-    /// Continues a request soon.
-    pub(crate) fn resume(&self, stream: u32, pointer: StreamPointer) {
-        let action = Action { stream, pointer, changes: Vec::new(), response: None };
+    /// Continues or answers a request soon.
+    pub(crate) fn conclude(&self, stream: u32, pointer: StreamPointer, response: Option<Response>) {
+        let action = Action { stream, pointer, changes: Vec::new(), response };
         self.actions.borrow_mut().push_back(action);
     }
 
@@ -368,7 +373,7 @@ impl Streams for HostCall<'_> {
         let stream = self.selected.get();
         let pointer = self.state.waiting.borrow().get(&stream).map(|waiting| waiting.pointer);
         if let Some(pointer) = pointer {
-            read(&HostRequest::new(&pointer.call()));
+            read(&HostRequest::new(&pointer.call(), &self.state.headers));
         }
     }
 

@@ -257,6 +257,11 @@ pub(crate) fn need_a_stream() -> bool {
     IS_BEHIND.load(Ordering::Relaxed) && !has_config_metrics()
 }
 
+/// The main thread has failed to report. The next change makes it report all.
+pub(crate) fn miss() {
+    IS_BEHIND.store(false, Ordering::Release);
+}
+
 /// Reports what Envoy does not have.
 pub(crate) fn flush(ids: &MetricIds, mut change: impl FnMut(MetricKind, usize, &Labels<'_>, u64)) {
     IS_BEHIND.store(false, Ordering::Release);

@@ -1,35 +1,43 @@
 //! The request of a stream.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::net::IpAddr;
 
 use diana_policy::port::{Property, Pseudo, Request, Values};
 use diana_policy::spelling;
 
-use crate::abi::{Attribute, Call, Map};
+use crate::abi::{Attribute, Call, HeaderMemory, Headers, Map};
 use crate::{host, property};
 
 /// The request of the stream of a hook.
 pub(crate) struct HostRequest<'c, 'h> {
     call: &'c Call<'h>,
     /// All headers, after the first access: Envoy's lookup by name takes more than reading all of them.
-    headers: OnceCell<Vec<(&'c [u8], &'c [u8])>>,
+    headers: OnceCell<Headers<'c>>,
+    /// The memory for the headers of the next request.
+    memory: &'c Cell<HeaderMemory>,
     /// The client address, for several exemptions and actors.
     client: OnceCell<Option<IpAddr>>,
 }
 
 impl<'c, 'h> HostRequest<'c, 'h> {
-    pub(crate) fn new(call: &'c Call<'h>) -> HostRequest<'c, 'h> {
-        HostRequest { call, headers: OnceCell::new(), client: OnceCell::new() }
+    pub(crate) fn new(call: &'c Call<'h>, memory: &'c Cell<HeaderMemory>) -> HostRequest<'c, 'h> {
+        HostRequest { call, headers: OnceCell::new(), memory, client: OnceCell::new() }
     }
 
     /// The values of a header.
     fn values(&self, name: &str) -> impl Iterator<Item = &'c [u8]> {
-        let headers = self.headers.get_or_init(|| self.call.headers(Map::Request));
-        // Envoy stores names in lower case.
-        let found = headers.iter().filter(move |(found, _)| *found == name.as_bytes());
-        found.map(|(_, value)| *value)
+        let read = || self.call.headers(Map::Request, self.memory.take());
+        self.headers.get_or_init(read).values(name)
+    }
+}
+
+impl Drop for HostRequest<'_, '_> {
+    fn drop(&mut self) {
+        if let Some(headers) = self.headers.take() {
+            self.memory.set(headers.into_memory());
+        }
     }
 }
 

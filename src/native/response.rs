@@ -1,6 +1,7 @@
 //! Responses of this filter.
 
 use diana_limiter::{Protocol, Refusal};
+use diana_policy::OnFault;
 use diana_policy::headers::Headers;
 use diana_policy::port::{Request, Values};
 use diana_worker::AdminReply;
@@ -46,6 +47,18 @@ impl Response {
             grpc_status: UNKNOWN,
             details: "diana_admin",
         }
+    }
+
+    /// The response to a request after a panic, unless it passes.
+    pub(crate) fn of_fault(on_fault: OnFault) -> Option<Response> {
+        const UNAVAILABLE: u8 = 14;
+        (on_fault == OnFault::Refuse).then(|| Response {
+            status: 503,
+            headers: [("retry-after", "1")].into_iter().collect(),
+            body: Vec::new(),
+            grpc_status: UNAVAILABLE,
+            details: "diana_fault",
+        })
     }
 
     /// Sends it. The stream may end within.

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use diana_policy::port::Answer;
 use diana_policy::time::Micros;
-use diana_worker::{Instance, Root, Worker};
+use diana_worker::{Root, Worker};
 
 use crate::abi::Confined;
 use crate::calls::Reply;
@@ -59,10 +58,23 @@ impl Slot {
     /// Calls the worker. Hooks must not be called within.
     #[inline]
     pub(crate) fn enter<T>(&self, call: impl FnOnce(&mut WorkerState) -> T) -> T {
+        self.visit(|state| {
+            #[cfg(feature = "faults")]
+            crate::faults::injected::panic();
+            call(state)
+        })
+    }
+
+    /// Uses what the adapter itself has about the worker, such as its waiting requests. Works after
+    /// a panic of the worker, too.
+    pub(crate) fn with_host<T>(&self, call: impl FnOnce(&HostState) -> T) -> T {
+        self.visit(|state| call(&state.host))
+    }
+
+    #[inline]
+    fn visit<T>(&self, call: impl FnOnce(&mut WorkerState) -> T) -> T {
         let mut guard = self.lock();
         let state = guard.get();
-        #[cfg(feature = "faults")]
-        crate::faults::injected::panic();
         let done = call(state);
         if state.host.timers_changed.take() {
             let due = state.host.due();
@@ -98,7 +110,7 @@ impl Slot {
     /// Rebuilds the worker if a panic has left it in an unknown state.
     pub(crate) fn recover(&self) {
         if self.worker.is_poisoned() {
-            self.enter(|_| ());
+            self.visit(|_| ());
         }
     }
 }
@@ -123,9 +135,9 @@ impl WorkerState {
         }
     }
 
-    /// The instance that decides about the requests of a configuration.
-    pub(crate) fn instance(&self, number: u32) -> Option<Rc<Instance>> {
-        self.roots.get(&number)?.instance().cloned()
+    /// The root of a configuration. `None` if it could not be rebuilt after a panic.
+    pub(crate) fn root(&self, number: u32) -> Option<&Root> {
+        self.roots.get(&number)
     }
 
     /// A call has a reply. Only the worker's thread may resume requests, so it processes the reply if any wait.
@@ -151,19 +163,19 @@ impl WorkerState {
         }
     }
 
-    /// Replaces a worker in an unknown state by a new one with the same configurations. Its waiting requests pass.
+    /// Replaces a worker in an unknown state by a new one with the same configurations. Its waiting requests wait no longer.
     fn rebuild(&mut self) {
         let generation = self.generation.wrapping_add(1);
         let fresh = WorkerState::new(self.host.slot, generation);
         let broken = mem::replace(self, fresh);
         broken.host.let_pass();
-        self.host.continue_numbers(&broken.host);
+        self.host.continue_from(&broken.host);
         // Dropping it may panic again.
         _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
         for (number, name, text) in config::all() {
             let built = catch_unwind(AssertUnwindSafe(|| self.configure(number, &name, &text)));
             if built.is_err() {
-                // Its requests pass unchecked.
+                // Its requests are not checked.
                 if let Some(root) = self.roots.remove(&number) {
                     mem::forget(root);
                 }

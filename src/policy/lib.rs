@@ -41,7 +41,7 @@ pub use ban::Ban;
 pub use matching::{
     Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test, Wildcard,
 };
-pub use module_kind::ModuleKind;
+pub use module_kind::{ModuleKind, OnFault};
 pub use plans::{Plan, PlanKind, Plans, plan};
 pub use quota::{MAX_PERMITS, Quota};
 use redis::Redis;
@@ -94,6 +94,8 @@ pub struct Policy {
     pub remote: Option<Remote>,
     /// The form of the module that read it.
     pub module: ModuleKind,
+    /// What happens to a request after a fault of the module.
+    pub on_fault: OnFault,
     /// Warnings for the log about settings that are allowed and probably unintended.
     pub warnings: Vec<String>,
 }
@@ -111,6 +113,7 @@ impl Policy {
             admin: self.admin.clone(),
             redis: self.redis.clone(),
             module: self.module,
+            on_fault: self.on_fault,
         }
     }
 }

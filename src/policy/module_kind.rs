@@ -9,3 +9,13 @@ pub enum ModuleKind {
     /// As a dynamic module, in Envoy's own process.
     Native,
 }
+
+/// What happens to a request if Diana fails during its check, in the dynamic module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnFault {
+    /// It passes without a check.
+    #[default]
+    Pass,
+    /// It is refused.
+    Refuse,
+}

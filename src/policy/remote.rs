@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::redis::Redis;
-use super::{Accepted, Admin, Explain, ModuleKind};
+use super::{Accepted, Admin, Explain, ModuleKind, OnFault};
 use crate::time::Micros;
 
 /// A configuration server and the request for it.
@@ -61,4 +61,6 @@ pub struct Own {
     pub redis: Option<Redis>,
     /// The form of the module.
     pub module: ModuleKind,
+    /// What happens to a request after a fault of the module.
+    pub on_fault: OnFault,
 }

@@ -5,23 +5,41 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
-use crate::harness::{Client, Envoy, Gateway, eventually, is_native, request};
+use crate::harness::{
+    Client, ConfigServer, Envoy, Gateway, ServerResponse, eventually, is_native, request,
+};
+use crate::remote::{self, document, settles_on};
 
-/// The charges of `/` are settled at the end of a stream, so all hooks have work.
+/// Slots are free again at the end of a stream, so all hooks have work.
 const RULES: &str = "
 accepted: {headers: true}
 limits:
+  - Url: /
+    rules: [{name: open, actor: all, in_flight: 900, scope: local}]
   - Url: /counted
-    rules: [{name: counted, actor: account, unit: day, rpu: 3, algo: SW, count: {status: [2xx]}, scope: local}]
+    rules: [{name: counted, actor: account, unit: day, rpu: 3, algo: SW, scope: local}]
   - Url: /held
     rules: [{name: held, actor: all, unit: second, rpu: 20, algo: LB, max_delay: 9s, max_queue: 90}]
+  - Url: /slow
+    rules: [{name: slow, actor: all, unit: minute, rpu: 20, algo: LB, max_delay: 20s, max_queue: 90}]
 ";
 
-/// Hooks of streams that call the worker, and the timer. `destroy` does so only if another hook has failed.
-const HOOKS: [&str; 5] =
+/// Hooks of streams that call the worker, and the timer.
+const CALLING: [&str; 5] =
     ["request_headers", "response_headers", "stream_complete", "scheduled", "timer"];
+
+/// All hooks of streams and the timer, as they begin.
+const BEGINNING: [&str; 7] = [
+    "new",
+    "request_headers",
+    "response_headers",
+    "stream_complete",
+    "destroy",
+    "scheduled",
+    "timer",
+];
 
 /// A gateway with a library that panics.
 struct Faulty {
@@ -30,10 +48,15 @@ struct Faulty {
 }
 
 impl Faulty {
-    fn start(name: &str) -> Self {
+    /// With the rules, and further settings.
+    fn start(name: &str, settings: &str) -> Self {
+        Self::of(name, Gateway::with(&format!("{settings}{RULES}")))
+    }
+
+    fn of(name: &str, gateway: Gateway) -> Self {
         let name = format!("fault-{}-{name}", std::process::id());
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        let gateway = Gateway::with(RULES).faulty_library();
+        let gateway = gateway.faulty_library();
         let envoy = gateway.variable("DIANA_FAULTS", file.to_str().unwrap()).start();
         Self { envoy, file }
     }
@@ -42,13 +65,33 @@ impl Faulty {
         fs::write(&self.file, hook).unwrap();
     }
 
+    /// Sends a request in a thread.
+    fn spawn(&self, path: &'static str) -> JoinHandle<u16> {
+        let port = self.envoy.port;
+        thread::spawn(move || {
+            let mut client = Client::connect(port).unwrap();
+            client.send(&request("GET", path, &[])).unwrap().status
+        })
+    }
+
     fn stop(&self) {
         fs::remove_file(&self.file).unwrap();
     }
 
     /// The panics in a hook that were caught.
-    fn caught(&self, hook: &str) -> u64 {
-        self.envoy.stat(&format!("diana.faults.hook.{hook}")).unwrap_or(0)
+    fn caught(&self, hook: &str) -> usize {
+        self.envoy.log().matches(&format!("the panic in `{hook}` was caught")).count()
+    }
+
+    /// The same, from the metric.
+    fn counted(&self, hook: &str) -> Option<u64> {
+        self.envoy.stat(&format!("diana.faults.hook.{hook}"))
+    }
+
+    /// Waits for this number of panics in a hook.
+    #[track_caller]
+    fn wait_for(&self, hook: &str, panics: usize) {
+        eventually(&format!("panics in {hook}"), || (self.caught(hook) >= panics).then_some(()));
     }
 
     /// Fails unless the rule counts as if nothing had happened.
@@ -64,29 +107,49 @@ fn panic_in_any_hook_costs_no_response() {
     if !is_native() {
         return;
     }
-    let faulty = Faulty::start("hooks");
-    for hook in HOOKS {
-        faulty.panic_in(hook);
-        let held: Vec<_> = (0..6)
-            .map(|_| {
-                let port = faulty.envoy.port;
-                thread::spawn(move || {
-                    let mut client = Client::connect(port).unwrap();
-                    client.send(&request("GET", "/held", &[])).unwrap().status
-                })
-            })
-            .collect();
+    let faulty = Faulty::start("hooks", "");
+    let calling = CALLING.iter().map(|hook| (*hook).into());
+    let beginning = BEGINNING.iter().map(|hook| format!("before {hook}"));
+    for fault in calling.chain(beginning) {
+        let hook = fault.trim_start_matches("before ");
+        let before = faulty.caught(hook);
+        faulty.panic_in(&fault);
+        let held: Vec<_> = (0..6).map(|_| faulty.spawn("/held")).collect();
         for _ in 0..9 {
-            let status = faulty.envoy.get("/counted", &[("x-account-id", hook)]).status;
-            assert!([200, 503].contains(&status), "{hook}: {status}");
+            let status = faulty.envoy.get("/counted", &[("x-account-id", &fault)]).status;
+            assert!([200, 503].contains(&status), "{fault}: {status}");
         }
-        eventually(&format!("a panic in {hook}"), || (faulty.caught(hook) > 0).then_some(()));
+        faulty.wait_for(hook, before + 1);
         faulty.stop();
         for held in held {
-            assert_eq!(held.join().unwrap(), 200, "{hook}:\n{}", faulty.envoy.log());
+            assert_eq!(held.join().unwrap(), 200, "{fault}:\n{}", faulty.envoy.log());
         }
-        faulty.assert_counts(&format!("after {hook}"));
+        faulty.assert_counts(&format!("after {fault}"));
     }
+}
+
+/// The requests that the hook should have checked, or that waited.
+#[test]
+fn panic_refuses_requests_if_the_document_says_so() {
+    if !is_native() {
+        return;
+    }
+    let faulty = Faulty::start("refuse", "on_fault: refuse");
+    for fault in ["request_headers", "before request_headers", "before new"] {
+        faulty.panic_in(fault);
+        let response = faulty.envoy.get("/counted", &[("x-account-id", fault)]);
+        assert_eq!((response.status, response.header("retry-after")), (503, Some("1")), "{fault}");
+        faulty.stop();
+        faulty.assert_counts(&format!("after {fault}"));
+    }
+    // All permits of the bucket, so that the next requests wait.
+    let held: Vec<_> = (0..6).map(|_| faulty.spawn("/slow")).collect();
+    faulty.envoy.wait_for_active(5..=5);
+    faulty.panic_in("timer");
+    let statuses: Vec<u16> = held.into_iter().map(|held| held.join().unwrap()).collect();
+    faulty.stop();
+    assert!(statuses.iter().all(|status| [200, 503].contains(status)), "{statuses:?}");
+    assert!(statuses.contains(&503), "{statuses:?}:\n{}", faulty.envoy.log());
 }
 
 #[test]
@@ -94,16 +157,28 @@ fn thousand_panics_in_a_row_cost_no_response() {
     if !is_native() {
         return;
     }
-    let faulty = Faulty::start("thousand");
-    faulty.panic_in("request_headers");
+    let faulty = Faulty::start("thousand", "");
     let mut client = Client::connect(faulty.envoy.port).unwrap();
-    for _ in 0..1_000 {
-        let headers = [("x-account-id", "ada")];
-        assert_eq!(client.send(&request("GET", "/counted", &headers)).unwrap().status, 200);
+    for (fault, path) in [
+        ("request_headers", "/counted"),
+        ("before new", "/counted"),
+        ("before stream_complete", "/counted"),
+        ("response_headers", "/open"),
+    ] {
+        let hook = fault.trim_start_matches("before ");
+        let before = faulty.caught(hook);
+        faulty.panic_in(fault);
+        for number in 0..1_000 {
+            let account = format!("{fault}-{number}");
+            let headers = [("x-account-id", account.as_str())];
+            assert_eq!(client.send(&request("GET", path, &headers)).unwrap().status, 200);
+        }
+        faulty.wait_for(hook, before + 1_000);
+        faulty.stop();
+        faulty.assert_counts(&format!("after {fault}"));
+        // Envoy 1.38 takes metrics with a request only, which this has brought.
+        eventually("all panics", || (faulty.counted(hook) == Some(1_000)).then_some(()));
     }
-    faulty.stop();
-    faulty.assert_counts("bob");
-    eventually("all panics", || (faulty.caught("request_headers") == 1_000).then_some(()));
 }
 
 /// Envoy keeps the old configuration, as after any other refusal.
@@ -112,11 +187,50 @@ fn panic_in_an_update_leaves_the_old_rules_in_force() {
     if !is_native() {
         return;
     }
-    let faulty = Faulty::start("update");
+    let faulty = Faulty::start("update", "");
     faulty.panic_in("config_new");
     faulty.envoy.put(&Gateway::with("limits: []").faulty_library());
     let rejected = || faulty.envoy.stat("listener_manager.lds.update_rejected");
     eventually("Envoy to reject it", || (rejected() == Some(1)).then_some(()));
     faulty.stop();
     faulty.assert_counts("ada");
+}
+
+/// Envoy has dropped the old configuration, and the next one counts on.
+#[test]
+fn panic_at_the_end_of_a_configuration_harms_no_other() {
+    if !is_native() {
+        return;
+    }
+    let gateway = |keys: u32| Gateway::with(&format!("keys: {keys}{RULES}")).drains_for(1);
+    let faulty = Faulty::of("end", gateway(1000));
+    faulty.panic_in("config_destroy");
+    faulty.envoy.update(&gateway(2000).faulty_library());
+    faulty.wait_for("config_destroy", 1);
+    faulty.stop();
+    faulty.assert_counts("ada");
+}
+
+#[test]
+fn panic_at_a_reply_costs_no_later_reply() {
+    if !is_native() {
+        return;
+    }
+    let server = ConfigServer::start(ServerResponse::Text(document("first", 10)));
+    let faulty = Faulty::of("reply", remote::gateway(server.port));
+    settles_on(&faulty.envoy, "first");
+    for (number, fault) in
+        ["http_callout_done", "before http_callout_done", "before config_scheduled"]
+            .iter()
+            .enumerate()
+    {
+        let hook = fault.trim_start_matches("before ");
+        let before = faulty.caught(hook);
+        faulty.panic_in(fault);
+        let name = format!("after-{number}");
+        server.respond_with(ServerResponse::Text(document(&name, 10)));
+        faulty.wait_for(hook, before + 1);
+        faulty.stop();
+        settles_on(&faulty.envoy, &name);
+    }
 }
