@@ -1,35 +1,82 @@
-"""Builds the library for Envoy's own process, target/libdiana.so."""
+"""Builds the library for Envoy's own process, target/libdiana.so; with the name of another processor, such as `aarch64`, the one in
+target/<processor>."""
 
 import os
+import platform
 import re
+import subprocess
 import sys
 
 import needs
 from build import without_paths
-from console import CARGO_TARGET, ROOT, TARGET, relative, run, say
+from console import CARGO_TARGET, ROOT, TARGET, die, relative, run, say
 
 # A profile of Cargo.toml.
 PROFILE = "native"
 LIBRARY = TARGET / "libdiana.so"
+# Zig links for this glibc on any machine, for both processors, and puts the code that unwinds panics into the library. Envoy itself
+# needs glibc 2.30.
+GLIBC = (2, 28)
+ZIG = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"]
+# Parts of glibc, which Envoy needs itself. Slim images lack libgcc_s, which rustc would link.
+PARTS_OF_GLIBC = {"libc.so.6", "libm.so.6", "libpthread.so.0", "libdl.so.2", "librt.so.1"}
 
 
-def build():
+def library(processor):
+    return LIBRARY if processor == platform.machine() else TARGET / processor / LIBRARY.name
+
+
+def build(processor=platform.machine()):
     flags = f"{without_paths()} {os.environ.get('RUSTFLAGS', '')}".strip()
-    run([needs.cargo(), "build", "--package", "diana-native", "--profile", PROFILE], env={**os.environ, "RUSTFLAGS": flags})
-    TARGET.mkdir(exist_ok=True)
+    built, path = linked(processor, PROFILE, RUSTFLAGS=flags), library(processor)
+    if problems := foreign(needed(built), versions(built)):
+        die(f"{relative(built)} cannot be loaded everywhere: {', '.join(problems)}")
+    path.parent.mkdir(exist_ok=True, parents=True)
     # Written and renamed, so that an Envoy never reads half a library.
-    part = LIBRARY.with_suffix(".part")
-    part.write_bytes((CARGO_TARGET / PROFILE / "libdiana_native.so").read_bytes())
-    part.replace(LIBRARY)
-    say(f"{relative(LIBRARY)}: {LIBRARY.stat().st_size:,} bytes")
+    part = path.with_suffix(".part")
+    part.write_bytes(built.read_bytes())
+    part.replace(path)
+    say(f"{relative(path)}: {path.stat().st_size:,} bytes, for glibc {'.'.join(map(str, GLIBC))} and later")
+
+
+def readelf(option, file):
+    return subprocess.run([needs.program("readelf"), "-W", option, file], check=True, capture_output=True, text=True).stdout
+
+
+def needed(file):
+    """The libraries that the dynamic linker loads with the file."""
+    return re.findall(r"\(NEEDED\)\s+Shared library: \[(.+?)\]", readelf("-d", file))
+
+
+def versions(file):
+    """The versions of symbols that the file needs."""
+    needs_of_file = readelf("-V", file).partition(".gnu.version_r")[2]
+    return sorted(set(re.findall(r"Name: (\S+)", needs_of_file)))
+
+
+def foreign(libraries, versions):
+    """What a system with the oldest glibc lacks."""
+    linker = re.compile(r"ld-linux[a-z0-9_-]*\.so\.\d")
+    others = [name for name in libraries if name not in PARTS_OF_GLIBC and not linker.fullmatch(name)]
+    number = {name: tuple(map(int, found[1].split("."))) for name in versions if (found := re.fullmatch(r"GLIBC_([\d.]+)", name))}
+    return others + [name for name in versions if name not in number or number[name] > GLIBC]
 
 
 def build_faulty():
-    """Builds a library for tests that panics in the hook which a file names, target/faults/libdiana.so."""
-    run([needs.cargo(), "build", "--package", "diana-native", "--features", "faults"])
+    """Builds a library for tests that panics in the hook which a file names, target/faults/libdiana.so, linked in the same way."""
     library = TARGET / "faults/libdiana.so"
     library.parent.mkdir(exist_ok=True)
-    library.write_bytes((CARGO_TARGET / "debug/libdiana_native.so").read_bytes())
+    library.write_bytes(linked(platform.machine(), "dev", "--features", "faults").read_bytes())
+
+
+def linked(processor, profile, *options, **variables):
+    """Links the library for a processor, and returns its path."""
+    zig = needs.virtual_env("zig", ZIG) / "bin"
+    target = f"{processor}-unknown-linux-gnu"
+    needs.rust("target", target)
+    words = ["--package", "diana-native", "--profile", profile, "--target", f"{target}.{'.'.join(map(str, GLIBC))}", *options]
+    run([needs.cargo(), "zigbuild", *words], env={**os.environ, **variables, "PATH": f"{zig}:{os.environ['PATH']}"})
+    return CARGO_TARGET / target / ("debug" if profile == "dev" else profile) / "libdiana_native.so"
 
 
 def rewritten(text):
@@ -58,4 +105,4 @@ def written(config):
 
 
 if __name__ == "__main__":
-    build_faulty() if sys.argv[1:] == ["faults"] else build()
+    build_faulty() if sys.argv[1:] == ["faults"] else build(*sys.argv[1:])

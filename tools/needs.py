@@ -11,7 +11,7 @@ from console import ROOT, TARGET, die, output, relative, run, say
 # The packages of Debian and Ubuntu, where their names differ from those of the programs.
 DEBIAN = {
     "c++": "g++", "callgrind_control": "valgrind", "cc": "gcc", "etcd": "etcd-server", "go": "golang-go", "node": "nodejs",
-    "promtool": "prometheus", "redis-cli": "redis-tools",
+    "promtool": "prometheus", "readelf": "binutils", "redis-cli": "redis-tools",
     "aarch64-linux-gnu-gcc": "crossbuild-essential-arm64", "x86_64-linux-gnu-gcc": "crossbuild-essential-amd64",
 }  # fmt: skip
 

@@ -1,10 +1,15 @@
 """The functions of Envoy that the native module uses, compared with those that each supported Envoy has."""
 
 import re
+import sys
 import unittest
 from pathlib import Path
 
-CRATE = Path(__file__).resolve().parent.parent.parent / "src/native"
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+import native  # noqa: E402
+
+CRATE = ROOT / "src/native"
 PREFIX = "envoy_dynamic_module_callback_"
 RELEASES = ["1.38", "1.39", "1.40"]
 
@@ -35,6 +40,16 @@ class Callbacks(unittest.TestCase):
     def test_each_function_is_declared_once(self):
         declared = re.findall(rf"{PREFIX}(\w+)", self.text)
         self.assertEqual(len(declared), len(set(declared)))
+
+
+class Portability(unittest.TestCase):
+    def test_parts_of_an_old_glibc_are_everywhere(self):
+        libraries = ["libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"]
+        self.assertEqual(native.foreign(libraries, ["GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.28"]), [])
+
+    def test_newer_symbols_and_other_libraries_are_not(self):
+        found = native.foreign(["libc.so.6", "libgcc_s.so.1"], ["GLIBC_2.4", "GLIBC_2.30", "GCC_3.0"])
+        self.assertEqual(found, ["libgcc_s.so.1", "GLIBC_2.30", "GCC_3.0"])
 
 
 if __name__ == "__main__":
