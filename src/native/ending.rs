@@ -3,27 +3,10 @@
 use std::borrow::Cow;
 
 use diana_policy::port::{Ending, Property, Values};
+use diana_worker::ending;
 
 use crate::abi::{self, Attribute, Call, Map};
 use crate::{property, request};
-
-/// Envoy's response flags for clients: the client disconnected, violated the protocol, or reset its
-/// stream. Envoy sets none of them for some resets before the response.
-const CLIENT_LEFT: u64 = 1 << 14 | 1 << 18 | 1 << 28;
-
-/// The start of Envoy's response code details for connections that Envoy closed, such as at the end
-/// of a drain. They have the flag of a client that disconnected.
-const CLOSED: &[u8] = b"downstream_local_disconnect";
-
-/// The details of connections that Envoy closed since the client had vanished.
-const VANISHED: &[u8] = b"downstream_local_disconnect(http2_ping_timeout)";
-
-/// Envoy's response code details for a complete response of the upstream.
-const WHOLE: &[u8] = b"via_upstream";
-
-/// The details of a response of the upstream that did not accept a WebSocket. Envoy passes its
-/// headers on, without its body.
-const NO_WEBSOCKET: &[u8] = b"websocket_handshake_unsuccessful";
 
 /// The stream of a hook. Without a call the stream has ended, and the host has dropped its data.
 pub(crate) struct HostEnding<'c, 'h> {
@@ -56,15 +39,15 @@ impl Ending for HostEnding<'_, '_> {
     }
 
     fn is_from_upstream(&self) -> bool {
-        [Some(WHOLE), Some(NO_WEBSOCKET)].contains(&self.details_now())
+        ending::is_from_upstream(self.details_now())
     }
 
     fn is_complete(&self) -> bool {
-        self.details_now() == Some(WHOLE)
+        ending::is_complete(self.details_now())
     }
 
     fn is_followed(&self) -> bool {
-        self.details_now() == Some(b"internal_redirect")
+        ending::is_followed(self.details_now())
     }
 
     fn details(&self) -> Option<Cow<'_, [u8]>> {
@@ -72,12 +55,7 @@ impl Ending for HostEnding<'_, '_> {
     }
 
     fn client_left(&self) -> bool {
-        let details = self.details_now().unwrap_or_default();
-        if details.starts_with(CLOSED) {
-            return details == VANISHED;
-        }
-        // Every other end without a response is the client's.
-        self.status().is_none() || self.flags() & CLIENT_LEFT != 0
+        ending::client_left(self.details_now(), self.status(), || self.flags())
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

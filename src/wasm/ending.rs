@@ -8,34 +8,7 @@ use proxy_wasm::types::MapType;
 
 use super::{pairs, raw};
 use diana_policy::port::{Ending, Property, Values};
-
-/// Envoy's response flags for clients: the client disconnected, violated the protocol, or reset its
-/// stream. Envoy sets none of them for some resets before the response.
-const CLIENT_LEFT: u64 = flags(&[14, 18, 28]);
-
-/// The start of Envoy's response code details for connections that Envoy closed, such as at the end
-/// of a drain. They have the flag of a client that disconnected.
-const CLOSED: &[u8] = b"downstream_local_disconnect";
-
-/// The details of connections that Envoy closed since the client had vanished.
-const VANISHED: &[u8] = b"downstream_local_disconnect(http2_ping_timeout)";
-
-/// Envoy's response code details for a complete response of the upstream.
-const WHOLE: &[u8] = b"via_upstream";
-
-/// The details of a response of the upstream that did not accept a WebSocket. Envoy passes its
-/// headers on, without its body.
-const NO_WEBSOCKET: &[u8] = b"websocket_handshake_unsuccessful";
-
-const fn flags(bits: &[u32]) -> u64 {
-    let mut flags = 0;
-    let mut rest = bits;
-    while let [bit, more @ ..] = rest {
-        flags |= 1 << *bit;
-        rest = more;
-    }
-    flags
-}
+use diana_worker::ending;
 
 /// The stream of the host's current call.
 #[derive(Default)]
@@ -48,11 +21,6 @@ pub(super) struct HostEnding {
 impl HostEnding {
     fn details_now(&self) -> Option<&[u8]> {
         self.details.get_or_init(|| raw::property(b"response\0code_details")).as_deref()
-    }
-
-    fn has(&self, flags: u64) -> bool {
-        let read = || number(b"response\0flags").unwrap_or(0);
-        self.flags.get_or_init(read) & flags != 0
     }
 }
 
@@ -74,15 +42,15 @@ impl Ending for HostEnding {
     }
 
     fn is_from_upstream(&self) -> bool {
-        [Some(WHOLE), Some(NO_WEBSOCKET)].contains(&self.details_now())
+        ending::is_from_upstream(self.details_now())
     }
 
     fn is_complete(&self) -> bool {
-        self.details_now() == Some(WHOLE)
+        ending::is_complete(self.details_now())
     }
 
     fn is_followed(&self) -> bool {
-        self.details_now() == Some(b"internal_redirect")
+        ending::is_followed(self.details_now())
     }
 
     fn details(&self) -> Option<Cow<'_, [u8]>> {
@@ -90,12 +58,9 @@ impl Ending for HostEnding {
     }
 
     fn client_left(&self) -> bool {
-        let details = self.details_now().unwrap_or_default();
-        if details.starts_with(CLOSED) {
-            return details == VANISHED;
-        }
-        // Every other end without a response is the client's.
-        self.status().is_none() || self.has(CLIENT_LEFT)
+        let read = || number(b"response\0flags").unwrap_or(0);
+        let flags = || *self.flags.get_or_init(read);
+        ending::client_left(self.details_now(), self.status(), flags)
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

@@ -21,6 +21,7 @@
 mod admin;
 mod changes;
 mod clock;
+pub mod ending;
 pub mod hold;
 pub mod host;
 mod instance;
