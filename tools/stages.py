@@ -21,7 +21,7 @@ ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", 
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 # What the native module refuses: claims in metadata, nested and typed metadata. And a virtual machine that dies, and the commands
 # of the runbook, which read metrics of the wasm module.
-ONLY_WASM = ["trap::", "symptoms::", "verified_token_in_metadata", "models::protocol", "plans::claim", "plans::each_plan", "presence_of_metadata"]
+ONLY_WASM = ["trap::", "symptoms::", "verified_token_in_metadata", "models::protocol", "plans::claim", "plans::each_plan"]
 # The oldest Envoy takes metrics from the native module only with a request, and does not report how a stream ended.
 NATIVE_ON_OLDEST = ["responses::", "rpc::", "actors::", "access_log::", "holding::", "updates::", "configuration::", "operator::", "fleet::gateways_share", "panics::"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse"]

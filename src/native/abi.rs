@@ -82,6 +82,8 @@ callbacks! {
     fn metadata_string = envoy_dynamic_module_callback_http_get_metadata_string(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut Buf) -> bool;
     fn metadata_number = envoy_dynamic_module_callback_http_get_metadata_number(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut f64) -> bool;
     fn metadata_bool = envoy_dynamic_module_callback_http_get_metadata_bool(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut bool) -> bool;
+    fn metadata_keys_count = envoy_dynamic_module_callback_http_get_metadata_keys_count(filter: *mut c_void, source: u32, namespace: Buf) -> usize;
+    fn metadata_keys = envoy_dynamic_module_callback_http_get_metadata_keys(filter: *mut c_void, source: u32, namespace: Buf, out: *mut Buf) -> bool;
     fn metadata_list_size = envoy_dynamic_module_callback_http_get_metadata_list_size(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut usize) -> bool;
     fn metadata_list_string = envoy_dynamic_module_callback_http_get_metadata_list_string(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, index: usize, out: *mut Buf) -> bool;
     fn get_filter_state = envoy_dynamic_module_callback_http_get_filter_state_bytes(filter: *mut c_void, key: Buf, out: *mut Buf) -> bool;
@@ -305,6 +307,19 @@ impl Call<'_> {
         let mut out = 0;
         // SAFETY: the destination is valid.
         unsafe { attribute_int(self.filter, attribute as u32, &raw mut out).then_some(out) }
+    }
+
+    /// Returns true if dynamic metadata has a value, of whatever type. The getters of values log an
+    /// error for each value that is missing.
+    pub(crate) fn has_metadata(&self, namespace: &[u8], key: &[u8]) -> bool {
+        let namespace = Buf::of(namespace);
+        // SAFETY: the name is valid.
+        let count = unsafe { metadata_keys_count(self.filter, 0, namespace) };
+        let mut keys = vec![Buf::EMPTY; count];
+        // SAFETY: the list has room for all keys, and a key stays as the value of a header does.
+        count > 0
+            && unsafe { metadata_keys(self.filter, 0, namespace, keys.as_mut_ptr()) }
+            && keys.iter().any(|known| unsafe { known.bytes() } == key)
     }
 
     /// A value of dynamic metadata that is text.

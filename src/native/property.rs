@@ -43,7 +43,14 @@ fn number(call: &Call<'_>, attribute: Attribute) -> Option<Cow<'static, [u8]>> {
     call.number(attribute).map(|number| Cow::Owned(number.to_le_bytes().into()))
 }
 
+/// A mapping in this encoding, which stands for every value that this host cannot read: callers with
+/// such a value share their permits.
+const UNREADABLE: &[u8] = b"\x01\0\0\0\x01\0\0\0\x01\0\0\0?\0?\0";
+
 fn metadata<'v>(call: &'v Call<'_>, namespace: &[u8], key: &[u8]) -> Option<Cow<'v, [u8]>> {
+    if !call.has_metadata(namespace, key) {
+        return None;
+    }
     if let Some(text) = call.metadata_text(namespace, key) {
         return Some(Cow::Borrowed(text));
     }
@@ -53,7 +60,8 @@ fn metadata<'v>(call: &'v Call<'_>, namespace: &[u8], key: &[u8]) -> Option<Cow<
     if let Some(flag) = call.metadata_flag(namespace, key) {
         return Some(Cow::Owned(vec![u8::from(flag)]));
     }
-    call.metadata_list(namespace, key).map(|items| Cow::Owned(encoded(&items)))
+    let list = call.metadata_list(namespace, key);
+    Some(list.map_or(Cow::Borrowed(UNREADABLE), |items| Cow::Owned(encoded(&items))))
 }
 
 fn encoded(items: &[&[u8]]) -> Vec<u8> {
