@@ -1,4 +1,4 @@
-//! Properties of algorithms other than their decisions.
+//! Algorithms: their laws, and properties other than their decisions.
 
 mod calendar;
 mod clocks;
