@@ -13,7 +13,7 @@ use diana_store::refusal::{Reason, Refused};
 use diana_store::usage::Remaining;
 use diana_store::{CheckOutcome, Reservation};
 
-/// A request with its checks: created by `decide`, stored while an authority is asked, resumed or
+/// A request with its checks: begun by `decide`, stored while an authority is asked, resumed or
 /// dropped.
 #[derive(Default)]
 pub(crate) struct InProgress {

@@ -2,7 +2,7 @@
 //!
 //! All rules are checked at one instant and none is charged. Only if every rule admits are all of
 //! them charged, so a refused request leaves each rule as it was. A request in progress is one
-//! value ([`InProgress`]): `decide` creates it, it is stored while an authority is asked, and
+//! value ([`InProgress`]): `decide` begins it, it is stored while an authority is asked, and
 //! `resume` continues it.
 
 use crate::check::InProgress;
