@@ -137,7 +137,7 @@ class OnIstio(Beside, unittest.TestCase):
         scene = Scene(TooOld)
         with steady(self, scene):
             scene.helm("install", "--wait", "--timeout=10m", config=rule(3))
-            # Its clusters and listeners arrive together with what was applied before.
+            # Clusters and listeners arrive together, also those that were applied before.
             add_listeners(scene, [LATER])
             scene.wait(lambda: (it := scene.get(port=8081)) and it.upstream, "a later listener serves")
             self.assertFalse(f"diana_{scene.namespace}" in scene.configuration())

@@ -86,7 +86,7 @@ class Manifests:
         scene = self.scene
         self.applied(*texts)
         for at in (0, 1):
-            # Nobody that another test has counted in the same process.
+            # Accounts that no other test has counted in the same process.
             one, other = (f"account-{next(NUMBERS)}" for _ in range(2))
             asked = lambda name, at=at: scene.get("/share/qq", at, x_account_id=name)  # noqa: E731
             scene.wait(lambda: (it := asked(one)) and it.refused, "the limit is in force")
