@@ -85,9 +85,10 @@ impl Limiter {
         let Builder { stores, callers, selectors, backend, .. } = builder;
         let has_phase = |phase: &ChargePhase| list.iter().any(|rule| rule.phase == *phase);
         let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
-        let (tick_interval, upkeep) = intervals(&list);
+        let (tick_interval, upkeep) = intervals(&list, stores.process.is_some());
         let mut covering = Vec::new();
         paths.covering(Path::of(b"/"), &mut covering);
+        let process = stores.process.map(|(process, _)| process);
         let is_global = !is_disabled && list.iter().any(|rule| rule.config.scope == Scope::Global);
         Ok(Limiter {
             matcher: Matcher {
@@ -121,6 +122,7 @@ impl Limiter {
                 settles: list.iter().any(|rule| rule.usage_reader.is_some()),
                 returned: Rc::default(),
                 has_backend: backend.is_some(),
+                process: process.filter(|_| list.iter().any(CompiledRule::has_turns)),
                 list,
             },
             fleet: Fleet::new(backend, is_global),
@@ -320,12 +322,16 @@ fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
 
 /// The ticks between two returns of leases, and between two updates of bans and hot callers: zero
 /// if no rule has either.
-fn intervals(list: &[CompiledRule]) -> (Micros, Micros) {
+fn intervals(list: &[CompiledRule], has_process: bool) -> (Micros, Micros) {
     let is_unshared = list.iter().all(|rule| rule.config.is_local() && rule.hot.is_none());
     let by_plan = |rule: &CompiledRule| rule.plans.as_ref().is_some_and(|plans| plans.leases);
     let leases = |rule: &CompiledRule| {
-        rule.phase.leases()
-            || by_plan(rule) && !rule.config.is_local() && rule.config.daily.is_none()
+        let is_in_process = has_process && rule.config.scope == Scope::Gateway;
+        !is_in_process && rule.phase.leases()
+            || !is_in_process
+                && by_plan(rule)
+                && !rule.config.is_local()
+                && rule.config.daily.is_none()
     };
     let leases = list.iter().any(leases);
     let has_updates = list.iter().any(|rule| rule.bans.is_some() || rule.hot.is_some());

@@ -82,6 +82,7 @@ impl Limiter {
         self.fleet.begin(ready.waiter.id);
         let progress = &mut ready.progress;
         progress.now = now;
+        let _turns = self.rules.turns(progress);
         let outcome = self.rules.check(progress);
         if progress.is_lost() {
             self.rules.cancel(progress);
@@ -152,6 +153,7 @@ fn evaluate(
     if rules.has_bans && rules.is_banned(progress) {
         return reporter.refuse(progress, rules);
     }
+    let _turns = rules.turns(progress);
     let outcome = rules.check(progress);
     conclude(progress, outcome, rules, fleet, reporter)
 }

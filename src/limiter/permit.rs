@@ -128,7 +128,9 @@ impl Rules {
     /// later.
     fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
         let Some(rule) = self.list.get_mut(charge.rule as usize) else { return true };
+        let turn = self.process.and_then(|process| Some(process.turn(rule.turn(charge.key)?)));
         let is_done = rule.store.settle(charge, now);
+        drop(turn);
         if is_done && rule.is_in_flight() {
             rule.counts.in_flight -= 1;
         }

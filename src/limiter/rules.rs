@@ -13,6 +13,7 @@ use crate::report::metrics::RuleCounts;
 use crate::source_watch::SourceWatch;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Retry;
+use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_policy::{Rule, Scope};
 use diana_request::cost::CostReader;
@@ -20,6 +21,7 @@ use diana_request::settling::UsageReader;
 use diana_store::bans::Bans;
 use diana_store::hot::spotter::Spotter;
 use diana_store::permit::CancelQueue;
+use diana_store::process::{Process, TurnNumber, Turns};
 use diana_store::refusal::Reason;
 use diana_store::reservation::Decider;
 use diana_store::{Account, CheckOutcome, Reservation, Store};
@@ -37,6 +39,8 @@ pub(crate) struct Rules {
     pub(crate) returned: Rc<CancelQueue>,
     /// Whether there is an authority outside of the gateway.
     pub(crate) has_backend: bool,
+    /// The process with the callers of `gateway` rules, if workers take turns for them.
+    pub(crate) process: Option<&'static Process>,
 }
 
 /// A rule with its usage.
@@ -82,6 +86,14 @@ pub(crate) struct CompiledRule {
 }
 
 impl Rules {
+    /// Waits for the turns of a request's callers, from its check to its charge.
+    #[inline]
+    pub(crate) fn turns(&self, progress: &InProgress) -> Option<Turns> {
+        let process = self.process?;
+        let number = |check: &Check| self.list.get(check.rule)?.turn(check.key());
+        Some(process.turns(progress.checks.iter().filter_map(number)))
+    }
+
     /// Checks a request against every rule, for the first time or again. Pending checks read the
     /// replies; the others are repeated at the present instant.
     pub(crate) fn check(&mut self, progress: &mut InProgress) -> JointOutcome {
@@ -244,6 +256,16 @@ impl Rules {
 }
 
 impl CompiledRule {
+    /// Returns true if workers take turns for its callers, where they are threads of one process.
+    pub(crate) fn has_turns(&self) -> bool {
+        self.config.scope == Scope::Gateway
+    }
+
+    /// The turn of a caller.
+    pub(crate) fn turn(&self, key: Key) -> Option<TurnNumber> {
+        self.has_turns().then(|| TurnNumber::of(self.config.fingerprint, key))
+    }
+
     /// Returns true if it limits the requests in flight.
     pub(crate) fn is_in_flight(&self) -> bool {
         self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.is_slot())

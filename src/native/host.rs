@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io::Read;
 use std::rc::Rc;
+use std::sync::LazyLock;
 
 use diana_limiter::Refusal;
 use diana_policy::ModuleKind;
 use diana_policy::port::{Call as HttpCall, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
+use diana_store::process::Process;
 use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
@@ -413,6 +415,11 @@ impl Streams for HostCall<'_> {
 impl Host for HostCall<'_> {
     fn data(&self) -> Rc<dyn SharedData> {
         Rc::new(ProcessData)
+    }
+
+    fn process(&self) -> Option<&'static Process> {
+        static PROCESS: LazyLock<Process> = LazyLock::new(Process::default);
+        Some(&PROCESS)
     }
 
     fn environment(&self) -> &dyn Environment {

@@ -42,6 +42,7 @@ pub mod leases;
 pub mod local;
 pub mod permit;
 pub mod plans;
+pub mod process;
 pub mod reclaimer;
 pub mod refusal;
 pub mod reservation;

@@ -7,6 +7,7 @@ use super::in_flight::InFlightStore;
 use super::in_flight_slots;
 use super::leases::Leases;
 use super::local::Local;
+use super::process::Process;
 use super::shared::{self, Shared};
 use super::slots::Traffic;
 use super::table::Table;
@@ -14,6 +15,7 @@ use super::tables::Tables;
 use super::{CounterSpec, Store};
 use diana_algorithm::calendar::Windows;
 use diana_policy::port::SharedData;
+use diana_policy::time::Now;
 use diana_policy::{Memory, Scope};
 
 /// The number of callers per rule that a worker remembers, for this number of rules.
@@ -51,13 +53,22 @@ pub struct Stores<'s> {
     pub traffic: Rc<Traffic>,
     /// Whether operators may end bans.
     pub resets_bans: bool,
+    /// The process whose threads all workers are, if they are, and the present instant.
+    pub process: Option<(&'static Process, Now)>,
     tables: &'s mut Tables,
 }
 
 impl<'s> Stores<'s> {
     /// Stores under a prefix of shared keys, which is also the namespace of `tables`.
     pub fn new(namespace: Rc<str>, data: Rc<dyn SharedData>, tables: &'s mut Tables) -> Stores<'s> {
-        Stores { namespace, data, traffic: Rc::default(), resets_bans: false, tables }
+        Stores {
+            namespace,
+            data,
+            traffic: Rc::default(),
+            resets_bans: false,
+            process: None,
+            tables,
+        }
     }
 
     /// Opens the store of a rule. Global rules get the store of this gateway.
@@ -70,8 +81,20 @@ impl<'s> Stores<'s> {
                 let table = self.tables.open(&self.namespace, &spec);
                 Box::new(Local::new(&spec, table))
             }
-            Scope::Gateway | Scope::Global => self.opener(&spec)(spec),
+            Scope::Gateway => match self.open_in_process(&spec) {
+                Some(store) => store,
+                None => self.opener(&spec)(spec),
+            },
+            Scope::Global => self.opener(&spec)(spec),
         }
+    }
+
+    /// The store of a `gateway` rule where all workers are threads of one process. `None` for
+    /// requests in flight, which workers count by their heartbeats.
+    fn open_in_process(&self, spec: &CounterSpec) -> Option<Box<dyn Store>> {
+        let (process, now) = self.process.filter(|_| !spec.algorithm.properties().is_held)?;
+        let table = process.open(&self.namespace, spec, now);
+        Some(Box::new(Local::of_process(spec, table)))
     }
 
     /// The data with the bans of this fingerprint: shared data, or for `local` this worker.

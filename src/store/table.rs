@@ -106,6 +106,21 @@ impl Table {
         Slab::bytes(words + 1, capacity) + index + Slab::bytes(words, OVERFLOW_BUCKETS as usize)
     }
 
+    /// Drops all callers.
+    pub(super) fn empty(&mut self) {
+        let (reported, version) = (self.reported, self.version.wrapping_add(1));
+        *self = Table { reported, version, ..Table::new(self.algorithm.clone(), self.capacity) };
+    }
+
+    /// Returns true if all states have expired.
+    pub(super) fn is_expired(&self, now: Now) -> bool {
+        let is_expired = |state: &[u64]| self.algorithm.expires(state, now) <= now.mono;
+        let state = |row: &u32| self.rows.get(*row).and_then(|row| row.get(1..));
+        let mut buckets =
+            self.overflow.iter().flat_map(|all| (0..all.rows()).filter_map(|it| all.get(it)));
+        self.index.iter().filter_map(state).all(is_expired) && buckets.all(is_expired)
+    }
+
     /// The number of callers with a row.
     #[must_use]
     pub fn callers(&self) -> usize {

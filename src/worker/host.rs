@@ -7,6 +7,7 @@ use diana_limiter::{Refusal, Verdict, Waiter};
 use diana_policy::ModuleKind;
 use diana_policy::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
+use diana_store::process::Process;
 
 /// The severity of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,6 +82,11 @@ pub trait Streams {
 pub trait Host: Callout + Clocks + Contexts + Log + Metrics + Streams {
     /// The data that all workers share.
     fn data(&self) -> Rc<dyn SharedData>;
+
+    /// The process with the callers of `gateway` rules, if all workers are its threads.
+    fn process(&self) -> Option<&'static Process> {
+        None
+    }
 
     /// The environment of the worker.
     fn environment(&self) -> &dyn Environment;

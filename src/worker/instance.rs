@@ -81,7 +81,9 @@ impl Instance {
             redis.open(&namespace, &policy, data.clone(), seed, random)
         });
         let checksum = policy.checksum;
-        let stores = Stores::new(namespace.clone(), data, worker.tables);
+        let mut stores = Stores::new(namespace.clone(), data, worker.tables);
+        let clock = HostClock { offset: &worker.offset, host, namespace: &namespace };
+        stores.process = host.process().map(|process| (process, clock.now()));
         let backend = redis.clone().map(|redis| Box::new(redis) as Box<dyn Backend>);
         let is_disabled = policy.disabled;
         let limiter = Limiter::new(policy, seed, stores, backend)

@@ -11,6 +11,7 @@ mod holding;
 mod hot;
 mod permits;
 mod plans;
+mod process;
 mod protocols;
 mod races;
 mod reads;
