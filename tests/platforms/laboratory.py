@@ -221,9 +221,9 @@ class Scene:
         command = ["nsenter", f"--net=/run/netns/{pod}", sys.executable, "-c", ask, url]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
-    def listeners(self):
+    def listeners(self, pod=None):
         """All active listeners of a proxy, with their times and versions."""
-        found = json.loads(self.admin("/config_dump?resource=dynamic_listeners"))["configs"]
+        found = json.loads(self.admin("/config_dump?resource=dynamic_listeners", pod))["configs"]
         return json.dumps([it.get("active_state") for it in found], sort_keys=True)
 
     def configuration(self):

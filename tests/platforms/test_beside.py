@@ -183,7 +183,7 @@ class OnEnvoyGateway(Beside, unittest.TestCase):
             scene.wait(lambda: (it := scene.get("/limited", port=8082)) and it.upstream, "the listener serves, without the filter")
             gateways = {"gateways": [{"name": "public", "listeners": ["http", "NAMESPACE/public/NAMESPACE/more/extra"]}]}
             scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": gateways})
-            scene.wait(lambda: scene.get("/limited", port=8082).refused, "limits hold on it")
+            scene.wait(lambda: (it := scene.get("/limited", port=8082)) and it.refused, "limits hold on it")
             self.assertEqual(scene.admitted(2), 0)
             scene.kubectl("delete", "listenerset,httproute", "more")
 

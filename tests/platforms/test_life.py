@@ -67,7 +67,7 @@ class Life:
         scene = Scene(self.plane)
         took = {"`helm install` of Diana": refused_after(scene, lambda: scene.helm("install", config=one(1)))}
         scene.helm("upgrade", config=one(10**9))
-        scene.wait(lambda: scene.get("/limited").upstream, "the limit is not in force")
+        scene.wait(lambda: (it := scene.get("/limited")) and it.upstream, "the limit is not in force")
         took["`helm upgrade`, a change of rules"] = refused_after(scene, lambda: scene.helm("upgrade", config=one(1)))
         scene.helm("uninstall", "--wait", "--timeout=10m")
         scene.wait(lambda: (it := scene.get("/limited")) and it.upstream, "nothing is limited")
@@ -99,7 +99,7 @@ class OnEnvoyGateway(Life, unittest.TestCase):
 
         took = {"`kubectl apply` of Envoy Gateway's own limit": refused_after(scene, lambda: apply(1))}
         apply(10**9)
-        scene.wait(lambda: scene.get("/limited").upstream, "the limit is not in force")
+        scene.wait(lambda: (it := scene.get("/limited")) and it.upstream, "the limit is not in force")
         took["`kubectl apply`, a change of it"] = refused_after(scene, lambda: apply(1))
         return took
 

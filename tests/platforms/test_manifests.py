@@ -79,7 +79,13 @@ class Manifests:
 
     def applied(self, *texts):
         self.scene.cluster.apply(*texts)
-        self.addCleanup(self.scene.cluster.run, "kubectl", "delete", "-f", "-", given="\n---\n".join(texts))
+        self.addCleanup(self.remove, *texts)
+
+    def remove(self, *texts):
+        """Until no pod has the filter: it would answer for that of the next test."""
+        self.scene.cluster.run("kubectl", "delete", "-f", "-", given="\n---\n".join(texts))
+        for pod in self.scene.ready():
+            self.scene.wait(lambda pod=pod: "filters.http.wasm" not in self.scene.listeners(pod), "the filter is gone")
 
     def check(self, *texts):
         """The rules of the manifests are in force in both pods."""
@@ -101,13 +107,13 @@ class Manifests:
         scene.wait(lambda: len(scene.pods(labels="app=redis", namespace=scene.namespace)) == 1, "the Redis before is gone")
         self.applied(*(with_document(text, document) for text in self.texts(*names)))
         for at in (0, 1):
-            scene.wait(lambda at=at: scene.get("/limited", at).refused, "the limit is in force")
+            scene.wait(lambda at=at: (it := scene.get("/limited", at)) and it.refused, "the limit is in force")
         self.assertGreater(scene.keys_in_redis(), 0)
 
     def check_remote(self, *names):
         self.applied(*(with_document(text, REMOTE) for text in self.texts(*names)))
         for at in (0, 1):
-            self.scene.wait(lambda at=at: self.scene.get("/limited", at).refused, "rules of the server are in force")
+            self.scene.wait(lambda at=at: (it := self.scene.get("/limited", at)) and it.refused, "rules of the server are in force")
 
     def test_all_are_accepted_by_the_api_server(self):
         for path in (ROOT / "envoy" / self.folder).iterdir():

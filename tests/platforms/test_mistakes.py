@@ -75,7 +75,7 @@ class Mistakes(Shared):
             large = LARGE + rule_text("large-last")
             self.assertGreater(len(large), 900_000)
             scene.helm("upgrade", "--wait", "--timeout=10m", values={"rulesText": large})
-            scene.wait(lambda: scene.get("/limited").refused, "the last rule is in force")
+            scene.wait(lambda: (it := scene.get("/limited")) and it.refused, "the last rule is in force")
             self.assertEqual(scene.admitted(2), 0)
 
     def test_a_secret_that_is_missing(self):
