@@ -103,10 +103,10 @@ def place(address, port):
 
 
 class Steady:
-    """A client that sends 50 requests a second to the service of a gateway, until the block ends."""
+    """A client that sends 50 requests a second to an address and port, until the block ends."""
 
-    def __init__(self, scene):
-        self.place, self.seen, self.over = scene.service(), Counter(), threading.Event()
+    def __init__(self, place):
+        self.place, self.seen, self.over = place, Counter(), threading.Event()
 
     def run(self):
         began = time.monotonic()

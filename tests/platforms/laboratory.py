@@ -320,14 +320,15 @@ class Shared:
             cls.current.end()
             cls.current = None
 
-    def steady(self, scene=None):
-        return steady(self, scene or self.scene)
+    def steady(self, place=None):
+        return steady(self, self.scene, place)
 
 
 @contextlib.contextmanager
-def steady(test, scene):
-    """A client that sends requests all the time: nothing but the upstream and Diana may answer."""
-    with Steady(scene) as client:
+def steady(test, scene, place=None):
+    """A client that sends requests all the time, by default to the service of the gateway: nothing but the upstream and Diana may
+    answer."""
+    with Steady(place or scene.service()) as client:
         yield client
     test.assertEqual(client.bad(), {})
 
