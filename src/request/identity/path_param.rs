@@ -38,8 +38,9 @@ impl Source for PathParam {
         part(&self.urls, request, |url, path| url.capture(&self.name, path).unwrap_or_default())
     }
 
+    // Only the path, which is cheaper.
     fn reads_headers(&self) -> bool {
-        true
+        false
     }
 
     fn is_caller_chosen(&self) -> bool {
@@ -69,8 +70,9 @@ impl Source for CoveredPath {
         })
     }
 
+    // Only the path, which is cheaper.
     fn reads_headers(&self) -> bool {
-        true
+        false
     }
 
     fn is_caller_chosen(&self) -> bool {
