@@ -58,12 +58,16 @@ def rows():
     shared = rule("account", scope="gateway")
     # So slow a refill that no caller expires.
     rare = rule("account", unit="day", rpu=1000, scope="gateway")
+    by_path = {"actors": {"item": [{"path_param": "id"}]}}
     return [
         Row("`all`", [entry("/", everybody)], 15_600, 6_200, guards=True),
         Row("by header", [entry("/", header)], 28_950, 7_900, guards=True),
         Row("by address", [entry("/", address)], 28_300, 7_250),
         Row("`all` on `/svc`", [entry("/svc", everybody)], 26_850, 7_150, guards=True),
         Row("by header on `/svc`", [entry("/svc", header)], 30_050, 8_900),
+        # A pattern costs no more than a path, and a part of the path no more than a header.
+        Row("`all` on `/svc/{id}`", [entry("/svc/{id}", everybody)], 26_850, 7_150),
+        Row("by `{id}` on `/svc/{id}`", [entry("/svc/{id}", rule("item"))], 30_050, 8_900, settings=by_path),
         Row("three rules: `all`, two by header", [entry("/", everybody, header, rule("account", algo="W"))], 31_500, 9_200),
         Row("two rules: by header, by address", [entry("/", header, address)], 42_950, 9_650),
         Row("`gateway`, by header", [entry("/", shared)], 28_800, 8_150),

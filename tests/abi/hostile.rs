@@ -80,6 +80,36 @@ fn thousands_of_hostile_requests_cause_no_trap() {
     assert!(memory[memory.len() - 1] <= memory[0] + (256 << 10), "it keeps growing: {memory:?}");
 }
 
+/// The fuel of the most expensive of some hostile paths under an entry.
+fn hostile_paths(entry: &str) -> u64 {
+    let rule = "actor: all, unit: day, rpu: 1000000, scope: local";
+    let limits =
+        format!("limits: [{{Url: /, rules: [{{{rule}}}]}}, {{{entry}, rules: [{{{rule}}}]}}]");
+    let mut host = Host::new(9);
+    let mut vm = host.start_vm(&limits).unwrap_or_else(|error| panic!("{error}"));
+    let mut most = 0;
+    for piece in ["/", "/a/..", "/a%2f..;/", "/x%2fy/..;", "%2f..;/a", "/%61%2f"] {
+        for end in ["", "/..", "/%2e%2e"] {
+            // The longest path that Envoy accepts, and one with more readings.
+            for length in [8_000, 60_000] {
+                let path = format!("/a{}{}", piece.repeat(length / piece.len()), end.repeat(100));
+                most = most.max(vm.request(&Request::get(path)).fuel);
+            }
+        }
+    }
+    most
+}
+
+/// Patterns follow the readings of a path within the bound of plain paths. `each` reads the path once more.
+#[test]
+fn hostile_path_costs_hardly_more_by_a_pattern() {
+    let plain = hostile_paths("Url: /a/b/c");
+    let pattern = hostile_paths("Url: '/a/{x}/c'");
+    let each = hostile_paths("Url: '/a/{x}/{rest=**}', each: true");
+    println!("{plain} by a path, {pattern} by a pattern, {each} by each of its paths");
+    assert!(pattern < plain / 100 * 103 && each < plain / 100 * 125, "{plain} {pattern} {each}");
+}
+
 #[test]
 fn thousands_of_headers_hide_no_header() {
     // Envoy accepts at most 1,024 pairs or a mebibyte from a module, but returns any number.
