@@ -88,7 +88,7 @@ fn hostile_paths(entry: &str) -> u64 {
     let mut host = Host::new(9);
     let mut vm = host.start_vm(&limits).unwrap_or_else(|error| panic!("{error}"));
     let mut most = 0;
-    for piece in ["/", "/a/..", "/a%2f..;/", "/x%2fy/..;", "%2f..;/a", "/%61%2f"] {
+    for piece in ["/", "\\", "/a/..", "/a%2f..;/", "/x%2fy/..;", "%2f..;/a", "/%61%2f"] {
         for end in ["", "/..", "/%2e%2e"] {
             // The longest path that Envoy accepts, and one with more readings.
             for length in [8_000, 60_000] {
