@@ -21,7 +21,8 @@ const BAN: Ban = Ban {
     within: 60 * SECOND,
     period: 100 * SECOND,
     max: 400 * SECOND,
-    halve_after: 400 * SECOND, is_shadow: false
+    halve_after: 400 * SECOND,
+    is_shadow: false,
 };
 
 fn open(data: &Rc<FakeSharedData>) -> Bans {
