@@ -201,7 +201,7 @@ class Scene:
 
     def knows(self, *names, at=0):
         """Whether every worker has exactly these rules. Each connection may reach another one."""
-        return all({it["rule"] for it in self.explained(at=at)} == set(names) for _ in range(20))
+        return all({it.get("rule") for it in self.explained(at=at)} == set(names) for _ in range(20))
 
     def explain_all(self, path, **what):
         """Whether every worker says this about the first rule."""
