@@ -55,7 +55,7 @@ pub struct Oracle<'a> {
     pub reaches: &'a BTreeMap<usize, Reach>,
     pub deaths: &'a BTreeMap<usize, Micros>,
     pub degradations: &'a [(usize, Micros)],
-    /// By gateway, filled in by `judge`.
+    /// By gateway, filled in by `check`.
     pub recoveries: BTreeMap<usize, Micros>,
     /// The extent of the checks, to notice worlds that are too tame.
     pub checked: CheckedCounts,
