@@ -156,8 +156,8 @@ impl HostState {
         next
     }
 
-    /// Numbers on from another host, whose streams and calls may still be open, and does what it
-    /// has decided.
+    /// Continues the numbers of another host, since its streams and calls may still be open, and
+    /// takes its actions.
     pub(crate) fn continue_from(&self, other: &HostState) {
         self.stream.set(other.stream.get());
         self.token.set(other.token.get());

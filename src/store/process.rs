@@ -1,10 +1,10 @@
 //! Usage counted for the whole gateway where its workers are threads of one process: a table for each
 //! rule, in parts behind locks. No worker leases permits, so a gateway alone admits exactly the limit.
 //!
-//! A worker reads and changes a caller's state in one critical section. Between its check and its
-//! charge it has the caller's [turn](Turns), so that no other worker charges the caller in between,
-//! and a charge is cancelled only if a rule of another scope refuses. The turns of a request are
-//! taken together, in one order, so that no workers wait for each other in a circle.
+//! A worker reads and changes a caller's state under a lock. From its check to its charge it has the
+//! caller's [turn](Turns): no other worker can charge the caller. So a charge is cancelled only if a
+//! rule of another scope refuses. A request takes all of its turns together, in one order, so that
+//! workers never wait for each other in a circle.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -137,7 +137,7 @@ impl ProcessTable {
         std::iter::once(&self.first).chain(&self.more)
     }
 
-    /// The number of callers in a part, for so many in all parts.
+    /// The capacity of a part, if this is the capacity of the table.
     pub(super) fn callers_of_part(&self, keys: usize) -> usize {
         part_of(keys, 1 + self.more.len())
     }

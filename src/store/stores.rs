@@ -53,7 +53,7 @@ pub struct Stores<'s> {
     pub traffic: Rc<Traffic>,
     /// Whether operators may end bans.
     pub resets_bans: bool,
-    /// The process whose threads all workers are, if they are, and the present instant.
+    /// The process and the present instant, if all workers are threads of one process.
     pub process: Option<(&'static Process, Now)>,
     tables: &'s mut Tables,
 }
