@@ -16,6 +16,7 @@ use crate::verdict::{Reporter, Verdict};
 use diana_policy::port::{Clock, Ending, Request};
 use diana_policy::time::Now;
 use diana_store::permit::Permit;
+use diana_store::process::Process;
 use std::rc::Rc;
 
 /// Decides about requests by the rules of one policy.
@@ -82,7 +83,7 @@ impl Limiter {
         self.fleet.begin(ready.waiter.id);
         let progress = &mut ready.progress;
         progress.now = now;
-        let _turns = self.rules.turns(progress);
+        let _turns = self.rules.process.map(|process| self.rules.turns(process, progress));
         let outcome = self.rules.check(progress);
         if progress.is_lost() {
             self.rules.cancel(progress);
@@ -153,7 +154,24 @@ fn evaluate(
     if rules.has_bans && rules.is_banned(progress) {
         return reporter.refuse(progress, rules);
     }
-    let _turns = rules.turns(progress);
+    if let Some(process) = rules.process {
+        return in_turns(process, progress, rules, fleet, reporter);
+    }
+    let outcome = rules.check(progress);
+    conclude(progress, outcome, rules, fleet, reporter)
+}
+
+/// Checks and charges a request in the turns of its callers. Apart from `evaluate`, so that a
+/// request of a process of its own pays nothing for them.
+#[inline(never)]
+fn in_turns(
+    process: &'static Process,
+    progress: &mut InProgress,
+    rules: &mut Rules,
+    fleet: &mut Fleet,
+    reporter: &Reporter,
+) -> Verdict {
+    let _turns = rules.turns(process, progress);
     let outcome = rules.check(progress);
     conclude(progress, outcome, rules, fleet, reporter)
 }

@@ -88,10 +88,9 @@ pub(crate) struct CompiledRule {
 impl Rules {
     /// Waits for the turns of a request's callers, from its check to its charge.
     #[inline]
-    pub(crate) fn turns(&self, progress: &InProgress) -> Option<Turns> {
-        let process = self.process?;
+    pub(crate) fn turns(&self, process: &'static Process, progress: &InProgress) -> Turns {
         let number = |check: &Check| self.list.get(check.rule)?.turn(check.key());
-        Some(process.turns(progress.checks.iter().filter_map(number)))
+        process.turns(progress.checks.iter().filter_map(number))
     }
 
     /// Checks a request against every rule, for the first time or again. Pending checks read the
