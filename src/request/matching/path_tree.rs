@@ -119,12 +119,12 @@ impl PathTree {
             let Some((_, names)) = rest.split_first() else { continue };
             let end = names.iter().position(|&byte| byte == b'/').unwrap_or(names.len());
             let (name, after) = names.split_at_checked(end).unwrap_or_default();
-            let any = node.any.filter(|_| !name.is_empty()).map(|child| (child, after));
             next = self.named(node, name).map(|child| (child, after));
+            let Some(any) = node.any.filter(|_| !name.is_empty()) else { continue };
             match next {
                 // Most nodes lead to one child, which takes no memory.
-                None => next = any,
-                Some(_) => others.extend(any),
+                None => next = Some((any, after)),
+                Some(_) => others.push((any, after)),
             }
         }
     }
