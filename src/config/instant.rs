@@ -36,7 +36,10 @@ fn seconds(offset: &str) -> Option<i32> {
     }
     let (sign, rest) = offset.split_at_checked(1)?;
     let [hours, minutes] = numbers(rest, ':', [2, 2])?;
-    let ahead = i32::try_from(hours * 3600 + minutes * 60).ok().filter(|_| minutes < 60)?;
+    if hours > 23 || minutes > 59 {
+        return None;
+    }
+    let ahead = i32::try_from(hours * 3600 + minutes * 60).ok()?;
     match sign {
         "+" => Some(ahead),
         "-" => Some(-ahead),
