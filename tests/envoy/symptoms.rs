@@ -395,7 +395,7 @@ fn gateway_is_never_ready() {
     let refused = validate(&Gateway::with("limits: 3"));
     assert_eq!(refused.status.code(), Some(1));
     section.explains(&["the document has problems", "Envoy exits"]);
-    let rules = "limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 0}]}]";
+    let rules = "limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 1}]}]";
     let envoy = Gateway::with(rules).cluster("companion", free_port()).start();
     envoy.put(&Gateway::with("limits: 3"));
     section.shows(&envoy, &["update_rejected: 1"]);
@@ -406,19 +406,21 @@ fn gateway_is_never_ready() {
     let mut filter = shipped.pointer(path).unwrap().clone();
     let uri =
         json!({"uri": "http://companion/diana.wasm", "cluster": "companion", "timeout": "1s"});
+    // As in the chart: the listener waits until there is a module.
+    let retries = json!({"num_retries": u32::MAX});
     filter["typed_config"]["config"]["vm_config"]["code"] =
-        json!({"remote": {"http_uri": uri, "sha256": "0".repeat(64)}});
+        json!({"remote": {"http_uri": uri, "sha256": "0".repeat(64), "retry_policy": retries}});
     envoy.put(&Gateway::with(rules).routed(Value::Null, with_filters(filter)));
     section.shows(&envoy, &["total_listeners_warming: 1"]);
     section.explains(&[
         "the module cannot be fetched",
         "`total_listeners_warming` above 0",
-        "`wasm.remote_load_fetch_failures` grows",
+        "`upstream_cx_connect_fail` (away)",
     ]);
-    eventually("a failed attempt", || {
-        (!section.read(&envoy).contains("remote_load_fetch_failures: 0")).then_some(())
+    eventually("a second attempt", || {
+        (envoy.stat("cluster.companion.upstream_cx_connect_fail") > Some(1)).then_some(())
     });
     // The earlier listener is still there, with its rules.
-    assert_eq!(envoy.get("/", &[]).status, 503);
+    assert_eq!([envoy.get("/", &[]).status, envoy.get("/", &[]).status], [200, 503]);
     assert_no_trap(&envoy.log());
 }
