@@ -186,7 +186,8 @@ fn effects_that_must_not_happen_twice_are_not_sent_again() {
     assert!(!worker.outbox.ledgers.is_any(), "its numbered part is settled");
 }
 
-/// One call of a hundred is lost, before or after Redis, at 500 calls a second.
+/// One call of a hundred is lost, before or after Redis, at 500 calls a second: on average one
+/// request of a hundred is decided in degraded mode, in a single minute sometimes three.
 #[test]
 fn few_lost_calls_rarely_change_the_mode() {
     let seed = seed::next();
@@ -196,7 +197,7 @@ fn few_lost_calls_rarely_change_the_mode() {
         [(); 2].map(|()| Rc::new(FakeSharedData::default())).map(|it| Worker::of(&it));
     let mut coming: Vec<(u64, usize, u32, Response)> = Vec::new();
     let (mut degraded, mut asked) = (0, 0);
-    for now in (0..60 * SECOND).step_by(MILLISECOND as usize) {
+    for now in (0..900 * SECOND).step_by(MILLISECOND as usize) {
         for (number, worker) in workers.iter_mut().enumerate() {
             let mut results = Vec::new();
             while let Some(place) = coming.iter().position(|it| it.0 <= now && it.1 == number) {
