@@ -185,7 +185,7 @@ fn play(short: &str, careless: bool) {
     let server = Server::start();
     let start = seed::next();
     let mut refused = [0; 2];
-    for number in 0..16 {
+    for number in 0..32 {
         server.command(&["FLUSHALL"]);
         let mut play = Play::random(&server, short, start.wrapping_add(number), careless);
         println!("{short} seed {start} + {number}: {:?}", play.rule.case.quota);
