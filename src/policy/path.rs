@@ -278,10 +278,7 @@ impl<'r> Path<'r> {
             }
         }
         let text = raw.get(..end).unwrap_or_default();
-        let is_dots = |name: &[u8]| matches!(name, b"." | b"..");
-        if dots && text.split(|&byte| byte == b'/').any(is_dots) {
-            is_plain = false;
-        }
+        is_plain &= !(dots && has_dot_segment(text));
         Path { text, is_plain }
     }
 
@@ -295,6 +292,11 @@ impl<'r> Path<'r> {
         if self.is_plain && self.text.iter().all(u8::is_ascii_graphic) {
             return Some(Cow::Borrowed(self.text));
         }
+        // Before the path is copied, since most hostile paths end here.
+        let is_ambiguous = |pair: &[u8]| pair == b"//" || pair.iter().any(|it| b"\\;".contains(it));
+        if self.text.windows(2).any(is_ambiguous) || has_dot_segment(self.text) {
+            return None;
+        }
         // `/`, `\` and `;` are data for some readers only.
         let is_data = |byte: u8| !is_unreserved(byte) && !b"/\\;".contains(&byte);
         let decoded = only_reading(self.text, is_data)?;
@@ -303,11 +305,13 @@ impl<'r> Path<'r> {
         let is_odd = |name: &str| {
             !name.is_empty() && name.chars().all(|sign| sign == '.' || sign.is_whitespace())
         };
-        let is_plain = !text.contains(['\\', ';'])
-            && !text.contains("//")
-            && !text.split(['/', '?', '#']).any(is_odd);
-        is_plain.then_some(Cow::Owned(decoded))
+        let has_odd_name = text.split(['/', '?', '#']).any(is_odd);
+        (!has_odd_name).then_some(Cow::Owned(decoded))
     }
+}
+
+fn has_dot_segment(text: &[u8]) -> bool {
+    text.split(|&byte| byte == b'/').any(|name| matches!(name, b"." | b".."))
 }
 
 /// Ends the last segment of `out`, so that `out` ends in `/` again.

@@ -100,14 +100,15 @@ fn hostile_paths(entry: &str) -> u64 {
     most
 }
 
-/// Patterns follow the readings of a path within the bound of plain paths. `each` reads the path once more.
+/// Patterns follow the readings of a path within the bound of plain paths. `each` reads the path once more, but no
+/// path with many readings.
 #[test]
 fn hostile_path_costs_hardly_more_by_a_pattern() {
     let plain = hostile_paths("Url: /a/b/c");
     let pattern = hostile_paths("Url: '/a/{x}/c'");
     let each = hostile_paths("Url: '/a/{x}/{rest=**}', each: true");
     println!("{plain} by a path, {pattern} by a pattern, {each} by each of its paths");
-    assert!(pattern < plain / 100 * 103 && each < plain / 100 * 125, "{plain} {pattern} {each}");
+    assert!(pattern < plain / 100 * 103 && each < plain / 100 * 103, "{plain} {pattern} {each}");
 }
 
 #[test]
