@@ -1,7 +1,19 @@
-//! Calls of a limiter to the bans of a rule.
+//! Bans of a rule.
 
+use diana_policy::Ban;
 use diana_policy::key::Key;
+use diana_policy::time::SECOND;
 use diana_store::bans::Bans;
+
+/// A ban for ten refusals within a minute.
+pub const BAN: Ban = Ban {
+    after: 10,
+    within: 60 * SECOND,
+    period: 100 * SECOND,
+    max: 400 * SECOND,
+    halve_after: 400 * SECOND,
+    is_shadow: false,
+};
 
 /// Calls of a limiter to the bans of a rule.
 pub trait Calls {

@@ -5,7 +5,7 @@ use diana_policy::Quota;
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_redis::protocol::{
-    Ask, Charge, Effect, Pipeline, Question, Refusals, Script, ScriptCall,
+    Ask, Charge, Effect, Numbers, Pipeline, Question, Refusals, Script, ScriptCall,
 };
 use diana_redis::shard::{Shard, Shards, Tags};
 use fastrand::Rng;
@@ -85,21 +85,34 @@ impl Rule {
 
     /// The question of one request.
     pub fn charge(&self, caller: u64, cost: u64, want: u64) -> Charge {
+        let caller = Key { hash: caller, second_hash: !caller };
         Charge {
-            fingerprint: self.fingerprint,
-            caller: Key { hash: caller, second_hash: !caller },
-            numbers: self.numbers,
             cost,
             unit_cost: self.case.quota.cost,
             want,
-            shadow: false,
-            tentative: false,
-            checks: false,
             keys: 1_000_000,
-            effect: Effect::default(),
             counted: self.counts.then_some(0),
-            arrears: None,
+            ..charge(self.fingerprint, caller, self.numbers)
         }
+    }
+}
+
+/// The charge of one permit, by a request that does nothing else.
+pub fn charge(fingerprint: u64, caller: Key, numbers: Numbers) -> Charge {
+    Charge {
+        fingerprint,
+        caller,
+        numbers,
+        cost: 1,
+        unit_cost: 1,
+        want: 0,
+        shadow: false,
+        tentative: false,
+        checks: false,
+        keys: 100_000,
+        effect: Effect::default(),
+        counted: None,
+        arrears: None,
     }
 }
 

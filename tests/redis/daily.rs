@@ -7,10 +7,10 @@ use diana_policy::bloom::{Filter, Shape};
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::Unit;
-use diana_redis::protocol::{Charge, Effect, Numbers};
+use diana_redis::protocol::{Charge, Numbers};
 use fastrand::Rng;
 
-use kit::rules::{ask_of, pipeline_of_asks};
+use kit::rules::{ask_of, charge, pipeline_of_asks};
 use kit::seed;
 use kit::server::{Decided, Server};
 
@@ -30,21 +30,9 @@ impl Rule {
     }
 
     fn charge(&self, caller: Key) -> Charge {
-        Charge {
-            fingerprint: 3,
-            caller,
-            numbers: Numbers::of_quota(&self.quota, self.shape),
-            cost: self.quota.cost,
-            unit_cost: self.quota.cost,
-            want: 0,
-            shadow: false,
-            tentative: false,
-            checks: false,
-            keys: 100_000,
-            effect: Effect::default(),
-            counted: None,
-            arrears: None,
-        }
+        let cost = self.quota.cost;
+        let numbers = Numbers::of_quota(&self.quota, self.shape);
+        Charge { cost, unit_cost: cost, ..charge(3, caller, numbers) }
     }
 
     /// The decisions about one request of each caller.

@@ -26,18 +26,10 @@ use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::usage::{Inquiry, Order, OrderError};
-use kit::bans::Calls;
+use kit::bans::{BAN, Calls};
 use kit::fake::CountingData;
 use kit::store::rule::Rule;
 
-const BAN: Ban = Ban {
-    after: 10,
-    within: 60 * SECOND,
-    period: 100 * SECOND,
-    max: 400 * SECOND,
-    halve_after: 400 * SECOND,
-    is_shadow: false,
-};
 const TICK: u64 = SECOND / 10;
 const KEYS: usize = 1000;
 const SCOPES: [Scope; 3] = [Scope::Local, Scope::Gateway, Scope::Global];

@@ -26,11 +26,12 @@ use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::outbox::{Operation, Outbox};
-use diana_redis::protocol::{Charge, Effect, Login, Numbers, Question};
+use diana_redis::protocol::{Charge, Login, Numbers, Question};
 use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
 use diana_store::backend::Receiver;
 use kit::fake::{FakeCallout, FakeSharedData};
+use kit::rules;
 
 pub const MILLISECOND: u64 = SECOND / 1000;
 pub const TIMEOUT: u64 = 20 * MILLISECOND;
@@ -249,21 +250,9 @@ pub fn at(now: u64) -> Now {
 }
 
 pub fn charge(caller: u64) -> Charge {
-    Charge {
-        fingerprint: 5,
-        caller: Key { hash: caller, second_hash: caller },
-        numbers: Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Second, 100)).unwrap(),
-        cost: 1,
-        unit_cost: 1,
-        want: 0,
-        shadow: false,
-        tentative: false,
-        checks: false,
-        keys: 100_000,
-        effect: Effect::default(),
-        counted: None,
-        arrears: None,
-    }
+    let quota = Quota::new(Unit::Second, 100);
+    let numbers = Numbers::of_rule(&fixed_window::ENTRY, &quota).unwrap();
+    rules::charge(5, Key { hash: caller, second_hash: caller }, numbers)
 }
 
 /// The tickets among the completions, with the results of their first questions.

@@ -9,28 +9,17 @@ use diana_policy::time::Unit;
 use diana_policy::{Ban, Quota};
 use diana_redis::protocol::resp::{Value, values};
 use diana_redis::protocol::{
-    Ask, AskReply, BanReply, Charge, Decided, Effect, Failure, Login, Numbers, Pipeline, Question,
+    Ask, AskReply, BanReply, Charge, Decided, Failure, Login, Numbers, Pipeline, Question,
     Refusals, Reply, RuleReply, Script, ScriptAnswer, ScriptCall,
 };
 use diana_redis::shard::{Shard, Shards, Tags};
+use kit::rules::charge;
 
 /// One call with two questions, about one rule and about none.
 fn pipeline() -> Pipeline {
-    let charge = Charge {
-        fingerprint: 1,
-        caller: Key::ALL,
-        numbers: Numbers::of_rule(&fixed_window::ENTRY, &Quota::new(Unit::Second, 5)).unwrap(),
-        cost: 1,
-        unit_cost: 1,
-        want: 0,
-        shadow: false,
-        tentative: false,
-        checks: false,
-        keys: 100,
-        effect: Effect::default(),
-        counted: None,
-        arrears: None,
-    };
+    let quota = Quota::new(Unit::Second, 5);
+    let numbers = Numbers::of_rule(&fixed_window::ENTRY, &quota).unwrap();
+    let charge = Charge { keys: 100, ..charge(1, Key::ALL, numbers) };
     let asks =
         vec![Ask { questions: vec![Question::Rule(charge)], ..Ask::default() }, Ask::default()];
     of(vec![asks])

@@ -3,27 +3,18 @@
 
 use std::rc::Rc;
 
+use diana_policy::Scope;
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
-use diana_policy::{Ban, Scope};
 use diana_store::bans::Bans;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
-use kit::bans::Calls;
+use kit::bans::{BAN, Calls};
 use kit::fake::FakeSharedData;
 
 use crate::damage::damage_words;
-
-const BAN: Ban = Ban {
-    after: 10,
-    within: 60 * SECOND,
-    period: 100 * SECOND,
-    max: 400 * SECOND,
-    halve_after: 400 * SECOND,
-    is_shadow: false,
-};
 
 fn open(data: &Rc<FakeSharedData>) -> Bans {
     let mut tables = Tables::default();
