@@ -90,6 +90,20 @@ fn never_configured(folder: &std::path::Path) -> Value {
     with_filters(json!({"name": "by-ecds", "config_discovery": discovery}))
 }
 
+/// The shipped filter, with the module of a server behind the cluster `companion`.
+fn with_remote_module(retries: u32) -> Value {
+    let shipped: Value = serde_yaml::from_str(&shipped_text("envoy/envoy.yaml")).unwrap();
+    let path =
+        "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters/0";
+    let mut filter = shipped.pointer(path).unwrap().clone();
+    let uri =
+        json!({"uri": "http://companion/diana.wasm", "cluster": "companion", "timeout": "1s"});
+    let retries = json!({"num_retries": retries});
+    filter["typed_config"]["config"]["vm_config"]["code"] =
+        json!({"remote": {"http_uri": uri, "sha256": "0".repeat(64), "retry_policy": retries}});
+    with_filters(filter)
+}
+
 /// Settings of a connection manager with this filter in place of ours.
 fn with_filters(filter: Value) -> Value {
     let router = hcm_filter("envoy.filters.http.router", "router", "Router", json!({}));
@@ -144,9 +158,9 @@ limits:
             "diana_refused - unavailable rule=away",
             ["`diana_refused`", "| `unavailable`"],
         ),
-        (0, "no upstream", "no_healthy_upstream UH -", ["`no_healthy_upstream`", "| nothing"]),
-        (0, "a dead VM", "wasm_fail_stream - -", ["`wasm_fail_stream`", "| nothing"]),
-        (1, "no filter", " NFCF -", ["flag `NFCF`, status 500", "| nothing"]),
+        (0, "no upstream", "no_healthy_upstream UH -", ["`no_healthy_upstream`", "| empty"]),
+        (0, "a dead VM", "wasm_fail_stream - -", ["`wasm_fail_stream`", "| empty"]),
+        (1, "no filter", " NFCF -", ["flag `NFCF`, status 500", "| empty"]),
     ] {
         let log = || envoys[number].access_log();
         let found = || log().iter().any(|line| line.starts_with(beginning)).then_some(());
@@ -237,6 +251,9 @@ limits:
       {name: exempt, actor: all, unit: day, rpu: 9, except: {addresses: [127.0.0.0/8]}},
       {name: absent, actor: account, unit: day, rpu: 9},
       {name: plan, actor: all, unit: day, rpu: 9, plans: tiers},
+      {name: replaced, actor: all, unit: day, rpu: 9},
+      {name: replacing, actor: all, unit: day, rpu: 9, replaces: [replaced]},
+      {name: over, actor: all, unit: day, rpu: 0, over: {mark: x-tier, value: spill}},
       {name: shadow, actor: all, unit: day, rpu: 0, shadow: true}]}
 ";
     let section = Section::of("A limit is not applied");
@@ -249,12 +266,25 @@ limits:
     assert_eq!(output.trim(), r#""rule":"absent","decision":"skipped","why":"absent""#);
     let all = explained(&envoy.get("/", &[("x-diana-explain", TOKEN)]));
     let record = |rule: &str| all.as_array().unwrap().iter().find(|it| it["rule"] == rule).unwrap();
-    for why in ["path", "match", "exempt", "absent", "plan"] {
+    for why in ["path", "match", "exempt", "absent", "plan", "replaced"] {
         assert_eq!(record(why)["why"], why, "{all}");
         section.explains(&[&format!("`why: {why}`")]);
     }
     assert_eq!(record("shadow")["mode"], "shadow", "{all}");
     section.explains(&["`mode: shadow`"]);
+    assert_eq!(record("over")["decision"], "over", "{all}");
+    section.explains(&["`over`", "[marks]"]);
+    let disabled = format!("disabled: true\n{RULES}");
+    let envoy = Gateway::with(&disabled).variable("DIANA_TOKEN", TOKEN).start_shared();
+    let all = explained(&envoy.get("/", &[("x-diana-explain", TOKEN)]));
+    assert_eq!(all[0]["why"], "disabled", "{all}");
+    section.explains(&["`why: disabled`"]);
+    // The variable that the document names is not in the environment.
+    let envoy = Gateway::with(&RULES.replace("DIANA_TOKEN", "ANOTHER_TOKEN")).start_shared();
+    let answer = envoy.get("/", &[("x-diana-explain", TOKEN)]);
+    assert_eq!(answer.header("x-diana-explain"), None);
+    assert!(envoy.log().contains("ANOTHER_TOKEN"), "{}", envoy.log());
+    section.explains(&["no `x-diana-explain`, and the log has a line about the token"]);
 }
 
 #[test]
@@ -278,6 +308,24 @@ fn vm_failed() {
     assert_eq!(envoys[1].statuses(9, "/", &[]), [503; 9]);
     section.shows(&envoys[1], &["vm_reload_success: 0"]);
     section.explains(&["no `FAIL_RELOAD`", "`vm_reload_success` stays 0"]);
+}
+
+/// Without the retries of the chart, Envoy gives up, and its filter refuses every request.
+#[test]
+fn module_never_arrives() {
+    let rules = Gateway::with("limits: []").cluster("companion", free_port());
+    let envoy = rules.start();
+    assert_eq!(envoy.get("/", &[]).status, 200);
+    envoy.put(&rules.routed(Value::Null, with_remote_module(1)));
+    eventually("refusals", || (envoy.get("/", &[]).status == 503).then_some(()));
+    eventually("the reason in the access log", || {
+        envoy.access_log().contains(&"503 wasm_fail_stream -".to_owned()).then_some(())
+    });
+    assert!(!envoy.log().contains("Uncaught RuntimeError"), "{}", envoy.log());
+    let section = Section::of("The VM failed");
+    section.shows(&envoy, &["remote_load_fetch_failures: 1"]);
+    section.explains(&["Envoy never got the module", "`remote_load_fetch_failures` above 0"]);
+    Section::of("Everything gets 503").explains(&["`wasm_fail_stream`", "never got the module"]);
 }
 
 /// Each reason of the runbook by alert that a single Redis can give, in turn, to one gateway.
@@ -400,17 +448,8 @@ fn gateway_is_never_ready() {
     envoy.put(&Gateway::with("limits: 3"));
     section.shows(&envoy, &["update_rejected: 1"]);
     section.explains(&["`update_rejected` grows"]);
-    let shipped: Value = serde_yaml::from_str(&shipped_text("envoy/envoy.yaml")).unwrap();
-    let path =
-        "/static_resources/listeners/0/filter_chains/0/filters/0/typed_config/http_filters/0";
-    let mut filter = shipped.pointer(path).unwrap().clone();
-    let uri =
-        json!({"uri": "http://companion/diana.wasm", "cluster": "companion", "timeout": "1s"});
     // As in the chart: the listener waits until there is a module.
-    let retries = json!({"num_retries": u32::MAX});
-    filter["typed_config"]["config"]["vm_config"]["code"] =
-        json!({"remote": {"http_uri": uri, "sha256": "0".repeat(64), "retry_policy": retries}});
-    envoy.put(&Gateway::with(rules).routed(Value::Null, with_filters(filter)));
+    envoy.put(&Gateway::with(rules).routed(Value::Null, with_remote_module(u32::MAX)));
     section.shows(&envoy, &["total_listeners_warming: 1"]);
     section.explains(&[
         "the module cannot be fetched",
