@@ -36,6 +36,21 @@ fn invalid_configuration_is_logged_and_not_applied() {
 }
 
 /// All workers receive a configuration within some seconds, and one of them logs it.
+/// The page of the log promises this level, which control planes hide by default.
+#[test]
+fn configuration_news_have_level_info() {
+    let mut thread = Thread::new();
+    assert!(thread.configure(1, &one("rpu: 1, scope: local")));
+    thread.host.set(thread.host.now.get().mono + 10 * SECOND);
+    let rules = rules(&["a", "b"].map(|name| rule(name, "rpu: 1, scope: local")));
+    assert!(thread.configure(1, &rules));
+    let log = thread.host.log.borrow();
+    for news in ["configuration accepted", "these rules start with no usage"] {
+        let found = log.iter().find(|(_, line)| line.starts_with(news));
+        assert_eq!(found.map(|(level, _)| *level), Some(Level::Info), "{log:?}");
+    }
+}
+
 #[test]
 fn configuration_is_logged_once() {
     let mut first = Thread::new();
