@@ -79,11 +79,18 @@ impl FilterConfig {
     /// The main thread makes calls and reports metrics by this configuration.
     pub(crate) fn scheduled(&self, call: &ConfigCall) {
         calls::make(self.number, call);
-        let known = known();
-        if let Some(it) = known.iter().find(|it| it.number == self.number) {
-            metrics::flush(&it.metrics, |kind, id, labels, value| {
-                call.change(kind, id, labels, value)
-            });
+        if !abi::has_config_metrics() {
+            return;
+        }
+        let mut known = known();
+        let Some(own) = known.iter_mut().find(|it| it.number == self.number) else { return };
+        let has_new = metrics::flush(&mut own.metrics, |kind, id, labels, value| {
+            call.change(kind, id, labels, value)
+        });
+        if has_new {
+            // The others change them, too.
+            let others = known.iter().filter(|it| it.number != self.number);
+            others.for_each(|it| it.scheduler.commit(0));
         }
     }
 }
@@ -120,8 +127,11 @@ pub(crate) fn schedule_metrics() {
 /// Reports metrics by a stream of a configuration, where Envoy cannot without one.
 #[cold]
 pub(crate) fn flush_by(number: u32, call: &Call<'_>) {
-    let known = known();
-    if let Some(it) = known.iter().find(|it| it.number == number) {
-        metrics::flush(&it.metrics, |kind, id, labels, value| call.change(kind, id, labels, value));
+    let mut known = known();
+    if let Some(own) = known.iter_mut().find(|it| it.number == number) {
+        let change = |kind, id, labels: &metrics::Labels<'_>, value| {
+            call.change(kind, id, labels, value);
+        };
+        metrics::flush(&mut own.metrics, change);
     }
 }

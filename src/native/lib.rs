@@ -17,6 +17,7 @@ mod clock;
 mod config;
 mod data;
 mod ending;
+mod families;
 mod faults;
 mod filter;
 mod host;

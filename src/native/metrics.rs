@@ -10,162 +10,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::abi::{ConfigCall, has_config_metrics};
 use crate::config;
+pub(crate) use crate::families::MetricKind;
+use crate::families::{FAMILIES, Family};
 
 /// The values of a metric's labels.
 pub(crate) type Labels<'l> = [&'l str];
 
-/// The kind of a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MetricKind {
-    Counter,
-    Gauge,
-    Histogram,
+/// The metrics of one configuration.
+///
+/// Envoy drops a counter or gauge with the last configuration that has changed it, and the next one would begin at zero. So each
+/// configuration changes each of them once.
+pub(crate) struct MetricIds {
+    ids: BTreeMap<String, (MetricKind, usize)>,
+    /// The number of counters and gauges that it has changed.
+    changed: usize,
 }
-
-const NAMESPACE: &[&str] = &["namespace"];
-const RULE: &[&str] = &["namespace", "rule"];
-
-/// Metrics of a kind, with these labels. Envoy wants to know all of them when a configuration is created.
-struct Family {
-    kind: MetricKind,
-    labels: &'static [&'static str],
-    /// Before each name.
-    prefix: &'static str,
-    names: &'static [&'static str],
-}
-
-const FAMILIES: &[Family] = &[
-    Family {
-        kind: MetricKind::Counter,
-        labels: RULE,
-        prefix: "rule_",
-        names: &[
-            "allowed",
-            "refused",
-            "shadow_refused",
-            "not_asked",
-            "over",
-            "refused_by_others",
-            "absent",
-            "banned",
-            "unavailable",
-            "degraded",
-            "bans",
-            "shadow_banned",
-            "shadow_bans",
-            "held",
-            "shadow_held",
-            "near",
-            "lent",
-            "hot",
-            "limit_missing",
-            "overflow",
-            "settled",
-            "refunded",
-            "debt",
-            "unsettled",
-            "untold_client_left",
-            "untold_cut",
-            "untold_unanswered",
-            "untold_error",
-            "untold_absent",
-            "untold_unusable",
-        ],
-    },
-    Family {
-        kind: MetricKind::Gauge,
-        labels: RULE,
-        prefix: "rule_",
-        names: &[
-            "in_flight",
-            "keys",
-            "hot_keys",
-            "limit_local",
-            "limit_gateway",
-            "limit_global",
-            "window_us",
-            "keys_limit",
-        ],
-    },
-    Family {
-        kind: MetricKind::Counter,
-        labels: NAMESPACE,
-        prefix: "",
-        names: &[
-            "requests",
-            "exempt",
-            "address_missing",
-            "metadata_missing",
-            "shared_writes",
-            "shared_conflicts",
-            "shared_exhausted",
-            "shared_foreign",
-            "config_accepted",
-            "config_rejected",
-            "clock_stepped_back",
-            "remote_fetched",
-            "remote_failed",
-            "remote_rejected",
-            "remote_applied",
-            "mode_changes",
-            "fleet_trips",
-            "fleet_asks",
-            "fleet_foreign",
-            "fleet_apart",
-            "fleet_unsettled",
-        ],
-    },
-    Family {
-        kind: MetricKind::Counter,
-        labels: NAMESPACE,
-        prefix: "fleet_failed_",
-        names: &[
-            "noauth",
-            "wrongpass",
-            "noperm",
-            "moved",
-            "crossslot",
-            "clusterdown",
-            "tryagain",
-            "readonly",
-            "noreplicas",
-            "oom",
-            "noscript",
-            "loading",
-            "busy",
-            "nohost",
-            "upstream",
-            "garbage",
-            "timeout",
-            "unreachable",
-            "reset",
-            "other",
-        ],
-    },
-    Family {
-        kind: MetricKind::Gauge,
-        labels: NAMESPACE,
-        prefix: "",
-        names: &[
-            "document",
-            "disabled",
-            "without_document",
-            "remote_in_force",
-            "mode_fleet",
-            "mode_gateway",
-        ],
-    },
-    Family {
-        kind: MetricKind::Histogram,
-        labels: NAMESPACE,
-        prefix: "",
-        names: &["fleet_wait_us"],
-    },
-    Family { kind: MetricKind::Counter, labels: &["hook"], prefix: "", names: &["faults"] },
-];
-
-/// The ids of all metrics in one configuration.
-pub(crate) struct MetricIds(BTreeMap<String, (MetricKind, usize)>);
 
 impl MetricIds {
     pub(crate) fn define(call: &ConfigCall) -> MetricIds {
@@ -177,7 +36,7 @@ impl MetricIds {
                 Some((name, (*kind, id)))
             })
         };
-        MetricIds(FAMILIES.iter().flat_map(each).collect())
+        MetricIds { ids: FAMILIES.iter().flat_map(each).collect(), changed: 0 }
     }
 }
 
@@ -190,10 +49,16 @@ struct Values {
     gauges: BTreeMap<String, (i64, bool)>,
     /// Values of histograms that Envoy does not have.
     records: Vec<(String, u64)>,
+    /// The number of counters and gauges that some configuration has changed.
+    changed: usize,
 }
 
-static VALUES: Mutex<Values> =
-    Mutex::new(Values { counters: BTreeMap::new(), gauges: BTreeMap::new(), records: Vec::new() });
+static VALUES: Mutex<Values> = Mutex::new(Values {
+    counters: BTreeMap::new(),
+    gauges: BTreeMap::new(),
+    records: Vec::new(),
+    changed: 0,
+});
 
 /// Whether Envoy lacks a value.
 static IS_BEHIND: AtomicBool = AtomicBool::new(false);
@@ -271,9 +136,10 @@ fn schedule() {
     }
 }
 
-/// As [`schedule`], after the configuration that was to report has changed.
+/// As [`schedule`], after the configurations have changed.
 pub(crate) fn schedule_anew() {
-    if IS_BEHIND.load(Ordering::Acquire) && has_config_metrics() {
+    IS_BEHIND.store(true, Ordering::Release);
+    if has_config_metrics() {
         config::schedule_metrics();
     }
 }
@@ -289,27 +155,38 @@ pub(crate) fn miss() {
     IS_BEHIND.store(false, Ordering::Release);
 }
 
-/// Reports what Envoy does not have.
-pub(crate) fn flush(ids: &MetricIds, mut change: impl FnMut(MetricKind, usize, &Labels<'_>, u64)) {
+/// Reports what Envoy does not have. Returns true if no configuration had changed some of these metrics before.
+pub(crate) fn flush(
+    metrics: &mut MetricIds,
+    mut change: impl FnMut(MetricKind, usize, &Labels<'_>, u64),
+) -> bool {
     IS_BEHIND.store(false, Ordering::Release);
     let mut report = |name: &str, value: u64| {
         if let Some((name, labels)) = split(name)
-            && let Some((kind, id)) = ids.0.get(&name)
+            && let Some((kind, id)) = metrics.ids.get(&name)
         {
             change(*kind, *id, &labels, value);
         }
     };
     let mut values = values();
-    for (name, (_, new)) in values.counters.iter_mut().filter(|(_, (_, new))| *new > 0) {
+    let count = values.counters.len() + values.gauges.len();
+    let lacks_some = metrics.changed < count;
+    for (name, (_, new)) in
+        values.counters.iter_mut().filter(|(_, (_, new))| lacks_some || *new > 0)
+    {
         report(name, std::mem::take(new));
     }
-    for (name, (value, is_known)) in values.gauges.iter_mut().filter(|(_, (_, known))| !known) {
+    for (name, (value, is_known)) in
+        values.gauges.iter_mut().filter(|(_, (_, known))| lacks_some || !known)
+    {
         *is_known = true;
         report(name, u64::try_from(*value).unwrap_or(0));
     }
     for (name, value) in std::mem::take(&mut values.records) {
         report(&name, value);
     }
+    metrics.changed = count;
+    std::mem::replace(&mut values.changed, count) < count
 }
 
 /// The name of a metric for Envoy, and its labels.

@@ -1,6 +1,6 @@
 //! The filter's metrics, and their labels in Prometheus by the regular expressions of envoy.yaml.
 
-use crate::harness::{Envoy, Gateway, eventually};
+use crate::harness::{Envoy, Gateway, eventually, free_port};
 
 /// Waits until a metric has this value. The filter reports its counts on a timer.
 #[track_caller]
@@ -33,6 +33,50 @@ fn decisions_are_counted_by_rule() {
     settles(&envoy, "rule.watch-only.refused", 0);
     let accepted = envoy.metric("config.accepted");
     assert!(accepted >= Some(1), "config.accepted is {accepted:?}");
+}
+
+/// Envoy drops the metrics that only an ended listener has changed.
+#[test]
+fn metrics_outlive_the_listener_that_counted() {
+    let gateway = |keys: u32| Gateway::with(&format!("keys: {keys}\n{RULES}")).drains_for(1);
+    let envoy = gateway(1000).start();
+    assert_eq!(envoy.statuses(3, "/", &[("x-account-id", "ada")]), [200, 200, 503]);
+    settles(&envoy, "rule.caller.allowed", 2);
+    settles(&envoy, "rule.caller.keys", 1);
+    envoy.update(&gateway(2000));
+    let stat = |name: &str| envoy.stat(&format!("listener_manager.{name}"));
+    eventually("the new listener", || (stat("listener_create_success") == Some(2)).then_some(()));
+    eventually("the end of the old one", || {
+        (stat("total_listeners_draining") == Some(0)).then_some(())
+    });
+    settles(&envoy, "rule.caller.keys", 1);
+    assert_eq!(envoy.statuses(1, "/", &[("x-account-id", "bob")]), [200]);
+    settles(&envoy, "rule.caller.allowed", 3);
+    settles(&envoy, "rule.caller.refused", 1);
+    settles(&envoy, "rule.caller.keys", 2);
+}
+
+/// The counters have the same names in both modules.
+#[test]
+fn failed_calls_to_redis_are_counted_by_their_reason() {
+    let rules = "
+redis: {cluster: diana_redis, timeout: 1s}
+limits: [{Url: /counted, rules: [{name: one, actor: account, unit: day, rpu: 9, algo: W, scope: global}]}]
+";
+    let envoy = Gateway::with(rules).redis(free_port()).start();
+    assert_eq!(envoy.statuses(3, "/counted", &[("x-account-id", "ada")]), [200; 3]);
+    let count = |name: &str| envoy.metric(&format!("fleet.{name}")).unwrap_or(0);
+    // The call of the first request, and one that looks whether Redis is back.
+    eventually("all counts", || {
+        // The oldest Envoy takes metrics from the native module only with a request.
+        assert_eq!(envoy.get("/free", &[]).status, 200);
+        let has_degraded = envoy.metric("rule.one.degraded") == Some(3);
+        (has_degraded && count("failed.unreachable") >= 2).then_some(())
+    });
+    assert!(count("trips") >= 2);
+    for reason in ["timeout", "reset", "garbage", "lost", "other"] {
+        assert_eq!(count(&format!("failed.{reason}")), 0, "{reason}");
+    }
 }
 
 #[test]

@@ -20,6 +20,10 @@ use diana_store::slots::Traffic;
 use kit::fake::FakeEnvironment;
 use kit::host::FakeHost;
 
+/// The names that the native module defines in Envoy.
+#[path = "../../../../src/native/families.rs"]
+mod families;
+
 /// Records the names of metrics.
 #[derive(Default)]
 struct Names(RefCell<BTreeSet<String>>);
@@ -190,4 +194,16 @@ fn table_of_metrics_is_complete() {
         }
     }
     assert!(metrics.is_empty(), "not in the table of metrics: {metrics:?}");
+}
+
+/// Envoy takes no metric that a configuration has not defined when it was created.
+#[test]
+fn native_module_defines_each_metric() {
+    let families = families::FAMILIES.iter().filter(|family| family.labels[0] == "namespace");
+    let names = families.flat_map(|family| {
+        let rule_and_namespace = family.labels.len() == 2;
+        assert_eq!(rule_and_namespace, family.prefix == "rule_", "{:?}", family.kind);
+        family.names.iter().map(|name| format!("diana_{}{name}", family.prefix))
+    });
+    assert_eq!(names.collect::<BTreeSet<_>>(), every_metric());
 }

@@ -1,0 +1,153 @@
+//! The names of all metrics. Envoy wants to know them when a configuration is created.
+
+/// The kind of a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MetricKind {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+const NAMESPACE: &[&str] = &["namespace"];
+const RULE: &[&str] = &["namespace", "rule"];
+
+/// Metrics of a kind, with these labels.
+pub struct Family {
+    pub kind: MetricKind,
+    pub labels: &'static [&'static str],
+    /// Before each name.
+    pub prefix: &'static str,
+    pub names: &'static [&'static str],
+}
+
+/// All metrics.
+pub const FAMILIES: &[Family] = &[
+    Family {
+        kind: MetricKind::Counter,
+        labels: RULE,
+        prefix: "rule_",
+        names: &[
+            "allowed",
+            "refused",
+            "shadow_refused",
+            "not_asked",
+            "over",
+            "refused_by_others",
+            "absent",
+            "banned",
+            "unavailable",
+            "degraded",
+            "bans",
+            "shadow_banned",
+            "shadow_bans",
+            "held",
+            "shadow_held",
+            "near",
+            "lent",
+            "hot",
+            "limit_missing",
+            "overflow",
+            "settled",
+            "refunded",
+            "debt",
+            "unsettled",
+            "untold_client_left",
+            "untold_cut",
+            "untold_unanswered",
+            "untold_error",
+            "untold_absent",
+            "untold_unusable",
+        ],
+    },
+    Family {
+        kind: MetricKind::Gauge,
+        labels: RULE,
+        prefix: "rule_",
+        names: &[
+            "in_flight",
+            "keys",
+            "hot_keys",
+            "limit_local",
+            "limit_gateway",
+            "limit_global",
+            "window_us",
+            "keys_limit",
+        ],
+    },
+    Family {
+        kind: MetricKind::Counter,
+        labels: NAMESPACE,
+        prefix: "",
+        names: &[
+            "requests",
+            "exempt",
+            "address_missing",
+            "metadata_missing",
+            "shared_writes",
+            "shared_conflicts",
+            "shared_exhausted",
+            "shared_foreign",
+            "config_accepted",
+            "config_rejected",
+            "clock_stepped_back",
+            "remote_fetched",
+            "remote_failed",
+            "remote_rejected",
+            "remote_applied",
+            "mode_changes",
+            "fleet_trips",
+            "fleet_asks",
+            "fleet_foreign",
+            "fleet_apart",
+            "fleet_unsettled",
+        ],
+    },
+    Family {
+        kind: MetricKind::Counter,
+        labels: NAMESPACE,
+        prefix: "fleet_failed_",
+        names: &[
+            "noauth",
+            "wrongpass",
+            "noperm",
+            "moved",
+            "crossslot",
+            "clusterdown",
+            "tryagain",
+            "readonly",
+            "noreplicas",
+            "oom",
+            "noscript",
+            "loading",
+            "busy",
+            "nohost",
+            "upstream",
+            "garbage",
+            "timeout",
+            "unreachable",
+            "reset",
+            "lost",
+            "other",
+        ],
+    },
+    Family {
+        kind: MetricKind::Gauge,
+        labels: NAMESPACE,
+        prefix: "",
+        names: &[
+            "document",
+            "disabled",
+            "without_document",
+            "remote_in_force",
+            "mode_fleet",
+            "mode_gateway",
+        ],
+    },
+    Family {
+        kind: MetricKind::Histogram,
+        labels: NAMESPACE,
+        prefix: "",
+        names: &["fleet_wait_us"],
+    },
+    Family { kind: MetricKind::Counter, labels: &["hook"], prefix: "", names: &["faults"] },
+];
