@@ -179,6 +179,17 @@ fn every_metric() -> BTreeSet<String> {
     names.0.borrow().iter().map(plain).collect()
 }
 
+/// The PodMonitor of the chart makes the label `rule` from the names of these metrics.
+#[test]
+fn chart_knows_every_metric_of_rules() {
+    let template = include_str!("../../../../charts/diana/templates/pod-monitor.yaml");
+    let (_, list) = template.split_once("\n[").expect("the list");
+    let list = list.split(']').next().unwrap_or_default();
+    let known = list.split(',').map(|name| format!("diana_rule_{}", name.trim()));
+    let of_rules = every_metric().into_iter().filter(|name| name.starts_with("diana_rule_"));
+    assert_eq!(known.collect::<BTreeSet<_>>(), of_rules.collect());
+}
+
 #[test]
 fn table_of_metrics_is_complete() {
     let mut metrics = every_metric();
