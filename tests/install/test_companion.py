@@ -77,8 +77,11 @@ class Image(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
-    def test_serves_from_an_empty_file_system(self):
+    @classmethod
+    def setUpClass(cls):
         companion.main()
+
+    def test_serves_from_an_empty_file_system(self):
         # Its own platform.
         platform = {"x86_64": "amd64", "aarch64": "arm64"}[os.uname().machine]
         config, archive = images(companion.COMPANION)[platform]
