@@ -87,6 +87,7 @@ pub const FAMILIES: &[Family] = &[
             "shared_conflicts",
             "shared_exhausted",
             "shared_foreign",
+            "shared_emptied",
             "config_accepted",
             "config_rejected",
             "clock_stepped_back",

@@ -11,6 +11,7 @@ use std::sync::{Arc, MutexGuard};
 use super::plans::ByPlan;
 use super::process::ProcessTable;
 use super::reservation::Memo;
+use super::slots::Traffic;
 use super::state::State;
 use super::table::{RowLocation, Table};
 use super::usage::{Inquiry, Maintained, Order, OrderError, Remaining, Usage};
@@ -65,14 +66,20 @@ impl TablePlace for Rc<RefCell<Table>> {
     }
 }
 
-impl TablePlace for Arc<ProcessTable> {
+/// A table for all workers, as one of them uses it.
+pub struct ProcessPlace {
+    table: Arc<ProcessTable>,
+    traffic: Rc<Traffic>,
+}
+
+impl TablePlace for ProcessPlace {
     const IS_WHOLE: bool = true;
 
     type Access<'t> = MutexGuard<'t, Table>;
 
     #[inline]
     fn table(&self, key: Key) -> MutexGuard<'_, Table> {
-        self.part(key)
+        self.table.part(key, &self.traffic.emptied)
     }
 }
 
@@ -102,11 +109,11 @@ impl Local<Rc<RefCell<Table>>> {
     }
 }
 
-impl Local<Arc<ProcessTable>> {
+impl Local<ProcessPlace> {
     /// A store that counts in a table for all workers.
-    pub fn of_process(spec: &CounterSpec, table: Arc<ProcessTable>) -> Self {
+    pub fn of_process(spec: &CounterSpec, table: Arc<ProcessTable>, traffic: Rc<Traffic>) -> Self {
         let terms = (table.shared(&spec.algorithm), table.callers_of_part(spec.keys));
-        Local::counting_in(table, spec, terms)
+        Local::counting_in(ProcessPlace { table, traffic }, spec, terms)
     }
 }
 

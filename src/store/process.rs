@@ -6,10 +6,12 @@
 //! rule of another scope refuses. A request takes all of its turns together, in one order, so that
 //! workers never wait for each other in a circle.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::CounterSpec;
+use super::slots::one_more;
 use super::table::Table;
 use diana_algorithm::Algorithm;
 use diana_policy::key::Key;
@@ -158,14 +160,16 @@ impl ProcessTable {
         algorithm.clone()
     }
 
-    /// The part with a caller, which no other worker changes in the meantime.
+    /// The part with a caller, which no other worker changes in the meantime. A panic that a part has
+    /// survived is counted in `emptied`.
     #[inline]
-    pub(super) fn part(&self, key: Key) -> MutexGuard<'_, Table> {
+    pub(super) fn part(&self, key: Key, emptied: &Cell<u64>) -> MutexGuard<'_, Table> {
         // A table uses the highest and the lowest bits of the hash.
         let part = self.more.get((key.hash >> 32) as usize % PARTS).unwrap_or(&self.first);
         part.lock().unwrap_or_else(|poisoned| {
             // A state may be half written. Usage is lost, so at most one further limit is admitted.
             part.clear_poison();
+            one_more(emptied);
             let mut table = poisoned.into_inner();
             table.empty();
             table

@@ -129,6 +129,8 @@ pub struct Traffic {
     /// Corrupt values under Diana's keys. They count as empty and are replaced. The metric is
     /// called `foreign`.
     pub corrupt: Cell<u64>,
+    /// Parts of tables for all workers that were emptied, since a worker panicked while it changed them.
+    pub emptied: Cell<u64>,
 }
 
 /// Increments a counter.

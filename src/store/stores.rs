@@ -94,7 +94,7 @@ impl<'s> Stores<'s> {
     fn open_in_process(&self, spec: &CounterSpec) -> Option<Box<dyn Store>> {
         let (process, now) = self.process.filter(|_| !spec.algorithm.properties().is_held)?;
         let table = process.open(&self.namespace, spec, now);
-        Some(Box::new(Local::of_process(spec, table)))
+        Some(Box::new(Local::of_process(spec, table, self.traffic.clone())))
     }
 
     /// The data with the bans of this fingerprint: shared data, or for `local` this worker.

@@ -32,6 +32,7 @@ mod paths;
 mod peer;
 mod plans;
 mod presence;
+mod process;
 mod recipe_page;
 mod recipes;
 mod redis_connection;

@@ -11,6 +11,7 @@ mod hot;
 mod leases;
 mod memory;
 mod overflow;
+mod process;
 pub mod races;
 mod reclaimer;
 mod reservations;

@@ -222,6 +222,7 @@ pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &dyn Metrics) 
         ("conflicts", &traffic.conflicts),
         ("exhausted", &traffic.exhausted),
         ("foreign", &traffic.corrupt),
+        ("emptied", &traffic.emptied),
     ] {
         let amount = count.take();
         if amount > 0 {

@@ -120,7 +120,13 @@ fn of_the_core(names: &Names) {
     flush_hot_keys("ns", "r", 1, names);
     RequestCounts { exempt: 1, without_address: 1, without_metadata: 1 }.flush("ns", names);
     let one = || Cell::new(1);
-    let traffic = Traffic { writes: one(), conflicts: one(), exhausted: one(), corrupt: one() };
+    let traffic = Traffic {
+        writes: one(),
+        conflicts: one(),
+        exhausted: one(),
+        corrupt: one(),
+        emptied: one(),
+    };
     flush_traffic("ns", &traffic, names);
     ["fleet", "gateway"].into_iter().for_each(|mode| flush_mode("ns", mode, 1, names));
     let mut failures: Vec<(&str, u64)> = FAILURES.iter().map(|it| (it.name(), 1)).collect();
