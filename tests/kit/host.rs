@@ -7,6 +7,7 @@ use std::rc::Rc;
 use diana_limiter::{Refusal, Verdict, Waiter};
 use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
+use diana_store::process::Process;
 use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
@@ -20,6 +21,8 @@ pub struct FakeHost {
     pub counts: Rc<RefCell<BTreeMap<String, i64>>>,
     pub random: u128,
     pub environment: FakeEnvironment,
+    /// The process, if its workers are threads of one.
+    pub process: Option<&'static Process>,
     /// How long each of the next readings of the monotonic clock takes, the last one first.
     pub slow: RefCell<Vec<Micros>>,
     /// How often the wall clock was read.
@@ -73,6 +76,7 @@ impl Default for FakeHost {
             counts: Rc::default(),
             random: 7 << 64 | 9,
             environment: FakeEnvironment::default(),
+            process: None,
             slow: RefCell::default(),
             looks: Cell::default(),
             caller: Cell::default(),
@@ -279,6 +283,10 @@ impl Streams for FakeHost {
 impl Host for FakeHost {
     fn data(&self) -> Rc<dyn SharedData> {
         self.data.clone()
+    }
+
+    fn process(&self) -> Option<&'static Process> {
+        self.process
     }
 
     fn environment(&self) -> &dyn Environment {

@@ -3,7 +3,8 @@
 //! (`oracle`).
 //!
 //! Worlds of the seeds from `WIDE` on have more features, and the module and native workers must have the same history in
-//! them: the same decisions at the same times, with the same responses. Those from `BLIPS` on have a Redis that is away
+//! them: the same decisions at the same times, with the same responses. `modules` compares the module with workers that are
+//! threads of one process. Those from `BLIPS` on have a Redis that is away
 //! again and again.
 //!
 //! A world that broke a promise is played again by its seed, and then prints what became of each request:
@@ -11,6 +12,7 @@
 
 mod busy;
 mod lossy;
+mod modules;
 mod native;
 mod network;
 mod node;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use diana_limiter::Protocol;
 use diana_policy::port::{self, Ending, Property, Values};
 use diana_policy::time::{Micros, Now};
+use diana_store::process::Process;
 use diana_worker::host::Level;
 use diana_worker::{Root, Stream};
 use fastrand::Rng;
@@ -25,13 +26,21 @@ pub struct Native {
     now: Rc<Cell<Now>>,
     data: Rc<FakeSharedData>,
     metrics: Rc<RefCell<node::Metrics>>,
+    /// The process, if its workers are threads of one, as in the native module.
+    process: Option<&'static Process>,
 }
 
 impl Native {
+    /// A gateway like that of the native module: its workers are threads of one process.
+    pub fn of_process(seed: u64, now: Micros, hours_ahead: u64) -> Native {
+        Native { process: Some(Box::leak(Box::default())), ..Native::new(seed, now, hours_ahead) }
+    }
+
     pub fn new(seed: u64, now: Micros, hours_ahead: u64) -> Native {
         let (clocks, random) = draw(seed, hours_ahead);
         let now = Rc::new(Cell::new(clocks.later(now)));
-        Native { clocks, random, now, data: Rc::default(), metrics: Rc::default() }
+        let (data, metrics) = (Rc::default(), Rc::default());
+        Native { clocks, random, now, data, metrics, process: None }
     }
 }
 
@@ -58,6 +67,7 @@ impl Gateway for Native {
             counts: self.metrics.clone(),
             random: self.random.u128(..),
             environment: FakeEnvironment([(TOKEN.0.into(), TOKEN.1.into())].into()),
+            process: self.process,
             ..FakeHost::default()
         };
         let mut worker = ThreadHost {

@@ -1,6 +1,7 @@
 //! The world that a seed selects: fleet, rules, traffic, faults.
 
 use std::fmt::Write;
+use std::iter;
 use std::ops::Range;
 
 use diana_policy::time::{Micros, SECOND};
@@ -181,6 +182,10 @@ impl Fault {
     }
 }
 
+fn leases_in_gateways(seed: u64) -> bool {
+    seed % 2 > 0
+}
+
 impl Plan {
     pub fn draw(seed: u64) -> Plan {
         if seed >= BLIPS {
@@ -301,6 +306,58 @@ impl Plan {
         plan
     }
 
+    /// A world of two gateways with four workers each, whose entries have one rule each. Updates happen, and Redis fails.
+    ///
+    /// In every other world the rules have all scopes, and no permits are leased in a gateway. In the others the gateways lease.
+    pub fn of_two_modules(seed: u64) -> Plan {
+        let mut rng = Rng::with_seed(seed);
+        let leases = leases_in_gateways(seed);
+        let kinds = match leases {
+            true => vec![(Scope::Gateway, Theme::Leases); 4],
+            false => [Scope::Gateway, Scope::Global]
+                .into_iter()
+                .flat_map(|scope| [Theme::Settling, Theme::Places].map(|theme| (scope, theme)))
+                .chain([(Scope::Global, Theme::Leases), (Scope::Global, Theme::Any)])
+                .collect(),
+        };
+        let of_worker = [Theme::Leases, Theme::Any].map(|theme| (Scope::Local, theme));
+        let rule = |(number, (scope, theme))| {
+            let name = format!("e{number}-r0");
+            let draw = || Rule::draw(name.clone(), theme, &[scope], &mut rng);
+            let fits = |rule: &Rule| leases || scope != Scope::Gateway || !rule.may_lease();
+            let rule = iter::repeat_with(draw).find(fits).expect("some rules have no leases");
+            // A refusal for a lease would count towards a ban in one module only.
+            vec![Rule { ban: None, ..rule }]
+        };
+        let entries = kinds.into_iter().chain(of_worker).enumerate().map(rule).collect();
+        let wide = Wide { reports: false, followed: 0, ..Wide::draw(&mut rng) };
+        let mut plan = Plan {
+            seed,
+            gateways: 2,
+            workers: 4,
+            listeners: 2,
+            entries,
+            callers: 2,
+            parts: 1,
+            on_failure: "gateway",
+            demand: if leases { 10_000 } else { 5_000 },
+            skew: if rng.bool() { 0 } else { 40 },
+            ends: if leases { 2 } else { 4 } * SECOND,
+            latency: 200 << rng.u8(..5),
+            service: MILLISECOND << rng.u8(..6),
+            leaving: rng.u8(..10),
+            interrupted: 0,
+            faults: Vec::new(),
+            wide: Some(wide),
+        };
+        // Redis is away, loses calls, and is emptied; listeners get other documents.
+        for kind in [0, 1, 5, 6, 6] {
+            let fault = plan.fault(kind, rng.u64(SECOND / 2..plan.ends - SECOND / 2), &mut rng);
+            plan.faults.push(fault);
+        }
+        plan
+    }
+
     /// The cost of a request in a world of [`BLIPS`], and how long upstreams take: the responses of some report the cost.
     fn settled(algo: &str, limit: u64, rng: &mut Rng) -> (Cost, Micros) {
         // Token buckets cannot settle.
@@ -312,6 +369,11 @@ impl Plan {
         let service = MILLISECOND << rng.u8(..8);
         let estimates = (reserve > 0 && rng.bool()).then(|| rng.u64(reserve..=max));
         (Cost::QuestionResult { reserve, max, estimates }, service)
+    }
+
+    /// Returns true if this world of [`Plan::of_two_modules`] has leases.
+    pub fn leases_in_gateways(&self) -> bool {
+        leases_in_gateways(self.seed)
     }
 
     /// Returns true if calls to Redis fail in this world, and nothing else does: then all permits that a gateway admits

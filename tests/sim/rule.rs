@@ -182,6 +182,11 @@ impl Rule {
         self.algo == "LB"
     }
 
+    /// Whether workers may lease permits of the rule.
+    pub fn may_lease(&self) -> bool {
+        ["W", "SW", "TB"].contains(&self.algo) && matches!(self.cost, Cost::Plain(_))
+    }
+
     /// The largest limit that a caller may have.
     pub fn most(&self) -> u64 {
         self.gold.unwrap_or(0).max(self.limit) * if self.is_doubled { 2 } else { 1 }

@@ -43,6 +43,15 @@ enum Event {
     Drained { gateway: usize, life: usize },
 }
 
+/// What is drawn in a scripted world.
+#[derive(Debug, Clone, Copy)]
+enum Draw {
+    Request,
+    Arrival,
+    Call,
+    End,
+}
+
 /// A worker, or the one that took its place.
 struct WorkerSlot {
     gateway: usize,
@@ -50,6 +59,8 @@ struct WorkerSlot {
     worker: Rc<RefCell<dyn Worker>>,
     /// The scheduled time of its next timer.
     called: Option<Micros>,
+    /// The number of calls that it has made.
+    calls: u64,
     /// Streams that are open, and which requests they are.
     open: BTreeMap<u32, usize>,
 }
@@ -66,6 +77,9 @@ pub struct World<'a> {
     plan: &'a Plan,
     /// Whether to print all requests.
     pub prints_all: bool,
+    /// Whether what is drawn about a request or a call depends on nothing that happened before, so that two kinds of gateways
+    /// get the same requests whatever they decide.
+    is_scripted: bool,
     rng: Rng,
     start: Start,
     network: Network<'a>,
@@ -89,6 +103,7 @@ impl World<'_> {
         let mut world = World {
             plan,
             prints_all: false,
+            is_scripted: false,
             rng: Rng::with_seed(plan.seed ^ 1 << 63),
             start,
             network: Network::new(plan, server),
@@ -132,11 +147,38 @@ impl World<'_> {
         let documents: Vec<String> =
             changes.map(|(listener, changes)| self.plan.document(listener, *changes)).collect();
         let worker = gateway_slot.gateway.start(&documents);
-        WorkerSlot { gateway, life: self.lives, worker, called: None, open: BTreeMap::new() }
+        WorkerSlot {
+            gateway,
+            life: self.lives,
+            worker,
+            called: None,
+            calls: 0,
+            open: BTreeMap::new(),
+        }
     }
 
     /// Runs all events, then the oracles.
     pub fn run(mut self) -> Played {
+        let metrics = self.play();
+        let World { plan, entries, reaches, deaths, degradations, .. } = &self;
+        let (orders, entries) =
+            entries.iter().cloned().partition(|entry| entry.visit.order.is_some());
+        let (recoveries, checked) = (BTreeMap::new(), CheckedCounts::default());
+        let checked =
+            Oracle { plan, entries, orders, reaches, deaths, degradations, recoveries, checked }
+                .check();
+        (checked, self.entries, metrics)
+    }
+
+    /// Runs all events of a scripted world, without the oracles. Returns all requests, and the metrics of each gateway.
+    pub fn history(mut self) -> (Vec<Entry>, Vec<Metrics>) {
+        self.is_scripted = true;
+        let metrics = self.play();
+        (self.entries, metrics)
+    }
+
+    /// Runs all events. Returns the metrics of each gateway at the end.
+    fn play(&mut self) -> Vec<Metrics> {
         for worker in 0..self.worker_slots.len() {
             self.collect(worker, 0);
         }
@@ -169,14 +211,15 @@ impl World<'_> {
             self.entries.iter().for_each(|entry| println!("{entry:?}"));
             self.reaches.iter().for_each(|reach| println!("{reach:?}"));
         }
-        let World { plan, entries, reaches, deaths, degradations, .. } = &self;
-        let (orders, entries) =
-            entries.iter().cloned().partition(|entry| entry.visit.order.is_some());
-        let (recoveries, checked) = (BTreeMap::new(), CheckedCounts::default());
-        let checked =
-            Oracle { plan, entries, orders, reaches, deaths, degradations, recoveries, checked }
-                .check();
-        (checked, self.entries, metrics)
+        metrics
+    }
+
+    /// Begins to draw what becomes of a request or a call.
+    fn begin_draws(&mut self, about: Draw, number: u64) {
+        if self.is_scripted {
+            let mut rng = Rng::with_seed(self.plan.seed ^ number << 8 ^ about as u64);
+            self.rng = rng.fork();
+        }
     }
 
     /// # Panics
@@ -235,6 +278,7 @@ impl World<'_> {
         match event {
             Event::Request => {
                 if now < self.plan.ends {
+                    self.begin_draws(Draw::Request, self.entries.len() as u64);
                     let next = now + self.gap();
                     self.add(next, Event::Request);
                     let first = self.rng.u8(..100) < self.plan.skew;
@@ -457,6 +501,7 @@ impl World<'_> {
         if self.postpone(worker, now, 0, || Event::Visit { worker, visit: visit.clone() }) {
             return;
         }
+        self.begin_draws(Draw::Arrival, self.entries.len() as u64);
         let listener = self.rng.usize(..self.plan.listeners);
         let request = self.enter(worker, visit.clone(), now);
         let stream = self.act(worker, now, |worker| worker.open(listener, &visit));
@@ -556,6 +601,9 @@ impl World<'_> {
                 self.add(at, Event::Document { worker: number, life, response });
                 continue;
             }
+            self.worker_slots[number].calls += 1;
+            let nth = self.worker_slots[number].calls;
+            self.begin_draws(Draw::Call, nth << 16 | number as u64);
             match self.network.send(gateway, call, now, &mut self.rng) {
                 Sent::Arrives(at, way) => {
                     self.add(at, Event::Arrival { worker: number, life, way });
@@ -600,6 +648,7 @@ impl World<'_> {
                 }
                 StreamOutcome::Admitted => {
                     self.entries[request].decided = Some((now, outcome));
+                    self.begin_draws(Draw::End, request as u64);
                     let end = self.ending(request);
                     let takes = self.rng.u64(..=2 * self.plan.service);
                     let takes = if now < self.plan.ends { takes } else { MILLISECOND };
