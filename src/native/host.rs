@@ -393,10 +393,10 @@ impl Streams for HostCall<'_> {
 
     fn refuse(&self, refusal: &Refusal, request: &dyn Request) {
         let state = refusal.by.state();
-        self.set_filter_state(state.as_bytes());
         if refusal.is_logged {
             self.log(Level::Warn, &state);
         }
+        self.change(Change::Log(state.into_bytes()));
         self.respond(Response::refusal(refusal, request));
     }
 

@@ -16,8 +16,8 @@ pub(crate) struct Response {
     status: u16,
     headers: Headers,
     body: Vec<u8>,
-    /// The gRPC status, where Envoy takes the request for gRPC.
-    grpc_status: u8,
+    /// The gRPC status, if Envoy may take the request for gRPC.
+    grpc_status: Option<u8>,
     details: &'static str,
 }
 
@@ -33,7 +33,7 @@ impl Response {
             status: reply.status,
             headers: refusal.headers_of(&reply),
             body: reply.body.into_owned(),
-            grpc_status: reply.grpc_status,
+            grpc_status: is_grpc(&content_type).then_some(reply.grpc_status),
             details: "diana_refused",
         }
     }
@@ -44,7 +44,7 @@ impl Response {
             status: reply.status,
             headers: reply.headers().collect(),
             body: reply.body.as_bytes().into(),
-            grpc_status: UNKNOWN,
+            grpc_status: Some(UNKNOWN),
             details: "diana_admin",
         }
     }
@@ -56,7 +56,7 @@ impl Response {
             status: 503,
             headers: [("retry-after", "1")].into_iter().collect(),
             body: Vec::new(),
-            grpc_status: UNAVAILABLE,
+            grpc_status: Some(UNAVAILABLE),
             details: "diana_fault",
         })
     }
@@ -64,10 +64,11 @@ impl Response {
     /// Sends it. The stream may end within.
     pub(crate) fn send(mut self, call: Call<'_>) {
         // Envoy encodes such a response for gRPC, for any method, and with status 0.
-        let has_status = self.headers.iter().any(|(name, _)| name == "grpc-status");
-        let content_type = call.header(Map::Request, "content-type", 0);
-        if !has_status && content_type.is_some_and(|(kind, _)| is_grpc(kind)) {
-            self.headers.push("grpc-status", &self.grpc_status.to_string());
+        if let Some(status) = self.grpc_status
+            && call.header(Map::Request, "content-type", 0).is_some_and(|(kind, _)| is_grpc(kind))
+            && self.headers.get("grpc-status").is_none()
+        {
+            self.headers.push("grpc-status", &status.to_string());
         }
         call.respond(self.status, &self.headers, &self.body, self.details);
     }

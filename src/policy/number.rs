@@ -72,18 +72,9 @@ pub fn integer(bytes: &[u8]) -> Option<u64> {
     u64::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()
 }
 
-/// Appends a number in decimal. Most have few digits, and each is cheaper than a copy of a text of
-/// unknown length.
+/// Appends a number in decimal.
 pub fn push_decimal(text: &mut String, number: u64) {
-    if number >= 10 {
-        push_decimal(text, number / 10);
-    }
-    push_digit(text, number);
-}
-
-/// Appends the last digit of a number.
-fn push_digit(text: &mut String, number: u64) {
-    text.push(char::from(b'0' + (number % 10) as u8));
+    text.push_str(itoa::Buffer::new().format(number));
 }
 
 /// Appends two numbers as 16 hexadecimal digits each.
@@ -110,10 +101,9 @@ fn hex(number: u32) -> [u8; 8] {
 pub fn push_seconds(text: &mut String, ticks: Micros) {
     push_decimal(text, ticks / SECOND);
     text.push('.');
-    let mut place = SECOND;
-    while place > 1 {
-        place /= 10;
-        push_digit(text, ticks / place);
-    }
+    // The first digit keeps the zeros of the others.
+    let mut digits = itoa::Buffer::new();
+    let digits = digits.format(SECOND + ticks % SECOND);
+    text.push_str(digits.get(1..).unwrap_or_default());
     text.push('s');
 }
