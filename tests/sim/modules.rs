@@ -1,5 +1,5 @@
-//! The same requests through both modules: the wasm module, whose workers are processes of their own, and the native one, whose
-//! workers are threads of one process and count `gateway` rules in one table.
+//! The same requests through both modules. The workers of the wasm module share no memory. Those of the native module are threads
+//! of one process, and count `gateway` rules in one table.
 //!
 //! They decide alike, at the same times, with the same responses. Only under `gateway` rules they differ. Where permits are
 //! leased, the wasm module refuses a request while other workers hold leases of its caller, and the native module has none. And

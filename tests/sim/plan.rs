@@ -306,7 +306,7 @@ impl Plan {
         plan
     }
 
-    /// A world of two gateways with four workers each, whose entries have one rule each. Updates happen, and Redis fails.
+    /// A world of two gateways with four workers each. Each entry has one rule. Updates happen, and Redis fails.
     ///
     /// In every other world the rules have all scopes, and no permits are leased in a gateway. In the others the gateways lease.
     pub fn of_two_modules(seed: u64) -> Plan {

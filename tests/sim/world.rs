@@ -43,7 +43,7 @@ enum Event {
     Drained { gateway: usize, life: usize },
 }
 
-/// What is drawn in a scripted world.
+/// The subject of a draw in a scripted world.
 #[derive(Debug, Clone, Copy)]
 enum Draw {
     Request,
@@ -77,8 +77,8 @@ pub struct World<'a> {
     plan: &'a Plan,
     /// Whether to print all requests.
     pub prints_all: bool,
-    /// Whether what is drawn about a request or a call depends on nothing that happened before, so that two kinds of gateways
-    /// get the same requests whatever they decide.
+    /// Whether the draws about a request or a call are independent of all earlier events. Then two kinds of gateways get the same
+    /// requests, even after they have decided differently.
     is_scripted: bool,
     rng: Rng,
     start: Start,
@@ -214,7 +214,7 @@ impl World<'_> {
         metrics
     }
 
-    /// Begins to draw what becomes of a request or a call.
+    /// Starts the draws about a request or a call.
     fn begin_draws(&mut self, about: Draw, number: u64) {
         if self.is_scripted {
             let mut rng = Rng::with_seed(self.plan.seed ^ number << 8 ^ about as u64);
