@@ -20,7 +20,8 @@ pub fn read(rule: &Fields<'_>, context: &Context<'_>) -> Option<Over> {
     if let (Some(mark), Some(node)) = (&mark, fields.get("mark")) {
         actors::refuse_actor_header(context.actors, mark, node);
     }
-    if let Some(node) = rule.get("ban") {
+    // Nor may it lift the limit of another rule.
+    for node in ["ban", "replaces"].into_iter().filter_map(|key| rule.get(key)) {
         node.key_problem(
             "not allowed with `over`, which refuses no request; remove one of the two".into(),
         );
