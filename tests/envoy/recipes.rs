@@ -72,6 +72,10 @@ fn logins_count_by_the_name_in_the_body() {
         ("application/json; charset=utf-8", r#"{"username":"ada"}"#),
         (form, "a=b&username=ada&password=x"),
         (form, "username=%61d%41"),
+        (form, "username=+ada%20"),
+        (form, "user%6eame=ada;x=1"),
+        (form, "usernames=bob&username=ada&username.x=1"),
+        (json, r#"{"username":" ada "}"#),
         ("Application/X-WWW-Form-Urlencoded;charset=utf-8", "username=ADA"),
     ] {
         assert_eq!(login(kind, body), 429, "{kind} {body}");
@@ -94,6 +98,10 @@ fn logins_count_by_the_name_in_the_body() {
     }
     for (kind, body) in nameless {
         assert_eq!(login(kind, body), 429, "{kind} {body}");
+    }
+    // A service takes one of both keys for the name.
+    for second in ["&user%6Eame", "&+Username", "&username%5B%5D", ";username%00"] {
+        assert_eq!(login(form, &format!("username=bob{second}=eve")), 429, "{second}");
     }
     for kind in [form, json] {
         assert_eq!(login(kind, &format!("username={}", "a".repeat(20_000))), 413, "{kind}");

@@ -50,7 +50,7 @@ pub(super) fn folded(source: Rc<dyn Source>, options: &[(String, Tree)]) -> Buil
 
 impl Folded {
     fn fold<'v>(&self, value: Cow<'v, [u8]>) -> Cow<'v, [u8]> {
-        let value = if self.lower { Cow::Owned(lower_case(&value)) } else { value };
+        let value = if self.lower { Cow::Owned(one_case(&value)) } else { value };
         match value.strip_prefix(&*self.prefix) {
             Some(rest) if !self.prefix.is_empty() => Cow::Owned(rest.trim_ascii().to_vec()),
             _ => value,
@@ -97,11 +97,18 @@ impl Source for Folded {
     }
 }
 
-/// Text in lower case. Of bytes that are no UTF-8 only those of ASCII change.
+/// Text in lower case, without spaces around it, which services remove from names as they ignore case.
+fn one_case(text: &[u8]) -> Vec<u8> {
+    lower_case(std::str::from_utf8(text).map_or(text.trim_ascii(), |text| text.trim().as_bytes()))
+}
+
+/// Text in lower case, with one letter for both forms of the Greek sigma. Of bytes that are no UTF-8
+/// only those of ASCII change.
 fn lower_case(text: &[u8]) -> Vec<u8> {
     match std::str::from_utf8(text) {
         Ok(text) if !text.is_ascii() => {
-            text.chars().flat_map(char::to_lowercase).collect::<String>().into_bytes()
+            let lower = text.chars().flat_map(char::to_lowercase);
+            lower.map(|sign| if sign == 'ς' { 'σ' } else { sign }).collect::<String>().into_bytes()
         }
         _ => text.to_ascii_lowercase(),
     }
