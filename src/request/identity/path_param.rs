@@ -35,7 +35,7 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 
 impl Source for PathParam {
     fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
-        part(&self.urls, request, |url, path| url.capture(&self.name, path).unwrap_or_default())
+        part(&self.urls, request, |url, path| url.capture(&self.name, path))
     }
 
     // Only the path, which is cheaper.
@@ -48,7 +48,7 @@ impl Source for PathParam {
     }
 
     fn within(&self, urls: &Rc<[Prefix]>) -> Option<Rc<dyn Source>> {
-        Some(Rc::new(PathParam { name: self.name.clone(), urls: urls.clone() }))
+        Some(Rc::new(PathParam { name: self.name.clone(), urls: shortest_first(urls) }))
     }
 
     fn path_param(&self) -> Option<&str> {
@@ -58,15 +58,21 @@ impl Source for PathParam {
 
 /// The part of the path that a path of the entry covers.
 #[derive(Debug)]
-pub(super) struct CoveredPath(pub(super) Rc<[Prefix]>);
+pub(super) struct CoveredPath(Rc<[Prefix]>);
+
+impl CoveredPath {
+    pub(super) fn new(urls: &Rc<[Prefix]>) -> CoveredPath {
+        CoveredPath(shortest_first(urls))
+    }
+}
 
 impl Source for CoveredPath {
     fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
         part(&self.0, request, |url, path| match url.split(path) {
             // The path `/` covers everything.
-            Some((b"", _)) => b"/",
-            Some((head, _)) => head,
-            None => b"",
+            Some((b"", _)) => Some(b"/"),
+            Some((head, _)) => Some(head),
+            None => None,
         })
     }
 
@@ -80,17 +86,29 @@ impl Source for CoveredPath {
     }
 }
 
-/// A part of the path of a request, by the first of `urls` that covers it. Unclear if readers of the
-/// path differ.
+/// The paths of an entry in the order in which they are asked for a part of a request's path.
+fn shortest_first(urls: &Rc<[Prefix]>) -> Rc<[Prefix]> {
+    let mut urls = urls.to_vec();
+    urls.sort_by_key(|url| url.segments().count());
+    urls.into()
+}
+
+/// A part of the path of a request, by the first of `urls` that covers it and has this part. Unclear
+/// if readers of the path differ.
 fn part<'r>(
     urls: &[Prefix],
     request: &'r dyn Request,
-    take: impl for<'p> Fn(&Prefix, &'p [u8]) -> &'p [u8],
+    take: impl for<'p> Fn(&Prefix, &'p [u8]) -> Option<&'p [u8]>,
 ) -> SourceValue<'r> {
     let Some(raw) = request.pseudo(Pseudo::Path) else { return SourceValue::Absent };
     let Some(path) = Path::of(&raw).only_reading() else { return SourceValue::Unclear };
-    let Some(url) = urls.iter().find(|url| url.covers(&path)) else { return SourceValue::Unclear };
-    let mut value = take(url, &path).to_vec();
+    let mut covering = urls.iter().filter(|url| url.covers(&path)).peekable();
+    if covering.peek().is_none() {
+        return SourceValue::Unclear;
+    }
+    let found = covering.find_map(|url| Some((url, take(url, &path)?)));
+    let Some((url, value)) = found else { return SourceValue::Absent };
+    let mut value = value.to_vec();
     if url.ignores_case() {
         value.make_ascii_lowercase();
     }

@@ -49,7 +49,7 @@ impl Sources {
         Sources {
             name: "path".into(),
             kinds: vec!["path"],
-            sources: vec![Rc::new(CoveredPath(urls.clone()))],
+            sources: vec![Rc::new(CoveredPath::new(urls))],
             numbers: vec![0],
             chosen: None,
             is_shared: false,

@@ -151,6 +151,27 @@ fn each_path_has_a_count_of_its_own() {
     assert_groups(&rules("/", ""), &[&["/", "/x"]]);
 }
 
+/// Of several paths that cover a request the shortest one counts, in any order of the list, and for a
+/// value the shortest one that has it.
+#[test]
+fn list_of_paths_gives_one_value() {
+    let limit = |urls: &str, more: &str, actor: &str| {
+        format!(
+            "actors: {{org: [{{path_param: org}}]}}
+limits: [{{Url: {urls}{more}, rules: [{{actor: {actor}, unit: day, rpu: 2, algo: W}}]}}]"
+        )
+    };
+    let by_value: &[&[&str]] = &[&["/v1/acme", "/v1/acme/x"], &["/v1/other/acme"]];
+    for urls in ["[/v1, '/v1/{org}']", "['/v1/*', '/v1/{org}']", "['/v1/*/{org}', '/v1/{org}']"] {
+        assert_groups(&limit(urls, "", "org"), by_value);
+    }
+    for urls in ["['/v1/*/x', '/v1/*']", "['/v1/*', '/v1/*/x']"] {
+        assert_groups(&limit(urls, ", each: true", "all"), &[&["/v1/a", "/v1/a/x"], &["/v1/b/x"]]);
+    }
+    let mut gate = Gate::new(&limit("[/v1, '/v1/{org}']", "", "org"));
+    assert!((0..5).all(|_| gate.admits(&FakeRequest::get("/v1"))), "no organisation");
+}
+
 #[test]
 fn path_beside_an_actor_makes_a_caller_of_both() {
     let mut gate = Gate::new(
