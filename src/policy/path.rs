@@ -5,6 +5,16 @@ use std::borrow::Cow;
 use super::{Prefix, Wildcard};
 use crate::spelling::{decoded, is_unreserved, only_reading};
 
+/// The wildcards of a path, for messages.
+pub const WILDCARDS: &str =
+    "wildcards are `*` or `{name}` for a whole segment, and `**` at the end";
+
+/// The beginnings of paths that are patterns elsewhere: regular expressions, and locations of NGINX.
+const FOREIGN: &[char] = &['^', '~', '=', '*', '{', ':', '(', '\\'];
+
+/// Parts of regular expressions that a path in normal form cannot have.
+const REGEX: &[&str] = &["(?", ")?", "?}", "]?", "\\d+", "\\d*", "\\d{", "\\w", "\\.", "\\/"];
+
 impl Prefix {
     /// Parses a path of the configuration. A segment `*` or `{name}` stands for every name. `**` or
     /// `{name=**}` at the end stands for everything below, which a path covers anyhow. Everything
@@ -15,12 +25,19 @@ impl Prefix {
     /// requests are compared in.
     pub fn parse(written: &str, ignore_case: bool) -> Result<Prefix, String> {
         if !written.starts_with('/') {
-            return Err("must begin with `/`".into());
+            let what = "must begin with `/`";
+            return Err(match written.starts_with(FOREIGN) {
+                true => format!("{what}; {WILDCARDS}"),
+                false => what.into(),
+            });
         }
         let mut path = normal(written.as_bytes());
         let bare = if written.len() > 1 { written.trim_end_matches('/') } else { written };
         if path != bare.as_bytes() {
             let what = "never matches, since paths are normalized first";
+            if REGEX.iter().any(|part| written.contains(part)) {
+                return Err(format!("is no regular expression; {WILDCARDS}"));
+            }
             return Err(match std::str::from_utf8(&path) {
                 Ok(plain) if normal(&path) == path => format!("{what}; write `{plain}`"),
                 _ => format!("{what}; no configured path has this meaning"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Advice;
-use diana_policy::path::Segment;
+use diana_policy::path::{Segment, WILDCARDS};
 use diana_policy::{Except, Limit, Prefix, Rule};
 
 /// Texts that routers use for a part of a path, and that paths of requests hardly contain.
@@ -35,24 +35,23 @@ pub fn advice<'l>(limits: &'l [Limit], except: &'l Except) -> Vec<Advice> {
 
 fn of_path(key: &str, path: &Prefix) -> Option<String> {
     let (mut written, mut instead, mut is_odd) = (String::new(), String::new(), false);
-    let segments: Vec<Segment<'_>> = path.segments().collect();
-    for (at, segment) in segments.iter().enumerate() {
-        let spelled = match segment {
-            Segment::Name(name) => String::from_utf8_lossy(name).into_owned(),
-            Segment::Any(None) => "*".into(),
-            Segment::Any(Some(name)) => format!("{{{name}}}"),
-        };
-        let fixed = match segment {
-            Segment::Name(name) if is_wildcard(name) => {
+    let segments = spelled(path);
+    for (at, (spelled, is_name)) in segments.iter().enumerate() {
+        let fixed = match is_name {
+            true if is_wildcard(spelled) => {
                 is_odd = true;
-                let fixed = fixed(&spelled, at + 1 == segments.len());
+                let fixed = fixed(spelled, at + 1 == segments.len());
                 // A name stands for one segment only.
-                if instead.contains(&format!("/{fixed}")) { "*".into() } else { fixed }
+                let repeats = fixed.starts_with('{') && instead.contains(&format!("/{fixed}"));
+                if repeats { "*".into() } else { fixed }
             }
             _ => spelled.clone(),
         };
         written += &format!("/{spelled}");
         instead += &if fixed.is_empty() { fixed } else { format!("/{fixed}") };
+    }
+    if instead.is_empty() {
+        instead.push('/');
     }
     // An exemption of all paths would be no remedy.
     let is_wide = instead.split('/').all(|name| name.is_empty() || name.starts_with(['*', '{']));
@@ -63,9 +62,27 @@ fn of_path(key: &str, path: &Prefix) -> Option<String> {
     is_odd.then(|| {
         format!(
             "`{written}` in `{key}` contains text that is taken literally, so it covers hardly any \
-             path; wildcards are `*` or `{{name}}` for a whole segment, and `**` at the end: {remedy}"
+             path; {WILDCARDS}: {remedy}"
         )
     })
+}
+
+/// The segments of a path as written, and whether each is a literal name. The regular expression
+/// `[^/]+` is in one of them.
+fn spelled(path: &Prefix) -> Vec<(String, bool)> {
+    let mut segments: Vec<(String, bool)> = Vec::new();
+    for segment in path.segments() {
+        let (text, is_name) = match segment {
+            Segment::Name(name) => (String::from_utf8_lossy(name).into_owned(), true),
+            Segment::Any(None) => ("*".into(), false),
+            Segment::Any(Some(name)) => (format!("{{{name}}}"), false),
+        };
+        match segments.last_mut() {
+            Some((open, _)) if open.ends_with("[^") => *open += &format!("/{text}"),
+            _ => segments.push((text, is_name)),
+        }
+    }
+    segments
 }
 
 /// The wildcard for a segment that looks like one elsewhere: `:id`, `<int:id>`, `{id:[0-9]+}`.
@@ -89,8 +106,8 @@ fn fixed(segment: &str, is_last: bool) -> String {
 
 /// Returns true if a segment looks like a wildcard, a parameter such as `:id`, or a regular
 /// expression.
-fn is_wildcard(segment: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(segment);
+fn is_wildcard(text: &str) -> bool {
     MARKS.iter().any(|mark| text.contains(mark))
-        || text.len() > 1 && (text.starts_with(':') || text.ends_with('$'))
+        || text.ends_with('$')
+        || text.len() > 1 && text.starts_with(':')
 }
