@@ -13,7 +13,7 @@ use kit::server::Server;
 
 use super::SHIPPED;
 use super::native::Native;
-use super::plan::{MILLISECOND, Plan, WIDE};
+use super::plan::{Plan, WIDE};
 use super::record::Entry;
 use super::rule::{Rule, Scope};
 use super::world::{Start, World};
@@ -25,9 +25,6 @@ const SEEDS: [u64; 4] = [WIDE + 4, WIDE + 5, WIDE + 10, WIDE + 11];
 
 /// The worlds of a million requests.
 const FRESH: usize = 50;
-
-/// Held requests continue at a timer, of which a worker with leases has more.
-const LATE: Micros = 2 * MILLISECOND;
 
 /// The requests of one rule, by their decisions.
 #[derive(Debug, Default, Clone, Copy)]
@@ -105,7 +102,7 @@ fn modules_decide_alike_but_for_leases() {
             let differ = tally.only_wasm + tally.only_native;
             assert!(tally.only_native.abs_diff(tally.only_wasm) <= tally.leased, "{case}");
             assert!(differ == 0 || tally.leased > 0, "{case}");
-            assert!(tally.apart <= if rule.holds() { LATE } else { 0 }, "{case}");
+            assert_eq!(tally.apart, 0, "{case}");
             leased += tally.leased;
             only_native += tally.only_native;
         }

@@ -318,14 +318,19 @@ impl Plan {
                 .into_iter()
                 .flat_map(|scope| [Theme::Settling, Theme::Places].map(|theme| (scope, theme)))
                 .chain([(Scope::Global, Theme::Leases), (Scope::Global, Theme::Any)])
+                .chain([(Scope::Gateway, Theme::Any)])
                 .collect(),
         };
         let of_worker = [Theme::Leases, Theme::Any].map(|theme| (Scope::Local, theme));
         let rule = |(number, (scope, theme))| {
             let name = format!("e{number}-r0");
             let draw = || Rule::draw(name.clone(), theme, &[scope], &mut rng);
-            let fits = |rule: &Rule| leases || scope != Scope::Gateway || !rule.may_lease();
-            let rule = iter::repeat_with(draw).find(fits).expect("some rules have no leases");
+            // Held requests continue at a timer, of which a worker with leases has more.
+            let fits = |rule: &Rule| match leases {
+                true => !rule.holds(),
+                false => scope != Scope::Gateway || !rule.may_lease(),
+            };
+            let rule = iter::repeat_with(draw).find(fits).expect("some rules fit");
             // A refusal for a lease would count towards a ban in one module only.
             vec![Rule { ban: None, ..rule }]
         };
@@ -345,8 +350,7 @@ impl Plan {
             ends: if leases { 2 } else { 4 } * SECOND,
             latency: 200 << rng.u8(..5),
             service: MILLISECOND << rng.u8(..6),
-            // A client that leaves as its turn comes is admitted by one module only.
-            leaving: if leases { 0 } else { rng.u8(..10) },
+            leaving: rng.u8(..10),
             interrupted: 0,
             faults: Vec::new(),
             wide: Some(wide),
