@@ -41,11 +41,19 @@ impl HostPattern {
         self.names(bare(authority).trim_ascii())
     }
 
+    /// Returns true if upstreams agree on the host of an authority: it has no user, escape or second
+    /// host, and its port is a number.
+    #[must_use]
+    pub fn is_plain(authority: &[u8]) -> bool {
+        let (_, port) = split(authority);
+        !authority.iter().any(|byte| b"%,@".contains(byte)) && port.iter().all(u8::is_ascii_digit)
+    }
+
     /// The host that an authority names: in lower case, without port and trailing dots, an IPv6
     /// address in its usual notation. `None` if upstreams disagree about it.
     #[must_use]
     pub fn only_host(authority: &[u8]) -> Option<Vec<u8>> {
-        if authority.iter().any(|byte| b"%,@".contains(byte)) {
+        if !HostPattern::is_plain(authority) {
             return None;
         }
         let host = bare(authority).trim_ascii();
@@ -72,14 +80,20 @@ fn address(host: &[u8]) -> Option<Ipv6Addr> {
     std::str::from_utf8(inner).ok()?.parse().ok()
 }
 
-/// The host of `user@host:port`. An IPv6 host keeps its brackets.
-fn bare(authority: &[u8]) -> &[u8] {
-    let mut host = authority.rsplit(|&byte| byte == b'@').next().unwrap_or_default();
+/// Host and port of `user@host:port`. An IPv6 host keeps its brackets.
+fn split(authority: &[u8]) -> (&[u8], &[u8]) {
+    let host = authority.rsplit(|&byte| byte == b'@').next().unwrap_or_default();
     let bracket = host.iter().position(|&byte| byte == b']').unwrap_or_default();
-    let port = host.iter().skip(bracket).position(|&byte| byte == b':');
-    if let Some((name, _)) = port.and_then(|port| host.split_at_checked(bracket + port)) {
-        host = name;
+    let colon = host.iter().skip(bracket).position(|&byte| byte == b':');
+    match colon.and_then(|colon| host.split_at_checked(bracket + colon)) {
+        Some((name, port)) => (name, port.strip_prefix(b":").unwrap_or_default()),
+        None => (host, b""),
     }
+}
+
+/// The host of an authority, without trailing dots.
+fn bare(authority: &[u8]) -> &[u8] {
+    let (mut host, _) = split(authority);
     while let Some(name) = host.strip_suffix(b".") {
         host = name;
     }

@@ -53,14 +53,14 @@ fn holds_host(block: &ConditionBlock, request: &dyn Request, plain: bool) -> boo
 }
 
 /// Returns true if a request is for one of these hosts. With `plain` only a plain authority
-/// matches: upstreams disagree about a user, an escape or a second host in it.
+/// matches.
 pub(super) fn is_host(hosts: &[HostPattern], request: &dyn Request, plain: bool) -> bool {
     if hosts.is_empty() {
         return false;
     }
-    let is_odd = |authority: &[u8]| authority.iter().any(|byte| b"%,@".contains(byte));
     request.pseudo(Pseudo::Authority).is_some_and(|authority| {
-        !(plain && is_odd(&authority)) && hosts.iter().any(|host| host.matches(&authority))
+        hosts.iter().any(|host| host.matches(&authority))
+            && (!plain || HostPattern::is_plain(&authority))
     })
 }
 
