@@ -1,6 +1,7 @@
 """Clients of a gateway: one request, many requests in turn, and responses that stay open."""
 
 import contextlib
+import datetime
 import http.client
 import json
 import queue
@@ -9,7 +10,6 @@ import ssl
 import subprocess
 import threading
 import time
-from collections import Counter
 
 import grpc
 
@@ -103,20 +103,20 @@ def place(address, port):
 
 
 class Steady:
-    """A client that sends 50 requests a second to an address and port, until the block ends."""
+    """A client that sends 50 requests a second to an address and port, each on a connection of its own, until the block ends."""
 
     def __init__(self, place):
-        self.place, self.seen, self.over = place, Counter(), threading.Event()
+        self.place, self.seen, self.over = place, {}, threading.Event()
 
     def run(self):
-        began = time.monotonic()
         while not self.over.wait(0.02):
+            began, clock = time.monotonic(), datetime.datetime.now(datetime.timezone.utc)
             try:
                 answer = ask(*self.place)
                 what = "upstream" if answer.upstream else "refused" if answer.refused else f"{answer} {answer.body}"
             except (OSError, http.client.HTTPException) as error:
-                what = f"{time.monotonic() - began:.1f} s: {error!r}"
-            self.seen[what] += 1
+                what = repr(error)
+            self.seen.setdefault(what, []).append(f"{clock:%H:%M:%S.%f} for {time.monotonic() - began:.2f} s")
 
     def __enter__(self):
         self.thread = threading.Thread(target=self.run, daemon=True)
@@ -128,8 +128,10 @@ class Steady:
         self.thread.join()
 
     def bad(self):
-        """What neither the upstream nor Diana has answered."""
-        return {what: count for what, count in self.seen.items() if what not in ("upstream", "refused")}
+        """What neither the upstream nor Diana has answered, a line for each kind: how often, and the first and last times, which are
+        those of the logs."""
+        bad = {what: when for what, when in self.seen.items() if what not in ("upstream", "refused")}
+        return [f"{len(when)} times {what}: {', '.join(dict.fromkeys((*when[:3], *when[-1:])))}" for what, when in bad.items()]
 
 
 class Stream:

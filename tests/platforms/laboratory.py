@@ -330,7 +330,8 @@ def steady(test, scene, place=None):
     answer."""
     with Steady(place or scene.service()) as client:
         yield client
-    test.assertEqual(client.bad(), {})
+    if bad := client.bad():
+        test.fail("\n".join(bad))
 
 
 def explanation(answer):
