@@ -1,5 +1,6 @@
 """A Kubernetes without nodes but ours: etcd, the API server, and the controllers of deployments, jobs and endpoints."""
 
+import logging
 import os
 import subprocess
 import time
@@ -23,6 +24,8 @@ class Cluster:
     def __init__(self, folder):
         self.folder, self.started = Path(folder), []
         (self.folder / "logs").mkdir(parents=True, exist_ok=True)
+        logging.basicConfig(filename=self.folder / "logs/node.log", level=logging.INFO, format="%(asctime)s %(message)s")
+        logging.Formatter.converter = time.gmtime
         network.begin()
         etcd, kubernetes = building.TOOLS / "etcd/server", building.TOOLS / "kubernetes"
         self.start("etcd", etcd, f"--data-dir={self.folder}/etcd", "--unsafe-no-fsync", "--log-level=error")

@@ -19,15 +19,19 @@ from typing import NamedTuple
 import network
 from api import Refused
 from console import ROOT
+from network import note
 from volumes import Contents, Missing, expanded, lay
 
 NODE = "lab"
 # The API server did not answer, or not as asked.
 UNANSWERED = (OSError, http.client.HTTPException, Refused)
 UNVERIFIED = ssl._create_unverified_context()
-# Folders of this machine that each container sees.
+# A probe waits ten times as long as the pod says: everything here shares the processors of one machine.
+SLOWER = 10
+# Files and folders of this machine that each container sees.
 SEEN = ["/usr", "/proc", "/dev", "/sys", str(ROOT), sys.base_prefix]
-COPIED = ["passwd", "group", "nsswitch.conf", "protocols", "services", "ssl", "ld.so.cache", "ld.so.conf", "alternatives"]
+OF_ETC = ["passwd", "group", "nsswitch.conf", "protocols", "services", "ssl", "ld.so.cache", "ld.so.conf", "alternatives"]
+SEEN += [f"/etc/{name}" for name in OF_ETC if Path("/etc", name).exists()]
 
 
 class Image(NamedTuple):
@@ -44,25 +48,32 @@ def now():
 
 
 class Probe:
-    """Asks as often as the pod says. `good` is `None` until enough answers agree."""
+    """Asks as often as the pod says, and more often until it succeeds: tests need not wait for that. `good` is `None` until the first
+    success, or until there were as many failures as the pod allows."""
 
     def __init__(self, spec, container):
-        self.spec, self.container, self.good, self.row = spec, container, None, 0
-        self.due = time.monotonic() + spec.get("initialDelaySeconds", 0)
+        self.spec, self.container, self.good, self.failures = spec, container, None, 0
+        self.period, self.allowed = spec.get("periodSeconds", 10), spec.get("failureThreshold", 3)
+        self.due = self.counts = time.monotonic() + spec.get("initialDelaySeconds", 0)
 
     def run(self):
-        """Returns true if it changed or confirmed `good`."""
-        if time.monotonic() < self.due:
+        """Asks if it is time to; `good` may change."""
+        if (began := time.monotonic()) < self.due:
             return
-        answered = self.ask()
-        self.due = time.monotonic() + self.spec.get("periodSeconds", 10)
-        self.row = self.row + 1 if self.row and self.last == answered else 1
-        self.last = answered
-        if self.row >= self.spec.get("successThreshold" if answered else "failureThreshold", 1 if answered else 3):
-            self.good = answered
+        answered, before = self.ask(), self.good
+        now = time.monotonic()
+        if answered:
+            self.good, self.failures = True, 0
+        elif began >= self.counts:
+            self.failures, self.counts = self.failures + 1, now + self.period
+            if self.failures >= self.allowed:
+                self.good = False
+        self.due = now + (self.period if answered else min(1, self.period))
+        if self.good != before or now - began > 0.5 or (before and not answered):
+            note(f"{self.container.title}: a probe {'succeeds' if answered else 'fails'} after {now - began:.2f} s: good is {self.good}")
 
     def ask(self):
-        patience = self.spec.get("timeoutSeconds", 1)
+        patience = SLOWER * self.spec.get("timeoutSeconds", 1)
         try:
             if "exec" in self.spec:
                 return self.container.execute(self.spec["exec"]["command"], patience) == 0
@@ -95,7 +106,8 @@ class Container:
         self.process = self.waits = self.code = self.thread = None
         self.restarts = 0
         self.root = pod.folder / "roots" / self.name
-        self.log = pod.node.folder / "logs" / f"{pod.namespace}.{pod.name}.{self.name}.log"
+        self.title = f"{pod.namespace}.{pod.name}.{self.name}"
+        self.log = pod.node.folder / "logs" / f"{self.title}.log"
 
     def port(self, given):
         return (
@@ -140,6 +152,7 @@ class Container:
             self.process = subprocess.Popen(
                 command, env={"PATH": os.environ["PATH"], "HOME": "/tmp", **variables}, start_new_session=True, **pipes
             )
+        note(f"{self.title}: starts at {self.pod.address}")
         probes = {
             kind: Probe(self.spec[f"{kind}Probe"], self) for kind in ("startup", "readiness", "liveness") if f"{kind}Probe" in self.spec
         }
@@ -149,6 +162,7 @@ class Container:
             self.before_end()
         self.end(self.pod.grace)
         self.code = self.process.returncode
+        note(f"{self.title}: has ended with {self.code}")
 
     def probe(self, probes):
         startup, readiness, liveness = (probes.get(kind) for kind in ("startup", "readiness", "liveness"))
@@ -199,16 +213,10 @@ class Container:
             (self.root / folder).mkdir(parents=True, exist_ok=True)
         (self.root / "tmp").chmod(0o777)
         (self.root / "var/run").symlink_to("../run")
-        for name in COPIED:
-            if Path("/etc", name).exists():
-                (shutil.copytree if Path("/etc", name).is_dir() else shutil.copy)(Path("/etc", name), self.root / "etc" / name)
         search = " ".join(f"{prefix}{network.DOMAIN}" for prefix in (f"{self.pod.namespace}.svc.", "svc.", ""))
         (self.root / "etc/resolv.conf").write_text(f"nameserver {network.HOST}\nsearch {search}\noptions ndots:5\n")
         (self.root / "etc/hosts").write_text(f"127.0.0.1 localhost\n{self.pod.address} {self.pod.name}\n")
-        for path, source in image.files.items():
-            target = self.root / path.lstrip("/")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(source, target)
+        mounts += [(source, path) for path, source in image.files.items()]
         if image.programs:
             programs = self.pod.folder / "programs" / self.name
             shutil.rmtree(programs, ignore_errors=True)
@@ -260,7 +268,7 @@ class Pod:
         self.path = f"/api/v1/namespaces/{self.namespace}/pods/{self.name}"
         self.folder = node.folder / "pods" / self.uid
         self.folder.mkdir(parents=True)
-        self.address = network.add_pod(self.uid)
+        self.address = next(network.ADDRESSES)
         self.contents = Contents(node.api, it, self.address)
         self.ending, self.grace, self.told = threading.Event(), 0, None
         self.began = now()
@@ -287,6 +295,7 @@ class Pod:
         return any("serviceAccountToken" in it for it in volume.get("projected", {}).get("sources", []))
 
     def live(self):
+        network.add_pod(self.uid, self.address)
         waits = None
         while not self.ending.is_set():
             try:
@@ -379,6 +388,7 @@ class Node:
                 self.api("POST", f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/binding", binding)
             elif pod and "deletionTimestamp" in metadata and not pod.ending.is_set():
                 pod.grace = metadata.get("deletionGracePeriodSeconds", 30)
+                note(f"{pod.namespace}.{pod.name}: is to end within {pod.grace} s")
                 pod.ending.set()
             elif not pod and it["spec"].get("nodeName") and "deletionTimestamp" in metadata:
                 # It was deleted before it began.
@@ -399,9 +409,12 @@ class Node:
         ready = {}
         for it in self.api.list("/apis/discovery.k8s.io/v1/endpointslices"):
             service = (it["metadata"]["namespace"], it["metadata"].get("labels", {}).get("kubernetes.io/service-name"))
-            addresses = [address for one in it.get("endpoints") or [] if one["conditions"].get("ready") for address in one["addresses"]]
+            every = it.get("endpoints") or []
+            # As kube-proxy does: without any that is ready, those that end and still serve.
+            chosen = [one for one in every if one["conditions"].get("ready")] or [one for one in every if one["conditions"].get("serving")]
             for port in it.get("ports") or []:
-                ready.setdefault((*service, port.get("name", "")), []).extend((address, port["port"]) for address in addresses)
+                places = [(address, port["port"]) for one in chosen for address in one["addresses"]]
+                ready.setdefault((*service, port.get("name", "")), []).extend(places)
         names, endpoints = {}, {}
         for it in self.api.list("/api/v1/services"):
             namespace, name, address = it["metadata"]["namespace"], it["metadata"]["name"], it["spec"].get("clusterIP")

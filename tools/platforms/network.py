@@ -4,6 +4,7 @@ addresses of services."""
 import asyncio
 import contextlib
 import itertools
+import logging
 import random
 import socket
 import struct
@@ -14,6 +15,8 @@ HOST = "10.99.0.1"
 SERVICES = "10.96.0.0/16"
 DOMAIN = "cluster.local"
 ADDRESSES = (f"10.99.{number // 250 + 1}.{number % 250 + 1}" for number in itertools.count())
+# What happens on the node, with the times of other logs.
+note = logging.getLogger("node").info
 
 
 def shell(*lines):
@@ -26,16 +29,16 @@ def begin():
         "mount -t tmpfs tmpfs /run",
         "mkdir /run/netns",
         "ip link set lo up",
-        "ip link add lab type bridge",
+        # By default it has the address of a pod's link, and another one when that pod ends: some connections then need a second more.
+        "ip link add lab address 02:00:00:00:00:01 type bridge",
         f"ip addr add {HOST}/16 dev lab",
         "ip link set lab up",
         f"ip route add local {SERVICES} dev lo",
     )
 
 
-def add_pod(name):
-    """Makes a network namespace, and returns its address."""
-    address = next(ADDRESSES)
+def add_pod(name, address):
+    """Makes a network namespace with this address."""
     link = "v" + "-".join(address.split(".")[2:])
     shell(
         f"ip netns add {name}",
@@ -97,7 +100,10 @@ class Services:
         asyncio.run_coroutine_threadsafe(self.set(endpoints), self.loop).result()
 
     async def set(self, endpoints):
-        self.endpoints = {place: targets for place, targets in endpoints.items() if targets}
+        before, self.endpoints = self.endpoints, {place: sorted(targets) for place, targets in endpoints.items() if targets}
+        for place in before.keys() | self.endpoints.keys():
+            if before.get(place) != self.endpoints.get(place):
+                note(f"{place} goes to {self.endpoints.get(place, 'nothing')}")
         for place in self.servers.keys() - self.endpoints.keys():
             self.servers.pop(place).close()
         for place in self.endpoints.keys() - self.servers.keys():
@@ -112,7 +118,8 @@ class Services:
     async def forward(self, place, reader, writer):
         try:
             to, out = await asyncio.open_connection(*random.choice(self.endpoints[place]))
-        except (OSError, KeyError):
+        except (OSError, KeyError) as error:
+            note(f"{place} cannot be connected: {error!r}")
             writer.transport.abort()
             return
         await asyncio.gather(copy(reader, out), copy(to, writer))
