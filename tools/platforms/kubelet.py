@@ -209,9 +209,11 @@ class Container:
             if Path("/", name).is_symlink():
                 self.root.mkdir(parents=True, exist_ok=True)
                 (self.root / name).symlink_to(f"usr/{name}")
-        for folder in ("tmp", "etc", "var", "run", "root"):
+        for folder in ("tmp", "etc", "var/lib", "run", "root"):
             (self.root / folder).mkdir(parents=True, exist_ok=True)
-        (self.root / "tmp").chmod(0o777)
+        # The image of Envoy Gateway has a folder in the latter that any user may write.
+        for folder in ("tmp", "var/lib"):
+            (self.root / folder).chmod(0o777)
         (self.root / "var/run").symlink_to("../run")
         search = " ".join(f"{prefix}{network.DOMAIN}" for prefix in (f"{self.pod.namespace}.svc.", "svc.", ""))
         (self.root / "etc/resolv.conf").write_text(f"nameserver {network.HOST}\nsearch {search}\noptions ndots:5\n")
