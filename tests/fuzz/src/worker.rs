@@ -9,6 +9,8 @@ use diana_worker::{Instance, Root, Stream};
 use kit::fake::{FakeRequest, FakeSharedData};
 use kit::host::{FakeHost, StreamOutcome};
 
+/// When a worker is configured. Its clock never goes back.
+pub const START: Micros = SECOND;
 pub const MILLISECOND: Micros = SECOND / 1000;
 const TIMEOUT: Micros = 20 * MILLISECOND;
 const ROOT: u32 = 0;
@@ -48,6 +50,10 @@ pub struct Worker {
     pub refused: usize,
 }
 
+fn at(now: Micros) -> Now {
+    Now { mono: now, wall: 1_700_000_000 * SECOND + now }
+}
+
 fn request(caller: u8) -> FakeRequest {
     FakeRequest::get("/").header("x-account-id", [b'a' + caller % 8])
 }
@@ -59,6 +65,7 @@ impl Worker {
         let host = FakeHost { data: data.clone(), random: 7, ..FakeHost::default() };
         host.roots.borrow_mut().insert(ROOT, (0, 0));
         host.take_decided();
+        host.now.set(at(START));
         let (worker, mut root) = (diana_worker::Worker::default(), Root::default());
         assert!(root.configure(rules.as_bytes(), b"test", &worker, &host));
         Worker {
@@ -139,6 +146,6 @@ impl Worker {
 
     fn set_clock(&mut self, now: Micros) {
         self.host.drop_rest();
-        self.host.now.set(Now { mono: now, wall: 1_700_000_000 * SECOND + now });
+        self.host.now.set(at(now));
     }
 }

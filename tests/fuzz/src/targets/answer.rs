@@ -10,7 +10,7 @@ use diana_redis::protocol::{Ask, Failure, Login, Reply, ScriptAnswer, ScriptCall
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use crate::worker::{MILLISECOND, Response, Worker};
+use crate::worker::{MILLISECOND, Response, START, Worker};
 use kit::model::redis::Redis;
 use kit::rules::{Rule, ask_of, pipeline_of_calls};
 
@@ -22,7 +22,7 @@ pub fn run(input: &[u8]) {
     let mut model = rng.bool().then(Redis::default);
     let bans = if model.is_none() { ", ban: {after: 5, within: 1m, for: 1m}" } else { "" };
     let mut worker = Worker::new(&Rc::new(FakeSharedData::default()), bans);
-    let mut now = SECOND;
+    let mut now = START;
     while !rng.is_done() {
         for _ in 0..rng.u8(0..8) {
             worker.request(rng.u8(0..3), now);

@@ -8,7 +8,7 @@ use diana_policy::time::SECOND;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 
-use crate::worker::{FLEET, MILLISECOND, Response, Worker};
+use crate::worker::{FLEET, MILLISECOND, Response, START, Worker};
 use kit::model::redis::Redis;
 
 const RECORD: &str = "diana/1/test/fleet";
@@ -22,7 +22,7 @@ pub fn run(input: &[u8]) {
         damage(&data, &mut rng);
     }
     let (mut worker, mut redis) = (Worker::new(&data, ""), Redis::default());
-    let mut now = SECOND + rng.u64(0..1 << 40);
+    let mut now = START + rng.u64(0..1 << 40);
     now -= now % MILLISECOND;
     let began = now;
     let damaged_at = began + rng.u64(0..300) * MILLISECOND;
