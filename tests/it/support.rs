@@ -1,5 +1,6 @@
 //! Helpers of several tests.
 
+pub mod algorithm;
 pub mod allocator;
 pub mod documents;
 pub mod gateway;

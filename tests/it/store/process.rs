@@ -3,12 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use diana_algorithm::{Algorithm, Balance, Properties};
-use diana_policy::decision::Decision;
-use diana_policy::settlement::Settlement;
-use diana_policy::time::{Micros, Now, Unit};
+use diana_policy::time::Unit;
 use diana_policy::{Quota, Scope};
 use diana_store::process::Process;
 use diana_store::slots::Traffic;
@@ -20,49 +17,9 @@ use kit::store::Take;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
+use crate::support::algorithm::ObservedAlgorithm;
+
 const LIMIT: u64 = 3;
-
-/// An algorithm that panics when a test wants it.
-#[derive(Debug)]
-struct Faulty {
-    algorithm: Arc<dyn Algorithm>,
-    panics: AtomicBool,
-}
-
-impl Algorithm for Faulty {
-    fn properties(&self) -> &Properties {
-        self.algorithm.properties()
-    }
-
-    fn step(&self, old: &[u64], now: Now, delay: Micros, cost: u64, new: &mut [u64]) -> Decision {
-        assert!(!self.panics.load(Ordering::Relaxed), "a test wants it");
-        self.algorithm.step(old, now, delay, cost, new)
-    }
-
-    fn receipt(&self, charged: &[u64]) -> u64 {
-        self.algorithm.receipt(charged)
-    }
-
-    fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
-        self.algorithm.settle(old, now, settlement, new);
-    }
-
-    fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
-        self.algorithm.spend_by(charged, now)
-    }
-
-    fn balance(&self, state: &[u64], now: Now) -> Balance {
-        self.algorithm.balance(state, now)
-    }
-
-    fn reset(&self, old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {
-        self.algorithm.reset(old, now, out, new)
-    }
-
-    fn expires(&self, state: &[u64], now: Now) -> Micros {
-        self.algorithm.expires(state, now)
-    }
-}
 
 /// A worker's store in a process, and its counts.
 fn open(process: &'static Process, spec: &CounterSpec) -> (Box<dyn Store>, Rc<Traffic>) {
@@ -85,7 +42,7 @@ fn part_is_emptied_after_a_panic_and_counted() {
     for keys in [100, 10_000] {
         let rule = Rule::new("W", Quota::new(Unit::Day, LIMIT));
         let algorithm = rule.algorithm.clone();
-        let faulty = Arc::new(Faulty { algorithm, panics: AtomicBool::new(false) });
+        let faulty = Arc::new(ObservedAlgorithm::new(algorithm));
         let spec = CounterSpec { algorithm: faulty.clone(), ..rule.spec(keys) };
         let process = Box::leak(Box::default());
         let ((mut one, counts_of_one), (mut other, counts)) =
