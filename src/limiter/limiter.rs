@@ -161,8 +161,8 @@ fn evaluate(
     conclude(progress, outcome, rules, fleet, reporter)
 }
 
-/// Checks and charges a request in the turns of its callers. A function of its own, since their
-/// guard would cost each request of other workers 20 instructions.
+/// Checks and charges a request in the turns of its callers. It is a separate function, since
+/// their guard would cost each request of other workers 20 instructions.
 #[inline(never)]
 fn in_turns(
     process: &'static Process,

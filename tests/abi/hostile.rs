@@ -100,8 +100,8 @@ fn hostile_paths(entry: &str) -> u64 {
     most
 }
 
-/// Patterns follow the readings of a path within the bound of plain paths. `each` reads the path once more, but no
-/// path with many readings.
+/// Patterns follow the readings of a path within the bound of plain paths. `each` reads a path again, unless
+/// it has many readings.
 #[test]
 fn hostile_path_costs_hardly_more_by_a_pattern() {
     let plain = hostile_paths("Url: /a/b/c");

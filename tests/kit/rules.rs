@@ -97,7 +97,7 @@ impl Rule {
     }
 }
 
-/// The charge of one permit, by a request that does nothing else.
+/// The charge of one permit. It returns and settles no others.
 pub fn charge(fingerprint: u64, caller: Key, numbers: Numbers) -> Charge {
     Charge {
         fingerprint,

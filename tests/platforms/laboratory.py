@@ -174,7 +174,7 @@ class Scene:
     def scale_companions(self, count, *releases):
         self.kubectl("scale", f"--replicas={count}", *(f"deployment/{name}-companion" for name in releases or ("diana",)))
         if not count:
-            # Until nothing is left: a companion that ends still serves for some seconds.
+            # Until all have ended: a companion that ends still serves for some seconds.
             every = f"/api/v1/namespaces/{self.namespace}/pods?labelSelector=app.kubernetes.io/component=companion"
             self.wait(lambda: not self.cluster.api.list(every), "the companions are gone")
 

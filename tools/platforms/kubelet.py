@@ -26,7 +26,7 @@ NODE = "lab"
 # The API server did not answer, or not as asked.
 UNANSWERED = (OSError, http.client.HTTPException, Refused)
 UNVERIFIED = ssl._create_unverified_context()
-# A probe waits ten times as long as the pod says: everything here shares the processors of one machine.
+# A probe waits ten times as long as in the pod: everything here shares the processors of one machine.
 SLOWER = 10
 # Files and folders of this machine that each container sees.
 SEEN = ["/usr", "/proc", "/dev", "/sys", str(ROOT), sys.base_prefix]

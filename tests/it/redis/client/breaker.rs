@@ -283,7 +283,7 @@ fn damaged_record_does_not_prevent_recovery() {
             worker.ask(1, SECOND);
         }
         let mut now = SECOND;
-        // A record may say that Redis has just refused calls many times, which earns distrust for 32 s.
+        // If a record holds many recent refusals, the breaker distrusts Redis for 32 s.
         while now < 40 * SECOND {
             for worker in &mut workers {
                 worker.work(now);
