@@ -60,7 +60,7 @@ image: build ## write target/image, the module as an image, its SBOM, and target
 release: build ## lay module, images, chart, bill of materials and checksums into target/dist (TAG=v0.2.0 must fit the version; BEFORE as above)
 	@python3 tools/release.py "$(TAG)" $(BEFORE)
 
-bench: build ## measure Diana in Envoy and its core alone (ARGUMENTS="--quick --workers 4")
+bench: build native ## measure Diana in Envoy and its core alone (ARGUMENTS="--quick --workers 4")
 	@python3 benches/throughput.py $(ARGUMENTS)
 	@cargo bench --quiet --bench core
 

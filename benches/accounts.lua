@@ -1,8 +1,12 @@
--- For wrk: requests of 10,000 accounts in turn.
-local number = 0
+-- For wrk: requests of accounts in turn, with their number as the argument.
+local number, accounts = 0, 0
+
+function init(arguments)
+  accounts = tonumber(arguments[1])
+end
 
 function request()
-  number = number % 10000 + 1
-  wrk.headers["x-account-id"] = string.format("account-%06d", number)
+  number = number % accounts + 1
+  wrk.headers["x-account-id"] = string.format("account-%07d", number)
   return wrk.format()
 end

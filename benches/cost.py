@@ -16,16 +16,18 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
 import envoy
+import local
 import needs
 from build import MODULE
 from callgrind import counted
-from configuration import bootstrap, diana, entry, local_ratelimit, native, rule
+from configuration import USED, bootstrap, diana, entry, local_ratelimit, native, ratelimit, rule
 from console import TARGET
 from native import LIBRARY
 
 # The number of counts of each row, whose median is taken, since a timer fires during some; the requests of each count.
 TIMES, REQUESTS, WARM_UP = 5, 200, 400
 CALLERS = 10_000
+ACCOUNT = "x-account-id"
 # A row may take 3 % more than before.
 MARGIN = 1.03
 # Accepted requests report their limits.
@@ -77,17 +79,6 @@ def rows():
     ]
 
 
-def others():
-    """Envoy's own limiter: the name of a row, its filter, and its callers."""
-    header = "x-account-id"
-    return [
-        ("`local_ratelimit`, one bucket", local_ratelimit(), 1),
-        ("`local_ratelimit`, by header", local_ratelimit(header=header), 1),
-        (f"`local_ratelimit`, by header, {CALLERS:,} callers in turn", local_ratelimit(header=header), CALLERS),
-        ("`local_ratelimit`, by header, refused", local_ratelimit(tokens=1, header=header), 1),
-    ]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--guard", action="store_true", help="count the most important rows only")
@@ -100,15 +91,17 @@ def main():
     table = count_native(chosen)
     if not only_native:
         table = count_wasm(chosen) + table
+    others = [] if guard else count_local()
     if not guard and not only_native:
-        table += [(f"core alone: {name}", cost, before) for (name, before), cost in zip(CORE, core())]
+        forwarded, asking = count_forwarded()
+        table += [*forwarded, *((f"core alone: {name}", cost, before) for (name, before), cost in zip(CORE, core()))]
+        others += asking
     over = [name for name, cost, before in table if cost > before * MARGIN]
     print("| one rule, unless it says more | instructions | before | |\n| --- | ---: | ---: | --- |")
     for name, cost, before in table:
         print(f"| {name} | {cost:,.0f} | {before:,} | {'OVER' if name in over else ''} |")
-    if not guard:
-        for (name, *_), cost in zip(others(), count([other for _, *other in others()])):
-            print(f"| {name} | {cost:,.0f} | | |")
+    for name, cost in others:
+        print(f"| {name} | {cost:,.0f} | | |")
     if over:
         sys.exit(f"too many instructions: {', '.join(over)}")
 
@@ -138,6 +131,30 @@ def count_native(rows):
     ]
 
 
+def count_local():
+    """Envoy's `local_ratelimit`."""
+    rows = [
+        ("`local_ratelimit`, one bucket", local_ratelimit(), 1),
+        ("`local_ratelimit`, by header", local_ratelimit(header=ACCOUNT), 1),
+        (f"`local_ratelimit`, by header, {CALLERS:,} callers in turn", local_ratelimit(header=ACCOUNT), CALLERS),
+        ("`local_ratelimit`, by header, refused", local_ratelimit(tokens=1, header=ACCOUNT), 1),
+    ]
+    return [(name, cost) for (name, *_), cost in zip(rows, count([row for _, *row in rows]))]
+
+
+def count_forwarded():
+    """Requests that an upstream answers, with their cost in a header; and those of Envoy's `ratelimit`, whose service has its own process."""
+    command = [needs.python_with_grpc(), Path(__file__).with_name("ratelimit_service.py")]
+    limits = [entry("/", rule("account", algo="W", cost={"response": {"header": USED}, "reserve": 1, "max": 2}))]
+    filters = [(ratelimit(ACCOUNT), 1), (diana(MODULE, "used", limits), 1), (diana(None, "used", limits), 1)]
+    with local.processes() as processes:
+        processes.append(service := subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+        folder = {"ENVOY_DYNAMIC_MODULES_SEARCH_PATH": str(LIBRARY.parent)}
+        asking, in_wasm, in_native = count(filters, folder, service=int(service.stdout.readline()))
+    name = "by header, with the cost of the response"
+    return [(name, in_wasm, 69_500), (f"native: {name}", in_native, 15_100)], [("`ratelimit`, by header, without its service", asking)]
+
+
 def core():
     """The instructions of a decision without a host, for each case of `CORE`."""
     build = ["cargo", "bench", "--quiet", "--bench", "core", "--no-run", "--message-format=json"]
@@ -153,10 +170,10 @@ def decisions(bench, name, number):
     return int(re.search(r"Collected : (\d+)", run.stderr).group(1))
 
 
-def count(group, environment={}):
+def count(group, environment={}, service=None):
     """The instructions per request of these filters and callers, beyond those of a listener without a filter."""
     filters, callers = zip((None, 1), *group)
-    with counted(envoy.path(), bootstrap(filters), environment) as worker:
+    with counted(envoy.path(), bootstrap(filters, service=service), environment) as worker:
         bare, *costs = [a_request(worker, listener, count) for listener, count in enumerate(callers)]
     print(f"a listener without a filter takes {bare:,.0f} instructions a request", file=sys.stderr, flush=True)
     return [cost - bare for cost in costs]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 import time
@@ -40,7 +41,7 @@ class Envoy(NamedTuple):
     def ports(self):
         """The port of each listener."""
         found = json.loads(self.get("/listeners?format=json"))["listener_statuses"]
-        return {int(each["name"]): each["local_address"]["socket_address"]["port_value"] for each in found}
+        return {int(each["name"]): each["local_address"]["socket_address"]["port_value"] for each in found if each["name"].isdigit()}
 
     def stats(self, pattern):
         """The metrics whose names match."""
@@ -55,3 +56,8 @@ class Envoy(NamedTuple):
         """The seconds of CPU that the process has used."""
         # The number of its clock, as clock_getcpuclockid(3) makes it.
         return time.clock_gettime(~self.process.pid << 3 | 2)
+
+    def memory(self):
+        """The bytes of memory that the process has."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        return 1024 * int(re.search(r"^VmRSS:\s+(\d+)", status, re.MULTILINE).group(1))

@@ -22,7 +22,8 @@ import local
 import needs
 import redis
 from build import MODULE
-from configuration import bootstrap, diana, entry, local_ratelimit, rule, wasm
+from configuration import bootstrap, diana, entry, local_ratelimit, native, rule, wasm
+from native import LIBRARY
 from server import running
 
 BASELINES = ("no filter", "no-op filter", "local_ratelimit")
@@ -31,9 +32,12 @@ REDIS = 26379
 SLICE = 0.1
 WRK = ["wrk", "-t1", "-c64", "-d1h"]
 URL = "http://127.0.0.1:{}/svc/25/items/7?page=2"
-# The same account each time, or as many as accounts.lua has in turn.
-ACCOUNTS = 10_000
-LOADS = {"one": ["-H", "x-account-id: account-000001"], "in turn": ["-s", ROOT / "benches/accounts.lua"]}
+# The same account each time, or accounts in turn; for the memory of callers, many.
+LOADS = {"one": ["-H", "x-account-id: account-0000001"], "in turn": ["-s", ROOT / "benches/accounts.lua"]}
+ACCOUNTS, MANY = 10_000, 1_000_000
+# These rules are also measured in the dynamic module.
+IN_PROCESS = ("all", "header", "address", "all, path", "3 rules", "cost of the response", "header, local", "header, gateway", "header, global")
+MODULES = {"ENVOY_DYNAMIC_MODULES_SEARCH_PATH": str(LIBRARY.parent)}
 
 
 def filters():
@@ -65,6 +69,8 @@ def filters():
         for number, ((of, name), each) in enumerate(limits.items()):
             if of == load:
                 yield name, load, diana(MODULE, f"bench-{number}", each, redis="global" in name)
+                if name in IN_PROCESS:
+                    yield f"native: {name}", load, diana(None, f"native-{number}", each, redis="global" in name)
 
 
 def main():
@@ -82,12 +88,36 @@ def main():
     with local.processes() as processes:
         processes.append(redis.spawn(REDIS, 'save ""'))
         for number in range(count):
-            with running(command, bootstrap([each for *_, each in compared], REDIS)) as server:
+            with running(command, bootstrap([each for *_, each in compared], REDIS), MODULES) as server:
                 rounds.append(measure(server, [*pinned(of_load), *WRK], [load for _, load, _ in compared], seconds))
-                calls = sum(server.stats(r"^wasmcustom\.diana\..*\.fleet\.trips$").values())
+                calls = sum(server.stats(r"diana.*fleet.trips").values())
             print(f"round {number + 1} of {count} done, {calls:,} calls to Redis", file=sys.stderr)
         print(f"\n{count} rounds, {seconds} s for each filter in each, {given.workers} workers.\n")
         table(compared, rounds)
+        if not given.quick:
+            memory(command, [*pinned(of_load), *WRK])
+
+
+def asking(wrk, load, port, accounts):
+    """The command that sends requests of accounts."""
+    return [*wrk, *LOADS[load], URL.format(port), "--", str(accounts)]
+
+
+def memory(command, wrk):
+    """Prints the memory of Envoy for each of many live callers of a rule."""
+    rare, keys = {"unit": "day", "rpu": 1000}, {"keys": 2 * MANY}
+    compared = {"local_ratelimit": local_ratelimit(header="x-account-id", callers=2 * MANY)}
+    for scope in ("local", "gateway"):
+        limits = [entry("/", rule("account", scope=scope, **rare))]
+        for name, module in (("", MODULE), ("native: ", None)):
+            compared[f"{name}header, {scope}"] = diana(module, "memory", limits, settings=keys)
+    print(f"\n| filter | bytes of Envoy for each of {MANY:,} live callers |\n| --- | ---: |")
+    for name, each in compared.items():
+        with running(command, bootstrap([each]), MODULES) as server, local.processes() as processes:
+            before = server.memory()
+            processes.append(subprocess.Popen(asking(wrk, "in turn", server.ports()[0], MANY), stdout=subprocess.DEVNULL))
+            local.wait(lambda: server.served(0) > MANY, processes)
+            print(f"| {name} | {(server.memory() - before) / MANY:.0f} |", flush=True)
 
 
 def pinned(cores):
@@ -99,7 +129,7 @@ def measure(server, wrk, loads, seconds):
     ports, running, spent = server.ports(), [], [0.0] * len(loads)
     try:
         for listener, load in enumerate(loads):
-            running.append(subprocess.Popen([*wrk, *LOADS[load], URL.format(ports[listener])], stdout=subprocess.DEVNULL))
+            running.append(subprocess.Popen(asking(wrk, load, ports[listener], ACCOUNTS), stdout=subprocess.DEVNULL))
             # Before it is measured, each account comes once.
             local.wait(lambda: server.served(listener) > ACCOUNTS, running)
             running[-1].send_signal(signal.SIGSTOP)

@@ -90,6 +90,11 @@ def python(name="python", *more):
     return virtual_env(name, ["jsonschema==4.26.0", "PyYAML==6.0.3", "editorconfig==0.17.0", *more]) / "bin/python"
 
 
+def python_with_grpc():
+    """Python for programs that serve gRPC."""
+    return python("laboratory", "grpcio==1.85.3")
+
+
 def npm(folder, *words):
     folder.mkdir(parents=True, exist_ok=True)
     run(["npm", *words, "--silent", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder])

@@ -30,10 +30,6 @@ PROGRAMS = {"ip": "iproute2", "nsenter": "util-linux", "openssl": "openssl", "re
 PROGRAMS |= {"iptables": "iptables", "busybox": "busybox-static"}
 
 
-def python():
-    return needs.python("laboratory", "grpcio==1.85.3")
-
-
 def prepare(versions):
     """Builds and finds all programs. After it, nothing needs another machine."""
     building.check_go()
@@ -45,7 +41,7 @@ def prepare(versions):
         if not shutil.which(name):
             needs.debian(package, f"`{name}` is missing")
     building.all_programs(versions)
-    python()
+    needs.python_with_grpc()
     run([sys.executable, "tools/build.py"])
     # As `cargo test` builds it: a release would be optimized for minutes.
     run(["cargo", "build", "--quiet", "--profile", "test", "--package", "diana-cli"])
@@ -57,7 +53,7 @@ def start(version, script, *words, **options):
     folder = Path(tempfile.mkdtemp(prefix=f"{version}-", dir=TARGET / "platforms"))
     folder.chmod(0o755)
     variables = {**os.environ, "DIANA_PLATFORMS": version, "DIANA_CLUSTER": str(folder)}
-    command = [str(word) for word in (*APART, python(), script, *words)]
+    command = [str(word) for word in (*APART, needs.python_with_grpc(), script, *words)]
     return subprocess.Popen(command, env=variables, cwd=ROOT, **options), folder
 
 
