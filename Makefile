@@ -40,7 +40,7 @@ test-all: ## run everything, as nightly runs and releases do, an hour
 
 soak: build ## run the laws with fresh seeds, and the fuzz targets, for hours (MINUTES=60); a failure prints its seed
 	@end=$$(($$(date +%s) + 60 * $(or $(MINUTES),60))); failed=0; while [ $$(date +%s) -lt $$end ]; do \
-		DIANA_SEED=fresh cargo test --no-fail-fast --test sim --test it --test redis --test abi || failed=1; \
+		DIANA_SEED=fresh cargo test --no-fail-fast --test sim --test it --test redis --test abi --test dynamic || failed=1; \
 		DIANA_SEED=fresh python3 tools/fuzz.py --seconds 10 || failed=1; done; exit $$failed
 
 lint: ## run only the checks that need no test: format, clippy, docs

@@ -1,5 +1,6 @@
 """The stages of `make test` and `make test-all`. Each stage installs what it needs, then yields its steps."""
 
+import platform
 import sys
 from typing import NamedTuple
 
@@ -65,7 +66,7 @@ def suite(name, *words, needed=()):
 def compiled():
     """Compiles all tests at once, since stages that run side by side would wait for each other's compiler."""
     needs.cargo()
-    yield step(*TEST, "--no-run", *(f"--test={name}" for name in ("it", "sim", "redis", "abi", "envoy")))
+    yield step(*TEST, "--no-run", *(f"--test={name}" for name in ("it", "sim", "redis", "abi", "dynamic", "envoy")))
     yield step(*TEST, "--no-run", *CRATES)
 
 
@@ -88,7 +89,7 @@ def rustdoc():
 
 
 def native():
-    yield tests(*TEST, "--no-fail-fast", "--test", "it")
+    yield tests(*TEST, "--no-fail-fast", "--test", "it", "--test", "dynamic")
     yield tests(PYTHON, "-m", "unittest", "discover", "-s", "tests/tools", "-v")
 
 
@@ -135,6 +136,15 @@ def dynamic():
     for version, words in ((envoy.NEWEST, ["--test-threads=4"]), (envoy.OLDEST, NATIVE_ON_OLDEST)):
         skipped = [word for name in [LOAD, *ONLY_WASM] for word in ("--skip", name)]
         yield tests(*TEST, "--test", "envoy", "--", *skipped, *words, DIANA_ENVOY=envoy.path(version), DIANA_HOST="native")
+
+
+def sanitizer():
+    """The dynamic module in a fake Envoy, with a check of each access to memory."""
+    target = f"{platform.machine()}-unknown-linux-gnu"
+    # Rust has the sanitizer, but does not promise that this option stays.
+    checked = {"RUSTC_BOOTSTRAP": "1", "RUSTFLAGS": "-Zsanitizer=address"}
+    # Without the target, programs of the build would be checked, too.
+    yield tests(*TEST, "--target", target, "--target-dir", "target/sanitizer", "--test", "dynamic", **checked)
 
 
 def oldest_envoy():
@@ -193,7 +203,7 @@ GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": li
 GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", needed=["redis-server"])}
 GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "crates": crates}
 # What `make test-all` runs besides.
-REST = {"dynamic": dynamic, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost}
+REST = {"dynamic": dynamic, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.

@@ -1,0 +1,85 @@
+//! The dynamic module in a fake Envoy: several workers at once, updates, held requests, calls, and clients that leave. Envoy's
+//! memory is as short-lived here as its interface permits, so that the address sanitizer finds each use after that.
+
+#![allow(unsafe_code, reason = "the fake implements a C interface")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
+
+mod callbacks;
+mod config;
+mod hooks;
+mod stream;
+mod worker;
+
+use std::sync::atomic::Ordering;
+use std::thread;
+
+use config::Configuration;
+use fastrand::Rng;
+use kit::seed;
+use worker::{Tally, Worker};
+
+const WORKERS: usize = 4;
+
+/// Requests of each worker.
+const REQUESTS: usize = 3_000;
+
+/// The permits of the rule `exact`, which return within hours.
+const EXACT: usize = 1_000;
+
+/// The rules of an update. All but the last one stay.
+fn document(update: usize) -> String {
+    format!(
+        "namespace: fake
+actors: {{account: [{{header: x-account}}], plan: [{{metadata: [login, plan]}}]}}
+redis: {{cluster: redis, timeout: 20ms}}
+limits:
+- {{Url: /exact, rules: [{{name: exact, actor: all, unit: 30d, rpu: {EXACT}, scope: gateway}}]}}
+- {{Url: /held, rules: [{{name: held, actor: all, unit: second, rpu: 300, algo: LB, max_delay: 20ms, scope: gateway}}]}}
+- {{Url: /fleet, rules: [{{name: fleet, actor: account, unit: second, rpu: 50, scope: global}}]}}
+- {{Url: /open, rules: [{{name: open, actor: account, in_flight: 2, scope: gateway}}]}}
+- {{Url: /plan, rules: [{{name: plan, actor: plan, unit: second, rpu: 20, scope: local}}]}}
+- {{Url: /used, rules: [{{name: used, actor: account, algo: W, unit: minute, rpu: 100, scope: local, cost: {{response: {{header: x-used}}, reserve: 1, max: 9}}}}]}}
+- {{Url: /update, rules: [{{name: update, actor: account, unit: second, rpu: {}, scope: local}}]}}
+",
+        10 + update
+    )
+}
+
+#[test]
+fn no_memory_is_used_after_its_end() {
+    let mut random = Rng::with_seed(seed::next());
+    hooks::program_init();
+    let first = Configuration::new(&document(0)).expect("the document is valid");
+    config::set_latest(first);
+    let tallies: Vec<Tally> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..WORKERS)
+            .map(|number| {
+                let seed = random.u64(..);
+                scope.spawn(move || Worker::new(number, seed).run(REQUESTS))
+            })
+            .collect();
+        // This thread is Envoy's main thread.
+        let mut update = 0;
+        while workers.iter().any(|worker| !worker.is_finished()) {
+            config::run_events();
+            if random.u8(..) < 8 {
+                update += 1;
+                let updated = Configuration::new(&document(update)).expect("the document is valid");
+                config::set_latest(updated);
+                assert!(Configuration::new("limits: [{Url: /, rules: []}, x]").is_none());
+            }
+            config::drain();
+            thread::yield_now();
+        }
+        workers.into_iter().map(|worker| worker.join().expect("no hook panics")).collect()
+    });
+    config::end_all();
+    let admitted: usize = tallies.iter().map(|tally| tally.admitted_exactly).sum();
+    assert_eq!(admitted, EXACT, "{tallies:?}");
+    for tally in &tallies {
+        assert_eq!(tally.passed + tally.refused + tally.left, REQUESTS, "{tallies:?}");
+        assert!(tally.held > 0 && tally.refused > 0, "{tallies:?}");
+    }
+    assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
+    assert!(callbacks::CHANGES.load(Ordering::SeqCst) > 0, "metrics leave without requests");
+}

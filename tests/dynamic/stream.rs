@@ -1,0 +1,142 @@
+//! The streams of a worker.
+
+use std::collections::BTreeMap;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::{mem, ptr};
+
+use fastrand::Rng;
+
+use crate::config::Configuration;
+use crate::hooks::{self, Buf};
+use crate::worker::Queue;
+
+type Headers = Vec<(Vec<u8>, Vec<u8>)>;
+
+const PATHS: [&str; 7] = ["/exact", "/held", "/fleet", "/open", "/plan", "/used", "/update"];
+
+/// What happened to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has not been decided.
+    Open,
+    /// It goes to the upstream.
+    Passed,
+    /// The module has answered.
+    Refused,
+}
+
+/// A stream. The module has its address.
+pub struct Stream {
+    pub id: u64,
+    pub worker: usize,
+    pub path: &'static str,
+    pub outcome: Outcome,
+    /// Envoy frees it soon.
+    pub has_ended: bool,
+    /// Whether what follows a reply or a continuation happens within the call.
+    pub is_hasty: bool,
+    pub request: Headers,
+    pub response: Headers,
+    pub state: BTreeMap<Vec<u8>, Vec<u8>>,
+    pub queue: Arc<Queue>,
+    /// What the module may read until the end of the hook, or the next setter.
+    lent: Vec<Box<[u8]>>,
+    module: *mut c_void,
+    config: Arc<Configuration>,
+}
+
+impl Stream {
+    pub fn new(id: u64, worker: usize, queue: Arc<Queue>, random: &mut Rng) -> Box<Stream> {
+        let path = PATHS[random.usize(..PATHS.len())];
+        let mut request: Headers =
+            [(":path", path), (":method", "GET"), (":authority", "fake")].map(pair).into();
+        for _ in 0..random.usize(..3) {
+            request.push(pair(("x-account", &format!("account-{}", random.u8(..9)))));
+        }
+        if random.u8(..4) == 0 {
+            request.push(pair(("content-type", "application/grpc")));
+        }
+        Box::new(Stream {
+            id,
+            worker,
+            path,
+            outcome: Outcome::Open,
+            has_ended: false,
+            is_hasty: random.bool(),
+            request,
+            response: Vec::new(),
+            state: BTreeMap::new(),
+            queue,
+            lent: Vec::new(),
+            module: ptr::null_mut(),
+            config: Configuration::latest(),
+        })
+    }
+
+    /// Lends bytes to the module.
+    pub fn lend(&mut self, bytes: &[u8]) -> Buf {
+        self.lent.push(bytes.into());
+        Buf::of(self.lent.last().unwrap())
+    }
+
+    /// Takes back what was lent.
+    pub fn take_back(&mut self) {
+        self.lent.clear();
+    }
+}
+
+fn pair((name, value): (&str, &str)) -> (Vec<u8>, Vec<u8>) {
+    (name.into(), value.into())
+}
+
+/// Calls a hook of the stream, and takes back what it lent.
+///
+/// No reference to the stream may be alive, since the hook makes others.
+fn within<T>(stream: *mut Stream, hook: impl FnOnce(*mut c_void, *mut c_void) -> T) -> T {
+    // SAFETY: the worker frees the stream after all of its hooks.
+    let module = unsafe { (*stream).module };
+    let done = hook(stream.cast(), module);
+    unsafe { (*stream).take_back() };
+    done
+}
+
+/// The request arrives.
+pub fn begin(stream: *mut Stream) {
+    const CONTINUE: u32 = 0;
+    // SAFETY: as in `within`.
+    let config = unsafe { (*stream).config.module() };
+    let module = hooks::new(config, stream.cast());
+    unsafe { (*stream).module = module };
+    let status = within(stream, |stream, module| hooks::request_headers(stream, module, true));
+    let outcome = unsafe { &mut (*stream).outcome };
+    match (*outcome, status) {
+        (Outcome::Open, CONTINUE) => *outcome = Outcome::Passed,
+        (Outcome::Passed, _) | (Outcome::Refused, CONTINUE) => panic!("{outcome:?}, {status}"),
+        (Outcome::Open | Outcome::Refused, _) => (),
+    }
+}
+
+/// An event that the module has committed.
+pub fn schedule(stream: *mut Stream, event: u64) {
+    within(stream, |stream, module| hooks::scheduled(stream, module, event));
+}
+
+/// The upstream responds.
+pub fn respond(stream: *mut Stream) {
+    // SAFETY: as in `within`.
+    unsafe { (*stream).response = [(":status", "200"), ("x-used", "3")].map(pair).into() };
+    within(stream, |stream, module| hooks::response_headers(stream, module, true));
+}
+
+/// The stream ends, also within another hook.
+pub fn end(stream: *mut Stream) {
+    // SAFETY: as in `within`.
+    if mem::replace(unsafe { &mut (*stream).has_ended }, true) {
+        return;
+    }
+    within(stream, hooks::stream_complete);
+    // Envoy drops the headers before it destroys the filter.
+    unsafe { ((*stream).request, (*stream).response) = Default::default() };
+    within(stream, |_, module| hooks::destroy(module));
+}

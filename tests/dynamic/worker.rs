@@ -1,0 +1,110 @@
+//! A worker of Envoy: one thread with its streams and events.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use fastrand::Rng;
+
+use crate::stream::{self, Outcome, Stream};
+
+/// The events of a worker, by any thread: the stream and the number of the event.
+pub type Queue = Mutex<VecDeque<(u64, u64)>>;
+
+/// What happened to the requests.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub passed: usize,
+    pub refused: usize,
+    /// Clients that left while their request waited.
+    pub left: usize,
+    pub held: usize,
+    /// Passed requests of the rule `exact`.
+    pub admitted_exactly: usize,
+}
+
+pub struct Worker {
+    number: usize,
+    random: Rng,
+    queue: Arc<Queue>,
+    streams: BTreeMap<u64, *mut Stream>,
+    tally: Tally,
+}
+
+impl Worker {
+    pub fn new(number: usize, seed: u64) -> Worker {
+        Worker {
+            number,
+            random: Rng::with_seed(seed),
+            queue: Arc::default(),
+            streams: BTreeMap::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    /// Serves this number of requests, and ends all streams.
+    pub fn run(mut self, requests: usize) -> Tally {
+        for id in 0..requests as u64 {
+            self.begin(id);
+            while self.random.bool() {
+                self.turn();
+            }
+        }
+        while !self.streams.is_empty() {
+            self.turn();
+            thread::yield_now();
+        }
+        self.tally
+    }
+
+    fn begin(&mut self, id: u64) {
+        let stream = Stream::new(id, self.number, self.queue.clone(), &mut self.random);
+        let stream = Box::into_raw(stream);
+        self.streams.insert(id, stream);
+        stream::begin(stream);
+        // SAFETY: `settle` frees the stream, later.
+        self.tally.held += usize::from(unsafe { (*stream).outcome } == Outcome::Open);
+    }
+
+    /// An event, or what the upstream or the client of some stream does.
+    fn turn(&mut self) {
+        let event = self.queue.lock().unwrap().pop_front();
+        if let Some((id, event)) = event {
+            if let Some(stream) = self.streams.get(&id) {
+                stream::schedule(*stream, event);
+            }
+        } else if let Some((_, &stream)) = self.some() {
+            // SAFETY: as above.
+            let outcome = unsafe { (*stream).outcome };
+            let leaves = outcome != Outcome::Open || self.random.u8(..) == 0;
+            if outcome == Outcome::Passed && self.random.u8(..4) > 0 {
+                stream::respond(stream);
+            }
+            if leaves {
+                stream::end(stream);
+            }
+        }
+        self.settle();
+    }
+
+    fn some(&mut self) -> Option<(&u64, &*mut Stream)> {
+        let place = self.random.usize(..self.streams.len().max(1));
+        self.streams.iter().nth(place)
+    }
+
+    /// Counts and frees the streams that have ended.
+    fn settle(&mut self) {
+        // SAFETY: no hook of the stream follows.
+        let ended = self.streams.extract_if(.., |_, stream| unsafe { (**stream).has_ended });
+        for (_, stream) in ended {
+            let stream = unsafe { Box::from_raw(stream) };
+            match stream.outcome {
+                Outcome::Open => self.tally.left += 1,
+                Outcome::Refused => self.tally.refused += 1,
+                Outcome::Passed => self.tally.passed += 1,
+            }
+            let is_exact = stream.path == "/exact" && stream.outcome == Outcome::Passed;
+            self.tally.admitted_exactly += usize::from(is_exact);
+        }
+    }
+}
