@@ -1,6 +1,7 @@
 //! HTTP calls: to Redis and to configuration servers. Only Envoy's main thread makes calls without a request, so a worker hands
 //! its calls over to it, and the reply returns to that worker.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use diana_policy::port::Call as HttpCall;
@@ -8,8 +9,16 @@ use diana_policy::port::Call as HttpCall;
 use crate::abi::{ConfigCall, LogLevel, log};
 use crate::{config, slot};
 
+/// The status with which Envoy replies if it cannot connect.
+const UNAVAILABLE: u16 = 503;
+
+/// The log line for a cluster that has returned only 503. Envoy does not report its address.
+const UNREACHABLE: &str = "status 503, which Envoy returns if it cannot connect. The dynamic module calls from Envoy's main \
+                           thread, which reaches no internal listener: for Redis, use the cluster of envoy/fleet.yaml \
+                           instead of the files in envoy/redis/";
+
 /// The receiver of a reply.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Caller {
     slot: usize,
     root: u32,
@@ -25,18 +34,56 @@ pub(crate) struct Reply {
     pub(crate) body: Vec<u8>,
 }
 
+/// A call without a reply.
+struct Sent {
+    /// Envoy's number of it, unknown while Envoy receives the call.
+    id: Option<u64>,
+    caller: Caller,
+    cluster: String,
+}
+
+/// The known state of a cluster.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// The latest call could not be made.
+    Lacking,
+    /// Envoy has not been able to connect.
+    Unreachable,
+    /// It has replied.
+    Replied,
+}
+
 #[derive(Default)]
 struct Calls {
     /// Calls that Envoy has not received.
     waiting: Vec<(Caller, HttpCall)>,
-    /// Calls without a reply, by the configuration and Envoy's number. The number is unknown while Envoy receives the call.
-    sent: Vec<(Option<u64>, Caller)>,
-    /// Clusters to which the latest call could not be made.
-    lacking: Vec<String>,
+    sent: Vec<Sent>,
+    clusters: BTreeMap<String, Seen>,
 }
 
 static CALLS: Mutex<Calls> =
-    Mutex::new(Calls { waiting: Vec::new(), sent: Vec::new(), lacking: Vec::new() });
+    Mutex::new(Calls { waiting: Vec::new(), sent: Vec::new(), clusters: BTreeMap::new() });
+
+impl Calls {
+    /// Records the state of a cluster, and logs a new one.
+    fn record(&mut self, cluster: &str, seen: Seen, line: &str) {
+        if self.clusters.insert(cluster.into(), seen) != Some(seen) {
+            log(LogLevel::Warn, &format!("cluster `{cluster}`: {line}"));
+        }
+    }
+
+    /// Records a reply of a cluster, or one of Envoy.
+    fn record_reply(&mut self, cluster: &str, status: u16) {
+        if self.clusters.get(cluster) == Some(&Seen::Replied) {
+            return;
+        }
+        if status == UNAVAILABLE {
+            self.record(cluster, Seen::Unreachable, UNREACHABLE);
+        } else {
+            self.clusters.insert(cluster.into(), Seen::Replied);
+        }
+    }
+}
 
 fn calls() -> MutexGuard<'static, Calls> {
     CALLS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -62,34 +109,24 @@ pub(crate) fn make(root: u32, config: &ConfigCall) {
     let waiting: Vec<_> =
         calls().waiting.extract_if(.., |(caller, _)| caller.root == root).collect();
     for (caller, call) in waiting {
-        calls().sent.push((None, caller));
+        let cluster = call.cluster.clone();
+        calls().sent.push(Sent { id: None, caller, cluster });
         let made = config.http_call(&call);
         let mut calls = calls();
         // Envoy may have replied within.
-        let Some(position) =
-            calls.sent.iter().position(|(id, it)| id.is_none() && it.token == caller.token)
-        else {
-            continue;
-        };
+        let is_it = |it: &Sent| it.id.is_none() && it.caller == caller;
+        let Some(position) = calls.sent.iter().position(is_it) else { continue };
         match made {
             Ok(id) => {
-                calls.lacking.retain(|cluster| *cluster != call.cluster);
-                if let Some((known, _)) = calls.sent.get_mut(position) {
-                    *known = Some(id);
+                if let Some(sent) = calls.sent.get_mut(position) {
+                    sent.id = Some(id);
                 }
             }
             Err(why) => {
                 calls.sent.remove(position);
-                let is_new = !calls.lacking.contains(&call.cluster);
-                if is_new {
-                    calls.lacking.push(call.cluster.clone());
-                }
+                calls.record(&call.cluster, Seen::Lacking, why);
                 drop(calls);
-                if is_new {
-                    log(LogLevel::Warn, &format!("cluster `{}`: {why}", call.cluster));
-                }
-                // The status with which Envoy replies if it cannot connect.
-                deliver(caller, Some(503), Vec::new());
+                deliver(caller, Some(UNAVAILABLE), Vec::new());
             }
         }
     }
@@ -99,26 +136,23 @@ pub(crate) fn make(root: u32, config: &ConfigCall) {
 pub(crate) fn reply(root: u32, id: u64, status: Option<u16>, body: Vec<u8>) {
     let caller = {
         let mut calls = calls();
-        let is_own = |known: &Option<u64>, caller: &Caller| {
-            caller.root == root && known.is_none_or(|known| known == id)
-        };
+        let position = |id| calls.sent.iter().position(|it| it.caller.root == root && it.id == id);
         // A call with this number, or the one that Envoy is receiving.
-        let found =
-            calls.sent.iter().position(|(known, caller)| known.is_some() && is_own(known, caller));
-        let found =
-            found.or_else(|| calls.sent.iter().position(|(known, caller)| is_own(known, caller)));
-        found.map(|position| calls.sent.remove(position).1)
+        let Some(found) = position(Some(id)).or_else(|| position(None)) else { return };
+        let Sent { caller, cluster, .. } = calls.sent.remove(found);
+        if let Some(status) = status {
+            calls.record_reply(&cluster, status);
+        }
+        caller
     };
-    if let Some(caller) = caller {
-        deliver(caller, status, body);
-    }
+    deliver(caller, status, body);
 }
 
 /// A configuration has ended: Envoy drops the replies to its calls.
 pub(crate) fn end(root: u32) {
     let mut calls = calls();
     calls.waiting.retain(|(caller, _)| caller.root != root);
-    calls.sent.retain(|(_, caller)| caller.root != root);
+    calls.sent.retain(|it| it.caller.root != root);
 }
 
 fn deliver(caller: Caller, status: Option<u16>, body: Vec<u8>) {

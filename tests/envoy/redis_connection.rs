@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{
     Certificates, Envoy, Gateway, PASSWORD, Redis, Reply, Response, assert_no_trap, eventually,
-    exchange, free_port, pipeline, request,
+    exchange, free_port, is_native, pipeline, request,
 };
 
 pub const COUNT: &[&[&str]] = &[&["INCR", "count"], &["QUIT"]];
@@ -184,4 +184,32 @@ limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 2, algo: W, scope: global
         assert_eq!(log.matches(missing).count(), 1, "{what}: {log}");
         assert_no_trap(&log);
     }
+}
+
+/// The native module calls from Envoy's main thread, which has no internal listeners.
+#[test]
+fn log_names_the_direct_form_for_an_internal_listener() {
+    const RULES: &str = "
+redis: {cluster: diana_redis, timeout: 1s}
+limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 2, algo: W, scope: global}]}]";
+    if !is_native() {
+        return;
+    }
+    let redis = Redis::start();
+    let envoy = Gateway::with(RULES).redis_by_listener(redis.port).start();
+    assert_eq!(envoy.statuses(3, "/", &[]), [200, 200, 503]);
+    let direct = "use the cluster of envoy/fleet.yaml";
+    let log = eventually(direct, || Some(envoy.log()).filter(|log| log.contains(direct)));
+    assert_eq!(log.matches(direct).count(), 1, "{log}");
+    // A Redis that replied and is away now needs no such line.
+    let mut redis = redis;
+    let envoy = Gateway::with(RULES).redis(redis.port).start();
+    assert_eq!(envoy.statuses(3, "/", &[]), [200, 200, 503]);
+    redis.kill();
+    eventually("degraded mode", || {
+        envoy.get("/", &[]);
+        envoy.log().contains("is unavailable").then_some(())
+    });
+    assert!(!envoy.log().contains(direct), "{}", envoy.log());
+    envoy.assert_unharmed();
 }
