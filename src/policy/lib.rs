@@ -31,6 +31,7 @@ mod scope;
 pub mod settlement;
 mod settling;
 pub mod spelling;
+mod switches;
 pub mod time;
 pub mod tree;
 pub mod words;
@@ -50,6 +51,7 @@ pub use response::{BodyPiece, FieldForm, LimitFields, Response, SINGLE_FIELDS};
 pub use rule::{Absent, Hot, Limit, Over, Rule};
 pub use scope::{Memory, Scope};
 pub use settling::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling, Term};
+pub use switches::Switches;
 pub use zone::{Starts, Summer, Zone};
 
 /// A complete configuration.

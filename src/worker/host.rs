@@ -4,9 +4,9 @@ use std::rc::Rc;
 
 use super::reply::AdminReply;
 use diana_limiter::{Refusal, Verdict, Waiter};
-use diana_policy::ModuleKind;
 use diana_policy::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
+use diana_policy::{ModuleKind, Switches};
 use diana_store::process::Process;
 
 /// The severity of a log line.
@@ -94,6 +94,11 @@ pub trait Host: Callout + Clocks + Contexts + Log + Metrics + Streams {
     /// The form of the module, which decides what documents may contain.
     fn module(&self) -> ModuleKind {
         ModuleKind::Wasm
+    }
+
+    /// The switches of operators for the root of the current call.
+    fn switches(&self) -> Switches {
+        Switches::default()
     }
 
     /// The value of a counter, summed over all workers.

@@ -165,7 +165,13 @@ impl Root {
         replaced
     }
 
-    fn replace(&mut self, policy: Policy, worker: &Worker, host: &dyn Host) -> Result<(), String> {
+    fn replace(
+        &mut self,
+        mut policy: Policy,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> Result<(), String> {
+        host.switches().change(&mut policy);
         let (namespace, redis) = (self.namespace.clone(), self.redis.clone());
         let instance = worker.build(namespace, policy, redis, host)?;
         // Only after the new instance is built, so that it takes over the counts of the old one.

@@ -15,6 +15,7 @@ mod requests;
 mod retirement;
 mod scenarios;
 mod sources;
+mod switches;
 mod time;
 mod turns;
 mod without_document;

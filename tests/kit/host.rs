@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use diana_limiter::{Refusal, Verdict, Waiter};
+use diana_policy::Switches;
 use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::process::Process;
@@ -21,6 +22,8 @@ pub struct FakeHost {
     pub counts: Rc<RefCell<BTreeMap<String, i64>>>,
     pub random: u128,
     pub environment: FakeEnvironment,
+    /// The switches of operators.
+    pub switches: Cell<Switches>,
     /// The process, if its workers are threads of one.
     pub process: Option<&'static Process>,
     /// How long each of the next readings of the monotonic clock takes, the last one first.
@@ -76,6 +79,7 @@ impl Default for FakeHost {
             counts: Rc::default(),
             random: 7 << 64 | 9,
             environment: FakeEnvironment::default(),
+            switches: Cell::default(),
             process: None,
             slow: RefCell::default(),
             looks: Cell::default(),
@@ -291,6 +295,10 @@ impl Host for FakeHost {
 
     fn environment(&self) -> &dyn Environment {
         &self.environment
+    }
+
+    fn switches(&self) -> Switches {
+        self.switches.get()
     }
 
     fn counter(&self, name: &str) -> u64 {
