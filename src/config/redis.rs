@@ -3,19 +3,30 @@
 use super::fields::Fields;
 use super::node::Node;
 use super::table::ON_FAILURES;
-use diana_policy::redis::{OnFailure, Redis};
+use diana_policy::ModuleKind;
+use diana_policy::redis::{OnFailure, Redis, Secret};
 use diana_policy::time::{Micros, SECOND};
 
 /// Keys without a meaning for a proxy, which authenticates itself and shares its connections.
-const DIRECT: &[&str] = &["username_env", "password_env", "db"];
+const DIRECT: &[&str] = &["username_env", "password_env", "password_secret", "db"];
+
+/// Why the wasm module refuses `password_secret` alone.
+const NO_SECRETS: &str = "the wasm module cannot read secrets of Envoy: use `password_env`, beside it if both modules \
+                          read the document";
 
 const TIMEOUT: Micros = 20 * SECOND / 1000;
 
 /// Reads `redis`.
 pub fn read(top: &Fields<'_>) -> Option<Redis> {
     let fields = top.mapping("redis")?;
-    if let (Some(node), None) = (fields.get("username_env"), fields.get("password_env")) {
+    let has_password = ["password_env", "password_secret"].map(|key| fields.get(key).is_some());
+    if let (Some(node), [false, false]) = (fields.get("username_env"), has_password) {
         node.key_problem("requires `password_env`".into());
+    }
+    if let (Some(node), [false, true]) = (fields.get("password_secret"), has_password)
+        && node.module() == ModuleKind::Wasm
+    {
+        node.key_problem(NO_SECRETS.into());
     }
     let is_proxied = fields.get("proxied").map_or(Some(false), Node::boolean);
     for node in DIRECT.iter().filter(|_| is_proxied == Some(true)).filter_map(|key| fields.get(key))
@@ -36,6 +47,10 @@ pub fn read(top: &Fields<'_>) -> Option<Redis> {
         on_failure: fields.choice("on_failure", ON_FAILURES).unwrap_or(OnFailure::Gateway),
         username_env: fields.text("username_env").map(Into::into),
         password_env: fields.text("password_env").map(Into::into),
+        password_secret: fields.mapping("password_secret").and_then(|secret| {
+            let name = secret.text("name")?.into();
+            Some(Secret { name, sds: secret.text("sds").map(Into::into) })
+        }),
         db: fields.number("db").unwrap_or(0),
     })
 }

@@ -127,6 +127,7 @@ static REDIS: Mapping = mapping(
         optional("on_failure", ON_FAILURE),
         optional("username_env", VARIABLE),
         optional("password_env", VARIABLE),
+        optional("password_secret", Map(&SECRET)),
         // Redis has 16 by default, a cluster 1.
         optional("db", Whole(0, 65_535)),
         optional("proxied", Flag),
@@ -134,6 +135,18 @@ static REDIS: Mapping = mapping(
         optional("gateways", Whole(1, 10_000)),
     ],
 );
+
+static SECRET: Mapping = mapping(
+    "password_secret",
+    "a mapping such as `{name: redis_password}`",
+    &[required("name", SECRET_NAME), optional("sds", SOURCE)],
+);
+
+const SECRET_NAME: Allowed = Text("the name of a secret of Envoy", |text| !text.is_empty());
+const SOURCE: Allowed =
+    Text("a ConfigSource of Envoy as JSON, such as `'{\"ads\": {}}'`", |text| {
+        text.starts_with('{') && text.ends_with('}')
+    });
 
 /// The behaviour of rules while Redis is unavailable.
 pub const ON_FAILURES: Choices<OnFailure> =

@@ -147,6 +147,17 @@ pub trait SharedData {
 pub trait Environment {
     /// The value of a variable. `None` if it is absent or not text.
     fn variable(&self, name: &str) -> Option<String>;
+
+    /// Returns true if the host has secrets.
+    fn has_secrets(&self) -> bool {
+        false
+    }
+
+    /// The password of Redis that the host has in its secret for the document. `None` until the
+    /// host has received it.
+    fn password(&self) -> Option<String> {
+        None
+    }
 }
 
 /// An HTTP call of the filter.

@@ -18,12 +18,23 @@ pub struct Redis {
     pub username_env: Option<String>,
     /// The environment variable of the VM with the password.
     pub password_env: Option<String>,
+    /// The secret of the host with the password, which has precedence where the host has secrets.
+    pub password_secret: Option<Secret>,
     /// The database number.
     pub db: u32,
     /// The number of shards, 1 … [`MOST_SHARDS`]. A cluster or a proxy may distribute them.
     pub parts: u16,
     /// How many gateways there are at least, before Redis has reported their number.
     pub gateways: u64,
+}
+
+/// A secret of the host.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Secret {
+    /// Its name.
+    pub name: String,
+    /// The configuration source from which the host gets it, as JSON. `None` for a static one.
+    pub sds: Option<String>,
 }
 
 /// The behaviour of `global` rules while Redis is unavailable.

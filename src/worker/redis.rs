@@ -42,7 +42,11 @@ impl RedisAccess {
             value
         };
         let username = variable("username_env", &redis.username_env);
-        let password = variable("password_env", &redis.password_env);
+        let has_secret = redis.password_secret.is_some() && environment.has_secrets();
+        let password = match has_secret {
+            true => environment.password(),
+            false => variable("password_env", &redis.password_env),
+        };
         let missing = (!missing.is_empty()).then(|| {
             format!(
                 "{} is not in the environment of the VM, so Diana calls Redis without a login; \
@@ -50,9 +54,10 @@ impl RedisAccess {
                 missing.join(", ")
             )
         });
-        let (username, password) = match missing {
-            Some(_) => (None, None),
-            None => (username, password),
+        // A user without a password cannot log in.
+        let (username, password) = match (&missing, password) {
+            (None, Some(password)) => (username, Some(password)),
+            _ => (None, None),
         };
         let login = Login { username, password, db: redis.db };
         let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);

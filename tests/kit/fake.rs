@@ -115,9 +115,21 @@ impl SharedData for CountingData {
 #[derive(Debug, Default)]
 pub struct FakeEnvironment(pub HashMap<String, String>);
 
+/// A variable of this name is the password in the secret of a host that has secrets. Empty until
+/// the host has received it.
+pub const SECRET: &str = "the secret of the host";
+
 impl Environment for FakeEnvironment {
     fn variable(&self, name: &str) -> Option<String> {
         self.0.get(name).cloned()
+    }
+
+    fn has_secrets(&self) -> bool {
+        self.0.contains_key(SECRET)
+    }
+
+    fn password(&self) -> Option<String> {
+        self.variable(SECRET).filter(|password| !password.is_empty())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::{FakeHost, MILLISECOND, Thread};
 use crate::support::redis::decides;
 use diana_policy::time::SECOND;
-use kit::fake::FakeEnvironment;
+use kit::fake::{FakeEnvironment, SECRET};
 
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: \
                      second, rpu: 100000, algo: W, scope: global}]}]";
@@ -180,4 +180,33 @@ fn missing_credentials_are_logged_once_and_none_are_sent() {
         thread.pass(50 * MILLISECOND);
         assert_eq!(*thread.host.resumed.borrow(), [10], "by the share of the gateway");
     }
+}
+
+/// The commands that log in, in the first call of a worker with this environment.
+fn login(more: &str, environment: &[(&str, &str)]) -> Option<String> {
+    let variables = environment.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    let environment = FakeEnvironment(variables.collect());
+    let mut thread = Thread::of(FakeHost { environment, ..FakeHost::default() });
+    let text = FLEET.replace("timeout: 20ms", &format!("timeout: 20ms, {more}"));
+    assert!(thread.configure(1, &text), "{:?}", thread.host.lines());
+    assert!(!thread.request(1, 10, "ann"));
+    thread.pass(2 * MILLISECOND);
+    let (_, call) = thread.host.calls.borrow()[0].clone();
+    let text = String::from_utf8_lossy(&call.body).into_owned();
+    let words: Vec<&str> = text.split("\r\n").collect();
+    let begin = words.iter().position(|word| *word == "AUTH")?;
+    let words = words[begin + 1..].iter().take_while(|word| !word.starts_with('*'));
+    Some(words.filter(|word| !word.starts_with('$')).copied().collect::<Vec<_>>().join(" "))
+}
+
+/// One document for hosts with secrets and without.
+#[test]
+fn secret_of_the_host_has_precedence_where_there_are_secrets() {
+    const BOTH: &str = "username_env: NAME, password_env: PASSWORD, password_secret: {name: redis}";
+    let variables = [("NAME", "diana"), ("PASSWORD", "sesame")];
+    assert_eq!(login(BOTH, &variables).as_deref(), Some("diana sesame"));
+    let with = |secret| [variables[0], variables[1], (SECRET, secret)];
+    assert_eq!(login(BOTH, &with("simsim")).as_deref(), Some("diana simsim"));
+    assert_eq!(login(BOTH, &with("")), None, "the host has not received it");
+    assert_eq!(login("password_env: PASSWORD", &with("simsim")).as_deref(), Some("sesame"));
 }
