@@ -24,7 +24,7 @@ ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 # of the runbook, which read metrics of the wasm module.
 ONLY_WASM = ["trap::", "symptoms::", "verified_token_in_metadata", "models::protocol", "plans::claim", "plans::each_plan"]
 # The oldest Envoy takes metrics from the native module only with a request, and does not report how a stream ended.
-NATIVE_ON_OLDEST = ["responses::", "rpc::", "actors::", "access_log::", "holding::", "updates::", "configuration::", "operator::", "fleet::gateways_share", "metrics::failed_calls", "panics::"]
+NATIVE_ON_OLDEST = ["responses::", "rpc::", "actors::", "access_log::", "holding::", "updates::", "configuration::", "operator::", "fleet::gateways_share", "metrics::failed_calls", "panics::", "secrets::secret_that"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse"]
 # The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
 # all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once.

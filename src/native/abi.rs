@@ -156,6 +156,81 @@ pub(crate) fn reports_ends() -> bool {
     has_config_metrics()
 }
 
+/// The functions that read the runtime, which Envoy has since 1.40.
+struct Runtime {
+    bool: unsafe extern "C" fn(Buf, bool) -> bool,
+    int: unsafe extern "C" fn(Buf, u64) -> u64,
+}
+
+fn runtime() -> Option<&'static Runtime> {
+    static FOUND: OnceLock<Option<Runtime>> = OnceLock::new();
+    let all = || {
+        let bool = find(c"envoy_dynamic_module_callback_get_runtime_bool")?;
+        let int = find(c"envoy_dynamic_module_callback_get_runtime_int")?;
+        // SAFETY: Envoy declares both functions with these arguments.
+        Some(unsafe {
+            Runtime {
+                bool: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Buf, bool) -> bool>(
+                    bool,
+                ),
+                int: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Buf, u64) -> u64>(int),
+            }
+        })
+    };
+    FOUND.get_or_init(all).as_ref()
+}
+
+/// Returns true if modules can read the runtime.
+pub(crate) fn has_runtime() -> bool {
+    runtime().is_some()
+}
+
+/// A value of the runtime, or this one if it has none. Only on the main thread: another one gets this one.
+pub(crate) fn runtime_bool(key: &str, default: bool) -> bool {
+    // SAFETY: the key is valid during the call.
+    runtime().map_or(default, |runtime| unsafe { (runtime.bool)(Buf::of(key.as_bytes()), default) })
+}
+
+/// As [`runtime_bool`].
+pub(crate) fn runtime_int(key: &str, default: u64) -> u64 {
+    // SAFETY: the key is valid during the call.
+    runtime().map_or(default, |runtime| unsafe { (runtime.int)(Buf::of(key.as_bytes()), default) })
+}
+
+/// The functions of secrets, which Envoy has since 1.40.
+struct Secrets {
+    subscribe: unsafe extern "C" fn(*mut c_void, Buf, Buf) -> usize,
+    get: unsafe extern "C" fn(*mut c_void, usize, *mut Buf) -> bool,
+}
+
+fn secrets() -> Option<&'static Secrets> {
+    static FOUND: OnceLock<Option<Secrets>> = OnceLock::new();
+    let all = || {
+        let subscribe =
+            find(c"envoy_dynamic_module_callback_http_filter_config_generic_secret_subscribe")?;
+        let get = find(c"envoy_dynamic_module_callback_http_filter_config_get_generic_secret")?;
+        // SAFETY: Envoy declares both functions with these arguments.
+        Some(unsafe {
+            Secrets {
+                subscribe: std::mem::transmute::<
+                    *mut c_void,
+                    unsafe extern "C" fn(*mut c_void, Buf, Buf) -> usize,
+                >(subscribe),
+                get: std::mem::transmute::<
+                    *mut c_void,
+                    unsafe extern "C" fn(*mut c_void, usize, *mut Buf) -> bool,
+                >(get),
+            }
+        })
+    };
+    FOUND.get_or_init(all).as_ref()
+}
+
+/// Returns true if modules can read secrets.
+pub(crate) fn has_secrets() -> bool {
+    secrets().is_some()
+}
+
 /// The version of the ABI for the Envoy that loads the module. Another one makes it log a warning.
 fn abi_version() -> *const c_char {
     let has_log_v2 = find(c"envoy_dynamic_module_callback_log_v2").is_some();
@@ -566,6 +641,26 @@ impl ConfigCall {
         }
     }
 
+    /// Subscribes to a secret, only while the configuration is created. `sds` is the source from which Envoy gets it, as JSON, or
+    /// empty for a static one. Returns Envoy's number of it.
+    pub(crate) fn subscribe(&self, name: &str, sds: &str) -> Option<usize> {
+        const NONE: usize = 0;
+        let (name, sds) = (Buf::of(name.as_bytes()), Buf::of(sds.as_bytes()));
+        // SAFETY: both texts are valid.
+        let id = secrets().map_or(NONE, |it| unsafe { (it.subscribe)(self.0, name, sds) });
+        (id != NONE).then_some(id)
+    }
+
+    /// The value of a secret, once Envoy has received it.
+    pub(crate) fn secret(&self, id: usize) -> Option<String> {
+        let mut out = Buf::EMPTY;
+        // SAFETY: the destination is valid, and Envoy keeps the value during the hook.
+        let bytes = unsafe { (secrets()?.get)(self.0, id, &raw mut out).then(|| out.bytes())? };
+        // Files often end with a line break.
+        let text = str::from_utf8(bytes).ok()?.trim_end_matches(['\r', '\n']);
+        (!text.is_empty()).then(|| text.into())
+    }
+
     /// A scheduler of the configuration.
     pub(crate) fn scheduler(&self) -> ConfigScheduler {
         // SAFETY: the configuration is valid.
@@ -659,11 +754,11 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(
 pub extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
     call: *mut c_void,
     config: *const config::FilterConfig,
-    _event: u64,
+    event: u64,
 ) {
     // SAFETY: the configuration exists until its hook `destroy`, and is only shared.
     let done = guarded("config_scheduled", || {
-        unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call)))
+        unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call), event))
     });
     if done.is_none() {
         metrics::miss();

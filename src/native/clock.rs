@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use diana_policy::time::{Micros, SECOND};
 
-use crate::abi::{LogLevel, log};
-use crate::{faults, slot};
+use crate::abi::{LogLevel, has_runtime, log};
+use crate::{config, faults, slot, switches};
 
 /// The monotonic clock when it is first read. Instants before it must not be negative.
 const BEGIN: Micros = 3600 * SECOND;
@@ -60,15 +60,22 @@ pub(crate) fn notify(due: Micros) {
 }
 
 fn run() {
+    let mut looks_at = if has_runtime() { monotonic() } else { Micros::MAX };
     loop {
-        let due = next_due();
-        if due <= monotonic() {
+        let now = monotonic();
+        if looks_at <= now {
+            config::schedule_look();
+            looks_at = now.saturating_add(switches::PERIOD);
+        }
+        let due_of_slots = next_due();
+        if due_of_slots <= now {
             fire();
             continue;
         }
+        let due = due_of_slots.min(looks_at);
         SLEEPS_UNTIL.store(due, Ordering::SeqCst);
         // A timer that was set in between has seen the thread awake.
-        if next_due() == due {
+        if next_due() == due_of_slots {
             thread::park_timeout(Duration::from_micros(due.saturating_sub(monotonic())));
         }
         SLEEPS_UNTIL.store(0, Ordering::SeqCst);

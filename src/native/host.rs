@@ -8,9 +8,9 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use diana_limiter::Refusal;
-use diana_policy::ModuleKind;
 use diana_policy::port::{Call as HttpCall, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
+use diana_policy::{ModuleKind, Switches};
 use diana_store::process::Process;
 use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
@@ -21,7 +21,7 @@ use crate::data::ProcessData;
 use crate::request::HostRequest;
 use crate::response::Response;
 use crate::slot::{PASS, TICK};
-use crate::{calls, clock, metrics};
+use crate::{calls, clock, config, metrics};
 
 /// The first number of a root. Streams have smaller ones.
 pub(crate) const FIRST_ROOT: u32 = 1 << 31;
@@ -423,11 +423,15 @@ impl Host for HostCall<'_> {
     }
 
     fn environment(&self) -> &dyn Environment {
-        &HostEnvironment
+        self
     }
 
     fn module(&self) -> ModuleKind {
         ModuleKind::Native
+    }
+
+    fn switches(&self) -> Switches {
+        config::switches(self.root)
     }
 
     fn counter(&self, name: &str) -> u64 {
@@ -441,11 +445,16 @@ impl Host for HostCall<'_> {
     }
 }
 
-/// The environment of Envoy.
-struct HostEnvironment;
-
-impl Environment for HostEnvironment {
+impl Environment for HostCall<'_> {
     fn variable(&self, name: &str) -> Option<String> {
         std::env::var(name).ok()
+    }
+
+    fn has_secrets(&self) -> bool {
+        abi::has_secrets()
+    }
+
+    fn password(&self) -> Option<String> {
+        config::password(self.root)
     }
 }

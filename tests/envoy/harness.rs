@@ -21,7 +21,7 @@ mod wait;
 mod whole;
 mod wire;
 
-pub use bootstrap::{Gateway, hcm_filter};
+pub use bootstrap::{Gateway, hcm_filter, secret};
 pub use certificates::Certificates;
 pub use client::{Client, exchange, request};
 pub use clock::Clock;

@@ -44,6 +44,7 @@ pub struct Gateway {
     access_log: Option<&'static str>,
     gives_memory_back: bool,
     clusters: Vec<Value>,
+    secrets: Vec<Value>,
     environment: Value,
     redis: Option<ToRedis>,
     drain: Option<u32>,
@@ -85,6 +86,7 @@ impl Gateway {
             access_log: Some(listener::ACCESS_LOG),
             gives_memory_back: false,
             clusters: Vec::new(),
+            secrets: Vec::new(),
             environment: json!({}),
             redis: None,
             drain: None,
@@ -301,6 +303,12 @@ impl Gateway {
         self
     }
 
+    /// With a static secret of this name.
+    pub fn secret(mut self, name: &str, value: &str) -> Self {
+        self.secrets.push(secret(name, value));
+        self
+    }
+
     /// With trailers from the latest cluster, which HTTP/1.1 disables by default.
     pub fn of_trailers(mut self) -> Self {
         self.set_upstream_protocol(json!({"enable_trailers": true}), json!({}));
@@ -361,9 +369,11 @@ impl Gateway {
         let mut bootstrap = json!({
             "node": {"id": "test", "cluster": "test"},
             "memory_allocator_manager": self.gives_memory_back.then_some(release),
-            "static_resources": {"clusters": []},
+            "static_resources": {"clusters": [], "secrets": self.secrets},
             "dynamic_resources": {"lds_config": file("lds.json"), "cds_config": file("cds.json")},
             "stats_config": shipped::stats_config(),
+            // Lets tests change the runtime.
+            "layered_runtime": {"layers": [{"name": "admin", "admin_layer": {}}]},
             "admin": {"address": loopback()},
         });
         self.add_redis(&mut bootstrap, folder);
@@ -377,6 +387,11 @@ impl Gateway {
             "admin": {"address": loopback()},
         })
     }
+}
+
+/// A generic secret of Envoy.
+pub fn secret(name: &str, value: &str) -> Value {
+    json!({"name": name, "generic_secret": {"secret": {"inline_string": value}}})
 }
 
 fn loopback() -> Value {
