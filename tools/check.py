@@ -8,7 +8,7 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from console import ROOT, die, relative, say
+from console import ROOT, die, end, relative, say
 from stages import ALONE, FIRST, GATE, NEED_MODULE, STAGES
 
 # How many stages run side by side: each command uses one processor or two.
@@ -28,29 +28,32 @@ def count(text, succeeded, has_tests):
 
 
 def run(step, write):
-    """Runs one command, and writes its output as it comes."""
+    """Runs one command, and writes its output as it comes. Returns the numbers of tests that passed and failed, and what to read if one
+    failed."""
     words = [str(word) for word in step.command]
-    write("\n$ " + shlex.join(relative(word) for word in words) + "\n")
+    title = "\n$ " + shlex.join(relative(word) for word in words) + "\n"
+    write(title)
     environment = {**os.environ, **{name: str(value) for name, value in step.variables.items()}}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "errors": "replace"}
     process, lines = subprocess.Popen(words, cwd=ROOT, env=environment, **pipes), []
     for line in process.stdout:
         write(line)
         lines.append(line)
-    return count("".join(lines), process.wait() == 0, step.has_tests)
+    text = "".join(lines)
+    passed, failed = count(text, process.wait() == 0, step.has_tests)
+    return passed, failed, title + end(text) if failed else ""
 
 
 def check(stage, steps, is_alone):
     """Runs the commands of a stage, and prints their output: as it comes if nothing else runs, else in one piece. Returns the numbers
-    of tests that passed and failed, and the seconds."""
+    of tests that passed and failed, the seconds, and what to read."""
     began, text = time.monotonic(), []
     write = (lambda line: print(line, end="", flush=True)) if is_alone else text.append
     write(f"\n=== {stage}\n")
-    # A stage without commands has failed.
-    results = [run(step, write) for step in steps] if steps else [(0, 1)]
+    results = [(0, 1, steps)] if isinstance(steps, str) else [run(step, write) for step in steps]
     say("".join(text))
-    passed, failed = map(sum, zip(*results))
-    return passed, failed, time.monotonic() - began
+    passed, failed, reasons = zip(*results)
+    return sum(passed), sum(failed), time.monotonic() - began, "\n".join(filter(None, reasons))
 
 
 def check_at_once(stages, at_once=AT_ONCE):
@@ -62,11 +65,12 @@ def check_at_once(stages, at_once=AT_ONCE):
 
 
 def prepare(stage):
-    """The steps of a stage; `None` if a program that it needs is missing, which is printed."""
+    """The steps of a stage, or why it cannot be run."""
     try:
         return list(STAGES[stage]())
-    except SystemExit:
-        say(f"the stage {stage} cannot be run")
+    except SystemExit as missing:
+        say(f"the stage {stage} cannot be run: {missing}")
+        return str(missing)
 
 
 def chosen(names):
@@ -86,7 +90,7 @@ def check_all(names):
     results = check_at_once({stage: prepared.pop(stage) for stage in names if stage in FIRST})
     if "module" in results and results["module"][1]:
         # An old module must not pass for the current one.
-        prepared.update({stage: None for stage in prepared if stage in NEED_MODULE})
+        prepared.update({stage: "there is no new module" for stage in prepared if stage in NEED_MODULE})
     results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage not in ALONE})
     results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage in ALONE}, at_once=1)
     return {stage: results[stage] for stage in names}
@@ -95,7 +99,11 @@ def check_all(names):
 def main():
     results = check_all(chosen(sys.argv[1:]))
     say("")
-    for stage, (passed, failed, seconds) in results.items():
+    # Repeated, since other stages print after it.
+    for stage, (_, failed, _, reason) in results.items():
+        if failed:
+            say(f"=== {stage} has failed\n{reason}\n")
+    for stage, (passed, failed, seconds, _) in results.items():
         say(f"{stage:8} {passed:5} passed {failed:3} failed {seconds:6.0f} s")
     passed, failed = (sum(result[part] for result in results.values()) for part in (0, 1))
     say(f"{passed} passed, {failed} failed")

@@ -17,8 +17,12 @@ def say(message):
 
 def die(message):
     """Ends the tool. The message contains the problem and how to fix it."""
-    print(f"error: {message}", file=sys.stderr, flush=True)
-    sys.exit(1)
+    sys.exit(f"error: {message}")
+
+
+def end(text, lines=150):
+    """The last lines of a long output, which have the reason of a failure."""
+    return "\n".join(text.splitlines()[-lines:])
 
 
 def relative(path):

@@ -1,11 +1,14 @@
-"""How `make test` counts tests."""
+"""How `make test` counts tests, and what it repeats of those that failed."""
 
+import contextlib
+import io
 import sys
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from check import count  # noqa: E402
+from check import check, count  # noqa: E402
+from stages import step  # noqa: E402
 
 FAILED = "test result: FAILED. 1 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s\n"
 NONE = "test result: ok. 0 passed; 0 failed; 0 ignored; 0 measured; 9 filtered out; finished in 0.00s\n"
@@ -32,6 +35,16 @@ class Count(unittest.TestCase):
     def test_a_command_without_tests_counts_as_one(self):
         self.assertEqual(count("", True, False), (1, 0))
         self.assertEqual(count("", False, False), (0, 1))
+
+    def test_repeats_why_a_step_failed(self):
+        steps = [step("sh", "-c", "echo good"), step("sh", "-c", "seq 1000; echo why >&2; false")]
+        with contextlib.redirect_stdout(io.StringIO()):
+            passed, failed, _, reason = check("a", steps, True)
+            self.assertEqual(check("b", "`x` is missing", True)[::3], (0, "`x` is missing"))
+        self.assertEqual((passed, failed), (1, 1))
+        self.assertIn("$ sh -c 'seq 1000;", reason)
+        self.assertEqual(reason.splitlines()[-1], "why")
+        self.assertNotIn("good", reason)
 
 
 if __name__ == "__main__":
