@@ -1,5 +1,6 @@
 """Builds a cluster's programs and two control planes from pinned Go modules, once, into target/tools."""
 
+import os
 import re
 import shutil
 from pathlib import Path
@@ -30,8 +31,18 @@ STAMPS = {
 
 
 def check_go():
+    """Go from 1.21 on fetches the version that the modules need, unless it may not."""
+    needed = re.search(r"^go ([0-9.]+)$", (MODULES / "istio/go.mod").read_text(), re.M)[1]
+    remedy = f"install Go {needed} or later from https://go.dev/dl"
     if not shutil.which("go"):
-        die("`go` is missing, which builds the control planes; install Go 1.26 or later from https://go.dev/dl")
+        die(f"`go` is missing, which builds the control planes; {remedy}")
+    found = output(["env", "-C", MODULES / "istio", "go", "env", "GOVERSION"])
+    if numbers(found) < numbers(needed):
+        die(f"`go` is of version {found.removeprefix('go')}, too old to build the control planes; {remedy}")
+
+
+def numbers(version):
+    return [int(number) for number in re.findall(r"\d+", version)]
 
 
 def programs(name):
@@ -41,14 +52,17 @@ def programs(name):
     needed = "\n".join([(source / "go.mod").read_text(), *stamps])
 
     def install():
-        folder.mkdir(parents=True, exist_ok=True)
+        # A build that was killed leaves its work there.
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
         flags = " ".join(["-s -w", *(f"-X {stamp}" for stamp in stamps)])
-        run(["go", "-C", source, "build", "-p", "2", "-ldflags", flags, "-o", f"{folder}/", "tool"])
+        # Linking needs some gigabytes, which a small /tmp has not.
+        variables = {**os.environ, "GOTMPDIR": str(folder)}
+        run(["go", "-C", source, "build", "-p", "2", "-ldflags", flags, "-o", f"{folder}/", "tool"], env=variables)
         for module, wanted in FOLDERS.items():
             if re.search(rf"^\s*{re.escape(module)} v", needed, re.M):
                 found = Path(output(["go", "-C", source, "list", "-m", "-f", "{{.Dir}}", module]))
                 for inner, called in wanted.items():
-                    shutil.rmtree(folder / called, ignore_errors=True)
                     shutil.copytree(found / inner, folder / called, copy_function=shutil.copyfile)
 
     return needs.once(folder, needed, install)
