@@ -20,7 +20,8 @@ sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/platforms")]
 
 import building  # noqa: E402
 import planes  # noqa: E402
-from cluster import Cluster  # noqa: E402
+from cluster import Cluster, output_of  # noqa: E402
+from console import CARGO_TARGET  # noqa: E402
 from kubelet import NODE, Image  # noqa: E402, F401
 
 TESTS = ROOT / "tests/platforms"
@@ -62,7 +63,7 @@ def cluster():
     made = Cluster(os.environ["DIANA_CLUSTER"])
     served = {f"/modules/{digest}.wasm": path for digest, path in modules().items()}
     first = dict(list(served.items())[:1])
-    python, diana = sys.executable, {"/diana": ROOT / "target/debug/diana"}
+    python, diana = sys.executable, {"/diana": CARGO_TARGET / "debug/diana"}
     made.node.images |= {
         "upstream": Image([python, str(TESTS / "echo.py")]),
         "grpc": Image([python, str(TESTS / "grpc_echo.py")]),
@@ -222,8 +223,7 @@ class Scene:
         pod = (pod or self.ready()[0])["metadata"]["uid"]
         ask = "import sys, urllib.request; sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())"
         url = f"http://127.0.0.1:{self.plane.ADMIN}{path}"
-        command = ["nsenter", f"--net=/run/netns/{pod}", sys.executable, "-c", ask, url]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return output_of("nsenter", f"--net=/run/netns/{pod}", sys.executable, "-c", ask, url)
 
     def listeners(self, pod=None):
         """All active listeners of a proxy, with their times and versions."""
@@ -239,10 +239,10 @@ class Scene:
     def warms(self, pod=None):
         """Whether a listener of a proxy waits for the module: a changed one, or the first ones of a new proxy."""
         try:
-            told = self.admin("/stats?filter=wasm.remote_load|total_listeners_warming", pod)
-        except (subprocess.CalledProcessError, IndexError):
+            stats = self.admin("/stats?filter=wasm.remote_load|total_listeners_warming", pod)
+        except (RuntimeError, IndexError):
             return False
-        counts = {name: int(count) for name, count in (line.rsplit(": ", 1) for line in told.splitlines())}
+        counts = {name: int(count) for name, count in (line.rsplit(": ", 1) for line in stats.splitlines())}
         asked, had = (counts.get(f"wasm.remote_load_{name}", 0) for name in ("cache_misses", "fetch_successes"))
         return asked > 0 and (had == 0 or counts["listener_manager.total_listeners_warming"] > 0)
 

@@ -4,13 +4,12 @@ import base64
 import hashlib
 import hmac
 import json
-import subprocess
 import tempfile
 import unittest
 from pathlib import Path
 
 from clients import Http3, secure
-from laboratory import VERSION, EnvoyGateway, Istio, Scene, Shared, merged, planes, rule, steady
+from laboratory import VERSION, EnvoyGateway, Istio, Scene, Shared, merged, output_of, planes, rule, steady
 from objects import ENVOY_GATEWAY_CLASS, GATEWAY_SECURITY, HOSTS, HTTP3, ISTIO_SECURITY, KEY, LISTENER_SET, TLS_LISTENERS, UPSTREAM
 
 ORIGIN = "https://shop.example.com"
@@ -76,7 +75,7 @@ class Beside(Shared):
             key, chain = Path(folder, "key"), Path(folder, "chain")
             names = ",".join(f"DNS:{host}" for host in HOSTS)
             new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-addext", f"subjectAltName={names}"]
-            subprocess.run([*new, "-keyout", key, "-out", chain], check=True, capture_output=True)
+            output_of(*new, "-keyout", key, "-out", chain)
             scene.kubectl("create", "secret", "tls", "certificate", f"--key={key}", f"--cert={chain}")
         add_listeners(scene, TLS_LISTENERS)
         self.with_tls(scene)

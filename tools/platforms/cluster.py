@@ -18,6 +18,14 @@ CONTROLLERS = ["deployment", "replicaset", "endpointslice", "job", "serviceaccou
 CONTROLLERS += ["garbage-collector", "namespace", "disruption"]
 
 
+def output_of(*words, given=None, fails=False, **options):
+    """The output of a command; with `fails` its errors too, whatever its exit code."""
+    done = subprocess.run([str(word) for word in words], input=given, capture_output=True, text=True, **options)
+    if done.returncode != 0 and not fails:
+        raise RuntimeError(f"{' '.join(done.args)}: {done.stdout}{done.stderr}")
+    return done.stdout + (done.stderr if fails else "")
+
+
 class Cluster:
     """Runs until this process and its namespaces end. `folder` holds its data and logs."""
 
@@ -30,7 +38,7 @@ class Cluster:
         etcd, kubernetes = building.TOOLS / "etcd/server", building.TOOLS / "kubernetes"
         self.start("etcd", etcd, f"--data-dir={self.folder}/etcd", "--unsafe-no-fsync", "--log-level=error")
         keys, key, tokens = self.folder / "keys", self.folder / "key.pem", self.folder / "tokens.csv"
-        subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
+        output_of("openssl", "genrsa", "-out", key, "2048")
         tokens.write_text(f"{TOKEN},admin,admin,system:masters\n")
         self.kubeconfig = self.folder / "kubeconfig"
         self.start(
@@ -100,11 +108,7 @@ current-context: lab
         """The output of kubectl or helm; with `fails` its errors too, whatever its exit code."""
         places = {"kubectl": "kubernetes/kubectl", "helm": "helm3/helm", "helm4": "helm4/helm", "crane": "crane/crane"}
         home = {"HOME": str(self.folder), "KUBECONFIG": str(self.kubeconfig)}
-        command = [str(building.TOOLS / places[program]), *map(str, words)]
-        done = subprocess.run(command, input=given, capture_output=True, text=True, env={**os.environ, **home})
-        if done.returncode != 0 and not fails:
-            raise RuntimeError(f"{' '.join(command)}: {done.stdout}{done.stderr}")
-        return done.stdout + (done.stderr if fails else "")
+        return output_of(building.TOOLS / places[program], *words, given=given, fails=fails, env={**os.environ, **home})
 
     def apply(self, *manifests):
         """Applies the text of manifests, as `kubectl apply` does."""

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import building  # noqa: E402
 import needs  # noqa: E402
-from console import ROOT, TARGET, die, run, say  # noqa: E402
+from console import ROOT, TARGET, die, end, run, say  # noqa: E402
 
 # A process with a network, mounts and processes of its own. Everything in it ends with it.
 APART = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
@@ -52,17 +52,18 @@ def start(version, script, *words, **options):
     (TARGET / "platforms").mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f"{version}-", dir=TARGET / "platforms"))
     folder.chmod(0o755)
-    variables = {**os.environ, "DIANA_PLATFORMS": version, "DIANA_CLUSTER": str(folder)}
+    # HTTP proxies of this machine cannot reach the cluster.
+    variables = {**os.environ, "NO_PROXY": "*", "no_proxy": "*", "DIANA_PLATFORMS": version, "DIANA_CLUSTER": str(folder)}
     command = [str(word) for word in (*APART, needs.python_with_grpc(), script, *words)]
     return subprocess.Popen(command, env=variables, cwd=ROOT, **options), folder
 
 
 def test(version, plane, names):
-    """The numbers of tests that passed and failed in a cluster with one control plane."""
+    """The numbers of tests that passed and failed in a cluster with one control plane, and why they failed."""
     # A full name of a test is taken whatever `-k` says.
     chosen = [name for name in names if not any(it in name.split(".") for key, it in PLANES.items() if key != plane)]
     if names and not chosen:
-        return 0, 0
+        return 0, 0, ""
     words = chosen or ["discover", "-s", TESTS]
     process, folder = start(version, TESTS / "run.py", *words, "-k", PLANES[plane], stderr=subprocess.PIPE, text=True)
     began, text = time.monotonic(), ""
@@ -74,11 +75,10 @@ def test(version, plane, names):
     if process.wait() != 0 and not failed:
         failed = 1
     say(f"{version} {plane}: {max(0, ran - failed)} passed, {failed} failed, {(time.monotonic() - began) / 60:.0f} min")
-    if failed:
-        say(f"the logs of the cluster and of its pods are in {folder}/logs")
-    else:
+    if not failed:
         shutil.rmtree(folder)
-    return max(0, ran - failed), failed
+        return ran, 0, ""
+    return max(0, ran - failed), failed, f"=== {version} {plane} has failed; all logs are in {folder}/logs\n{end(text, 300)}"
 
 
 def show(version):
@@ -101,13 +101,15 @@ def main(what, *words):
         return show(*(versions or ["newest"]))
     try:
         prepare(versions or building.VERSIONS)
-    except SystemExit:
-        say("0 passed, 1 failed")
-        raise
+    except SystemExit as missing:
+        say(f"{missing}\n0 passed, 1 failed")
+        sys.exit(1)
     names = [word for word in words if word not in versions]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         results = list(pool.map(lambda job: test(*job, names), itertools.product(versions or building.VERSIONS, PLANES)))
-    passed, failed = map(sum, zip(*results))
+    passed, failed = (sum(result[part] for result in results) for part in (0, 1))
+    # Repeated, since the other cluster prints after it.
+    say("\n".join(reason for *_, reason in results if reason))
     say(f"{passed} passed, {failed or int(not passed)} failed")
     sys.exit(0 if passed and not failed else 1)
 
