@@ -30,6 +30,8 @@ MODULE = ROOT / "target/diana.wasm"
 VERSION = os.environ.get("DIANA_PLATFORMS", "newest")
 NUMBERS = itertools.count(1)
 EXPLAIN = {"header": "x-diana-explain", "token_env": "DIANA_TOKEN"}
+# Each connection reaches any worker of a proxy, which may have one for each processor: among this many each is reached.
+ASKED = 10 * (os.cpu_count() or 1)
 # A digest that no companion has.
 NO_DIGEST = "f" * 64
 # What `helm test` and the pods of these tests run of busybox.
@@ -201,12 +203,12 @@ class Scene:
         return building.VERSIONS[VERSION][self.plane.NAME][1]
 
     def knows(self, *names, at=0):
-        """Whether every worker has exactly these rules. Each connection may reach another one."""
-        return all({it.get("rule") for it in self.explained(at=at)} == set(names) for _ in range(20))
+        """Whether every worker has exactly these rules."""
+        return all({it.get("rule") for it in self.explained(at=at)} == set(names) for _ in range(ASKED))
 
     def explain_all(self, path, **what):
         """Whether every worker says this about the first rule."""
-        return all(what.items() <= (self.explained(path) or [{}])[0].items() for _ in range(20))
+        return all(what.items() <= (self.explained(path) or [{}])[0].items() for _ in range(ASKED))
 
     def have(self, *names, at=0):
         self.wait(lambda: self.knows(*names, at=at), f"the rules {names} are in force")
