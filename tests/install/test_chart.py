@@ -226,6 +226,20 @@ class Rendered(unittest.TestCase):
             [peer] = [it["podSelector"]["matchLabels"] for it in of_kind("NetworkPolicy", rendered)[0]["spec"]["ingress"][0]["from"] if "namespaceSelector" in it]
             self.assertEqual(peer, wanted)
 
+    def test_all_gateways_reach_the_companion_and_are_asked(self):
+        both = [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": name} for name in ("one", "two")]
+        values = {"podMonitor": {"enabled": True}, "networkPolicy": {"gateways": True}}
+        for plane in ({"istio": {"targetRefs": both}}, {"controlPlane": "envoy-gateway", "envoyGateway": {"gateways": [{"name": it["name"], "listeners": ["http"]} for it in both]}}):
+            rendered = render(**plane, **values)
+            companion, *gateways = of_kind("NetworkPolicy", rendered)
+            peers = [it["podSelector"]["matchLabels"] for it in companion["spec"]["ingress"][0]["from"] if "namespaceSelector" in it]
+            self.assertEqual([set(peer.values()) & {"one", "two"} for peer in peers], [{"one"}, {"two"}])
+            self.assertEqual([it["spec"]["podSelector"]["matchLabels"] for it in gateways], peers)
+            self.assertEqual([it["spec"]["selector"] for it in of_kind("Service", rendered)[1:]], peers)
+        [monitor] = of_kind("PodMonitor", render(istio={"targetRefs": both}, **values))
+        [expression] = monitor["spec"]["selector"]["matchExpressions"]
+        self.assertEqual(expression["values"], ["one", "two"])
+
     def test_redis_as_in_the_examples(self):
         fleet = yaml.safe_load((ROOT / "envoy/fleet.yaml").read_text())["static_resources"]["clusters"][0]
         direct = patches(render(redis={"enabled": True, "proxied": False}), "CLUSTER")[1]

@@ -46,9 +46,13 @@ app.kubernetes.io/component: companion
 {{/* The gateways' pods: a list of their namespaces and labels. */}}
 {{- define "diana.pods" -}}
 {{- if eq .Values.controlPlane "istio" }}
-{{- $gateway := first .Values.istio.targetRefs }}
+{{- range .Values.istio.targetRefs }}
+- namespace: {{ $.Release.Namespace }}
+  labels: {gateway.networking.k8s.io/gateway-name: {{ .name }}}
+{{- else }}
 - namespace: {{ .Release.Namespace }}
-  labels: {{ toJson (empty $gateway | ternary (include "diana.selector" . | fromYaml) (dict "gateway.networking.k8s.io/gateway-name" (get (default dict $gateway) "name"))) }}
+  labels: {{ include "diana.selector" . | fromYaml | toJson }}
+{{- end }}
 {{- else }}
 {{- range .Values.envoyGateway.gateways }}
 - namespace: {{ $.Values.envoyGateway.proxyNamespace }}
