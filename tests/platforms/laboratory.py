@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -270,10 +271,19 @@ class Scene:
                 return int(redis.recv(100)[1:])
         return 0
 
+    def log(self, **which):
+        """The logs of pods."""
+        logs = self.cluster.folder / "logs"
+        return "".join(path.read_text() for pod in self.pods(**which) for path in logs.glob(f"*.{pod['metadata']['name']}.*"))
+
     def says(self, text, **which):
         """Whether the log of a pod contains this text."""
-        logs = self.cluster.folder / "logs"
-        return any(text in path.read_text() for pod in self.pods(**which) for path in logs.glob(f"*.{pod['metadata']['name']}.*"))
+        return text in self.log(**which)
+
+    def stop(self, pod):
+        """Stops the programs of a pod, which then hang."""
+        for container in self.cluster.node.pods[pod["metadata"]["uid"]].containers:
+            container.process.send_signal(signal.SIGSTOP)
 
     def end(self):
         for release in self.cluster.run("helm", "list", "-q", "-n", self.namespace).split():

@@ -72,6 +72,7 @@ spec:
   infrastructure: {{parametersRef: {{group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}}}
   listeners: [{{name: http, port: 80, protocol: HTTP}}]
 """
+TYPO = "limits: [{Url: /limited, rules: [{name: typo, actor: all, unit: day, rpu: 5, burts: 5}]}]"
 REDIS_WORDS = ["--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--dir", "/tmp"]
 REDIS_WORDS += ["--user", "diana", "on", f">{TOKEN}", "~*", "&*", "+@all"]
 REDIS = server("redis", 6379, serves={"name": "redis"}, args=REDIS_WORDS)

@@ -4,8 +4,8 @@ import json
 import unittest
 
 from laboratory import NODE, VERSION, EnvoyGateway, Istio, Shared, planes, rule
+from objects import TYPO
 
-TYPO = "limits: [{Url: /limited, rules: [{name: typo, actor: all, unit: day, rpu: 5, burts: 5}]}]"
 # A rule for each of many paths; a ConfigMap may have 1 MiB.
 LARGE = "limits:\n" + "".join(f"- {{Url: /{at}, rules: [{{name: large-{at}, actor: all, unit: day, rpu: 9}}]}}\n" for at in range(12000))
 OWN = "/own"

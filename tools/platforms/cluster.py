@@ -106,9 +106,12 @@ current-context: lab
 
     def run(self, program, *words, given=None, fails=False):
         """The output of kubectl or helm; with `fails` its errors too, whatever its exit code."""
+        return output_of(*self.command(program, *words), given=given, fails=fails)
+
+    def command(self, program, *words):
+        """A command of kubectl or helm for this cluster."""
         places = {"kubectl": "kubernetes/kubectl", "helm": "helm3/helm", "helm4": "helm4/helm", "crane": "crane/crane"}
-        home = {"HOME": str(self.folder), "KUBECONFIG": str(self.kubeconfig)}
-        return output_of(building.TOOLS / places[program], *words, given=given, fails=fails, env={**os.environ, **home})
+        return ["env", f"HOME={self.folder}", f"KUBECONFIG={self.kubeconfig}", building.TOOLS / places[program], *words]
 
     def apply(self, *manifests):
         """Applies the text of manifests, as `kubectl apply` does."""

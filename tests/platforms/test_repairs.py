@@ -1,0 +1,226 @@
+"""What operators do by hand or half-way, and what mends it by the pages. Gateways go on serving."""
+
+import json
+import ssl
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from laboratory import CHART, EnvoyGateway, Istio, Shared, output_of, rule
+from objects import LISTENER_SET, TYPO
+
+RELEASE = "app.kubernetes.io/instance=diana"
+
+
+class Repairs(Shared):
+    helm = "helm"
+
+    def setUp(self):
+        super().setUp()
+        self.scene.program = self.helm
+
+    def interrupt(self, state, verb, *words, name="diana"):
+        """Kills Helm while it waits for what does not happen."""
+        scene = self.scene
+        command = scene.cluster.command(self.helm, verb, name, *words, "-n", scene.namespace, "--wait", "--timeout=10m")
+        states = lambda: {it["status"] for it in json.loads(scene.cluster.run("helm", "list", "-a", "-o", "json", "-n", scene.namespace))}  # noqa: E731
+        with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as helm:
+            scene.wait(lambda: state in states(), f"the release is {state}")
+            helm.kill()
+
+    def test_an_upgrade_that_is_interrupted(self):
+        scene = self.scene
+        with self.steady():
+            self.interrupt("pending-upgrade", "upgrade", CHART, "--reuse-values", "--set=companion.image=lab/nothing")
+            self.assertIn("another operation", scene.helm("upgrade", config=rule(9), fails=True))
+            self.assertTrue(scene.knows(self.rule))
+            scene.helm("rollback", "--wait", "--timeout=10m")
+            self.assertTrue(scene.knows(self.rule))
+            scene.install()
+
+    def test_an_installation_that_is_interrupted(self):
+        scene = self.scene
+        with self.steady():
+            values = [f"--set=controlPlane={scene.plane.NAME},companion.image=lab/nothing,filter.sha256={'0' * 64},config.limits=null"]
+            values += ["--set-json=config.limits=[]"]
+            self.interrupt("pending-install", "install", CHART, *values, name="other")
+            self.assertIn("another operation", scene.helm("upgrade", name="other", fails=True))
+            scene.helm("uninstall", "--wait", "--timeout=10m", name="other")
+            self.assertTrue(scene.knows(self.rule))
+
+    def test_an_uninstallation_that_is_killed(self):
+        scene = self.scene
+
+        def hold(finalizers):
+            patch = json.dumps({"metadata": {"finalizers": finalizers}})
+            scene.kubectl("patch", "configmap", "diana-companion", "--type=merge", "--patch", patch)
+
+        with self.steady():
+            hold(["lab.example.com/held"])
+            self.interrupt("uninstalling", "uninstall")
+            hold(None)
+            scene.helm("uninstall", "--wait", "--timeout=10m")
+            scene.wait(lambda: not scene.explained(), "the filter is gone")
+            self.assertEqual(scene.admitted(5), 5)
+
+    def test_helm_waits_for_rules_with_a_typo(self):
+        scene = self.scene
+        with self.steady():
+            # It would wait in vain for any time.
+            told = scene.helm("upgrade", "--wait", "--timeout=20s", values={"rulesText": TYPO}, fails=True)
+            self.assertIn("context deadline exceeded", told)
+            scene.wait(lambda: scene.says("burts", **scene.companions()), "a companion names the mistake")
+            scene.helm("rollback", "--wait", "--timeout=10m")
+            self.assertTrue(scene.knows(self.rule))
+
+    def test_an_upgrade_after_changes_by_kubectl(self):
+        scene = self.scene
+        with self.steady():
+            scene.kubectl("patch", "configmap", "diana-companion", "--type=merge", "--patch", json.dumps({"data": {"rules.yaml": TYPO}}))
+            scene.wait(lambda: scene.says("burts", **scene.companions()), "a companion names the mistake")
+            scene.helm("upgrade", "--wait", "--timeout=10m", config=rule(3, "other"))
+            scene.have("other")
+            # The fields belong to kubectl now, and Helm still changes them.
+            scene.cluster.apply(scene.cluster.run("helm", "get", "manifest", "diana", "-n", scene.namespace))
+            scene.helm("upgrade", "--wait", "--timeout=10m", config=rule(3, "another"))
+            scene.have("another")
+
+    def test_objects_that_kubectl_deleted(self):
+        scene = self.scene
+        with self.steady():
+            scene.kubectl("delete", f"{self.kind},deployment,service,configmap", "-l", RELEASE)
+            scene.wait(lambda: not scene.explained(), "the filter is gone")
+            scene.helm("upgrade", "--wait", "--timeout=10m", config=rule(3, self.rule))
+            scene.have(self.rule)
+            self.assertEqual(scene.admitted(5), 3)
+
+    def test_companions_that_hang_later(self):
+        scene = self.scene
+        with self.steady():
+            for pod in scene.ready(**scene.companions()):
+                scene.stop(pod)
+            scene.wait(lambda: not scene.ready(**scene.companions()), "no companion is ready")
+            self.assertEqual(scene.admitted(5), 3)
+            scene.wait(lambda: len(scene.ready(**scene.companions())) == 2, "their liveness probes have replaced them")
+            self.assertTrue(scene.knows(self.rule))
+
+    def certificate(self, host):
+        """Writes a certificate for this name into the Secret of the companion, and returns it."""
+        scene = self.scene
+        with tempfile.TemporaryDirectory() as folder:
+            key, chain = Path(folder, "key"), Path(folder, "chain")
+            new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-addext", f"subjectAltName=DNS:{host}"]
+            output_of(*new, "-keyout", key, "-out", chain)
+            secret = ["create", "secret", "tls", "certificate", f"--key={key}", f"--cert={chain}", "--dry-run=client", "-o", "yaml"]
+            scene.cluster.apply(scene.kubectl(*secret))
+            return chain.read_text()
+
+    def test_tls_of_the_companion(self):
+        scene, host = self.scene, f"diana-companion.{self.scene.namespace}.svc"
+        with self.steady():
+            name = scene.install(values={"companion": {"tls": {"secret": "certificate", "ca": self.certificate(host)}}})
+            scene.helm("test")
+            scene.restart()
+            scene.have(name)
+            other = self.certificate("other.example.com").strip()
+            places = [(it["status"]["podIP"], 8080) for it in scene.ready(**scene.companions())]
+            scene.wait(lambda: all(ssl.get_server_certificate(place).strip() == other for place in places), "it serves a renewed certificate")
+            old, new = scene.ready()[0], scene.restart(ready=False)
+            scene.wait(lambda: scene.warms(new), "a new gateway does not trust it")
+            self.assertEqual([it["metadata"]["name"] for it in scene.ready()], [old["metadata"]["name"]])
+            self.assertEqual(scene.admitted(5), 3)
+            scene.helm("upgrade", config=rule(3, name), values={"companion": {"tls": {"secret": "certificate", "ca": self.certificate(host)}}})
+            scene.wait(lambda: [it["metadata"]["name"] for it in scene.ready()] == [new["metadata"]["name"]], "the new gateway serves")
+            scene.have(name)
+
+    def test_a_restricted_namespace(self):
+        scene, label = self.scene, "pod-security.kubernetes.io/enforce"
+        with self.steady():
+            scene.kubectl("label", "namespace", scene.namespace, f"{label}=restricted")
+            values = {"companion": {"resources": {"limits": {"memory": "64Mi"}}}}
+            scene.helm("upgrade", "--wait", "--timeout=10m", config=rule(3, self.rule), values=values)
+            scene.helm("test")
+            scene.kubectl("label", "namespace", scene.namespace, f"{label}-")
+
+    def test_a_gateway_that_does_not_exist(self):
+        scene = self.scene
+        with self.steady():
+            scene.helm("upgrade", config=rule(3, self.rule), values=self.nothing)
+            scene.wait(lambda: not scene.explained(), "the filter is gone")
+            self.assertEqual(scene.admitted(5), 5)
+            self.check_test_fails("no pod of a gateway has the labels")
+
+    def check_test_fails(self, says):
+        """`helm test` fails, and its pod tells why."""
+        scene = self.scene
+        which = {"labels": f"{RELEASE},app.kubernetes.io/component=test", "namespace": scene.namespace}
+        scene.wait(lambda: "failed" in scene.helm("test", fails=True), "the test fails")
+        self.assertTrue(scene.says(says, **which))
+
+
+class OnIstio(Repairs, unittest.TestCase):
+    plane, kind = Istio, "envoyfilter"
+    nothing = {"istio": {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "nothing"}]}}
+
+    def test_a_listener_of_a_listener_set(self):
+        scene = self.scene
+        with self.steady():
+            allowed = {"spec": {"allowedListeners": {"namespaces": {"from": "Same"}}}}
+            scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps(allowed))
+            scene.apply(LISTENER_SET)
+            scene.wait(lambda: (it := scene.get("/limited", port=8082)) and it.refused, "limits hold on the new listener")
+            self.assertEqual(scene.admitted(2), 0)
+            scene.kubectl("delete", "listenerset,httproute", "more")
+
+
+class OnEnvoyGateway(Repairs, unittest.TestCase):
+    plane, helm, kind = EnvoyGateway, "helm4", "envoypatchpolicy"
+    nothing = {"envoyGateway": {"gateways": [{"name": "nothing", "listeners": ["http"]}]}}
+
+    def test_listeners_that_do_not_exist(self):
+        scene = self.scene
+        with self.steady():
+            gateways = [{"name": "public", "listeners": ["nothing"]}]
+            scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": {"gateways": gateways}})
+            scene.wait(lambda: not scene.explained(), "the filter is gone")
+            # While the listener of before drains, its module says which rules it has.
+            self.check_test_fails("no document, or no Diana")
+
+    def test_a_listener_that_is_removed(self):
+        scene = self.scene
+
+        def have(*names):
+            spec = {"listeners": [{"name": name, "port": port, "protocol": "HTTP"} for name, port in (("http", 80), *names)]}
+            scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps({"spec": spec}))
+
+        with self.steady():
+            have(("more", 8081))
+            gateways = [{"name": "public", "listeners": ["more", "http"]}]
+            scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": {"gateways": gateways}})
+            scene.wait(lambda: (it := scene.get("/limited", port=8081)) and it.refused, "limits hold on it")
+            have()
+            scene.wait(lambda: not scene.get("/limited", port=8081), "the listener is gone")
+            scene.restart()
+            scene.have(self.rule)
+            self.assertEqual(scene.admitted(5), 3)
+
+    def test_a_release_in_another_namespace(self):
+        scene = self.scene
+        other = f"{scene.namespace}-other"
+        scene.kubectl("create", "namespace", other)
+        with self.steady():
+            scene.helm("uninstall", "--wait", "--timeout=10m")
+            gateways = [{"name": "public", "namespace": "NAMESPACE", "listeners": ["http"]}]
+            values = {"envoyGateway": {"gateways": gateways}}
+            scene.helm("install", "-n", other, "--wait", "--timeout=10m", config=rule(3), values=values)
+            scene.have("all")
+            self.assertEqual(scene.admitted(5), 3)
+            scene.helm("test", "-n", other)
+            scene.helm("uninstall", "-n", other, "--wait", "--timeout=10m")
+            scene.wait(lambda: not scene.explained(), "the filter is gone")
+        scene.kubectl("delete", "namespace", other, "--timeout=10m")
+
+
+if __name__ == "__main__":
+    unittest.main()
