@@ -145,12 +145,16 @@ class Scene:
 
     def helm(self, verb, *words, name="diana", config=None, values=None, fails=False):
         """Runs Helm, and returns what it says."""
+        chart = [CHART, "--values=-"] if verb in ("install", "upgrade") else []
+        given = self.values(config, values or {})
+        return self.cluster.run(self.program, verb, name, *chart, "-n", self.namespace, *words, given=given, fails=fails)
+
+    def values(self, config, more):
+        """The text of the values of a release."""
         given = {"filter": {"sha256": sha256(), "env": ["DIANA_TOKEN"], "settings": {"explain": EXPLAIN}}}
         given = merged({**self.plane.VALUES, **given}, {"companion": {"image": "lab/diana-companion"}, "test": {"image": "lab/busybox"}})
-        rules = {} if "rulesText" in (values or {}) else {"config": config or {"limits": []}}
-        given = yaml.safe_dump(merged(given, {**rules, **(values or {})})).replace("NAMESPACE", self.namespace)
-        chart = [CHART, "--values=-"] if verb in ("install", "upgrade") else []
-        return self.cluster.run(self.program, verb, name, *chart, "-n", self.namespace, *words, given=given, fails=fails)
+        rules = {} if "rulesText" in more else {"config": config or {"limits": []}}
+        return yaml.safe_dump(merged(given, {**rules, **more})).replace("NAMESPACE", self.namespace)
 
     def install(self, count=3, **options):
         """Installs or repairs the release, with a rule that has never counted anything. Returns its name."""
@@ -160,6 +164,12 @@ class Scene:
         self.wait(lambda: len(self.ready(**self.companions())) == len(self.pods(**self.companions())) == 2, "both companions are ready")
         self.wait(lambda: len(self.ready()) == len(self.pods()) > 0, "the gateway has no other pods")
         return name
+
+    def repair(self):
+        """What the page gives for objects that kubectl changed."""
+        manifest = self.cluster.run(self.program, "get", "manifest", "diana", "-n", self.namespace)
+        apply = ("apply", "--server-side", "--force-conflicts", "--field-manager=helm", "-f", "-")
+        self.cluster.run("kubectl", *apply, given=manifest)
 
     def deployments(self):
         told = self.cluster.run("kubectl", "-n", self.proxies, "get", "deployments", "-l", self.labels, "-o", "name")
@@ -313,7 +323,7 @@ class Shared:
     """Tests of one control plane that share a scene, in which each finds a good release with a rule of its own, `self.rule`. A test
     that fails may leave anything, so the next one gets another scene."""
 
-    plane, current = None, None
+    plane, helm, current = None, "helm", None
 
     def run(self, result=None):
         bad = len(result.failures) + len(result.errors)
@@ -323,7 +333,7 @@ class Shared:
         return result
 
     def setUp(self):
-        type(self).current = self.scene = self.current or Scene(self.plane)
+        type(self).current = self.scene = self.current or Scene(self.plane, helm=self.helm)
         self.rule = self.scene.install()
 
     @classmethod

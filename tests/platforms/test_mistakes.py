@@ -51,8 +51,7 @@ class Mistakes(Shared):
             scene.wait(lambda: scene.warms(new), "a new gateway finds no companion that is ready")
             self.assertEqual([it["metadata"]["name"] for it in scene.ready()], [old["metadata"]["name"]])
             self.assertEqual((scene.knows(self.rule), scene.admitted(5)), (True, 0))
-            # What the page gives.
-            scene.cluster.apply(scene.cluster.run("helm", "get", "manifest", "diana", "-n", scene.namespace))
+            scene.repair()
             scene.wait(lambda: len(scene.ready(**scene.companions())) == 2, "both companions are ready")
             scene.wait(lambda: [it["metadata"]["name"] for it in scene.ready()] == [new["metadata"]["name"]], "the new gateway serves")
             self.assertNotIn("burts", scene.kubectl("get", "configmap", "diana-companion", "-o", "yaml"))

@@ -14,25 +14,28 @@ RELEASE = "app.kubernetes.io/instance=diana"
 
 
 class Repairs(Shared):
-    helm = "helm"
-
-    def setUp(self):
-        super().setUp()
-        self.scene.program = self.helm
-
     def interrupt(self, state, verb, *words, name="diana"):
         """Kills Helm while it waits for what does not happen."""
         scene = self.scene
         command = scene.cluster.command(self.helm, verb, name, *words, "-n", scene.namespace, "--wait", "--timeout=10m")
-        states = lambda: {it["status"] for it in json.loads(scene.cluster.run("helm", "list", "-a", "-o", "json", "-n", scene.namespace))}  # noqa: E731
-        with subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as helm:
-            scene.wait(lambda: state in states(), f"the release is {state}")
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+
+        def interrupted(helm):
+            if helm.poll() is not None:
+                self.fail(helm.stdout.read())
+            found = json.loads(scene.cluster.run("helm", "list", "-a", "-o", "json", "-n", scene.namespace))
+            return state in {it["status"] for it in found}
+
+        with subprocess.Popen([str(word) for word in command], **pipes) as helm:
+            helm.stdin.write(scene.values(None, {"companion": {"image": "lab/nothing"}}))
+            helm.stdin.close()
+            scene.wait(lambda: interrupted(helm), f"the release is {state}")
             helm.kill()
 
     def test_an_upgrade_that_is_interrupted(self):
         scene = self.scene
         with self.steady():
-            self.interrupt("pending-upgrade", "upgrade", CHART, "--reuse-values", "--set=companion.image=lab/nothing")
+            self.interrupt("pending-upgrade", "upgrade", CHART, "--values=-")
             self.assertIn("another operation", scene.helm("upgrade", config=rule(9), fails=True))
             self.assertTrue(scene.knows(self.rule))
             scene.helm("rollback", "--wait", "--timeout=10m")
@@ -42,9 +45,7 @@ class Repairs(Shared):
     def test_an_installation_that_is_interrupted(self):
         scene = self.scene
         with self.steady():
-            values = [f"--set=controlPlane={scene.plane.NAME},companion.image=lab/nothing,filter.sha256={'0' * 64},config.limits=null"]
-            values += ["--set-json=config.limits=[]"]
-            self.interrupt("pending-install", "install", CHART, *values, name="other")
+            self.interrupt("pending-install", "install", CHART, "--values=-", name="other")
             self.assertIn("another operation", scene.helm("upgrade", name="other", fails=True))
             scene.helm("uninstall", "--wait", "--timeout=10m", name="other")
             self.assertTrue(scene.knows(self.rule))
@@ -79,12 +80,13 @@ class Repairs(Shared):
         with self.steady():
             scene.kubectl("patch", "configmap", "diana-companion", "--type=merge", "--patch", json.dumps({"data": {"rules.yaml": TYPO}}))
             scene.wait(lambda: scene.says("burts", **scene.companions()), "a companion names the mistake")
+            if self.helm == "helm4":
+                told = [scene.helm(verb, config=rule(3, "other"), fails=True) for verb in ("upgrade", "rollback")]
+                self.assertTrue(all("conflict with" in it for it in told), told)
+            # Helm 4 would find the same conflict again if the fields belonged to kubectl.
+            scene.repair()
             scene.helm("upgrade", "--wait", "--timeout=10m", config=rule(3, "other"))
             scene.have("other")
-            # The fields belong to kubectl now, and Helm still changes them.
-            scene.cluster.apply(scene.cluster.run("helm", "get", "manifest", "diana", "-n", scene.namespace))
-            scene.helm("upgrade", "--wait", "--timeout=10m", config=rule(3, "another"))
-            scene.have("another")
 
     def test_objects_that_kubectl_deleted(self):
         scene = self.scene
