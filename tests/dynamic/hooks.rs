@@ -1,5 +1,7 @@
 //! The hooks of the module.
 
+#![allow(clippy::too_many_arguments, reason = "Envoy's interface has them")]
+
 use std::ffi::{c_char, c_void};
 
 /// Bytes of either side.

@@ -95,8 +95,10 @@ impl Worker {
     /// Counts and frees the streams that have ended.
     fn settle(&mut self) {
         // SAFETY: no hook of the stream follows.
-        let ended = self.streams.extract_if(.., |_, stream| unsafe { (**stream).has_ended });
-        for (_, stream) in ended {
+        let has_ended = |stream: &*mut Stream| unsafe { (**stream).has_ended };
+        let ended: Vec<u64> =
+            self.streams.iter().filter(|(_, it)| has_ended(it)).map(|(id, _)| *id).collect();
+        for stream in ended.iter().filter_map(|id| self.streams.remove(id)) {
             let stream = unsafe { Box::from_raw(stream) };
             match stream.outcome {
                 Outcome::Open => self.tally.left += 1,
