@@ -3,8 +3,8 @@
 #![allow(unsafe_op_in_unsafe_fn, reason = "each function is one operation of the module")]
 
 use std::ffi::c_void;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use crate::WORKERS;
 use crate::config::{self, Configuration, Event};
@@ -16,6 +16,12 @@ pub static CHANGES: AtomicUsize = AtomicUsize::new(0);
 
 /// Panics in hooks.
 pub static CAUGHT: AtomicUsize = AtomicUsize::new(0);
+
+/// How often the module has read the secret.
+pub static LOOKS: AtomicUsize = AtomicUsize::new(0);
+
+/// The number of the secret.
+const SECRET: usize = 7;
 
 const REQUEST: u32 = 0;
 
@@ -200,12 +206,38 @@ callbacks! {
         Box::into_raw(Box::new(Configuration::at(config))).cast()
     }
 
-    fn envoy_dynamic_module_callback_http_filter_config_scheduler_commit(scheduler: *mut c_void, _event: u64) {
-        config::later(Event::Scheduled((*scheduler.cast::<std::sync::Weak<Configuration>>()).clone()));
+    fn envoy_dynamic_module_callback_http_filter_config_scheduler_commit(scheduler: *mut c_void, event: u64) {
+        config::later(Event::Scheduled((*scheduler.cast::<std::sync::Weak<Configuration>>()).clone(), event));
     }
 
     fn envoy_dynamic_module_callback_http_filter_config_scheduler_delete(scheduler: *mut c_void) {
         drop(Box::from_raw(scheduler.cast::<std::sync::Weak<Configuration>>()));
+    }
+
+    fn envoy_dynamic_module_callback_get_runtime_bool(key: Buf, default: bool) -> bool {
+        assert_eq!(key.copied(), b"diana.fake.disabled");
+        default
+    }
+
+    fn envoy_dynamic_module_callback_get_runtime_int(key: Buf, default: u64) -> u64 {
+        assert_eq!(key.copied(), b"diana.fake.enforce");
+        default
+    }
+
+    fn envoy_dynamic_module_callback_http_filter_config_generic_secret_subscribe(_config: *mut c_void, name: Buf, sds: Buf) -> usize {
+        assert!(name.copied() == b"password" && sds.copied().is_empty());
+        SECRET
+    }
+
+    /// The value is often another one, so that the module applies its document again.
+    fn envoy_dynamic_module_callback_http_filter_config_get_generic_secret(_config: *mut c_void, id: usize, out: *mut Buf) -> bool {
+        static VALUE: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+        assert_eq!(id, SECRET);
+        let number = LOOKS.fetch_add(1, Ordering::SeqCst);
+        let mut value = VALUE.lock().unwrap();
+        *value = number.to_string().into_bytes();
+        give(out, Some(Buf::of(&value)));
+        !number.is_multiple_of(3)
     }
 
     fn envoy_dynamic_module_callback_http_filter_config_define_counter(_config: *mut c_void, name: Buf, labels: *const Buf, count: usize, id: *mut usize) -> u32 {

@@ -17,7 +17,7 @@ pub struct Configuration {
 /// What happens next on the main thread.
 #[derive(Debug)]
 pub enum Event {
-    Scheduled(Weak<Configuration>),
+    Scheduled(Weak<Configuration>, u64),
     /// A call has a reply.
     Reply(Weak<Configuration>, u64),
 }
@@ -76,6 +76,12 @@ pub fn set_latest(config: Arc<Configuration>) {
     OLD.lock().unwrap().extend(before);
 }
 
+/// Does what the thread of the module wants each second: the latest configuration looks at what may change without an update.
+pub fn look() {
+    const LOOK: u64 = 1;
+    later(Event::Scheduled(Arc::downgrade(&Configuration::latest()), LOOK));
+}
+
 /// Destroys the configurations without streams.
 pub fn drain() {
     let drained: Vec<_> =
@@ -101,12 +107,14 @@ pub fn later(event: Event) {
 pub fn run_events() {
     let events = std::mem::take(&mut *EVENTS.lock().unwrap());
     for event in events {
-        let (Event::Scheduled(config) | Event::Reply(config, _)) = &event;
+        let (Event::Scheduled(config, _) | Event::Reply(config, _)) = &event;
         let Some(config) = config.upgrade().filter(|config| !config.module().is_null()) else {
             continue;
         };
         match event {
-            Event::Scheduled(_) => hooks::config_scheduled(config.address(), config.module(), 0),
+            Event::Scheduled(_, event) => {
+                hooks::config_scheduled(config.address(), config.module(), event)
+            }
             Event::Reply(_, id) => reply(&config, id),
         }
     }

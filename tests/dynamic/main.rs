@@ -31,7 +31,7 @@ fn document(update: usize) -> String {
     format!(
         "namespace: fake
 actors: {{account: [{{header: x-account}}], plan: [{{metadata: [login, plan]}}]}}
-redis: {{cluster: redis, timeout: 20ms}}
+redis: {{cluster: redis, timeout: 20ms, password_secret: {{name: password}}}}
 limits:
 - {{Url: /exact, rules: [{{name: exact, actor: all, unit: 30d, rpu: {EXACT}, scope: gateway}}]}}
 - {{Url: /held, rules: [{{name: held, actor: all, unit: second, rpu: 300, algo: LB, max_delay: 20ms, scope: gateway}}]}}
@@ -68,6 +68,9 @@ fn no_memory_is_used_after_its_end() {
                 config::set_latest(updated);
                 assert!(Configuration::new("limits: [{Url: /, rules: []}, x]").is_none());
             }
+            if random.bool() {
+                config::look();
+            }
             config::drain();
             thread::yield_now();
         }
@@ -82,4 +85,5 @@ fn no_memory_is_used_after_its_end() {
     }
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
     assert!(callbacks::CHANGES.load(Ordering::SeqCst) > 0, "metrics leave without requests");
+    assert!(callbacks::LOOKS.load(Ordering::SeqCst) > 1, "the absent secret is read again");
 }
