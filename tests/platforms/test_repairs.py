@@ -27,7 +27,8 @@ class Repairs(Shared):
             return state in {it["status"] for it in found}
 
         with subprocess.Popen([str(word) for word in command], **pipes) as helm:
-            helm.stdin.write(scene.values(None, {"companion": {"image": "lab/nothing"}}))
+            # Pods that run have the document of the upgrade at once.
+            helm.stdin.write(scene.values(rule(3, self.rule), {"companion": {"image": "lab/nothing"}}))
             helm.stdin.close()
             scene.wait(lambda: interrupted(helm), f"the release is {state}")
             helm.kill()

@@ -78,7 +78,9 @@ def test(version, plane, names):
     if not failed:
         shutil.rmtree(folder)
         return ran, 0, ""
-    return max(0, ran - failed), failed, f"=== {version} {plane} has failed; all logs are in {folder}/logs\n{end(text, 300)}"
+    # From the first of unittest's reports on.
+    reason = "".join(text.partition("=" * 70)[1:]) or end(text)
+    return max(0, ran - failed), failed, f"=== {version} {plane} has failed; all logs are in {folder}/logs\n{reason}"
 
 
 def show(version):
