@@ -53,11 +53,11 @@ playground: ## build the page that tries rules, target/playground/index.html, an
 	@python3 tools/playground.py
 	@python3 -m http.server --bind 127.0.0.1 --directory target/playground 8089
 
-image: build ## write target/image, the module as an image, its SBOM, and target/companion, the image of `diana serve` (BEFORE="diana-0.1.0.wasm" adds modules)
+image: build ## write target/image, the modules as images, an SBOM, and target/companion, the image of `diana serve` (BEFORE="diana-0.1.0.wasm" adds modules)
 	@python3 tools/image.py
 	@python3 tools/companion.py $(BEFORE)
 
-release: build ## lay module, images, chart, bill of materials and checksums into target/dist (TAG=v0.2.0 must fit the version; BEFORE as above)
+release: build ## lay modules, images, chart, bill of materials and checksums into target/dist (TAG=v0.2.0 must fit the version; BEFORE as above)
 	@python3 tools/release.py "$(TAG)" $(BEFORE)
 
 bench: build native ## measure Diana in Envoy and its core alone (ARGUMENTS="--quick --workers 4")

@@ -15,6 +15,8 @@ MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 INDEX = "application/vnd.oci.image.index.v1+json"
 CONFIG = "application/vnd.oci.image.config.v1+json"
 LAYER = "application/vnd.oci.image.layer.v1.tar+gzip"
+# The names of a platform in images, and in Rust and GCC.
+PLATFORMS = {"amd64": "x86_64", "arm64": "aarch64"}
 # The most bytes of an uncompressed block of deflate.
 BLOCK = 65535
 
@@ -86,6 +88,14 @@ class Layout:
         root = {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(tar).hexdigest()]}
         about = self.blob(CONFIG, encoded({**config, "rootfs": root}))
         return self.manifest(about, [self.blob(LAYER, zipped(tar))], annotations)
+
+    def images(self, archives, config, annotations):
+        """Writes an image for each platform, of archives by platform. Returns the entry of their index."""
+        images = []
+        for platform, tar in sorted(archives.items()):
+            place = {"architecture": platform, "os": "linux"}
+            images.append({**self.image({**place, "config": config}, tar, annotations), "platform": place})
+        return self.index(images, annotations)
 
     def index(self, manifests, annotations):
         """Writes the index of the images of several platforms. Returns its entry."""

@@ -10,6 +10,7 @@ import sys
 import needs
 from build import without_paths
 from console import CARGO_TARGET, ROOT, TARGET, die, relative, run, say
+from layout import PLATFORMS, version
 
 # A profile of Cargo.toml.
 PROFILE = "native"
@@ -37,6 +38,18 @@ def build(processor=platform.machine()):
     part.write_bytes(built.read_bytes())
     part.replace(path)
     say(f"{relative(path)}: {path.stat().st_size:,} bytes, for glibc {'.'.join(map(str, GLIBC))} and later")
+
+
+def libraries():
+    """Builds the library for each platform of images. Returns the libraries by platform."""
+    for processor in PLATFORMS.values():
+        build(processor)
+    return {platform: library(processor).read_bytes() for platform, processor in PLATFORMS.items()}
+
+
+def versioned():
+    """The name of the library's file where gateways load it. Envoy does not load other code under the name of a loaded file."""
+    return f"libdiana-{version()}.so"
 
 
 def readelf(option, file):
@@ -90,7 +103,7 @@ def rewritten(text):
         indent, inner = found["indent"], found["inner"]
         rules = "".join(line[len(inner) - len(indent) :] if line.strip() else line for line in found["rules"].splitlines(True))
         kind = "type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter"
-        module = "{ name: diana, do_not_close: true, metrics_namespace: diana }"
+        module = f"{{ module: {{ local: {{ filename: {relative(LIBRARY)} }} }}, do_not_close: true, metrics_namespace: diana }}"
         lines = [f'"@type": {kind}', f"dynamic_module_config: {module}", "filter_name: diana", "filter_config:"]
         return "".join(f"{indent}{line}\n" for line in lines) + rules
 

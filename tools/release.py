@@ -1,5 +1,5 @@
-"""Writes a release to target/dist: module, command, images, chart, bills of materials, release notes and checksums; and target/IMAGES,
-the digests and names of the images and the chart in a registry. The same module and command give the same files."""
+"""Writes a release to target/dist: module, library, command, images, chart, bills of materials, release notes and checksums; and target/IMAGES,
+the digests and names of the images and the chart in a registry. The same modules and command give the same files."""
 
 import hashlib
 import os
@@ -9,9 +9,10 @@ import sys
 
 import companion
 import image
+import native
 import sbom
 from console import ROOT, TARGET, die, relative, say
-from layout import Layout, encoded, labels, repository, tags, tarred, version, zipped
+from layout import PLATFORMS, Layout, encoded, labels, repository, tags, tarred, version, zipped
 
 RELEASE = TARGET / "dist"
 CHART = TARGET / "chart"
@@ -75,11 +76,19 @@ def lay_chart(archive):
 
 def commands():
     """The command for each architecture, and its bill of materials."""
-    for architecture in companion.PLATFORMS.values():
+    for architecture in PLATFORMS.values():
         binary, target = companion.command(architecture), companion.target(architecture)
         name = f"diana-{version()}-{target}"
         yield f"{name}.tar.gz", packed({"diana": binary, "LICENSE": (ROOT / "LICENSE").read_bytes()}, ["diana"])
         yield f"{name}.cdx.json", sbom.of(binary, version(), "diana", "diana-cli", target)
+
+
+def libraries():
+    """The library for each architecture, and its bill of materials."""
+    for architecture in PLATFORMS.values():
+        library, name = native.library(architecture).read_bytes(), f"libdiana-{version()}-{architecture}"
+        yield f"{name}.so", library
+        yield f"{name}.cdx.json", sbom.of(library, version(), "libdiana.so", "diana-native", f"{architecture}-unknown-linux-gnu")
 
 
 def main(tag="", *before):
@@ -100,6 +109,7 @@ def main(tag="", *before):
         f"diana-chart-{present}.tgz": archive,
         "NOTES.md": notes.encode(),
         **dict(commands()),
+        **dict(libraries()),
     }
     files["SHA256SUMS"] = "".join(f"{hashlib.sha256(data).hexdigest()}  {name}\n" for name, data in sorted(files.items())).encode()
     shutil.rmtree(RELEASE, ignore_errors=True)

@@ -7,7 +7,7 @@ import sys
 import envoy
 import local
 import native
-from console import TARGET, say
+from console import say
 
 CONFIG = "envoy/envoy.yaml"
 GATEWAY, UPSTREAM, OPERATOR, ADMIN = 10000, 10001, 10002, 9901
@@ -15,13 +15,11 @@ GATEWAY, UPSTREAM, OPERATOR, ADMIN = 10000, 10001, 10002, 9901
 
 def main(config=CONFIG, *version):
     binary, token = envoy.path(*version), os.environ.get("DIANA_TOKEN") or secrets.token_hex(16)
-    used, variables = config, {"DIANA_TOKEN": token}
-    if os.environ.get("NATIVE"):
-        used, variables["ENVOY_DYNAMIC_MODULES_SEARCH_PATH"] = native.written(config), str(TARGET)
+    used = native.written(config) if os.environ.get("NATIVE") else config
     for port in (GATEWAY, UPSTREAM, OPERATOR, ADMIN):
         local.free(port, config)
     with local.processes() as processes:
-        processes.append(local.envoy(binary, used, {**os.environ, **variables}))
+        processes.append(local.envoy(binary, used, {**os.environ, "DIANA_TOKEN": token}))
         local.wait(lambda: local.ready(ADMIN), processes)
         say(f"\nDiana is ready at http://127.0.0.1:{GATEWAY} (admin: http://127.0.0.1:{ADMIN}). Ctrl-C stops Envoy.")
         if config == CONFIG:

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use diana_policy::ModuleKind;
 
 const EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
 const LOG_EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable or truncated, \
@@ -26,6 +27,15 @@ pub struct Arguments {
 pub enum Command {
     /// Find every problem in rules, and settings that are probably unintended
     Check(CheckArguments),
+    /// Copy a file into a folder, as an init container that brings the dynamic module
+    Copy {
+        /// The file, such as the library in the image of the companion
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The folder, such as a volume that the proxy mounts
+        #[arg(value_name = "FOLDER")]
+        folder: PathBuf,
+    },
     /// Explain the decision about one request, and why other rules do not apply
     Explain(ExplainArguments),
     /// Show how rules would have limited the requests of an access log
@@ -78,6 +88,15 @@ pub enum CheckedHost {
     Wasm,
     /// The dynamic module
     Native,
+}
+
+impl From<CheckedHost> for ModuleKind {
+    fn from(host: CheckedHost) -> ModuleKind {
+        match host {
+            CheckedHost::Wasm => ModuleKind::Wasm,
+            CheckedHost::Native => ModuleKind::Native,
+        }
+    }
 }
 
 /// Explain the decision about one request, and why other rules do not apply.
@@ -186,7 +205,7 @@ pub struct Suggest {
 /// Serve rules and modules to gateways over HTTP.
 ///
 /// Gateways read the rules by `remote` at /rules.yaml, and a module at
-/// /modules/<SHA-256 of the file>.wasm. A changed file of rules is served once it has no problems;
+/// /modules/<SHA-256 of the file>.wasm, or .so for the dynamic module. A changed file of rules is served once it has no problems;
 /// until then the last one without problems is. /ready answers 200 once there is one, /live always.
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXITS)]
@@ -194,9 +213,12 @@ pub struct ServeArguments {
     /// The rules: a document as `remote` reads it
     #[arg(long, value_name = "FILE")]
     pub rules: PathBuf,
-    /// The folder of the modules, `*.wasm`
+    /// The folder of the modules, `*.wasm` and `*.so`
     #[arg(long, value_name = "FOLDER")]
     pub modules: PathBuf,
+    /// The form of the module that reads the rules
+    #[arg(long, value_enum, default_value_t = CheckedHost::Wasm)]
+    pub host: CheckedHost,
     /// Address and port
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8080")]
     pub listen: SocketAddr,

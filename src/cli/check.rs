@@ -107,11 +107,7 @@ fn check_rules(
     findings: &mut Findings,
 ) {
     let check = if is_remote { diana_config::check_remote_for } else { diana_config::check_for };
-    let module = match host {
-        None | Some(CheckedHost::Wasm) => ModuleKind::Wasm,
-        Some(CheckedHost::Native) => ModuleKind::Native,
-    };
-    match check(source, module) {
+    match check(source, host.map_or(ModuleKind::Wasm, Into::into)) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
             let advice = advice.into_iter().chain(advice::of(&policy));

@@ -6,6 +6,7 @@ mod arguments;
 mod callers;
 mod check;
 mod completions;
+mod copy;
 mod exit;
 mod explain;
 mod finding;
@@ -45,6 +46,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let mut out = io::stdout().lock();
     let done = match arguments.command {
         Command::Check(check) => check::run(&check, &mut out),
+        Command::Copy { file, folder } => copy::run(&file, &folder),
         Command::Completions { shell } => completions::script(shell, &mut out),
         Command::Explain(explain) => explain::run(&explain, &mut out),
         Command::Replay(replay) => replay::run(&replay, &mut out),

@@ -44,7 +44,7 @@ pub fn run(arguments: &ServeArguments) -> io::Result<Exit> {
 async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     let (publish, rules) = watch::channel(rules::Served::default());
     let files = Files {
-        rules: RulesFile::new(&arguments.rules, publish),
+        rules: RulesFile::new(&arguments.rules, arguments.host.into(), publish),
         certificate: Certificate::read(arguments)?,
     };
     let certificates = files.certificate.as_ref().map(Certificate::subscribe);

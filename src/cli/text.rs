@@ -1,5 +1,8 @@
 //! Untrusted text, made safe for a terminal.
 
+use std::io;
+use std::path::Path;
+
 /// Escapes control characters, line breaks and characters that change the direction of text.
 pub fn plain(text: &str) -> String {
     text.chars()
@@ -12,4 +15,9 @@ pub fn plain(text: &str) -> String {
             shown.into_iter().chain(escaped.into_iter().flat_map(char::escape_unicode))
         })
         .collect()
+}
+
+/// An error about a file or a folder, which it names.
+pub fn error_at(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", plain(&path.to_string_lossy())))
 }

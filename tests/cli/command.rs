@@ -90,6 +90,7 @@ fn help_names_all_commands_and_the_exit_codes() {
     assert_eq!(code, Some(0));
     for word in [
         "check",
+        "copy",
         "explain",
         "replay",
         "schema",
@@ -121,4 +122,28 @@ fn completions_and_man_page_name_every_command() {
 #[test]
 fn closed_pipe_ends_the_command_quietly() {
     ends_quietly_without_reader(&["man"]);
+}
+
+#[test]
+fn copy_replaces_a_file_in_a_folder() {
+    let folder = folder(&[("libdiana.so", "new"), ("to/libdiana.so", "old"), ("to/other", "kept")]);
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let loaded = fs::File::open(folder.join("to/libdiana.so")).unwrap();
+    let Ran { out, error, code } = diana(&["copy", &path("libdiana.so"), &path("to")]);
+    assert_eq!((out.as_str(), error.as_str(), code), ("", "", Some(0)));
+    let mut names: Vec<_> =
+        fs::read_dir(folder.join("to")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["libdiana.so", "other"]);
+    assert_eq!(fs::read_to_string(folder.join("to/libdiana.so")).unwrap(), "new");
+    // The file that a process has loaded is another one.
+    assert_eq!(std::io::read_to_string(loaded).unwrap(), "old");
+    for (file, to, problem) in [
+        ("nothing", "to", "nothing: No such file"),
+        ("libdiana.so", "nowhere", "nowhere"),
+        ("to", "to", "to: Is a directory"),
+    ] {
+        let Ran { error, code, .. } = diana(&["copy", &path(file), &path(to)]);
+        assert!(code == Some(2) && error.contains(problem), "{error}");
+    }
 }

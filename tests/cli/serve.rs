@@ -21,8 +21,11 @@ const BAD: &str = "limit: []\n";
 const MODULE: &[u8] = b"\0asm\x01";
 const MODULE_PATH: &str =
     "/modules/42fd6e7502a18143f0c206c99f1e0787fbcac6b1c5f9969a4cb0d2f7035d07e3.wasm";
+const LIBRARY: &[u8] = b"\x7fELF";
+const LIBRARY_PATH: &str =
+    "/modules/3bdbb4fe8397cd2b842430b39ccff01a8663c751945ef5e9a09e267fb8b1d359.so";
 
-/// A folder with rules and two modules.
+/// A folder with rules, two modules and a library.
 fn site(rules: &str) -> std::path::PathBuf {
     let folder = folder(&[
         ("rules.yaml", rules),
@@ -30,6 +33,7 @@ fn site(rules: &str) -> std::path::PathBuf {
         ("modules/note.txt", ""),
     ]);
     fs::write(folder.join("modules/now.wasm"), MODULE).unwrap();
+    fs::write(folder.join("modules/libdiana.so"), LIBRARY).unwrap();
     folder
 }
 
@@ -66,6 +70,7 @@ fn paths_have_exact_answers() {
         ("/rules.yaml", "200 OK", sized("application/yaml", GOOD.len()), GOOD.as_bytes()),
         ("/rules.yaml?version=3", "200 OK", sized("application/yaml", GOOD.len()), GOOD.as_bytes()),
         (MODULE_PATH, "200 OK", sized("application/wasm", MODULE.len()), MODULE),
+        (LIBRARY_PATH, "200 OK", sized("application/octet-stream", LIBRARY.len()), LIBRARY),
         ("/modules/now.wasm", "404 Not Found", sized(text, 10), b"not found\n"),
         ("/", "404 Not Found", sized(text, 10), b"not found\n"),
     ] {
@@ -83,7 +88,7 @@ fn modules_are_named_by_their_content() {
     let companion = Companion::start(&site(GOOD));
     let named: Vec<&String> =
         companion.started.iter().filter(|line| line.contains("/modules/")).collect();
-    assert!(named.len() == 2 && named.iter().any(|line| line.ends_with(MODULE_PATH)), "{named:?}");
+    assert!(named.len() == 3 && named.iter().any(|line| line.ends_with(MODULE_PATH)), "{named:?}");
     for line in named {
         let path = line.rsplit(' ').next().unwrap();
         assert_eq!(status(&companion.request("GET", path)), "200 OK", "{line}");
@@ -308,7 +313,7 @@ fn unusable_arguments_end_it() {
     fs::write(folder.join("key"), "").unwrap();
     let none = path("none");
     for (modules, more, problem) in [
-        (&none, vec![], "found no *.wasm"),
+        (&none, vec![], "found no *.wasm and no *.so"),
         (&path("nowhere"), vec![], "nowhere: No such file"),
         (&modules, vec!["--listen", &taken], "in use"),
         (&modules, vec!["--tls-cert", &rules], "--tls-key"),
@@ -323,4 +328,16 @@ fn unusable_arguments_end_it() {
         let ran = diana(&[serve.as_slice(), &more].concat());
         assert!(ran.code == Some(2) && ran.error.contains(problem), "{problem}: {ran:?}");
     }
+}
+
+#[test]
+fn rules_for_the_dynamic_module_are_what_it_reads() {
+    let claims = "limits: [{Url: /, unless: {claims: {payload: jwt, values: {role: admin}}}, rules: [{actor: all, unit: day, rpu: 9}]}]\n";
+    let folder = site(claims);
+    let wasm = Companion::start(&folder);
+    assert_eq!(status(&wasm.request("GET", "/ready")), "200 OK");
+    let native = Companion::with(&folder, &folder.join("rules.yaml"), &["--host", "native"]);
+    let answer = native.request("GET", "/ready");
+    assert_eq!(status(&answer), "503 Service Unavailable");
+    assert!(answer.contains("the native module cannot read claims"), "{answer}");
 }

@@ -41,8 +41,9 @@ def pattern(output):
     parts, split = [], re.split(r"(…|\d+(?:\.\d+)*)", output)
     for at, part in enumerate(split):
         if part == "…":
-            # At the very end it stands for lines, elsewhere for the rest of a line.
-            parts.append("(?s:.*)" if at + 1 >= len(split) - 1 else ".*")
+            # Alone in a line and at the very end it stands for lines, elsewhere for the rest of a line.
+            is_alone = split[at - 1][-1:] in ("", "\n") and split[at + 1][:1] == "\n"
+            parts.append("(?s:.*)" if is_alone or at + 1 >= len(split) - 1 else ".*")
         elif part[:1].isdecimal() and not re.fullmatch("[1-5]0[0-9]", part):
             parts.append(r"\d+(?:\.\d+)*")
         else:

@@ -17,10 +17,12 @@ from servers import ROOT, free_port, server
 sys.path.insert(0, str(ROOT / "tools"))
 import image  # noqa: E402
 import layout  # noqa: E402
+import native  # noqa: E402
 import sbom  # noqa: E402
 
 # More than one block of deflate.
 MODULE = b"\0asm" + bytes(range(256)) * 700
+LIBRARIES = {"amd64": b"\x7fELF" + MODULE, "arm64": b"\x7fELF other"}
 
 
 @contextlib.contextmanager
@@ -57,13 +59,29 @@ def unpacked(folder, tag):
     return blob(next(layer for layer in layers if layer["mediaType"] == image.WASM_LAYER))
 
 
+def content(folder, entry):
+    return (folder / "blobs" / entry["digest"].replace(":", "/")).read_bytes()
+
+
+def images(folder):
+    """The configuration and the archive of each platform of the only image in a layout."""
+    [tagged] = json.loads((folder / "index.json").read_bytes())["manifests"]
+    found = {}
+    for entry in json.loads(content(folder, tagged))["manifests"]:
+        manifest = json.loads(content(folder, entry))
+        [layer] = manifest["layers"]
+        archive = tarfile.open(fileobj=io.BytesIO(content(folder, layer)), mode="r:gz")
+        found[entry["platform"]["architecture"]] = json.loads(content(folder, manifest["config"])), archive
+    return found
+
+
 class Image(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = Path(folder.name)
         self.layout = self.folder / "image"
-        self.digests = image.write(self.layout, MODULE)
+        *self.digests, self.mounted = image.write(self.layout, MODULE, LIBRARIES)
         self.tags = [image.version(), image.version() + "-artifact"]
 
     def test_the_same_module_makes_the_same_bytes(self):
@@ -71,9 +89,10 @@ class Image(unittest.TestCase):
             return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
         again = self.folder / "elsewhere/again"
-        self.assertEqual(image.write(again, MODULE), self.digests)
+        self.assertEqual(image.write(again, MODULE, dict(reversed(LIBRARIES.items()))), (*self.digests, self.mounted))
         self.assertEqual(files(again), files(self.layout))
-        self.assertNotEqual(image.write(again, MODULE + b"\0"), self.digests)
+        for digest, other in zip((*self.digests, self.mounted), image.write(again, MODULE + b"\0", LIBRARIES)):
+            self.assertNotEqual(digest, other)
 
     def test_both_forms_come_back_from_a_registry(self):
         with registry() as remote:
@@ -99,6 +118,20 @@ class Image(unittest.TestCase):
         wasm = "application/vnd.module.wasm"
         self.assertEqual(kinds[1], [f"{wasm}.config.v1+json", f"{wasm}.content.layer.v1+wasm"])
 
+    def test_the_image_to_mount_has_files_for_each_platform(self):
+        tag = image.version() + "-native"
+        with registry() as remote:
+            pushed = copy(f"oci:{self.layout}:{tag}", f"{remote}:{tag}", "--all")
+            self.assertEqual(pushed.returncode, 0, pushed.stderr)
+            pulled = copy(f"{remote}@{self.mounted}", f"oci:{self.folder / tag}:{tag}", "--all")
+            self.assertEqual(pulled.returncode, 0, pulled.stderr)
+        found = images(self.folder / tag)
+        for platform, (config, archive) in found.items():
+            files = {it.name: archive.extractfile(it).read() for it in archive}
+            self.assertEqual(files, {image.PLUGIN: MODULE, native.versioned(): LIBRARIES[platform]})
+            self.assertEqual(config["architecture"], platform)
+        self.assertEqual(set(found), set(LIBRARIES))
+
     def test_what_cannot_be_fetched_says_why(self):
         away = copy(f"oci:{self.layout}:{self.tags[0]}", f"docker://127.0.0.1:{free_port()}/diana:1")
         self.assertIn("connection refused", away.stderr)
@@ -108,7 +141,8 @@ class Image(unittest.TestCase):
             self.assertIn("manifest unknown", copy(f"{remote}@{other}", f"oci:{self.folder}/x:1").stderr)
 
     def test_bytes_that_do_not_fit_their_digest_are_refused(self):
-        blob = max((self.layout / "blobs/sha256").iterdir(), key=lambda path: path.stat().st_size)
+        # The module in the artifact.
+        blob = self.layout / "blobs/sha256" / hashlib.sha256(MODULE).hexdigest()
         blob.write_bytes(blob.read_bytes() + b"\0")
         with self.assertRaises(ValueError):
             for tag in self.tags:

@@ -20,6 +20,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 import companion  # noqa: E402
 import image  # noqa: E402
 import layout  # noqa: E402
+import native  # noqa: E402
 import publish  # noqa: E402
 import release  # noqa: E402
 
@@ -43,12 +44,15 @@ class Release(unittest.TestCase):
         self.assertEqual(sums, {name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
         self.assertEqual(files[f"diana-{version}.wasm"], image.MODULE.read_bytes())
         self.assertEqual(described(files[f"diana-{version}.cdx.json"]), sums[f"diana-{version}.wasm"])
-        for architecture in companion.PLATFORMS.values():
+        for architecture in layout.PLATFORMS.values():
             name = f"diana-{version}-{companion.target(architecture)}"
             with tarfile.open(release.RELEASE / f"{name}.tar.gz") as archive:
                 command = archive.extractfile("diana").read()
                 self.assertEqual((archive.getnames(), archive.getmember("diana").mode), (["LICENSE", "diana"], 0o755))
             self.assertEqual(described(files[f"{name}.cdx.json"]), hashlib.sha256(command).hexdigest())
+            library = f"libdiana-{version}-{architecture}"
+            self.assertEqual(files[f"{library}.so"], native.library(architecture).read_bytes())
+            self.assertEqual(described(files[f"{library}.cdx.json"]), sums[f"{library}.so"])
         with tarfile.open(release.RELEASE / f"diana-chart-{version}.tgz") as chart:
             self.assertEqual(yaml.safe_load(chart.extractfile("diana/Chart.yaml"))["version"], version)
             values = yaml.safe_load(chart.extractfile("diana/values.yaml"))
@@ -63,7 +67,7 @@ class Release(unittest.TestCase):
     def published(self):
         """A registry has everything under the digests that the release signs, and Helm's form of the chart."""
         signed = [line.split() for line in release.IMAGES.read_text().splitlines()]
-        self.assertEqual(len(signed), 4)
+        self.assertEqual(len(signed), 5)
         with registry() as remote, tempfile.TemporaryDirectory() as folder:
             publish.main(remote.removeprefix("docker://"), "--dest-tls-verify=false", "--insecure-policy")
             for digest, name in signed:
@@ -100,8 +104,8 @@ class Release(unittest.TestCase):
         self.assertEqual({re.sub(r".*?/", "", it, count=1) for it in found.stdout.split()}, {layout.repository()})
 
     def test_the_version_is_the_same_everywhere(self):
-        manifests = subprocess.run(["git", "grep", "-hoE", r"diana:[0-9]+\.[0-9]+\.[0-9]+", "--", "charts", "docs", "envoy"], cwd=ROOT, capture_output=True, text=True)
-        self.assertEqual(set(manifests.stdout.split()), {f"diana:{image.version()}"})
+        manifests = subprocess.run(["git", "grep", "-hoE", r"(diana:|libdiana-)[0-9]+\.[0-9]+\.[0-9]+", "--", "charts", "docs", "envoy"], cwd=ROOT, capture_output=True, text=True)
+        self.assertEqual(set(manifests.stdout.split()), {f"diana:{image.version()}", f"libdiana-{image.version()}"})
         page = (ROOT / "docs/guides/releases.md").read_text()
         self.assertEqual(set(re.findall(r"\d+\.\d+\.\d+", page)), {image.version()})
 

@@ -30,11 +30,26 @@ pub struct Candidate<'t> {
 }
 
 /// Keys next to a configuration that name the filter.
-const NAMES: &[&str] =
-    &["name", "root_id", "rootId", "rootID", "pluginName", "vm_id", "vmId", "url", "filename"];
+const NAMES: &[&str] = &[
+    "name",
+    "root_id",
+    "rootId",
+    "rootID",
+    "pluginName",
+    "vm_id",
+    "vmId",
+    "url",
+    "filename",
+    "filter_name",
+    "filterName",
+];
 
-/// Keys of Envoy with the plugin's ids and its VM, in both spellings that Envoy reads.
-const ROOT_ID: [&str; 2] = ["root_id", "rootId"];
+/// Keys of Envoy with a configuration, of the wasm module and of the dynamic module, in both
+/// spellings that Envoy reads.
+const CONFIGURATION: [&str; 3] = ["configuration", "filter_config", "filterConfig"];
+
+/// Keys of Envoy with the plugin's ids and its VM.
+const ROOT_ID: [&str; 4] = ["root_id", "rootId", "filter_name", "filterName"];
 const VM_CONFIG: [&str; 2] = ["vm_config", "vmConfig"];
 const VM_ID: [&str; 2] = ["vm_id", "vmId"];
 
@@ -133,7 +148,8 @@ fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<
 /// The plugins in Envoy's own configuration or in a patch of it, and the rules in values of a
 /// chart.
 fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>>) {
-    if let Some((config, steps)) = step(tree, &steps, "configuration") {
+    let configuration = CONFIGURATION.iter().find_map(|key| step(tree, &steps, key));
+    if let Some((config, steps)) = configuration {
         let kind = get(config, "@type").and_then(Tree::text).unwrap_or_default();
         let holds = match kind.rsplit('.').next() {
             Some("StringValue") => Some(Holds::Text),
@@ -142,10 +158,10 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
         };
         let value = holds.zip(step(config, &steps, "value"));
         let is_ours = names_us(tree);
-        let either = |tree, keys: [&str; 2]| keys.iter().find_map(|key| get(tree, key));
+        let either = |tree, keys: &[&str]| keys.iter().find_map(|key| get(tree, key));
         let id = |tree, keys| either(tree, keys).and_then(Tree::text).unwrap_or_default();
-        let vm_id = either(tree, VM_CONFIG).map_or("", |vm| id(vm, VM_ID));
-        let ids = Some((id(tree, ROOT_ID), vm_id));
+        let vm_id = either(tree, &VM_CONFIG).map_or("", |vm| id(vm, &VM_ID));
+        let ids = Some((id(tree, &ROOT_ID), vm_id));
         found.extend(
             value.map(|(holds, (tree, steps))| Candidate {
                 ids,

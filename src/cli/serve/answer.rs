@@ -35,7 +35,7 @@ impl Site {
                 None => self.ready(),
             },
             _ => match self.modules.get(path) {
-                Some(module) => response(StatusCode::OK, "application/wasm", module.clone()),
+                Some(module) => response(StatusCode::OK, kind_of(path), module.clone()),
                 None => text(StatusCode::NOT_FOUND, "not found\n".into()),
             },
         }
@@ -51,6 +51,11 @@ impl Site {
             None => text(StatusCode::SERVICE_UNAVAILABLE, format!("no rules to serve\n{problems}")),
         }
     }
+}
+
+/// The type of a module.
+fn kind_of(path: &str) -> &'static str {
+    if path.ends_with(".wasm") { "application/wasm" } else { "application/octet-stream" }
 }
 
 fn text(status: StatusCode, text: String) -> Response<Full<Bytes>> {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use diana_config::problem::{Problem, Problems};
-use diana_config::{ConfigSource, check_remote};
+use diana_config::{ConfigSource, check_remote_for};
+use diana_policy::ModuleKind;
 use diana_worker::remote;
 use hyper::body::Bytes;
 use tokio::sync::watch;
@@ -25,24 +26,26 @@ pub struct Served {
 #[derive(Debug)]
 pub struct RulesFile {
     name: String,
+    /// The form of the module that reads them.
+    module: ModuleKind,
     file: WatchedFiles,
     publish: watch::Sender<Served>,
 }
 
 impl RulesFile {
     /// A file that was not read yet.
-    pub fn new(path: &Path, publish: watch::Sender<Served>) -> RulesFile {
+    pub fn new(path: &Path, module: ModuleKind, publish: watch::Sender<Served>) -> RulesFile {
         let name = plain(&path.to_string_lossy());
-        RulesFile { name, file: WatchedFiles::new(&[path]), publish }
+        RulesFile { name, module, file: WatchedFiles::new(&[path]), publish }
     }
 
     /// Reads the file. If it has changed, serves its document or logs its problems.
     pub fn read(&mut self) {
         let Some(content) = self.file.read() else { return };
-        let name = &self.name;
+        let (name, module) = (&self.name, self.module);
         let checked = content.as_ref().map_err(Clone::clone).and_then(|files| {
             let text = files.concat();
-            match ConfigSource::read(&text).and_then(|source| check_remote(&source)) {
+            match ConfigSource::read(&text).and_then(|source| check_remote_for(&source, module)) {
                 Ok(_) => Ok(text),
                 Err(problems) => Err(lines(name, &problems)),
             }
