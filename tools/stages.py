@@ -24,7 +24,7 @@ ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 # of the runbook, which read metrics of the wasm module.
 ONLY_WASM = ["trap::", "symptoms::", "verified_token_in_metadata", "models::protocol", "plans::claim", "plans::each_plan"]
 # The oldest Envoy takes metrics from the native module only with a request, and does not report how a stream ended.
-NATIVE_ON_OLDEST = ["responses::", "rpc::", "actors::", "access_log::", "holding::", "updates::", "configuration::", "operator::", "fleet::gateways_share", "metrics::failed_calls", "panics::", "secrets::secret_that"]
+NATIVE_ON_OLDEST = ["responses::", "rpc::", "actors::", "access_log::", "holding::", "updates::", "configuration::", "operator::", "fleet::gateways_share", "metrics::failed_calls", "panics::", "process::shipped", "secrets::secret_that"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse"]
 # The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
 # all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once.
@@ -134,6 +134,7 @@ def dynamic():
     yield step(PYTHON, "tools/native.py")
     yield step(PYTHON, "tools/native.py", "faults")
     for version, words in ((envoy.NEWEST, ["--test-threads=4"]), (envoy.OLDEST, NATIVE_ON_OLDEST)):
+        yield step(envoy.path(version), "--mode", "validate", "-c", "envoy/native.yaml", "-l", "error")
         skipped = [word for name in [LOAD, *ONLY_WASM] for word in ("--skip", name)]
         yield tests(*TEST, "--test", "envoy", "--", *skipped, *words, DIANA_ENVOY=envoy.path(version), DIANA_HOST="native")
 

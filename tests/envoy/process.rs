@@ -1,8 +1,8 @@
-//! Workers of the native module, which count `gateway` rules in one table. They lease no permits.
+//! The shipped file of the native module, and its workers, which count `gateway` rules in one table: they lease no permits.
 
 use std::thread;
 
-use crate::harness::{Client, Gateway, is_native, request};
+use crate::harness::{Client, Gateway, is_native, request, start_whole};
 
 const LIMIT: usize = 1_000;
 
@@ -23,6 +23,19 @@ fn admitted(port: u16, path: &str, account: &str) -> usize {
         let all: Vec<_> = (0..CONNECTIONS).map(|_| scope.spawn(of_a_connection)).collect();
         all.into_iter().map(|one| one.join().unwrap()).sum()
     })
+}
+
+#[test]
+fn shipped_file_limits_each_account() {
+    if !is_native() {
+        return;
+    }
+    let envoy = start_whole("envoy/native.yaml", None);
+    for account in ["ada", "bob"] {
+        let statuses = envoy.statuses(3, "/share/qq", &[("x-account-id", account)]);
+        assert_eq!(statuses, [200, 200, 503], "{account}");
+    }
+    envoy.assert_unharmed();
 }
 
 #[test]

@@ -61,6 +61,15 @@ class Contents(unittest.TestCase):
         self.assertEqual(filter, self.patches[0]["patch"].pop("value"))
         self.assertEqual([entry, *rest], self.patches)
 
+    def test_the_dynamic_module_is_another_filter_at_the_same_place(self):
+        patches = manifest("native.yaml")["spec"]["configPatches"]
+        native, wasm = (it[0]["patch"]["value"].pop("typed_config") for it in (patches, self.patches))
+        self.assertEqual(patches, self.patches)
+        self.assertEqual((native["filter_name"], native["filter_config"]), (wasm["config"]["root_id"], wasm["config"]["configuration"]))
+        *_, policy = yaml.safe_load_all((FOLDER.parent / "envoy-gateway/native.yaml").read_text())
+        native["dynamic_module_config"]["metrics_namespace"] = "diana"
+        self.assertEqual(policy["spec"]["jsonPatches"][0]["operation"]["value"]["typed_config"], native)
+
     def test_diana_takes_the_plugin_config(self):
         def with_plugin_config(filter):
             # Istio passes `pluginConfig` as JSON in a StringValue.
