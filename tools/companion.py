@@ -61,7 +61,7 @@ def main(*more):
     commands = {platform: command(architecture) for platform, architecture in PLATFORMS.items()}
     libraries = native.libraries()
     digest = write(COMPANION, commands, libraries, modules)
-    digests = "".join(f"  {'sha256':<16} {hashlib.sha256(data).hexdigest()}  of its library for {platform}\n" for platform, data in libraries.items())
+    digests = "".join(f"  {'sha256':<16} {hashlib.sha256(data).hexdigest()}  of its library for {platform}, for `filter.native.sha256`\n" for platform, data in libraries.items())
     say(f"""
 {relative(COMPANION)}  an OCI layout
   {version():<16} {digest}  the companion, for {" and ".join(commands)}, with {len(modules)} {"module" if len(modules) == 1 else "modules"}

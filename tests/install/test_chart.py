@@ -25,6 +25,8 @@ from image import version  # noqa: E402
 
 CHART = ROOT / "charts/diana"
 MODULE = ROOT / "target/diana.wasm"
+LIBRARY = ROOT / "target/libdiana.so"
+FILE = "/etc/diana/libdiana.so"
 RULES = {"limits": [{"Url": "/", "rules": [{"name": "a-few", "actor": "all", "unit": "day", "rpu": 3, "algo": "SW"}]}]}
 # In a separate process, since Helm's library has a Go runtime.
 RENDER = """
@@ -79,10 +81,20 @@ def added(rendered):
     return whole, filters
 
 
+def parts(rendered):
+    """The filter, the clusters and the listeners that the chart adds to a proxy of either control plane."""
+    if of_kind("EnvoyFilter", rendered):
+        return [patches(rendered, kind) for kind in ("HTTP_FILTER", "CLUSTER", "LISTENER")]
+    whole, filters = added(rendered)
+    # Only listeners have filter chains.
+    listeners = [it for it in whole.values() if "filter_chains" in it]
+    return [list(filters.values()), [it for it in whole.values() if it not in listeners], listeners]
+
+
 @contextlib.contextmanager
-def companion(port, rules, module):
+def companion(port, rules, module, end="wasm"):
     """Serves the rules and the module by the paths of `diana serve`."""
-    served = {"/rules.yaml": rules, f"/modules/{hashlib.sha256(module).hexdigest()}.wasm": module}
+    served = {"/rules.yaml": rules, f"/modules/{hashlib.sha256(module).hexdigest()}.{end}": module}
 
     class Answer(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
@@ -117,11 +129,11 @@ def bootstrap(rendered, port, admin, companion_port):
     manager = listener["filter_chains"][0]["filters"][0]["typed_config"]
     route = {"match": {"prefix": "/"}, "direct_response": {"status": 200}}
     manager["route_config"]["virtual_hosts"][0]["routes"] = [route]
-    manager["http_filters"] = [*patches(rendered, "HTTP_FILTER"), manager["http_filters"][-1]]
-    clusters = copy.deepcopy(patches(rendered, "CLUSTER"))
+    filters, clusters, listeners = copy.deepcopy(parts(rendered))
+    manager["http_filters"] = [*filters, manager["http_filters"][-1]]
     address = clusters[0]["load_assignment"]["endpoints"][0]["lb_endpoints"][0]["endpoint"]["address"]["socket_address"]
     address.update(address="127.0.0.1", port_value=companion_port)
-    whole["static_resources"] = {"listeners": [listener, *patches(rendered, "LISTENER")], "clusters": clusters}
+    whole["static_resources"] = {"listeners": [listener, *listeners], "clusters": clusters}
     return json.dumps(whole)
 
 
@@ -173,6 +185,36 @@ class Rendered(unittest.TestCase):
         filters = added(render(controlPlane="envoy-gateway"))[1]
         self.assertEqual(list(filters), ["default/eg/http"])
         self.assertEqual(list(filters.values()), patches(render(), "HTTP_FILTER"))
+
+    def test_the_dynamic_module_takes_the_place_of_the_other(self):
+        redis = {"enabled": True, "username": "diana", "passwordEnv": "PASSWORD"}
+        for plane, native in (("istio", {"file": FILE}), ("envoy-gateway", {"file": FILE}), ("envoy-gateway", {"sha256": "1" * 64})):
+            with self.subTest(plane=plane, native=native):
+                one = render(controlPlane=plane, redis={**redis, "proxied": False})
+                other = render(controlPlane=plane, redis=redis, filter={"sha256": "", "native": native})
+                [[wasm], *beside], [[dynamic], *others] = parts(one), parts(other)
+                self.assertEqual(beside, others)
+                config, module = dynamic["typed_config"], dynamic["typed_config"]["dynamic_module_config"]
+                self.assertEqual((dynamic["name"], config["filter_name"]), (wasm["name"], wasm["typed_config"]["config"]["root_id"]))
+                self.assertEqual((module["do_not_close"], module["metrics_namespace"]), (True, "wasm_diana" if plane == "istio" else "diana"))
+                if "file" in native:
+                    self.assertEqual(module["module"], {"local": {"filename": FILE}})
+                else:
+                    code = json.dumps(wasm["typed_config"]["config"]["vm_config"]["code"])
+                    self.assertEqual(json.dumps(module["module"]), code.replace("0" * 64 + ".wasm", "1" * 64 + ".so").replace("0" * 64, "1" * 64))
+                configured = yaml.safe_load(config["filter_config"]["value"])["redis"]
+                self.assertEqual(configured, {"cluster": "diana_default_diana_redis", "username_env": "DIANA_REDIS_USERNAME", "password_env": "PASSWORD"})
+                # Rules that only the wasm module reads are refused by the companion.
+                for rendered, wanted in ((one, False), (other, True)):
+                    words = of_kind("Deployment", rendered)[0]["spec"]["template"]["spec"]["containers"][0]["args"]
+                    self.assertEqual(" --host native" in " ".join(words), wanted)
+
+    def test_variables_that_pods_need_are_in_the_notes(self):
+        redis = {"enabled": True, "username": "diana", "passwordEnv": "PASSWORD", "proxied": False}
+        for native, wanted in (({}, ": TOKEN, PASSWORD.\n"), ({"file": FILE}, ": TOKEN, PASSWORD, DIANA_REDIS_USERNAME.\n")):
+            [notes] = [text for name, text in files(redis=redis, filter={"env": ["TOKEN"], "native": native}).items() if name.endswith("NOTES.txt")]
+            self.assertIn(wanted, notes)
+            self.assertEqual("DIANA_WITHOUT_DOCUMENT=admit" in notes, bool(native))
 
     def test_position(self):
         def at(position):
@@ -337,6 +379,14 @@ class Refused(unittest.TestCase):
         self.check("listeners", envoyGateway={"gateways": [{"name": "eg", "listeners": []}]})
         self.check("on_failure", redis={"settings": {"on_failure": "panic"}})
         self.check("timeout", redis={"settings": {"timeout": "2s"}})
+        self.check("native", filter={"native": {"sha256": "short"}})
+
+    def test_what_the_host_of_the_dynamic_module_cannot_do(self):
+        native = {"file": FILE}
+        self.check("mount it", filter={"native": {"sha256": "1" * 64}})
+        self.check("set `sha256`, ", controlPlane="envoy-gateway", filter={"native": {"sha256": "1" * 64, **native}})
+        for way in ("proxied", "cluster"):
+            self.check("no internal listener", filter={"native": native}, redis={"enabled": True, way: True})
 
     def test_rules_with_a_mistake(self):
         rules = copy.deepcopy(RULES)
@@ -370,27 +420,36 @@ class InEnvoy(unittest.TestCase):
             self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_waits_for_the_companion_then_limits(self):
-        sha256 = hashlib.sha256(MODULE.read_bytes()).hexdigest()
-        rendered = render(filter={"sha256": sha256}, podMonitor={"enabled": True})
+        samples = self.samples({"sha256": hashlib.sha256(MODULE.read_bytes()).hexdigest()}, MODULE, "wasm")
+        self.assertIn({"__name__": "diana_rule_refused", "namespace": "default_diana", "rule": "a_few"}, samples)
+        self.assertIn({"__name__": "diana_remote_applied", "namespace": "default_diana"}, samples)
+
+    def test_the_dynamic_module_waits_for_the_companion_then_limits(self):
+        samples = self.samples({"native": {"sha256": hashlib.sha256(LIBRARY.read_bytes()).hexdigest()}}, LIBRARY, "so")
+        self.assertIn({"__name__": "diana_rule_refused", "namespace": "default_diana", "rule": "a-few"}, samples)
+        self.assertIn({"__name__": "diana_remote_applied", "namespace": "default_diana"}, samples)
+
+    def samples(self, filter, module, end):
+        """The metrics of an Envoy that gets its module, as Prometheus stores them. It does not listen before."""
+        rendered = render(controlPlane="envoy-gateway", filter=filter, podMonitor={"enabled": True})
         [document] = [it["data"]["rules.yaml"] for it in of_kind("ConfigMap", rendered)]
         port, admin, serving = free_port(), free_port(), free_port()
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "envoy.json"
             file.write_text(bootstrap(rendered, port, admin, serving))
             command = [os.environ["DIANA_ENVOY"], "-c", file, "--disable-hot-restart", "--concurrency", "2", "-l", "warning"]
-            with server(command, admin):
+            # Where Envoy keeps a fetched library.
+            with server(command, admin, {"TMPDIR": folder}):
                 get = functools.partial(self.get, admin)
                 failed = "cluster.diana_default_diana_companion.upstream_cx_connect_fail: "
                 wait_for(lambda: failed in get("stats") and failed + "0\n" not in get("stats"), "Envoy asks for the module")
                 self.assertEqual(get("ready"), "INITIALIZING\n")
                 self.assertFalse(listens(port))
-                with companion(serving, document.encode(), MODULE.read_bytes()):
+                with companion(serving, document.encode(), module.read_bytes(), end):
                     wait_for(lambda: self.status(port) == 503, "the rules are in force in both workers")
-                    wait_for(lambda: "rule_a_few_refused{} " in get("stats/prometheus"), "the refusal is counted")
+                    wait_for(lambda: re.search(r"_refused{.*} [1-9]", get("stats/prometheus")), "the refusal is counted")
                     [monitor] = of_kind("PodMonitor", rendered)
-                    samples = [self.relabelled(monitor, line) for line in get("stats/prometheus").splitlines() if line[:1] not in ("#", "")]
-        self.assertIn({"__name__": "diana_rule_refused", "namespace": "default_diana", "rule": "a_few"}, samples)
-        self.assertIn({"__name__": "diana_remote_applied", "namespace": "default_diana"}, samples)
+                    return [self.relabelled(monitor, line) for line in get("stats/prometheus").splitlines() if line[:1] not in ("#", "")]
 
     def test_another_module_replaces_the_first(self):
         first = MODULE.read_bytes()
@@ -456,6 +515,12 @@ class Metrics(unittest.TestCase):
 
         self.assertEqual([it["regex"] for it in dropped(istio={"context": "SIDECAR_INBOUND"})], ["istio_requests_total;source"])
         self.assertEqual(dropped() + dropped(controlPlane="envoy-gateway"), [])
+
+    def test_of_the_dynamic_module_lose_envoys_prefix(self):
+        for prefix in ("envoy_diana_", "envoy_wasm_diana_"):
+            [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
+            labels = InEnvoy().relabelled(monitor, f'{prefix}rule_refused{{namespace="shop",rule="a-b"}} 1')
+            self.assertEqual(labels, {"__name__": "diana_rule_refused", "namespace": "shop", "rule": "a-b"})
 
     def test_of_rules_are_all_relabelled(self):
         [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))

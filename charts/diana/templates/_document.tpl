@@ -39,7 +39,24 @@
 
 {{/* Not empty if Redis is reached through Envoy's proxy of Redis. */}}
 {{- define "diana.proxied" -}}
+{{- $native := include "diana.native" . }}
 {{- with .Values.redis }}
-{{- if and .enabled (kindIs "invalid" .proxied | ternary (eq $.Values.controlPlane "istio") .proxied) }}true{{ end }}
+{{- if and .enabled $native (or .proxied .cluster) }}
+{{- fail "redis: the dynamic module reaches no internal listener, and so not Envoy's proxy of Redis; leave out `proxied` and `cluster`" }}
 {{- end }}
+{{- $default := and (eq $.Values.controlPlane "istio") (empty $native) }}
+{{- if and .enabled (kindIs "invalid" .proxied | ternary $default .proxied) }}true{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The variables that the filter reads in the environment of the proxies. */}}
+{{- define "diana.variables" -}}
+{{- $names := .Values.filter.env }}
+{{- with .Values.redis }}
+{{- if .enabled }}
+{{- $names = append $names .passwordEnv }}
+{{- if and .username (include "diana.native" $) }}{{ $names = append $names "DIANA_REDIS_USERNAME" }}{{ end }}
+{{- end }}
+{{- end }}
+{{- $names | compact | uniq | toJson }}
 {{- end }}
