@@ -20,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/platforms")]
 
 import building  # noqa: E402
+import native  # noqa: E402
 import planes  # noqa: E402
 from cluster import Cluster, output_of  # noqa: E402
 from console import CARGO_TARGET  # noqa: E402
@@ -48,6 +49,11 @@ def modules():
     return {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in (MODULE, other)}
 
 
+def library():
+    """The SHA-256 of the dynamic module."""
+    return hashlib.sha256(native.LIBRARY.read_bytes()).hexdigest()
+
+
 def sha256(at=0):
     return list(modules())[at]
 
@@ -66,6 +72,7 @@ def cluster():
     made = Cluster(os.environ["DIANA_CLUSTER"])
     served = {f"/modules/{digest}.wasm": path for digest, path in modules().items()}
     first = dict(list(served.items())[:1])
+    mounted = {f"/{native.versioned()}": native.LIBRARY}
     python, diana = sys.executable, {"/diana": CARGO_TARGET / "debug/diana"}
     made.node.images |= {
         "upstream": Image([python, str(TESTS / "echo.py")]),
@@ -73,8 +80,10 @@ def cluster():
         "registry": Image([str(building.TOOLS / "crane/crane"), "registry", "serve"]),
         "redis": Image(["redis-server"]),
         "busybox": Image(["sh"], {name: "/bin/busybox" for name in APPLETS}),
-        # The companion with one module, and with two.
-        "diana-companion": Image(["/diana"], files=diana | first),
+        # To be mounted.
+        "diana": Image([], files={"/plugin.wasm": MODULE} | mounted),
+        # The companion with one module and the library, and with two modules.
+        "diana-companion": Image(["/diana"], files=diana | first | mounted | {f"/modules/{library()}.so": native.LIBRARY}),
         "diana-next": Image(["/diana"], files=diana | served),
         # Servers in its place that never answer, answer late, or check nothing.
         **{kind: Image(["/diana"], files={"/diana": stand_in(kind)} | first) for kind in ("hanging", "slow", "unchecked")},

@@ -26,9 +26,14 @@ REMOTE = "remote: {cluster: config_centre, path: /rules.yaml, every: 1s, timeout
 def with_document(text, document):
     """A manifest with another document of rules."""
     manifest = yaml.safe_load(text)
-    for patch in manifest["spec"].get("configPatches", []):
-        if "config" in (filter := patch["patch"].get("value", {}).get("typed_config", {})):
+    patches = [it["patch"] for it in manifest["spec"].get("configPatches", [])]
+    patches += [it["operation"] for it in manifest["spec"].get("jsonPatches", [])]
+    values = [it["value"] for it in patches if isinstance(it.get("value"), dict)]
+    for filter in (it.get("typed_config", {}) for it in values):
+        if "config" in filter:
             filter["config"]["configuration"]["value"] = document
+        if "filter_config" in filter:
+            filter["filter_config"]["value"] = document
     if "pluginConfig" in manifest["spec"]:
         manifest["spec"]["pluginConfig"] = yaml.safe_load(document)
     for wasm in manifest["spec"].get("wasm", []):

@@ -43,6 +43,11 @@ class Image(NamedTuple):
     variables: dict = {}
 
 
+def short(image):
+    """The name of an image here: without registry, tag and digest."""
+    return image.rpartition("/")[2].partition("@")[0].partition(":")[0]
+
+
 def now():
     return datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
@@ -137,8 +142,7 @@ class Container:
 
     def run(self):
         """Runs the program once, until it ends or a probe ends it."""
-        short = self.spec["image"].rpartition("/")[2].partition("@")[0].partition(":")[0]
-        if not (image := self.pod.node.images.get(short)):
+        if not (image := self.pod.node.images.get(short(self.spec["image"]))):
             self.waits = f"ImagePullBackOff: there is no image {self.spec['image']}"
             return
         variables = {**image.variables, **self.pod.contents.environment(self.spec)}
@@ -286,11 +290,20 @@ class Pod:
 
     def lay_volumes(self):
         for it in self.spec.get("volumes", []):
-            files = self.contents.files(it) if not self.has_token(it) or not self.volume(it["name"]).exists() else None
+            once = self.has_token(it) or "image" in it
+            files = self.files(it) if not once or not self.volume(it["name"]).exists() else None
             self.volume(it["name"]).mkdir(parents=True, exist_ok=True)
             self.volume(it["name"]).chmod(0o777)
             if files is not None:
                 lay(self.volume(it["name"]), files)
+
+    def files(self, volume):
+        """The files of a volume; `None` if the pod itself writes them."""
+        if "image" not in volume:
+            return self.contents.files(volume)
+        if not (image := self.node.images.get(short(volume["image"]["reference"]))):
+            raise Missing(f"image {volume['image']['reference']}")
+        return {path.lstrip("/"): Path(source).read_bytes() for path, source in image.files.items()}
 
     @staticmethod
     def has_token(volume):

@@ -43,6 +43,7 @@ def prepare(versions):
     building.all_programs(versions)
     needs.python_with_grpc()
     run([sys.executable, "tools/build.py"])
+    run([sys.executable, "tools/native.py"])
     # As `cargo test` builds it: a release would be optimized for minutes.
     run(["cargo", "build", "--quiet", "--profile", "test", "--package", "diana-cli"])
 
