@@ -1,4 +1,4 @@
-//! What the fake Envoy offers to the module, by the names of Envoy's functions.
+//! The functions of the fake Envoy, by the names of Envoy's own.
 
 #![allow(unsafe_op_in_unsafe_fn, reason = "each function is one operation of the module")]
 

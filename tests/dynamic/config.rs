@@ -50,7 +50,7 @@ impl Configuration {
         Arc::as_ptr(self).cast_mut().cast()
     }
 
-    /// What the module returned for it.
+    /// The pointer that the module returned for it.
     pub fn module(&self) -> *const c_void {
         self.module.load(Ordering::SeqCst)
     }

@@ -40,7 +40,7 @@ pub struct Stream {
     pub response: Headers,
     pub state: BTreeMap<Vec<u8>, Vec<u8>>,
     pub queue: Arc<Queue>,
-    /// What the module may read until the end of the hook, or the next setter.
+    /// Bytes that the module may read until the end of the hook, or the next setter.
     lent: Vec<Box<[u8]>>,
     module: *mut c_void,
     config: Arc<Configuration>,
@@ -80,7 +80,7 @@ impl Stream {
         Buf::of(self.lent.last().unwrap())
     }
 
-    /// Takes back what was lent.
+    /// Frees the lent bytes.
     pub fn take_back(&mut self) {
         self.lent.clear();
     }
@@ -90,7 +90,7 @@ fn pair((name, value): (&str, &str)) -> (Vec<u8>, Vec<u8>) {
     (name.into(), value.into())
 }
 
-/// Calls a hook of the stream, and takes back what it lent.
+/// Calls a hook of the stream, and frees the lent bytes.
 ///
 /// No reference to the stream may be alive, since the hook makes others.
 fn within<T>(stream: *mut Stream, hook: impl FnOnce(*mut c_void, *mut c_void) -> T) -> T {

@@ -66,7 +66,7 @@ impl Worker {
         self.tally.held += usize::from(unsafe { (*stream).outcome } == Outcome::Open);
     }
 
-    /// An event, or what the upstream or the client of some stream does.
+    /// An event, or an action of the upstream or of the client of some stream.
     fn turn(&mut self) {
         let event = self.queue.lock().unwrap().pop_front();
         if let Some((id, event)) = event {
