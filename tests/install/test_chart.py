@@ -196,7 +196,7 @@ class Rendered(unittest.TestCase):
                 self.assertEqual(beside, others)
                 config, module = dynamic["typed_config"], dynamic["typed_config"]["dynamic_module_config"]
                 self.assertEqual((dynamic["name"], config["filter_name"]), (wasm["name"], wasm["typed_config"]["config"]["root_id"]))
-                self.assertEqual((module["do_not_close"], module["metrics_namespace"]), (True, "wasm_diana" if plane == "istio" else "diana"))
+                self.assertEqual((module["do_not_close"], module["metrics_namespace"]), (True, "wasmcustom_diana" if plane == "istio" else "diana"))
                 if "file" in native:
                     self.assertEqual(module["module"], {"local": {"filename": FILE}})
                 else:
@@ -517,10 +517,13 @@ class Metrics(unittest.TestCase):
         self.assertEqual(dropped() + dropped(controlPlane="envoy-gateway"), [])
 
     def test_of_the_dynamic_module_lose_envoys_prefix(self):
-        for prefix in ("envoy_diana_", "envoy_wasm_diana_"):
-            [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
+        [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
+        for prefix in ("envoy_diana_", "envoy_wasmcustom_diana_"):
             labels = InEnvoy().relabelled(monitor, f'{prefix}rule_refused{{namespace="shop",rule="a-b"}} 1')
             self.assertEqual(labels, {"__name__": "diana_rule_refused", "namespace": "shop", "rule": "a-b"})
+        # It is Envoy's own, about the wasm filter `diana`.
+        restarts = "envoy_wasm_diana_vm_reload_success"
+        self.assertEqual(InEnvoy().relabelled(monitor, f"{restarts}{{}} 1"), {"__name__": restarts})
 
     def test_of_rules_are_all_relabelled(self):
         [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))

@@ -52,7 +52,7 @@ dynamic_module_config:
   # Its thread runs until the process ends.
   do_not_close: true
   # Istio's proxies have no other metrics than those whose names start with some words.
-  metrics_namespace: {{ ternary "wasm_diana" "diana" (eq .Values.controlPlane "istio") }}
+  metrics_namespace: {{ ternary "wasmcustom_diana" "diana" (eq .Values.controlPlane "istio") }}
   module:
     {{- if $native.file }}
     local: {filename: {{ $native.file | quote }}}
