@@ -75,11 +75,11 @@ def foreign(libraries, versions):
     return others + [name for name in versions if name not in number or number[name] > GLIBC]
 
 
-def build_faulty():
-    """Builds a library for tests that panics in the hook which a file names, target/faults/libdiana.so, linked in the same way."""
-    library = TARGET / "faults/libdiana.so"
-    library.parent.mkdir(exist_ok=True)
-    library.write_bytes(linked(platform.machine(), "dev", "--features", "faults").read_bytes())
+def build_faulty(processor=platform.machine()):
+    """Builds a library for tests that panics in the hook which a file names, in the folder `faults`, linked in the same way."""
+    path = library(processor).parent / "faults" / LIBRARY.name
+    path.parent.mkdir(exist_ok=True, parents=True)
+    path.write_bytes(linked(processor, "dev", "--features", "faults").read_bytes())
 
 
 def linked(processor, profile, *options, **variables):
@@ -118,4 +118,4 @@ def written(config):
 
 
 if __name__ == "__main__":
-    build_faulty() if sys.argv[1:] == ["faults"] else build(*sys.argv[1:])
+    build_faulty(*sys.argv[2:]) if sys.argv[1:2] == ["faults"] else build(*sys.argv[1:])

@@ -13,6 +13,7 @@ DEBIAN = {
     "c++": "g++", "callgrind_control": "valgrind", "cc": "gcc", "etcd": "etcd-server", "go": "golang-go", "node": "nodejs",
     "promtool": "prometheus", "readelf": "binutils", "redis-cli": "redis-tools",
     "aarch64-linux-gnu-gcc": "crossbuild-essential-arm64", "x86_64-linux-gnu-gcc": "crossbuild-essential-amd64",
+    "qemu-aarch64": "qemu-user", "qemu-x86_64": "qemu-user",
 }  # fmt: skip
 
 

@@ -9,6 +9,8 @@ import envoy
 import needs
 import playground
 from console import ROOT
+from layout import PLATFORMS
+from native import library
 
 DENY = ["--", "-D", "warnings"]
 TEST = ["cargo", "test"]
@@ -135,8 +137,23 @@ def dynamic():
     yield step(PYTHON, "tools/native.py", "faults")
     for version, words in ((envoy.NEWEST, ["--test-threads=4"]), (envoy.OLDEST, NATIVE_ON_OLDEST)):
         yield step(envoy.path(version), "--mode", "validate", "-c", "envoy/native.yaml", "-l", "error")
-        skipped = [word for name in [LOAD, *ONLY_WASM] for word in ("--skip", name)]
-        yield tests(*TEST, "--test", "envoy", "--", *skipped, *words, DIANA_ENVOY=envoy.path(version), DIANA_HOST="native")
+        yield on_native_envoy(envoy.path(version), *words)
+
+
+def on_native_envoy(path, *words, **variables):
+    skipped = [word for name in [LOAD, *ONLY_WASM] for word in ("--skip", name)]
+    return tests(*TEST, "--test", "envoy", "--", *skipped, *words, DIANA_ENVOY=path, DIANA_HOST="native", **variables)
+
+
+def emulated():
+    """The dynamic module in an Envoy for another processor, on an emulator."""
+    programs("openssl", "redis-server")
+    for processor in PLATFORMS.values():
+        if processor != platform.machine():
+            yield step(PYTHON, "tools/native.py", processor)
+            yield step(PYTHON, "tools/native.py", "faults", processor)
+            folder = library(processor).parent
+            yield on_native_envoy(envoy.emulated(envoy.NEWEST, processor), "--test-threads=2", DIANA_LIBRARIES=folder)
 
 
 def sanitizer():
@@ -204,7 +221,7 @@ GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": li
 GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", needed=["redis-server"])}
 GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "crates": crates}
 # What `make test-all` runs besides.
-REST = {"dynamic": dynamic, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost}
+REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.

@@ -273,7 +273,7 @@ impl Gateway {
             variables.push(("EVENT_PRECISE_TIMER".into(), "1".into()));
         }
         if self.has_faulty_library {
-            let folder = shipped::root().join("target/faults").into_os_string();
+            let folder = shipped::libraries().join("faults").into_os_string();
             variables.push(("ENVOY_DYNAMIC_MODULES_SEARCH_PATH".into(), folder));
         }
         if shipped::is_native() {

@@ -381,7 +381,7 @@ fn command() -> Command {
     let mut command = Command::new(binary());
     command.current_dir(shipped::root()).arg("--disable-hot-restart");
     // Where Envoy finds the library, if the tests run it.
-    command.env("ENVOY_DYNAMIC_MODULES_SEARCH_PATH", shipped::root().join("target"));
+    command.env("ENVOY_DYNAMIC_MODULES_SEARCH_PATH", shipped::libraries());
     command
 }
 

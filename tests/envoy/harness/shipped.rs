@@ -27,12 +27,23 @@ pub fn is_native() -> bool {
     *IS_NATIVE.get_or_init(|| match std::env::var("DIANA_HOST").as_deref() {
         Err(_) | Ok("wasm") => false,
         Ok("native") => {
-            let path = root().join("target/libdiana.so");
-            assert!(path.is_file(), "target/libdiana.so is missing: run `make native`");
+            library();
             true
         }
         Ok(other) => panic!("DIANA_HOST is `{other}`, allowed: `wasm`, `native`"),
     })
+}
+
+/// The folder with the library, which depends on the processor for which Envoy was built.
+pub fn libraries() -> PathBuf {
+    root().join(std::env::var_os("DIANA_LIBRARIES").unwrap_or_else(|| "target".into()))
+}
+
+/// The finished library.
+pub fn library() -> PathBuf {
+    let path = libraries().join("libdiana.so");
+    assert!(path.is_file(), "{} is missing: run `make native`", path.display());
+    path
 }
 
 /// The filter as a library, with this name and configuration.

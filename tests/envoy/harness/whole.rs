@@ -14,6 +14,10 @@ const WASM: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wa
 #[track_caller]
 pub fn start_whole(path: &str, redis: Option<u16>) -> Envoy {
     let mut text = shipped::text(path);
+    if shipped::is_native() {
+        let library = shipped::library();
+        text = text.replace("target/libdiana.so", library.to_str().unwrap());
+    }
     let mut replace = |from: u16, to: u16| {
         text = text.replace(&format!("port_value: {from} "), &format!("port_value: {to} "));
     };
