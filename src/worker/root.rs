@@ -110,12 +110,16 @@ impl Root {
 
     /// The host deletes the root.
     pub fn end(&mut self, worker: &Worker, host: &dyn Host) {
-        if let Some(poller) = &self.poller {
-            self.count_in_force(poller.retire(), host);
-        }
+        self.retire_poller(host);
         self.end_without_document(host);
         self.instance.take().into_iter().for_each(|instance| instance.close(host));
         worker.end(host);
+    }
+
+    fn retire_poller(&mut self, host: &dyn Host) {
+        if let Some(poller) = self.poller.take() {
+            self.count_in_force(poller.retire(), host);
+        }
     }
 
     fn end_without_document(&mut self, host: &dyn Host) {
@@ -159,6 +163,7 @@ impl Root {
         if poller.is_some() {
             worker.timers.schedule_own_work(host.caller(), host.monotonic());
         }
+        self.retire_poller(host);
         self.poller = poller.map(Box::new);
         let replaced = self.replace(last_good.unwrap_or(policy), worker, host);
         worker.schedule(host);

@@ -199,6 +199,23 @@ fn remote_rules_are_applied() {
     assert_eq!(count(&thread, "in_force"), 0);
 }
 
+/// A switch, or another password, is an update of the same root.
+#[test]
+fn worker_counts_once_as_one_with_remote_rules() {
+    let mut thread = Thread::with(CENTRE);
+    thread.pass(2 * SECOND);
+    thread.answer(1, 0, Some(200), b"limits: []");
+    for _ in 0..3 {
+        thread.pass(2 * SECOND);
+        assert_eq!(thread.host.count_of("diana.ns.remote.in_force"), 1);
+        assert!(thread.configure(1, CENTRE));
+    }
+    // Without a configuration server it is none.
+    assert!(thread.configure(1, CENTRE.split_once("remote").unwrap().0));
+    thread.pass(2 * SECOND);
+    assert_eq!(thread.host.count_of("diana.ns.remote.in_force"), 0);
+}
+
 /// A root without requests is only called for polling.
 #[test]
 fn server_is_polled_in_time() {
