@@ -28,6 +28,8 @@ pub struct Poller {
     head: String,
     /// Key of the last valid document.
     document: String,
+    /// Key of the last document that a worker of this release received, after its version.
+    received: String,
     settings: u64,
     /// Identifies this worker in the gateway.
     id: u64,
@@ -97,7 +99,8 @@ impl Poller {
         Ok(Poller {
             head: key("head"),
             document: key("document"),
-            settings: call::settings(&remote, &call),
+            received: key(concat!("received/", env!("CARGO_PKG_VERSION"))),
+            settings: call::settings(&remote, &own, &call),
             remote,
             own,
             call,
@@ -118,12 +121,18 @@ impl Poller {
     }
 
     /// The rules of the last valid document, for a worker that starts. Does not modify shared data.
+    ///
+    /// After a rollback that document may be of a newer release, and this one refuses it. Then the
+    /// rules are those of the last document that this release received, since without them the
+    /// gateway would limit no request until the server has the former document.
     pub fn last_good(&mut self, data: &dyn SharedData) -> Option<Policy> {
         let (head, _) = Head::read(data, &self.head);
-        let text = self.text(head.version, data)?;
-        let policy = diana_config::parse_remote(&text, &self.own).ok()?;
-        self.version = head.version;
-        Some(policy)
+        let texts = [self.text(head.version, data)?, self.received(data).unwrap_or_default()];
+        texts.iter().find_map(|text| {
+            let policy = diana_config::parse_remote(text, &self.own).ok()?;
+            self.version = version_of(text);
+            Some(policy)
+        })
     }
 
     /// Applies a new document of another worker, or else polls the server if that is due and this
@@ -206,6 +215,13 @@ impl Poller {
     fn text(&self, version: u64, data: &dyn SharedData) -> Option<Vec<u8>> {
         let (text, _) = if version == 0 { None } else { data.get(&self.document) }?;
         (version_of(&text) == version).then_some(text)
+    }
+
+    /// The last document that a worker of this release received.
+    fn received(&self, data: &dyn SharedData) -> Option<Vec<u8>> {
+        let (value, _) = data.get(&self.received)?;
+        let (version, text) = value.split_first_chunk()?;
+        (u64::from_le_bytes(*version) == version_of(text)).then(|| text.to_vec())
     }
 
     #[inline(never)]

@@ -2,7 +2,7 @@
 
 use super::digest;
 use diana_policy::port::{Call, Environment};
-use diana_policy::remote::{Remote, RemoteHeader};
+use diana_policy::remote::{Own, Remote, RemoteHeader};
 use diana_policy::spelling::header::is_value;
 
 /// Builds the call. Fails if the environment lacks a variable.
@@ -31,10 +31,12 @@ pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String
     Ok(Call { cluster, headers, body, timeout: remote.timeout })
 }
 
-/// A hash of the settings that affect polling but not the identity of the document.
-pub fn settings(remote: &Remote, call: &Call) -> u64 {
+/// A hash of the settings that affect polling, or which documents are valid, but not the identity
+/// of the document.
+pub fn settings(remote: &Remote, own: &Own, call: &Call) -> u64 {
     let numbers = [remote.every, remote.timeout, remote.max_size as u64].map(u64::to_le_bytes);
-    let mut parts = vec![numbers.as_flattened(), env!("CARGO_PKG_VERSION").as_bytes()];
+    let mark = own.mark.as_deref().unwrap_or_default().as_bytes();
+    let mut parts = vec![numbers.as_flattened(), env!("CARGO_PKG_VERSION").as_bytes(), mark];
     parts.extend(call.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]));
     digest(&parts)
 }

@@ -34,8 +34,13 @@ impl Poller {
         };
         // The document is written before the head. A worker that reads it in between treats it as
         // damaged.
-        let is_written =
-            document.is_ok_and(|text| outcome.is_first && self.write_document(&text, access));
+        let is_written = document.is_ok_and(|text| {
+            outcome.is_first && {
+                let received = [&next.version.to_le_bytes(), text.as_slice()].concat();
+                write(&self.received, &received, access);
+                write(&self.document, &text, access)
+            }
+        });
         if outcome.is_first && !is_written || !next.write(access.data, &self.head, number) {
             return PollOutcome::default();
         }
@@ -45,18 +50,12 @@ impl Poller {
         outcome
     }
 
-    /// Writes a document to shared data.
-    fn write_document(&self, text: &[u8], access: &Access<'_>) -> bool {
-        let number = access.data.get(&self.document).map(|(_, number)| number);
-        access.data.swap(&self.document, text, number)
-    }
-
     /// Parses a document unless its version is known.
     fn validate(&self, text: &[u8], head: &Head, next: &mut Head) -> PollOutcome {
         let version = version_of(text);
-        if version == head.version {
+        if version == head.version && version != self.unreadable {
             let successes = (head.problem != 0)
-                .then(|| self.line("the last problem is solved", &active_rules(head)));
+                .then(|| self.line("the last problem is solved", &self.active_rules()));
             let successes = successes.into_iter().collect();
             return PollOutcome { count: Some("fetched"), successes, ..PollOutcome::default() };
         }
@@ -89,15 +88,21 @@ impl Poller {
 
     /// Counts a problem, and logs it if it is new.
     fn problem(&self, count: &'static str, what: &str, head: &Head, next: &Head) -> PollOutcome {
-        let line = (head.problem != next.problem).then(|| self.line(what, &active_rules(head)));
+        let line = (head.problem != next.problem).then(|| self.line(what, &self.active_rules()));
         let failures = line.into_iter().collect();
         PollOutcome { count: Some(count), failures, ..PollOutcome::default() }
     }
+
+    fn active_rules(&self) -> String {
+        match self.version {
+            0 => "the gateway's own rules stay active".into(),
+            version => format!("version {version:016x} stays active"),
+        }
+    }
 }
 
-fn active_rules(head: &Head) -> String {
-    match head.version {
-        0 => "the gateway's own rules stay active".into(),
-        version => format!("version {version:016x} stays active"),
-    }
+/// Writes a document to shared data. Returns true if no other worker has written at the same time.
+fn write(key: &str, value: &[u8], access: &Access<'_>) -> bool {
+    let number = access.data.get(key).map(|(_, number)| number);
+    access.data.swap(key, value, number)
 }

@@ -5,6 +5,7 @@ mod chaos;
 mod instants;
 mod leaders;
 mod polling;
+mod releases;
 mod responses;
 mod sharing;
 
