@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import yaml
@@ -299,6 +300,13 @@ class Scene:
         """Whether the log of a pod contains this text."""
         return text in self.log(**which)
 
+    def lay_certificate(self, chain_and_key):
+        """Writes a certificate and its key into the Secret `certificate`."""
+        data = {"tls.crt": chain_and_key[0], "tls.key": chain_and_key[1]}
+        metadata = {"name": "certificate", "namespace": self.namespace}
+        secret = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "stringData": data}
+        self.cluster.apply(json.dumps(secret))
+
     def stop(self, pod):
         """Stops the programs of a pod, which then hang."""
         for container in self.cluster.node.pods[pod["metadata"]["uid"]].containers:
@@ -309,6 +317,26 @@ class Scene:
             self.cluster.run("helm", "uninstall", release, "-n", self.namespace)
         # The next scene begins without its services, which Istio tells to every proxy.
         self.kubectl("delete", "namespace", self.namespace, "--timeout=10m")
+
+
+class Authority:
+    """A certificate authority."""
+
+    def __init__(self):
+        self.folder = Path(tempfile.mkdtemp(dir=os.environ["DIANA_CLUSTER"]))
+        self.request("/CN=authority", "-x509", "-days", "3650", "-keyout", "ca.key", "-out", "ca.crt")
+        self.text = (self.folder / "ca.crt").read_text()
+
+    def request(self, subject, *words):
+        output_of("openssl", "req", "-newkey", "rsa:2048", "-nodes", "-subj", subject, *words, cwd=self.folder)
+
+    def issue(self, *hosts, days=30):
+        """A certificate for these names, and its key."""
+        names = ",".join(f"DNS:{host}" for host in hosts)
+        self.request("/CN=lab", "-addext", f"subjectAltName={names}", "-keyout", "key", "-out", "request")
+        sign = ["-req", "-in", "request", "-CA", "ca.crt", "-CAkey", "ca.key", "-CAcreateserial", "-copy_extensions", "copy"]
+        output_of("openssl", "x509", *sign, "-days", days, "-out", "chain", cwd=self.folder)
+        return (self.folder / "chain").read_text(), (self.folder / "key").read_text()
 
 
 @contextlib.contextmanager

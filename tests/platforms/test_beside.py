@@ -4,13 +4,21 @@ import base64
 import hashlib
 import hmac
 import json
-import tempfile
 import unittest
-from pathlib import Path
 
 from clients import Http3, secure
-from laboratory import VERSION, EnvoyGateway, Istio, Scene, Shared, merged, output_of, planes, rule, steady
-from objects import ENVOY_GATEWAY_CLASS, GATEWAY_SECURITY, HOSTS, HTTP3, ISTIO_SECURITY, KEY, LISTENER_SET, TLS_LISTENERS, UPSTREAM
+from laboratory import VERSION, Authority, EnvoyGateway, Istio, Scene, Shared, merged, planes, rule, steady
+from objects import (
+    ENVOY_GATEWAY_CLASS,
+    GATEWAY_SECURITY,
+    HOSTS,
+    HTTP3,
+    ISTIO_SECURITY,
+    KEY,
+    LISTENER_SET,
+    TLS_LISTENERS,
+    UPSTREAM,
+)
 
 ORIGIN = "https://shop.example.com"
 LATER = {"name": "later", "port": 8081, "protocol": "HTTP"}
@@ -59,24 +67,33 @@ class Beside(Shared):
         scene = self.scene
         with self.steady():
             add_listeners(scene, [LATER])
-            later = lambda: (it := scene.get("/limited", port=8081)) and it  # noqa: E731
-            scene.wait(lambda: (it := later()) and (it.upstream or it.refused), "the new listener serves")
-            self.covered_at_once(scene)
-            scene.wait(lambda: later().refused, "limits hold on the new listener")
-            self.assertEqual(scene.admitted(2), 0)
+            self.check_later(8081, "later")
         add_listeners(scene, [])
 
-    def covered_at_once(self, scene):
+    def test_a_listener_of_a_listener_set(self):
+        scene = self.scene
+        with self.steady():
+            allowed = {"spec": {"allowedListeners": {"namespaces": {"from": "Same"}}}}
+            scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps(allowed))
+            scene.apply(LISTENER_SET)
+            self.check_later(8082, "NAMESPACE/public/NAMESPACE/more/extra")
+            scene.kubectl("delete", "listenerset,httproute", "more")
+
+    def check_later(self, port, name):
+        """Limits hold on a listener that is there since a moment ago."""
+        scene = self.scene
+        later = lambda: scene.get("/limited", port=port)  # noqa: E731
+        scene.wait(lambda: (it := later()) and (it.upstream or it.refused), "the new listener serves")
+        self.cover(scene, port, name)
+        scene.wait(lambda: (it := later()) and it.refused, "limits hold on the new listener")
+        self.assertEqual(scene.admitted(2), 0)
+
+    def cover(self, scene, port, name):
         """Every listener has the filter."""
 
     def test_listeners_with_tls(self):
         scene = self.scene
-        with tempfile.TemporaryDirectory() as folder:
-            key, chain = Path(folder, "key"), Path(folder, "chain")
-            names = ",".join(f"DNS:{host}" for host in HOSTS)
-            new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-addext", f"subjectAltName={names}"]
-            output_of(*new, "-keyout", key, "-out", chain)
-            scene.kubectl("create", "secret", "tls", "certificate", f"--key={key}", f"--cert={chain}")
+        scene.lay_certificate(Authority().issue(*HOSTS))
         add_listeners(scene, TLS_LISTENERS)
         self.with_tls(scene)
         answers = [lambda host=host: secure(scene.address(), self.tls_port, host, "/limited") for host in HOSTS]
@@ -129,7 +146,6 @@ class OnIstio(Beside, unittest.TestCase):
             scene.have(self.rule)
             self.assertEqual(scene.admitted(5), 3)
 
-
     def test_two_revisions_of_istiod(self):
         """The second one has a gateway whose proxies are too old, until they are upgraded, too."""
         planes.istiod(self.scene.cluster, VERSION, "canary")
@@ -155,10 +171,10 @@ class OnEnvoyGateway(Beside, unittest.TestCase):
     def health(self):
         return self.scene.get("/limited/healthz")
 
-    def covered_at_once(self, scene):
-        self.assertEqual([scene.get("/limited", port=8081).upstream for _ in range(5)], [True] * 5, "the new listener has no filter yet")
+    def cover(self, scene, port, name):
+        self.assertEqual([scene.get("/limited", port=port).upstream for _ in range(5)], [True] * 5, "the new listener has no filter yet")
         self.assertEqual(scene.admitted(5), 3)
-        gateways = {"gateways": [{"name": "public", "listeners": ["http", "later"]}]}
+        gateways = {"gateways": [{"name": "public", "listeners": ["http", name]}]}
         scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": gateways})
 
     def with_tls(self, scene):
@@ -172,19 +188,6 @@ class OnEnvoyGateway(Beside, unittest.TestCase):
         client = Http3(planes.proxy(scene.envoy()), scene.address(), self.tls_port, HOSTS[0])
         self.addCleanup(client.end)
         return [lambda: client.get("/limited")]
-
-    def test_a_listener_of_a_listener_set(self):
-        scene = self.scene
-        with self.steady():
-            allowed = {"spec": {"allowedListeners": {"namespaces": {"from": "Same"}}}}
-            scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps(allowed))
-            scene.apply(LISTENER_SET)
-            scene.wait(lambda: (it := scene.get("/limited", port=8082)) and it.upstream, "the listener serves, without the filter")
-            gateways = {"gateways": [{"name": "public", "listeners": ["http", "NAMESPACE/public/NAMESPACE/more/extra"]}]}
-            scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": gateways})
-            scene.wait(lambda: (it := scene.get("/limited", port=8082)) and it.refused, "limits hold on it")
-            self.assertEqual(scene.admitted(2), 0)
-            scene.kubectl("delete", "listenerset,httproute", "more")
 
     def check_class(self, merged_gateways, gateways):
         class Own(EnvoyGateway):

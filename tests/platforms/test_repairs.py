@@ -3,12 +3,10 @@
 import json
 import ssl
 import subprocess
-import tempfile
 import unittest
-from pathlib import Path
 
-from laboratory import CHART, EnvoyGateway, Istio, Shared, output_of, rule
-from objects import LISTENER_SET, TYPO
+from laboratory import CHART, Authority, EnvoyGateway, Istio, Shared, rule
+from objects import TYPO
 
 RELEASE = "app.kubernetes.io/instance=diana"
 
@@ -108,32 +106,23 @@ class Repairs(Shared):
             scene.wait(lambda: len(scene.ready(**scene.companions())) == 2, "their liveness probes have replaced them")
             self.assertTrue(scene.knows(self.rule))
 
-    def certificate(self, host):
-        """Writes a certificate for this name into the Secret of the companion, and returns it."""
-        scene = self.scene
-        with tempfile.TemporaryDirectory() as folder:
-            key, chain = Path(folder, "key"), Path(folder, "chain")
-            new = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=lab", "-addext", f"subjectAltName=DNS:{host}"]
-            output_of(*new, "-keyout", key, "-out", chain)
-            secret = ["create", "secret", "tls", "certificate", f"--key={key}", f"--cert={chain}", "--dry-run=client", "-o", "yaml"]
-            scene.cluster.apply(scene.kubectl(*secret))
-            return chain.read_text()
-
     def test_tls_of_the_companion(self):
-        scene, host = self.scene, f"diana-companion.{self.scene.namespace}.svc"
+        scene, host, authority = self.scene, f"diana-companion.{self.scene.namespace}.svc", Authority()
         with self.steady():
-            name = scene.install(values={"companion": {"tls": {"secret": "certificate", "ca": self.certificate(host)}}})
+            scene.lay_certificate(authority.issue(host))
+            name = scene.install(values={"companion": {"tls": {"secret": "certificate", "ca": authority.text}}})
             scene.helm("test")
             scene.restart()
             scene.have(name)
-            other = self.certificate("other.example.com").strip()
+            other = authority.issue("other.example.com")
+            scene.lay_certificate(other)
             places = [(it["status"]["podIP"], 8080) for it in scene.ready(**scene.companions())]
-            scene.wait(lambda: all(ssl.get_server_certificate(place).strip() == other for place in places), "it serves a renewed certificate")
+            scene.wait(lambda: all(ssl.get_server_certificate(place) == other[0] for place in places), "it serves a renewed certificate")
             old, new = scene.ready()[0], scene.restart(ready=False)
             scene.wait(lambda: scene.warms(new), "a new gateway does not trust it")
             self.assertEqual([it["metadata"]["name"] for it in scene.ready()], [old["metadata"]["name"]])
             self.assertEqual(scene.admitted(5), 3)
-            scene.helm("upgrade", config=rule(3, name), values={"companion": {"tls": {"secret": "certificate", "ca": self.certificate(host)}}})
+            scene.lay_certificate(authority.issue(host))
             scene.wait(lambda: [it["metadata"]["name"] for it in scene.ready()] == [new["metadata"]["name"]], "the new gateway serves")
             scene.have(name)
 
@@ -165,16 +154,6 @@ class Repairs(Shared):
 class OnIstio(Repairs, unittest.TestCase):
     plane, kind = Istio, "envoyfilter"
     nothing = {"istio": {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "nothing"}]}}
-
-    def test_a_listener_of_a_listener_set(self):
-        scene = self.scene
-        with self.steady():
-            allowed = {"spec": {"allowedListeners": {"namespaces": {"from": "Same"}}}}
-            scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps(allowed))
-            scene.apply(LISTENER_SET)
-            scene.wait(lambda: (it := scene.get("/limited", port=8082)) and it.refused, "limits hold on the new listener")
-            self.assertEqual(scene.admitted(2), 0)
-            scene.kubectl("delete", "listenerset,httproute", "more")
 
 
 class OnEnvoyGateway(Repairs, unittest.TestCase):
