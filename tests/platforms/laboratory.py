@@ -11,11 +11,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import tomllib
 from pathlib import Path
 
 import yaml
 from clients import Steady, get
-from objects import ENVOY_GATEWAY, ISTIO_GATEWAY, TOKEN, UPSTREAM
+from objects import ENVOY_GATEWAY, ISTIO_GATEWAY, NEWER_KEY, TOKEN, UPSTREAM
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/platforms")]
@@ -43,11 +44,14 @@ APPLETS = ["sh", "wget", "nslookup", "timeout", "sha256sum", "cut", "sed", "sort
 
 @functools.cache
 def modules():
-    """Two modules by their digests: this one, and one that differs in a section that nothing reads, as of another version."""
-    this = MODULE.read_bytes()
-    other = Path(os.environ["DIANA_CLUSTER"]) / "other.wasm"
-    other.write_bytes(this + b"\x00\x06\x05other")
-    return {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in (MODULE, other)}
+    """Two modules by their digests: this one, and one of a newer version, which has a key of another name."""
+    newer, module = Path(os.environ["DIANA_CLUSTER"]) / "newer.wasm", MODULE.read_bytes()
+    version = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    for old, new in {version: f"{version.rpartition('.')[0]}.9", **NEWER_KEY}.items():
+        assert old.encode() in module and len(old) == len(new), old
+        module = module.replace(old.encode(), new.encode())
+    newer.write_bytes(module)
+    return {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in (MODULE, newer)}
 
 
 def library():
@@ -87,7 +91,7 @@ def cluster():
         "diana-companion": Image(["/diana"], files=diana | first | mounted | {f"/modules/{library()}.so": native.LIBRARY}),
         "diana-next": Image(["/diana"], files=diana | served),
         # Servers in its place that never answer, answer late, or check nothing.
-        **{kind: Image(["/diana"], files={"/diana": stand_in(kind)} | first) for kind in ("hanging", "slow", "unchecked")},
+        **{kind: Image(["/diana"], files={"/diana": stand_in(kind)} | served) for kind in ("hanging", "slow", "unchecked")},
     }
     planes.gateway_api(made, VERSION)
     return made

@@ -72,6 +72,14 @@ spec:
   infrastructure: {{parametersRef: {{group: gateway.envoyproxy.io, kind: EnvoyProxy, name: own}}}}
   listeners: [{{name: http, port: 80, protocol: HTTP}}]
 """
+# A key of this version by its name in a newer one.
+NEWER_KEY = {"week_starts": "moon_starts"}
+# Documents of a newer version, by the key or the value that this version does not know.
+NEWER = {
+    "moon_starts": "{moon_starts: monday, limits: [{Url: /limited, rules: [{name: newer, actor: all, unit: day, rpu: 3, algo: SW}]}]}",
+    "fairness": "limits: [{Url: /limited, rules: [{name: newer, actor: all, unit: day, rpu: 3, algo: SW, fairness: equal}]}]",
+    "lucky bucket": "limits: [{Url: /limited, rules: [{name: newer, actor: all, unit: day, rpu: 3, algo: lucky bucket}]}]",
+}
 TYPO = "limits: [{Url: /limited, rules: [{name: typo, actor: all, unit: day, rpu: 5, burts: 5}]}]"
 REDIS_WORDS = ["--bind", "0.0.0.0", "--protected-mode", "no", "--save", "", "--dir", "/tmp"]
 REDIS_WORDS += ["--user", "diana", "on", f">{TOKEN}", "~*", "&*", "+@all"]

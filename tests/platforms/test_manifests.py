@@ -7,7 +7,7 @@ import unittest
 
 import yaml
 from laboratory import NUMBERS, ROOT, EnvoyGateway, Istio, Scene
-from objects import CENTRE, REDIS, server
+from objects import CENTRE, NEWER, REDIS, server
 
 IMAGE = ROOT / "target/image"
 REGISTRY = server("registry", 5000, service={"clusterIP": "10.96.200.200"}, args=["--address=0.0.0.0:5000"])
@@ -42,7 +42,8 @@ def with_document(text, document):
 
 
 class Manifests:
-    plane = folder = None
+    # `inline` has the rules, and with wrong ones a new proxy answers `broken`.
+    plane = folder = inline = broken = None
 
     @classmethod
     def setUpClass(cls):
@@ -94,8 +95,11 @@ class Manifests:
 
     def check(self, *texts):
         """The rules of the manifests are in force in both pods."""
-        scene = self.scene
         self.applied(*texts)
+        self.check_limits()
+
+    def check_limits(self):
+        scene = self.scene
         for at in (0, 1):
             # Accounts that no other test has counted in the same process.
             one, other = (f"account-{next(NUMBERS)}" for _ in range(2))
@@ -123,6 +127,18 @@ class Manifests:
         for at in (0, 1):
             self.scene.wait(lambda at=at: (it := self.scene.get("/limited", at)) and it.refused, "rules of the server are in force")
 
+    def test_rules_of_a_newer_version(self):
+        scene, text = self.scene, self.texts(self.inline)[0]
+        self.check(text)
+        for unknown, rules in NEWER.items():
+            scene.cluster.apply(with_document(text, rules))
+            scene.wait(lambda unknown=unknown: scene.says(unknown), "a gateway names what it does not know")
+            self.check_limits()
+        scene.restart()
+        self.assertEqual([scene.get("/", at).status for at in (0, 1)], [self.broken] * 2, "it is ready without rules")
+        scene.cluster.apply(text)
+        self.check_limits()
+
     def test_all_are_accepted_by_the_api_server(self):
         for path in (ROOT / "envoy" / self.folder).iterdir():
             with self.subTest(path.name):
@@ -130,7 +146,7 @@ class Manifests:
 
 
 class OnIstio(Manifests, unittest.TestCase):
-    plane, folder = Istio, "istio"
+    plane, folder, inline, broken = Istio, "istio", "envoyfilter", 500
 
     def test_the_module_in_a_file(self):
         self.check(*self.texts("envoyfilter", "listeners"))
@@ -153,7 +169,7 @@ class OnIstio(Manifests, unittest.TestCase):
 
 
 class OnEnvoyGateway(Manifests, unittest.TestCase):
-    plane, folder = EnvoyGateway, "envoy-gateway"
+    plane, folder, inline, broken = EnvoyGateway, "envoy-gateway", "extension-policy", 503
 
     def with_bootstrap(self, name):
         """Gives the Gateway the bootstrap of a manifest."""

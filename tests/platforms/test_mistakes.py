@@ -4,7 +4,7 @@ import json
 import unittest
 
 from laboratory import NODE, VERSION, EnvoyGateway, Istio, Shared, planes, rule
-from objects import TYPO
+from objects import NEWER, TYPO
 
 # A rule for each of many paths; a ConfigMap may have 1 MiB.
 LARGE = "limits:\n" + "".join(f"- {{Url: /{at}, rules: [{{name: large-{at}, actor: all, unit: day, rpu: 9}}]}}\n" for at in range(12000))
@@ -58,15 +58,25 @@ class Mistakes(Shared):
 
     def test_rules_of_a_newer_version(self):
         scene = self.scene
-        with self.steady():
-            newer = {"companion": {"image": "lab/unchecked"}, "rulesText": TYPO}
+
+        def upgrade(rules):
+            newer = {"companion": {"image": "lab/unchecked"}, "rulesText": rules}
             scene.helm("upgrade", "--wait", "--timeout=10m", values=newer)
-            scene.wait(lambda: scene.says("burts"), "the gateway names the key that it does not know")
-            self.assertTrue(scene.knows(self.rule))
+
+        with self.steady():
+            for unknown, rules in NEWER.items():
+                upgrade(rules)
+                scene.wait(lambda unknown=unknown: scene.says(unknown), "the gateway names what it does not know")
+                self.assertTrue(scene.knows(self.rule))
+                scene.helm("rollback", "--wait", "--timeout=10m")
             self.assertEqual(scene.admitted(5), 3)
+            upgrade(rules)
             scene.restart()
-            scene.wait(lambda: scene.says("burts"), "so does a new gateway")
+            scene.wait(lambda: scene.says(unknown), "so does a new gateway")
             self.assertEqual(scene.admitted(5), 5, "which has no rules")
+            scene.helm("rollback", "--wait", "--timeout=10m")
+            scene.have(self.rule)
+            self.assertEqual(scene.admitted(5), 3)
 
     def test_rules_of_a_mebibyte(self):
         scene = self.scene

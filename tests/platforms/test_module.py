@@ -3,7 +3,9 @@ whatever waits for it goes on by itself once it is there."""
 
 import unittest
 
+from clients import Steady
 from laboratory import NO_DIGEST, TOKEN, EnvoyGateway, Istio, Scene, merged, movable_clocks, rule, sha256, steady
+from objects import NEWER
 
 MANY = 4
 NEXT = {"companion": {"image": "lab/diana-next"}, "filter": {"sha256": sha256(1)}}
@@ -75,6 +77,37 @@ class Module:
             scene.have(first)
             self.assertEqual(scene.admitted(5), 3)
         scene.end()
+
+    def test_a_newer_version_and_back(self):
+        """Rules with a key that only the newer module knows. The server in place of the companion has them, too, and both modules."""
+        scene = Scene(self.plane)
+        first = scene.install()
+        newer = {"companion": {"image": "lab/unchecked"}, "rulesText": NEWER["moon_starts"]}
+        with steady(self, scene):
+            self.assertEqual(scene.admitted(5), 3)
+            scene.helm("upgrade", "--wait", "--timeout=10m", values=newer)
+            scene.wait(lambda: scene.says("moon_starts"), "the older module names the key")
+            self.assertEqual((scene.knows(first), scene.admitted(5)), (True, 0))
+            scene.helm("upgrade", values=merged(newer, {"filter": NEXT["filter"]}))
+            scene.have("newer")
+            self.assertEqual(scene.admitted(5), 3)
+            # The module goes back before the rules.
+            rejected = self.rejected(scene)
+            with Steady((scene.address(), scene.plane.PORT, "/limited")) as client:
+                scene.helm("upgrade", values=newer)
+                scene.have(first)
+                scene.wait(lambda: self.rejected(scene) > rejected, "the older module refuses the rules again")
+                scene.helm("rollback", "1", "--wait", "--timeout=10m")
+                scene.have(first)
+            self.assertEqual(set(client.seen), {"refused"}, "usage stays, and a limit was in force all the time")
+            scene.restart()
+            scene.have(first)
+            self.assertEqual(scene.admitted(5), 3)
+        scene.end()
+
+    def rejected(self, scene):
+        """How many documents the gateway has refused."""
+        return sum(int(line.rpartition(": ")[2]) for line in scene.admin("/stats?filter=remote.rejected").splitlines())
 
     def test_all_gateways_start_at_once_while_the_companion_is_away(self):
         scene = Scene(self.plane, replicas=MANY)
