@@ -52,6 +52,24 @@ spec:
   infrastructure: {{parametersRef: {{group: "", kind: ConfigMap, name: own}}}}
   listeners: [{{name: http, port: 80, protocol: HTTP}}]
 """
+# Pods of both have a label of their Gateways.
+ISTIO_TWO_GATEWAYS = ISTIO_GATEWAY.replace("REPLICAS", "1").replace("infrastructure: {", "infrastructure: {labels: {fleet: both}, ") + """
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: other, namespace: NAMESPACE, labels: {istio.io/rev: canary}}
+spec:
+  gatewayClassName: istio
+  infrastructure: {labels: {fleet: both}, parametersRef: {group: "", kind: ConfigMap, name: own}}
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: other, namespace: NAMESPACE}
+spec:
+  parentRefs: [{name: other}]
+  rules: [{backendRefs: [{name: upstream, port: 8080}], timeouts: {request: 0s}}]
+"""
 ENVOY_GATEWAY = f"""
 apiVersion: gateway.envoyproxy.io/v1alpha1
 kind: EnvoyProxy

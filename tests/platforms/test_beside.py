@@ -14,6 +14,7 @@ from objects import (
     HOSTS,
     HTTP3,
     ISTIO_SECURITY,
+    ISTIO_TWO_GATEWAYS,
     KEY,
     LISTENER_SET,
     TLS_LISTENERS,
@@ -146,6 +147,40 @@ class OnIstio(Beside, unittest.TestCase):
             scene.have(self.rule)
             self.assertEqual(scene.admitted(5), 3)
 
+    def test_gateways_of_two_revisions_of_istiod(self):
+        """One release covers both, and a gateway moves from one to the other."""
+        planes.istiod(self.scene.cluster, VERSION, "canary")
+        scene = Scene(TwoRevisions, replicas=2)
+
+        def of(pod):
+            """Its Gateway, and the revision of istiod that serves it."""
+            metadata = pod["metadata"]
+            return metadata["labels"]["gateway.networking.k8s.io/gateway-name"], metadata["annotations"]["istio.io/rev"]
+
+        def are(*gateways):
+            return sorted(map(of, scene.pods())) == sorted(map(of, scene.ready())) == sorted(gateways)
+
+        def limited(name):
+            for at in (0, 1):
+                scene.have(name, at=at)
+                self.assertEqual(scene.admitted(5, at=at), 3)
+
+        self.assertTrue(are(("public", "default"), ("other", "canary")))
+        public = scene.kubectl("get", "service", "public-istio", "-o", "jsonpath={.spec.clusterIP}")
+        with steady(self, scene, (public, Istio.PORT)):
+            scene.helm("install", config=rule(3, "first"))
+            limited("first")
+            scene.helm("upgrade", config=rule(3, "second"))
+            limited("second")
+            scene.kubectl("label", "gateway", "public", "istio.io/rev=canary")
+            scene.wait(lambda: are(("public", "canary"), ("other", "canary")), "the gateway has moved")
+            for at, pod in enumerate(scene.ready()):
+                scene.have("second", at=at)
+                self.assertEqual(scene.admitted(5, at=at), 3 if of(pod)[0] == "public" else 0, "only new pods begin from zero")
+            scene.helm("upgrade", config=rule(3, "third"))
+            limited("third")
+        scene.end()
+
     def test_two_revisions_of_istiod(self):
         """The second one has a gateway whose proxies are too old, until they are upgraded, too."""
         planes.istiod(self.scene.cluster, VERSION, "canary")
@@ -225,6 +260,17 @@ class Sidecar(Istio):
     @staticmethod
     def place(namespace):
         return namespace, "app=upstream"
+
+
+class TwoRevisions(Istio):
+    """Two gateways of two revisions of istiod, `public` of the default one."""
+
+    GATEWAY = ISTIO_TWO_GATEWAYS
+    VALUES = {"controlPlane": "istio", "istio": {"selector": {"fleet": "both"}}}
+
+    @staticmethod
+    def place(namespace):
+        return namespace, "fleet=both"
 
 
 class TooOld(Istio):
