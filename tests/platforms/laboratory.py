@@ -345,14 +345,14 @@ class Authority:
 
 @contextlib.contextmanager
 def movable_clocks(name):
-    """Proxies that start in this block run with a monotonic clock that the given function moves ahead, by seconds."""
+    """Proxies that start in this block run with clocks that the given function moves ahead, by seconds."""
     folder, image = Path(os.environ["DIANA_CLUSTER"]), {"istio": "proxyv2", "envoy-gateway": "envoy"}[name]
-    library, file, images = folder / "steady-clock.so", folder / "steady-clock", cluster().node.images
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", TESTS / "steady_clock.c", "-o", library], check=True)
+    library, file, images = folder / "moved-clock.so", folder / "moved-clock", cluster().node.images
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-Wall", "-Werror", TESTS / "moved_clock.c", "-o", library], check=True)
     file.write_bytes(bytes(8))
     plane(name)
     before = images[image]
-    images[image] = before._replace(variables={"LD_PRELOAD": str(library), "STEADY_CLOCK": str(file)})
+    images[image] = before._replace(variables={"LD_PRELOAD": str(library), "MOVED_CLOCK": str(file)})
     try:
         # Written in place, since the process has mapped the file.
         yield lambda seconds: os.pwrite(os.open(file, os.O_WRONLY), seconds.to_bytes(8, "little"), 0)

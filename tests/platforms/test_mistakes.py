@@ -100,12 +100,25 @@ class Mistakes(Shared):
         scene = self.scene
         old = {it["metadata"]["uid"] for it in scene.pods(**scene.companions())}
         with self.steady():
+            gateway = scene.restart(ready=False)
             told = scene.kubectl("drain", NODE, f"--pod-selector={scene.companions()['labels']}", "--timeout=10m", fails=True)
             self.assertIn("would violate the pod's disruption budget", told, "one of them has to wait for the other's replacement")
             self.assertIn(f"node/{NODE} drained", told)
             scene.kubectl("uncordon", NODE)
             self.assertFalse(old & {it["metadata"]["uid"] for it in scene.pods(**scene.companions())})
+            serves = lambda: [it["metadata"]["name"] for it in scene.ready()] == [gateway["metadata"]["name"]]  # noqa: E731
+            scene.wait(serves, "the gateway that restarted meanwhile serves")
+            scene.have(self.rule)
+            self.assertEqual(scene.admitted(5), 3)
+
+    def test_both_companions_end_at_once(self):
+        """As when their only node is lost."""
+        scene = self.scene
+        with self.steady():
+            self.assertEqual(scene.admitted(2), 2)
+            scene.kubectl("delete", "pods", "-l", scene.companions()["labels"], "--force", "--grace-period=0")
             self.assertTrue(scene.knows(self.rule))
+            self.assertEqual(scene.admitted(3), 1)
             scene.restart()
             scene.have(self.rule)
             self.assertEqual(scene.admitted(5), 3)

@@ -4,11 +4,12 @@ whatever waits for it goes on by itself once it is there."""
 import unittest
 
 from clients import Steady
-from laboratory import NO_DIGEST, TOKEN, EnvoyGateway, Istio, Scene, merged, movable_clocks, rule, sha256, steady
+from laboratory import NO_DIGEST, TOKEN, Authority, EnvoyGateway, Istio, Scene, merged, movable_clocks, rule, sha256, steady
 from objects import NEWER
 
 MANY = 4
 NEXT = {"companion": {"image": "lab/diana-next"}, "filter": {"sha256": sha256(1)}}
+DAY_AND_HOUR = 25 * 3600
 
 
 class Module:
@@ -120,12 +121,16 @@ class Module:
         for pod in new:
             scene.wait(lambda pod=pod: scene.warms(pod), "the first listener of a new pod waits for the module")
         self.assertEqual(scene.ready(), [])
+        self.while_it_is_away(scene)
         scene.scale_companions(2)
         scene.wait(lambda: len(scene.ready()) == MANY, "all pods serve")
         for at in range(MANY):
             scene.have(name, at=at)
             self.assertEqual(scene.admitted(5, at=at), 3)
         scene.end()
+
+    def while_it_is_away(self, scene):
+        """A startup probe of Envoy Gateway's proxies would end them after five minutes."""
 
     def test_a_day_later(self):
         """Envoy forgets code that it has not asked for in a day, if another module is configured."""
@@ -135,7 +140,7 @@ class Module:
             other = merged(NEXT, {"filter": {"settings": {"explain": {"header": "x-other-explain", "token_env": "DIANA_TOKEN"}}}})
             scene.helm("install", name="other", config=rule(3, "other", path="/other"), values=other)
             scene.wait(lambda: "other" in str(scene.get(x_other_explain=TOKEN).headers.get("x-other-explain")), "the other is in force")
-            move(25 * 3600)
+            move(DAY_AND_HOUR)
             with steady(self, scene):
                 scene.have(first)
                 # A changed filter of one release asks for its code again, and then for that of the other.
@@ -148,11 +153,37 @@ class Module:
                 scene.scale_companions(2, "diana", "other-diana")
                 scene.wait(lambda: scene.listeners().count("namespace: changed"), "the changed filter is in force")
                 scene.have(first)
+                scene.restart()
+                scene.have(first)
+                self.assertEqual((scene.admitted(5), scene.admitted(5, path="/other")), (3, 3))
+        scene.end()
+
+    def test_a_day_later_the_certificate_of_the_companion_has_expired(self):
+        with movable_clocks(self.plane.NAME) as move:
+            scene, authority = Scene(self.plane), Authority()
+            host = f"diana-companion.{scene.namespace}.svc"
+            scene.lay_certificate(authority.issue(host, days=1))
+            name = scene.install(values={"companion": {"tls": {"secret": "certificate", "ca": authority.text}}})
+            move(DAY_AND_HOUR)
+            with steady(self, scene):
+                scene.wait(lambda: scene.says("if it cannot connect"), "the gateway does not trust it")
+                old, new = scene.ready()[0], scene.restart(ready=False)
+                scene.wait(lambda: scene.warms(new), "neither does a new one")
+                self.assertEqual([it["metadata"]["name"] for it in scene.ready()], [old["metadata"]["name"]])
+                self.assertEqual((scene.knows(name), scene.admitted(5)), (True, 3))
+                scene.lay_certificate(authority.issue(host))
+                scene.wait(lambda: [it["metadata"]["name"] for it in scene.ready()] == [new["metadata"]["name"]], "the new gateway serves")
+                scene.have(name)
+                self.assertEqual(scene.admitted(5), 3)
         scene.end()
 
 
 class OnIstio(Module, unittest.TestCase):
     plane = Istio
+
+    def while_it_is_away(self, scene):
+        restarts = lambda: [it["status"]["containerStatuses"][0]["restartCount"] for it in scene.pods()]  # noqa: E731
+        scene.wait(lambda: min(restarts()) > 0, "the startup probe has ended each new pod once")
 
 
 class OnEnvoyGateway(Module, unittest.TestCase):
