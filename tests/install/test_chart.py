@@ -429,8 +429,29 @@ class InEnvoy(unittest.TestCase):
         self.assertIn({"__name__": "diana_rule_refused", "namespace": "default_diana", "rule": "a-few"}, samples)
         self.assertIn({"__name__": "diana_remote_applied", "namespace": "default_diana"}, samples)
 
+    def test_a_library_that_envoy_cannot_keep_is_left_out(self):
+        filter = {"native": {"sha256": hashlib.sha256(LIBRARY.read_bytes()).hexdigest()}}
+        # No user may write there.
+        with self.fetching(filter, LIBRARY, "so", kept_in="/proc") as (_, port, get, served):
+            with served:
+                wait_for(lambda: listens(port), "Envoy listens")
+                self.assertEqual([self.status(port) for _ in range(9)], [200] * 9)
+                self.assertRegex(get("stats?filter=remote_fetch_error"), r"^dynamic_modules\.remote_fetch_error\b.*: 1\n$")
+
     def samples(self, filter, module, end):
         """The metrics of an Envoy that gets its module, as Prometheus stores them. It does not listen before."""
+        with self.fetching(filter, module, end) as (rendered, port, get, served):
+            self.assertEqual(get("ready"), "INITIALIZING\n")
+            self.assertFalse(listens(port))
+            with served:
+                wait_for(lambda: self.status(port) == 503, "the rules are in force in both workers")
+                wait_for(lambda: re.search(r"_refused{.*} [1-9]", get("stats/prometheus")), "the refusal is counted")
+                [monitor] = of_kind("PodMonitor", rendered)
+                return [self.relabelled(monitor, line) for line in get("stats/prometheus").splitlines() if line[:1] not in ("#", "")]
+
+    @contextlib.contextmanager
+    def fetching(self, filter, module, end, kept_in="."):
+        """An Envoy that has asked for its module in vain. Yields the chart, its port, what asks its admin interface, and the companion."""
         rendered = render(controlPlane="envoy-gateway", filter=filter, podMonitor={"enabled": True})
         [document] = [it["data"]["rules.yaml"] for it in of_kind("ConfigMap", rendered)]
         port, admin, serving = free_port(), free_port(), free_port()
@@ -439,17 +460,11 @@ class InEnvoy(unittest.TestCase):
             file.write_text(bootstrap(rendered, port, admin, serving))
             command = [os.environ["DIANA_ENVOY"], "-c", file, "--disable-hot-restart", "--concurrency", "2", "-l", "warning"]
             # Where Envoy keeps a fetched library.
-            with server(command, admin, {"TMPDIR": folder}):
+            with server(command, admin, {"TMPDIR": str(Path(folder) / kept_in)}):
                 get = functools.partial(self.get, admin)
                 failed = "cluster.diana_default_diana_companion.upstream_cx_connect_fail: "
                 wait_for(lambda: failed in get("stats") and failed + "0\n" not in get("stats"), "Envoy asks for the module")
-                self.assertEqual(get("ready"), "INITIALIZING\n")
-                self.assertFalse(listens(port))
-                with companion(serving, document.encode(), module.read_bytes(), end):
-                    wait_for(lambda: self.status(port) == 503, "the rules are in force in both workers")
-                    wait_for(lambda: re.search(r"_refused{.*} [1-9]", get("stats/prometheus")), "the refusal is counted")
-                    [monitor] = of_kind("PodMonitor", rendered)
-                    return [self.relabelled(monitor, line) for line in get("stats/prometheus").splitlines() if line[:1] not in ("#", "")]
+                yield rendered, port, get, companion(serving, document.encode(), module.read_bytes(), end)
 
     def test_another_module_replaces_the_first(self):
         first = MODULE.read_bytes()
