@@ -12,7 +12,7 @@ DEFINITION = "#/definitions/"
 OWN_VALUES, VALUES = ROOT / "tools/values.schema.json", ROOT / "charts/diana/values.schema.json"
 # The keys that only a new filter can change: the chart sets `remote`, and the rest of `redis`.
 SETTINGS = {"namespace", "keys", "log", "accepted", "mark", "explain", "admin"}
-OF_CHART = {"cluster", "proxied", "username_env", "password_env", "password_secret"}
+OF_CHART = {"cluster", "pipe", "proxied", "username_env", "password_env", "password_secret"}
 
 
 def kinds(schema):

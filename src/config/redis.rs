@@ -4,6 +4,7 @@ use super::fields::Fields;
 use super::node::Node;
 use super::table::ON_FAILURES;
 use diana_policy::ModuleKind;
+use diana_policy::port::Destination;
 use diana_policy::redis::{OnFailure, Redis, Secret};
 use diana_policy::time::{Micros, SECOND};
 
@@ -13,6 +14,9 @@ const DIRECT: &[&str] = &["username_env", "password_env", "password_secret", "db
 /// Why the wasm module refuses `password_secret` alone.
 const NO_SECRETS: &str = "the wasm module cannot read secrets of Envoy: use `password_env`, beside it if both modules \
                           read the document";
+
+/// Why the wasm module refuses `pipe` alone.
+const NO_PIPES: &str = "the wasm module reaches clusters only: use `cluster`, beside it if both modules read the document";
 
 const TIMEOUT: Micros = 20 * SECOND / 1000;
 
@@ -42,7 +46,7 @@ pub fn read(top: &Fields<'_>) -> Option<Redis> {
     Some(Redis {
         parts,
         gateways: fields.number("gateways").unwrap_or(1),
-        cluster: fields.text("cluster").unwrap_or_default().into(),
+        destination: destination(&fields),
         timeout: fields.number("timeout").unwrap_or(TIMEOUT),
         on_failure: fields.choice("on_failure", ON_FAILURES).unwrap_or(OnFailure::Gateway),
         username_env: fields.text("username_env").map(Into::into),
@@ -53,4 +57,16 @@ pub fn read(top: &Fields<'_>) -> Option<Redis> {
         }),
         db: fields.number("db").unwrap_or(0),
     })
+}
+
+/// Where Redis is. Only the native module reaches a pipe, and prefers it.
+fn destination(fields: &Fields<'_>) -> Destination {
+    let pipe = fields.text("pipe").map(|path| Destination::Pipe(path.into()));
+    match (fields.get("pipe"), fields.get("cluster"), fields.module()) {
+        (Some(node), None, ModuleKind::Wasm) => node.key_problem(NO_PIPES.into()),
+        (None, None, _) => _ = fields.require("cluster"),
+        _ => {}
+    }
+    let cluster = Destination::Cluster(fields.text("cluster").unwrap_or_default().into());
+    pipe.filter(|_| fields.module() == ModuleKind::Native).unwrap_or(cluster)
 }

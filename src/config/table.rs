@@ -9,7 +9,7 @@ use super::mapping::Allowed::{
 use super::mapping::{Allowed, Choices, Mapping, MappingKey, mapping, optional, required, words};
 use super::plans::NAMED_PLANS;
 use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
-use super::values::{CLUSTER, VARIABLE, is_visible};
+use super::values::{CLUSTER, PIPE, VARIABLE, is_visible};
 use super::{remote, settings};
 use diana_policy::redis::MOST_SHARDS;
 use diana_policy::redis::OnFailure;
@@ -122,7 +122,9 @@ static REDIS: Mapping = mapping(
     "redis",
     "a mapping such as `{cluster: diana_redis}`",
     &[
-        required("cluster", CLUSTER),
+        // Required, except for the dynamic module with a pipe.
+        optional("cluster", CLUSTER),
+        optional("pipe", PIPE),
         optional("timeout", Duration(SECOND / 1000, SECOND)),
         optional("on_failure", ON_FAILURE),
         optional("username_env", VARIABLE),

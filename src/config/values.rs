@@ -27,6 +27,12 @@ pub const CLUSTER: Allowed =
         is_visible(text, 255)
     });
 
+/// The path of a socket. The addresses of Linux have room for 107 bytes.
+pub const PIPE: Allowed = Allowed::Text(
+    "the path of a listener's pipe in Envoy, or an abstract name such as `@redis`, up to 107 visible ASCII characters",
+    |text| is_visible(text, 107) && text != "@",
+);
+
 /// The name of an environment variable.
 pub const VARIABLE: Allowed =
     Allowed::Text("the name of an environment variable: A-Z, a-z, 0-9 and `_`", |text| {

@@ -620,7 +620,7 @@ impl ConfigCall {
             value: Buf::of(value.as_bytes()),
         };
         let headers: Vec<Header> = call.headers.iter().map(header).collect();
-        let (cluster, body) = (Buf::of(call.cluster.as_bytes()), Buf::of(&call.body));
+        let (cluster, body) = (Buf::of(call.destination.name().as_bytes()), Buf::of(&call.body));
         let (mut id, timeout) = (0, call.timeout.div_ceil(MILLISECOND).max(1));
         // SAFETY: all texts and the destination are valid.
         let result = unsafe {
@@ -688,8 +688,8 @@ impl Drop for ConfigScheduler {
     }
 }
 
-/// Runs a hook. A panic ends here: Envoy would abort.
-fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
+/// Runs a hook, or what a thread of the module does. A panic ends here: Envoy would abort.
+pub(crate) fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
     let run = || {
         #[cfg(feature = "faults")]
         faults::injected::begin(hook);

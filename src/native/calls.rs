@@ -1,29 +1,28 @@
-//! HTTP calls: to Redis and to configuration servers. Only Envoy's main thread makes calls without a request, so a worker hands
+//! Calls to clusters: to Redis and to configuration servers. Only Envoy's main thread makes calls without a request, so a worker hands
 //! its calls over to it, and the reply returns to that worker.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use diana_policy::port::Call as HttpCall;
+use diana_policy::port::{Call as HttpCall, Destination};
 
 use crate::abi::{ConfigCall, LogLevel, log};
 use crate::{config, slot};
 
 /// The status with which Envoy replies if it cannot connect.
-const UNAVAILABLE: u16 = 503;
+pub(crate) const UNAVAILABLE: u16 = 503;
 
 /// The log line for a cluster that has returned only 503. Envoy does not report its address.
 const UNREACHABLE: &str = "status 503, which Envoy returns if it cannot connect. The dynamic module calls from Envoy's main \
-                           thread, which reaches no internal listener: for Redis, use the cluster of envoy/fleet.yaml \
-                           instead of the files in envoy/redis/";
+                           thread, which reaches no internal listener: for Redis, use `pipe`, as in envoy/native-fleet.yaml";
 
 /// The receiver of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Caller {
-    slot: usize,
-    root: u32,
+pub(crate) struct Caller {
+    pub(crate) slot: usize,
+    pub(crate) root: u32,
     /// The number of the call in its worker.
-    token: u32,
+    pub(crate) token: u32,
 }
 
 /// A reply. Without a status the connection broke off, or the reply was too large.
@@ -39,18 +38,18 @@ struct Sent {
     /// Envoy's number of it, unknown while Envoy receives the call.
     id: Option<u64>,
     caller: Caller,
-    cluster: String,
+    destination: Destination,
 }
 
-/// The known state of a cluster.
+/// The known state of a destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
     /// The latest call could not be made.
     Lacking,
     /// Envoy has not been able to connect.
     Unreachable,
-    /// It has replied.
-    Replied,
+    /// It was reached.
+    Reached,
 }
 
 #[derive(Default)]
@@ -58,30 +57,39 @@ struct Calls {
     /// Calls that Envoy has not received.
     waiting: Vec<(Caller, HttpCall)>,
     sent: Vec<Sent>,
-    clusters: BTreeMap<String, Seen>,
+    destinations: BTreeMap<Destination, Seen>,
 }
 
 static CALLS: Mutex<Calls> =
-    Mutex::new(Calls { waiting: Vec::new(), sent: Vec::new(), clusters: BTreeMap::new() });
+    Mutex::new(Calls { waiting: Vec::new(), sent: Vec::new(), destinations: BTreeMap::new() });
 
 impl Calls {
-    /// Records the state of a cluster, and logs a new one.
-    fn record(&mut self, cluster: &str, seen: Seen, line: &str) {
-        if self.clusters.insert(cluster.into(), seen) != Some(seen) {
-            log(LogLevel::Warn, &format!("cluster `{cluster}`: {line}"));
+    /// Records the state of a destination, and logs a new one.
+    fn record(&mut self, destination: &Destination, seen: Seen, line: &str) {
+        if self.destinations.insert(destination.clone(), seen) != Some(seen) {
+            log(LogLevel::Warn, &format!("{destination}: {line}"));
         }
     }
 
-    /// Records a reply of a cluster, or one of Envoy.
-    fn record_reply(&mut self, cluster: &str, status: u16) {
-        if self.clusters.get(cluster) == Some(&Seen::Replied) {
+    /// Records a reply of a destination, or one of Envoy.
+    fn record_reply(&mut self, destination: &Destination, status: u16) {
+        if self.destinations.get(destination) == Some(&Seen::Reached) {
             return;
         }
         if status == UNAVAILABLE {
-            self.record(cluster, Seen::Unreachable, UNREACHABLE);
+            self.record(destination, Seen::Unreachable, UNREACHABLE);
         } else {
-            self.clusters.insert(cluster.into(), Seen::Replied);
+            self.destinations.insert(destination.clone(), Seen::Reached);
         }
+    }
+}
+
+/// Records whether a pipe could be reached, or why not. The first such reason in a row is logged.
+pub(crate) fn record_pipe(pipe: &Destination, reached: Result<(), &str>) {
+    let seen = if reached.is_ok() { Seen::Reached } else { Seen::Lacking };
+    let is_new = calls().destinations.insert(pipe.clone(), seen) != Some(seen);
+    if let (Err(why), true) = (reached, is_new) {
+        log(LogLevel::Warn, &format!("{pipe}: {why}"));
     }
 }
 
@@ -90,17 +98,12 @@ fn calls() -> MutexGuard<'static, Calls> {
 }
 
 /// Hands a call of a worker over to the main thread.
-pub(crate) fn send(
-    slot: usize,
-    root: u32,
-    token: u32,
-    call: &HttpCall,
-) -> Result<(), &'static str> {
-    calls().waiting.push((Caller { slot, root, token }, call.clone()));
-    if config::schedule(root) {
+pub(crate) fn send(caller: Caller, call: &HttpCall) -> Result<(), &'static str> {
+    calls().waiting.push((caller, call.clone()));
+    if config::schedule(caller.root) {
         return Ok(());
     }
-    end(root);
+    end(caller.root);
     Err("the configuration has ended")
 }
 
@@ -109,8 +112,8 @@ pub(crate) fn make(root: u32, config: &ConfigCall) {
     let waiting: Vec<_> =
         calls().waiting.extract_if(.., |(caller, _)| caller.root == root).collect();
     for (caller, call) in waiting {
-        let cluster = call.cluster.clone();
-        calls().sent.push(Sent { id: None, caller, cluster });
+        let destination = call.destination.clone();
+        calls().sent.push(Sent { id: None, caller, destination });
         let made = config.http_call(&call);
         let mut calls = calls();
         // Envoy may have replied within.
@@ -124,7 +127,7 @@ pub(crate) fn make(root: u32, config: &ConfigCall) {
             }
             Err(why) => {
                 calls.sent.remove(position);
-                calls.record(&call.cluster, Seen::Lacking, why);
+                calls.record(&call.destination, Seen::Lacking, why);
                 drop(calls);
                 deliver(caller, Some(UNAVAILABLE), Vec::new());
             }
@@ -139,9 +142,9 @@ pub(crate) fn reply(root: u32, id: u64, status: Option<u16>, body: Vec<u8>) {
         let position = |id| calls.sent.iter().position(|it| it.caller.root == root && it.id == id);
         // A call with this number, or the one that Envoy is receiving.
         let Some(found) = position(Some(id)).or_else(|| position(None)) else { return };
-        let Sent { caller, cluster, .. } = calls.sent.remove(found);
+        let Sent { caller, destination, .. } = calls.sent.remove(found);
         if let Some(status) = status {
-            calls.record_reply(&cluster, status);
+            calls.record_reply(&destination, status);
         }
         caller
     };
@@ -155,7 +158,8 @@ pub(crate) fn end(root: u32) {
     calls.sent.retain(|it| it.caller.root != root);
 }
 
-fn deliver(caller: Caller, status: Option<u16>, body: Vec<u8>) {
+/// The worker receives a reply.
+pub(crate) fn deliver(caller: Caller, status: Option<u16>, body: Vec<u8>) {
     let Caller { slot, root, token } = caller;
     if let Some(slot) = slot::all().get(slot) {
         slot.enter(|state| state.deliver(Reply { root, token, status, body }));

@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::LazyLock;
 
 use diana_limiter::Refusal;
-use diana_policy::port::{Call as HttpCall, Callout, Environment, Metrics, Request, SharedData};
+use diana_policy::port::{
+    Call as OutCall, Callout, Destination, Environment, Metrics, Request, SharedData,
+};
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{ModuleKind, Switches};
 use diana_store::process::Process;
@@ -16,12 +18,12 @@ use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
 
 use crate::abi::{self, Call, HeaderMemory, LogLevel, Map, Scheduler, StreamPointer};
-use crate::calls::Reply;
+use crate::calls::{Caller, Reply};
 use crate::data::ProcessData;
 use crate::request::HostRequest;
 use crate::response::Response;
 use crate::slot::{PASS, TICK};
-use crate::{calls, clock, config, metrics};
+use crate::{calls, clock, config, metrics, pipe};
 
 /// The first number of a root. Streams have smaller ones.
 pub(crate) const FIRST_ROOT: u32 = 1 << 31;
@@ -308,10 +310,15 @@ impl<'s> HostCall<'s> {
 }
 
 impl Callout for HostCall<'_> {
-    fn send(&self, call: &HttpCall) -> Result<u32, &'static str> {
+    fn send(&self, call: &OutCall) -> Result<u32, &'static str> {
         let token = self.state.token.get().wrapping_add(1);
         self.state.token.set(token);
-        calls::send(self.state.slot, self.root, token, call).map(|()| token)
+        let caller = Caller { slot: self.state.slot, root: self.root, token };
+        match &call.destination {
+            Destination::Cluster(_) => calls::send(caller, call)?,
+            Destination::Pipe(path) => pipe::send(caller, path, call)?,
+        }
+        Ok(token)
     }
 
     fn caller(&self) -> u32 {

@@ -6,6 +6,9 @@
 //! since only the worker's own thread may continue or answer requests. Configurations are built on Envoy's main thread, for all
 //! workers at once.
 //!
+//! Calls to Redis leave by connections of this module to a listener of Envoy, from a thread of their own (`pipe.rs`), or by Envoy's
+//! main thread (`calls.rs`), which may be busy.
+//!
 //! While a slot is locked, the module only reads from the host. Changes of headers, responses and continuations follow after
 //! that, since Envoy may call further hooks within.
 //!
@@ -23,6 +26,7 @@ mod filter;
 mod host;
 mod metrics;
 mod password;
+mod pipe;
 mod property;
 mod request;
 mod response;

@@ -1,6 +1,7 @@
 //! Capabilities of the host, one trait each.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::net::IpAddr;
 
 use crate::time::{Micros, Now};
@@ -160,12 +161,41 @@ pub trait Environment {
     }
 }
 
-/// An HTTP call of the filter.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// The destination of a call.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Destination {
+    /// A cluster of the host, by its name. The call is an HTTP request.
+    Cluster(String),
+    /// A listener of the host, by the path of its socket. `@` begins an abstract name. The call is a
+    /// connection without HTTP: the body is sent, and the reply is all bytes until its end.
+    Pipe(String),
+}
+
+impl Destination {
+    /// The name of the cluster, or the path.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Destination::Cluster(name) | Destination::Pipe(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Destination::Cluster(name) => write!(f, "cluster `{name}`"),
+            Destination::Pipe(path) => write!(f, "pipe `{path}`"),
+        }
+    }
+}
+
+/// A call of the filter.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// The host's name for the destination.
-    pub cluster: String,
-    /// All headers, pseudo headers first.
+    /// Where it goes.
+    pub destination: Destination,
+    /// All headers, pseudo headers first. Empty without HTTP.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -173,12 +203,12 @@ pub struct Call {
     pub timeout: Micros,
 }
 
-/// HTTP calls. The host delivers replies later.
+/// Calls to other services. The host delivers replies later.
 pub trait Callout {
     /// Sends a call. Returns the number of its reply.
     ///
     /// # Errors
-    /// The problem with the cluster.
+    /// The problem with the destination.
     fn send(&self, call: &Call) -> Result<u32, &'static str>;
 
     /// The context that makes the calls. The host drops replies to a context that has ended.

@@ -1,5 +1,6 @@
 //! The Redis that all gateways share.
 
+use crate::port::Destination;
 use crate::time::Micros;
 
 /// The largest number of shards.
@@ -8,8 +9,8 @@ pub const MOST_SHARDS: u16 = 1024;
 /// A Redis and its connection parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Redis {
-    /// The host's name for it.
-    pub cluster: String,
+    /// Where the host has it.
+    pub destination: Destination,
     /// Timeout of a call in ticks.
     pub timeout: Micros,
     /// The behaviour of `global` rules while it is unavailable.

@@ -23,7 +23,7 @@ use super::results::QuestionResult;
 use super::shard::{Shard, Shards, Tags};
 use batch::{Batch, Wait};
 use diana_policy::key::Seed;
-use diana_policy::port::{self, Callout, SharedData};
+use diana_policy::port::{self, Callout, Destination, SharedData};
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::backend::{BackendCounts, Receiver};
 use follow::Answered;
@@ -44,8 +44,8 @@ const SLOWLY: Micros = 8;
 /// The address of Redis, and the credentials.
 #[derive(Clone)]
 pub struct Endpoint {
-    /// The Envoy cluster of Redis.
-    pub cluster: String,
+    /// Where the host has it.
+    pub destination: Destination,
     /// The timeout of a call in ticks.
     pub timeout: Micros,
     /// The credentials.
@@ -335,7 +335,7 @@ impl Client {
     /// Takes over the settlements of a client that has ended. Returns false if it used another
     /// database, seed or number of shards.
     pub fn inherit(&self, outbox: &mut Outbox, other: &Client, left: &mut Outbox) -> bool {
-        let way = |it: &Client| (it.endpoint.cluster.clone(), it.endpoint.login.db);
+        let way = |it: &Client| (it.endpoint.destination.clone(), it.endpoint.login.db);
         let is_alike =
             way(self) == way(other) && self.seed == other.seed && self.tags == other.tags;
         if is_alike {

@@ -11,7 +11,9 @@ use super::request::HostRequest;
 use super::shared::HostSharedData;
 use super::{chain, raw, reply, stats};
 use diana_limiter::Refusal;
-use diana_policy::port::{Answer, Call, Callout, Environment, Metrics, Request, SharedData};
+use diana_policy::port::{
+    Answer, Call, Callout, Destination, Environment, Metrics, Request, SharedData,
+};
 use diana_policy::time::Micros;
 use diana_worker::AdminReply;
 use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
@@ -27,10 +29,14 @@ pub(super) struct HostCall {
 /// the host's latest call.
 impl Callout for HostCall {
     fn send(&self, call: &Call) -> Result<u32, &'static str> {
+        // `diana_config` leaves no other destination to this module.
+        let Destination::Cluster(cluster) = &call.destination else {
+            return Err("the wasm module calls clusters only");
+        };
         let headers = call.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let timeout = Duration::from_micros(call.timeout);
         hostcalls::dispatch_http_call(
-            &call.cluster,
+            cluster,
             headers.collect(),
             Some(&call.body),
             Vec::new(),

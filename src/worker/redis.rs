@@ -60,9 +60,9 @@ impl RedisAccess {
             _ => (None, None),
         };
         let login = Login { username, password, db: redis.db };
-        let (cluster, timeout) = (redis.cluster.clone(), redis.timeout);
+        let (destination, timeout) = (redis.destination.clone(), redis.timeout);
         let (shards, gateways) = (Shards::new(redis.parts), redis.gateways);
-        let endpoint = Endpoint { cluster, timeout, login, shards, gateways };
+        let endpoint = Endpoint { destination, timeout, login, shards, gateways };
         let (root_id, on_failure) = (root_id.into(), redis.on_failure);
         Some(RedisAccess { root_id, endpoint, on_failure, missing })
     }

@@ -226,7 +226,7 @@ impl Poller {
 
     #[inline(never)]
     fn line(&self, what: &str, then: &str) -> String {
-        format!("remote configuration of cluster `{}`: {what}; {then}", self.call.cluster)
+        format!("remote configuration of {}: {what}; {then}", self.call.destination)
     }
 }
 

@@ -14,6 +14,15 @@ use crate::stream::{self, Outcome, Stream};
 /// Changes of metrics without a stream.
 pub static CHANGES: AtomicUsize = AtomicUsize::new(0);
 
+/// Calls of the main thread.
+pub static CALLOUTS: AtomicUsize = AtomicUsize::new(0);
+
+/// The log.
+pub static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// While a test has it, a thread that logs a line about a pipe stops there.
+pub static STOPS_AT_PIPE: Mutex<()> = Mutex::new(());
+
 /// Panics in hooks.
 pub static CAUGHT: AtomicUsize = AtomicUsize::new(0);
 
@@ -58,6 +67,11 @@ callbacks! {
             println!("{line}");
         }
         CAUGHT.fetch_add(usize::from(line.contains("was caught")), Ordering::SeqCst);
+        let is_about_pipe = line.starts_with("pipe ");
+        LOG.lock().unwrap().push(line);
+        if is_about_pipe {
+            drop(STOPS_AT_PIPE.lock().unwrap());
+        }
     }
 
     fn envoy_dynamic_module_callback_get_concurrency() -> u32 { WORKERS as u32 }
@@ -215,12 +229,14 @@ callbacks! {
     }
 
     fn envoy_dynamic_module_callback_get_runtime_bool(key: Buf, default: bool) -> bool {
-        assert_eq!(key.copied(), b"diana.fake.disabled");
+        let key = key.copied();
+        assert!(key.starts_with(b"diana.") && key.ends_with(b".disabled"));
         default
     }
 
     fn envoy_dynamic_module_callback_get_runtime_int(key: Buf, default: u64) -> u64 {
-        assert_eq!(key.copied(), b"diana.fake.enforce");
+        let key = key.copied();
+        assert!(key.starts_with(b"diana.") && key.ends_with(b".enforce"));
         default
     }
 
@@ -282,6 +298,7 @@ callbacks! {
         const NO_CLUSTER: u32 = 2;
         assert!(cluster.copied() == b"redis" && count > 0 && !headers.is_null() && !body.copied().is_empty() && milliseconds > 0);
         let (number, config) = (LAST.fetch_add(1, Ordering::SeqCst), Configuration::at(config));
+        CALLOUTS.fetch_add(1, Ordering::SeqCst);
         *id = number;
         match number % 11 {
             0 => return NO_CLUSTER,

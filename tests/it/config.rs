@@ -7,6 +7,7 @@ mod hostile;
 mod meaning;
 mod messages;
 mod mutation;
+mod pipe;
 mod protobuf;
 mod reference;
 mod remote;

@@ -25,7 +25,7 @@ mod upkeep;
 use diana_limiter::{Limiter, Refusal, Unbuildable, Verdict};
 use diana_policy::Policy;
 use diana_policy::key::Seed;
-use diana_policy::port::{Metrics, SharedData};
+use diana_policy::port::{Destination, Metrics, SharedData};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND};
 use diana_redis::backend::RedisConnection;
@@ -61,7 +61,7 @@ fn connected_limiter(
     data: Rc<FakeSharedData>,
 ) -> Result<(Limiter, RedisConnection), Unbuildable> {
     let way = Endpoint {
-        cluster: "redis".into(),
+        destination: Destination::Cluster("redis".into()),
         timeout: SECOND / 50,
         login: Login::default(),
         shards: policy.redis.as_ref().map_or(Shards::ONE, |redis| Shards::new(redis.parts)),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use diana_limiter::{Refusal, Verdict, Waiter};
 use diana_policy::Switches;
-use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
+use diana_policy::port::{Call, Callout, Destination, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::process::Process;
 use diana_worker::AdminReply;
@@ -137,7 +137,13 @@ impl FakeHost {
     pub fn take_calls(&self) -> Vec<(u32, Call)> {
         let mut calls = self.calls.borrow_mut();
         let first = self.taken.replace(calls.len());
-        let fresh = calls[first..].iter_mut().map(|(_, call)| std::mem::take(call));
+        let empty = || Call {
+            destination: Destination::Cluster(String::new()),
+            headers: Vec::new(),
+            body: Vec::new(),
+            timeout: 0,
+        };
+        let fresh = calls[first..].iter_mut().map(|(_, call)| std::mem::replace(call, empty()));
         (first as u32..).zip(fresh).collect()
     }
 

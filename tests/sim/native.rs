@@ -251,7 +251,8 @@ impl Worker for ThreadHost {
 
     fn calls(&mut self) -> Vec<Call> {
         let fresh = self.host.take_calls().into_iter().map(|(token, call)| {
-            let port::Call { cluster, body, timeout, .. } = call;
+            let port::Call { destination, body, timeout, .. } = call;
+            let cluster = destination.name().to_owned();
             self.calls.insert(token, cluster.clone());
             Call { cluster, token, body, timeout: timeout / 1000 * 1000 }
         });

@@ -40,7 +40,7 @@ fn share(first: &Document<'_>, second: &Document<'_>) -> bool {
         !one.is_empty() && !other.is_empty() && one != other
     };
     let place = |document: &Document<'_>| {
-        document.policy.redis.as_ref().map(|redis| (redis.cluster.clone(), redis.db))
+        document.policy.redis.as_ref().map(|redis| (redis.destination.clone(), redis.db))
     };
     first.plugin.envoy == second.plugin.envoy
         && namespace(first) == namespace(second)

@@ -148,7 +148,7 @@ impl Client {
 
     /// The names of shards in the log. `None` for no shards.
     fn names(&self, shards: &[Shard]) -> Option<String> {
-        let (all, cluster) = (self.endpoint.shards.number(), &self.endpoint.cluster);
+        let (all, destination) = (self.endpoint.shards.number(), &self.endpoint.destination);
         let which = match shards {
             [] => return None,
             _ if all == 1 => String::new(),
@@ -163,7 +163,7 @@ impl Client {
                 format!("{names}{more} of {all} of ")
             }
         };
-        Some(format!("{which}Redis (cluster `{cluster}`)"))
+        Some(format!("{which}Redis ({destination})"))
     }
 
     /// Adopts the fleet's seed. Waiting asks with hashes of another seed are dropped.

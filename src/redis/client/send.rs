@@ -8,7 +8,7 @@ use crate::outbox::{Operation, Outbox};
 use crate::protocol::{Failure, Pipeline, Script, ScriptCall};
 use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
-use diana_policy::port::Callout;
+use diana_policy::port::{Callout, Destination};
 use diana_policy::time::{Micros, Now, SECOND};
 
 /// The maximum number of questions in a batch. Redis is blocked while it evaluates them.
@@ -215,11 +215,17 @@ impl Client {
         }
         self.counts.calls += 1;
         self.counts.asks += batch.asks();
-        let cluster = &self.endpoint.cluster;
-        let pseudo = [(":method", "POST"), (":path", "/"), (":authority", cluster)];
+        let destination = self.endpoint.destination.clone();
+        let headers = match &destination {
+            Destination::Cluster(name) => {
+                let pseudo = [(":method", "POST"), (":path", "/"), (":authority", name)];
+                pseudo.map(|(name, value)| (name.into(), value.into())).into()
+            }
+            Destination::Pipe(_) => Vec::new(),
+        };
         let call = diana_policy::port::Call {
-            cluster: cluster.clone(),
-            headers: pseudo.map(|(name, value)| (name.into(), value.into())).into(),
+            destination,
+            headers,
             body: batch.pipeline.encode(&self.endpoint.login),
             timeout: batch.timeout,
         };

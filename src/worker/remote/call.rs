@@ -1,7 +1,7 @@
 //! The call to the configuration server.
 
 use super::digest;
-use diana_policy::port::{Call, Environment};
+use diana_policy::port::{Call, Destination, Environment};
 use diana_policy::remote::{Own, Remote, RemoteHeader};
 use diana_policy::spelling::header::is_value;
 
@@ -27,8 +27,9 @@ pub fn of(remote: &Remote, environment: &dyn Environment) -> Result<Call, String
         })?;
         headers.push((name.clone(), value));
     }
-    let (cluster, body) = (remote.cluster.clone(), remote.body.clone().into());
-    Ok(Call { cluster, headers, body, timeout: remote.timeout })
+    let destination = Destination::Cluster(remote.cluster.clone());
+    let body = remote.body.clone().into();
+    Ok(Call { destination, headers, body, timeout: remote.timeout })
 }
 
 /// A hash of the settings that affect polling, or which documents are valid, but not the identity

@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use diana_algorithm::fixed_window;
 use diana_policy::Quota;
 use diana_policy::key::{Key, Seed};
-use diana_policy::port::{Answer, Call, Callout};
+use diana_policy::port::{Answer, Call, Callout, Destination};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
@@ -241,7 +241,13 @@ impl Worker {
 }
 
 fn endpoint(timeout: u64, shards: Shards) -> Endpoint {
-    Endpoint { cluster: "redis".into(), timeout, login: Login::default(), shards, gateways: 1 }
+    Endpoint {
+        destination: Destination::Cluster("redis".into()),
+        timeout,
+        login: Login::default(),
+        shards,
+        gateways: 1,
+    }
 }
 
 /// Both clocks, after this number of ticks.

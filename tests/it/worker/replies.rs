@@ -182,7 +182,7 @@ fn remote_rules_are_applied() {
     let mut thread = Thread::with(CENTRE);
     thread.pass(2 * SECOND);
     assert_eq!(thread.host.calls.borrow().len(), 1);
-    assert_eq!(thread.host.calls.borrow()[0].1.cluster, "centre");
+    assert_eq!(thread.host.calls.borrow()[0].1.destination.name(), "centre");
     assert!(thread.request(1, 10, "ann") && !thread.request(1, 11, "ann"));
     let document =
         b"limits: [{Url: /, rules: [{name: theirs, actor: account, unit: day, rpu: 2, scope: local}]}]";

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_limiter::{CallerQuery, Inquired, Order, OrderError, OrderResult, Ready, Seen};
 use diana_policy::key::Seed;
-use diana_policy::port::{Answer, Call, Clock};
+use diana_policy::port::{Answer, Call, Clock, Destination};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
 use kit::fake::FakeSharedData;
@@ -206,7 +206,7 @@ fn failed_order_leaves_no_reply_in_memory() {
             assert_eq!(worker.complete_orders(&mut |_| Some(reply.clone())).len(), 1);
             let mut sent = worker.callout.sent.borrow_mut();
             sent.iter_mut().for_each(|call| (call.headers, call.body) = Default::default());
-            sent.iter_mut().for_each(|call| call.cluster = String::new());
+            sent.iter_mut().for_each(|call| call.destination = Destination::Cluster(String::new()));
         }
         allocator::bytes()
     };

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use diana_algorithm::fixed_window;
 use diana_policy::Quota;
 use diana_policy::key::Seed;
+use diana_policy::port::Destination;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
@@ -105,8 +106,8 @@ fn settlements_of_another_redis_are_not_inherited() {
     let seed = Seed { k0: 1, k1: 2 };
     let client = |cluster: &str, db: u32, parts: u16, namespace: &str, seed: Seed| {
         let login = Login { db, ..Login::default() };
-        let (cluster, shards) = (cluster.into(), Shards::new(parts));
-        let way = Endpoint { cluster, timeout: 20, login, shards, gateways: 1 };
+        let (destination, shards) = (Destination::Cluster(cluster.into()), Shards::new(parts));
+        let way = Endpoint { destination, timeout: 20, login, shards, gateways: 1 };
         Client::new(way, namespace, Rc::new(FakeSharedData::default()), seed, 5)
     };
     let heir = client("redis", 0, 1, "test", seed);

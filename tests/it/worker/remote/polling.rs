@@ -1,6 +1,6 @@
 //! Polling: the calls of workers, and the delay of a change.
 
-use diana_policy::port::Call;
+use diana_policy::port::{Call, Destination};
 use diana_worker::remote::{Poller, READ_INTERVAL};
 use fastrand::Rng;
 use kit::fake::FakeEnvironment;
@@ -68,7 +68,7 @@ remote:
         ("authorization", "secret"),
     ];
     let wanted = Call {
-        cluster: "etcd".into(),
+        destination: Destination::Cluster("etcd".into()),
         headers: headers.map(header).into(),
         body: br#"{"key": "eA=="}"#.into(),
         timeout: 250_000,

@@ -1,0 +1,77 @@
+//! Calls to a listener of this Envoy at the path of a socket, past Envoy's main thread. Each call is a connection, whose end
+//! is the end of the reply. Both directions stay open until then: the filter `redis_proxy` drops its replies when the client
+//! has closed its own.
+
+use std::io;
+use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
+
+use diana_policy::port::{Call as PipeCall, Destination};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Handle};
+use tokio::time::timeout;
+
+use crate::abi::{LogLevel, guarded, log};
+use crate::calls::{self, Caller, UNAVAILABLE};
+use crate::clock;
+
+/// The most bytes of a reply, as many as Envoy buffers of one.
+const MOST: u64 = 1 << 20;
+
+/// The status of a reply of Redis.
+const OK: u16 = 200;
+
+/// Starts a call of a worker. It is made even if its configuration ends meanwhile, since it may have settlements.
+pub(crate) fn send(caller: Caller, path: &str, call: &PipeCall) -> Result<(), &'static str> {
+    let thread = thread().ok_or("the module has no thread for calls to a pipe")?;
+    let ends_at = clock::monotonic().saturating_add(call.timeout);
+    let (pipe, body) = (Destination::Pipe(path.into()), call.body.clone());
+    thread.spawn(async move {
+        let rest = Duration::from_micros(ends_at.saturating_sub(clock::monotonic()));
+        let replied = timeout(rest, exchange(&pipe, &body)).await.ok().flatten();
+        let (status, reply) = replied.unzip();
+        guarded("pipe", || calls::deliver(caller, status, reply.unwrap_or_default()));
+    });
+    Ok(())
+}
+
+/// Sends a call and reads its reply, with its status. `None` if the connection breaks off, or the reply is too large.
+async fn exchange(pipe: &Destination, body: &[u8]) -> Option<(u16, Vec<u8>)> {
+    let connected = UnixStream::connect(address(pipe.name())).await;
+    let failure = connected.as_ref().err().map(|why| format!("cannot connect: {why}"));
+    calls::record_pipe(pipe, failure.as_deref().map_or(Ok(()), Err));
+    let Ok(mut connection) = connected else { return Some((UNAVAILABLE, Vec::new())) };
+    // A peer that reads no more may have said why.
+    _ = connection.write_all(body).await;
+    let mut reply = Vec::new();
+    let end = connection.take(MOST + 1).read_to_end(&mut reply).await;
+    match end {
+        // Envoy ends the connection at once if it cannot connect to Redis itself.
+        _ if reply.is_empty() => Some((UNAVAILABLE, reply)),
+        Ok(_) if reply.len() as u64 <= MOST => Some((OK, reply)),
+        _ => None,
+    }
+}
+
+/// The address of a path. Linux begins abstract names with NUL, Envoy writes `@` instead.
+fn address(path: &str) -> String {
+    path.strip_prefix('@').map_or_else(|| path.into(), |name| format!("\0{name}"))
+}
+
+/// The thread that makes all calls. `None` if it cannot be started.
+fn thread() -> Option<&'static Handle> {
+    static THREAD: OnceLock<Option<Handle>> = OnceLock::new();
+    let start = || -> io::Result<Handle> {
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let handle = runtime.handle().clone();
+        thread::Builder::new()
+            .name("diana-pipe".into())
+            .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+        Ok(handle)
+    };
+    let logged =
+        |why: &io::Error| log(LogLevel::Error, &format!("no thread for calls to a pipe: {why}"));
+    THREAD.get_or_init(|| start().inspect_err(logged).ok()).as_ref()
+}

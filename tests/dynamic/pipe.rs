@@ -1,0 +1,297 @@
+//! Calls to Redis by a pipe: a fake Redis there, which answers, is away, hangs, or fails in the middle.
+
+use std::io::{Read, Write};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+
+use fastrand::Rng;
+use kit::model::redis::Redis;
+
+use crate::config::{self, Configuration};
+use crate::stream::{self, Outcome, Stream};
+use crate::worker::Queue;
+use crate::{ALONE, WORKERS, callbacks, hooks};
+
+/// The end of a call.
+const QUIT: &[u8] = b"*1\r\n$4\r\nQUIT\r\n";
+
+/// The permits of a caller in a day.
+const LIMIT: usize = 20;
+
+/// A time in microseconds, at which no day ends.
+const NOON: u64 = 1_700_000_000_000_000;
+
+/// The most bytes that the module reads of a reply, and those that sockets buffer.
+const MOST: usize = (1 << 20) + (1 << 20);
+
+/// The rules of a gateway with Redis at a pipe. Without Redis it admits everything.
+fn document(pipe: &str) -> String {
+    let namespace = pipe.trim_start_matches('@');
+    format!(
+        "namespace: {namespace}
+actors: {{account: [{{header: x-account}}]}}
+redis: {{cluster: redis, pipe: '{pipe}', timeout: 1s, on_failure: allow}}
+limits: [{{Url: /, rules: [{{name: fleet, actor: account, algo: W, unit: day, rpu: {LIMIT}, scope: global}}]}}]"
+    )
+}
+
+/// An abstract name for one test.
+fn name(test: &str) -> String {
+    format!("@{test}-{}", std::process::id())
+}
+
+fn listen(pipe: &str) -> UnixListener {
+    let address = SocketAddr::from_abstract_name(pipe.trim_start_matches('@')).unwrap();
+    UnixListener::bind_addr(&address).unwrap()
+}
+
+/// Reads a call. `None` if the module ends the connection before.
+fn call(connection: &mut UnixStream) -> Option<Vec<u8>> {
+    let (mut body, mut bytes) = (Vec::new(), [0; 4096]);
+    while !body.ends_with(QUIT) {
+        match connection.read(&mut bytes).ok()? {
+            0 => return None,
+            count => body.extend(&bytes[..count]),
+        }
+    }
+    Some(body)
+}
+
+/// What a fake Redis does with a call, and its own reply to it.
+type Act = Box<dyn FnMut(&mut UnixStream, Vec<u8>) + Send>;
+
+/// A fake Redis in a thread, which receives calls until the end of the test.
+struct Fake {
+    /// The number of calls.
+    calls: Arc<AtomicUsize>,
+    /// What it does with the next ones.
+    act: Arc<Mutex<Act>>,
+}
+
+impl Fake {
+    fn start(pipe: &str, act: Act) -> Fake {
+        let (listener, act) = (listen(pipe), Arc::new(Mutex::new(act)));
+        let calls = Arc::new(AtomicUsize::new(0));
+        let (acts, counts) = (act.clone(), calls.clone());
+        thread::spawn(move || {
+            let mut redis = Redis::default();
+            for connection in listener.incoming() {
+                let mut connection = connection.unwrap();
+                let Some(body) = call(&mut connection) else { continue };
+                counts.fetch_add(1, Ordering::SeqCst);
+                let reply = redis.answer(&body, NOON);
+                acts.lock().unwrap()(&mut connection, reply);
+            }
+        });
+        Fake { calls, act }
+    }
+
+    fn act(&self, act: impl FnMut(&mut UnixStream, Vec<u8>) + Send + 'static) {
+        *self.act.lock().unwrap() = Box::new(act);
+    }
+
+    fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+}
+
+/// Replies.
+fn answers() -> Act {
+    Box::new(|connection, reply| _ = connection.write_all(&reply))
+}
+
+/// A request of a caller in one of the workers.
+struct Request {
+    stream: *mut Stream,
+    queue: Arc<Queue>,
+}
+
+impl Request {
+    fn begin(worker: usize, account: &str) -> Request {
+        let queue: Arc<Queue> = Arc::default();
+        let mut stream = Stream::new(0, worker, queue.clone(), &mut Rng::with_seed(1));
+        stream.request.retain(|(name, _)| name.starts_with(b":"));
+        stream.request.push((b"x-account".into(), account.into()));
+        stream.is_hasty = false;
+        let stream = Box::into_raw(stream);
+        stream::begin(stream);
+        Request { stream, queue }
+    }
+
+    fn outcome(&self) -> Outcome {
+        // SAFETY: `end` frees the stream.
+        unsafe { (*self.stream).outcome }
+    }
+
+    /// The worker runs the next event of the module.
+    fn turn(&self) {
+        loop {
+            let event = self.queue.lock().unwrap().pop_front();
+            match event {
+                Some((_, event)) => return stream::schedule(self.stream, event),
+                None => thread::yield_now(),
+            }
+        }
+    }
+
+    fn end(self) {
+        stream::end(self.stream);
+        // SAFETY: no hook follows.
+        drop(unsafe { Box::from_raw(self.stream) });
+    }
+}
+
+/// Whether a request passes.
+fn passes(worker: usize, account: &str) -> bool {
+    let request = Request::begin(worker, account);
+    while request.outcome() == Outcome::Open {
+        request.turn();
+    }
+    let passes = request.outcome() == Outcome::Passed;
+    request.end();
+    passes
+}
+
+/// A gateway with a fake Redis, in this process alone.
+fn gateway(pipe: &str) {
+    hooks::program_init();
+    config::set_latest(Configuration::new(&document(pipe)).expect("the document is valid"));
+}
+
+/// The lines of the log about a pipe.
+fn lines(pipe: &str) -> Vec<String> {
+    let log = callbacks::LOG.lock().unwrap();
+    log.iter().filter(|line| line.contains(&format!("pipe `{pipe}`"))).cloned().collect()
+}
+
+/// Sends requests of further callers until Redis decides those of each worker: it alone refuses.
+fn until_redis_counts(name: &str) {
+    for worker in 0..WORKERS {
+        let is_refused =
+            |number| (0..=LIMIT).any(|_| !passes(worker, &format!("{name}-{worker}-{number}")));
+        assert!((0..).any(is_refused));
+    }
+}
+
+#[test]
+fn all_workers_share_a_limit_exactly() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let pipe = name("exact");
+    let redis = Fake::start(&pipe, answers());
+    gateway(&pipe);
+    let callouts = callbacks::CALLOUTS.load(Ordering::SeqCst);
+    let passed: usize = thread::scope(|scope| {
+        let worker = |number| move || (0..LIMIT).filter(|_| passes(number, "ann")).count();
+        let workers: Vec<_> = (0..WORKERS).map(|number| scope.spawn(worker(number))).collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).sum()
+    });
+    assert_eq!(passed, LIMIT);
+    assert!(redis.calls() > 0);
+    assert_eq!(callbacks::CALLOUTS.load(Ordering::SeqCst), callouts, "calls of the main thread");
+    assert_eq!(lines(&pipe), Vec::<String>::new());
+    config::end_all();
+}
+
+#[test]
+fn pipe_that_is_away_is_logged_once_until_it_is_back() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let pipe = name("away");
+    gateway(&pipe);
+    let unreachable =
+        || lines(&pipe).iter().filter(|line| line.contains("cannot connect: ")).count();
+    // More than the limit, since Redis cannot count them.
+    assert!((0..2 * LIMIT).all(|number| passes(number % WORKERS, "ann")));
+    assert_eq!(unreachable(), 1, "{:?}", lines(&pipe));
+    let _redis = Fake::start(&pipe, answers());
+    until_redis_counts("bob");
+    let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, "carl")).count();
+    assert_eq!((passed, unreachable()), (LIMIT, 1));
+    config::end_all();
+}
+
+/// Each failure costs a request its decision by Redis, and no more. Afterwards Redis decides again.
+#[test]
+fn no_failure_of_a_pipe_outlasts_it() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let pipe = name("fails");
+    let redis = Fake::start(&pipe, answers());
+    gateway(&pipe);
+    let (ended, ends) = mpsc::channel();
+    let failures: [(&str, Act); 6] = [
+        (
+            "hangs",
+            Box::new(move |connection, _| {
+                // Until the module ends the connection.
+                _ = connection.read(&mut [0]);
+                ended.send(()).unwrap();
+            }),
+        ),
+        ("ends at once", Box::new(|_, _| ())),
+        (
+            "ends in the middle",
+            Box::new(|connection, reply| {
+                _ = connection.write_all(&reply[..reply.len() / 2]);
+            }),
+        ),
+        (
+            "sends garbage",
+            Box::new(|connection, _| _ = connection.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
+        ),
+        (
+            "sends too much",
+            Box::new(|connection, _| {
+                let sent =
+                    (0..).take_while(|_| connection.write_all(&[b'+'; 1 << 10]).is_ok()).count();
+                assert!(sent << 10 <= MOST, "{sent} KiB");
+            }),
+        ),
+        (
+            "never ends",
+            Box::new(|connection, reply| {
+                _ = connection.write_all(&reply);
+                _ = connection.read(&mut [0]);
+            }),
+        ),
+    ];
+    for (what, act) in failures {
+        until_redis_counts(what);
+        *redis.act.lock().unwrap() = act;
+        let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, what)).count();
+        assert_eq!(passed, 2 * LIMIT, "{what}");
+        redis.act(|connection, reply| _ = connection.write_all(&reply));
+        until_redis_counts(&format!("after {what}"));
+        let after = format!("later {what}");
+        let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, &after)).count();
+        assert_eq!(passed, LIMIT, "{what}");
+    }
+    assert!(ends.try_iter().count() > 0, "a call that hangs ends");
+    config::end_all();
+}
+
+/// The call may have settlements.
+#[test]
+fn call_is_made_after_the_end_of_its_configuration() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let pipe = name("ended");
+    gateway(&pipe);
+    // The thread for calls stops while it logs that it cannot connect for the first caller.
+    let stops = callbacks::STOPS_AT_PIPE.lock().unwrap();
+    let (first, second) = (Request::begin(0, "ann"), Request::begin(1, "bob"));
+    first.turn();
+    while lines(&pipe).is_empty() {
+        thread::yield_now();
+    }
+    second.turn();
+    let listener = listen(&pipe);
+    first.end();
+    second.end();
+    config::end_all();
+    drop(stops);
+    let (mut connection, _) = listener.accept().unwrap();
+    let body = call(&mut connection).expect("a whole call");
+    _ = connection.write_all(&Redis::default().answer(&body, NOON));
+    assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0);
+}
