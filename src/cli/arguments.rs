@@ -75,8 +75,8 @@ pub struct CheckArguments {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
-    /// The form of the module that reads the rules; by default wasm, with advice about what only the
-    /// native module refuses
+    /// The form of the module that reads the rules; by default native in a filter of the dynamic module,
+    /// and otherwise wasm, with advice about what only the native module refuses
     #[arg(long, value_enum)]
     pub host: Option<CheckedHost>,
 }

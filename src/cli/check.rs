@@ -107,14 +107,17 @@ fn check_rules(
     findings: &mut Findings,
 ) {
     let check = if is_remote { diana_config::check_remote_for } else { diana_config::check_for };
-    match check(source, host.map_or(ModuleKind::Wasm, Into::into)) {
+    let module = host.map_or(source.module(), Into::into);
+    match check(source, module) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
             let advice = advice.into_iter().chain(advice::of(&policy));
             let walks = outline::rules(source);
             let finding = |advice| advised(part, source, &policy, &walks, advice);
             findings.list.extend(advice.map(finding));
-            if let (None, Err(problems)) = (host, check(source, ModuleKind::Native)) {
+            if let (None, ModuleKind::Wasm, Err(problems)) =
+                (host, module, check(source, ModuleKind::Native))
+            {
                 let list = problems.list().iter().cloned();
                 findings.list.extend(list.map(|one| only_native(part, one)));
             }

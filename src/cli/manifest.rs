@@ -6,6 +6,7 @@ mod walk;
 use diana_config::difference::{self, Difference};
 use diana_config::problem::{Position, Problem};
 use diana_config::{ConfigSource, Dialect, outline};
+use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 use crate::view::FilePart;
@@ -93,6 +94,10 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
                 found.extend(rules.map(|rules| FoundRules {
                     plugin: plugin.clone(),
                     is_remote: one.is_remote || rules.is_remote,
+                    source: rules.source.map(|source| match one.module {
+                        ModuleKind::Native => source.read_by(ModuleKind::Native),
+                        ModuleKind::Wasm => source,
+                    }),
                     ..rules
                 }));
             }

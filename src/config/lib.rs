@@ -68,7 +68,7 @@ pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
 pub fn parse_for(bytes: &[u8], module: ModuleKind) -> Result<Policy, Problems> {
     if let Some(tree) = protobuf::read(bytes) {
         return policy(
-            &ConfigSource { documents: vec![tree], positions: Vec::new() },
+            &ConfigSource { documents: vec![tree], positions: Vec::new(), module },
             None,
             module,
         );
@@ -89,7 +89,7 @@ pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
 /// # Errors
 /// Every problem of the source.
 pub fn check(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
-    check_for(source, ModuleKind::Wasm)
+    check_for(source, source.module)
 }
 
 /// As [`check`], in this form of the module.

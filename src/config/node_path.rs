@@ -1,6 +1,7 @@
 //! The position of a node: in the documents, and in their text.
 
 use super::problem::Position;
+use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// A path from the root: the number of the document, then the index of the child at each level.
@@ -74,6 +75,8 @@ pub struct ConfigSource {
     pub(super) documents: Vec<Tree>,
     /// The positions of all nodes in order, a key before its value. Empty if there is no text.
     pub(super) positions: Vec<Position>,
+    /// The form of the module that reads it.
+    pub(super) module: ModuleKind,
 }
 
 /// A node of a source: its index in `positions`, the index of its key, and its tree.
@@ -86,12 +89,25 @@ impl ConfigSource {
         &self.documents
     }
 
+    /// The same for another form of the module.
+    #[must_use]
+    pub fn read_by(self, module: ModuleKind) -> ConfigSource {
+        ConfigSource { module, ..self }
+    }
+
+    /// The form of the module that reads it.
+    #[must_use]
+    pub fn module(&self) -> ModuleKind {
+        self.module
+    }
+
     /// The node at a path as a separate document. The first step is the number of the document.
     #[must_use]
     pub fn part(&self, steps: &[usize]) -> Option<ConfigSource> {
         let (index, _, tree) = self.find(steps)?;
         let positions = self.positions.get(index..index + nodes(tree)).unwrap_or_default();
-        Some(ConfigSource { documents: vec![tree.clone()], positions: positions.to_vec() })
+        let (documents, positions) = (vec![tree.clone()], positions.to_vec());
+        Some(ConfigSource { documents, positions, module: self.module })
     }
 
     /// Line and column of the node at a path.

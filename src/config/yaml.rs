@@ -12,6 +12,7 @@ use self::scalar::Dialect;
 use super::hint;
 use super::node_path::ConfigSource;
 use super::problem::{Position, Problem, Problems};
+use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// Maximum size of all trees together. A node counts 1, and its text 1 per 32 bytes.
@@ -42,7 +43,11 @@ impl ConfigSource {
         let (events, positions) = (Expanded::new(text), Vec::new());
         let mut reader = YamlReader { events, dialect, left: MAX_SIZE, positions };
         match reader.documents() {
-            Ok(documents) => Ok(ConfigSource { documents, positions: reader.positions }),
+            Ok(documents) => Ok(ConfigSource {
+                documents,
+                positions: reader.positions,
+                module: ModuleKind::Wasm,
+            }),
             Err(YamlFailure::Refused(position, message)) => {
                 Err(Problems::one(Some(position), message.into()))
             }

@@ -1,6 +1,7 @@
 //! The places of a plugin's configuration in a manifest.
 
 use diana_config::outline;
+use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// The form of a configuration in a manifest.
@@ -27,6 +28,8 @@ pub struct Candidate<'t> {
     pub ids: Option<(&'t str, &'t str)>,
     /// Whether gateways read the rules by `remote`.
     pub is_remote: bool,
+    /// The form of the module that reads the rules.
+    pub module: ModuleKind,
 }
 
 /// Keys next to a configuration that name the filter.
@@ -46,7 +49,11 @@ const NAMES: &[&str] = &[
 
 /// Keys of Envoy with a configuration, of the wasm module and of the dynamic module, in both
 /// spellings that Envoy reads.
-const CONFIGURATION: [&str; 3] = ["configuration", "filter_config", "filterConfig"];
+const CONFIGURATION: [(&str, ModuleKind); 3] = [
+    ("configuration", ModuleKind::Wasm),
+    ("filter_config", ModuleKind::Native),
+    ("filterConfig", ModuleKind::Native),
+];
 
 /// Keys of Envoy with the plugin's ids and its VM.
 const ROOT_ID: [&str; 4] = ["root_id", "rootId", "filter_name", "filterName"];
@@ -148,8 +155,9 @@ fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<
 /// The plugins in Envoy's own configuration or in a patch of it, and the rules in values of a
 /// chart.
 fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>>) {
-    let configuration = CONFIGURATION.iter().find_map(|key| step(tree, &steps, key));
-    if let Some((config, steps)) = configuration {
+    let configuration =
+        CONFIGURATION.iter().find_map(|(key, module)| Some((*module, step(tree, &steps, key)?)));
+    if let Some((module, (config, steps))) = configuration {
         let kind = get(config, "@type").and_then(Tree::text).unwrap_or_default();
         let holds = match kind.rsplit('.').next() {
             Some("StringValue") => Some(Holds::Text),
@@ -162,12 +170,11 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
         let id = |tree, keys| either(tree, keys).and_then(Tree::text).unwrap_or_default();
         let vm_id = either(tree, &VM_CONFIG).map_or("", |vm| id(vm, &VM_ID));
         let ids = Some((id(tree, &ROOT_ID), vm_id));
-        found.extend(
-            value.map(|(holds, (tree, steps))| Candidate {
-                ids,
-                ..held(holds, tree, steps, is_ours)
-            }),
-        );
+        found.extend(value.map(|(holds, (tree, steps))| Candidate {
+            ids,
+            module,
+            ..held(holds, tree, steps, is_ours)
+        }));
     }
     let values = step(tree, &steps, "config").filter(|(tree, _)| outline::looks_like_rules(tree));
     found.extend(values.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
@@ -179,7 +186,8 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
 }
 
 fn held(holds: Holds, tree: &Tree, steps: Vec<usize>, is_ours: bool) -> Candidate<'_> {
-    Candidate { steps, holds, tree, is_ours, ids: None, is_remote: false }
+    let module = ModuleKind::Wasm;
+    Candidate { steps, holds, tree, is_ours, ids: None, is_remote: false, module }
 }
 
 /// A text of rules that the companion serves.
