@@ -136,7 +136,8 @@ def dynamic():
     yield step(PYTHON, "tools/native.py")
     yield step(PYTHON, "tools/native.py", "faults")
     for version, words in ((envoy.NEWEST, ["--test-threads=4"]), (envoy.OLDEST, NATIVE_ON_OLDEST)):
-        yield step(envoy.path(version), "--mode", "validate", "-c", "envoy/native.yaml", "-l", "error")
+        for example in ("native", "native-fleet"):
+            yield step(envoy.path(version), "--mode", "validate", "-c", f"envoy/{example}.yaml", "-l", "error")
         yield on_native_envoy(envoy.path(version), *words)
 
 

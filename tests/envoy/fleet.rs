@@ -1,7 +1,10 @@
 //! Two gateways of two workers share limits in one Redis: sequential requests to each feature, with
 //! exact counts.
 
-use crate::harness::{Envoy, Gateway, Redis, eventually, start_all};
+use crate::harness::{
+    Envoy, Gateway, Redis, eventually, is_native, pipe_listener, start_all, start_whole,
+};
+use crate::load::fleet::scale::topologies;
 use crate::operator::{TOKEN, operate};
 
 const RULES: &str = r#"
@@ -23,10 +26,21 @@ limits:
 const LIMIT: usize = 20;
 const REQUESTS: usize = 50;
 
-/// Two gateways with one Redis.
+/// Two gateways with one Redis, by a cluster.
 fn fleet() -> (Redis, Vec<Envoy>) {
+    fleet_of(RULES, Gateway::redis)
+}
+
+/// The same, by a pipe.
+fn fleet_by_pipe() -> (Redis, Vec<Envoy>) {
+    let rules = RULES.replace("cluster: diana_redis", "pipe: target/redis.sock");
+    fleet_of(&rules, Gateway::redis_by_pipe)
+}
+
+fn fleet_of(rules: &str, with_redis: fn(Gateway, u16) -> Gateway) -> (Redis, Vec<Envoy>) {
     let redis = Redis::start();
-    let gateway = Gateway::with(RULES).workers(2).variable("DIANA_TOKEN", TOKEN).redis(redis.port);
+    let gateway = Gateway::with(rules).workers(2).variable("DIANA_TOKEN", TOKEN);
+    let gateway = with_redis(gateway, redis.port);
     let envoys = start_all(&[gateway.clone(), gateway]);
     (redis, envoys)
 }
@@ -42,15 +56,26 @@ fn admitted(envoys: &[Envoy], path: &str, headers: &[(&str, &str)]) -> usize {
 
 #[test]
 fn gateways_share_each_kind_of_limit_exactly() {
-    let (_redis, envoys) = fleet();
+    share_each_kind_of_limit(&fleet().1);
+}
+
+#[test]
+fn gateways_share_each_kind_of_limit_by_a_pipe() {
+    if is_native() {
+        share_each_kind_of_limit(&fleet_by_pipe().1);
+    }
+}
+
+#[track_caller]
+fn share_each_kind_of_limit(envoys: &[Envoy]) {
     for path in ["/window", "/sliding", "/bucket", "/quota", "/plans", "/two"] {
         for account in ["a", "b"] {
             let account = [("x-account-id", account)];
-            assert_eq!(admitted(&envoys, path, &account), LIMIT, "{path} {account:?}");
+            assert_eq!(admitted(envoys, path, &account), LIMIT, "{path} {account:?}");
         }
     }
     let gold = [("x-account-id", "c"), ("x-plan", "gold")];
-    assert_eq!(admitted(&envoys, "/plans", &gold), 30);
+    assert_eq!(admitted(envoys, "/plans", &gold), 30);
     envoys.iter().for_each(Envoy::assert_unharmed);
 }
 
@@ -71,12 +96,25 @@ fn reset_at_one_gateway_counts_at_the_other() {
 
 #[test]
 fn gateways_rejoin_when_redis_returns() {
-    let (mut redis, envoys) = fleet();
+    rejoin(fleet(), Redis::kill, Redis::restart);
+}
+
+#[test]
+fn gateways_rejoin_by_a_pipe_when_redis_returns() {
+    if is_native() {
+        rejoin(fleet_by_pipe(), Redis::kill, Redis::restart);
+        rejoin(fleet_by_pipe(), |redis| redis.freeze(), |redis| redis.thaw());
+    }
+}
+
+/// Redis fails and returns, and no request fails.
+#[track_caller]
+fn rejoin((mut redis, envoys): (Redis, Vec<Envoy>), fail: fn(&mut Redis), revive: fn(&mut Redis)) {
     let ask = |envoy: &Envoy, account: &str| envoy.get("/window", &[("x-account-id", account)]);
     envoys.iter().for_each(|envoy| assert_eq!(ask(envoy, "a").status, 200));
-    redis.kill();
+    fail(&mut redis);
     let together = |envoy: &Envoy| {
-        let mode = |name| envoy.metric_of("shop", &format!("mode.{name}")).unwrap_or(0);
+        let mode = |name: &str| envoy.metric_of("shop", &format!("mode.{name}")).unwrap_or(0);
         mode("gateway") == 0 && mode("fleet") > 0
     };
     for envoy in &envoys {
@@ -85,7 +123,7 @@ fn gateways_rejoin_when_redis_returns() {
             (!together(envoy)).then_some(())
         });
     }
-    redis.restart();
+    revive(&mut redis);
     for envoy in &envoys {
         eventually("the gateway to count in Redis again", || {
             assert!([200, 429].contains(&ask(envoy, "c").status));
@@ -94,4 +132,62 @@ fn gateways_rejoin_when_redis_returns() {
     }
     assert_eq!(admitted(&envoys, "/window", &[("x-account-id", "d")]), LIMIT);
     envoys.iter().for_each(Envoy::assert_unharmed);
+}
+
+#[test]
+fn shipped_file_of_the_native_module_counts_in_redis() {
+    if !is_native() {
+        return;
+    }
+    let redis = Redis::start();
+    let envoy = start_whole("envoy/native-fleet.yaml", Some(redis.port));
+    eventually("the gateway to count in Redis", || {
+        assert!([200, 503].contains(&envoy.get("/", &[]).status));
+        (envoy.metric_of("fleet", "mode.fleet") > Some(0)).then_some(())
+    });
+    envoy.assert_unharmed();
+}
+
+/// Through Envoy's proxy of Redis, as in envoy/redis/cluster.yaml.
+#[test]
+fn gateways_share_limits_in_a_redis_cluster_by_a_pipe() {
+    if is_native() {
+        topologies::gateways_count_together_in_a_cluster();
+    }
+}
+
+/// The listener comes, changes and goes by LDS.
+#[test]
+fn listener_of_the_pipe_may_change() {
+    if !is_native() {
+        return;
+    }
+    let redis = Redis::start();
+    let rules = RULES.replace("cluster: diana_redis", "pipe: target/redis.sock");
+    let gateway = Gateway::with(&rules).workers(2).cluster("redis", redis.port);
+    let gateway = gateway.variable("DIANA_TOKEN", TOKEN);
+    let envoys = [gateway.start()];
+    let [envoy] = &envoys;
+    let mode = |name: &str| envoy.metric_of("shop", &format!("mode.{name}")).unwrap_or(0);
+    let waits_for = |what: &str, other: &str| {
+        eventually(what, || {
+            assert!([200, 429].contains(&envoy.get("/window", &[("x-account-id", "b")]).status));
+            (mode(what) > 0 && mode(other) == 0).then_some(())
+        });
+    };
+    waits_for("gateway", "fleet");
+    assert!(envoy.log().contains("redis.sock`: cannot connect: "), "{}", envoy.log());
+    let mut listener = pipe_listener();
+    for name in ["first", "second"] {
+        listener["filter_chains"][0]["filters"][0]["typed_config"]["stat_prefix"] = name.into();
+        envoy.put_beside(&gateway, &[listener.clone()]);
+        waits_for("fleet", "gateway");
+        assert_eq!(admitted(&envoys, "/window", &[("x-account-id", name)]), LIMIT);
+        eventually(name, || envoy.stat(&format!("tcp.{name}.downstream_cx_total")));
+    }
+    envoy.put_beside(&gateway, &[]);
+    waits_for("gateway", "fleet");
+    envoy.put_beside(&gateway, &[listener]);
+    waits_for("fleet", "gateway");
+    envoy.assert_unharmed();
 }

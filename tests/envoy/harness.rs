@@ -33,7 +33,7 @@ pub use port::free as free_port;
 pub use redis::Redis;
 pub use resp::{Reply, call, pipeline};
 pub use response::Response;
-pub use shipped::{PASSWORD, is_native, text as shipped_text, users};
+pub use shipped::{PASSWORD, is_native, pipe_listener, text as shipped_text, users};
 pub use upstream::{Arrival, Upstream};
 pub use wait::eventually;
 pub use whole::start_whole;

@@ -3,7 +3,7 @@
 
 mod concurrency;
 mod etcd;
-mod fleet;
+pub mod fleet;
 mod flood;
 mod holding;
 mod in_flight;

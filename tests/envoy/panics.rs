@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use crate::harness::{
-    Client, ConfigServer, Envoy, Gateway, ServerResponse, eventually, is_native, request,
+    Client, ConfigServer, Envoy, Gateway, Redis, ServerResponse, eventually, is_native, request,
 };
 use crate::remote::{self, document, settles_on};
 
@@ -232,5 +232,31 @@ fn panic_at_a_reply_costs_no_later_reply() {
         faulty.wait_for(hook, before + 1);
         faulty.stop();
         settles_on(&faulty.envoy, &name);
+    }
+}
+
+/// The thread for calls by a pipe makes the next ones.
+#[test]
+fn panic_at_a_reply_of_redis_costs_no_later_reply() {
+    if !is_native() {
+        return;
+    }
+    const FLEET: &str = "
+redis: {pipe: target/redis.sock, timeout: 1s, on_failure: allow}
+limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 2, algo: W, scope: global}]}]";
+    let redis = Redis::start();
+    let faulty = Faulty::of("pipe", Gateway::with(FLEET).redis_by_pipe(redis.port));
+    let statuses = |account: &str| faulty.envoy.statuses(3, "/", &[("x-account-id", account)]);
+    assert_eq!(statuses("ada"), [200, 200, 503]);
+    for fault in ["pipe", "before pipe"] {
+        let before = faulty.caught("pipe");
+        faulty.panic_in(fault);
+        assert_eq!(statuses(fault), [200; 3]);
+        faulty.wait_for("pipe", before + 1);
+        faulty.stop();
+        eventually("Redis to count again", || {
+            let account = format!("{fault} {}", faulty.envoy.log().len());
+            (statuses(&account) == [200, 200, 503]).then_some(())
+        });
     }
 }

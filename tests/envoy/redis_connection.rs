@@ -198,7 +198,7 @@ limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 2, algo: W, scope: global
     let redis = Redis::start();
     let envoy = Gateway::with(RULES).redis_by_listener(redis.port).start();
     assert_eq!(envoy.statuses(3, "/", &[]), [200, 200, 503]);
-    let direct = "use the cluster of envoy/fleet.yaml";
+    let direct = "use `pipe`, as in envoy/native-fleet.yaml";
     let log = eventually(direct, || Some(envoy.log()).filter(|log| log.contains(direct)));
     assert_eq!(log.matches(direct).count(), 1, "{log}");
     // A Redis that replied and is away now needs no such line.

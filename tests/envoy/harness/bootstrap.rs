@@ -15,6 +15,7 @@ use super::upstream::Upstream;
 use super::{crash, shipped};
 pub use listener::{access_log_of, hcm_filter, socket_of};
 use redis::ToRedis;
+pub(super) use redis::with_socket_in;
 
 /// The name of a gateway in a separate Envoy, the same as that of the root in envoy.yaml.
 const OWN: &str = "diana";

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::bootstrap::Gateway;
+use super::bootstrap::{Gateway, with_socket_in};
 use super::envoy::{CLUSTER, Envoy, LISTENER, Process, resources, write};
 use super::wait::eventually;
 
@@ -13,6 +13,13 @@ impl Envoy {
     pub fn put(&self, gateway: &Gateway) {
         assert_eq!(self.name, gateway.name, "its Envoy is its own");
         self.put_listeners(&[gateway.listener(&self.folder)]);
+    }
+
+    /// Replaces the gateway and further listeners in the file.
+    pub fn put_beside(&self, gateway: &Gateway, others: &[Value]) {
+        let mut all = with_socket_in(&self.folder, others);
+        all.push(gateway.listener(&self.folder));
+        self.put_listeners(&all);
     }
 
     /// Replaces the gateway in the listener's file, and waits until Envoy has accepted it.

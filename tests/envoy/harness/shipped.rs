@@ -9,6 +9,10 @@ use serde_json::{Value, json};
 /// The password of every Redis with authentication.
 pub const PASSWORD: &str = "sesame";
 
+/// Where a cluster has the port of its endpoint.
+const PORT: &str =
+    "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address/port_value";
+
 /// The project's root. The path of the module in envoy.yaml is relative to it.
 pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -90,10 +94,27 @@ pub fn redis(port: u16) -> Value {
     let clusters = fleet["static_resources"]["clusters"].as_array_mut().unwrap();
     let found = clusters.iter_mut().find(|cluster| cluster["name"] == "diana_redis");
     let mut redis = found.expect("fleet.yaml has `diana_redis` among its clusters").take();
-    let place =
-        "/load_assignment/endpoints/0/lb_endpoints/0/endpoint/address/socket_address/port_value";
-    *redis.pointer_mut(place).expect("Redis has an address") = port.into();
+    *redis.pointer_mut(PORT).expect("Redis has an address") = port.into();
     redis
+}
+
+/// The listener of envoy/native-fleet.yaml that leads to the cluster `redis`.
+pub fn pipe_listener() -> Value {
+    of_native_fleet("listeners")
+}
+
+/// That cluster, at a port of loopback.
+pub fn redis_of_pipe(port: u16) -> Value {
+    let mut cluster = of_native_fleet("clusters");
+    *cluster.pointer_mut(PORT).expect("Redis has an address") = port.into();
+    cluster
+}
+
+fn of_native_fleet(kind: &str) -> Value {
+    let mut fleet = read("envoy/native-fleet.yaml");
+    let all = fleet["static_resources"][kind].as_array_mut().unwrap();
+    let found = all.iter_mut().find(|resource| resource["name"] == "redis");
+    found.expect("native-fleet.yaml has `redis`").take()
 }
 
 /// The connection to Redis in a file of envoy/redis/.

@@ -25,6 +25,8 @@ pub fn start_whole(path: &str, redis: Option<u16>) -> Envoy {
     [10_000, 9_901].into_iter().for_each(|own| replace(own, 0));
     replace(10_001, port::free());
     redis.into_iter().for_each(|redis| replace(16_379, redis));
+    let socket = std::env::temp_dir().join(format!("diana-{}.sock", port::free()));
+    text = text.replace("target/redis.sock", socket.to_str().unwrap());
     let mut file: Value = serde_yaml::from_str(&text).unwrap();
     if shipped::is_native() {
         make_native(&mut file);

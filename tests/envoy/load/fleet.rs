@@ -2,7 +2,7 @@
 
 mod faults;
 mod measure;
-mod scale;
+pub mod scale;
 mod updates;
 
 use std::time::Duration;
@@ -87,7 +87,7 @@ impl<R> Fleet<R> {
 
 /// The number of workers of a gateway in a mode.
 fn mode(envoy: &Envoy, mode: &str) -> u64 {
-    envoy.stat(&format!("wasmcustom.diana.shop.mode.{mode}")).unwrap_or(0)
+    envoy.metric_of("shop", &format!("mode.{mode}")).unwrap_or(0)
 }
 
 fn counts_in_fleet(envoy: &Envoy) -> bool {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use super::redis::with_socket_in;
 use super::{Gateway, crash, loopback, shipped};
 
 /// The default format of the access log.
@@ -71,7 +72,8 @@ impl Gateway {
             listener["listener_filters"] =
                 json!([{"name": "proxy_protocol", "typed_config": {"@type": kind}}]);
         }
-        listener
+        // The rules may name the socket.
+        with_socket_in(folder, &[listener]).remove(0)
     }
 
     /// A filter of the module.

@@ -30,6 +30,14 @@ impl Gateway {
         self
     }
 
+    /// As in envoy/native-fleet.yaml: the native module connects to a listener, which leads to the Redis on a port of loopback.
+    pub fn redis_by_pipe(mut self, port: u16) -> Self {
+        let (clusters, listeners) =
+            (vec![shipped::redis_of_pipe(port)], vec![shipped::pipe_listener()]);
+        self.redis = Some(ToRedis { clusters, listeners, in_file: vec![] });
+        self
+    }
+
     /// Through a listener without a port, with a route to Redis: four blocks instead of one. Users
     /// may still have this configuration.
     pub fn redis_by_listener(self, port: u16) -> Self {
@@ -78,7 +86,7 @@ impl Gateway {
 }
 
 /// The values with a separate socket for each Envoy.
-fn with_socket_in(folder: &Path, all: &[Value]) -> Vec<Value> {
+pub fn with_socket_in(folder: &Path, all: &[Value]) -> Vec<Value> {
     let socket = folder.join("redis.sock");
     let text = json!(all).to_string().replace(SOCKET, socket.to_str().unwrap());
     serde_json::from_str(&text).unwrap()
