@@ -5,6 +5,7 @@ import copy
 import functools
 import hashlib
 import http.server
+import itertools
 import json
 import os
 import re
@@ -187,11 +188,10 @@ class Rendered(unittest.TestCase):
         self.assertEqual(list(filters.values()), patches(render(), "HTTP_FILTER"))
 
     def test_the_dynamic_module_takes_the_place_of_the_other(self):
-        redis = {"enabled": True, "username": "diana", "passwordEnv": "PASSWORD"}
         for plane, native in (("istio", {"file": FILE}), ("envoy-gateway", {"file": FILE}), ("envoy-gateway", {"sha256": "1" * 64})):
             with self.subTest(plane=plane, native=native):
-                one = render(controlPlane=plane, redis={**redis, "proxied": False})
-                other = render(controlPlane=plane, redis=redis, filter={"sha256": "", "native": native})
+                one = render(controlPlane=plane)
+                other = render(controlPlane=plane, filter={"sha256": "", "native": native})
                 [[wasm], *beside], [[dynamic], *others] = parts(one), parts(other)
                 self.assertEqual(beside, others)
                 config, module = dynamic["typed_config"], dynamic["typed_config"]["dynamic_module_config"]
@@ -202,12 +202,35 @@ class Rendered(unittest.TestCase):
                 else:
                     code = json.dumps(wasm["typed_config"]["config"]["vm_config"]["code"])
                     self.assertEqual(json.dumps(module["module"]), code.replace("0" * 64 + ".wasm", "1" * 64 + ".so").replace("0" * 64, "1" * 64))
-                configured = yaml.safe_load(config["filter_config"]["value"])["redis"]
-                self.assertEqual(configured, {"cluster": "diana_default_diana_redis", "username_env": "DIANA_REDIS_USERNAME", "password_env": "PASSWORD"})
                 # Rules that only the wasm module reads are refused by the companion.
                 for rendered, wanted in ((one, False), (other, True)):
                     words = of_kind("Deployment", rendered)[0]["spec"]["template"]["spec"]["containers"][0]["args"]
                     self.assertEqual(" --host native" in " ".join(words), wanted)
+
+    def test_the_dynamic_module_connects_to_a_listener_that_leads_to_redis(self):
+        values = {"enabled": True, "username": "diana", "passwordEnv": "PASSWORD"}
+        for plane, proxied in itertools.product(("istio", "envoy-gateway"), (True, False)):
+            with self.subTest(plane=plane, proxied=proxied):
+                redis = {**values, "proxied": proxied}
+                wasm, rendered = (render(controlPlane=plane, redis=redis, filter={"native": native}) for native in ({}, {"file": FILE}))
+                [filter], clusters, listeners = parts(rendered)
+                configured = yaml.safe_load(filter["typed_config"]["filter_config"]["value"])["redis"]
+                [listener] = listeners
+                [[leads]] = [chain["filters"] for chain in listener["filter_chains"]]
+                pipe = listener["address"]["pipe"]
+                # Only the proxy's own user can open it.
+                self.assertEqual((configured.pop("pipe"), 0o600), (pipe["path"], pipe["mode"]))
+                [server] = [it for it in clusters if "redis" in it["name"]]
+                self.assertNotIn("upstream_config", server)
+                if proxied:
+                    self.assertEqual(configured, {"proxied": True})
+                    self.assertEqual(leads["typed_config"]["prefix_routes"]["catch_all_route"]["cluster"], server["name"])
+                    # The same as for the wasm module, but for what only that one needs.
+                    self.assertIn(server, parts(wasm)[1])
+                    self.assertIn(listener, parts(wasm)[2])
+                else:
+                    self.assertEqual(configured, {"username_env": "DIANA_REDIS_USERNAME", "password_env": "PASSWORD"})
+                    self.assertEqual((leads["name"], leads["typed_config"]["cluster"]), ("envoy.filters.network.tcp_proxy", server["name"]))
 
     def test_variables_that_pods_need_are_in_the_notes(self):
         redis = {"enabled": True, "username": "diana", "passwordEnv": "PASSWORD", "proxied": False}
@@ -385,8 +408,6 @@ class Refused(unittest.TestCase):
         native = {"file": FILE}
         self.check("mount it", filter={"native": {"sha256": "1" * 64}})
         self.check("set `sha256`, ", controlPlane="envoy-gateway", filter={"native": {"sha256": "1" * 64, **native}})
-        for way in ("proxied", "cluster"):
-            self.check("no internal listener", filter={"native": native}, redis={"enabled": True, way: True})
 
     def test_rules_with_a_mistake(self):
         rules = copy.deepcopy(RULES)
@@ -416,8 +437,10 @@ class InEnvoy(unittest.TestCase):
 
     def test_takes_every_form_of_redis(self):
         for form in ({"proxied": False}, {"cluster": True, "tls": {"enabled": True}}, {"username": "diana", "passwordEnv": "PASSWORD"}):
-            done = self.validate(render(redis={"enabled": True, "settings": {"timeout": "50ms"}, **form}))
-            self.assertEqual(done.returncode, 0, done.stderr)
+            for native in ({}, {"file": str(LIBRARY)}):
+                redis = {"enabled": True, "settings": {"timeout": "50ms"}, **form}
+                done = self.validate(render(redis=redis, filter={"native": native}))
+                self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_waits_for_the_companion_then_limits(self):
         samples = self.samples({"sha256": hashlib.sha256(MODULE.read_bytes()).hexdigest()}, MODULE, "wasm")

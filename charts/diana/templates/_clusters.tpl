@@ -1,6 +1,7 @@
 {{/* The clusters that Diana calls: of the companion, and of Redis, which envoy/fleet.yaml and envoy/redis/cluster.yaml explain. */}}
 {{- define "diana.clusters" -}}
 {{- $name := include "diana.filter.name" . }}
+{{- $native := include "diana.native" . }}
 clusters:
 - name: {{ $name }}_companion
   type: STRICT_DNS
@@ -14,6 +15,7 @@ clusters:
 {{- with .Values.redis }}
 {{- if .enabled }}
 {{- if include "diana.proxied" $ }}
+{{- if not $native }}
 - name: {{ $name }}_redis
   load_assignment:
     cluster_name: {{ $name }}_redis
@@ -33,6 +35,7 @@ clusters:
   load_assignment:
     cluster_name: {{ $name }}_redis_proxy
     endpoints: [ { lb_endpoints: [ { endpoint: { address: { pipe: { path: {{ include "diana.socket" $ }} } } } } ] } ]
+{{- end }}
 - name: {{ $name }}_redis_server
   connect_timeout: {{ include "diana.patience" $ }}
   {{- if .cluster }}
@@ -66,6 +69,7 @@ clusters:
 - name: {{ $name }}_redis
   type: STRICT_DNS
   connect_timeout: 0.25s
+  {{- if not $native }}
   upstream_config:
     name: envoy.upstreams.http.tcp
     typed_config:
@@ -75,6 +79,7 @@ clusters:
       "@type": type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions
       common_http_protocol_options: { max_requests_per_connection: 1 }
       explicit_http_config: { http_protocol_options: {} }
+  {{- end }}
   load_assignment: {{ include "diana.endpoint" (list (printf "%s_redis" $name) .address .port) }}
   {{- end }}
   {{- if .tls.enabled }}
@@ -84,11 +89,13 @@ clusters:
 {{- end }}
 {{- end }}
 
-{{/* The listeners behind the cluster of a proxied Redis. */}}
+{{/* The listeners behind the cluster of a proxied Redis, or the one to which the dynamic module connects. */}}
 {{- define "diana.listeners" -}}
 {{- $name := include "diana.filter.name" . }}
+{{- $proxied := include "diana.proxied" . }}
+{{- $native := include "diana.native" . }}
 listeners:
-{{- if include "diana.proxied" . }}
+{{- if and $proxied (not $native) }}
 - name: {{ $name }}_redis
   internal_listener: {}
   filter_chains:
@@ -110,10 +117,13 @@ listeners:
             routes:
             - match: { prefix: "/" }
               route: { cluster: {{ $name }}_redis_proxy, upgrade_configs: [ { upgrade_type: CONNECT, connect_config: { allow_post: true } } ] }
+{{- end }}
+{{- if or $proxied (and $native .Values.redis.enabled) }}
 - name: {{ $name }}_redis_proxy
   address: { pipe: { path: {{ include "diana.socket" . }}, mode: 384 } }
   filter_chains:
   - filters:
+    {{- if $proxied }}
     - name: envoy.filters.network.redis_proxy
       typed_config:
         "@type": type.googleapis.com/envoy.extensions.filters.network.redis_proxy.v3.RedisProxy
@@ -126,6 +136,13 @@ listeners:
           dns_cache_config: { name: {{ $name }}_redis, dns_lookup_family: V4_PREFERRED }
           {{- end }}
         prefix_routes: { catch_all_route: { cluster: {{ $name }}_redis_server } }
+    {{- else }}
+    - name: envoy.filters.network.tcp_proxy
+      typed_config:
+        "@type": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
+        stat_prefix: diana_redis
+        cluster: {{ $name }}_redis
+    {{- end }}
 {{- end }}
 {{- end }}
 

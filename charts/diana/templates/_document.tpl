@@ -24,7 +24,8 @@
 {{- $_ := set $own "remote" (dict "cluster" (printf "%s_companion" $cluster) "path" "/rules.yaml" "every" "1s" "timeout" "1s") }}
 {{- with .Values.redis }}
 {{- if .enabled }}
-{{- $redis := merge (dict "cluster" (printf "%s_redis" $cluster)) .settings }}
+{{- $place := ternary (dict "cluster" (printf "%s_redis" $cluster)) (dict "pipe" (include "diana.socket" $)) (empty (include "diana.native" $)) }}
+{{- $redis := merge $place .settings }}
 {{- if include "diana.proxied" $ }}
 {{- $_ := set $redis "proxied" true }}
 {{- else }}
@@ -39,12 +40,8 @@
 
 {{/* Not empty if Redis is reached through Envoy's proxy of Redis. */}}
 {{- define "diana.proxied" -}}
-{{- $native := include "diana.native" . }}
 {{- with .Values.redis }}
-{{- if and .enabled $native (or .proxied .cluster) }}
-{{- fail "redis: the dynamic module reaches no internal listener, and so not Envoy's proxy of Redis; leave out `proxied` and `cluster`" }}
-{{- end }}
-{{- $default := and (eq $.Values.controlPlane "istio") (empty $native) }}
+{{- $default := eq $.Values.controlPlane "istio" }}
 {{- if and .enabled (kindIs "invalid" .proxied | ternary $default .proxied) }}true{{ end }}
 {{- end }}
 {{- end }}
@@ -55,7 +52,7 @@
 {{- with .Values.redis }}
 {{- if .enabled }}
 {{- $names = append $names .passwordEnv }}
-{{- if and .username (include "diana.native" $) }}{{ $names = append $names "DIANA_REDIS_USERNAME" }}{{ end }}
+{{- if and .username (include "diana.native" $) (not (include "diana.proxied" $)) }}{{ $names = append $names "DIANA_REDIS_USERNAME" }}{{ end }}
 {{- end }}
 {{- end }}
 {{- $names | compact | uniq | toJson }}
