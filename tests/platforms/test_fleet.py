@@ -8,32 +8,38 @@ from objects import REDIS
 MANY = 20
 
 
+def with_redis(scene, **more):
+    """Values with the Redis of a scene."""
+    address = f"redis.{scene.namespace}.svc.cluster.local"
+    return {"redis": {"enabled": True, "address": address, "settings": {"timeout": "1s"}, **more}}
+
+
+def wait_for_one_limit(case, scene, values):
+    """Waits until two pods admit the limit of a rule together, and never more."""
+
+    def admitted():
+        """How many of 16 requests both pods admit. On a slow machine calls get lost, so that Redis counts some twice, or a pod decides
+        by its share: then another rule is asked."""
+        name = f"fleet-{next(NUMBERS)}"
+        scene.helm("upgrade", "--install", config=rule(10, name, scope="global"), values=values)
+        for at in (0, 1):
+            scene.have(name, at=at)
+        answers = [scene.get("/limited", at, x_diana_explain=TOKEN) for at in (0, 1) for _ in range(8)]
+        if {explanation(it)[0]["scope"] for it in answers} == {"global"}:
+            count = sum(it.upstream for it in answers)
+            case.assertLessEqual(count, 10)
+            return count
+
+    scene.wait(lambda: admitted() == 10, "both pods admit the limit together")
+
+
 class Fleet:
     plane = None
-
-    def redis(self, scene, **more):
-        address = f"redis.{scene.namespace}.svc.cluster.local"
-        return {"redis": {"enabled": True, "address": address, "settings": {"timeout": "1s"}, **more}}
 
     def check(self, proxied):
         scene = Scene(self.plane, replicas=2)
         scene.apply(REDIS)
-        values = self.redis(scene, proxied=proxied)
-
-        def admitted():
-            """How many of 16 requests both pods admit. On a slow machine calls get lost, so that Redis counts some twice, or a pod decides
-            by its share: then another rule is asked."""
-            name = f"fleet-{next(NUMBERS)}"
-            scene.helm("upgrade", "--install", config=rule(10, name, scope="global"), values=values)
-            for at in (0, 1):
-                scene.have(name, at=at)
-            answers = [scene.get("/limited", at, x_diana_explain=TOKEN) for at in (0, 1) for _ in range(8)]
-            if {explanation(it)[0]["scope"] for it in answers} == {"global"}:
-                count = sum(it.upstream for it in answers)
-                self.assertLessEqual(count, 10)
-                return count
-
-        scene.wait(lambda: admitted() == 10, "both pods admit the limit together")
+        wait_for_one_limit(self, scene, with_redis(scene, proxied=proxied))
         scene.end()
 
     def test_two_pods_share_a_global_limit(self):
@@ -41,7 +47,7 @@ class Fleet:
 
     def test_redis_its_name_and_its_password_are_missing_while_pods_start(self):
         scene = Scene(self.plane)
-        values = self.redis(scene, proxied=False, passwordEnv="NOT_THERE")
+        values = with_redis(scene, proxied=False, passwordEnv="NOT_THERE")
         with steady(self, scene):
             scene.helm("install", config=rule(3, scope="global"), values=values)
             scene.have("all")
@@ -49,7 +55,7 @@ class Fleet:
             scene.have("all")
             self.assertEqual(scene.admitted(5), 3, "one gateway has the whole limit")
             scene.apply(REDIS)
-            scene.helm("upgrade", config=rule(3, scope="global"), values=self.redis(scene, proxied=False))
+            scene.helm("upgrade", config=rule(3, scope="global"), values=with_redis(scene, proxied=False))
             scene.wait(lambda: scene.get("/limited") and scene.keys_in_redis(), "Redis counts")
         scene.end()
 

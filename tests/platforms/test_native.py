@@ -6,6 +6,8 @@ import unittest
 
 import yaml
 from laboratory import NUMBERS, ROOT, TOKEN, EnvoyGateway, Istio, Scene, library, native, rule, steady
+from objects import REDIS
+from test_fleet import wait_for_one_limit, with_redis
 from test_manifests import with_document
 
 FILE = f"/etc/diana/{native.versioned()}"
@@ -43,10 +45,22 @@ class Native:
             scene.helm("uninstall", "--wait", "--timeout=10m")
         scene.end()
 
+    def test_two_pods_share_a_global_limit_by_a_listener(self):
+        scene = Scene(self.plane, replicas=2)
+        scene.apply(REDIS)
+        self.prepare(scene)
+        for proxied, way in ((True, "redis_proxy"), (False, "tcp_proxy")):
+            with self.subTest(way):
+                wait_for_one_limit(self, scene, {"filter": {"native": self.values}, **with_redis(scene, proxied=proxied)})
+                self.assertIn(way, scene.listeners())
+                self.assertTrue(scene.keys_in_redis())
+        scene.end()
+
     def replaced(self, scene, has_library):
-        """Waits until the only pod has the library. `helm test` asks pods that end, too."""
+        """Waits until all pods have the library, and no others are left. `helm test` asks pods that end, too."""
         every = f"/api/v1/namespaces/{scene.proxies}/pods?labelSelector={scene.labels}"
-        scene.wait(lambda: len(scene.cluster.api.list(every)) == 1 and all(map(has_library, scene.ready())) and scene.ready(), "pods with the library")
+        count = len(scene.ready())
+        scene.wait(lambda: len(scene.cluster.api.list(every)) == count and all(map(has_library, scene.ready())) and scene.ready(), "pods with the library")
 
     def prepare(self, scene):
         """Brings the library to the pods."""
