@@ -49,7 +49,7 @@ config:
 {{- end -}}
 "@type": type.googleapis.com/envoy.extensions.filters.http.dynamic_modules.v3.DynamicModuleFilter
 dynamic_module_config:
-  # Its thread runs until the process ends.
+  # Its threads run until the process ends.
   do_not_close: true
   # Istio's proxies have no other metrics than those whose names start with some words.
   metrics_namespace: {{ ternary "wasmcustom_diana" "diana" (eq .Values.controlPlane "istio") }}
