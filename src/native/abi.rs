@@ -688,7 +688,7 @@ impl Drop for ConfigScheduler {
     }
 }
 
-/// Runs a hook, or what a thread of the module does. A panic ends here: Envoy would abort.
+/// Runs a hook, or work of a thread of the module. A panic ends here: Envoy would abort.
 pub(crate) fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
     let run = || {
         #[cfg(feature = "faults")]

@@ -23,7 +23,7 @@ const MOST: u64 = 1 << 20;
 /// The status of a reply of Redis.
 const OK: u16 = 200;
 
-/// Starts a call of a worker. It is made even if its configuration ends meanwhile, since it may have settlements.
+/// Starts a call of a worker. The end of its configuration does not cancel it, since it may have settlements.
 pub(crate) fn send(caller: Caller, path: &str, call: &PipeCall) -> Result<(), &'static str> {
     let thread = thread().ok_or("the module has no thread for calls to a pipe")?;
     let ends_at = clock::monotonic().saturating_add(call.timeout);
@@ -43,7 +43,7 @@ async fn exchange(pipe: &Destination, body: &[u8]) -> Option<(u16, Vec<u8>)> {
     let failure = connected.as_ref().err().map(|why| format!("cannot connect: {why}"));
     calls::record_pipe(pipe, failure.as_deref().map_or(Ok(()), Err));
     let Ok(mut connection) = connected else { return Some((UNAVAILABLE, Vec::new())) };
-    // A peer that reads no more may have said why.
+    // After an error the reply may contain the reason.
     _ = connection.write_all(body).await;
     let mut reply = Vec::new();
     let end = connection.take(MOST + 1).read_to_end(&mut reply).await;

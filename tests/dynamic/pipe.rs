@@ -1,4 +1,4 @@
-//! Calls to Redis by a pipe: a fake Redis there, which answers, is away, hangs, or fails in the middle.
+//! Calls by a pipe to a fake Redis that replies, is missing, hangs, or fails in the middle of a reply.
 
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -60,14 +60,14 @@ fn call(connection: &mut UnixStream) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// What a fake Redis does with a call, and its own reply to it.
+/// Handles a call to a fake Redis, and the reply to it.
 type Act = Box<dyn FnMut(&mut UnixStream, Vec<u8>) + Send>;
 
 /// A fake Redis in a thread, which receives calls until the end of the test.
 struct Fake {
     /// The number of calls.
     calls: Arc<AtomicUsize>,
-    /// What it does with the next ones.
+    /// Handles the next ones.
     act: Arc<Mutex<Act>>,
 }
 
