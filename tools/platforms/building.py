@@ -23,8 +23,11 @@ FOLDERS = {
 }
 # Programs say their versions to each other: Helm asks the API server, an EnvoyFilter the proxy.
 KUBERNETES, ISTIO = "k8s.io/component-base/version", "istio.io/istio/pkg/version.buildVersion"
+# `helm template` asks no API server.
+HELM = "helm.sh/helm/v3/pkg/chartutil"
 STAMPS = {
     "kubernetes": [f"{KUBERNETES}.gitVersion=v1.36.3", f"{KUBERNETES}.gitMajor=1", f"{KUBERNETES}.gitMinor=36"],
+    "helm3": [f"{HELM}.k8sVersionMajor=1", f"{HELM}.k8sVersionMinor=36"],
     "istio": [f"{ISTIO}=1.31.0"],
     "istio-oldest": [f"{ISTIO}=1.30.0"],
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import building
 import kubelet
+import logs
 import network
 from api import Api, Refused
 
@@ -69,6 +70,7 @@ class Cluster:
             ),
         )
         self.wait(lambda: self.api.find("/api/v1/namespaces/default/serviceaccounts/default"), "controllers work")
+        logs.serve(self.folder / "logs", keys)
         self.node = kubelet.Node(self.api, self.folder)
 
     def start(self, name, *words):

@@ -262,7 +262,7 @@ class Container:
     def status(self):
         state = {"waiting": dict(zip(("reason", "message"), self.waits.split(": ", 1)))} if self.waits else {"running": {}}
         if self.code is not None and not self.thread.is_alive():
-            state = {"terminated": {"exitCode": self.code}}
+            state = {"terminated": {"exitCode": self.code, "reason": "Error" if self.code else "Completed"}}
         told = {"name": self.name, "image": self.spec["image"], "imageID": "", "restartCount": self.restarts}
         return {**told, "ready": self.ready, "started": self.started, "state": state}
 

@@ -94,6 +94,7 @@ def show(version):
         process.wait()
     process.kill()
     process.wait()
+    (folder.parent / "enter").unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)
 
 

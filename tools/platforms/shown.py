@@ -42,7 +42,7 @@ KUBECONFIG={cluster.kubeconfig} PATH={path}:$PATH exec nsenter --target "$pid" -
   # {scene.plane.NAME}, in the namespace {scene.namespace}: the fourth request is refused
   for i in 1 2 3 4; do {enter} curl -i http://{scene.address()}:{scene.plane.PORT}/limited; done
   {enter} curl -i -H 'x-diana-explain: {TOKEN}' http://{scene.address()}:{scene.plane.PORT}/limited
-  {enter} helm get values diana -n {scene.namespace}""")
+  {enter} helm get values diana -n {scene.namespace} -o yaml""")
         local.wait(lambda: False, none)
 
 
