@@ -39,7 +39,7 @@ ASKED = 10 * (os.cpu_count() or 1)
 # A digest that no companion has.
 NO_DIGEST = "f" * 64
 # What `helm test` and the pods of these tests run of busybox.
-APPLETS = ["sh", "wget", "nslookup", "timeout", "sha256sum", "cut", "sed", "sort", "grep"]
+APPLETS = ["sh", "wget", "nslookup", "timeout", "sha256sum", "cut", "sed", "sort", "grep", "date", "sleep"]
 
 
 @functools.cache

@@ -20,11 +20,11 @@ class Life:
         scene.wait(lambda: self.calls(scene), "the route of gRPC works")
         before = scene.configuration()
         with steady(self, scene):
-            scene.helm("install", config=rule(5, "first"))
-            scene.have("first")
+            # The commands of the page, one directly after the other.
+            scene.helm("install", "--wait", "--timeout=10m", config=rule(5, "first"))
             scene.helm("test")
-            test = {"labels": "app.kubernetes.io/instance=diana,app.kubernetes.io/component=test", "namespace": scene.namespace}
-            self.assertTrue(scene.says(f"{scene.address()} has the document of this release", **test))
+            self.assertIn(f"{scene.address()} has the document of this release", scene.kubectl("logs", "diana-test"))
+            scene.have("first")
             self.assertEqual(scene.admitted(8), 5)
             self.assertEqual(scene.explained("/limited")[0]["decision"], "refused")
             listeners, streams = scene.listeners(), [Stream(scene, "/sse"), Stream(scene, "/ws"), Call(scene)]
