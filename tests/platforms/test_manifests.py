@@ -42,7 +42,7 @@ def with_document(text, document):
 
 
 class Manifests:
-    # `inline` has the rules, and with wrong ones a new proxy answers `broken`.
+    # With wrong rules in the manifest `inline` a new proxy answers `broken` to everything.
     plane = folder = inline = broken = None
 
     @classmethod
@@ -127,13 +127,18 @@ class Manifests:
         for at in (0, 1):
             self.scene.wait(lambda at=at: (it := self.scene.get("/limited", at)) and it.refused, "rules of the server are in force")
 
-    def test_rules_of_a_newer_version(self):
-        scene, text = self.scene, self.texts(self.inline)[0]
+    def check_newer_rules(self, name):
+        """Gateways that run keep the last good rules. Returns the manifest, with good ones."""
+        scene, text = self.scene, self.texts(name)[0]
         self.check(text)
         for unknown, rules in NEWER.items():
             scene.cluster.apply(with_document(text, rules))
             scene.wait(lambda unknown=unknown: scene.says(unknown), "a gateway names what it does not know")
             self.check_limits()
+        return text
+
+    def test_rules_of_a_newer_version(self):
+        scene, text = self.scene, self.check_newer_rules(self.inline)
         scene.restart()
         self.assertEqual([scene.get("/", at).status for at in (0, 1)], [self.broken] * 2, "it is ready without rules")
         scene.cluster.apply(text)
@@ -146,10 +151,22 @@ class Manifests:
 
 
 class OnIstio(Manifests, unittest.TestCase):
-    plane, folder, inline, broken = Istio, "istio", "envoyfilter", 500
+    plane, folder, inline, broken = Istio, "istio", "image", 500
 
     def test_the_module_in_a_file(self):
         self.check(*self.texts("envoyfilter", "listeners"))
+
+    def test_rules_of_a_newer_version_with_the_module_in_a_file(self):
+        scene, text = self.scene, self.check_newer_rules("envoyfilter")
+        old = {it["metadata"]["uid"] for it in scene.ready()}
+        new = scene.restart(ready=False)["metadata"]["name"]
+        pod = f"/api/v1/namespaces/{scene.namespace}/pods/{new}"
+        restarts = lambda: scene.cluster.api.get(pod)["status"]["containerStatuses"][0]["restartCount"]  # noqa: E731
+        scene.wait(lambda: restarts() > 0, "the startup probe has ended the new pod, which has no listener")
+        self.assertEqual({it["metadata"]["uid"] for it in scene.ready()}, old)
+        scene.cluster.apply(text)
+        scene.wait(lambda: len(now := scene.ready()) == 2 and not old & {it["metadata"]["uid"] for it in now}, "new pods are ready")
+        self.check_limits()
 
     def test_an_image(self):
         self.check(*self.texts("image"))
