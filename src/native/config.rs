@@ -1,5 +1,6 @@
 //! Configurations of the filter, from Envoy's main thread.
 
+use std::cell::Cell;
 use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -42,6 +43,15 @@ struct Known {
     scheduler: ConfigScheduler,
 }
 
+thread_local! {
+    static IS_MAIN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this is Envoy's main thread, which has streams if the filter is in a cluster that Envoy itself calls.
+pub(crate) fn is_main_thread() -> bool {
+    IS_MAIN.get()
+}
+
 /// Logs why a configuration is rejected.
 pub(crate) fn refuse(why: &str) {
     log(LogLevel::Error, &format!("configuration rejected: {why}"));
@@ -58,6 +68,7 @@ impl FilterConfig {
     /// Builds a configuration in all workers. `None` if it is invalid; the log has the reason.
     pub(crate) fn new(call: &ConfigCall, name: &[u8], text: &[u8]) -> Option<FilterConfig> {
         static COUNT: AtomicU32 = AtomicU32::new(FIRST_ROOT);
+        IS_MAIN.set(true);
         slot::create(abi::workers());
         let policy = diana_config::parse_for(text, ModuleKind::Native).ok();
         let namespace = policy.as_ref().and_then(|policy| policy.namespace.clone());

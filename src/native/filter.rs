@@ -81,14 +81,21 @@ impl HttpFilter {
             let request = HostRequest::new(call, &state.host.headers);
             let (goes_on, stream) = Stream::begin(&instance, id, &request, &state.worker, &host);
             let (changes, response) = host.into_effects();
-            let is_open = stream.as_ref().is_some_and(Stream::is_open);
-            if let Some(stream) = stream.filter(|_| is_open) {
+            let mut stream = stream.filter(Stream::is_open);
+            let waits = !goes_on && stream.is_some() && response.is_none();
+            // Only the worker's thread resumes requests, and Envoy names the first worker for its main thread.
+            let passes = waits && config::is_main_thread();
+            if let Some(mut stream) = stream.take_if(|_| passes) {
+                let host = HostCall::new(root, &state.host);
+                stream.end(&HostEnding::new(None), &state.worker, &host);
+            }
+            if let Some(stream) = stream {
                 let generation = state.generation;
                 self.state = FilterState::Open { slot, generation, id, stream };
             }
             let outcome = match response {
                 Some(response) => RequestOutcome::Responds(response),
-                None if !goes_on && is_open => {
+                None if waits && !passes => {
                     state.host.wait(id, call);
                     RequestOutcome::Waits
                 }

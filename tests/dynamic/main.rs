@@ -28,6 +28,9 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// Requests of each worker.
 const REQUESTS: usize = 3_000;
 
+/// Requests of Envoy's main thread.
+const CALLS: u64 = 300;
+
 /// The permits of the rule `exact`, which return within hours.
 const EXACT: usize = 1_000;
 
@@ -57,6 +60,9 @@ fn no_memory_is_used_after_its_end() {
     hooks::program_init();
     let first = Configuration::new(&document(0)).expect("the document is valid");
     config::set_latest(first);
+    // Calls of Envoy itself through the filter in a cluster. Envoy names the first worker for its main thread.
+    let mut calls = Worker::new(0, random.u64(..));
+    let mut call = 0..CALLS;
     let tallies: Vec<Tally> = thread::scope(|scope| {
         let workers: Vec<_> = (0..WORKERS)
             .map(|number| {
@@ -66,7 +72,7 @@ fn no_memory_is_used_after_its_end() {
             .collect();
         // This thread is Envoy's main thread.
         let mut update = 0;
-        while workers.iter().any(|worker| !worker.is_finished()) {
+        while !call.is_empty() || workers.iter().any(|worker| !worker.is_finished()) {
             config::run_events();
             if random.u8(..) < 8 {
                 update += 1;
@@ -77,18 +83,24 @@ fn no_memory_is_used_after_its_end() {
             if random.bool() {
                 config::look();
             }
+            if let Some(id) = call.next() {
+                calls.serve(id);
+            }
             config::drain();
             thread::yield_now();
         }
         workers.into_iter().map(|worker| worker.join().expect("no hook panics")).collect()
     });
+    let calls = calls.finish();
     config::end_all();
-    let admitted: usize = tallies.iter().map(|tally| tally.admitted_exactly).sum();
+    let admitted: usize = tallies.iter().chain([&calls]).map(|it| it.admitted_exactly).sum();
     assert_eq!(admitted, EXACT, "{tallies:?}");
     for tally in &tallies {
         assert_eq!(tally.passed + tally.refused + tally.left, REQUESTS, "{tallies:?}");
         assert!(tally.held > 0 && tally.refused > 0, "{tallies:?}");
     }
+    // Another thread would resume them.
+    assert!(calls.passed > 0 && calls.held == 0, "{calls:?}");
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
     assert!(callbacks::CHANGES.load(Ordering::SeqCst) > 0, "metrics leave without requests");
     assert!(callbacks::LOOKS.load(Ordering::SeqCst) > 1, "the absent secret is read again");

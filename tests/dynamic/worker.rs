@@ -1,4 +1,4 @@
-//! A worker of Envoy: one thread with its streams and events.
+//! A worker of Envoy: one thread with its streams and events. The main thread has some, too.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -44,12 +44,20 @@ impl Worker {
 
     /// Serves this number of requests, and ends all streams.
     pub fn run(mut self, requests: usize) -> Tally {
-        for id in 0..requests as u64 {
-            self.begin(id);
-            while self.random.bool() {
-                self.turn();
-            }
+        (0..requests as u64).for_each(|id| self.serve(id));
+        self.finish()
+    }
+
+    /// A request, and some events.
+    pub fn serve(&mut self, id: u64) {
+        self.begin(id);
+        while self.random.bool() {
+            self.turn();
         }
+    }
+
+    /// Ends all streams.
+    pub fn finish(mut self) -> Tally {
         while !self.streams.is_empty() {
             self.turn();
             thread::yield_now();
