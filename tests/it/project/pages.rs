@@ -7,6 +7,8 @@ mod metrics;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use diana_policy::ModuleKind;
+
 const PAGE: &str = include_str!("../../../docs/reference/answers.md");
 
 /// The text in backticks in the first cells of a table, row by row. The head identifies the table.
@@ -39,7 +41,7 @@ fn document(example: &str) -> Option<String> {
     match first {
         _ if example.lines().any(|line| line.starts_with("limits:")) => Some(example.to_owned()),
         "routes:" | "http_filters:" | "vm_config:" | "dynamic_resources:" => None,
-        "early_header_mutation_extensions:" => None,
+        "early_header_mutation_extensions:" | "stats_config:" => None,
         // Values of the chart, a Deployment, an EnvoyProxy.
         "filter:" | "env:" | "spec:" => None,
         _ if first.starts_with("apiVersion:") => None,
@@ -70,9 +72,11 @@ fn every_example_of_rules_is_valid() {
     for page in every_page() {
         let text = fs::read_to_string(&page).unwrap();
         let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+        let is_native = page.ends_with("native.md");
+        let module = if is_native { ModuleKind::Native } else { ModuleKind::Wasm };
         for document in blocks.filter_map(document) {
             examples += 1;
-            if let Err(problems) = diana_config::parse(document.as_bytes()) {
+            if let Err(problems) = diana_config::parse_for(document.as_bytes(), module) {
                 panic!("{}:\n{problems}\n\n{document}", page.display());
             }
         }

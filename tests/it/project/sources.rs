@@ -43,7 +43,7 @@ fn shipped_listeners_reject_names_with_underscores() {
             }
         }
     }
-    assert_eq!(count, 14);
+    assert_eq!(count, 15);
 }
 
 #[test]
