@@ -139,6 +139,9 @@ def dynamic():
         for example in ("native", "native-fleet"):
             yield step(envoy.path(version), "--mode", "validate", "-c", f"envoy/{example}.yaml", "-l", "error")
         yield on_native_envoy(envoy.path(version), *words)
+    # By a pipe, through Envoy's proxy of Redis.
+    proxied = ["scale::topologies", "scale::tls"]
+    yield tests(*TEST, "--test", "envoy", "--", *proxied, DIANA_ENVOY=envoy.path(envoy.NEWEST), DIANA_HOST="native")
 
 
 def on_native_envoy(path, *words, **variables):

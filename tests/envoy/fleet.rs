@@ -4,7 +4,6 @@
 use crate::harness::{
     Envoy, Gateway, Redis, eventually, is_native, pipe_listener, start_all, start_whole,
 };
-use crate::load::fleet::scale::topologies;
 use crate::operator::{TOKEN, operate};
 
 const RULES: &str = r#"
@@ -146,14 +145,6 @@ fn shipped_file_of_the_native_module_counts_in_redis() {
         (envoy.metric_of("fleet", "mode.fleet") > Some(0)).then_some(())
     });
     envoy.assert_unharmed();
-}
-
-/// Through Envoy's proxy of Redis, as in envoy/redis/cluster.yaml.
-#[test]
-fn gateways_share_limits_in_a_redis_cluster_by_a_pipe() {
-    if is_native() {
-        topologies::gateways_count_together_in_a_cluster();
-    }
 }
 
 /// The listener comes, changes and goes by LDS.

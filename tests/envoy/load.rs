@@ -3,7 +3,7 @@
 
 mod concurrency;
 mod etcd;
-pub mod fleet;
+mod fleet;
 mod flood;
 mod holding;
 mod in_flight;

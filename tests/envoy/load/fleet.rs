@@ -2,7 +2,7 @@
 
 mod faults;
 mod measure;
-pub mod scale;
+mod scale;
 mod updates;
 
 use std::time::Duration;

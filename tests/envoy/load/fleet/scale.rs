@@ -9,7 +9,7 @@ mod rotation;
 mod sentinel;
 mod shards;
 mod tls;
-pub mod topologies;
+mod topologies;
 
 use super::measure::TIMEOUT;
 use super::{Fleet, GATEWAYS, WORKERS, counts_in_fleet, mode};

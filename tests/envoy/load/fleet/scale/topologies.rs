@@ -70,7 +70,7 @@ fn denied(node: &Redis) -> String {
 }
 
 #[test]
-pub fn gateways_count_together_in_a_cluster() {
+fn gateways_count_together_in_a_cluster() {
     assert_shared_limits(Cluster::start(None), |cluster| cluster.nodes.all());
 }
 
