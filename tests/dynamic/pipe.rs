@@ -220,28 +220,32 @@ fn no_failure_of_a_pipe_outlasts_it() {
     let redis = Fake::start(&pipe, answers());
     gateway(&pipe);
     let (ended, ends) = mpsc::channel();
-    let failures: [(&str, Act); 6] = [
+    let failures: [(&str, &str, Act); 6] = [
         (
             "hangs",
+            "no reply within `timeout`",
             Box::new(move |connection, _| {
                 // Until the module ends the connection.
                 _ = connection.read(&mut [0]);
                 ended.send(()).unwrap();
             }),
         ),
-        ("ends at once", Box::new(|_, _| ())),
+        ("ends at once", "Envoy cannot connect to it", Box::new(|_, _| ())),
         (
             "ends in the middle",
+            "the reply is not from Redis",
             Box::new(|connection, reply| {
                 _ = connection.write_all(&reply[..reply.len() / 2]);
             }),
         ),
         (
             "sends garbage",
+            "the reply is not from Redis",
             Box::new(|connection, _| _ = connection.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")),
         ),
         (
             "sends too much",
+            "the connection was closed before the reply",
             Box::new(|connection, _| {
                 let sent =
                     (0..).take_while(|_| connection.write_all(&[b'+'; 1 << 10]).is_ok()).count();
@@ -250,17 +254,21 @@ fn no_failure_of_a_pipe_outlasts_it() {
         ),
         (
             "never ends",
+            "no reply within `timeout`",
             Box::new(|connection, reply| {
                 _ = connection.write_all(&reply);
                 _ = connection.read(&mut [0]);
             }),
         ),
     ];
-    for (what, act) in failures {
+    for (what, reason, act) in failures {
         until_redis_counts(what);
+        let logged = lines(&pipe).len();
         *redis.act.lock().unwrap() = act;
         let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, what)).count();
         assert_eq!(passed, 2 * LIMIT, "{what}");
+        let lines = &lines(&pipe)[logged..];
+        assert!(lines.iter().any(|line| line.contains(reason)), "{what}: {lines:?}");
         redis.act(|connection, reply| _ = connection.write_all(&reply));
         until_redis_counts(&format!("after {what}"));
         let after = format!("later {what}");
