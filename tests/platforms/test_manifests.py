@@ -161,8 +161,8 @@ class OnIstio(Manifests, unittest.TestCase):
         old = {it["metadata"]["uid"] for it in scene.ready()}
         new = scene.restart(ready=False)["metadata"]["name"]
         pod = f"/api/v1/namespaces/{scene.namespace}/pods/{new}"
-        restarts = lambda: scene.cluster.api.get(pod)["status"]["containerStatuses"][0]["restartCount"]  # noqa: E731
-        scene.wait(lambda: restarts() > 0, "the startup probe has ended the new pod, which has no listener")
+        restarted = lambda: any(it["restartCount"] for it in scene.cluster.api.get(pod)["status"].get("containerStatuses", []))  # noqa: E731
+        scene.wait(restarted, "the startup probe has ended the new pod, which has no listener")
         self.assertEqual({it["metadata"]["uid"] for it in scene.ready()}, old)
         scene.cluster.apply(text)
         scene.wait(lambda: len(now := scene.ready()) == 2 and not old & {it["metadata"]["uid"] for it in now}, "new pods are ready")
