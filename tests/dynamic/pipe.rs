@@ -157,8 +157,15 @@ fn passes(worker: usize, account: &str) -> bool {
 
 /// A gateway with a fake Redis, in this process alone.
 fn gateway(pipe: &str) {
-    hooks::program_init();
-    config::set_latest(Configuration::new(&document(pipe)).expect("the document is valid"));
+    // Envoy's main thread. The one of the test is that of the workers.
+    let config = thread::scope(|scope| {
+        let main = scope.spawn(|| {
+            hooks::program_init();
+            Configuration::new(&document(pipe)).expect("the document is valid")
+        });
+        main.join().unwrap()
+    });
+    config::set_latest(config);
 }
 
 /// The lines of the log about a pipe.
