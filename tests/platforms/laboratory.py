@@ -137,7 +137,7 @@ class Scene:
     """A namespace with a gateway of one control plane."""
 
     def __init__(self, of, replicas=1, helm="helm"):
-        self.plane, self.cluster, self.program = of, cluster(), helm
+        self.plane, self.cluster, self.program, self.replicas = of, cluster(), helm, replicas
         plane(of.NAME)
         self.namespace = f"scene-{next(NUMBERS)}"
         self.proxies, self.labels = of.place(self.namespace)

@@ -59,8 +59,7 @@ class Native:
     def replaced(self, scene, has_library):
         """Waits until all pods have the library, and no others are left. `helm test` asks pods that end, too."""
         every = f"/api/v1/namespaces/{scene.proxies}/pods?labelSelector={scene.labels}"
-        count = len(scene.ready())
-        scene.wait(lambda: len(scene.cluster.api.list(every)) == count and all(map(has_library, scene.ready())) and scene.ready(), "pods with the library")
+        scene.wait(lambda: len(scene.cluster.api.list(every)) == scene.replicas == len(scene.ready()) and all(map(has_library, scene.ready())), "pods with the library")
 
     def prepare(self, scene):
         """Brings the library to the pods."""
@@ -125,7 +124,7 @@ class OnIstio(Native, unittest.TestCase):
         container = {"name": "istio-proxy", "volumeMounts": fields["volumeMounts"], "env": env}
         pod = {"volumes": fields["volumes"], "initContainers": fields["initContainers"], "containers": [container]}
         self.assertEqual(set(fields), {"volumes", "volumeMounts", "initContainers", "env"})
-        deployment = yaml.safe_dump({"spec": {"template": {"spec": pod}}})
+        deployment = yaml.safe_dump({"spec": {"replicas": scene.replicas, "template": {"spec": pod}}})
         scene.kubectl("patch", "configmap", "own", "--type=merge", "--patch", json.dumps({"data": {"deployment": deployment}}))
         self.replaced(scene, lambda pod: "initContainers" in pod["spec"])
 
