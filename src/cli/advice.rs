@@ -9,7 +9,8 @@ pub mod roots;
 
 use diana_config::Advice;
 use diana_limiter::sizing;
-use diana_policy::{Policy, Rule};
+use diana_policy::port::Destination;
+use diana_policy::{ModuleKind, Policy, Rule};
 
 /// Memory of a worker in bytes from which advice on memory is given.
 const MUCH: u64 = 256 << 20;
@@ -34,9 +35,10 @@ pub fn of_size(bytes: usize) -> Option<Advice> {
     (bytes > LARGE).then(|| Advice::from(message))
 }
 
-/// Advice about rules without problems.
-pub fn of(policy: &Policy) -> Vec<Advice> {
+/// Advice about rules without problems, for a form of the module.
+pub fn of(policy: &Policy, module: ModuleKind) -> Vec<Advice> {
     let mut advice = cover::advice(policy);
+    advice.extend(of_redis(policy, module));
     advice.extend(encoded::advice(policy));
     advice.extend(methods::advice(policy));
     advice.extend(presence::advice(policy));
@@ -77,6 +79,14 @@ pub fn of(policy: &Policy) -> Vec<Advice> {
         )));
     }
     advice
+}
+
+/// Advice about Redis without a pipe.
+fn of_redis(policy: &Policy, module: ModuleKind) -> Option<Advice> {
+    let message = "calls to Redis wait while Envoy's main thread is busy, and then the gateway is in degraded mode; set `pipe`, \
+                   as in envoy/native-fleet.yaml";
+    let is_by_cluster = matches!(policy.redis.as_ref()?.destination, Destination::Cluster(_));
+    (module == ModuleKind::Native && is_by_cluster).then(|| message.into())
 }
 
 /// Returns true if a rule holds requests.

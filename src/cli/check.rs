@@ -111,7 +111,7 @@ fn check_rules(
     match check(source, module) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
-            let advice = advice.into_iter().chain(advice::of(&policy));
+            let advice = advice.into_iter().chain(advice::of(&policy, module));
             let walks = outline::rules(source);
             let finding = |advice| advised(part, source, &policy, &walks, advice);
             findings.list.extend(advice.map(finding));
