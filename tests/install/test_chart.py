@@ -140,7 +140,7 @@ def bootstrap(rendered, port, admin, companion_port):
 
 class Rendered(unittest.TestCase):
     def test_twice_gives_the_same_bytes(self):
-        everything = {"redis": {"enabled": True, "cluster": True}, "podMonitor": {"enabled": True}}
+        everything = {"redis": {"enabled": True, "proxied": True, "cluster": True}, "podMonitor": {"enabled": True}}
         for plane in ("istio", "envoy-gateway"):
             self.assertEqual(files(controlPlane=plane, **everything), files(controlPlane=plane, **everything))
 
@@ -393,6 +393,16 @@ class Refused(unittest.TestCase):
             told = files(**values)
             self.assertIsInstance(told, str)
             self.assertIn(said, told)
+
+    def test_a_redis_cluster_without_the_proxy(self):
+        values = {"enabled": True, "cluster": True, "settings": {"parts": 6}}
+        for native in ({}, {"file": FILE}):
+            said = "set `redis.proxied: true`"
+            self.check(said, controlPlane="envoy-gateway", redis=values, filter={"native": native})
+            self.check(said, redis={**values, "proxied": False}, filter={"native": native})
+            for plane in ("istio", "envoy-gateway"):
+                render(controlPlane=plane, redis={**values, "proxied": True}, filter={"native": native})
+            render(controlPlane="envoy-gateway", redis={**values, "enabled": False}, filter={"native": native})
 
     def test_values_without_a_meaning(self):
         self.check("sha256", filter={"sha256": ""})

@@ -42,7 +42,11 @@
 {{- define "diana.proxied" -}}
 {{- with .Values.redis }}
 {{- $default := eq $.Values.controlPlane "istio" }}
-{{- if and .enabled (kindIs "invalid" .proxied | ternary $default .proxied) }}true{{ end }}
+{{- $proxied := kindIs "invalid" .proxied | ternary $default .proxied }}
+{{- if and .enabled .cluster (not $proxied) }}
+{{- fail "redis.cluster: set `redis.proxied: true`, since only Envoy's own proxy of Redis reaches all nodes of a Redis Cluster" }}
+{{- end }}
+{{- if and .enabled $proxied }}true{{ end }}
 {{- end }}
 {{- end }}
 
