@@ -3,7 +3,7 @@
 //! has closed its own.
 
 use std::io;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Handle};
 use tokio::time::timeout;
 
-use crate::abi::{LogLevel, guarded, log};
+use crate::abi::guarded;
 use crate::calls::{self, Caller, UNAVAILABLE};
 use crate::clock;
 
@@ -25,9 +25,12 @@ const OK: u16 = 200;
 
 /// Starts a call of a worker. The end of its configuration does not cancel it, since it may have settlements.
 pub(crate) fn send(caller: Caller, path: &str, call: &PipeCall) -> Result<(), &'static str> {
-    let thread = thread().ok_or("the module has no thread for calls to a pipe")?;
-    let ends_at = clock::monotonic().saturating_add(call.timeout);
     let (pipe, body) = (Destination::Pipe(path.into()), call.body.clone());
+    let thread = thread().map_err(|why| {
+        calls::record_pipe(&pipe, Err(&format!("no thread for calls: {why}")));
+        "the module has no thread for calls to a pipe"
+    })?;
+    let ends_at = clock::monotonic().saturating_add(call.timeout);
     thread.spawn(async move {
         let rest = Duration::from_micros(ends_at.saturating_sub(clock::monotonic()));
         let replied = timeout(rest, exchange(&pipe, &body)).await.ok().flatten();
@@ -60,18 +63,17 @@ fn address(path: &str) -> String {
     path.strip_prefix('@').map_or_else(|| path.into(), |name| format!("\0{name}"))
 }
 
-/// The thread that makes all calls. `None` if it cannot be started.
-fn thread() -> Option<&'static Handle> {
-    static THREAD: OnceLock<Option<Handle>> = OnceLock::new();
-    let start = || -> io::Result<Handle> {
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
-        let handle = runtime.handle().clone();
-        thread::Builder::new()
-            .name("diana-pipe".into())
-            .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
-        Ok(handle)
-    };
-    let logged =
-        |why: &io::Error| log(LogLevel::Error, &format!("no thread for calls to a pipe: {why}"));
-    THREAD.get_or_init(|| start().inspect_err(logged).ok()).as_ref()
+/// The thread that makes all calls. Started by the first call, or by a later one if the process had no room for it.
+fn thread() -> io::Result<Handle> {
+    static THREAD: Mutex<Option<Handle>> = Mutex::new(None);
+    let mut thread = THREAD.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = &*thread {
+        return Ok(handle.clone());
+    }
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+    let handle = runtime.handle().clone();
+    thread::Builder::new()
+        .name("diana-pipe".into())
+        .spawn(move || runtime.block_on(std::future::pending::<()>()))?;
+    Ok(thread.insert(handle).clone())
 }
