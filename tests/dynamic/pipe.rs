@@ -1,8 +1,10 @@
 //! Calls by a pipe to a fake Redis that replies, is missing, hangs, or fails in the middle of a reply.
 
+use std::env;
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -217,6 +219,50 @@ fn pipe_that_is_away_is_logged_once_until_it_is_back() {
     let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, "carl")).count();
     assert_eq!((passed, unreachable()), (LIMIT, 1));
     config::end_all();
+}
+
+/// In a process of its own, since other tests start the thread.
+#[test]
+fn thread_for_calls_starts_when_there_is_room() {
+    const APART: &str = "DIANA_TEST_APART";
+    if env::var_os(APART).is_none() {
+        let test = "pipe::thread_for_calls_starts_when_there_is_room";
+        let mut apart = Command::new(env::current_exe().unwrap());
+        assert!(apart.args(["--exact", test]).env(APART, "1").status().unwrap().success());
+        return;
+    }
+    let pipe = name("room");
+    gateway(&pipe);
+    let limit = limit_open_files(0);
+    assert!((0..2 * LIMIT).all(|number| passes(number % WORKERS, "ann")));
+    let lines = lines(&pipe);
+    assert_eq!(
+        lines.iter().filter(|line| line.contains("no thread for calls: ")).count(),
+        1,
+        "{lines:?}"
+    );
+    limit_open_files(limit);
+    let _redis = Fake::start(&pipe, answers());
+    until_redis_counts("bob");
+    let passed = (0..2 * LIMIT).filter(|number| passes(number % WORKERS, "carl")).count();
+    assert_eq!(passed, LIMIT);
+    config::end_all();
+}
+
+/// Lets this process open files below this number only. Returns the former limit.
+fn limit_open_files(number: u64) -> u64 {
+    const OPEN_FILES: i32 = 7;
+    unsafe extern "C" {
+        fn getrlimit(resource: i32, limit: *mut [u64; 2]) -> i32;
+        fn setrlimit(resource: i32, limit: *const [u64; 2]) -> i32;
+    }
+    let mut limit = [0; 2];
+    // SAFETY: both functions take Linux' structure of two numbers, the second of which stays.
+    unsafe {
+        assert_eq!(getrlimit(OPEN_FILES, &mut limit), 0);
+        assert_eq!(setrlimit(OPEN_FILES, &[number, limit[1]]), 0);
+    }
+    limit[0]
 }
 
 /// Each failure costs a request its decision by Redis, and no more. Afterwards Redis decides again.
