@@ -1,5 +1,7 @@
 //! Warnings about settings that are allowed and probably unintended.
 
+pub mod empty;
+pub mod total;
 mod wildcards;
 
 use std::collections::BTreeSet;
@@ -56,13 +58,8 @@ pub fn lines(
     twins: &BTreeSet<u64>,
 ) -> Vec<Advice> {
     let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
-    if except.paths.iter().any(|prefix| prefix.path() == b"/") {
-        lines.push("`except.paths` contains `/`, so no request is limited".into());
-    }
     lines.extend(wildcards::advice(limits, except));
-    let rules = limits.iter().flat_map(|limit| &limit.rules);
-    let replaced: BTreeSet<&str> =
-        rules.flat_map(|rule| &rule.replaces).map(String::as_str).collect();
+    let replaced = replaced(limits);
     let guards: Vec<&Limit> =
         limits.iter().filter(|limit| is_guard(limit, actors, &replaced)).collect();
     lines.extend(line(
@@ -117,6 +114,12 @@ pub fn lines(
         rules_where(limits, &|rule| twins.contains(&rule.fingerprint)),
     ));
     lines
+}
+
+/// The names of rules that another rule replaces.
+fn replaced(limits: &[Limit]) -> BTreeSet<&str> {
+    let rules = limits.iter().flat_map(|limit| &limit.rules);
+    rules.flat_map(|rule| &rule.replaces).map(String::as_str).collect()
 }
 
 /// The warning about `global` rules without Redis, or Redis without `global` rules. The latter is

@@ -115,6 +115,11 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let except = matching::except(top, false);
     mark::check(top, &own, &limits, &actors, &except);
     let mut advice = advice::lines(&limits, &actors, callers, &except, &twins);
+    // Until its remote document arrives, a gateway may refuse or exempt every request on purpose.
+    if !is_own || !top.has("remote") {
+        advice.extend(advice::total::advice(&limits, &except, &actors));
+    }
+    advice.extend(advice::empty::advice(top, &except, entries, &limits));
     advice.extend(settings::advice(&limits, own.keys, callers));
     advice.extend(is_own.then(|| settings::advice_on_fault(&own)).flatten());
     advice.extend(starts::advice(top, &limits));

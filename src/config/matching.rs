@@ -17,7 +17,9 @@ pub fn read(entry: &Fields<'_>) -> Match {
     let mut any = blocks(entry, "match");
     // A single block without conditions always holds.
     any.retain(|block| *block != ConditionBlock::default());
-    let unless = blocks(entry, "unless");
+    let mut unless = blocks(entry, "unless");
+    // One without conditions would hold for all requests.
+    unless.retain(|block| *block != ConditionBlock::default());
     if let Some(node) = entry.get("unless")
         && node.tree() == &Tree::Map(Vec::new())
     {

@@ -1,0 +1,69 @@
+//! `unless` and `except` with empty mappings and lists, as templates write without values.
+
+use std::collections::BTreeMap;
+
+use super::Advice;
+use crate::fields::Fields;
+use crate::node::Node;
+use diana_policy::tree::Tree;
+use diana_policy::{Except, Limit, Rule};
+
+/// Advice about each such place. `entries` are the nodes of `limits`.
+pub fn advice(
+    top: &Fields<'_>,
+    except: &Except,
+    entries: &[Node<'_>],
+    limits: &[Limit],
+) -> Vec<Advice> {
+    // The rules by the message.
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut add = |message: String, rules: &[Rule]| {
+        let names = rules.iter().map(|rule| rule.name.clone());
+        found.entry(message).or_default().extend(names);
+    };
+    if top.has("except") && except.is_empty() {
+        add(of_except("`except` of the document"), &[]);
+    }
+    for (entry, limit) in entries.iter().zip(limits) {
+        if let Some(unless) = child(entry.tree(), "unless") {
+            of_unless(unless, "unless", &mut |message| add(message, &limit.rules));
+        }
+        if child(entry.tree(), "except").is_some() && limit.except.is_empty() {
+            add(of_except("`except`"), &limit.rules);
+            continue;
+        }
+        let Some(Tree::List(nodes)) = child(entry.tree(), "rules") else { continue };
+        for (node, rule) in nodes.iter().zip(&limit.rules) {
+            if child(node, "except").is_some() && rule.except.is_empty() {
+                add(of_except("`except`"), std::slice::from_ref(rule));
+            }
+        }
+    }
+    let advice = |(message, rules)| Advice { message, rules, is_mistake: true };
+    found.into_iter().map(advice).collect()
+}
+
+fn of_except(place: &str) -> String {
+    format!("{place} is empty, so it exempts no request; write a condition, or remove it")
+}
+
+/// Adds a message about each empty mapping or list in a tree at `place`.
+fn of_unless(tree: &Tree, place: &str, add: &mut dyn FnMut(String)) {
+    match tree {
+        Tree::Map(pairs) if !pairs.is_empty() => {
+            pairs.iter().for_each(|(key, value)| of_unless(value, &format!("{place}.{key}"), add));
+        }
+        Tree::List(items) if !items.is_empty() => {
+            items.iter().for_each(|item| of_unless(item, place, add));
+        }
+        Tree::Map(_) | Tree::List(_) => add(format!(
+            "`{place}` is empty: a block with no other condition excludes no request; write a condition, or remove it"
+        )),
+        _ => {}
+    }
+}
+
+fn child<'t>(tree: &'t Tree, wanted: &str) -> Option<&'t Tree> {
+    let Tree::Map(pairs) = tree else { return None };
+    pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value)
+}

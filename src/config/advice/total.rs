@@ -1,0 +1,108 @@
+//! Rules that refuse every request, and settings that exempt every request.
+
+use ipnet::IpNet;
+
+use super::{Advice, actors_of, line, replaced, rules_where};
+use crate::actors::ActorSources;
+use diana_policy::{
+    Absent, Condition, ConditionBlock, Except, Limit, PlanKind, Plans, Prefix, Rule, Test,
+};
+
+/// Advice about a document, its entries and its rules.
+pub fn advice(limits: &[Limit], except: &Except, actors: &[ActorSources]) -> Vec<Advice> {
+    let mut lines: Vec<Advice> = exempting(except, &[b"/"])
+        .map(|key| format!("`except.{key}` exempts every request, so no request is limited").into())
+        .collect();
+    for key in ["paths", "addresses", "headers"] {
+        let is_exempt = |limit: &Limit, rule: &Rule| {
+            let paths: Vec<&[u8]> = limit.urls.iter().map(Prefix::path).collect();
+            let both = [&limit.except, &rule.except];
+            both.iter().any(|except| exempting(except, &paths).any(|it| it == key))
+        };
+        let all = limits.iter().flat_map(|limit| limit.rules.iter().map(move |it| (limit, it)));
+        let exempt = all.filter(|(limit, rule)| is_exempt(limit, rule)).map(|(_, rule)| rule);
+        lines.extend(line(&format!("`except.{key}` exempts every request of these rules"), exempt));
+    }
+    let excluded = limits.iter().filter(|limit| limit.matcher.unless.iter().any(always_holds));
+    lines.extend(line(
+        "`unless` excludes every request of these rules",
+        excluded.flat_map(|limit| &limit.rules),
+    ));
+    lines.extend(line(
+        "`max: 0` of `cost` exempts every request: it is free, so these rules refuse none",
+        rules_where(limits, &|rule| {
+            let cost = rule.settling.as_ref().and_then(|it| it.response_cost.as_ref());
+            rule.quota.rpu > 0 && cost.is_some_and(|cost| cost.most == 0)
+        }),
+    ));
+    let is_open = except.addresses.is_empty() && !except.reads_headers();
+    let closed = limits.iter().filter(|limit| is_open && is_for_all(limit));
+    let replaced = replaced(limits);
+    let is_closed =
+        |rule: &&Rule| refuses_all(rule, actors) && !replaced.contains(rule.name.as_str());
+    lines.extend(line(
+        "these rules refuse every request",
+        closed.flat_map(|limit| &limit.rules).filter(is_closed),
+    ));
+    lines
+}
+
+/// The keys of `except` which exempt every request below these paths.
+fn exempting(except: &Except, paths: &[&[u8]]) -> impl Iterator<Item = &'static str> + use<> {
+    let is_exempt = |path: &&[u8]| except.paths.iter().any(|prefix| prefix.covers(path));
+    let keys = [
+        ("paths", paths.iter().all(is_exempt)),
+        ("addresses", are_all(&except.addresses)),
+        ("headers", except.headers.iter().any(always_passes)),
+    ];
+    keys.into_iter().filter(|(_, is_total)| *is_total).map(|(key, _)| key)
+}
+
+/// Returns true if these networks contain all IPv4 addresses, or all IPv6 addresses.
+fn are_all(networks: &[IpNet]) -> bool {
+    IpNet::aggregate(&networks.to_vec()).iter().any(|network| network.prefix_len() == 0)
+}
+
+/// Returns true if a block of `unless` excludes every request.
+fn always_holds(block: &ConditionBlock) -> bool {
+    block.methods.is_empty()
+        && block.hosts.is_empty()
+        && (block.addresses.is_empty() || are_all(&block.addresses))
+        && block.values.iter().all(always_passes)
+}
+
+/// Returns true if every value passes, and an absent one, too: `not: ""`.
+fn always_passes(condition: &Condition) -> bool {
+    match &condition.test {
+        Test::Not(text) => text.is_empty(),
+        Test::Exact(text) => condition.is_negated && text.is_empty(),
+        Test::In(texts) => condition.is_negated && texts.iter().all(String::is_empty),
+        _ => false,
+    }
+}
+
+/// Returns true if an entry applies to every request.
+fn is_for_all(limit: &Limit) -> bool {
+    limit.matcher.is_empty()
+        && limit.except.is_empty()
+        && limit.urls.iter().any(|url| url.path() == b"/")
+}
+
+/// Returns true if a rule refuses every request of its entry.
+fn refuses_all(rule: &Rule, actors: &[ActorSources]) -> bool {
+    let is_closed = |plans: &Plans| match &plans.kind {
+        PlanKind::Listed { of, is_other_unlimited, .. } => {
+            let mut quotas = of.iter().map(|plan| plan.quota.as_ref());
+            !is_other_unlimited && quotas.all(|quota| quota.is_some_and(|quota| quota.rpu == 0))
+        }
+        PlanKind::FromData(_) => false,
+    };
+    let has_caller = rule.absent != Absent::Skip || actors_of(rule, actors).all(|it| it.is_address);
+    rule.quota.rpu == 0
+        && rule.plans.as_deref().is_none_or(is_closed)
+        && has_caller
+        && rule.enforce == 100
+        && !rule.shadow
+        && rule.over.is_none()
+        && rule.except.is_empty()
+}
