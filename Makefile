@@ -32,7 +32,7 @@ cluster: ## start a Kubernetes without machines, Istio and Envoy Gateway with Di
 test: ## run the gate: deterministic checks, some minutes (STAGES="native envoy" for some)
 	@python3 tools/check.py $(STAGES)
 
-platforms: ## run the chart below real control planes, as root and with Go, up to half an hour a version (VERSION=newest or oldest, TESTS="test_life" for some)
+platforms: ## run the chart below real control planes, as root and with Go, up to half an hour a version (VERSION=newest or oldest, TESTS="test_life" for some, TESTS=smoke for a few minutes)
 	@python3 tools/platforms/main.py test $(VERSION) $(TESTS)
 
 test-all: ## run everything, as nightly runs and releases do, an hour

@@ -1,5 +1,5 @@
 """Runs the tests of tests/platforms in a cluster of its own, or leaves such a cluster running: `main.py test [VERSION…] [TEST…]`,
-`main.py cluster [VERSION]`. A version is `newest` or `oldest`: which control planes run. Tests are named as unittest takes them. Each
+`main.py cluster [VERSION]`. A version is `newest` or `oldest`: which control planes run. Tests are named as unittest takes them, or `smoke`. Each
 control plane has a cluster of its own, and two run side by side: most of the time they wait."""
 
 import contextlib
@@ -26,6 +26,14 @@ TESTS = ROOT / "tests/platforms"
 # The test classes of each control plane.
 PLANES = {"istio": "OnIstio", "envoy-gateway": "OnEnvoyGateway"}
 AT_ONCE = 2
+# What a mistake in the chart, in a module or in the companion would break first.
+SMOKE = [
+    "test_life.{}.test_from_the_installation_to_the_uninstallation",
+    "test_mistakes.{}.test_a_typo_by_helm",
+    "test_fleet.{}.test_two_pods_share_a_global_limit",
+    "test_native.{}.test_the_chart",
+    "test_manifests.{}.test_all_are_accepted_by_the_api_server",
+]
 PROGRAMS = {"ip": "iproute2", "nsenter": "util-linux", "openssl": "openssl", "redis-server": "redis-server", "node": "nodejs", "npm": "npm"}
 PROGRAMS |= {"iptables": "iptables", "busybox": "busybox-static"}
 
@@ -44,6 +52,8 @@ def prepare(versions):
     needs.python_with_grpc()
     run([sys.executable, "tools/build.py"])
     run([sys.executable, "tools/native.py"])
+    # Here, since clusters side by side would write it at once.
+    run([sys.executable, "tools/image.py"], stdout=subprocess.DEVNULL)
     # As `cargo test` builds it: a release would be optimized for minutes.
     run(["cargo", "build", "--quiet", "--profile", "test", "--package", "diana-cli"])
 
@@ -109,6 +119,8 @@ def main(what, *words):
         say(f"{missing}\n0 passed, 1 failed")
         sys.exit(1)
     names = [word for word in words if word not in versions]
+    if names == ["smoke"]:
+        names = [name.format(its) for name in SMOKE for its in PLANES.values()]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         results = list(pool.map(lambda job: test(*job, names), itertools.product(versions or building.VERSIONS, PLANES)))
     passed, failed = (sum(result[part] for result in results) for part in (0, 1))
