@@ -68,7 +68,7 @@ def suite(name, *words, needed=()):
 def compiled():
     """Compiles all tests at once, since stages that run side by side would wait for each other's compiler."""
     needs.cargo()
-    yield step(*TEST, "--no-run", *(f"--test={name}" for name in ("it", "sim", "redis", "abi", "dynamic", "envoy")))
+    yield step(*TEST, "--no-run", "--bench=fleet", *(f"--test={name}" for name in ("it", "sim", "redis", "abi", "dynamic", "envoy")))
     yield step(*TEST, "--no-run", *CRATES)
 
 
@@ -93,6 +93,7 @@ def rustdoc():
 def native():
     yield tests(*TEST, "--no-fail-fast", "--test", "it", "--test", "dynamic")
     yield tests(PYTHON, "-m", "unittest", "discover", "-s", "tests/tools", "-v")
+    yield step(*TEST, "--bench", "fleet", "--", "laws")
 
 
 def crates():
@@ -225,7 +226,7 @@ GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": li
 GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", needed=["redis-server"])}
 GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "crates": crates}
 # What `make test-all` runs besides.
-REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost}
+REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost, "simulate": lambda: [step("make", "simulate")]}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.

@@ -1,5 +1,5 @@
 //! Simulates fleets on one clock, and prints a table for each question; with arguments only those tables. The same command prints
-//! the same tables.
+//! the same tables. Fails if docs/fleet.md has others.
 
 // A bench may panic.
 #![allow(clippy::panic, clippy::indexing_slicing)]
@@ -8,6 +8,8 @@ mod network;
 mod worker;
 mod world;
 
+use std::fs;
+use std::process::ExitCode;
 use std::sync::Mutex;
 use std::thread;
 
@@ -18,63 +20,102 @@ use world::{Plan, Seen, World};
 /// Its heading, and the text of a cell.
 type Column = (&'static str, fn(&Plan, &Seen) -> String);
 
-fn main() {
+/// Runs its fleets.
+type Table = fn() -> String;
+
+/// The page with the tables.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fleet.md");
+
+fn main() -> ExitCode {
     // Cargo adds an option.
     let names: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let tables: [(&str, fn()); 4] =
+    let tables: [(&str, Table); 4] =
         [("size", size), ("busy", busy), ("shards", shards), ("faults", faults)];
+    let known = |name: &String| name == "laws" || tables.iter().any(|(table, _)| table == name);
     for name in &names {
-        assert!(tables.iter().any(|(table, _)| table == name), "no table is called {name}");
+        assert!(known(name), "no table is called {name}");
     }
-    for (name, print) in tables {
-        if names.is_empty() || names.iter().any(|it| it == name) {
-            print();
+    let is_chosen = |table: &str| names.is_empty() || names.iter().any(|name| name == table);
+    if is_chosen("laws") {
+        println!("{}", laws());
+    }
+    let chosen = tables.into_iter().filter(|(table, _)| is_chosen(table));
+    let differ: Vec<&str> =
+        chosen.filter(|(_, table)| !is_on_page(&table())).map(|it| it.0).collect();
+    if differ.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    println!(
+        "docs/fleet.md has another table: {}. INSTA_UPDATE=always writes it",
+        differ.join(", ")
+    );
+    ExitCode::FAILURE
+}
+
+/// Prints a table. Returns true if the page has it. Its head identifies it there.
+fn is_on_page(table: &str) -> bool {
+    println!("{table}");
+    let page = fs::read_to_string(PAGE).unwrap();
+    let head = table.lines().next().unwrap();
+    let begin = page.find(&format!("\n{head}\n")).expect("the page has the head of the table") + 1;
+    let rest = &page[begin..];
+    let old = &rest[..rest.find("\n\n").unwrap() + 1];
+    if old != table && std::env::var("INSTA_UPDATE").is_ok_and(|update| update == "always") {
+        fs::write(PAGE, page.replace(old, table)).unwrap();
+        return true;
+    }
+    old == table
+}
+
+/// Small fleets, for the checks of each run only.
+fn laws() -> String {
+    let mut plans = Vec::new();
+    for algo in ["W", "SW", "TB"] {
+        for gateways in [1, 2] {
+            plans.push(Plan { algo, gateways, seconds: 3, ..Plan::default() });
         }
+        plans.push(Plan { algo, lost: 10, seconds: 3, ..Plan::default() });
     }
+    table(plans, &[ALGO, GATEWAYS, LATENCY, LOST, USED, CALLS, WAITING, FAILED, ALONE])
 }
 
 /// Growing fleets.
-fn size() {
+fn size() -> String {
     let mut plans = Vec::new();
     for algo in ["W", "SW", "TB"] {
         for (skew, gateways) in [(0, 1), (0, 10), (0, 100), (90, 10), (90, 100)] {
             plans.push(Plan { algo, skew, gateways, ..Plan::default() });
         }
     }
-    let columns = [ALGO, GATEWAYS, SKEW, USED, CALLS, ASKS, PROCESSORS, WAITING, WAITS];
-    print(
-        "10,000/s for the fleet, 20,000 requests/s, 1 ms to Redis and back, 30 s",
-        plans,
-        &columns,
-    );
+    table(plans, &[ALGO, SKEW, GATEWAYS, USED, CALLS, PROCESSORS, WAITING])
 }
 
 /// A hundred thousand requests a second.
-fn busy() {
+fn busy() -> String {
     let mut plans = Vec::new();
-    for gateways in [2, 10, 50] {
-        let all = Plan { gateways, demand: 100_000, seconds: 10, ..Plan::default() };
-        let crowd = Plan { callers: 1_000_000, ..all.clone() };
-        plans.push(Plan { rpu: 200_000, ..all.clone() });
-        plans.push(Plan { rpu: 50_000, ..all });
-        plans.push(Plan { rpu: 100, zipf: 1.1, ..crowd.clone() });
-        plans.push(Plan { rpu: 10, zipf: 1.0, ..crowd.clone() });
-        plans.push(Plan { rpu: 10, zipf: 0.0, ..crowd });
+    for (callers, rpu, zipf) in [
+        (1, 200_000, 0.0),
+        (1, 50_000, 0.0),
+        (1_000_000, 100, 1.1),
+        (1_000_000, 10, 1.0),
+        (1_000_000, 10, 0.0),
+    ] {
+        let plan = Plan { callers, rpu, zipf, demand: 100_000, seconds: 10, ..Plan::default() };
+        plans.extend([2, 10, 50].map(|gateways| Plan { gateways, ..plan.clone() }));
     }
-    let columns = [GATEWAYS, RPU, CALLERS, USED, CALLS, ASKS, PROCESSORS, WAITING, WAITS];
-    print("TB, 100,000 requests/s, as many processors of Redis as it needs, 10 s", plans, &columns);
+    table(plans, &[RPU, CALLERS, GATEWAYS, CALLS, ASKS, PROCESSORS, WAITING])
 }
 
 /// Primaries behind Envoy's proxy, for callers that come so rarely that each request asks.
-fn shards() {
+fn shards() -> String {
     let mut plans = Vec::new();
-    for gateways in [10, 30, 100] {
-        for (demand, shards) in [
-            (10_000, &[1, 2][..]),
-            (50_000, &[4, 8]),
-            (200_000, &[16, 32]),
-            (1_000_000, &[32, 64, 128]),
-        ] {
+    for (demand, shards) in [
+        (10_000, &[1, 2][..]),
+        (50_000, &[4, 8]),
+        (200_000, &[16, 32]),
+        (1_000_000, &[32, 64, 128]),
+    ] {
+        for gateways in [10, 30, 100] {
             plans.extend(shards.iter().map(|shards| Plan {
                 gateways,
                 demand,
@@ -88,12 +129,11 @@ fn shards() {
             }));
         }
     }
-    let columns = [GATEWAYS, DEMAND, SHARDS, CALLS, ASKS, PROCESSORS, WAITS, FAILED, ALONE];
-    print("TB, 10/s for each of a million accounts, timeout 50 ms, 1 s", plans, &columns);
+    table(plans, &[DEMAND, GATEWAYS, SHARDS, PROCESSORS, WAITS, FAILED, ALONE])
 }
 
 /// Latency and loss.
-fn faults() {
+fn faults() -> String {
     let mut plans = Vec::new();
     for latency in [200, 1000, 5000, 15_000] {
         plans.extend([0, 1, 10, 50].map(|lost| Plan {
@@ -103,12 +143,11 @@ fn faults() {
             ..Plan::default()
         }));
     }
-    let columns = [LATENCY, LOST, FAILED, ALONE, USED, CALLS, WAITING, WAITS];
-    print("W, 10,000/s for 10 gateways, 20,000 requests/s, timeout 20 ms, 30 s", plans, &columns);
+    table(plans, &[LATENCY, LOST, USED, FAILED, ALONE])
 }
 
-/// Runs the plans, one on each processor, then prints a row for each.
-fn print(title: &str, plans: Vec<Plan>, columns: &[Column]) {
+/// Runs the plans, one on each processor. Returns a row for each.
+fn table(plans: Vec<Plan>, columns: &[Column]) -> String {
     let (queue, rows) = (Mutex::new(plans.iter().enumerate()), Mutex::new(vec![None; plans.len()]));
     thread::scope(|scope| {
         for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
@@ -121,37 +160,45 @@ fn print(title: &str, plans: Vec<Plan>, columns: &[Column]) {
             });
         }
     });
-    let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
-    println!("\n{title}\n\n| {} |\n|{}", heads.join(" | "), " ---: |".repeat(columns.len()));
-    for row in rows.into_inner().unwrap() {
-        println!("| {} |", row.unwrap_or_else(Vec::<String>::new).join(" | "));
-    }
+    let heads = columns.iter().map(|(head, _)| (*head).into()).collect();
+    let rules = columns.iter().map(|column| if column.0 == ALGO.0 { "---" } else { "---:" }.into());
+    let rows = rows.into_inner().unwrap().into_iter().map(Option::unwrap_or_default);
+    let lines = [heads, rules.collect()].into_iter().chain(rows);
+    lines.map(|cells: Vec<String>| format!("| {} |\n", cells.join(" | "))).collect()
 }
 
-const ALGO: Column = ("algo", |plan, _| plan.algo.into());
+const ALGO: Column = ("algo", |plan, _| format!("`{}`", plan.algo));
 const GATEWAYS: Column = ("gateways", |plan, _| plan.gateways.to_string());
-const SKEW: Column = ("on the first", |plan, _| format!("{} %", plan.skew));
+const SKEW: Column = ("on the first", |plan, _| match plan.skew {
+    0 => "all alike".into(),
+    skew => format!("{skew} %"),
+});
 const RPU: Column = ("limit/s", |plan, _| thousands(plan.rpu));
-const CALLERS: Column =
-    ("callers, Zipf", |plan, _| format!("{}, {}", thousands(plan.callers.into()), plan.zipf));
+const CALLERS: Column = ("callers", |plan, _| match (plan.callers, plan.zipf) {
+    (1, _) => "one".into(),
+    (callers, 0.0) => format!("{}, all alike", thousands(callers.into())),
+    (callers, zipf) => format!("{}, Zipf {zipf:.1}", thousands(callers.into())),
+});
 const DEMAND: Column = ("requests/s", |plan, _| thousands(plan.demand));
 const SHARDS: Column = ("primaries", |plan, _| plan.shards.unwrap_or(1).to_string());
-const LATENCY: Column = ("there and back", |plan, _| milliseconds(plan.latency));
+const LATENCY: Column = ("round trip", |plan, _| milliseconds(plan.latency));
 const LOST: Column = ("calls lost", |plan, _| format!("{} %", plan.lost as f64 / 10.0));
 const USED: Column = ("used", |_, seen| per_cent(seen.admitted, seen.counted));
 const CALLS: Column = ("calls/s", |plan, seen| thousands(plan.a_second(seen.calls as f64)));
-const ASKS: Column = ("asks/s", |plan, seen| thousands(plan.a_second(seen.asks as f64)));
-const PROCESSORS: Column =
-    ("processors of Redis", |plan, seen| format!("{:.2}", plan.a_second(seen.busy) as f64 / 1e6));
-const WAITING: Column =
-    ("wait for Redis", |_, seen| per_cent(seen.waits.len() as u64, seen.requests));
+const ASKS: Column =
+    ("requests to Redis/s", |plan, seen| thousands(plan.a_second(seen.asks as f64)));
+const PROCESSORS: Column = ("processors of Redis", |plan, seen| {
+    // At the end of a run, some have work left.
+    let most = plan.shards.map_or(f64::MAX, |shards| shards as f64);
+    format!("{:.2}", (plan.a_second(seen.busy) as f64 / 1e6).min(most))
+});
+const WAITING: Column = ("wait", |_, seen| per_cent(seen.waits.len() as u64, seen.requests));
 const WAITS: Column = ("p50, p99 of waits", |_, seen| {
     let wait = |part| seen.waits.get(seen.waits.len() * part / 100).map_or(0, |wait| *wait);
     format!("{}, {}", milliseconds(wait(50)), milliseconds(wait(99)))
 });
 const FAILED: Column = ("calls that fail", |_, seen| per_cent(seen.failed, seen.calls));
-const ALONE: Column =
-    ("requests judged by a gateway alone", |_, seen| per_cent(seen.alone, seen.requests));
+const ALONE: Column = ("degraded mode", |_, seen| per_cent(seen.alone, seen.requests));
 
 fn milliseconds(time: Micros) -> String {
     format!("{:.1} ms", time as f64 / 1e3)

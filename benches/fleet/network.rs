@@ -30,7 +30,7 @@ pub struct Call {
     body: Vec<u8>,
     pub arrives: Micros,
     timeout: Micros,
-    /// How long the reply takes back, unless it gets lost.
+    /// How long the reply takes back, unless its timeout is known already.
     back: Option<Micros>,
 }
 
@@ -46,38 +46,40 @@ impl Network<'_> {
         Network { plan, proxy, idle, calls: 0, failed: 0, busy: 0.0 }
     }
 
-    /// Sends a call.
-    ///
-    /// # Errors
-    /// The time-out of a call that gets lost.
+    /// Sends a call. Returns it if it arrives, and its timeout if it can have no reply before.
     pub fn send(
         &mut self,
         token: u32,
         port::Call { body, timeout, .. }: port::Call,
         now: Micros,
         rng: &mut Rng,
-    ) -> Result<Call, (Micros, Reply)> {
+    ) -> (Option<Call>, Option<(Micros, Reply)>) {
         self.calls += 1;
         let (arrives, back, timeout) = (now + self.way(rng), self.way(rng), now + timeout);
         let is_lost = rng.u64(0..1000) < self.plan.lost;
-        if is_lost && rng.bool() {
-            return Err((timeout, self.no_reply(token)));
-        }
-        Ok(Call { token, body, arrives, timeout, back: (!is_lost).then_some(back) })
+        let is_answered = !is_lost && arrives < timeout;
+        let call = Call { token, body, arrives, timeout, back: is_answered.then_some(back) };
+        let no_reply = (!is_answered).then(|| (timeout, self.no_reply(token)));
+        ((!is_lost || rng.bool()).then_some(call), no_reply)
     }
 
     /// One way.
     fn way(&self, rng: &mut Rng) -> Micros {
-        self.plan.latency / 4 + rng.u64(0..=self.plan.latency / 2)
+        self.least() + rng.u64(0..=self.plan.latency * self.plan.spread / 100)
     }
 
-    /// The reply to a call that arrives, and its time. The proxy makes a call for each shard, all at once.
-    pub fn arrive(&mut self, call: Call, now: Micros, rng: &mut Rng) -> (Micros, Reply) {
+    fn least(&self) -> Micros {
+        self.plan.latency * (100 - self.plan.spread) / 200
+    }
+
+    /// The reply to a call that arrives, and its time, unless its timeout is known already. The proxy makes a call for each shard,
+    /// all at once.
+    pub fn arrive(&mut self, call: Call, now: Micros, rng: &mut Rng) -> Option<(Micros, Reply)> {
         let (mut last, mut body, mut is_whole) = (now, Vec::new(), true);
         let patience = now + (self.plan.timeout as f64 * PROXY_TIMEOUT) as Micros;
         for (number, (shard, post)) in split(&call.body).into_iter().enumerate() {
             // All calls share the shortest way back.
-            let longer = if number > 0 { self.way(rng) - self.plan.latency / 4 } else { 0 };
+            let longer = if number > 0 { self.way(rng) - self.least() } else { 0 };
             let (ends, answer) = self.decide(shard, &post, now);
             let is_late = self.plan.shards.is_some() && ends + longer >= patience;
             is_whole &= !is_late;
@@ -86,13 +88,12 @@ impl Network<'_> {
             body.extend_from_slice(answer.unwrap_or(b"-upstream failure\r\n"));
         }
         body.extend(b"+OK\r\n");
-        match call.back.map(|back| last + back).filter(|at| *at < call.timeout) {
-            Some(at) => {
-                self.failed += u64::from(!is_whole);
-                (at, Reply { token: call.token, status: 200, body })
-            }
-            None => (call.timeout, self.no_reply(call.token)),
+        let at = last + call.back?;
+        if at >= call.timeout {
+            return Some((call.timeout, self.no_reply(call.token)));
         }
+        self.failed += u64::from(!is_whole);
+        Some((at, Reply { token: call.token, status: 200, body }))
     }
 
     /// A call of the script: the time at which it ends, and the answer.

@@ -35,8 +35,9 @@ pub struct Plan {
     pub seconds: u64,
     /// The time in which gateways join one after another, which until then get no requests.
     pub joins: Micros,
-    /// The mean time to Redis and back.
+    /// The mean time to Redis and back, and by how many per cent a call may differ from it.
     pub latency: Micros,
+    pub spread: u64,
     pub timeout: Micros,
     /// Of a thousand calls, those that get lost.
     pub lost: u64,
@@ -57,6 +58,7 @@ impl Default for Plan {
             seconds: 30,
             joins: 0,
             latency: 1000,
+            spread: 50,
             timeout: 20_000,
             lost: 0,
             shards: None,
@@ -68,6 +70,14 @@ impl Plan {
     /// A rate, over the time in which the whole fleet gets as many requests.
     pub fn a_second(&self, count: f64) -> u64 {
         (count * SECOND as f64 / (self.seconds * SECOND - self.joins / 2) as f64) as u64
+    }
+
+    /// Panics if the fleet has admitted more than the limit although no gateway counted alone. A request of one of many callers that
+    /// waits may find a permit that it would not have found at once.
+    fn check(&self, seen: &Seen) {
+        let most = seen.counted + if self.callers > 1 { seen.counted / 1000 } else { 0 };
+        let in_time = seen.admitted - seen.late;
+        assert!(seen.alone > 0 || in_time <= most, "{in_time} of {most} permits: {self:?}");
     }
 
     /// The rule, for one counter without leases.
@@ -84,6 +94,8 @@ pub struct Seen {
     /// Requests that the fleet admitted, and those that one counter without leases would.
     pub admitted: u64,
     pub counted: u64,
+    /// Requests that the fleet admitted after the end, which the counter did not see.
+    pub late: u64,
     /// The times that requests waited for Redis, sorted.
     pub waits: Vec<Micros>,
     /// Requests to gateways that counted alone.
@@ -112,6 +124,8 @@ pub struct World<'a> {
     /// By time, then in the order in which they were added.
     events: BTreeMap<(Micros, u64), (usize, Event)>,
     added: u64,
+    /// The time of the latest event.
+    now: Micros,
     /// The cumulated shares of the callers.
     shares: Vec<f64>,
     counter: Arc<dyn Algorithm>,
@@ -127,8 +141,8 @@ impl<'a> World<'a> {
             // Clocks of different machines differ; windows begin at the same times.
             let wall = EPOCH + 3600 * SECOND * rng.u64(0..3);
             let clocks = Now { mono: rng.u64(0..1 << 40), wall };
-            let (data, random) = (Rc::new(FakeSharedData::default()), rng.u64(1..));
-            let start = |_| Worker::new(plan, clocks, data.clone(), random);
+            let (data, random) = (Rc::new(FakeSharedData::default()), rng.u64(1..u64::MAX - 4));
+            let start = |number| Worker::new(plan, clocks, data.clone(), random + number as u64);
             workers.extend((0..WORKERS).map(start));
         }
         let mut sum = 0.0;
@@ -141,16 +155,20 @@ impl<'a> World<'a> {
             .collect();
         let (network, counter) = (Network::new(plan), plan.algorithm());
         let (events, states, seen) = (BTreeMap::new(), HashMap::new(), Seen::default());
-        World { plan, rng, workers, network, events, added: 0, shares, counter, states, seen }
+        let (added, now) = (0, 0);
+        World { plan, rng, workers, network, events, added, now, shares, counter, states, seen }
     }
 
     pub fn run(mut self) -> Seen {
+        (0..self.workers.len()).for_each(|worker| self.after(worker, Vec::new(), 0));
         self.add(0, 0, Event::Request);
         let end = self.plan.seconds * SECOND;
         // Requests that wait at the end get their replies.
         while let Some(((now, _), (worker, event))) = self.events.pop_first()
             && now <= end + SECOND
         {
+            assert!(now >= self.now, "an event at {now}, after {}: {:?}", self.now, self.plan);
+            self.now = now;
             match event {
                 Event::Request if now >= end => {}
                 Event::Request => {
@@ -167,8 +185,9 @@ impl<'a> World<'a> {
                 }
                 Event::Tick => {}
                 Event::Arrival(call) => {
-                    let (at, reply) = self.network.arrive(call, now, &mut self.rng);
-                    self.add(at, worker, Event::Reply(reply));
+                    if let Some((at, reply)) = self.network.arrive(call, now, &mut self.rng) {
+                        self.add(at, worker, Event::Reply(reply));
+                    }
                 }
                 Event::Reply(reply) => {
                     let done = self.workers[worker].reply(&reply, now);
@@ -178,7 +197,9 @@ impl<'a> World<'a> {
         }
         let Network { calls, failed, busy, .. } = self.network;
         self.seen.waits.sort_unstable();
-        Seen { calls, failed, busy, asks: self.network.proxy.asks(), ..self.seen }
+        let seen = Seen { calls, failed, busy, asks: self.network.proxy.asks(), ..self.seen };
+        self.plan.check(&seen);
+        seen
     }
 
     fn request(&mut self, now: Micros) {
@@ -213,12 +234,16 @@ impl<'a> World<'a> {
     fn after(&mut self, number: usize, done: Vec<Done>, now: Micros) {
         for Done { is_admitted, waited } in done {
             self.seen.admitted += u64::from(is_admitted);
+            self.seen.late += u64::from(is_admitted && now >= self.plan.seconds * SECOND);
             self.seen.waits.extend(waited);
         }
         for (token, call) in self.workers[number].calls() {
-            match self.network.send(token, call, now, &mut self.rng) {
-                Ok(call) => self.add(call.arrives, number, Event::Arrival(call)),
-                Err((at, reply)) => self.add(at, number, Event::Reply(reply)),
+            let (call, no_reply) = self.network.send(token, call, now, &mut self.rng);
+            if let Some(call) = call {
+                self.add(call.arrives, number, Event::Arrival(call));
+            }
+            if let Some((at, reply)) = no_reply {
+                self.add(at, number, Event::Reply(reply));
             }
         }
         let wakes = self.workers[number].fires();
