@@ -10,7 +10,7 @@ use crate::commit::JointOutcome;
 use crate::fleet::Fleet;
 use crate::matcher::Matcher;
 use crate::pending::ReadyRequest;
-use crate::rules::Rules;
+use crate::rules::{CompiledRule, Rules};
 use crate::upkeep::Upkeep;
 use crate::verdict::{Reporter, Verdict};
 use diana_policy::port::{Clock, Ending, Request};
@@ -114,6 +114,18 @@ impl Limiter {
     /// replies are read. Returns true if the request was still pending.
     pub fn cancel(&mut self, id: u64) -> bool {
         self.fleet.cancel(id)
+    }
+
+    /// Returns true if the bytes of requests' bodies are read at their end, for any rule.
+    #[must_use]
+    pub fn reads_request_bytes(&self) -> bool {
+        self.rules.list.iter().any(CompiledRule::reads_request_bytes)
+    }
+
+    /// Returns true if the bytes of the request's body are read at its end, for one of its charges.
+    #[must_use]
+    pub fn reads_request_bytes_of(&self, permit: &mut Permit) -> bool {
+        self.rules.reads_request_bytes(permit)
     }
 
     /// Reads the usage of a request from the headers of its response.

@@ -80,6 +80,16 @@ impl Rules {
         });
     }
 
+    /// Returns true if the bytes of the request's body are needed for one of its charges.
+    pub(crate) fn reads_request_bytes(&self, permit: &mut Permit) -> bool {
+        let mut reads = false;
+        permit.each(|charge| {
+            let rule = self.list.get(charge.rule as usize);
+            reads |= rule.is_some_and(CompiledRule::reads_request_bytes);
+        });
+        reads
+    }
+
     /// Settles the charges of a request at the end of its stream.
     pub(crate) fn finish(&mut self, permit: Permit, ending: &dyn Ending, now: Now) {
         permit.settle(|charge| self.used(charge, ending, now));

@@ -270,6 +270,11 @@ impl CompiledRule {
         self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.is_slot())
     }
 
+    /// Returns true if the bytes of requests' bodies are read at the end.
+    pub(crate) fn reads_request_bytes(&self) -> bool {
+        self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.reads_request_bytes())
+    }
+
     /// The decision at `now`, where an authority outside of the gateway may be available.
     fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
         let Reservation { by, account, .. } = check.reservation;

@@ -77,6 +77,7 @@ callbacks! {
     fn add_header = envoy_dynamic_module_callback_http_add_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
     fn set_header = envoy_dynamic_module_callback_http_set_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
     fn clear_route_cache = envoy_dynamic_module_callback_http_clear_route_cache(filter: *mut c_void);
+    fn body_size = envoy_dynamic_module_callback_http_get_body_size(filter: *mut c_void, body: u32) -> usize;
     fn attribute_string = envoy_dynamic_module_callback_http_filter_get_attribute_string(filter: *mut c_void, id: u32, out: *mut Buf) -> bool;
     fn attribute_int = envoy_dynamic_module_callback_http_filter_get_attribute_int(filter: *mut c_void, id: u32, out: *mut u64) -> bool;
     fn metadata_string = envoy_dynamic_module_callback_http_get_metadata_string(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut Buf) -> bool;
@@ -384,6 +385,13 @@ impl Call<'_> {
         unsafe { attribute_int(self.filter, attribute as u32, &raw mut out).then_some(out) }
     }
 
+    /// The bytes of the body of the request that have arrived with this hook.
+    pub(crate) fn request_chunk(&self) -> u64 {
+        const RECEIVED_REQUEST_BODY: u32 = 0;
+        // SAFETY: see `worker`.
+        unsafe { body_size(self.filter, RECEIVED_REQUEST_BODY) as u64 }
+    }
+
     /// Returns true if dynamic metadata has a value, of whatever type. The getters of values log an
     /// error for each value that is missing.
     pub(crate) fn has_metadata(&self, namespace: &[u8], key: &[u8]) -> bool {
@@ -546,11 +554,10 @@ pub(crate) enum Attribute {
     RequestPath = 0,
     RequestHost = 2,
     RequestMethod = 4,
-    RequestTotalSize = 14,
     ResponseCode = 15,
     ResponseCodeDetails = 16,
     ResponseFlags = 17,
-    ResponseTotalSize = 22,
+    ResponseSize = 21,
     SourceAddress = 24,
     UriSanPeerCertificate = 37,
     Sha256PeerCertificate = 38,
@@ -843,6 +850,19 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+    _end: bool,
+) -> u32 {
+    // SAFETY: see `filter`.
+    guarded("request_body", || {
+        unsafe { filter(module) }.map(|it| it.request_body(&StreamPointer(stream).call()))
+    });
+    CONTINUE
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
     stream: *mut c_void,
     module: *mut HttpFilter,
@@ -907,7 +927,6 @@ macro_rules! unused {
 }
 
 unused! {
-    envoy_dynamic_module_on_http_filter_request_body(*mut c_void, *mut c_void, bool) -> u32;
     envoy_dynamic_module_on_http_filter_request_trailers(*mut c_void, *mut c_void) -> u32;
     envoy_dynamic_module_on_http_filter_response_body(*mut c_void, *mut c_void, bool) -> u32;
     envoy_dynamic_module_on_http_filter_response_trailers(*mut c_void, *mut c_void) -> u32;

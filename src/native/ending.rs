@@ -11,11 +11,16 @@ use crate::{property, request};
 /// The stream of a hook. Without a call the stream has ended, and the host has dropped its data.
 pub(crate) struct HostEnding<'c, 'h> {
     call: Option<&'c Call<'h>>,
+    request_bytes: Option<u64>,
 }
 
 impl<'c, 'h> HostEnding<'c, 'h> {
-    pub(crate) fn new(call: Option<&'c Call<'h>>) -> HostEnding<'c, 'h> {
-        HostEnding { call }
+    /// With the bytes of the request's body, if they were counted.
+    pub(crate) fn new(
+        call: Option<&'c Call<'h>>,
+        request_bytes: Option<u64>,
+    ) -> HostEnding<'c, 'h> {
+        HostEnding { call, request_bytes }
     }
 
     fn details_now(&self) -> Option<&[u8]> {
@@ -59,6 +64,13 @@ impl Ending for HostEnding<'_, '_> {
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
-        property::read(self.call?, property)
+        let bytes = match property.encoded() {
+            // Envoy 1.39 does not say it.
+            b"request\0total_size" => self.request_bytes,
+            // That of its attribute `response.total_size` includes headers, which the wasm host no longer has at the end.
+            b"response\0total_size" => self.call?.number(Attribute::ResponseSize),
+            _ => return property::read(self.call?, property),
+        };
+        bytes.map(|bytes| Cow::Owned(bytes.to_le_bytes().into()))
     }
 }

@@ -22,6 +22,8 @@ pub(crate) struct HttpFilter {
     /// What happens to the request after a panic.
     on_fault: OnFault,
     state: FilterState,
+    /// The bytes of the request's body so far, if they are read at the end.
+    request_bytes: Option<u64>,
 }
 
 enum FilterState {
@@ -49,12 +51,13 @@ impl HttpFilter {
             root: config.number,
             on_fault: config.on_fault,
             state: slot.map_or(FilterState::Failed, FilterState::Begun),
+            request_bytes: None,
         }
     }
 
     /// A filter that could not be created.
     pub(crate) fn failed(on_fault: OnFault) -> HttpFilter {
-        HttpFilter { root: 0, on_fault, state: FilterState::Failed }
+        HttpFilter { root: 0, on_fault, state: FilterState::Failed, request_bytes: None }
     }
 
     /// The request has arrived.
@@ -87,9 +90,10 @@ impl HttpFilter {
             let passes = waits && config::is_main_thread();
             if let Some(mut stream) = stream.take_if(|_| passes) {
                 let host = HostCall::new(root, &state.host);
-                stream.end(&HostEnding::new(None), &state.worker, &host);
+                stream.end(&HostEnding::new(None, None), &state.worker, &host);
             }
-            if let Some(stream) = stream {
+            if let Some(mut stream) = stream {
+                self.request_bytes = stream.reads_request_bytes().then_some(0);
                 let generation = state.generation;
                 self.state = FilterState::Open { slot, generation, id, stream };
             }
@@ -112,11 +116,19 @@ impl HttpFilter {
         Response::of_fault(self.on_fault).map_or(RequestOutcome::Passes, RequestOutcome::Responds)
     }
 
+    /// A part of the request's body has arrived.
+    #[inline]
+    pub(crate) fn request_body(&mut self, call: &Call<'_>) {
+        if let Some(bytes) = &mut self.request_bytes {
+            *bytes = bytes.saturating_add(call.request_chunk());
+        }
+    }
+
     /// The response headers have arrived.
     pub(crate) fn response(&mut self, call: &mut Call<'_>) {
         let state = mem::replace(&mut self.state, FilterState::Done);
         let FilterState::Open { slot, generation, id, mut stream } = state else { return };
-        let root = self.root;
+        let (root, request_bytes) = (self.root, self.request_bytes);
         let fields = slot.enter(|state| {
             state.host.forget(id);
             if state.generation != generation {
@@ -124,7 +136,8 @@ impl HttpFilter {
                 return None;
             }
             let host = HostCall::new(root, &state.host);
-            let fields = stream.response(&HostEnding::new(Some(call)), &state.worker, &host);
+            let fields =
+                stream.response(&HostEnding::new(Some(call), request_bytes), &state.worker, &host);
             if stream.is_open() {
                 self.state = FilterState::Open { slot, generation, id, stream };
             }
@@ -139,12 +152,12 @@ impl HttpFilter {
     pub(crate) fn end(&mut self, call: Option<&Call<'_>>) {
         let state = mem::replace(&mut self.state, FilterState::Done);
         let FilterState::Open { slot, generation, id, mut stream } = state else { return };
-        let root = self.root;
+        let (root, request_bytes) = (self.root, self.request_bytes);
         slot.enter(move |state| {
             state.host.forget(id);
             if state.generation == generation {
                 let host = HostCall::new(root, &state.host);
-                stream.end(&HostEnding::new(call), &state.worker, &host);
+                stream.end(&HostEnding::new(call, request_bytes), &state.worker, &host);
             }
             drop(stream);
         });

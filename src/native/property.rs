@@ -25,22 +25,12 @@ pub(crate) fn read<'v>(call: &'v Call<'_>, property: &Property) -> Option<Cow<'v
             Some(text) => Some(Cow::Borrowed(text)),
             None => call.typed_filter_state(key).map(Cow::Owned),
         },
-        [Some(b"request"), Some(b"total_size"), None, ..] => {
-            number(call, Attribute::RequestTotalSize)
-        }
-        [Some(b"response"), Some(b"total_size"), None, ..] => {
-            number(call, Attribute::ResponseTotalSize)
-        }
         _ => None,
     }
 }
 
 fn text<'v>(call: &'v Call<'_>, attribute: Attribute) -> Option<Cow<'v, [u8]>> {
     call.text(attribute).filter(|text| !text.is_empty()).map(Cow::Borrowed)
-}
-
-fn number(call: &Call<'_>, attribute: Attribute) -> Option<Cow<'static, [u8]>> {
-    call.number(attribute).map(|number| Cow::Owned(number.to_le_bytes().into()))
 }
 
 /// A mapping in this encoding, which stands for every value that this host cannot read: callers with

@@ -22,6 +22,7 @@ pub struct UsageReader {
     reserves_nothing: bool,
     bans: bool,
     is_slot: bool,
+    reads_request_bytes: bool,
 }
 
 /// Reads the usage from the response.
@@ -85,6 +86,9 @@ impl UsageReader {
     /// A reader for this configuration.
     #[must_use]
     pub fn new(settling: &Settling) -> UsageReader {
+        let is_request_bytes = |term: &Term| term.source == ResponseSource::RequestBytes;
+        let terms = settling.response_cost.iter().flat_map(|it| &it.terms);
+        let reads_request_bytes = { terms }.any(is_request_bytes);
         let response_cost = settling.response_cost.as_ref().map(|response_cost| {
             let ResponseCost { ref terms, most, missing, error } = *response_cost;
             ResponseReader { source: UsageSource::of(terms), most, missing, error }
@@ -96,6 +100,7 @@ impl UsageReader {
             reserves_nothing: reserve == 0,
             bans,
             is_slot,
+            reads_request_bytes,
         }
     }
 
@@ -109,6 +114,12 @@ impl UsageReader {
     #[must_use]
     pub fn is_slot(&self) -> bool {
         self.is_slot
+    }
+
+    /// Returns true if the bytes of the request's body are read at the end.
+    #[must_use]
+    pub fn reads_request_bytes(&self) -> bool {
+        self.reads_request_bytes
     }
 
     /// Returns true if requests are only checked on arrival, and charged at the end.

@@ -15,6 +15,7 @@ use diana_policy::key::{Key, Seed};
 use diana_policy::port::{Clock, Request, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::backend::Backend;
+use diana_store::permit::Permit;
 use diana_store::reclaimer::SlotReclaimer;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -35,6 +36,7 @@ pub struct Instance {
     offset: Rc<ClockOffset>,
     limiter: RefCell<Limiter>,
     reads_headers: bool,
+    reads_request_bytes: bool,
     /// Headers that only this filter may set, in lower case.
     marks: Vec<Rc<str>>,
     /// The origin of its rules, and the wall-clock time since when they apply.
@@ -97,6 +99,7 @@ impl Instance {
             number: worker.number,
             offset: worker.offset,
             reads_headers: limiter.reads_headers() || operator.is_some(),
+            reads_request_bytes: limiter.reads_request_bytes(),
             operator,
             origin: (source, host.wall()),
             checksum,
@@ -131,6 +134,17 @@ impl Instance {
     #[inline(always)]
     pub fn reads_headers(&self) -> bool {
         self.reads_headers
+    }
+
+    /// Returns true if the bytes of a request's body are read at its end, for one of these charges, or for any rule if its
+    /// charges are not known.
+    #[inline]
+    pub(crate) fn reads_request_bytes(&self, charges: Option<&mut Permit>) -> bool {
+        let reads = |charges| {
+            let limiter = self.limiter.try_borrow();
+            limiter.is_ok_and(|limiter| limiter.reads_request_bytes_of(charges))
+        };
+        self.reads_request_bytes && charges.is_none_or(reads)
     }
 
     /// Headers that only this filter may set, in lower case.

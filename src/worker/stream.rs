@@ -199,6 +199,14 @@ impl Stream {
         self.has_waited || !self.state.is_empty()
     }
 
+    /// Returns true if the bytes of the request's body are read at the end of the stream, or may be if the request waits: a
+    /// host without that number counts them.
+    #[must_use]
+    #[inline]
+    pub fn reads_request_bytes(&mut self) -> bool {
+        self.instance.reads_request_bytes((!self.has_waited).then_some(&mut self.state.permit))
+    }
+
     /// The stream has ended.
     pub fn end(&mut self, ending: &dyn Ending, worker: &Worker, host: &dyn Host) {
         let was_waiting = self.leave(worker, host);

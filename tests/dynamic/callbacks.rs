@@ -134,6 +134,11 @@ callbacks! {
         give(out, (id == CODE && !of(stream).response.is_empty()).then_some(200))
     }
 
+    fn envoy_dynamic_module_callback_http_get_body_size(stream: *mut c_void, body: u32) -> usize {
+        assert_eq!(body, 0, "the received body of the request");
+        of(stream).chunk
+    }
+
     fn envoy_dynamic_module_callback_http_get_metadata_string(stream: *mut c_void, _source: u32, _namespace: Buf, _key: Buf, out: *mut Buf) -> bool {
         let stream = of(stream);
         give(out, (stream.id % 5 == 1).then(|| stream.lend(b"gold")))

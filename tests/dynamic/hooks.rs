@@ -54,6 +54,7 @@ hooks! {
     fn config_callout_done = envoy_dynamic_module_on_http_filter_config_http_callout_done(config: *mut c_void, module: *const c_void, id: u64, result: u32, headers: *const Header, header_count: usize, chunks: *const Buf, chunk_count: usize);
     fn new = envoy_dynamic_module_on_http_filter_new(config: *const c_void, stream: *mut c_void) -> *mut c_void;
     fn request_headers = envoy_dynamic_module_on_http_filter_request_headers(stream: *mut c_void, module: *mut c_void, end: bool) -> u32;
+    fn request_body = envoy_dynamic_module_on_http_filter_request_body(stream: *mut c_void, module: *mut c_void, end: bool) -> u32;
     fn response_headers = envoy_dynamic_module_on_http_filter_response_headers(stream: *mut c_void, module: *mut c_void, end: bool) -> u32;
     fn stream_complete = envoy_dynamic_module_on_http_filter_stream_complete(stream: *mut c_void, module: *mut c_void);
     fn destroy = envoy_dynamic_module_on_http_filter_destroy(module: *mut c_void);

@@ -47,6 +47,7 @@ limits:
 - {{Url: /open, rules: [{{name: open, actor: account, in_flight: 2, scope: gateway}}]}}
 - {{Url: /plan, rules: [{{name: plan, actor: plan, unit: second, rpu: 20, scope: local}}]}}
 - {{Url: /used, rules: [{{name: used, actor: account, algo: W, unit: minute, rpu: 100, scope: local, cost: {{response: {{header: x-used}}, reserve: 1, max: 9}}}}]}}
+- {{Url: /upload, rules: [{{name: upload, actor: account, algo: W, unit: minute, rpu: 100, scope: gateway, cost: {{response: {{bytes: request}}, reserve: 1, max: 9}}}}]}}
 - {{Url: /update, rules: [{{name: update, actor: account, unit: second, rpu: {}, scope: local}}]}}
 ",
         10 + update

@@ -13,7 +13,8 @@ use crate::worker::Queue;
 
 type Headers = Vec<(Vec<u8>, Vec<u8>)>;
 
-const PATHS: [&str; 7] = ["/exact", "/held", "/fleet", "/open", "/plan", "/used", "/update"];
+const PATHS: [&str; 8] =
+    ["/exact", "/held", "/fleet", "/open", "/plan", "/used", "/upload", "/update"];
 
 /// What happened to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +39,8 @@ pub struct Stream {
     pub is_hasty: bool,
     pub request: Headers,
     pub response: Headers,
+    /// The bytes of the body of the request that have arrived with a hook.
+    pub chunk: usize,
     pub state: BTreeMap<Vec<u8>, Vec<u8>>,
     pub queue: Arc<Queue>,
     /// Bytes that the module may read until the end of the hook, or the next setter.
@@ -66,6 +69,7 @@ impl Stream {
             is_hasty: random.bool(),
             request,
             response: Vec::new(),
+            chunk: random.usize(..9),
             state: BTreeMap::new(),
             queue,
             lent: Vec::new(),
@@ -124,6 +128,8 @@ pub fn schedule(stream: *mut Stream, event: u64) {
 
 /// The upstream responds.
 pub fn respond(stream: *mut Stream) {
+    let status = within(stream, |stream, module| hooks::request_body(stream, module, true));
+    assert_eq!(status, 0, "the body passes");
     // SAFETY: as in `within`.
     unsafe { (*stream).response = [(":status", "200"), ("x-used", "3")].map(pair).into() };
     within(stream, |stream, module| hooks::response_headers(stream, module, true));

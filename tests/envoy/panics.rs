@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 
 use crate::harness::{
-    Client, ConfigServer, Envoy, Gateway, Redis, ServerResponse, eventually, is_native, request,
+    Client, ConfigServer, Envoy, Gateway, Redis, ServerResponse, Upstream, eventually, exchange,
+    is_native, request,
 };
 use crate::remote::{self, document, settles_on};
 
@@ -126,6 +127,22 @@ fn panic_in_any_hook_costs_no_response() {
         }
         faulty.assert_counts(&format!("after {fault}"));
     }
+}
+
+/// Envoy calls this hook for requests that go to an upstream.
+#[test]
+fn panic_at_a_body_costs_no_response() {
+    if !is_native() {
+        return;
+    }
+    let service = Upstream::start();
+    let faulty = Faulty::of("body", Gateway::with(RULES).before(&service));
+    faulty.panic_in("before request_body");
+    let bytes = [request("POST", "/", &[("content-length", "1")]), b"a".into()].concat();
+    assert_eq!(exchange(faulty.envoy.port, &bytes).unwrap().status, 200);
+    faulty.wait_for("request_body", 1);
+    faulty.stop();
+    faulty.assert_counts("ada");
 }
 
 /// The requests that the hook should have checked, or that waited.

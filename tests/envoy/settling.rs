@@ -1,6 +1,7 @@
 //! Requests with costs that are known at the end of their streams, or that count only with certain
 //! outcomes.
 
+mod bytes;
 mod ends;
 mod local_replies;
 mod outcomes;

@@ -1,6 +1,6 @@
 //! A tiny HTTP/1.1 client over plain sockets, which can also send invalid requests.
 
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::fd::AsRawFd;
 use std::time::Duration;
@@ -55,6 +55,14 @@ impl Client {
     /// Waits for a response.
     pub fn read(&mut self) -> io::Result<Response> {
         Response::read(&mut self.stream)
+    }
+
+    /// Waits for the head of a response without a body of its own, and for this many bytes of the protocol after it. Returns the
+    /// status.
+    pub fn read_upgraded(&mut self, bytes: usize) -> io::Result<u16> {
+        let response = self.read()?;
+        self.stream.read_exact(&mut vec![0; bytes])?;
+        Ok(response.status)
     }
 
     /// Waits until a response begins. Returns its status if the first bytes are a status line.

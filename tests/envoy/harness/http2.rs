@@ -67,6 +67,24 @@ impl Http2 {
         headers: &[(&str, &str)],
         body: Option<&[u8]>,
     ) -> u32 {
+        let id = self.headers(method, path, headers, body.is_none());
+        if let Some(body) = body {
+            self.data(id, body, true);
+        }
+        id
+    }
+
+    /// Queues the headers of a request whose body follows, and returns the number of its stream.
+    pub fn begin(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> u32 {
+        self.headers(method, path, headers, false)
+    }
+
+    /// Queues a part of the body of a request.
+    pub fn data(&mut self, id: u32, part: &[u8], ends: bool) {
+        self.frame(DATA, if ends { END_STREAM } else { 0 }, id, part);
+    }
+
+    fn headers(&mut self, method: &str, path: &str, headers: &[(&str, &str)], ends: bool) -> u32 {
         let id = self.next;
         self.next += 2;
         // `:scheme: http` is in the static table.
@@ -79,11 +97,8 @@ impl Http2 {
                 block.extend(text.bytes());
             }
         }
-        let end = if body.is_some() { 0 } else { END_STREAM };
+        let end = if ends { END_STREAM } else { 0 };
         self.frame(HEADERS, END_HEADERS | end, id, &block);
-        if let Some(body) = body {
-            self.frame(DATA, END_STREAM, id, body);
-        }
         id
     }
 

@@ -9,7 +9,8 @@ use crate::harness::{Arrival, Upstream};
 
 /// The header with instructions in words: `tokens 40`, `status 401`, `sleep 300` milliseconds
 /// before the response, `continue` with status 100, `to` a location, `close`, `garbage` or `upgrade`
-/// instead of a response, `cut` or `hang` in the middle of it, `empty`, `trailers` after it.
+/// instead of a response, `cut` or `hang` in the middle of it, a body of `size` bytes, also of a WebSocket, `empty`, `trailers`
+/// after it.
 pub const ACT: &str = "x-act";
 
 pub fn start() -> Upstream {
@@ -18,7 +19,7 @@ pub fn start() -> Upstream {
 
 fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     let mut words = arrival.header(ACT).unwrap_or_default().split_whitespace();
-    let (mut status, mut fields, mut body) = ("200", String::new(), "ok\n");
+    let (mut status, mut fields, mut body) = ("200", String::new(), "ok\n".to_owned());
     let (mut breaks, mut has_trailers) = (None, false);
     while let Some(word) = words.next() {
         match word {
@@ -32,12 +33,14 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
             "continue" => to.write_all(b"HTTP/1.1 100 Continue\r\n\r\n")?,
             "upgrade" => {
                 let head = "HTTP/1.1 101 Told\r\nconnection: upgrade\r\nupgrade: websocket";
-                return to.write_all(format!("{head}\r\n{fields}\r\n").as_bytes());
+                let frames = words.next().map_or(String::new(), |_| sized(words.next()));
+                return to.write_all(format!("{head}\r\n{fields}\r\n{frames}").as_bytes());
             }
             "close" => return Err(ErrorKind::ConnectionReset.into()),
             "garbage" => return to.write_all(b"whatever\r\n\r\n"),
             "cut" | "hang" => breaks = Some(word),
-            "empty" => body = "",
+            "size" => body = sized(words.next()),
+            "empty" => body = String::new(),
             "trailers" => has_trailers = true,
             other => panic!("cannot {other}"),
         }
@@ -51,6 +54,10 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     let head = format!("HTTP/1.1 {status} Told\r\n{fields}content-length: {length}\r\n\r\n");
     to.write_all(format!("{head}{body}").as_bytes())?;
     break_off(breaks)
+}
+
+fn sized(bytes: Option<&str>) -> String {
+    "x".repeat(bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or_default())
 }
 
 fn break_off(how: Option<&str>) -> io::Result<()> {
