@@ -38,6 +38,7 @@ clusters:
 {{- end }}
 - name: {{ $name }}_redis_server
   connect_timeout: {{ include "diana.patience" $ }}
+  upstream_connection_options: { tcp_keepalive: { keepalive_time: 60, keepalive_interval: 10, keepalive_probes: 3 } }
   {{- if .cluster }}
   wait_for_warm_on_init: false
   lb_policy: CLUSTER_PROVIDED
@@ -69,6 +70,7 @@ clusters:
 - name: {{ $name }}_redis
   type: STRICT_DNS
   connect_timeout: 0.25s
+  upstream_connection_options: { tcp_keepalive: { keepalive_time: 60, keepalive_interval: 10, keepalive_probes: 3 } }
   {{- if not $native }}
   upstream_config:
     name: envoy.upstreams.http.tcp

@@ -46,6 +46,35 @@ fn shipped_listeners_reject_names_with_underscores() {
     assert_eq!(count, 15);
 }
 
+/// A path that forgets idle connections does so after 240 s or more.
+#[test]
+fn shipped_clusters_of_redis_keep_their_connections_alive() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut count = 0;
+    let folders = ["", "envoy-gateway", "istio", "recipes", "redis", "../charts/diana/templates"];
+    let folders = folders.map(|folder| fs::read_dir(root.join("envoy").join(folder)).unwrap());
+    for file in folders.into_iter().flatten().map(|file| file.unwrap().path()) {
+        if file.is_dir() {
+            continue;
+        }
+        let text = fs::read_to_string(&file).unwrap();
+        let mut name = "";
+        let mut lines = text.lines().map(str::trim).peekable();
+        while let Some(line) = lines.next() {
+            let line = line.strip_prefix("- ").unwrap_or(line);
+            name = line.strip_prefix("name: ").unwrap_or(name);
+            if line.starts_with("connect_timeout:") && name.contains("redis") {
+                lines.next_if(|line| line.starts_with('#'));
+                let next = lines.next().unwrap_or_default();
+                let is_set = next.contains("tcp_keepalive: { keepalive_time: 60,");
+                assert!(is_set, "{}: {name}", file.display());
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 14);
+}
+
 #[test]
 fn each_type_name_occurs_once() {
     let mut known: BTreeMap<String, PathBuf> = BTreeMap::new();
