@@ -20,10 +20,10 @@ impl Report {
     pub fn headers(&self) -> Headers {
         let mut headers = Headers::default();
         match self.fields.form.single() {
-            None => limits(&self.records, &mut headers),
+            None => limits(&self.records, 0, &mut headers),
             Some(names) => {
                 let reset = reset_from(self.fields, self.wall);
-                one(scarcest(&self.records), names, reset, &mut headers);
+                one(scarcest(&self.records), names, (reset, 0), &mut headers);
             }
         }
         headers
@@ -43,12 +43,13 @@ impl Refusal {
         let (number, bytes) = OWN;
         let mut headers = Headers::with_capacity(number + configured.len(), bytes);
         let fields = self.response.fields;
+        let jitter = self.jitter.ticks();
         match fields.form.single() {
-            None => limits(self.records(), &mut headers),
+            None => limits(self.records(), jitter, &mut headers),
             Some(names) => {
                 let by = Some(&self.by).filter(|by| by.shown);
                 let by = by.or_else(|| scarcest(self.records()));
-                one(by, names, reset_from(fields, self.wall), &mut headers);
+                one(by, names, (reset_from(fields, self.wall), jitter), &mut headers);
             }
         }
         if !self.is_unavailable() {
@@ -103,12 +104,12 @@ fn scarcest(records: &[Record]) -> Option<&Record> {
     records.iter().filter(|record| record.shown).min_by_key(|record| record.scarcity())
 }
 
-/// Adds the headers for a single rule. `from` is the instant that the reset is counted from, in
-/// ticks.
+/// Adds the headers for a single rule. `from` is the instant that the reset is counted from, and
+/// `jitter` is added to that of a refusal, both in ticks.
 fn one(
     record: Option<&Record>,
     [limit, remaining, reset]: [&'static str; 3],
-    from: Micros,
+    (from, jitter): (Micros, Micros),
     headers: &mut Headers,
 ) {
     let Some(record) = record else { return };
@@ -116,15 +117,15 @@ fn one(
     if let Some(left) = record.outcome.remaining() {
         headers.write(remaining, |text| push_decimal(text, left));
     }
-    if let Some(ticks) = record.outcome.reset() {
+    if let Some(ticks) = record.reset(jitter) {
         headers.write(reset, |text| push_decimal(text, seconds(ticks.saturating_add(from))));
     }
 }
 
 /// Adds `ratelimit-policy` and `ratelimit` as in draft-ietf-httpapi-ratelimit-headers-11, each if a
 /// rule has such an item. Only this function and its callees contain the names of the draft's
-/// parameters, since its editors are about to rename them.
-fn limits(records: &[Record], headers: &mut Headers) {
+/// parameters, since its editors are about to rename them. `jitter` is as in [`one`].
+fn limits(records: &[Record], jitter: Micros, headers: &mut Headers) {
     let shown = || records.iter().filter(|record| record.shown);
     headers.write("ratelimit-policy", |items| {
         let mut is_first = true;
@@ -138,7 +139,7 @@ fn limits(records: &[Record], headers: &mut Headers) {
         for record in shown() {
             if let Some(left) = record.outcome.remaining() {
                 add_item(items, &mut is_first, &record.rule);
-                record.add_limit(left, items);
+                record.add_limit(left, jitter, items);
             }
         }
     });
@@ -171,11 +172,17 @@ impl Record {
         }
     }
 
+    /// The ticks of `Outcome::reset`, with the jitter in a refusal.
+    fn reset(&self, jitter: Micros) -> Option<Micros> {
+        let jitter = self.outcome.refused().map_or(0, |_| jitter);
+        self.outcome.reset().map(|ticks| ticks.saturating_add(jitter))
+    }
+
     /// Adds the remaining permits.
-    fn add_limit(&self, left: u64, text: &mut String) {
+    fn add_limit(&self, left: u64, jitter: Micros, text: &mut String) {
         text.push_str("\";r=");
         push_decimal(text, left);
-        if let Some(ticks) = self.outcome.reset() {
+        if let Some(ticks) = self.reset(jitter) {
             text.push_str(";t=");
             push_decimal(text, seconds(ticks));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diana_limiter::Refusal;
+use diana_limiter::{Protocol, Refusal};
 use diana_policy::time::SECOND;
 use kit::fake::FakeRequest;
 
@@ -170,4 +170,72 @@ response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
         })
         .collect();
     assert!(later.len() > 5 && later.iter().all(|delay| (100..=120).contains(delay)), "{later:?}");
+}
+
+/// The delays of a refusal in seconds, by where a client finds them: `retry-after`, the body, the
+/// pushback of gRPC rounded up, and the reset of the fields.
+fn delays(refusal: &Refusal) -> [u64; 4] {
+    let headers = refusal.headers();
+    let text = |name: &str| headers.get(name).unwrap_or_default().to_owned();
+    let pushback = refusal.reply(Protocol::Grpc, b"").grpc_pushback.unwrap();
+    let t = text("ratelimit").rsplit(";t=").next().unwrap_or_default().to_owned();
+    let resets = [t, text("x-ratelimit-reset"), text("ratelimit-reset")];
+    let reset: u64 = resets.iter().find_map(|reset| reset.parse().ok()).unwrap();
+    [
+        text("retry-after").parse().unwrap(),
+        refusal.body(b"").parse().unwrap(),
+        u64::try_from(pushback).unwrap().div_ceil(1000),
+        reset,
+    ]
+}
+
+#[test]
+fn delays_of_a_refusal_agree_for_its_caller() {
+    for rule in [
+        "rpu: 1, unit: hour, algo: W",
+        "rpu: 2, unit: hour, algo: SW",
+        "rpu: 1, unit: minute",
+        "in_flight: 1",
+        "rpu: 1, unit: hour, algo: W, cost: {response: {header: x}, max: 1}",
+        "rpu: 1, unit: hour, ban: {after: 1, within: 1h, for: 100s}",
+    ] {
+        for fields in ["ietf", "x-ratelimit", "legacy", "x-ratelimit, reset: unix"] {
+            let mut distinct = BTreeSet::new();
+            for (jitter, caller) in (0..40).map(|caller| ("1h", caller)).chain([("0", 0)]) {
+                let mut gate = Gate::new(&format!(
+                    "limits: [{{Url: /, rules: [{{actor: account, scope: local, {rule}}}]}}]
+response: {{jitter: {jitter}, body: '{{retry_after}}', fields: {fields}}}"
+                ));
+                let request = from(&format!("a{caller}"));
+                // These stay open.
+                let _open: Vec<_> = (0..3).map(|_| gate.decide(&request)).collect();
+                let refusal = gate.refusal(&request);
+                let mut delays = delays(&refusal);
+                if fields.contains("unix") {
+                    delays[3] -= refusal.wall / SECOND;
+                }
+                assert_eq!(delays, [delays[0]; 4], "{rule}; {fields}; {jitter}");
+                distinct.insert(delays[0]);
+            }
+            assert!(distinct.len() > 30, "{rule}; {fields}: {distinct:?}");
+        }
+    }
+}
+
+/// A rule that would admit the request is no reason for its refusal.
+#[test]
+fn jitter_leaves_the_reset_of_rules_that_admit() {
+    let fields = |jitter: &str| {
+        let mut gate = Gate::new(&format!(
+            "limits: [{{Url: /, rules: [{{name: b, actor: all, unit: day, rpu: 9, algo: W, scope: local}},
+              {{name: r, actor: account, unit: hour, rpu: 1, algo: W, scope: local}}]}}]
+response: {{jitter: {jitter}}}"
+        ));
+        assert!(gate.admits(&from("ann")));
+        gate.refusal(&from("ann")).headers().get("ratelimit").unwrap().to_owned()
+    };
+    let (plain, jittered) = (fields("0"), fields("1h"));
+    let first = |fields: &str| fields.split(',').next().unwrap().to_owned();
+    assert_eq!(first(&plain), first(&jittered));
+    assert_ne!(plain, jittered);
 }
