@@ -1,6 +1,6 @@
 //! The decision of an algorithm about one request.
 
-use crate::time::Micros;
+use crate::time::{Micros, SECOND};
 
 /// The decision of one rule about one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,12 @@ pub enum Retry {
 }
 
 impl Retry {
-    /// Ticks until a retry can succeed. `None` if it never can.
+    /// Ticks until a retry can succeed; a second where it can at any time, so that clients do not
+    /// retry at once. `None` if it never can.
     #[must_use]
     pub const fn ticks(self) -> Option<Micros> {
         match self {
-            Retry::Soon => Some(1),
+            Retry::Soon => Some(SECOND),
             Retry::After(ticks) => Some(ticks),
             Retry::Never => None,
         }

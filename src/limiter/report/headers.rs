@@ -14,6 +14,10 @@ const OWN: (usize, usize) = (8, 192);
 /// The header by which a response forbids caches to store it.
 const CACHE_CONTROL: &str = "cache-control";
 
+/// The longest delay in a refusal. Timers of JavaScript have 31 bits for
+/// milliseconds, and end at once beyond.
+const LONGEST: Micros = 24 * 86_400 * SECOND;
+
 impl Report {
     /// Headers to add to the upstream's response.
     #[must_use]
@@ -90,7 +94,14 @@ impl Refusal {
     /// The `retry-after` in seconds, if a retry can succeed.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
-        self.retry.ticks().map(|ticks| seconds(ticks.saturating_add(self.jitter.ticks())))
+        self.delay().map(seconds)
+    }
+
+    /// The ticks after which a client may retry, with the jitter, at most [`LONGEST`]. `None` if no
+    /// retry can succeed.
+    pub(super) fn delay(&self) -> Option<Micros> {
+        let ticks = self.retry.ticks()?;
+        Some(ticks.saturating_add(self.jitter.ticks()).min(LONGEST))
     }
 }
 

@@ -199,8 +199,7 @@ impl Refusal {
     /// The milliseconds after which a gRPC client may retry. Negative if no retry can succeed, so that
     /// clients with a retry policy do not try.
     fn pushback(&self) -> i32 {
-        let ticks = self.retry.ticks().map(|ticks| ticks.saturating_add(self.jitter.ticks()));
-        let ms = ticks.map(|ticks| ticks.div_ceil(MILLISECOND));
+        let ms = self.delay().map(|ticks| ticks.div_ceil(MILLISECOND));
         ms.map_or(-1, |ms| i32::try_from(ms).unwrap_or(i32::MAX))
     }
 }

@@ -178,6 +178,17 @@ fn grpc_status_and_pushback_are_those_of_the_refusal() {
     assert!(gate.admits(&from("ann")));
     let (_, pushback) = reply(&gate.refusal(&from("ann")));
     assert!(pushback.is_some_and(|ms| ms > 1_000_000_000));
+    // Open requests may end at any time.
+    for rule in
+        ["in_flight: 1", "unit: day, algo: W, rpu: 1, cost: {response: {header: x}, max: 1}"]
+    {
+        let rule = format!("{{actor: account, scope: local, {rule}}}");
+        let mut gate = Gate::new(&format!("limits: [{{Url: /, rules: [{rule}]}}]"));
+        let _open = gate.decide(&from("ann"));
+        let refusal = gate.refusal(&from("ann"));
+        assert_eq!(refusal.headers().get("retry-after"), Some("1"), "{rule}");
+        assert_eq!(reply(&refusal), (8, Some(1_000)), "{rule}");
+    }
 }
 
 #[test]

@@ -239,3 +239,32 @@ response: {{jitter: {jitter}}}"
     assert_eq!(first(&plain), first(&jittered));
     assert_ne!(plain, jittered);
 }
+
+#[test]
+fn delays_beyond_24_days_are_cut_for_timers_only() {
+    const MOST: u64 = 24 * 86_400;
+    for (rule, is_cut) in [
+        ("unit: year, rpu: 1, algo: W", true),
+        ("unit: 30d, rpu: 1", true),
+        ("unit: 30d, rpu: 1, algo: SW", true),
+        ("unit: day, rpu: 0, ban: {after: 1, within: 1h, for: 720h}", true),
+        ("unit: 576h, rpu: 1", false),
+        ("unit: week, rpu: 1, algo: W", false),
+    ] {
+        for jitter in ["0", "1h"] {
+            let mut gate = Gate::new(&format!(
+                "limits: [{{Url: /, rules: [{{actor: account, scope: local, {rule}}}]}}]
+response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
+            ));
+            (0..3).for_each(|_| _ = gate.admits(&from("ann")));
+            let [retry_after, body, pushback, t] = delays(&gate.refusal(&from("ann")));
+            assert_eq!([body, pushback], [retry_after; 2], "{rule}; {jitter}");
+            assert_eq!(retry_after, t.min(MOST), "{rule}; {jitter}");
+            assert_eq!(
+                t > MOST,
+                is_cut || rule.contains("576h") && jitter == "1h",
+                "{rule}; {jitter}: {t}"
+            );
+        }
+    }
+}
