@@ -260,14 +260,16 @@ impl<'s> Builder<'s> {
             rule.settling.as_deref().map(|settling| Box::new(UsageReader::new(settling)));
         let usage = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
         let usage = usage.map(|cost| {
-            Box::new(SourceWatch::new(Some(source_watch::describe_usage(&cost.terms))))
+            let source = source_watch::describe_usage(&cost.terms);
+            Box::new(SourceWatch::new(Some(source), source_watch::RESPONSES))
         });
         let described: Vec<&str> = rule
             .actor
             .iter()
             .filter_map(|&actor| self.actors.get(actor).map(String::as_str))
             .collect();
-        let callers = SourceWatch::new((!described.is_empty()).then(|| described.join(" and ")));
+        let callers = (!described.is_empty()).then(|| described.join(" and "));
+        let callers = SourceWatch::new(callers, source_watch::REQUESTS);
         Ok(CompiledRule {
             actor,
             replaces: None,

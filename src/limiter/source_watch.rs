@@ -10,8 +10,12 @@ use diana_policy::tree::Tree;
 use diana_policy::words;
 use diana_policy::{Actor, IdentitySource, ResponseSource, Term};
 
-/// Requests without a value, after which the log has a line.
-const MANY: u64 = 1000;
+/// Requests without a caller, after which the log has a line.
+pub(crate) const REQUESTS: u64 = 1000;
+
+/// Responses without the usage, after which the log has a line. Each may be charged `max`, so that
+/// callers are soon refused, and no more responses come.
+pub(crate) const RESPONSES: u64 = 10;
 
 /// Stands in place of the number: a request had a value, or the log has the line.
 const OVER: u64 = u64::MAX;
@@ -20,6 +24,8 @@ const OVER: u64 = u64::MAX;
 pub(crate) struct SourceWatch {
     /// The source, for the log.
     source: String,
+    /// The number without a value, after which the log has a line.
+    enough: u64,
     /// Whether a request had a value.
     pub(crate) is_found: bool,
     /// Requests without one since the last report.
@@ -29,10 +35,12 @@ pub(crate) struct SourceWatch {
 }
 
 impl SourceWatch {
-    /// Watches a source with this description; `None` has a value in every request.
-    pub(crate) fn new(source: Option<String>) -> SourceWatch {
+    /// Watches a source with this description; `None` has a value in every request. `enough` is the
+    /// number without a value, after which the log has a line.
+    pub(crate) fn new(source: Option<String>, enough: u64) -> SourceWatch {
         let is_over = source.is_none();
-        SourceWatch { source: source.unwrap_or_default(), is_found: false, missed: 0, is_over }
+        let source = source.unwrap_or_default();
+        SourceWatch { source, enough, is_found: false, missed: 0, is_over }
     }
 
     /// Counts a request without a value, unless it was counted before.
@@ -58,7 +66,7 @@ impl SourceWatch {
             return false;
         }
         let count = before.saturating_add(self.missed);
-        let is_over = self.is_found || count >= MANY;
+        let is_over = self.is_found || count >= self.enough;
         let written = [configuration, if is_over { OVER } else { count }];
         if !words::write(written, data, name, number) {
             return false;
@@ -69,8 +77,8 @@ impl SourceWatch {
 
     /// The line.
     pub(crate) fn line(&self, rule: &str, what: &str) -> String {
-        let SourceWatch { source, .. } = self;
-        format!("rule `{rule}`: {MANY} requests, and none of them had its {what}: {source}")
+        let SourceWatch { source, enough, .. } = self;
+        format!("rule `{rule}`: {enough} requests, and none of them had its {what}: {source}")
     }
 }
 

@@ -94,35 +94,38 @@ fn changed_source_is_watched_anew() {
     assert_eq!(lines, [wanted]);
 }
 
-#[test]
-fn usage_that_no_response_has_is_logged_once() {
+/// Ends requests of rule `r` on one worker by these responses. Returns its warnings.
+fn usage_warnings(responses: impl Iterator<Item = FakeEnding>) -> Vec<String> {
     let rules = "
 limits:
 - Url: /
   rules:
-  - {name: r, actor: all, unit: day, rpu: 100000, algo: W, cost: {response: {header: x-cost}, reserve: 0, max: 9, missing: 1}}
+  - {name: r, actor: all, unit: day, rpu: 100000, algo: W, cost: {response: {header: x-cost}, max: 9}}
 ";
-    for (is_told, wanted) in [(false, 1), (true, 0)] {
-        let mut worker = Thread::with(rules);
-        for number in 0..2500 {
-            let request: FakeRequest = FakeRequest::get("/");
-            assert!(worker.ask(1, 10 + number, request));
-            let mut ending = FakeEnding::answered(200);
-            if is_told && number == 0 {
-                ending = ending.header("x-cost", "3");
-            }
-            worker.host.begin(1, 10 + number);
-            let mut stream = worker.streams.remove(&(10 + number)).unwrap();
-            _ = stream.response(&ending, &worker.worker, &worker.host);
-            stream.end(&ending, &worker.worker, &worker.host);
-        }
-        worker.pass(3 * SECOND);
-        let lines = worker.host.log.take().into_iter().map(|(_, line)| line);
-        let lines: Vec<String> = lines.filter(|line| line.starts_with("rule ")).collect();
-        assert_eq!(lines.len(), wanted, "{lines:?}");
-        if !is_told {
-            let line = "rule `r`: 1000 requests, and none of them had its usage: header \"x-cost\"";
-            assert_eq!(lines, [line]);
-        }
+    let mut worker = Thread::with(rules);
+    for (number, ending) in (10..).zip(responses) {
+        assert!(worker.ask(1, number, FakeRequest::get("/")));
+        worker.host.begin(1, number);
+        let mut stream = worker.streams.remove(&number).unwrap();
+        _ = stream.response(&ending, &worker.worker, &worker.host);
+        stream.end(&ending, &worker.worker, &worker.host);
     }
+    worker.pass(3 * SECOND);
+    let lines = worker.host.log.take().into_iter().map(|(_, line)| line);
+    lines.filter(|line| line.starts_with("rule ")).collect()
+}
+
+#[test]
+fn usage_that_ten_responses_lack_is_logged_once() {
+    let without = |status, count| (0..count).map(move |_| FakeEnding::answered(status));
+    let with = |value| std::iter::once(FakeEnding::answered(200).header("x-cost", value));
+    let line = "rule `r`: 10 requests, and none of them had its usage: header \"x-cost\"";
+    assert_eq!(usage_warnings(without(200, 9)), [""; 0]);
+    assert_eq!(usage_warnings(without(200, 10)), [line]);
+    assert_eq!(usage_warnings(without(204, 2500)), [line]);
+    assert_eq!(usage_warnings(without(200, 9).chain(with("many"))), [line]);
+    // A response with the usage ends the watch, and errors need none.
+    assert_eq!(usage_warnings(with("3").chain(without(200, 2500))), [""; 0]);
+    assert_eq!(usage_warnings(without(200, 9).chain(with("3")).chain(without(200, 99))), [""; 0]);
+    assert_eq!(usage_warnings(without(503, 2500).chain(without(200, 9))), [""; 0]);
 }
