@@ -86,6 +86,8 @@ callbacks! {
     fn metadata_keys_count = envoy_dynamic_module_callback_http_get_metadata_keys_count(filter: *mut c_void, source: u32, namespace: Buf) -> usize;
     fn metadata_keys = envoy_dynamic_module_callback_http_get_metadata_keys(filter: *mut c_void, source: u32, namespace: Buf, out: *mut Buf) -> bool;
     fn metadata_list_size = envoy_dynamic_module_callback_http_get_metadata_list_size(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, out: *mut usize) -> bool;
+    fn metadata_list_number = envoy_dynamic_module_callback_http_get_metadata_list_number(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, index: usize, out: *mut f64) -> bool;
+    fn metadata_list_bool = envoy_dynamic_module_callback_http_get_metadata_list_bool(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, index: usize, out: *mut bool) -> bool;
     fn metadata_list_string = envoy_dynamic_module_callback_http_get_metadata_list_string(filter: *mut c_void, source: u32, namespace: Buf, key: Buf, index: usize, out: *mut Buf) -> bool;
     fn get_filter_state = envoy_dynamic_module_callback_http_get_filter_state_bytes(filter: *mut c_void, key: Buf, out: *mut Buf) -> bool;
     fn typed_filter_state = envoy_dynamic_module_callback_http_get_filter_state_typed(filter: *mut c_void, key: Buf, out: *mut Buf) -> bool;
@@ -435,20 +437,38 @@ impl Call<'_> {
         }
     }
 
-    /// The texts of a list in dynamic metadata. `None` if it is no list of texts.
-    pub(crate) fn metadata_list(&self, namespace: &[u8], key: &[u8]) -> Option<Vec<&[u8]>> {
-        let (namespace, key, mut size) = (Buf::of(namespace), Buf::of(key), 0);
+    /// The number of items of a value of dynamic metadata that is a list.
+    pub(crate) fn list_size(&self, namespace: &[u8], key: &[u8]) -> Option<usize> {
+        let mut out = 0;
         // SAFETY: the names and the destination are valid.
-        let is_list = unsafe { metadata_list_size(self.filter, 0, namespace, key, &raw mut size) };
-        let item = |index| {
-            let mut out = Buf::EMPTY;
-            // SAFETY: as above, and the value stays as that of a header.
-            unsafe {
-                metadata_list_string(self.filter, 0, namespace, key, index, &raw mut out)
-                    .then(|| out.bytes())
-            }
-        };
-        is_list.then(|| (0..size).map(item).collect()).flatten()
+        unsafe {
+            metadata_list_size(self.filter, 0, Buf::of(namespace), Buf::of(key), &raw mut out)
+                .then_some(out)
+        }
+    }
+
+    /// An item of a list in dynamic metadata that is text.
+    pub(crate) fn list_text(&self, namespace: &[u8], key: &[u8], index: usize) -> Option<&[u8]> {
+        let (namespace, key, mut out) = (Buf::of(namespace), Buf::of(key), Buf::EMPTY);
+        // SAFETY: the names and the destination are valid, and the value stays as that of a header.
+        unsafe {
+            metadata_list_string(self.filter, 0, namespace, key, index, &raw mut out)
+                .then(|| out.bytes())
+        }
+    }
+
+    /// Returns true if an item of a list in dynamic metadata is a number.
+    pub(crate) fn is_list_number(&self, namespace: &[u8], key: &[u8], index: usize) -> bool {
+        let (namespace, key, mut out) = (Buf::of(namespace), Buf::of(key), 0.0);
+        // SAFETY: the names and the destination are valid.
+        unsafe { metadata_list_number(self.filter, 0, namespace, key, index, &raw mut out) }
+    }
+
+    /// Returns true if an item of a list in dynamic metadata is true or false.
+    pub(crate) fn is_list_flag(&self, namespace: &[u8], key: &[u8], index: usize) -> bool {
+        let (namespace, key, mut out) = (Buf::of(namespace), Buf::of(key), false);
+        // SAFETY: the names and the destination are valid.
+        unsafe { metadata_list_bool(self.filter, 0, namespace, key, index, &raw mut out) }
     }
 
     /// An entry of the filter state.

@@ -170,6 +170,15 @@ callbacks! {
         give(out, Some(stream.lend([&b"gold"[..], b"silver"][index])))
     }
 
+    fn envoy_dynamic_module_callback_http_get_metadata_list_number(stream: *mut c_void, _source: u32, _namespace: Buf, _key: Buf, index: usize, _out: *mut f64) -> bool {
+        assert!(of(stream).id % 5 == 4 && index < 2);
+        false
+    }
+
+    fn envoy_dynamic_module_callback_http_get_metadata_list_bool(stream: *mut c_void, source: u32, namespace: Buf, key: Buf, index: usize, _out: *mut bool) -> bool {
+        envoy_dynamic_module_callback_http_get_metadata_list_number(stream, source, namespace, key, index, std::ptr::null_mut())
+    }
+
     fn envoy_dynamic_module_callback_http_get_filter_state_bytes(stream: *mut c_void, key: Buf, out: *mut Buf) -> bool {
         let stream = of(stream);
         let value = stream.state.get(&key.copied()).cloned();

@@ -48,4 +48,5 @@ mod settling;
 mod switches;
 mod symptoms;
 mod trap;
+mod types_of_metadata;
 mod updates;
