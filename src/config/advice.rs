@@ -7,12 +7,10 @@ mod wildcards;
 use std::collections::BTreeSet;
 
 use super::actors::ActorSources;
+use diana_policy::names;
 use diana_policy::time::Unit;
 use diana_policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
 use diana_request::identity::{self, header};
-
-/// Maximum number of rule names in a line.
-const NAMED: usize = 20;
 
 /// A setting that is allowed and probably unintended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,11 +32,7 @@ impl Advice {
         if rules.is_empty() {
             return message.clone();
         }
-        let first = rules.get(..NAMED).unwrap_or(rules).join(", ");
-        match rules.len().saturating_sub(NAMED) {
-            0 => format!("{message}: {first}"),
-            more => format!("{message}: {first} and {more} more"),
-        }
+        format!("{message}: {}", names::listed(rules))
     }
 }
 

@@ -17,6 +17,7 @@ pub mod json;
 pub mod key;
 mod matching;
 mod module_kind;
+pub mod names;
 pub mod number;
 pub mod path;
 mod plans;

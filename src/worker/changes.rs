@@ -1,6 +1,8 @@
 //! Detects new configurations. Every worker and the main thread receive each configuration, and one
 //! of them logs it.
 
+use std::collections::BTreeSet;
+
 use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
@@ -14,14 +16,16 @@ const SLOTS: u64 = 8;
 /// within that time.
 const KNOWN_FOR: Micros = 10 * SECOND;
 
-/// Maximum number of recorded fingerprints of rules: those of the current rules, then those of
-/// former ones.
+/// Maximum number of recorded names of rules, and of their fingerprints: those of the current rules,
+/// then those of former ones.
 const MOST_RULES: usize = 4096;
 
 /// The changes of a new configuration.
 pub(crate) struct ConfigChanges {
     /// Rules that the previous configuration did not have. Empty if there was none.
     pub(crate) new_rules: Vec<String>,
+    /// Rules of the previous configuration whose names this one does not have.
+    pub(crate) ended_rules: Vec<String>,
     /// Whether it is the first configuration of its namespace in this process, as far as shared
     /// data shows.
     pub(crate) is_first: bool,
@@ -61,14 +65,30 @@ pub(crate) fn compare(namespace: &str, policy: &Policy, data: &dyn SharedData) -
     let mut known = Vec::with_capacity((now.len() + before.len()) * 8);
     now.iter().chain(removed).take(MOST_RULES).for_each(|fingerprint| known.extend(fingerprint));
     let is_written = data.swap(&key, &known, number);
+    let ended_rules = replace_names(namespace, policy, data);
     if number.is_none() {
-        return ConfigChanges { new_rules: Vec::new(), is_first: is_written };
+        return ConfigChanges { new_rules: Vec::new(), ended_rules, is_first: is_written };
     }
     let is_new = |rule: &&Rule| !before.contains(&rule.fingerprint.to_le_bytes());
     ConfigChanges {
         new_rules: rules().filter(is_new).map(|rule| rule.name.clone()).collect(),
+        ended_rules,
         is_first: false,
     }
+}
+
+/// Records the names of a configuration's rules, and returns the recorded ones that it does not have.
+fn replace_names(namespace: &str, policy: &Policy, data: &dyn SharedData) -> Vec<String> {
+    let key = format!("diana/1/{namespace}/names");
+    let before = data.get(&key).map(|(bytes, _)| bytes).unwrap_or_default();
+    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let names: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
+    let recorded = names.get(..MOST_RULES).unwrap_or(&names).join("\n");
+    write(data, &key, recorded.as_bytes());
+    let names: BTreeSet<&str> = names.into_iter().collect();
+    let before = String::from_utf8_lossy(&before);
+    let ended = before.lines().filter(|name| !names.contains(name));
+    ended.map(str::to_owned).collect()
 }
 
 /// Overwrites a value. A concurrent writer writes the same kind of value.

@@ -12,7 +12,7 @@ use super::remote::{Access, PollOutcome, Poller};
 use super::without_document::{self, WithoutDocument};
 use super::worker::Worker;
 use diana_policy::port::Answer;
-use diana_policy::{Policy, Scope};
+use diana_policy::{Policy, Scope, names};
 
 /// Logged once by a process that counts rules in its own memory.
 const FIRST: &str = "this is the first configuration of this process, so usage that is counted per gateway starts from zero";
@@ -197,10 +197,7 @@ impl Root {
         outcome.failures.iter().for_each(|line| host.log(Level::Warn, line));
         if let Some(policy) = outcome.policy {
             if outcome.is_first {
-                log_new_rules(
-                    &changes::compare(&self.namespace, &policy, &*host.data()).new_rules,
-                    host,
-                );
+                log_rules(&changes::compare(&self.namespace, &policy, &*host.data()), host);
             }
             if let Err(why) = self.replace(policy, worker, host) {
                 return host.log(Level::Error, &why);
@@ -231,7 +228,7 @@ fn log_configuration(namespace: &str, policy: &Policy, changes: &ConfigChanges, 
     for line in &policy.warnings {
         host.log(Level::Warn, line);
     }
-    log_new_rules(&changes.new_rules, host);
+    log_rules(changes, host);
     host.log(Level::Info, &diana_limiter::sizing::summary(policy));
 }
 
@@ -241,15 +238,16 @@ fn counts_in_gateway(policy: &Policy) -> bool {
     rules.any(|rule| rule.scope_with(policy.redis.is_some()) == Scope::Gateway)
 }
 
-fn log_new_rules(names: &[String], host: &dyn Host) {
-    const NAMED: usize = 20;
-    if names.is_empty() {
-        return;
+/// Logs the rules that a configuration adds and removes.
+fn log_rules(changes: &ConfigChanges, host: &dyn Host) {
+    for (news, rules) in [
+        ("these rules start with no usage", &changes.new_rules),
+        ("these rules have ended", &changes.ended_rules),
+    ] {
+        if !rules.is_empty() {
+            host.log(Level::Info, &format!("{news}: {}", names::listed(rules)));
+        }
     }
-    let (named, more) = (names.get(..NAMED).unwrap_or(names), names.len().saturating_sub(NAMED));
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let line = format!("these rules start with no usage: {}{more}", named.join(", "));
-    host.log(Level::Info, &line);
 }
 
 /// The namespace of a document that names none: the root id, with underscores in place of

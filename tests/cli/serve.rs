@@ -68,6 +68,7 @@ fn paths_have_exact_answers() {
         ("/live", "200 OK", sized(text, 5), "live\n".as_bytes()),
         ("/ready", "200 OK", sized(text, 6), b"ready\n"),
         ("/rules.yaml", "200 OK", sized("application/yaml", GOOD.len()), GOOD.as_bytes()),
+        ("/rules.txt", "200 OK", sized(text, 4), b"all\n"),
         ("/rules.yaml?version=3", "200 OK", sized("application/yaml", GOOD.len()), GOOD.as_bytes()),
         (MODULE_PATH, "200 OK", sized("application/wasm", MODULE.len()), MODULE),
         (LIBRARY_PATH, "200 OK", sized("application/octet-stream", LIBRARY.len()), LIBRARY),
@@ -155,7 +156,7 @@ fn wrong_document_is_never_served() {
     assert_eq!(status(&companion.request("GET", "/live")), "200 OK");
 
     replace(&file, GOOD);
-    companion.wait_for("is served");
+    companion.wait_for("is served, 1 rule: all");
     assert_eq!(problems(&companion), ("200 OK".into(), "ready\n".into()));
 
     let large = format!("{GOOD}#{}", "x".repeat(1 << 20));
@@ -180,8 +181,10 @@ fn wrong_document_is_never_served() {
     companion.next_line("No such file");
     assert!(companion.request("GET", "/rules.yaml").ends_with(GOOD));
     replace(&file, BETTER);
-    companion.wait_for("is served");
+    companion.wait_for("is served, without rules");
+    companion.next_line("these rules have ended: all");
     assert!(companion.request("GET", "/rules.yaml").ends_with(BETTER));
+    assert!(companion.request("GET", "/rules.txt").ends_with("\r\n\r\n"));
     assert_eq!(problems(&companion), ("200 OK".into(), "ready\n".into()));
 }
 

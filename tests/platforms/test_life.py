@@ -24,6 +24,7 @@ class Life:
             scene.helm("install", "--wait", "--timeout=10m", config=rule(5, "first"))
             scene.helm("test")
             self.assertIn(f"{scene.address()} has the document of this release", scene.kubectl("logs", "diana-test"))
+            self.assertIn("rules: 1 first\n", scene.kubectl("logs", "diana-test"))
             scene.have("first")
             self.assertEqual(scene.admitted(8), 5)
             self.assertEqual(scene.explained("/limited")[0]["decision"], "refused")

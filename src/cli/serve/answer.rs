@@ -34,6 +34,8 @@ impl Site {
                 Some(document) => response(StatusCode::OK, "application/yaml", document),
                 None => self.ready(),
             },
+            "/rules.txt" if self.rules.borrow().document.is_none() => self.ready(),
+            "/rules.txt" => text(StatusCode::OK, self.names()),
             _ => match self.modules.get(path) {
                 Some(module) => response(StatusCode::OK, kind_of(path), module.clone()),
                 None => text(StatusCode::NOT_FOUND, "not found\n".into()),
@@ -41,9 +43,14 @@ impl Site {
         }
     }
 
+    /// The names of the rules, each on a line.
+    fn names(&self) -> String {
+        self.rules.borrow().rules.iter().map(|name| format!("{name}\n")).collect()
+    }
+
     /// Whether there are rules, with the problems of the file.
     fn ready(&self) -> Response<Full<Bytes>> {
-        let Served { document, problems } = self.rules.borrow().clone();
+        let Served { document, problems, .. } = self.rules.borrow().clone();
         let problems = problems.unwrap_or_default();
         match document {
             Some(_) if problems.is_empty() => text(StatusCode::OK, "ready\n".into()),

@@ -1,10 +1,12 @@
 //! The document of rules.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::sync::Arc;
 
 use diana_config::problem::{Problem, Problems};
 use diana_config::{ConfigSource, check_remote_for};
-use diana_policy::ModuleKind;
+use diana_policy::{ModuleKind, Policy, names};
 use diana_worker::remote;
 use hyper::body::Bytes;
 use tokio::sync::watch;
@@ -18,6 +20,8 @@ use crate::text::plain;
 pub struct Served {
     /// The last document without problems.
     pub document: Option<Bytes>,
+    /// The names of its rules.
+    pub rules: Arc<[String]>,
     /// The problems of the file, if its present content is not served.
     pub problems: Option<String>,
 }
@@ -46,30 +50,53 @@ impl RulesFile {
         let checked = content.as_ref().map_err(Clone::clone).and_then(|files| {
             let text = files.concat();
             match ConfigSource::read(&text).and_then(|source| check_remote_for(&source, module)) {
-                Ok(_) => Ok(text),
+                Ok((policy, _)) => Ok((text, names_of(&policy))),
                 Err(problems) => Err(lines(name, &problems)),
             }
         });
         match checked {
-            Ok(text) => {
-                let line = format!("{name}: version {:016x} is served", remote::version_of(&text));
+            Ok((text, rules)) => {
+                let version = remote::version_of(&text);
+                let line = format!("{name}: version {version:016x} is served, {}", summary(&rules));
                 let document = Some(Bytes::from(text));
-                self.publish.send_replace(Served { document, problems: None });
+                let now: BTreeSet<String> = rules.iter().cloned().collect();
+                let served = Served { document, rules: rules.into(), problems: None };
+                let before = self.publish.send_replace(served).rules;
+                let ended = before.iter().filter(|rule| !now.contains(*rule));
+                let ended: Vec<String> = ended.cloned().collect();
                 log(&line);
+                if !ended.is_empty() {
+                    log(&format!("{name}: these rules have ended: {}", names::listed(&ended)));
+                }
             }
             Err(problems) => {
-                let document = self.publish.borrow().document.clone();
+                let Served { document, rules, .. } = self.publish.borrow().clone();
                 let then = match &document {
                     Some(text) => {
                         format!("version {:016x} is still served", remote::version_of(text))
                     }
                     None => "there is nothing to serve, so this server is not ready".into(),
                 };
-                self.publish.send_replace(Served { document, problems: Some(problems.clone()) });
+                let served = Served { document, rules, problems: Some(problems.clone()) };
+                self.publish.send_replace(served);
                 log(&format!("{name}: the rules cannot be used; {then}"));
                 problems.lines().for_each(log);
             }
         }
+    }
+}
+
+fn names_of(policy: &Policy) -> Vec<String> {
+    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    rules.map(|rule| rule.name.clone()).collect()
+}
+
+/// The number of rules, and the first names.
+fn summary(rules: &[String]) -> String {
+    match rules.len() {
+        0 => "without rules".into(),
+        1 => format!("1 rule: {}", names::listed(rules)),
+        count => format!("{count} rules: {}", names::listed(rules)),
     }
 }
 

@@ -100,6 +100,36 @@ fn configuration_is_logged_once() {
     assert_eq!(beside("x0".into()), (1, None));
 }
 
+/// Lists of values replace each other: what is no longer there is named, too.
+#[test]
+fn rules_that_end_are_logged_by_name() {
+    let mut first = Thread::new();
+    let host = FakeHost { data: first.host.data.clone(), ..FakeHost::default() };
+    let mut second = Thread::of(host);
+    let of = |names: &[&str]| rules(&names.iter().map(|it| rule(it, "rpu: 1")).collect::<Vec<_>>());
+    let ended = |thread: &mut Thread, names: &[&str]| {
+        thread.host.set(thread.host.now.get().mono + 20 * SECOND);
+        thread.host.log.take();
+        assert!(thread.configure(1, &of(names)));
+        let log = thread.host.log.take();
+        let ended = |(level, line): &(Level, String)| {
+            let names = line.strip_prefix("these rules have ended: ")?;
+            assert_eq!(*level, Level::Info);
+            Some(names.to_owned())
+        };
+        log.iter().filter_map(ended).collect::<Vec<_>>().join("; ")
+    };
+    assert_eq!(ended(&mut first, &["deny", "login", "a"]), "");
+    assert_eq!(ended(&mut second, &["a", "b"]), "deny, login");
+    assert_eq!(ended(&mut second, &["b", "a"]), "");
+    assert_eq!(ended(&mut first, &["b", "a", "c"]), "");
+    assert_eq!(ended(&mut first, &[]), "b, a, c");
+    let many: Vec<String> = (0..22).map(|n| format!("n{n}")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert_eq!(ended(&mut first, &many), "");
+    assert_eq!(ended(&mut first, &["n21"]), format!("{} and 1 more", many[..20].join(", ")));
+}
+
 /// By one worker of a process, at its first configuration, and only if it counts usage there.
 #[test]
 fn first_configuration_logs_that_gateway_usage_starts() {
