@@ -87,8 +87,8 @@ def linked(processor, profile, *options, **variables):
     zig = needs.virtual_env("zig", ZIG) / "bin"
     target = f"{processor}-unknown-linux-gnu"
     needs.rust("target", target)
-    words = ["--package", "diana-native", "--profile", profile, "--target", f"{target}.{'.'.join(map(str, GLIBC))}", *options]
-    run([needs.cargo(), "zigbuild", *words], env={**os.environ, **variables, "PATH": f"{zig}:{os.environ['PATH']}"})
+    words = ["--package", "diana-native", "--crate-type", "cdylib", "--profile", profile, "--target", f"{target}.{'.'.join(map(str, GLIBC))}", *options]
+    run([zig / "cargo-zigbuild", "rustc", *words], env={**os.environ, **variables, "PATH": f"{zig}:{os.environ['PATH']}"})
     return CARGO_TARGET / target / ("debug" if profile == "dev" else profile) / "libdiana_native.so"
 
 
