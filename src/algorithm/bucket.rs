@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::debt::{self, Debt, product};
-use super::warm_up::WarmUp;
-use super::{Algorithm, Balance, Properties, only};
-use diana_policy::Quota;
+use super::warm_up::{self, WarmUp};
+use super::{Algorithm, Balance, Conflict, Properties, only};
 use diana_policy::decision::Decision;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
+use diana_policy::{MAX_DRAINED, MAX_PERMITS, Quota};
 
 #[derive(Debug)]
 struct Bucket {
@@ -31,6 +31,19 @@ struct Bucket {
     warm_up: WarmUp,
     /// True if permits may be leased: no request waits, and no charge depends on the previous one.
     leases: bool,
+}
+
+/// Invalid combinations of a bucket.
+pub(super) fn conflicts(quota: &Quota) -> Vec<Conflict> {
+    let mut conflicts = warm_up::conflicts(quota);
+    if quota.rpu > MAX_DRAINED {
+        let message = format!(
+            "found `{}`, allowed: 0 … {MAX_DRAINED}, or up to {MAX_PERMITS} with `algo: W` or `SW`",
+            quota.rpu
+        );
+        conflicts.push(Conflict { key: "rpu", with: &["algo"], message });
+    }
+    conflicts
 }
 
 /// Builds a bucket of `burst` permits, or of a single request, in which the turn of a request is at

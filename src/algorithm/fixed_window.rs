@@ -10,10 +10,10 @@ use super::{
     Algorithm, Balance, Built, Capabilities, Codec, Conflict, CountsUsed, Entry, Properties, only,
 };
 use crate::calendar::Windows;
-use diana_policy::Quota;
 use diana_policy::decision::Decision;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
+use diana_policy::{MAX_USED, Quota};
 
 /// `W` in the registry.
 pub const ENTRY: Entry = Entry {
@@ -73,7 +73,7 @@ impl Window {
     }
 
     fn plus(self, permits: u64) -> Window {
-        Window { used: self.used.saturating_add(permits), ..self }
+        Window { used: self.used.saturating_add(permits).min(MAX_USED), ..self }
     }
 
     /// The usage, or zero if it belongs to another window than `other`, in that window.

@@ -2,7 +2,7 @@
 
 use super::{Codec, Form, Setting};
 use diana_policy::time::{Micros, SECOND};
-use diana_policy::{MAX_PERMITS, Quota};
+use diana_policy::{MAX_DRAINED, Quota};
 
 /// The maximum configurable wait. Envoy resets a request whose wait reaches the listener's
 /// `stream_idle_timeout`, 30 s in the shipped configurations.
@@ -27,7 +27,7 @@ pub(super) const MAX_QUEUE: Setting = Setting {
     field: |quota| &mut quota.max_queue,
     form: Form::Number,
     min: 0,
-    max: MAX_PERMITS,
+    max: MAX_DRAINED,
     global: true,
     by_plan: true,
 };

@@ -51,7 +51,7 @@ fn share(quota: &Quota, gateways: u64) -> Quota {
 fn build(quota: &Quota) -> BuiltAlgorithm {
     let unit = quota.period();
     let max_delay = max_delay(quota).max(1);
-    let mut conflicts = warm_up::conflicts(quota);
+    let mut conflicts = bucket::conflicts(quota);
     if quota.rpu > 0 {
         if quota.cost > quota.rpu {
             conflicts.push(Conflict::cost_above_rpu(quota));

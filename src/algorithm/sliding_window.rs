@@ -10,11 +10,11 @@ use super::{
     Algorithm, Balance, Built, Capabilities, Codec, Conflict, CountsUsed, Entry, Form, Properties,
     Setting, copy, only,
 };
-use diana_policy::Quota;
 use diana_policy::decision::Decision;
 use diana_policy::ring::Ring;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
+use diana_policy::{MAX_USED, Quota};
 
 /// `SW` in the registry.
 pub const ENTRY: Entry = Entry {
@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry {
     codec: Some(Codec { kind: "SW", numbers: |quota| [Codec::signed(slices(quota)), 0, 0] }),
     share: Quota::share,
     by_calendar: false,
-    layout: |quota| Entry::PLAIN + 100 + slices(quota),
+    layout: |quota| Entry::PLAIN + if quota.is_wide { 200 } else { 100 } + slices(quota),
 };
 
 /// Slices of a unit, 1 ..= 60.
@@ -59,7 +59,8 @@ fn build(quota: &Quota) -> Built<SlidingWindow> {
         return Err(vec![Conflict::cost_above_rpu(quota)]);
     }
     let slices = slices(quota);
-    let ring = Ring::new(slices as usize + 1);
+    let counters = slices as usize + 1;
+    let ring = if quota.is_wide { Ring::wide(counters) } else { Ring::new(counters) };
     let (rpu, unit) = (quota.rpu, quota.period());
     let even = unit.is_multiple_of(slices).then_some(unit / slices);
     // The time that a sum covers. It is reported as the window, since a client that spreads `rpu`
@@ -146,7 +147,7 @@ impl Algorithm for SlidingWindow {
             let over = charged.saturating_add(remaining + 1).saturating_sub(self.rpu);
             self.time_until_free(state, slice, over, now)
         });
-        Balance { remaining, charged, reserved: 0, renewal }
+        Balance { remaining, charged: charged.min(MAX_USED), reserved: 0, renewal }
     }
 
     fn reset(&self, _old: &[u64], now: Now, out: u64, new: &mut [u64]) -> bool {

@@ -9,7 +9,7 @@ use super::{
     warm_up,
 };
 use diana_policy::time::Micros;
-use diana_policy::{MAX_PERMITS, Quota};
+use diana_policy::{MAX_DRAINED, Quota};
 
 /// `TB` in the registry.
 pub const ENTRY: Entry = Entry {
@@ -21,7 +21,7 @@ pub const ENTRY: Entry = Entry {
             field: |quota| &mut quota.burst,
             form: Form::Number,
             min: 1,
-            max: MAX_PERMITS,
+            max: MAX_DRAINED,
             global: true,
             by_plan: true,
         },
@@ -62,7 +62,7 @@ fn max_delay(quota: &Quota) -> Option<Micros> {
 }
 
 fn build(quota: &Quota) -> BuiltAlgorithm {
-    let mut conflicts = warm_up::conflicts(quota);
+    let mut conflicts = bucket::conflicts(quota);
     if quota.rpu == 0 && quota.burst.is_some() {
         conflicts.push(Conflict::without_effect("burst"));
     }

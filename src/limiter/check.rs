@@ -96,7 +96,7 @@ impl Check {
         self.reservation.account.key
     }
 
-    pub(crate) fn plan(&self) -> u32 {
+    pub(crate) fn plan(&self) -> u64 {
         self.reservation.account.plan
     }
 

@@ -1,5 +1,7 @@
 //! The charges of an admitted request, until its stream ends.
 
+use std::rc::Rc;
+
 use crate::check::{Check, InProgress};
 use crate::rules::{CompiledRule, Rules};
 use crate::verdict::QueueLine;
@@ -7,7 +9,7 @@ use diana_policy::port::Ending;
 use diana_policy::time::Now;
 use diana_request::settling::{HeaderUsage, UnknownUsage};
 use diana_store::Reservation;
-use diana_store::permit::{OpenCharge, Permit, permits};
+use diana_store::permit::{OpenCharge, Permit};
 use diana_store::reservation::Decider;
 
 impl Rules {
@@ -17,9 +19,9 @@ impl Rules {
             return Permit::NONE;
         }
         let now = progress.now;
+        let freed = Rc::clone(&self.returned);
         let charges = progress.checks.iter_mut().filter_map(|check| self.open_charge(check, now));
-        let charges = charges.collect();
-        Permit::new(charges, &self.returned)
+        Permit::new(charges, &freed)
     }
 
     fn open_charge(&mut self, check: &mut Check, now: Now) -> Option<OpenCharge> {
@@ -52,7 +54,7 @@ impl Rules {
         // With several charges, moving up in one line would leave the positions in the others too
         // late.
         let line = self.line(progress).filter(|_| charges.len() == 1);
-        (Permit::new(charges, &self.returned), line)
+        (Permit::new(charges.into_iter(), &self.returned), line)
     }
 
     /// The line of a request that a single rule of this worker holds.
@@ -74,8 +76,7 @@ impl Rules {
         permit.each(|charge| {
             let rule = self.list.get(charge.rule as usize);
             if let Some(usage_reader) = rule.and_then(|rule| rule.usage_reader.as_ref()) {
-                let (header_usage, used) = usage_reader.read_headers(ending);
-                *charge = OpenCharge { header_usage, ..charge.with_used(used) };
+                (charge.header_usage, charge.used) = usage_reader.read_headers(ending);
             }
         });
     }
@@ -98,7 +99,7 @@ impl Rules {
 
     /// The usage of a charge. Counts towards a ban if the rule bans by usage.
     fn used(&mut self, charge: &OpenCharge, ending: &dyn Ending, now: Now) -> u64 {
-        let reserved = charge.reserved.into();
+        let reserved = charge.reserved;
         let Some(rule) = self.list.get_mut(charge.rule as usize) else { return reserved };
         let Some(usage_reader) = &rule.usage_reader else { return reserved };
         if usage_reader.is_slot() {
@@ -106,7 +107,7 @@ impl Rules {
         }
         let elapsed = now.mono.saturating_sub(charge.since);
         let (used, unknown) =
-            usage_reader.used(reserved, (charge.header_usage, charge.used.into()), ending, elapsed);
+            usage_reader.used(reserved, (charge.header_usage, charge.used), ending, elapsed);
         let bans_by_usage = usage_reader.bans();
         rule.counts.settle(reserved, used, unknown);
         if let Some(usage) = &mut rule.usage {
@@ -129,9 +130,7 @@ impl Rules {
     pub(crate) fn return_charges(&mut self, now: Now) {
         let mut charges = self.returned.take();
         charges.retain(|charge| !self.settle(charge, now));
-        if !charges.is_empty() {
-            self.returned.add(charges);
-        }
+        charges.into_iter().for_each(|charge| self.returned.add(charge));
     }
 
     /// Settles a charge. Returns false if other workers won every race, so that it is settled
@@ -162,7 +161,7 @@ impl Check {
             key: account.key,
             receipt,
             since: now.mono,
-            reserved: permits(cost),
+            reserved: cost,
             used: 0,
             rule: self.rule as u32,
             plan: account.plan,

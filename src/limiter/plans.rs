@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use diana_algorithm::Algorithm;
 use diana_policy::time::{Micros, Now};
-use diana_policy::{Plan, PlanKind, Plans, Starts, plan};
+use diana_policy::{Plan, PlanKind, Plans, Starts};
 use diana_request::identity::caller::Callers;
 use diana_request::plan::PlanSelectors;
 use diana_store::CounterSpec;
@@ -30,13 +30,13 @@ enum PlanChoice {
     Listed {
         /// Maps the selector's number of a name, less one, to the plan. Zero if the rule has no
         /// plan of that name.
-        plans: Vec<u32>,
+        plans: Vec<u64>,
         listed: Vec<Listed>,
         is_other_unlimited: bool,
     },
     FromData {
-        default: u32,
-        most: u32,
+        default: u64,
+        most: u64,
     },
 }
 
@@ -51,7 +51,7 @@ struct Listed {
 
 /// The plan of a request.
 pub(crate) struct Chosen {
-    pub(crate) plan: u32,
+    pub(crate) plan: u64,
     /// The plan's cost of a request that contains no cost; `None` means the rule's cost.
     pub(crate) cost: Option<u64>,
     /// Whether the plan refuses all requests.
@@ -69,7 +69,7 @@ impl RulePlans {
     ) -> Option<RulePlans> {
         let (selector, kind) = match &plans.kind {
             PlanKind::FromData(source) => {
-                let (default, most) = (plan(source.default), plan(plans.own.rpu));
+                let (default, most) = (source.default, plans.own.rpu);
                 (selectors.of_number(source).ok()?, PlanChoice::FromData { default, most })
             }
             PlanKind::Listed { by, of, is_other_unlimited } => {
@@ -88,7 +88,7 @@ impl RulePlans {
     }
 
     /// The plan with the rule's own quota.
-    pub(crate) fn own(&self) -> u32 {
+    pub(crate) fn own(&self) -> u64 {
         self.plans.first()
     }
 
@@ -111,7 +111,7 @@ impl RulePlans {
     pub(crate) fn choose(&self, read: Option<u64>, now: impl FnOnce() -> Now) -> Option<Chosen> {
         match &self.kind {
             PlanChoice::FromData { default, most } => {
-                let plan = read.map_or(*default, plan).min(*most);
+                let plan = read.unwrap_or(*default).min(*most);
                 Some(Chosen { plan, cost: None, is_suspended: plan == 0 })
             }
             PlanChoice::Listed { plans, listed, is_other_unlimited } => {
@@ -132,13 +132,13 @@ impl RulePlans {
     }
 
     /// The algorithm of a plan.
-    pub(crate) fn algorithm(&mut self, plan: u32) -> &Arc<dyn Algorithm> {
+    pub(crate) fn algorithm(&mut self, plan: u64) -> &Arc<dyn Algorithm> {
         self.algorithms.select(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
         &self.algorithm
     }
 
     /// The quota and the window of a plan, for headers.
-    pub(crate) fn policy(&mut self, plan: u32) -> (u64, Micros) {
+    pub(crate) fn policy(&mut self, plan: u64) -> (u64, Micros) {
         // A quota of 0 has no window.
         let slowest = self.plans.starting(1, self.plans.own.starts.month);
         match (self.plans.base(plan), &self.kind) {
@@ -148,7 +148,7 @@ impl RulePlans {
     }
 
     /// The name of a plan.
-    pub(crate) fn name(&self, plan: u32) -> Option<Rc<str>> {
+    pub(crate) fn name(&self, plan: u64) -> Option<Rc<str>> {
         let PlanChoice::Listed { listed, .. } = &self.kind else { return None };
         let at = (self.plans.base(plan) as usize).checked_sub(1)?;
         listed.get(at).map(|plan| plan.name.clone())

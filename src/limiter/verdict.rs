@@ -70,7 +70,7 @@ pub struct QueueLine {
     /// The caller.
     pub key: Key,
     /// The plan of the request. Positions have the same length only under the same plan.
-    pub plan: u32,
+    pub plan: u64,
 }
 
 /// Makes verdicts and their reports, by these settings.

@@ -44,8 +44,8 @@ pub use matching::{
     Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test, Wildcard,
 };
 pub use module_kind::{ModuleKind, OnFault};
-pub use plans::{Plan, PlanKind, Plans, plan};
-pub use quota::{MAX_PERMITS, Quota};
+pub use plans::{Plan, PlanKind, Plans};
+pub use quota::{MAX_DRAINED, MAX_PERMITS, MAX_USED, Quota};
 use redis::Redis;
 use remote::{Own, Remote};
 pub use response::{BodyPiece, FieldForm, LimitFields, Response, SINGLE_FIELDS};

@@ -18,7 +18,7 @@ pub struct Plans {
 }
 
 /// Numbers of plans for each plan, if they contain the first day of a month.
-const DAYS: u32 = Starts::LAST as u32 + 1;
+const DAYS: u64 = Starts::LAST as u64 + 1;
 
 /// The selection of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,28 +49,25 @@ pub struct Plan {
 }
 
 impl Plans {
-    /// The largest `rpu` of callers if requests contain the first day of a month, too.
-    pub const MOST_WITH_MONTHS: u64 = u32::MAX as u64 / DAYS as u64;
-
     /// The plan with the quota that the rule's algorithm is built from.
     #[must_use]
-    pub fn first(&self) -> u32 {
+    pub fn first(&self) -> u64 {
         let plan = match self.kind {
             PlanKind::Listed { .. } => 0,
-            PlanKind::FromData(_) => plan(self.own.rpu),
+            PlanKind::FromData(_) => self.own.rpu,
         };
         self.starting(plan, self.own.starts.month)
     }
 
     /// A plan with this first day of a month, if requests contain one.
     #[must_use]
-    pub fn starting(&self, plan: u32, day: u8) -> u32 {
+    pub fn starting(&self, plan: u64, day: u8) -> u64 {
         let is_in_data = self.month_starts.is_some();
         if is_in_data { plan.saturating_mul(DAYS).saturating_add(day.into()) } else { plan }
     }
 
     /// The plan without the first day of a month, and that day.
-    fn parts(&self, plan: u32) -> (u32, u8) {
+    fn parts(&self, plan: u64) -> (u64, u8) {
         match self.month_starts {
             Some(_) => (plan / DAYS, (plan % DAYS) as u8),
             None => (plan, self.own.starts.month),
@@ -79,7 +76,7 @@ impl Plans {
 
     /// The number of a listed plan less one, or the `rpu` of the caller.
     #[must_use]
-    pub fn base(&self, plan: u32) -> u32 {
+    pub fn base(&self, plan: u64) -> u64 {
         self.parts(plan).0
     }
 
@@ -111,20 +108,20 @@ impl Plans {
 
     /// The quota of a plan.
     #[must_use]
-    pub fn quota(&self, plan: u32) -> Quota {
+    pub fn quota(&self, plan: u64) -> Quota {
         let (plan, month) = self.parts(plan);
         let quota = self.base_quota(plan);
         Quota { starts: Starts { month, ..quota.starts }, ..quota }
     }
 
-    fn base_quota(&self, plan: u32) -> Quota {
+    fn base_quota(&self, plan: u64) -> Quota {
         match &self.kind {
             PlanKind::Listed { of, .. } => {
                 let listed = (plan as usize).checked_sub(1).and_then(|at| of.get(at));
                 listed.and_then(|plan| plan.quota).unwrap_or(self.own)
             }
             PlanKind::FromData(_) => {
-                let rpu = u64::from(plan);
+                let rpu = plan;
                 // With zero, states would never expire.
                 let lasting = |slowest: u64| if rpu > 0 { slowest.min(rpu) } else { slowest };
                 Quota { rpu, slowest: self.own.slowest.map(lasting), ..self.own }
@@ -138,10 +135,4 @@ impl Plans {
     pub fn is_from_data(&self) -> bool {
         matches!(self.kind, PlanKind::FromData(_))
     }
-}
-
-/// The plan with this `rpu`. It always fits 32 bits.
-#[must_use]
-pub fn plan(rpu: u64) -> u32 {
-    u32::try_from(rpu).unwrap_or(u32::MAX)
 }

@@ -3,8 +3,15 @@
 use super::{Starts, Zone};
 use crate::time::{Micros, Unit};
 
-/// Maximum of `rpu`, `burst` and `cost`.
-pub const MAX_PERMITS: u64 = 1_000_000_000;
+/// Maximum of `rpu` and `cost`: integers of the `RateLimit` fields have 15 digits.
+pub const MAX_PERMITS: u64 = 999_999_999_999_999;
+
+/// The same where permits drain, or share counters: in buckets and daily quotas. Also the maximum
+/// of `burst` and `max_queue`.
+pub const MAX_DRAINED: u64 = 1_000_000_000;
+
+/// Usage stops here: Redis counts in floats, which are exact up to this.
+pub const MAX_USED: u64 = (1 << 53) - 1;
 
 /// The parameters of a rule's algorithm, in the ranges of the configuration. `None` means that the
 /// key is absent.
@@ -23,7 +30,10 @@ pub struct Quota {
     pub longest: Micros,
     /// The cost of a request, or the maximum if it varies, 1 ..= [`MAX_PERMITS`].
     pub cost: u64,
-    /// Size of a token bucket in permits, 1 ..= [`MAX_PERMITS`]. By default `rpu`.
+    /// Whether a request of the rule, or a plan, may have more than [`MAX_DRAINED`] permits. A
+    /// sliding window then counts each slice in 64 bits instead of 32.
+    pub is_wide: bool,
+    /// Size of a token bucket in permits, 1 ..= [`MAX_DRAINED`]. By default `rpu`.
     pub burst: Option<u64>,
     /// Slices of a sliding window, 1 ..= 60. By default 10.
     pub slices: Option<u64>,
@@ -51,6 +61,7 @@ impl Quota {
             fastest: None,
             longest: 0,
             cost: 1,
+            is_wide: rpu > MAX_DRAINED,
             burst: None,
             slices: None,
             warm_up: None,

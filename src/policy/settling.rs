@@ -35,13 +35,13 @@ pub struct ResponseCost {
 pub struct Term {
     /// The number.
     pub source: ResponseSource,
-    /// Thousandths of a permit for each, from −[`Term::HEAVIEST`] to [`Term::HEAVIEST`], and not 0.
+    /// Billionths of a permit for each, from −[`Term::HEAVIEST`] to [`Term::HEAVIEST`], and not 0.
     pub weight: i64,
 }
 
 impl Term {
     /// The weight of one permit.
-    pub const ONE: i64 = 1_000;
+    pub const ONE: i64 = 1_000_000_000;
 
     /// The largest weight.
     pub const HEAVIEST: i64 = 1_000 * Term::ONE;

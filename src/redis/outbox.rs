@@ -20,7 +20,7 @@ const REHEARSED: usize = 64;
 #[derive(Debug, Clone)]
 pub enum Operation {
     /// The rule with this number leases permits for a caller under this plan, and gets the reply.
-    Renew(usize, u32, Charge),
+    Renew(usize, u64, Charge),
     /// Returns permits, without a reply.
     Return(Charge),
     /// Counts refusals towards a ban by the rule with this number. Its bans get the reply. With

@@ -120,7 +120,7 @@ impl RedisStore {
 
     /// Switches to the quota of this plan.
     #[inline]
-    pub fn use_plan(&mut self, plan: u32) {
+    pub fn use_plan(&mut self, plan: u64) {
         let shards = self.shards;
         if self.plans.select(plan, &mut self.parameters, |spec| Parameters::of(spec, shards)) {
             self.leases.plan = plan;
@@ -418,7 +418,7 @@ impl RedisStore {
 
     /// Switches a caller to another plan: its lease and refusal are no longer valid.
     #[inline(never)]
-    fn change_plan(&mut self, key: Key, plan: u32) {
+    fn change_plan(&mut self, key: Key, plan: u64) {
         let before = self.leases.find(key).map_or(plan, |lease| lease.plan);
         let (block, left) = self.leases.take(key);
         // The block is returned under the plan that charged it.

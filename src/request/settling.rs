@@ -34,7 +34,7 @@ struct ResponseReader {
     error: u64,
 }
 
-/// Numbers that are added up, each with its weight in thousandths.
+/// Numbers that are added up, each with its weight in billionths.
 #[derive(Debug)]
 enum UsageSource {
     /// Headers of the response.
@@ -300,19 +300,23 @@ fn sum<N>(
     if let [(number, Term::ONE)] = terms {
         return read(number);
     }
-    let (mut thousandths, mut is_found) = (0, false);
+    let (mut billionths, mut is_found) = (0, false);
     for (number, weight) in terms {
         match read(number) {
             Ok(number) => {
                 is_found = true;
-                thousandths += i128::from(number) * i128::from(*weight);
+                billionths += i128::from(number) * i128::from(*weight);
             }
             Err(UnknownUsage::Absent) => {}
             Err(unusable) => return Err(unusable),
         }
     }
-    let thousandths = u64::try_from(thousandths.max(0)).unwrap_or(u64::MAX);
-    let permits = thousandths.div_ceil(Term::ONE.unsigned_abs());
+    let one = Term::ONE.unsigned_abs();
+    // Most sums fit 64 bits, where a division is fast.
+    let permits = match u64::try_from(billionths.max(0)) {
+        Ok(few) => few.div_ceil(one),
+        Err(_) => (billionths.unsigned_abs().div_ceil(one.into())).try_into().unwrap_or(u64::MAX),
+    };
     is_found.then_some(permits).ok_or(UnknownUsage::Absent)
 }
 

@@ -58,7 +58,7 @@ impl CounterSpec {
 
     /// The specification under a plan.
     #[must_use]
-    pub fn under(&self, plan: u32) -> CounterSpec {
+    pub fn under(&self, plan: u64) -> CounterSpec {
         let Some(plans) = &self.plans else { return self.clone() };
         let whole = plans.quota(plan);
         let is_whole = self.gateways == 1 && !plans.is_from_data();

@@ -58,7 +58,7 @@ impl Daily {
     }
 
     /// Switches to the quota of this plan.
-    fn use_plan(&mut self, plan: u32) {
+    fn use_plan(&mut self, plan: u64) {
         self.plans.select(plan, &mut self.rpu, |spec| Some(spec.quota.rpu));
     }
 

@@ -73,7 +73,7 @@ impl InFlightSlots {
     }
 
     /// Switches to the limit of this plan.
-    pub(super) fn use_plan(&mut self, plan: u32) {
+    pub(super) fn use_plan(&mut self, plan: u64) {
         self.plans
             .select(plan, &mut self.limit, |spec| Some(spec.algorithm.properties().most_at_once));
     }

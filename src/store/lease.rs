@@ -33,7 +33,7 @@ const RECENT: Micros = SECOND / 10;
 pub struct Lease {
     key: Key,
     /// The plan to which the lease and the refusal belong.
-    pub plan: u32,
+    pub plan: u64,
     block: Block,
     /// Unspent permits of the block.
     left: u64,
@@ -73,7 +73,7 @@ pub enum LeaseDecision {
 }
 
 impl Lease {
-    pub(crate) fn of(key: Key, plan: u32) -> Lease {
+    pub(crate) fn of(key: Key, plan: u64) -> Lease {
         Lease { key, plan, ..Lease::default() }
     }
 
@@ -147,7 +147,7 @@ impl Lease {
     }
 
     /// Switches to another plan. Only the caller's demand stays valid.
-    pub(crate) fn change_plan(&mut self, plan: u32) {
+    pub(crate) fn change_plan(&mut self, plan: u64) {
         *self =
             Lease { demand: self.demand, is_listed: self.is_listed, ..Lease::of(self.key, plan) };
     }
@@ -222,8 +222,8 @@ impl CachedRefusal {
 struct Demand {
     /// The start of the current span.
     since: Micros,
-    current: u64,
-    previous: u64,
+    current: u32,
+    previous: u32,
 }
 
 impl Demand {
@@ -232,7 +232,7 @@ impl Demand {
     /// Requests in one to two spans from which on a caller is busy, which is 100 to 200 a second.
     /// Below that, each request is sent to the authority, so that no worker leases permits that the
     /// caller needs in another one.
-    const BUSY: u64 = 20;
+    const BUSY: u32 = 20;
 
     /// The shortest time over which demand is measured.
     const SHORTEST: Micros = SECOND / 80;
@@ -263,7 +263,7 @@ impl Demand {
         }
         let previous = if self.previous > 0 { Demand::SPAN } else { 0 };
         let elapsed = (previous + now.mono.saturating_sub(self.since)).max(Demand::SHORTEST);
-        let requests = ((self.previous + self.current) * AHEAD / elapsed).max(1);
+        let requests = (u64::from(self.previous + self.current) * AHEAD / elapsed).max(1);
         requests.saturating_mul(cost).min(Demand::MOST.max(cost))
     }
 }

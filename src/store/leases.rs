@@ -22,7 +22,7 @@ pub struct Returned {
     /// The caller.
     pub key: Key,
     /// The plan under which it was leased.
-    pub plan: u32,
+    pub plan: u64,
     /// The block.
     pub block: Block,
     /// Its unspent permits.
@@ -37,7 +37,7 @@ pub struct Leases {
     /// Lines that may contain a block.
     list: Vec<u16>,
     /// The current plan.
-    pub plan: u32,
+    pub plan: u64,
 }
 
 impl Leases {

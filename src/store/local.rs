@@ -127,7 +127,7 @@ impl<P: TablePlace> Local<P> {
 
     /// Switches to the quota of this plan.
     #[inline]
-    fn use_plan(&mut self, plan: u32) {
+    fn use_plan(&mut self, plan: u64) {
         self.plans.select(plan, &mut self.algorithm, |spec| Some(spec.algorithm.clone()));
     }
 

@@ -7,7 +7,7 @@ use std::fmt;
 use std::rc::Rc;
 
 pub use cancel_queue::CancelQueue;
-pub use open_charge::{OpenCharge, permits};
+pub use open_charge::OpenCharge;
 
 use open_charge::LinkedCharge;
 
@@ -34,9 +34,12 @@ impl Permit {
     pub const NONE: Permit = Permit { open: None };
 
     /// A permit of charges, in their order. If the client leaves, they are added to `freed`.
-    pub fn new(charges: Vec<OpenCharge>, freed: &Rc<CancelQueue>) -> Permit {
+    pub fn new(
+        charges: impl DoubleEndedIterator<Item = OpenCharge>,
+        freed: &Rc<CancelQueue>,
+    ) -> Permit {
         let before = |next, charge| Some(LinkedCharge::new(charge, freed, next));
-        Permit { open: charges.into_iter().rev().fold(None, before) }
+        Permit { open: charges.rev().fold(None, before) }
     }
 
     /// Returns true if the permit is empty.
@@ -68,7 +71,7 @@ impl Permit {
         let Some(freed) = self.open.as_ref().map(|open| open.freed.clone()) else { return };
         self.close(|charge| {
             let used = used(&charge);
-            freed.add([charge.with_used(used)]);
+            freed.add(charge.with_used(used));
         });
     }
 

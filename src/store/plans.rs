@@ -14,7 +14,7 @@ pub struct Account {
     /// The caller.
     pub key: Key,
     /// The number of the plan. Zero if the rule has no plans.
-    pub plan: u32,
+    pub plan: u64,
 }
 
 /// A caller of a rule without plans.
@@ -29,9 +29,9 @@ pub struct ByPlan<T>(Option<Box<OtherPlans<T>>>);
 
 struct OtherPlans<T> {
     spec: CounterSpec,
-    current: u32,
+    current: u64,
     /// Direct-mapped by plan.
-    cached: Vec<Option<(u32, T)>>,
+    cached: Vec<Option<(u64, T)>>,
 }
 
 impl<T> ByPlan<T> {
@@ -45,7 +45,7 @@ impl<T> ByPlan<T> {
 
     /// The current plan; zero without plans.
     #[inline]
-    pub fn current(&self) -> u32 {
+    pub fn current(&self) -> u64 {
         self.0.as_ref().map_or(0, |others| others.current)
     }
 
@@ -54,7 +54,7 @@ impl<T> ByPlan<T> {
     #[inline]
     pub fn select(
         &mut self,
-        plan: u32,
+        plan: u64,
         current: &mut T,
         build: impl FnOnce(&CounterSpec) -> Option<T>,
     ) -> bool {
@@ -65,7 +65,7 @@ impl<T> ByPlan<T> {
     #[inline(never)]
     fn switch(
         &mut self,
-        plan: u32,
+        plan: u64,
         current: &mut T,
         build: impl FnOnce(&CounterSpec) -> Option<T>,
     ) -> bool {
@@ -83,8 +83,8 @@ impl<T> ByPlan<T> {
 }
 
 impl<T> OtherPlans<T> {
-    fn entry(&mut self, plan: u32) -> Option<&mut Option<(u32, T)>> {
-        let at = plan as usize % self.cached.len().max(1);
+    fn entry(&mut self, plan: u64) -> Option<&mut Option<(u64, T)>> {
+        let at = (plan % self.cached.len().max(1) as u64) as usize;
         self.cached.get_mut(at)
     }
 }

@@ -75,7 +75,7 @@ impl Shared {
 
     /// Switches to the quota of this plan.
     #[inline]
-    fn use_plan(&mut self, plan: u32) {
+    fn use_plan(&mut self, plan: u64) {
         if self.plans.select(plan, &mut self.spec, |spec| Some(spec.clone())) {
             self.slots.use_algorithm(&self.spec.algorithm);
             self.leases.plan = plan;

@@ -3,6 +3,7 @@
 mod calendar;
 mod clocks;
 mod counted;
+mod large;
 mod pace;
 mod receipts;
 mod renewal;

@@ -15,6 +15,7 @@ pub mod stream;
 use crate::oracle::oracle;
 use case::Case;
 use diana_algorithm::{Algorithm, Capabilities, Entry, Leasing, REGISTRY};
+use diana_policy::MAX_PERMITS;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::Now;
 use fastrand::Rng;
@@ -51,8 +52,8 @@ fn it_does_what_it_can(entry: &Entry, Case { quota, algorithm }: &Case, rng: &mu
     let is_bucket = is_leased && algorithm.properties().most_out < u64::MAX;
     assert_eq!(is_bucket, leasing == Leasing::Bucket);
     let most = algorithm.properties().most_at_once;
-    for cost in [most, most.saturating_add(1), rng.u64(1..=1_000_000_000)] {
-        if (1..=1_000_000_000).contains(&cost) {
+    for cost in [most, most.saturating_add(1), rng.u64(1..=MAX_PERMITS)] {
+        if (1..=MAX_PERMITS).contains(&cost) {
             let first = algorithm.step(&nobody, Now::default(), 0, cost, &mut nobody.clone());
             assert_eq!(first == Decision::NEVER, cost > most, "{cost} of {most}");
         }

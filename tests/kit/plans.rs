@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use diana_algorithm::Entry;
 use diana_policy::time::{Micros, Now};
-use diana_policy::{MAX_PERMITS, Plan, PlanKind, Plans, Quota};
+use diana_policy::{MAX_DRAINED, MAX_PERMITS, Plan, PlanKind, Plans, Quota};
 use fastrand::Rng;
 
 use crate::oracle::{Oracle, oracle};
@@ -33,7 +33,7 @@ pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Arc<Plans>, Vec<Qu
         let rpu = (own.rpu * rng.u64(1..40) / rng.u64(1..40)).clamp(1, MAX_PERMITS);
         let burst = own
             .burst
-            .map(|burst| (burst * rng.u64(1..40) / rng.u64(1..40)).clamp(own.cost, MAX_PERMITS));
+            .map(|burst| (burst * rng.u64(1..40) / rng.u64(1..40)).clamp(own.cost, MAX_DRAINED));
         let quota = Quota { rpu, burst, ..own };
         if (entry.build)(&quota).is_ok() {
             quotas.push(quota);
@@ -44,7 +44,9 @@ pub fn random(entry: &'static Entry, rng: &mut Rng) -> (Rule, Arc<Plans>, Vec<Qu
     let most = quotas.iter().map(|quota| quota.burst.unwrap_or(quota.rpu)).max().unwrap_or(0);
     let unit = rule.quota.period();
     let longest = most.saturating_mul(unit).div_ceil(slowest.unwrap_or(1)).min(1 << 50);
-    quotas.iter_mut().for_each(|quota| *quota = Quota { slowest, fastest, longest, ..*quota });
+    let is_wide = fastest > Some(MAX_DRAINED);
+    let with = |quota: Quota| Quota { slowest, fastest, longest, is_wide, ..quota };
+    quotas.iter_mut().for_each(|quota| *quota = with(*quota));
     let plan =
         |quota: &Quota| Plan { name: quota.rpu.to_string(), quota: Some(*quota), until: None };
     let of = quotas[1..].iter().map(plan).collect();

@@ -41,14 +41,16 @@ impl Rule {
 
     /// Changes the quota as a new configuration may, without changing the meaning of the state.
     pub fn change(&mut self, rng: &mut Rng) {
-        let Quota { slices, zone, starts, max_delay, .. } = self.case.quota;
+        let Quota { slices, zone, starts, max_delay, is_wide, .. } = self.case.quota;
         let next = (0..20).find_map(|_| {
             let mut next = self.case.beside(self.entry, rng)?;
             (next.quota.slices, next.quota.zone, next.quota.starts) = (slices, zone, starts);
+            let fits = is_wide || !next.quota.is_wide;
+            next.quota.is_wide = is_wide;
             next.algorithm = (self.entry.build)(&next.quota).ok()?;
             // Charges are returned differently depending on whether the rule holds requests.
             let same = next.quota.max_delay.is_some() == max_delay.is_some();
-            Rule::of(self.entry, next).filter(|_| same)
+            Rule::of(self.entry, next).filter(|_| same && fits)
         });
         if let Some(next) = next {
             *self = Rule { fingerprint: self.fingerprint, counts: self.counts, ..next };

@@ -17,7 +17,7 @@ use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
 use diana_request::settling::HeaderUsage;
 use diana_store::backend::Receiver;
-use diana_store::permit::{OpenCharge, permits};
+use diana_store::permit::OpenCharge;
 use diana_store::refusal::Reason;
 use diana_store::usage::{Inquiry, Order, OrderError, Usage};
 use diana_store::{Account, Reservation, Store};
@@ -43,14 +43,13 @@ pub fn answer(outbox: &RefCell<Outbox>, question: &Question, result: QuestionRes
 
 /// A caller under a plan.
 pub fn account(key: Key, plan: usize) -> Account {
-    Account { key, plan: plan as u32 }
+    Account { key, plan: plan as u64 }
 }
 
 /// The charge of a request that has ended.
 pub fn ended(account: impl Into<Account>, settlement: &Settlement) -> OpenCharge {
     let Account { key, plan } = account.into();
     let Settlement { receipt, since, reserved, used } = *settlement;
-    let (reserved, used) = (permits(reserved), permits(used));
     let header_usage = HeaderUsage::default();
     let (is_identified, is_degraded) = (true, false);
     OpenCharge {

@@ -4,7 +4,7 @@
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{SECOND, Unit};
-use diana_policy::{Ban, Quota};
+use diana_policy::{Ban, MAX_PERMITS, Quota};
 use diana_redis::protocol::{Charge, Numbers, Refusals, RuleReply};
 
 use kit::rules::{Rule, ask_of, ban_pipeline, pipeline, pipeline_of_asks};
@@ -76,6 +76,8 @@ fn versions() -> Vec<[Rule; 2]> {
         with("TB", delayed(100), delayed(9_000)),
         with("W", quota(3), Quota { longest: 9 * 86_400 * SECOND, ..quota(3) }),
         with("SW", quota(3), Quota { longest: 9 * 86_400 * SECOND, ..quota(3) }),
+        with("W", quota(3), quota(MAX_PERMITS)),
+        with("SW", quota(3), quota(MAX_PERMITS)),
         with("LB", delayed(100), delayed(9_000)),
         with("LB", delayed(9_000), Quota { rpu: 20, slowest: Some(10), ..delayed(9_000) }),
     ]

@@ -1,8 +1,8 @@
 //! Numbered batches of settlements: each is processed once, in the order of its sender.
 
-use diana_policy::Quota;
 use diana_policy::decision::Retry;
-use diana_policy::time::Unit;
+use diana_policy::time::{SECOND, Unit};
+use diana_policy::{MAX_PERMITS, MAX_USED, Quota};
 use diana_redis::protocol::{Ask, Charge, Effect, Pipeline, Question, SettlementBatch};
 use fastrand::Rng;
 use kit::model::rule::Rule;
@@ -89,5 +89,63 @@ fn counted_usage_is_recorded_once() {
         }
         let six = decide(vec![ask(rule.charge(1, 6, 0))], None).retry;
         assert!(matches!(six, Some(Retry::After(_))), "{short}: {six:?}");
+    }
+}
+
+/// Debts of many requests are never a corrupt value, which would free the caller: neither for the
+/// gateway that charged them, nor for one with other numbers for the rule.
+#[test]
+fn usage_stops_at_the_largest_number() {
+    let server = Server::start();
+    let mut rng = Rng::with_seed(seed::next());
+    for (short, counts) in [("W", false), ("W", true), ("SW", false), ("SW", true)] {
+        server.command(&["FLUSHALL"]);
+        let quota = |rpu| Quota { slices: Some(4), ..Quota::new(Unit::Minute, rpu) };
+        let rules = [MAX_PERMITS, 1_000_000_000, 7];
+        let rules = rules.map(|rpu| Rule { counts, ..Rule::new(short, quota(rpu)) });
+        // The middle of a slice of 15 seconds, and of a minute.
+        let now = today(&mut rng) / (60 * SECOND) * 60 * SECOND + 37 * SECOND;
+        let decide = |now, charge| {
+            let decided = server.decide(&pipeline_of_asks(
+                Some(now),
+                vec![Ask { questions: vec![Question::Rule(charge)], ..Ask::default() }],
+            ));
+            assert_eq!(decided.corrupt, 0, "{short}");
+            decided.asks[0].rules[0]
+        };
+        let reserved = decide(now, rules[0].charge(1, MAX_PERMITS, 0));
+        assert_eq!(reserved.retry, None);
+        for number in 1..=30_u64 {
+            let effect = Effect::ChargeDebt { receipt: 0, permits: MAX_PERMITS };
+            let counted = counts.then_some(MAX_PERMITS);
+            decide(now, Charge { effect, counted, ..rules[0].charge(1, 0, 0) });
+            let read = Charge { effect: Effect::ReadUsage, ..rules[0].charge(1, 0, 0) };
+            let expected = (MAX_PERMITS * (number + 1)).min(MAX_USED);
+            assert_eq!(decide(now, read).charged, expected, "{short} after {number}");
+            for rule in &rules {
+                let reply = decide(now, rule.charge(1, 1, 0));
+                let waits = if short == "W" { 23 } else { 68 };
+                assert_eq!(reply.retry, Some(Retry::After(waits * SECOND)), "{short}");
+                assert_eq!(reply.remaining, 0);
+            }
+        }
+        // The reservation comes back, and the debts stay.
+        let permits = MAX_PERMITS;
+        let effect = Effect::ReturnCost { receipt: reserved.receipt, term: 0, permits };
+        decide(now, Charge { effect, ..rules[0].charge(1, 0, 0) });
+        for rule in &rules {
+            assert!(decide(now, rule.charge(1, 1, 0)).retry.is_some(), "{short}");
+        }
+        // A later slice has debts, too, so that the sum is not exact.
+        if short == "SW" {
+            let effect = Effect::ChargeDebt { receipt: 0, permits: MAX_PERMITS };
+            let later = now + 20 * SECOND;
+            for _ in 0..12 {
+                decide(later, Charge { effect, ..rules[0].charge(1, 0, 0) });
+            }
+            let retry = decide(later, rules[0].charge(1, 1, 0)).retry;
+            assert_eq!(retry, Some(Retry::After(63 * SECOND)), "{short}");
+        }
+        assert_eq!(decide(now + 200 * SECOND, rules[0].charge(1, MAX_PERMITS, 0)).retry, None);
     }
 }

@@ -14,7 +14,7 @@ use crate::values;
 use diana_algorithm::Form;
 use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting};
 use diana_policy::time::Unit;
-use diana_policy::{NumberSource, Quota, Scope, Settling};
+use diana_policy::{MAX_DRAINED, NumberSource, Quota, Scope, Settling};
 
 /// The keys of all algorithms, without duplicates.
 pub(crate) fn of_algorithms(is_wanted: fn(&Setting) -> bool) -> Vec<MappingKey> {
@@ -58,6 +58,15 @@ impl RuleAlgorithm {
     pub fn is_in_flight(&self) -> bool {
         self.settling.as_ref().is_some_and(|settling| settling.is_slot)
     }
+
+    /// Makes room for large plans. A caller's state has the same format under all of them.
+    pub fn widen(&mut self) {
+        let quota = Quota { is_wide: true, ..self.quota };
+        let keeps_used = self.entry.keeps_used(self.settling.as_ref());
+        if let Ok(algorithm) = self.entry.algorithm(&quota, keeps_used) {
+            (self.quota, self.algorithm) = (quota, algorithm);
+        }
+    }
 }
 
 /// Reads the algorithm of a rule for a scope.
@@ -86,7 +95,10 @@ pub fn read(fields: &Fields<'_>, context: &Context<'_>, scope: Scope) -> Option<
     let settling = settling::read(fields, response, cost);
     let (unit, rpu) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1));
     let PeriodStarts { starts, month } = starts::read(fields, &context.starts);
-    let quota = Quota { unit, rpu, cost, zone: context.zone, starts, ..options };
+    let used = settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
+    let most = used.map_or(0, |used| used.most).max(rpu).max(cost);
+    let is_wide = most > MAX_DRAINED;
+    let quota = Quota { unit, rpu, cost, is_wide, zone: context.zone, starts, ..options };
     starts::check(fields, &quota, entry.by_calendar);
     if settling.is_some() {
         settling::check(fields, &quota, entry);

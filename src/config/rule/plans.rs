@@ -11,7 +11,7 @@ use crate::plans::{self, PLAN, PlanDraft, Written};
 use diana_algorithm::{Capabilities, Conflict, Leasing};
 use diana_policy::time::Micros;
 use diana_policy::tree::Tree;
-use diana_policy::{Plan, PlanKind, Plans, Quota};
+use diana_policy::{MAX_DRAINED, Plan, PlanKind, Plans, Quota};
 
 /// Maximum lifetime of a value in Redis, in ticks.
 const LONGEST: u128 = 1 << 50;
@@ -34,13 +34,6 @@ pub fn read(
             let kind = PlanKind::Listed { by: None, of: Vec::new(), is_other_unlimited: false };
             return Some(Arc::new(Plans { own: limiter.quota, kind, month_starts }));
         };
-        if month_starts.is_some() && limiter.quota.rpu > Plans::MOST_WITH_MONTHS {
-            let message = format!(
-                "with a `month_starts` that is read from data, allowed: at most {}",
-                Plans::MOST_WITH_MONTHS
-            );
-            rule.get("rpu")?.descend("max").problem(message);
-        }
         if source.default > 0 {
             report_default(rule, Quota { rpu: source.default, ..limiter.quota }, limiter);
         }
@@ -66,7 +59,11 @@ pub fn read(
         let all = draft.of.iter().map(|plan| of(plan, limiter, is_chosen));
         let all: Vec<_> = all.collect();
         let mut of = all.into_iter().collect::<Option<Vec<Plan>>>()?;
-        let quotas = || of.iter().filter_map(|plan| plan.quota.as_ref()).chain([&limiter.quota]);
+        let listed = || of.iter().filter_map(|plan| plan.quota.as_ref());
+        if listed().any(|quota| quota.rpu.max(quota.cost) > MAX_DRAINED) {
+            limiter.widen();
+        }
+        let quotas = || listed().chain([&limiter.quota]);
         let slowest = quotas().map(|quota| quota.rpu).filter(|rpu| *rpu > 0).min().unwrap_or(0);
         let keep = |quota| lasting(quota, quotas(), slowest, limiter);
         let own = keep(limiter.quota);
@@ -120,6 +117,7 @@ fn lasting<'q>(
     limiter: &RuleAlgorithm,
 ) -> Quota {
     let Capabilities { leasing, .. } = (limiter.entry.capabilities)(&quota);
+    let quota = Quota { is_wide: limiter.quota.is_wide, ..quota };
     let is_even =
         all.clone().all(|quota| quota.rpu == slowest && quota.burst == limiter.quota.burst);
     if leasing == Leasing::Window || limiter.is_in_flight() || is_even {

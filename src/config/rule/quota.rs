@@ -6,6 +6,7 @@ use crate::mapping::Allowed::{Fraction, Size, Whole};
 use crate::mapping::{Mapping, mapping, optional, required};
 use crate::rule::algo::RuleAlgorithm;
 use diana_algorithm::REGISTRY;
+use diana_policy::MAX_DRAINED;
 use diana_policy::bloom::Shape;
 use diana_policy::time::Unit;
 use diana_policy::{Plans, Scope};
@@ -47,10 +48,10 @@ pub fn read(
     let error = if fields.has("error") { fields.number("error") } else { Some(DEFAULT_ERROR) };
     let memory = fields.number("memory");
     let limiter = limiter?;
-    report_unsupported(rule, limiter, scope, is_all);
+    let largest = plans.map_or(limiter.quota, Plans::largest).rpu;
+    report_unsupported(rule, limiter, largest, scope, is_all);
     let (accounts, error) = (accounts?, error?);
-    let largest = plans.map_or(limiter.quota, Plans::largest);
-    let most = largest.rpu / limiter.quota.cost.max(1);
+    let most = largest / limiter.quota.cost.max(1);
     let shape = Shape::new(accounts, error, most);
     let bytes = shape.bytes();
     if let (Some(memory), Some(node)) = (memory, fields.get("memory"))
@@ -77,15 +78,21 @@ pub fn read(
     Some(shape)
 }
 
-/// Reports keys of the rule that a quota does not support.
-fn report_unsupported(rule: &Fields<'_>, limiter: &RuleAlgorithm, scope: Scope, is_all: bool) {
+/// Reports keys of the rule that a quota does not support. `largest` is the highest `rpu` of all plans.
+fn report_unsupported(
+    rule: &Fields<'_>,
+    limiter: &RuleAlgorithm,
+    largest: u64,
+    scope: Scope,
+    is_all: bool,
+) {
     let RuleAlgorithm { quota, cost_source, settling, entry, .. } = limiter;
     let response = settling.as_ref().is_some_and(|settling| settling.response_cost.is_some());
     let by_calendar = REGISTRY.iter().filter(|entry| entry.by_calendar).map(|entry| entry.short);
     for (key, is_wrong, allowed) in [
         ("unit", quota.unit != Unit::Day, "day"),
         ("algo", !entry.by_calendar, &*by_calendar.collect::<Vec<_>>().join(", ")),
-        ("rpu", quota.rpu == 0, "1 or more"),
+        ("rpu", quota.rpu == 0 || largest > MAX_DRAINED, "1 … 1000000000"),
         ("cost", cost_source.is_some() || response, "a fixed number"),
         ("scope", scope == Scope::Gateway, "local, global"),
         ("count", settling.is_some() && !response, "no `count`, since a charge cannot be undone"),

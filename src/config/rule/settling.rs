@@ -11,7 +11,6 @@ use crate::node::Node;
 use crate::table::TEXT;
 use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::MAX_PERMITS;
-use diana_policy::number::signed_millionths;
 use diana_policy::tree::Tree;
 use diana_policy::{IdentitySource, NumberForm, NumberSource, Outcomes, Quota};
 use diana_policy::{ResponseCost, ResponseSource, Settling, Term};
@@ -58,7 +57,7 @@ const SUM: &str = "a list of 1 … 8 sources such as `[{metadata: [usage, input]
 const MOST_TERMS: usize = 8;
 
 const TIMES: &str =
-    "a number of at most three decimals, 0.001 … 1000, or -1000 … -0.001 for what is subtracted";
+    "a number of at most nine decimals, 0.000000001 … 1000, or negative for what is subtracted";
 
 const BYTES: Choices<ResponseSource> =
     &[("request", ResponseSource::RequestBytes), ("response", ResponseSource::ResponseBytes)];
@@ -241,22 +240,37 @@ fn metadata_source(fields: &Fields<'_>, node: &Node<'_>) -> Option<ResponseSourc
     Some(ResponseSource::Metadata { path, form })
 }
 
-/// The weight of a number in thousandths.
+/// The weight of a number in billionths.
 fn times(fields: &Fields<'_>) -> Option<i64> {
     let Some(node) = fields.get("times") else { return Some(Term::ONE) };
-    let millionths = match node.tree() {
-        Tree::Int(number) => i64::try_from(*number).ok().and_then(|it| it.checked_mul(1_000_000)),
-        Tree::Number(text) => signed_millionths(text.as_bytes()),
+    let found = match node.tree() {
+        Tree::Int(number) => i64::try_from(*number).ok().and_then(|it| it.checked_mul(Term::ONE)),
+        Tree::Number(text) => billionths(text),
         _ => None,
     };
     let is_weight =
         |weight: &i64| (1..=Term::HEAVIEST.unsigned_abs()).contains(&weight.unsigned_abs());
-    let exact = millionths.filter(|number| number % 1_000 == 0);
-    let weight = exact.map(|number| number / 1_000).filter(is_weight);
+    let weight = found.filter(is_weight);
     if weight.is_none() {
         node.reject(TIMES);
     }
     weight
+}
+
+/// A decimal number in billionths, if it has no more digits. Programs that write JSON spell small
+/// numbers with an exponent.
+fn billionths(text: &str) -> Option<i64> {
+    let (digits, power) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
+    let number: i128 = format!("{whole}{part}").parse().ok()?;
+    let decimals = i32::try_from(part.len()).ok()?.checked_sub(power.parse().ok()?)?;
+    let factor = 10_i128.checked_pow(decimals.checked_sub(9)?.unsigned_abs())?;
+    let found = if decimals <= 9 {
+        number.checked_mul(factor)?
+    } else {
+        (number % factor == 0).then_some(number / factor)?
+    };
+    found.try_into().ok()
 }
 
 /// Reads the settlement of a rule, after its `cost`.

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use super::OpenCharge;
 
-/// The maximum number of charges of open streams with settlement: 16 MiB, at 64 bytes each.
+/// The maximum number of charges of open streams with settlement: 20 MB, at 80 bytes each.
 const MOST: usize = 250_000;
 
 /// Charges of requests that have ended, until the limiter settles or cancels them.
@@ -53,10 +53,10 @@ impl CancelQueue {
         self.all.take()
     }
 
-    /// Adds charges.
-    pub fn add(&self, back: impl IntoIterator<Item = OpenCharge>) {
+    /// Adds a charge.
+    pub fn add(&self, charge: OpenCharge) {
         let mut all = self.all.take();
-        all.extend(back);
+        all.push(charge);
         self.all.set(all);
         self.any.set(true);
     }

@@ -7,6 +7,7 @@
 //! the total. The authority remembers which part of a total it has charged, and charges the rest.
 //! Once a reply has confirmed the total, the next arrears begin with a later instant.
 
+use diana_policy::MAX_USED;
 use diana_policy::time::Micros;
 
 /// The total of a caller's arrears.
@@ -51,7 +52,7 @@ impl OpenArrears {
         if *total == 0 && permits > 0 {
             (*since, self.is_sent) = (now.max(*since + 1), false);
         }
-        *total = total.saturating_add(permits);
+        *total = total.saturating_add(permits).min(MAX_USED);
     }
 
     /// Removes permits of a cancelled charge, unless the authority may have charged them.

@@ -31,7 +31,7 @@ fn held(until: u64, line: Option<QueueLine>) -> Held {
     let QueueLine { rule, key, plan } = line.unwrap_or(LINE);
     let settlement = Settlement { receipt: until, since: 0, reserved: 1, used: 0 };
     let places = vec![OpenCharge { rule: rule as u32, plan, ..ended(key, &settlement) }];
-    let position = FREED.with(|freed| Permit::new(places, freed));
+    let position = FREED.with(|freed| Permit::new(places.into_iter(), freed));
     Held { until, line, position, permit: Permit::NONE, report: Report::default() }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use diana_algorithm::{Algorithm, Entry, Form};
 use diana_policy::time::{SECOND, Unit};
-use diana_policy::{Quota, Zone};
+use diana_policy::{MAX_DRAINED, MAX_PERMITS, Quota, Zone};
 use fastrand::Rng;
 
 use crate::zones::{SUMMER, some_starts, zone};
@@ -29,7 +29,8 @@ impl Case {
         (0..20).find_map(|_| {
             let mut quota = random_quota(entry, rng);
             quota.unit = self.quota.unit;
-            quota.rpu = (self.quota.rpu * rng.u64(1..5) / rng.u64(1..5)).clamp(1, 1_000_000_000);
+            quota.rpu = (self.quota.rpu * rng.u64(1..5) / rng.u64(1..5)).clamp(1, MAX_PERMITS);
+            quota.is_wide = quota.rpu > MAX_DRAINED;
             quota.cost = quota.cost.min(quota.rpu);
             let algorithm = (entry.build)(&quota).ok()?;
             Some(Case { quota, algorithm })
@@ -90,11 +91,13 @@ fn ticks(rng: &mut Rng) -> u64 {
 
 /// Small, odd and extreme numbers.
 fn permits(rng: &mut Rng) -> u64 {
-    match rng.u8(0..8) {
+    match rng.u8(0..10) {
         0 => 1,
         1..=4 => rng.u64(1..=20),
         5 => rng.u64(1..=1000),
-        6 => rng.u64(1..=1_000_000_000),
+        6 => rng.u64(1..=MAX_DRAINED),
+        7 => rng.u64(1..=MAX_PERMITS),
+        8 => MAX_PERMITS,
         _ => 999_999_937,
     }
 }

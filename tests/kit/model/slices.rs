@@ -8,20 +8,23 @@ use diana_policy::ring::Ring;
 pub struct Slices {
     unit: u64,
     slices: u64,
+    is_wide: bool,
 }
 
 impl Slices {
     pub fn new(quota: &Quota) -> Slices {
-        Slices { unit: quota.period(), slices: quota.slices.unwrap_or(10) }
+        let slices = quota.slices.unwrap_or(10);
+        Slices { unit: quota.period(), slices, is_wide: quota.is_wide }
     }
 
     fn ring(self) -> Ring {
-        Ring::new(self.slices as usize + 1)
+        let counters = self.slices as usize + 1;
+        if self.is_wide { Ring::wide(counters) } else { Ring::new(counters) }
     }
 
     /// The slice of `time`.
     pub fn at(self, time: u64) -> u64 {
-        let Slices { unit, slices } = self;
+        let Slices { unit, slices, .. } = self;
         time / unit * slices + time % unit * slices / unit
     }
 

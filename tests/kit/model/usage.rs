@@ -1,5 +1,6 @@
 //! Usage that is stored separately from reservations.
 
+use diana_policy::MAX_USED;
 use diana_policy::decision::Retry;
 use diana_policy::time::Now;
 
@@ -29,7 +30,7 @@ impl Look {
                 + if is_own { within } else { 0 }
                 + if permits > 0 { debt } else { 0 }
                 + arrears;
-            used.copy_from_slice(&[words[0], sum, words[2]]);
+            used.copy_from_slice(&[words[0], sum.min(MAX_USED), words[2]]);
         }
     }
 

@@ -24,19 +24,20 @@ local function sliding()
     r.sum=sum
     return true
   end
-  -- Ticks until enough slices have expired, oldest first, to free this many permits.
-  local function until_forgotten(r,over)
-    local slice=r.s[1]-r.a-1
-    if over<=0 then return 0 end
+  -- Ticks until at most this many permits count. The slice that must expire is found from the
+  -- newest one on, since sums beyond 2^53 are not exact.
+  local function until_forgotten(r,most)
+    local slice,kept=r.s[1]+1,0
+    if r.sum<=most then return 0 end
     repeat
-      slice=slice+1
-      over=over-r.s[place(r,slice)]
-    until over<=0 or slice>=r.s[1]
+      slice=slice-1
+      kept=kept+r.s[place(r,slice)]
+    until kept>most or slice<=r.s[1]-r.a
     return start(r,slice+r.a+1)-now
   end
   function SW.judge(r)
     if r.cost>r.rpu then return NEVER end
-    return until_forgotten(r,r.sum+r.cost-r.rpu),0
+    return until_forgotten(r,r.rpu-r.cost),0
   end
   function SW.reset(r,kept)
     local s=r.s
@@ -47,7 +48,7 @@ local function sliding()
     local used,newest=r.used,r.s[1]
     if r.receipt>newest or r.receipt<newest-r.a then return end
     local i=place(r,r.receipt)
-    used.s[i],used.sum=used.s[i]+permits,used.sum+permits
+    used.s[i],used.sum=min(used.s[i]+permits,USED),used.sum+permits
   end
   function SW.reset_used(r,s,used)
     r.sum,r.used.sum=0,0
@@ -56,10 +57,10 @@ local function sliding()
       r.sum=r.sum+s[i]
     end
   end
-  function SW.charged(r) return r.sum end
+  function SW.charged(r) return min(r.sum,USED) end
   function SW.charge(r,permits)
     local i=place(r,r.s[1])
-    r.s[i],r.sum=r.s[i]+permits,r.sum+permits
+    r.s[i],r.sum=min(r.s[i]+permits,USED),r.sum+permits
   end
   function SW.left(r) return max(0,r.rpu-r.sum) end
   -- Arrears must count until they expire, so usage that expires earlier leaves them as much room.

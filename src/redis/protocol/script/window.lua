@@ -47,11 +47,11 @@ local function window()
   end
   function W.note(r,permits)
     local s=r.used.s
-    if r.s[2]>0 and r.s[3]==r.receipt then s[2]=s[2]+permits end
+    if r.s[2]>0 and r.s[3]==r.receipt then s[2]=min(s[2]+permits,USED) end
   end
   function W.reset_used(r,s,used) s[2],used[2]=max(0,s[2]-used[2]),0 end
   function W.charged(r) return r.s[2] end
-  function W.charge(r,permits) r.s[2]=r.s[2]+permits end
+  function W.charge(r,permits) r.s[2]=min(r.s[2]+permits,USED) end
   function W.left(r) return max(0,r.rpu-r.s[2]) end
   function W.room() return FAR end
   function W.receipt(r) return r.s[3] end

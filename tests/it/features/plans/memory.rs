@@ -14,8 +14,8 @@ use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 use kit::store::{Decided, Take};
 
-const GOLD: u32 = 1;
-const FREE: u32 = 0;
+const GOLD: u64 = 1;
+const FREE: u64 = 0;
 
 /// Ten permits per second or a thousand, with room for this number of callers.
 fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
@@ -32,7 +32,7 @@ fn open(scope: Scope, keys: usize) -> Box<dyn Store> {
     Stores::new("test".into(), data, &mut Tables::default()).open(scope, spec)
 }
 
-fn admits(store: &mut dyn Store, (caller, plan): (u64, u32), now: Now) -> bool {
+fn admits(store: &mut dyn Store, (caller, plan): (u64, u64), now: Now) -> bool {
     let mut found = store.checked(Account { key: key(caller), plan }, 1, now);
     found.decision() == Decision::NOW && store.charged(&mut found, 0) == Decision::NOW
 }

@@ -22,9 +22,9 @@ use kit::store::together;
 use crate::redis::store::away;
 use crate::support::redis_rule::{self, refuses};
 
-const FREE: u32 = 0;
-const GOLD: u32 = 1;
-const PLANS: [(u32, u64); 2] = [(FREE, 100), (GOLD, 1000)];
+const FREE: u64 = 0;
+const GOLD: u64 = 1;
+const PLANS: [(u64, u64); 2] = [(FREE, 100), (GOLD, 1000)];
 
 /// A rule of a worker with two plans and a single caller.
 struct RedisRule {
@@ -66,27 +66,27 @@ impl RedisRule {
         RedisRule { store, outbox, data, spec }
     }
 
-    fn numbers(&self, plan: u32) -> Numbers {
+    fn numbers(&self, plan: u64) -> Numbers {
         Numbers::of_rule(self.spec.entry, &self.spec.under(plan).quota).unwrap()
     }
 
     /// Returns true if a request under a plan requires Redis.
-    fn asks(&mut self, plan: u32, now: Now) -> bool {
+    fn asks(&mut self, plan: u64, now: Now) -> bool {
         self.store.checked(Account { key: key(1), plan }, 1, now).is_pending()
     }
 
-    fn question(&mut self, plan: u32, now: Now) -> Charge {
+    fn question(&mut self, plan: u64, now: Now) -> Charge {
         assert!(self.asks(plan, now));
         self.store.question((key(1), 1), now, false, false)
     }
 
     /// Processes the reply to a question under a plan.
-    fn on_reply(&mut self, plan: u32, reply: &RuleReply, now: Now) -> u64 {
+    fn on_reply(&mut self, plan: u64, reply: &RuleReply, now: Now) -> u64 {
         self.store.use_plan(plan);
         self.store.receive(key(1), reply, (1, 1), (now, now))
     }
 
-    fn admitted(&mut self, plan: u32, now: Now) -> u64 {
+    fn admitted(&mut self, plan: u64, now: Now) -> u64 {
         let (account, store) = (Account { key: key(1), plan }, &mut self.store);
         (0..2000).take_while(|_| store.take(account, 1, now).is_none()).count() as u64
     }

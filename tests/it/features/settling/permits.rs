@@ -28,7 +28,7 @@ fn charge(rule: u32) -> OpenCharge {
 }
 
 /// The rules of the closed charges, and the usage of each.
-fn back(freed: &CancelQueue) -> Vec<(u32, u32)> {
+fn back(freed: &CancelQueue) -> Vec<(u32, u64)> {
     freed.take().into_iter().map(|charge| (charge.rule, charge.used)).collect()
 }
 
@@ -38,16 +38,16 @@ fn each_charge_is_closed_once() {
     for _ in 0..500 {
         let freed: Rc<CancelQueue> = Rc::default();
         let rules: Vec<u32> = (0..rng.u32(..6)).collect();
-        let charges = rules.iter().map(|rule| charge(*rule)).collect();
+        let charges = rules.iter().map(|rule| charge(*rule));
         let mut permit = Permit::new(charges, &freed);
         permit.each(|charge| *charge = charge.with_used(3));
         assert_eq!(permit.is_none(), rules.is_empty());
         let of =
-            |used: &dyn Fn(u32) -> u32| rules.iter().map(|rule| (*rule, used(*rule))).collect();
-        let expected: Vec<(u32, u32)> = match rng.u8(..4) {
+            |used: &dyn Fn(u32) -> u64| rules.iter().map(|rule| (*rule, used(*rule))).collect();
+        let expected: Vec<(u32, u64)> = match rng.u8(..4) {
             0 => {
-                permit.settle(|charge| u64::from(charge.rule + charge.used));
-                of(&|rule| rule + 3)
+                permit.settle(|charge| u64::from(charge.rule) + charge.used);
+                of(&|rule| u64::from(rule) + 3)
             }
             1 => {
                 permit.finish(End::Served);
@@ -72,7 +72,7 @@ fn each_charge_is_closed_once() {
 fn many_charges_are_cancelled_in_order() {
     const MANY: u32 = 200_000;
     let freed: Rc<CancelQueue> = Rc::default();
-    drop(Permit::new((0..MANY).map(charge).collect(), &freed));
+    drop(Permit::new((0..MANY).map(charge), &freed));
     assert!(back(&freed).into_iter().eq((0..MANY).map(|rule| (rule, 0))));
     assert!(!freed.is_full());
 }

@@ -33,20 +33,21 @@ fn weight(rng: &mut Rng) -> i64 {
         0 => 1,
         1 => Term::HEAVIEST,
         2 => Term::ONE,
-        _ => rng.i64(1..3_000),
+        3 => rng.i64(1..3_000) * 1_000_000,
+        _ => rng.i64(1..3 * Term::ONE),
     };
     if rng.u8(0..4) == 0 { -weight } else { weight }
 }
 
-/// The sum, as decimals with three digits add up: without a carry into another unit, and rounded up once.
+/// The sum, as decimals with nine digits add up: without a carry into another unit, and rounded up once.
 fn expected(terms: &[(Option<u64>, i64)]) -> Option<u64> {
-    let (mut whole, mut thousandths) = (0_i128, 0_i128);
+    let (mut whole, mut part) = (0_i128, 0_i128);
     for (number, weight) in terms {
         let (number, weight) = (i128::from((*number)?), i128::from(*weight));
-        whole += number * (weight / 1_000);
-        thousandths += number * (weight % 1_000);
+        whole += number * (weight / 1_000_000_000);
+        part += number * (weight % 1_000_000_000);
     }
-    let up = thousandths.div_euclid(1_000) + i128::from(thousandths.rem_euclid(1_000) > 0);
+    let up = part.div_euclid(1_000_000_000) + i128::from(part.rem_euclid(1_000_000_000) > 0);
     u64::try_from((whole + up).clamp(0, MOST.into())).ok()
 }
 
@@ -96,9 +97,9 @@ fn sum_is_exact_and_rounded_up_once() {
 
 #[test]
 fn weights_add_up_to_the_price() {
-    let term = |key, weight| Term { source: metadata(key), weight };
+    let term = |key, tenths: i64| Term { source: metadata(key), weight: tenths * Term::ONE / 10 };
     // The input contains the cached tokens, which cost a tenth.
-    let reader = by_terms(vec![term("input", 1_000), term("cached", -900), term("output", 4_000)]);
+    let reader = by_terms(vec![term("input", 10), term("cached", -9), term("output", 40)]);
     for (input, cached, output, wanted) in
         [(100, 0, 50, 300), (100, 100, 0, 10), (101, 101, 0, 11), (1, 1, 0, 1), (0, 0, 0, 0)]
     {
@@ -114,7 +115,7 @@ fn weights_add_up_to_the_price() {
 /// One unusable number makes the usage unknown.
 #[test]
 fn unusable_number_spoils_the_sum() {
-    let term = |source| Term { source, weight: 2_000 };
+    let term = |source| Term { source, weight: 2 * Term::ONE };
     let reader = by_terms(vec![term(header("a")), term(header("b"))]);
     for wrong in ["-1", "x", "9007199254740993"] {
         for status in [200, 500] {
@@ -132,8 +133,8 @@ fn unusable_number_spoils_the_sum() {
 fn measured_usage_is_known_after_any_end() {
     let term = |source, weight| Term { source, weight };
     let bytes = by_terms(vec![
-        term(ResponseSource::RequestBytes, 1),
-        term(ResponseSource::ResponseBytes, 2_000),
+        term(ResponseSource::RequestBytes, Term::ONE / 1_000),
+        term(ResponseSource::ResponseBytes, 2 * Term::ONE),
     ]);
     let duration = by_terms(vec![term(ResponseSource::Duration, Term::ONE)]);
     let took = |reader: &UsageReader, ended: &FakeEnding, elapsed| {

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use diana_policy::Quota;
 use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
+use diana_policy::{MAX_DRAINED, Quota};
 use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Effect, RuleReply};
 use diana_redis::store::RedisStore;
@@ -103,7 +103,7 @@ struct RedisRule {
 
 impl RedisRule {
     fn new(mut rng: Rng) -> RedisRule {
-        let quota = Quota { cost: rng.u64(1..9), ..Quota::new(Unit::Second, 1 << 40) };
+        let quota = Quota { cost: rng.u64(1..9), ..Quota::new(Unit::Second, MAX_DRAINED) };
         let data = Rc::new(FakeSharedData::default());
         let mut tables = Tables::default();
         let mut stores = Stores::new("test".into(), data, &mut tables);
