@@ -1,6 +1,7 @@
 //! Warnings about settings that are allowed and probably unintended.
 
 pub mod empty;
+mod large;
 pub mod total;
 mod wildcards;
 
@@ -53,6 +54,7 @@ pub fn lines(
 ) -> Vec<Advice> {
     let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
     lines.extend(wildcards::advice(limits, except));
+    lines.extend(large::advice(limits));
     let replaced = replaced(limits);
     let guards: Vec<&Limit> =
         limits.iter().filter(|limit| is_guard(limit, actors, &replaced)).collect();

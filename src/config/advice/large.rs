@@ -1,0 +1,32 @@
+//! Conditions on numbers of metadata that Envoy has rounded.
+
+use super::{Advice, line};
+use diana_policy::{Condition, ConditionField, Limit, Test};
+
+/// From here on not every whole number is a 64-bit float.
+const FIRST: u64 = 1 << 53;
+
+/// Names the rules of entries with such conditions. Larger literals than 64-bit numbers are
+/// identifiers in text.
+pub fn advice(limits: &[Limit]) -> Option<Advice> {
+    let rules = limits.iter().filter(|limit| compares_large(limit)).flat_map(|limit| &limit.rules);
+    let message = "conditions of these rules compare a claim or metadata with a number from 2⁵³ on; Envoy stores numbers as \
+                   64-bit floats, so only a text equals it; let the issuer write the value as a text";
+    line(message, rules).map(|it| Advice { is_mistake: true, ..it })
+}
+
+fn compares_large(limit: &Limit) -> bool {
+    let blocks = limit.matcher.any.iter().chain(&limit.matcher.unless);
+    blocks.flat_map(|block| &block.values).any(is_large)
+}
+
+fn is_large(condition: &Condition) -> bool {
+    let is = |text: &String| text.parse::<u64>().is_ok_and(|number| number >= FIRST);
+    let is_property = matches!(condition.field, ConditionField::Property(_));
+    is_property
+        && match &condition.test {
+            Test::Exact(text) | Test::Not(text) => is(text),
+            Test::In(texts) => texts.iter().any(is),
+            _ => false,
+        }
+}
