@@ -8,6 +8,7 @@ import needs
 from console import TARGET, die, output, run
 
 NEWEST = "1.40.0"
+MIDDLE = "1.39.3"
 OLDEST = "1.38.2"
 
 

@@ -34,7 +34,7 @@ def build(processor=platform.machine()):
         die(f"{relative(built)} cannot be loaded everywhere: {', '.join(problems)}")
     path.parent.mkdir(exist_ok=True, parents=True)
     # Written and renamed, so that an Envoy never reads half a library.
-    part = path.with_suffix(".part")
+    part = path.with_suffix(f".{os.getpid()}")
     part.write_bytes(built.read_bytes())
     part.replace(path)
     say(f"{relative(path)}: {path.stat().st_size:,} bytes, for glibc {'.'.join(map(str, GLIBC))} and later")

@@ -20,13 +20,18 @@ LOAD = "load::"
 MEASURED = ["--show-output", "--test-threads=1"]
 # Features that may differ between the oldest Envoy and the newest: admission and refusal, ends of streams, updates, the way to Redis,
 # remote rules, metrics, the access log.
-ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "metrics::prometheus"]
+ON_OLDEST = ["answers::refused", "access_log::", "settling::ends", "updates::", "to_redis::a_pipeline", "fleet::gateways_share", "remote::a_header", "metrics::prometheus", "parity::"]
 ACTIONLINT = "github.com/rhysd/actionlint/cmd/actionlint@v1.7.12"
 # What the native module refuses: claims in metadata, nested and typed metadata. And a virtual machine that dies, and the commands
 # of the runbook, which read metrics of the wasm module.
 ONLY_WASM = ["trap::", "symptoms::", "verified_token_in_metadata", "models::protocol", "plans::claim", "plans::each_plan"]
 # The oldest Envoy takes metrics from the native module only with a request, and does not report how a stream ended.
 NATIVE_ON_OLDEST = ["responses::", "rpc::", "actors::", "access_log::", "holding::", "updates::", "configuration::", "operator::", "fleet::gateways_share", "metrics::failed_calls", "panics::", "process::shipped", "secrets::secret_that"]
+# Everything that the reference names. The oldest Envoy reports no ends to the native module.
+PARITY = ["parity::arrivals", "peer::", "types_of_metadata"]
+ENDS = ["parity::ends", "settling::bytes"]
+# The middle Envoy has no runtime and no secrets for native modules.
+ONLY_NEWEST = ["switches::", "secrets::password"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse"]
 # The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
 # all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once.
@@ -131,12 +136,22 @@ def newest_envoy():
     yield from on_envoy(envoy.NEWEST, "--test-threads=4")
 
 
+def parity():
+    """What the reference names: the dynamic module on each supported Envoy, and the wasm module on the one that no other stage has."""
+    programs("curl", "openssl")
+    yield step(PYTHON, "tools/native.py")
+    for version, words in ((envoy.OLDEST, PARITY), (envoy.MIDDLE, PARITY + ENDS), (envoy.NEWEST, PARITY + ENDS)):
+        yield on_native_envoy(envoy.path(version), *words)
+    yield tests(*TEST, "--test", "envoy", "--", *PARITY, *ENDS, DIANA_ENVOY=envoy.path(envoy.MIDDLE))
+
+
 def dynamic():
-    """The dynamic module: on the newest Envoy the tests of the wasm module, but for what it cannot do there, and a few on the oldest."""
+    """The dynamic module: on the two newest Envoys the tests of the wasm module, but for what it cannot do there, and a few on the oldest."""
     programs("openssl", "redis-server")
     yield step(PYTHON, "tools/native.py")
     yield step(PYTHON, "tools/native.py", "faults")
-    for version, words in ((envoy.NEWEST, ["--test-threads=4"]), (envoy.OLDEST, NATIVE_ON_OLDEST)):
+    middle = [word for name in ONLY_NEWEST for word in ("--skip", name)]
+    for version, words in ((envoy.NEWEST, ["--test-threads=4"]), (envoy.MIDDLE, ["--test-threads=4", *middle]), (envoy.OLDEST, NATIVE_ON_OLDEST)):
         for example in ("native", "native-fleet"):
             yield step(envoy.path(version), "--mode", "validate", "-c", f"envoy/{example}.yaml", "-l", "error")
         yield on_native_envoy(envoy.path(version), *words)
@@ -175,13 +190,14 @@ def oldest_envoy():
 
 
 def load():
-    """Real Envoys under load, whose figures are printed, and all tests with the oldest one."""
+    """Real Envoys under load, whose figures are printed, and all tests with the older ones."""
     programs("curl", "openssl", "etcd", "redis-server")
-    newest, oldest = envoy.path(envoy.NEWEST), envoy.path(envoy.OLDEST)
-    # The oldest has no ai_protocol_manager.
+    newest, older = envoy.path(envoy.NEWEST), [envoy.path(envoy.MIDDLE), envoy.path(envoy.OLDEST)]
+    # The others have no ai_protocol_manager.
     yield step(newest, "--mode", "validate", "-c", "envoy/llm/protocol.yaml", "-l", "error")
     yield tests(*TEST, "--test", "envoy", "--", LOAD, *MEASURED, DIANA_ENVOY=newest)
-    yield tests(*TEST, "--test", "envoy", "--", "--skip", "models::protocol", DIANA_ENVOY=oldest)
+    for binary in older:
+        yield tests(*TEST, "--test", "envoy", "--", "--skip", "models::protocol", DIANA_ENVOY=binary)
 
 
 def cost():
@@ -224,13 +240,13 @@ def docs():
 # The order in which the stages of `make test` begin: the longest first. Their results do not depend on the speed of the machine.
 GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": lint}
 GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", needed=["redis-server"])}
-GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "crates": crates}
+GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "parity": parity, "crates": crates}
 # What `make test-all` runs besides.
 REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost, "simulate": lambda: [step("make", "simulate")]}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.
 FIRST = {"compile", "module"}
-NEED_MODULE = {"envoy", "sim", "abi", "oldest", "cost", "istio", "install", "load"}
+NEED_MODULE = {"envoy", "sim", "abi", "oldest", "cost", "istio", "install", "load", "parity"}
 # These measure, so each runs alone.
 ALONE = {"install", "load"}

@@ -28,6 +28,7 @@ mod metrics;
 mod models;
 mod operator;
 mod panics;
+mod parity;
 mod paths;
 mod peer;
 mod plans;
