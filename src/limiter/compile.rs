@@ -1,10 +1,12 @@
 //! Builds a limiter from a policy.
 
+use std::cell::Cell;
 use std::fmt;
 use std::rc::Rc;
 
 use crate::check::InProgress;
 use crate::commit::ChargePhase;
+use crate::entry_watch::EntryWatch;
 use crate::fleet::Fleet;
 use crate::limiter::Limiter;
 use crate::matcher::{LimitRules, Matcher};
@@ -79,6 +81,7 @@ impl Limiter {
         let needs_path = !is_disabled && (paths.needs_path() || excepts_paths(&policy));
         let needs_address = !is_disabled && needs_address(&policy);
         let has_exemptions = !is_disabled && has_exemptions(&policy);
+        let entries = EntryWatch::new(&policy.limits);
         let mut builder = Builder::new(&policy, actors, seed, stores, backend);
         let (limits, mut list) = builder.limits(policy.limits)?;
         let has_replaced = replaces::resolve(&mut list) && !is_disabled;
@@ -115,6 +118,7 @@ impl Limiter {
                 markers: markers(&list, policy.mark.as_ref()),
                 mark: policy.mark,
             },
+            entries,
             upkeep: Upkeep::new(tick_interval, upkeep, stores.traffic),
             rules: Rules {
                 phases,
@@ -205,7 +209,8 @@ impl<'s> Builder<'s> {
                 };
                 list.push(self.compile(list.len(), rule, &parts)?);
             }
-            built.push(LimitRules { urls, matcher, except, rules: start..list.len() });
+            let (rules, has_applied) = (start..list.len(), Cell::new(false));
+            built.push(LimitRules { urls, matcher, except, rules, has_applied });
         }
         Ok((built, list))
     }

@@ -10,6 +10,7 @@
 mod check;
 mod commit;
 mod compile;
+mod entry_watch;
 mod fleet;
 mod limiter;
 mod matcher;

@@ -7,6 +7,7 @@
 
 use crate::check::InProgress;
 use crate::commit::JointOutcome;
+use crate::entry_watch::EntryWatch;
 use crate::fleet::Fleet;
 use crate::matcher::Matcher;
 use crate::pending::ReadyRequest;
@@ -25,6 +26,7 @@ pub struct Limiter {
     pub(crate) rules: Rules,
     pub(crate) fleet: Fleet,
     pub(crate) reporter: Reporter,
+    pub(crate) entries: EntryWatch,
     pub(crate) upkeep: Upkeep,
     /// The latest request, unless it waits for replies. The next one uses its memory, since an
     /// allocation would cost 3 % of a request.

@@ -1,5 +1,6 @@
 //! Which rules apply to a request, and the caller of each.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -54,6 +55,8 @@ pub(crate) struct LimitRules {
     pub(crate) matcher: Match,
     pub(crate) except: Except,
     pub(crate) rules: Range<usize>,
+    /// Whether it has applied to a request.
+    pub(crate) has_applied: Cell<bool>,
 }
 
 /// A request during the match.
@@ -200,6 +203,7 @@ impl Matcher {
             if !matcher::holds(&limit.matcher, input.request) {
                 continue;
             }
+            limit.has_applied.set(true);
             if self.is_exempt(&limit.except, input.request) {
                 self.record_exemption();
                 continue;

@@ -156,6 +156,31 @@ impl Limiter {
         }
     }
 
+    /// Reports the entries that applied to none of some thousand requests: their number, and a line
+    /// for the log. `requests` are those since the last report. Exempt ones do not
+    /// count, since no entry may apply to them. Due before [`Limiter::flush`]. Only with
+    /// `may_begin` they may replace those of another document.
+    pub fn unused_entries(
+        &mut self,
+        namespace: &str,
+        may_begin: bool,
+        requests: u64,
+        (data, metrics): (&dyn SharedData, &dyn Metrics),
+        log: &dyn Fn(&str),
+    ) {
+        let Matcher { limits, counts, is_disabled, .. } = &self.matcher;
+        if *is_disabled {
+            return;
+        }
+        let requests = requests.saturating_sub(counts.exempt);
+        let name = format!("diana/1/{namespace}/entries");
+        let has_applied = limits.iter().map(|limit| limit.has_applied.get());
+        if let Some(unused) = self.entries.report(may_begin, requests, has_applied, &name, data) {
+            metrics.set(&format!("diana.{namespace}.entries_unused"), unused.count);
+            unused.line.iter().for_each(|line| log(line));
+        }
+    }
+
     /// The values of its rules in shared data, to be cleared when the rules are removed.
     #[must_use]
     pub fn remains(

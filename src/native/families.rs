@@ -138,6 +138,7 @@ pub const FAMILIES: &[Family] = &[
         names: &[
             "document",
             "disabled",
+            "entries_unused",
             "without_document",
             "remote_in_force",
             "mode_fleet",

@@ -4,6 +4,7 @@ mod admin;
 mod calls;
 mod configurations;
 mod disabled;
+mod entries;
 mod explanation;
 mod hold;
 mod limits;

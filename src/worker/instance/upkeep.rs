@@ -56,14 +56,22 @@ impl Instance {
         }
         let Ok(mut limiter) = self.limiter.try_borrow_mut() else { return };
         let more = limiter.maintain(now);
+        let warn = |line: &str| host.log(Level::Warn, line);
+        // Before the flush, which resets the number of requests.
+        let (requests, data) = (self.requests.get(), host.data());
+        limiter.unused_entries(
+            &self.namespace,
+            !self.is_replaced.get(),
+            requests,
+            (&*data, host),
+            &warn,
+        );
         limiter.flush(&self.namespace, host);
         self.flush_requests(host);
         while let Some(callers) = limiter.hot_callers() {
             host.log(Level::Info, &callers.line());
         }
-        limiter.missing_sources(&self.namespace, &*host.data(), &|line| {
-            host.log(Level::Warn, line);
-        });
+        limiter.missing_sources(&self.namespace, &*data, &warn);
         drop(limiter);
         let quiet_at = self.last_used.get().saturating_add(QUIET);
         if self.is_replaced.get() && !more && now.mono >= quiet_at {
