@@ -72,7 +72,11 @@ fn laws() -> String {
     let mut plans = Vec::new();
     for algo in ["W", "SW", "TB"] {
         for gateways in [1, 2] {
-            plans.push(Plan { algo, gateways, seconds: 3, ..Plan::default() });
+            let plan = Plan { algo, gateways, seconds: 3, ..Plan::default() };
+            plans.extend([1000, 8000, 12_000].map(|latency| Plan { latency, ..plan.clone() }));
+            // All calls take about the same time.
+            let far = [2000, 6000, 10_000, 14_000, 18_000];
+            plans.extend(far.map(|latency| Plan { latency, spread: 2, ..plan.clone() }));
         }
         plans.push(Plan { algo, lost: 10, seconds: 3, ..Plan::default() });
     }

@@ -72,12 +72,23 @@ impl Plan {
         (count * SECOND as f64 / (self.seconds * SECOND - self.joins / 2) as f64) as u64
     }
 
-    /// Panics if the fleet has admitted more than the limit although no gateway counted alone. A request of one of many callers that
-    /// waits may find a permit that it would not have found at once.
+    /// Panics if the fleet has admitted more than the limit although no gateway counted alone; or if one did, or permits stayed
+    /// unused, although Redis replied in time. A request of one of many callers that waits may find a permit that it would not have
+    /// found at once.
     fn check(&self, seen: &Seen) {
         let most = seen.counted + if self.callers > 1 { seen.counted / 1000 } else { 0 };
         let in_time = seen.admitted - seen.late;
         assert!(seen.alone > 0 || in_time <= most, "{in_time} of {most} permits: {self:?}");
+        let is_near = self.latency * (100 + self.spread) / 100 + 1000 < self.timeout;
+        if is_near && self.lost == 0 && self.shards.is_none() {
+            assert_eq!(seen.alone, 0, "{self:?}");
+            let least = if self.algo == "SW" { 97 } else { 99 };
+            assert!(
+                seen.admitted >= most * least / 100,
+                "{} of {most} permits: {self:?}",
+                seen.admitted
+            );
+        }
     }
 
     /// The rule, for one counter without leases.

@@ -3,8 +3,8 @@
 //!
 //! While a batch is pending, further questions collect for the next one, so the batches of a busy
 //! worker are large. A full batch, or one that has waited for a quarter of the timeout, is sent
-//! while others are pending, at most four. A call that is lost is sent again once, within the same
-//! timeout. No request waits longer than the timeout: then the gateway enforces its share of the
+//! while others are pending, at most four; more of them, and sooner, where Redis is far away. A call
+//! without a reply is sent again once, within the same timeout. No request waits longer than the timeout: then the gateway enforces its share of the
 //! limit, and the client sends only probes to that shard.
 
 mod batch;
@@ -41,6 +41,9 @@ const SHORTEST: Micros = SECOND / 1000;
 /// Redis far away.
 const SLOWLY: Micros = 8;
 
+/// How slowly the estimate of a slow reply shrinks.
+const MORE_SLOWLY: Micros = 64;
+
 /// The address of Redis, and the credentials.
 #[derive(Clone)]
 pub struct Endpoint {
@@ -67,8 +70,10 @@ pub struct Client {
     /// The seed of the callers' hashes: the fleet's, once it is known.
     seed: Seed,
     gateway: u64,
-    /// The number that identifies this client as the sender of settlements.
+    /// The number that identifies this client as the sender of calls and settlements.
     sender: u64,
+    /// The number of the latest batch of requests and operations.
+    number: u64,
     /// Asks of requests that have not left yet.
     waiting: VecDeque<Wait>,
     batches: Vec<Batch>,
@@ -78,6 +83,10 @@ pub struct Client {
     /// About how long a reply takes. `None` before the first one, and after calls that were lost
     /// twice.
     round_trip: Option<Micros>,
+    /// About how long a slow reply takes.
+    slow_trip: Option<Micros>,
+    /// Whether Redis has had the script.
+    has_script: bool,
     /// The record of all workers, as last read.
     health: Health,
     /// The offset of the clock of each shard.
@@ -126,10 +135,13 @@ impl Client {
             seed: health.seed().unwrap_or(own),
             gateway: health.gateway,
             sender: random,
+            number: 0,
             waiting: VecDeque::new(),
             batches: Vec::new(),
             resends: Vec::new(),
             round_trip: None,
+            slow_trip: None,
+            has_script: false,
             health,
             counts: BackendCounts::default(),
             log_lines: Vec::new(),
@@ -179,7 +191,8 @@ impl Client {
     /// The time of the next work.
     #[must_use]
     pub fn next(&self, now: Micros, outbox: &Outbox) -> Option<Micros> {
-        let batches = self.batches.iter().map(Batch::expires_at);
+        let again = self.batches.iter().filter_map(|batch| batch.second_at);
+        let batches = self.batches.iter().map(Batch::expires_at).chain(again);
         let operations = self.batches.is_empty() && outbox.has_operations();
         let leave = operations || !self.waiting.is_empty() || !self.resends.is_empty();
         let others = [leave.then_some(now), self.probe(now, outbox), self.beat(now, outbox)];
@@ -206,6 +219,7 @@ impl Client {
         for batch in std::mem::take(&mut self.resends) {
             self.send(batch, now, callout, outbox);
         }
+        self.send_second(now, callout, outbox);
         self.send_all(now, callout, outbox);
         self.send_beat(now, callout, outbox);
     }
@@ -224,14 +238,29 @@ impl Client {
         now: Now,
         outbox: &mut Outbox,
     ) -> bool {
-        let is_own = |batch: &Batch| batch.token == token;
-        let Some(number) = self.batches.iter().position(is_own) else { return false };
-        let batch = self.batches.swap_remove(number);
-        let answers = batch.read(&self.endpoint.login, answer, now.mono);
+        let take = |(index, batch): (usize, &mut Batch)| Some((index, batch.take_attempt(token)?));
+        let Some((index, attempt)) = self.batches.iter_mut().enumerate().find_map(take) else {
+            return false;
+        };
+        let batch = self.batches.swap_remove(index);
+        let answers = batch.read(&attempt, &self.endpoint.login, answer, now.mono);
+        if !batch.attempts.is_empty()
+            && let [Err(failure)] = answers.as_slice()
+            && failure.is_lost()
+        {
+            if !batch.is_beat || outbox.in_use {
+                self.counts.fail(failure.name());
+            }
+            self.batches.push(batch);
+            return true;
+        }
         if answers.iter().any(Result::is_ok) {
-            let trip = now.mono.saturating_sub(batch.sent.mono);
+            let trip = now.mono.saturating_sub(attempt.sent);
             let known = self.round_trip.unwrap_or(trip);
             self.round_trip = Some(known.min(trip) + trip.saturating_sub(known) / SLOWLY);
+            let slow = self.slow_trip.unwrap_or(trip);
+            self.slow_trip = Some(slow.max(trip) - slow.saturating_sub(trip) / MORE_SLOWLY);
+            self.has_script = true;
         }
         self.end(batch, answers, now.mono, outbox);
         true
@@ -265,10 +294,10 @@ impl Client {
                         if !is_silent {
                             self.counts.fail(failure.name());
                         }
-                        outbox.results.add_all(second.add_lost(call), QuestionResult::Degraded);
+                        second.add(call);
                         continue;
                     }
-                    self.round_trip = None;
+                    (self.round_trip, self.slow_trip) = (None, None);
                 }
                 _ => {}
             }

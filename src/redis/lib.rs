@@ -20,8 +20,8 @@
 //! granted. Once the worker has confirmed it, it counts until the worker frees it or dies
 //! (`ledger/slots.rs`).
 //!
-//! A lost call is sent again once within its timeout, except for effects that must not happen
-//! twice. Its questions may be charged twice: charging them once would cost a write for each call.
+//! A call without a reply is sent again once within its timeout, and the first reply counts. It has
+//! a number, under which the script stores its answer, so that it is decided once.
 //!
 //! `health.rs` is one record in shared data by which all workers know the unavailable shards, with
 //! a circuit breaker for each (`breaker.rs`): one call whose attempts failed opens it for all

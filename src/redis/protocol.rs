@@ -78,10 +78,23 @@ pub struct Pipeline {
     pub wall: Micros,
     /// The clock, in tests; otherwise Redis reads its own.
     pub now: Option<Micros>,
+    /// What identifies the pipeline, if it is sent again: Redis then decides it once.
+    pub number: Option<CallNumber>,
     /// The calls, each with a separate reply.
     pub calls: Vec<ScriptCall>,
     /// The number of the gateway's rules, if the call to the first shard reports it.
     pub rules: Option<u64>,
+}
+
+/// Identifies a pipeline of a sender.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallNumber {
+    /// The sender's random number.
+    pub sender: u64,
+    /// Where Redis stores the answer. No other pending pipeline of the sender has the same slot.
+    pub slot: usize,
+    /// Higher than those of the sender's earlier pipelines.
+    pub number: u64,
 }
 
 /// One call of the script. Its asks are decided in order. A call without asks is only a heartbeat
@@ -164,8 +177,7 @@ pub struct Charge {
     pub arrears: Option<Arrears>,
 }
 
-/// Effect of a question besides its charge. It must not be sent twice, even if the reply was lost,
-/// except in a numbered batch of settlements.
+/// Effect of a question besides its charge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Effect {
     /// No effect besides the charge.
@@ -254,18 +266,6 @@ impl Question {
         match self {
             Question::Rule(charge) => charge.fingerprint,
             Question::Ban(refusals) => refusals.fingerprint,
-        }
-    }
-
-    /// Returns true if it may be asked again although its reply was lost: it may charge twice, but
-    /// returns no permits and counts no refusal twice.
-    #[must_use]
-    pub fn is_repeatable(&self) -> bool {
-        match self {
-            Question::Rule(Charge { effect, .. }) => {
-                !matches!(effect, Effect::ReturnCost { .. } | Effect::ReturnBlock { .. })
-            }
-            Question::Ban(Refusals { refusals, sets, .. }) => *refusals == 0 || sets.is_some(),
         }
     }
 

@@ -38,6 +38,7 @@ use diana_store::tables::Tables;
 use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A limiter of a worker. It shares these data with the other workers of its gateway.
 pub fn limiter(text: &str, data: Rc<dyn SharedData>) -> Limiter {
@@ -67,7 +68,10 @@ fn connected_limiter(
         shards: policy.redis.as_ref().map_or(Shards::ONE, |redis| Shards::new(redis.parts)),
         gateways: 1,
     };
-    let client = Client::new(way, "test", data.clone(), Seed { k0: 1, k1: 2 }, 7);
+    // Unique, in place of a random number.
+    static NUMBER: AtomicU64 = AtomicU64::new(7);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let client = Client::new(way, "test", data.clone(), Seed { k0: 1, k1: 2 }, number);
     let mut tables = Tables::default();
     let stores = Stores::new("test".into(), data, &mut tables);
     let on_failure = policy.redis.as_ref().map_or(OnFailure::Gateway, |redis| redis.on_failure);

@@ -145,6 +145,7 @@ pub fn pipeline_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Pipeline {
         gateway: 1,
         wall: now.unwrap_or(START),
         now,
+        number: None,
         calls,
         rules: None,
     }

@@ -2,7 +2,7 @@
 
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::protocol::{Failure, Login, Pipeline, Script, ScriptAnswer};
+use diana_redis::protocol::{CallNumber, Failure, Login, Pipeline, Script, ScriptAnswer};
 
 use kit::rules::{Rule, ask_of, by, pipeline_of_calls};
 use kit::server::{Decided, Server};
@@ -57,4 +57,32 @@ fn failed_call_does_not_fail_the_other() {
     two.calls.reverse();
     assert_eq!(each(&server, &two, &login), [Err(Failure::NoPerm), Ok(7)]);
     assert_eq!(each(&server, &two, &Login::default()), [Ok(8), Ok(6)], "nothing else was charged");
+}
+
+/// A call that arrives twice is decided once, whichever attempt arrives first. One that arrives
+/// after the next one of its sender is not decided.
+#[test]
+fn repeated_call_is_decided_once() {
+    let server = Server::start();
+    let login = Login::default();
+    let number = |sender, slot, number| Some(CallNumber { sender, slot, number });
+    let one = |number| {
+        let mut one = two();
+        one.calls.truncate(1);
+        each(&server, &Pipeline { number, ..by(Script::Text, &one) }, &login)
+    };
+    assert_eq!(one(number(1, 0, 5)), [Ok(9)]);
+    assert_eq!(one(number(1, 0, 5)), [Ok(9)]);
+    assert_eq!(one(number(1, 1, 6)), [Ok(8)], "another slot");
+    assert_eq!(one(number(2, 0, 5)), [Ok(7)], "another sender");
+    assert_eq!(one(number(1, 0, 5)), [Ok(9)]);
+    assert_eq!(one(number(1, 0, 7)), [Ok(6)]);
+    assert_eq!(one(number(1, 0, 5)), [Err(Failure::Garbage)], "too late");
+    assert_eq!(one(number(1, 0, 7)), [Ok(6)]);
+    assert_eq!(one(None), [Ok(5)]);
+    // What the script has not written counts as nothing.
+    for key in server.keys("*:call:*") {
+        server.command(&["SET", &key, "x"]);
+    }
+    assert_eq!(one(number(1, 0, 7)), [Ok(4)]);
 }

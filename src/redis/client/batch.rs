@@ -17,20 +17,30 @@ pub(super) struct Wait {
     pub(super) ask: Ask,
 }
 
-/// Calls that are sent together, in one call of the host.
-pub(super) struct Batch {
+/// A call of the host with a batch.
+pub(super) struct Attempt {
     pub(super) token: u32,
+    /// The root that made the call and receives the reply.
+    pub(super) caller: u32,
+    pub(super) sent: Micros,
+    pub(super) timeout: Micros,
+}
+
+/// Calls that are sent together, in one call of the host or in two: the first reply counts, and
+/// Redis decides them once.
+pub(super) struct Batch {
     pub(super) pipeline: Pipeline,
     /// Whether it is a probe.
     pub(super) probing: bool,
-    /// The root that made the call and receives the reply.
-    pub(super) caller: u32,
+    /// When it was first sent.
     pub(super) sent: Now,
-    /// The timeout of the call of the host.
-    pub(super) timeout: Micros,
+    /// The attempts without a reply.
+    pub(super) attempts: Vec<Attempt>,
+    /// When it is sent again if there is no reply.
+    pub(super) second_at: Option<Micros>,
     /// When its asks must have a result.
     pub(super) ends_at: Micros,
-    /// Whether its calls were lost once.
+    /// Whether it is sent for the second time.
     pub(super) is_second: bool,
     /// Whether it is only a heartbeat of the gateway.
     pub(super) is_beat: bool,
@@ -42,12 +52,11 @@ impl Batch {
     /// A batch without calls, whose asks must have a result at `ends_at`.
     pub(super) fn new(pipeline: Pipeline, ends_at: Micros) -> Batch {
         Batch {
-            token: 0,
             pipeline,
             probing: false,
-            caller: 0,
             sent: Now::default(),
-            timeout: 0,
+            attempts: Vec::new(),
+            second_at: None,
             ends_at,
             is_second: false,
             is_beat: false,
@@ -57,7 +66,7 @@ impl Batch {
 
     /// The instant at which it fails without a reply.
     pub(super) fn expires_at(&self) -> Micros {
-        self.sent.mono.saturating_add(self.timeout + GRACE)
+        self.ends_at.max(self.sent.mono.saturating_add(SHORTEST)).saturating_add(GRACE)
     }
 
     /// The number of asks of all calls.
@@ -65,9 +74,10 @@ impl Batch {
         self.pipeline.calls.iter().map(|call| call.asks.len() as u64).sum()
     }
 
-    /// The result of each call.
+    /// The result of each call, by the end of an attempt.
     pub(super) fn read(
         &self,
+        attempt: &Attempt,
         login: &Login,
         answer: &port::Answer<'_>,
         now: Micros,
@@ -75,7 +85,7 @@ impl Batch {
         // The host's timeout starts at its latest read of the clock, which on a busy worker is long
         // before the call: 20 ms have ended after 7 ms. The host reports a timeout and a reset
         // connection alike.
-        let early = now.saturating_sub(self.sent.mono) < self.timeout / 4;
+        let early = now.saturating_sub(attempt.sent) < attempt.timeout / 4;
         let failure = match answer.status {
             None if early => Failure::Reset,
             None | Some(504) => Failure::Timeout,
@@ -84,6 +94,12 @@ impl Batch {
             Some(_) => Failure::Garbage,
         };
         self.pipeline.all(&failure)
+    }
+
+    /// Removes the attempt with this token.
+    pub(super) fn take_attempt(&mut self, token: u32) -> Option<Attempt> {
+        let index = self.attempts.iter().position(|attempt| attempt.token == token)?;
+        Some(self.attempts.swap_remove(index))
     }
 
     /// Returns true if its lost calls can be sent again in time. Probes are repeated anyway.
@@ -98,21 +114,9 @@ impl Batch {
             probing: self.probing,
             is_second: self.is_second,
             is_beat: self.is_beat,
+            sent: self.sent,
             ..Batch::new(pipeline, self.ends_at)
         }
-    }
-
-    /// Adds a call of another batch that was lost, except for the effects that must not happen
-    /// twice. Returns the asks with these.
-    pub(super) fn add_lost(&mut self, mut call: ScriptCall) -> Vec<Ask> {
-        let settled = call.settles.map_or(0, |settles| settles.asks);
-        let mut asks = std::mem::take(&mut call.asks);
-        let settlements = asks.drain(..settled.min(asks.len())).collect();
-        let (again, rest) =
-            asks.into_iter().partition(|ask| ask.questions.iter().all(Question::is_repeatable));
-        call.asks = [settlements, again].concat();
-        self.add(call);
-        rest
     }
 
     /// Removes its calls.

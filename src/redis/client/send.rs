@@ -1,11 +1,11 @@
 //! Sends batches and probes.
 
-use super::batch::Batch;
+use super::batch::{Attempt, Batch};
 use super::{Client, SHORTEST};
 use crate::breaker::Breaker;
 use crate::health::Health;
 use crate::outbox::{Operation, Outbox};
-use crate::protocol::{Failure, Pipeline, Script, ScriptCall};
+use crate::protocol::{CallNumber, Failure, Pipeline, Script, ScriptCall};
 use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
 use diana_policy::port::{Callout, Destination};
@@ -17,9 +17,10 @@ const MOST: usize = 256;
 /// Questions of a batch reserved for operations, so that many requests do not delay them.
 const OPERATIONS: usize = MOST / 4;
 
-/// The maximum number of pending batches. A further batch is sent when it is full, or when its
-/// oldest ask has waited for `1 / BATCHES` of the timeout.
+/// The maximum number of pending batches, and where Redis is far away. A further batch is sent when
+/// it is full, or when its oldest ask has waited for some time.
 const BATCHES: usize = 4;
+const FAR_BATCHES: usize = 32;
 
 /// How long a worker sends no heartbeat after one failed.
 const SILENCE: Micros = 5 * SECOND;
@@ -58,13 +59,25 @@ impl Client {
 
     /// Returns true if another batch should be sent now, although others may be pending.
     fn may_send(&self, now: Micros, outbox: &Outbox) -> bool {
-        let long = self.waited(now) >= self.endpoint.timeout / BATCHES as u64;
+        let pause = self.pause();
+        let is_long = self.waited(now) >= pause;
+        let is_near = pause >= self.endpoint.timeout / BATCHES as u64;
+        let most = if is_near { BATCHES } else { FAR_BATCHES };
         // Probes and heartbeats do not count: no request waits for them.
         match self.batches.iter().filter(|batch| !batch.probing && !batch.is_beat).count() {
             0 => !self.waiting.is_empty() || outbox.has_operations(),
-            BATCHES.. => false,
-            _ => self.waiting.len() >= MOST || !self.waiting.is_empty() && long,
+            pending if pending >= most => false,
+            pending if pending < BATCHES && self.waiting.len() >= MOST => true,
+            _ => !self.waiting.is_empty() && is_long,
         }
+    }
+
+    /// How long an ask waits while other batches are pending: at most for a quarter of the timeout,
+    /// and less if a slow reply takes more than that, since later ones may be slower.
+    fn pause(&self) -> Micros {
+        let timeout = self.endpoint.timeout;
+        let slow = self.slow_trip.unwrap_or(timeout);
+        (timeout / 2).saturating_sub(slow).min(timeout / BATCHES as u64)
     }
 
     /// Ticks for which the oldest ask has waited.
@@ -181,20 +194,38 @@ impl Client {
     /// A batch without calls, whose asks must have a result at `ends_at`.
     fn new_batch(&self, ends_at: Micros) -> Batch {
         let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
-        let pipeline =
-            Pipeline { tags, seed, gateway, wall: 0, now: None, calls: Vec::new(), rules: None };
-        Batch::new(pipeline, ends_at)
+        let (wall, now, number, calls, rules) = (0, None, None, Vec::new(), None);
+        Batch::new(Pipeline { tags, seed, gateway, wall, now, number, calls, rules }, ends_at)
     }
 
-    /// The timeout of a call of the host. Half of the remaining time is for a second attempt,
-    /// unless Redis is too far away for that. With several shards, a proxy must have the time to
-    /// report the one that does not reply, since the others would fail with it.
-    fn timeout_of(&self, batch: &Batch, now: Micros) -> Micros {
-        let rest = batch.ends_at.saturating_sub(now);
-        let is_near = self.round_trip.is_some_and(|trip| trip <= self.endpoint.timeout / 4);
+    /// When a batch is sent again if there is no reply: after half of its time, unless Redis is too
+    /// far away for that. With several shards, a proxy must have the time to report the one that
+    /// does not reply: only the calls to that one are then sent again.
+    fn second_at(&self, batch: &Batch, now: Micros) -> Option<Micros> {
+        let half = batch.ends_at.saturating_sub(now) / 2;
+        let is_near = self.round_trip.is_some_and(|trip| trip <= half);
         let is_one = self.endpoint.shards == Shards::ONE;
-        let attempts = if is_one && is_near && batch.can_repeat(now) { 2 } else { 1 };
-        (rest / attempts).max(SHORTEST)
+        (is_one && is_near && batch.can_repeat(now)).then(|| now.saturating_add(half))
+    }
+
+    /// Sends the batches again that have had no reply for half of their time.
+    pub(super) fn send_second(&mut self, now: Now, callout: &dyn Callout, outbox: &mut Outbox) {
+        let is_due = |batch: &Batch| batch.second_at.is_some_and(|at| at <= now.mono);
+        while let Some(index) = self.batches.iter().position(is_due) {
+            let mut batch = self.batches.swap_remove(index);
+            (batch.is_second, batch.second_at) = (true, None);
+            self.send(batch, now, callout, outbox);
+        }
+    }
+
+    /// Numbers the next batch of requests and operations. Its slot is free.
+    fn next_number(&mut self) -> CallNumber {
+        self.number += 1;
+        let pending = || self.batches.iter().chain(&self.resends);
+        let numbers = pending().filter_map(|batch| batch.pipeline.number);
+        let is_free = |slot: &usize| !numbers.clone().any(|number| number.slot == *slot);
+        let slot = (0..).find(is_free).unwrap_or_default();
+        CallNumber { sender: self.sender, slot, number: self.number }
     }
 
     /// Sends a batch.
@@ -205,11 +236,22 @@ impl Client {
         callout: &dyn Callout,
         outbox: &mut Outbox,
     ) {
-        (batch.sent, batch.caller) = (now, callout.caller());
-        batch.timeout = self.timeout_of(&batch, now.mono);
-        batch.pipeline.wall = now.wall;
-        let calls_first = batch.pipeline.calls.iter().any(|call| call.shard == Shard::FIRST);
-        batch.pipeline.rules = calls_first.then(|| self.reported_rules(now.mono)).flatten();
+        // The same bytes as before if it is sent again.
+        if !batch.is_second {
+            batch.sent = now;
+            batch.second_at = self.second_at(&batch, now.mono);
+            batch.pipeline.wall = now.wall;
+            // A missing script would cost the first requests a second round trip.
+            if !self.has_script && self.endpoint.shards == Shards::ONE {
+                batch.pipeline.calls.iter_mut().for_each(|call| call.script = Script::Text);
+            }
+            let calls_first = batch.has_call_to(Shard::FIRST);
+            batch.pipeline.rules = calls_first.then(|| self.reported_rules(now.mono)).flatten();
+            if batch.pipeline.number.is_none() && !batch.probing && !batch.is_beat {
+                batch.pipeline.number = Some(self.next_number());
+            }
+        }
+        let timeout = batch.ends_at.saturating_sub(now.mono).max(SHORTEST);
         if batch.has_call_to(Shard::FIRST) {
             self.take_beat(now.mono, outbox);
         }
@@ -227,13 +269,15 @@ impl Client {
             destination,
             headers,
             body: batch.pipeline.encode(&self.endpoint.login),
-            timeout: batch.timeout,
+            timeout,
         };
         match callout.send(&call) {
             Ok(token) => {
-                batch.token = token;
+                let (caller, sent) = (callout.caller(), now.mono);
+                batch.attempts.push(Attempt { token, caller, sent, timeout });
                 self.batches.push(batch);
             }
+            Err(_) if !batch.attempts.is_empty() => self.batches.push(batch),
             Err(why) => self.fail_all(batch, &Failure::Other(why.into()), now.mono, outbox),
         }
     }
@@ -241,8 +285,11 @@ impl Client {
     /// Drops the calls of a root that has ended: the host will not deliver their replies. This is
     /// no failure of Redis.
     pub fn on_root_ended(&mut self, caller: u32, outbox: &mut Outbox) {
-        let lost: Vec<Batch> =
-            self.batches.extract_if(.., |batch| batch.caller == caller).collect();
+        let is_lost = |batch: &mut Batch| {
+            batch.attempts.retain(|attempt| attempt.caller != caller);
+            batch.attempts.is_empty()
+        };
+        let lost: Vec<Batch> = self.batches.extract_if(.., is_lost).collect();
         for call in lost.into_iter().flat_map(|mut batch| batch.take()) {
             on_batch_end(&call, false, outbox);
             if !call.asks.is_empty() {

@@ -7,7 +7,8 @@ use super::pack::Array;
 use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
 use super::{
-    Ask, Charge, Effect, Login, Pipeline, Question, Refusals, Script, ScriptCall, SettlementBatch,
+    Ask, CallNumber, Charge, Effect, Login, Pipeline, Question, Refusals, Script, ScriptCall,
+    SettlementBatch,
 };
 use crate::shard::{Shard, Shards};
 use diana_policy::key::Seed;
@@ -65,9 +66,10 @@ impl Pipeline {
         let shards = self.sent_shards(call);
         let rules = self.sent_rules(call);
         let more = match (rules, call.settles) {
-            (Some(_), _) => 4,
-            (None, Some(_)) => 3,
-            (None, None) => usize::from(shards.is_some()),
+            (Some(_), _) => 5,
+            (None, Some(_)) => 4,
+            (None, None) if shards.is_some() => 2,
+            (None, None) => usize::from(self.number.is_some()),
         };
         command(out, 3 + keys + 4 + more);
         let [name, what]: [&[u8]; 2] = match call.script {
@@ -105,7 +107,11 @@ impl Pipeline {
             .map(|SettlementBatch { number, asks, .. }| [number.to_string(), asks.to_string()]);
         let rules = rules.map(|rules| format!("{rules:016x}"));
         let [number, asks] = settles.unwrap_or_default();
-        let words = [shards.unwrap_or_default(), number, asks, rules.unwrap_or_default()];
+        let own = self
+            .number
+            .map(|CallNumber { sender, slot, number }| format!("{sender:016x}:{slot}:{number}"));
+        let [own, shards, rules] = [own, shards, rules].map(Option::unwrap_or_default);
+        let words = [own, shards, number, asks, rules];
         words.iter().take(more).for_each(|text| word(out, text.as_bytes()));
     }
 

@@ -18,6 +18,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::support::redis::admits;
 use diana_algorithm::fixed_window;
 use diana_policy::Quota;
 use diana_policy::key::{Key, Seed};
@@ -109,6 +110,16 @@ pub fn reset() -> Response {
 }
 
 impl Worker {
+    /// A worker that has had a reply after this time.
+    pub fn after(round_trip: u64) -> Worker {
+        let mut worker = Worker::of(&Rc::default());
+        worker.ask(1, 0);
+        worker.work(0);
+        let (token, call) = worker.calls.one();
+        worker.answer(token, &ok(admits(&call)), round_trip).unwrap();
+        worker
+    }
+
     /// Another worker of the gateway with this shared data.
     pub fn of(data: &Rc<FakeSharedData>) -> Worker {
         Worker::with(data, TIMEOUT)

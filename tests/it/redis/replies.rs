@@ -35,6 +35,7 @@ fn of(calls: Vec<Vec<Ask>>) -> Pipeline {
         gateway: 7,
         wall: 0,
         now: None,
+        number: None,
         calls: calls.into_iter().map(call).collect(),
         rules: None,
     }

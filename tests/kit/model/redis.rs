@@ -31,6 +31,8 @@ pub struct Redis {
     used_rules: Alive,
     /// The number of the last processed batch of settlements of each sender.
     settled: HashMap<Vec<u8>, u64>,
+    /// The latest call of each sender and slot, and its answer.
+    answers: HashMap<String, (u64, String)>,
     /// The charged total and the start of the latest arrears of each gateway, rule and caller.
     arrears: HashMap<(Vec<u8>, u64, u64), [u64; 2]>,
     rules: Vec<Rule>,
@@ -75,6 +77,12 @@ impl Redis {
             }
         }
         let now = self.model.at(time);
+        if let Some((slot, number)) = &asking.number
+            && let Some((latest, answer)) = self.answers.get(slot)
+            && latest >= number
+        {
+            return if latest == number { answer.clone() } else { "*0\r\n".into() };
+        }
         let first = match asking.shard {
             None => alive(&mut self.gateways, asking.gateway, now.mono),
             Some(shard) => -shard,
@@ -115,6 +123,9 @@ impl Redis {
         numbers.extend(asking.rules.map(|rules| alive(&mut self.used_rules, rules, now.mono)));
         let mut answer = format!("*{}\r\n", numbers.len());
         numbers.iter().for_each(|number| write!(answer, ":{number}\r\n").unwrap());
+        if let Some((slot, number)) = asking.number.take() {
+            self.answers.insert(slot, (number, answer.clone()));
+        }
         answer
     }
 

@@ -20,6 +20,8 @@ pub struct Asking<'b> {
     pub shard: Option<i64>,
     /// Fingerprint and caller of each rule of each question.
     pub keys: Vec<(u64, u64)>,
+    /// What identifies it, if it may be sent again: its sender and slot, and its number.
+    pub number: Option<(String, u64)>,
     /// The gateway's number of shards, if the call contains it.
     pub parts: Option<&'b [u8]>,
     /// The number of the gateway's rules, if the call contains it.
@@ -57,7 +59,7 @@ impl<'b> Asking<'b> {
         };
         let argument = |at: usize| rest.get(at).copied().filter(|argument| !argument.is_empty());
         let number = |at: usize| argument(at).map(|number| text(number).parse().unwrap());
-        let settles = number(5).map(|own| (keys[count - 1], own, number(6).unwrap()));
+        let settles = number(6).map(|own| (keys[count - 1], own, number(7).unwrap()));
         let rules = &keys[3..count - usize::from(settles.is_some())];
         let is_rule = |key: &&&[u8]| !text(key).contains(":arrears:");
         Asking {
@@ -66,8 +68,12 @@ impl<'b> Asking<'b> {
             seed: rest[2],
             shard: (rest[2].len() < 32).then(|| text(rest[2]).parse().unwrap()),
             keys: rules.iter().filter(is_rule).map(key).collect(),
-            parts: argument(4),
-            rules: argument(7),
+            number: argument(4).map(|own| {
+                let (slot, number) = text(own).rsplit_once(':').unwrap();
+                (slot.into(), number.parse().unwrap())
+            }),
+            parts: argument(5),
+            rules: argument(8),
             settles,
             numbers: Numbers(&rest[3][5..]),
         }

@@ -9,6 +9,20 @@ if is_first then
   end
 end
 call('SET',KEYS[2],pack(clock))
+-- A call may be sent twice. Its answer is stored, so that the other attempt gets the same one,
+-- whichever arrives first. One that arrives after the sender's next call is not decided.
+local slot,number=(ARGV[5] or ''):match('^(%w+:%d+):(%d+)$')
+if slot then
+  slot,number=KEYS[3]..':call:'..slot,tonumber(number)
+  local value=get('GET',slot)
+  local ok,latest,stored=pcall(unpack,value or '')
+  if ok and whole(latest) and type(stored)=='table' then
+    if latest==number then return stored end
+    if latest>number then return {} end
+  elseif value then
+    corrupt=corrupt+1
+  end
+end
 -- A gateway sends a heartbeat at most once a second, and the same for its number of shards.
 local function count_alive(all,own)
   local lived=redis.pcall('ZSCORE',all,own)
@@ -22,16 +36,16 @@ local function count_alive(all,own)
 end
 -- Other shards than the first do not count gateways, and return only their number.
 local answer={is_first and count_alive(KEYS[3],ARGV[2]) or -proposed,0,now}
-if ARGV[5] and ARGV[5]~='' then answer[4]=count_alive(KEYS[3]..':parts',ARGV[5]) end
+if ARGV[6] and ARGV[6]~='' then answer[4]=count_alive(KEYS[3]..':parts',ARGV[6]) end
 local length=#answer
 -- The first asks may be settlements. A repeated batch was already applied.
 local done=0
-if ARGV[6] and ARGV[6]~='' then
+if ARGV[7] and ARGV[7]~='' then
   local ledger=KEYS[#KEYS]
-  if (tonumber(get('GET',ledger)) or 0)>=tonumber(ARGV[6]) then
-    done=tonumber(ARGV[7])
+  if (tonumber(get('GET',ledger)) or 0)>=tonumber(ARGV[7]) then
+    done=tonumber(ARGV[8])
   else
-    call('SET',ledger,ARGV[6],'PX',86400000)
+    call('SET',ledger,ARGV[7],'PX',86400000)
   end
 end
 local words,place,keys=unpack(ARGV[4]),0,3
@@ -256,5 +270,6 @@ end
 save_counters()
 answer[2]=corrupt
 -- A gateway sends the number of its rules about once a second, and gets how many are in use.
-if ARGV[8] then answer[length+1]=count_alive(KEYS[3]..':rules',ARGV[8]) end
+if ARGV[9] then answer[length+1]=count_alive(KEYS[3]..':rules',ARGV[9]) end
+if slot then call('SET',slot,pack(number,answer),'PX',2000) end
 return answer

@@ -5,58 +5,37 @@ use std::rc::Rc;
 
 use diana_policy::port::Call;
 use diana_policy::time::SECOND;
-use diana_redis::outbox::Operation;
-use diana_redis::protocol::{Charge, Effect, Refusals};
 use diana_redis::results::QuestionResult;
-use diana_redis::shard::{Shard, Shards};
-use diana_store::backend::Receiver;
+use diana_redis::shard::Shards;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
 use super::shards::steps;
-use super::{
-    Completion, MILLISECOND, Response, TIMEOUT, Worker, charge, ok, requests, reset, status,
-};
-use crate::support::redis::{Seen, admits, decides};
+use super::{MILLISECOND, Response, TIMEOUT, Worker, charge, ok, requests, reset, status};
+use crate::support::redis::{Seen, admits};
 use kit::seed;
 
-/// A worker that has had a reply after this time.
-fn worker(round_trip: u64) -> Worker {
-    let mut worker = Worker::of(&Rc::new(FakeSharedData::default()));
-    worker.ask(1, 0);
-    worker.work(0);
-    let (token, call) = worker.calls.one();
-    worker.answer(token, &ok(admits(&call)), round_trip).unwrap();
-    worker
-}
-
-/// Losses of calls: the host reports them at once, or when the call's own timeout ends.
-fn losses() -> [(Response, bool); 5] {
-    [
-        (status(503), false),
-        (reset(), false),
-        (ok(b"<html>".into()), false),
-        (ok(b"-upstream failure\r\n+OK\r\n".into()), false),
-        (status(504), true),
-    ]
+/// Losses of calls that the host reports at once.
+fn losses() -> [Response; 4] {
+    [status(503), reset(), ok(b"<html>".into()), ok(b"-upstream failure\r\n+OK\r\n".into())]
 }
 
 #[test]
 fn lost_call_is_sent_again_once_within_the_timeout() {
-    for (loss, is_timeout) in losses() {
+    for loss in losses() {
         for second_is_lost in [false, true] {
-            let (mut worker, now) = (worker(MILLISECOND), SECOND);
+            let (mut worker, now) = (Worker::after(MILLISECOND), SECOND);
             let ticket = worker.ask(7, now);
             worker.work(now);
             let (token, first) = worker.calls.one();
-            assert_eq!(first.timeout, TIMEOUT / 2);
-            let after = now + if is_timeout { first.timeout } else { MILLISECOND };
+            assert_eq!(first.timeout, TIMEOUT);
+            let after = now + MILLISECOND;
             assert!(worker.answer(token, &loss, after).unwrap().is_empty(), "{loss:?}");
             assert!(worker.is_connected());
             let (token, second) = worker.calls.one();
             assert_eq!(second.timeout, now + TIMEOUT - after, "the rest");
-            assert_eq!(Seen::of(&second).callers, [7]);
+            assert_eq!(second.body, first.body, "Redis decides it once");
             let (end, back) = match second_is_lost {
                 true => (now + TIMEOUT, loss.clone()),
                 false => (after + MILLISECOND, ok(admits(&second))),
@@ -70,39 +49,78 @@ fn lost_call_is_sent_again_once_within_the_timeout() {
     }
 }
 
-/// The host may not report a timeout.
+/// After half of its time the call is sent again, and the first reply counts. The other attempt may
+/// be late or lost.
 #[test]
-fn unreported_loss_is_sent_again() {
-    let (mut worker, now) = (worker(MILLISECOND), SECOND);
-    worker.ask(7, now);
-    worker.work(now);
-    let (_, first) = worker.calls.one();
-    let due = worker.next(now).unwrap();
-    assert_eq!(due, now + first.timeout + 4 * MILLISECOND);
-    assert!(worker.work(due).is_empty());
-    let (token, second) = worker.calls.one();
-    assert_eq!(second.timeout, now + TIMEOUT - due);
-    assert_eq!(requests(worker.answer(token, &ok(admits(&second)), due + 1).unwrap()).len(), 1);
+fn first_reply_of_two_attempts_counts() {
+    let late = |call: &Call| [ok(admits(call)), status(504), status(503), reset()];
+    for winner in [0, 1] {
+        for number in 0..4 {
+            for is_lost_before in [false, true] {
+                let (mut worker, now) = (Worker::after(MILLISECOND), SECOND);
+                let ticket = worker.ask(7, now);
+                worker.work(now);
+                let first = worker.calls.one();
+                assert_eq!(worker.next(now), Some(now + TIMEOUT / 2));
+                assert!(worker.work(now + TIMEOUT / 2).is_empty());
+                let second = worker.calls.one();
+                assert_eq!((second.1.timeout, &second.1.body), (TIMEOUT / 2, &first.1.body));
+                let (first, second) = if winner == 0 { (first, second) } else { (second, first) };
+                let loss = late(&first.1)[number].clone();
+                if is_lost_before && number > 0 {
+                    assert_eq!(
+                        worker.answer(second.0, &loss, now + 11 * MILLISECOND),
+                        Some(vec![])
+                    );
+                }
+                let reply = ok(admits(&first.1));
+                let results = worker.answer(first.0, &reply, now + 12 * MILLISECOND).unwrap();
+                let results = requests(results);
+                assert!(
+                    matches!(results[..], [(id, QuestionResult::Decided { .. })] if id == ticket)
+                );
+                worker.answer(second.0, &loss, now + 13 * MILLISECOND);
+                worker.work(now + SECOND);
+                assert!(worker.calls.none() && worker.is_connected());
+            }
+        }
+    }
 }
 
-/// Where a reply takes more than a quarter of the timeout, half of it would be too short.
+/// The host may not report a timeout.
 #[test]
-fn far_redis_gets_the_whole_timeout() {
-    for (round_trip, timeout) in [(TIMEOUT / 4, TIMEOUT / 2), (TIMEOUT / 4 + 1, TIMEOUT)] {
-        let mut worker = worker(round_trip);
+fn unreported_loss_fails_after_both_attempts() {
+    let (mut worker, now) = (Worker::after(MILLISECOND), SECOND);
+    let ticket = worker.ask(7, now);
+    worker.work(now);
+    worker.work(now + TIMEOUT / 2);
+    assert_eq!(worker.calls.fresh().len(), 2);
+    let due = worker.next(now + TIMEOUT / 2).unwrap();
+    assert_eq!(due, now + TIMEOUT + 4 * MILLISECOND);
+    assert_eq!(requests(worker.work(due)), [(ticket, QuestionResult::Degraded)]);
+}
+
+/// Where a reply takes more than half of the timeout, a second attempt would come too late.
+#[test]
+fn far_redis_is_asked_once() {
+    for (round_trip, attempts) in [(TIMEOUT / 2, 2), (TIMEOUT / 2 + 1, 1)] {
+        let mut worker = Worker::after(round_trip);
         worker.ask(7, SECOND);
         worker.work(SECOND);
-        assert_eq!(worker.calls.one().1.timeout, timeout, "{round_trip}");
+        worker.work(SECOND + TIMEOUT / 2);
+        assert_eq!(worker.calls.fresh().len(), attempts, "{round_trip}");
     }
     // Some slow replies, of a worker that was busy, change nothing.
-    let (mut worker, mut now) = (worker(MILLISECOND), SECOND);
+    let (mut worker, mut now) = (Worker::after(MILLISECOND), SECOND);
     for number in 0..40 {
         worker.ask(7, now);
         worker.work(now);
-        let (token, call) = worker.calls.one();
-        assert_eq!(call.timeout, TIMEOUT / 2, "{number}");
-        let slow = if number % 4 == 0 { 9 * MILLISECOND } else { MILLISECOND };
-        worker.answer(token, &ok(admits(&call)), now + slow).unwrap();
+        worker.work(now + TIMEOUT / 2);
+        let calls = worker.calls.fresh();
+        assert_eq!(calls.len(), 2, "{number}");
+        let slow = if number % 4 == 0 { 15 * MILLISECOND } else { 11 * MILLISECOND };
+        let (token, call) = &calls[usize::from(number % 4 > 0)];
+        worker.answer(*token, &ok(admits(call)), now + slow).unwrap();
         now += 100 * MILLISECOND;
     }
     // After two attempts were too short, the time of a reply is unknown.
@@ -111,7 +129,25 @@ fn far_redis_gets_the_whole_timeout() {
     worker.lose(&status(503), now);
     now = worker.next(now).unwrap();
     worker.work(now);
-    assert_eq!(worker.calls.one().1.timeout, TIMEOUT);
+    worker.work(now + TIMEOUT / 2);
+    assert_eq!(worker.calls.fresh().len(), 1);
+}
+
+/// No ask waits for so long that a slow reply would come too late.
+#[test]
+fn far_redis_is_asked_soon() {
+    for (round_trip, pause) in [(1, 5), (5, 5), (6, 4), (9, 1), (10, 0), (18, 0)] {
+        let (mut worker, now) = (Worker::after(round_trip * MILLISECOND), SECOND);
+        worker.ask(7, now);
+        worker.work(now);
+        assert_eq!(worker.calls.fresh().len(), 1);
+        worker.ask(8, now);
+        let sent = (0..20).find(|wait| {
+            worker.work(now + wait * MILLISECOND);
+            worker.calls.fresh().iter().any(|(_, call)| Seen::of(call).callers == [8])
+        });
+        assert_eq!(sent, Some(pause), "{round_trip}");
+    }
 }
 
 /// A proxy reports a shard that does not reply only after some time, and the others must not fail
@@ -138,52 +174,6 @@ fn proxy_gets_the_whole_timeout() {
     assert_eq!(Seen::of(&second).callers, [3 << 60 | 1]);
     worker.answer(token, &ok(proxy.answer(&second.body, 8 * SECOND)), later).unwrap();
     assert!(worker.is_connected());
-}
-
-/// The callers of a call with settlements, whose last key is that of the ledger.
-fn callers(call: &Call) -> Vec<u64> {
-    let mut callers = Seen::of(call).callers;
-    callers.pop();
-    callers
-}
-
-/// Returns and refusals would count twice. Settlements are numbered, so that they do not.
-#[test]
-fn effects_that_must_not_happen_twice_are_not_sent_again() {
-    let (mut worker, now) = (worker(MILLISECOND), SECOND);
-    let effect = |effect| Charge { cost: 0, effect, ..charge(20) };
-    let cost = effect(Effect::ReturnCost { receipt: 4, term: 0, permits: 1 });
-    let block = effect(Effect::ReturnBlock { receipt: 4, term: 0, block: 5, left: 1 });
-    worker.outbox.ledgers.add(Shard::FIRST, Charge { caller: charge(10).caller, ..cost.clone() });
-    worker.send(Operation::Return(cost));
-    worker.send(Operation::Return(block));
-    let ban = |caller, refusals, sets| {
-        let Charge { fingerprint, caller, numbers, keys, .. } = charge(caller);
-        Operation::Ban(
-            0,
-            Refusals { fingerprint, caller, numbers, refusals, keys, sets, shadow: false },
-        )
-    };
-    worker.send(ban(30, 2, None));
-    worker.send(ban(31, 0, None));
-    worker.send(ban(32, 0, Some(SECOND)));
-    worker.send(Operation::Renew(0, 0, Charge { cost: 0, want: 9, ..charge(40) }));
-    worker.ask(50, now);
-    worker.work(now);
-    let (token, first) = worker.calls.one();
-    assert_eq!(callers(&first), [10, 20, 20, 30, 31, 32, 40, 50]);
-    let results = worker.answer(token, &status(503), now).unwrap();
-    let failed = |completion: &Completion| match *completion {
-        (Receiver::Bans(0, caller), QuestionResult::Degraded) => caller.hash,
-        other => panic!("{other:?}"),
-    };
-    assert_eq!(results.iter().map(failed).collect::<Vec<_>>(), [30]);
-    let (token, second) = worker.calls.one();
-    assert_eq!(callers(&second), [10, 31, 32, 40, 50]);
-    let one = [0, 0, 0, 9, 1, 0, 0, 0, 0, 0, 0];
-    let body = decides(&one.repeat(5));
-    assert_eq!(worker.answer(token, &ok(body), now).unwrap().len(), 4);
-    assert!(!worker.outbox.ledgers.is_any(), "its numbered part is settled");
 }
 
 /// One call of a hundred is lost, before or after Redis, at 500 calls a second: on average one

@@ -48,7 +48,7 @@ fn changed_secret_drops_and_reports_settlements() {
     add(&mut worker, 2);
     // A request does not wait for the reply to another one.
     worker.ask(9, now);
-    now += 10 * MILLISECOND;
+    now += 6 * MILLISECOND;
     worker.work(now);
     let (token, call) = worker.calls.one();
     assert!(number(&call.body) > 4, "that one may have been taken");
