@@ -16,7 +16,7 @@ OPTIONS += " --coalesce-locals-learning -Oz --strip-debug --strip-producers --st
 
 # The callbacks of the SDK that the filter does not need: for each request, the host calls all that a module exports, also empty ones.
 # Not `delete`: without it the SDK never drops a stream's context.
-UNNEEDED = "done log vm_start queue_ready new_connection *stream_* *_body *_trailers grpc_* foreign_function"
+UNNEEDED = "done log vm_start queue_ready new_connection *stream_* *_body request_trailers grpc_* foreign_function"
 
 CACHE = TARGET / "optimized"
 

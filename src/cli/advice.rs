@@ -2,6 +2,7 @@
 
 mod cover;
 mod encoded;
+mod grpc;
 mod methods;
 pub mod overrides;
 mod presence;
@@ -40,6 +41,7 @@ pub fn of(policy: &Policy, module: ModuleKind) -> Vec<Advice> {
     let mut advice = cover::advice(policy);
     advice.extend(of_redis(policy, module));
     advice.extend(encoded::advice(policy));
+    advice.extend(grpc::advice(policy));
     advice.extend(methods::advice(policy));
     advice.extend(presence::advice(policy));
     advice.extend(about(

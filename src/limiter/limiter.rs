@@ -135,6 +135,11 @@ impl Limiter {
         self.rules.on_response(permit, ending);
     }
 
+    /// Reads the usage of a request from the trailers of its response.
+    pub fn on_trailers(&self, permit: &mut Permit, ending: &dyn Ending) {
+        self.rules.on_trailers(permit, ending);
+    }
+
     /// Settles the charges of a request at the end of its stream.
     pub fn finish(&mut self, permit: Permit, ending: &dyn Ending, now: Now) {
         self.rules.finish(permit, ending, now);

@@ -7,7 +7,7 @@ use crate::rules::{CompiledRule, Rules};
 use crate::verdict::QueueLine;
 use diana_policy::port::Ending;
 use diana_policy::time::Now;
-use diana_request::settling::{HeaderUsage, UnknownUsage};
+use diana_request::settling::{GrpcOutcome, HeaderUsage, UnknownUsage, UsageReader};
 use diana_store::Reservation;
 use diana_store::permit::{OpenCharge, Permit};
 use diana_store::reservation::Decider;
@@ -74,9 +74,8 @@ impl Rules {
     /// Reads the usage of a request from the headers of its response.
     pub(crate) fn on_response(&self, permit: &mut Permit, ending: &dyn Ending) {
         permit.each(|charge| {
-            let rule = self.list.get(charge.rule as usize);
-            if let Some(usage_reader) = rule.and_then(|rule| rule.usage_reader.as_ref()) {
-                (charge.header_usage, charge.used) = usage_reader.read_headers(ending);
+            if let Some(usage_reader) = self.usage_reader(charge) {
+                *charge = charge.with_response(usage_reader.read_headers(ending));
             }
         });
     }
@@ -89,6 +88,20 @@ impl Rules {
             reads |= rule.is_some_and(CompiledRule::reads_request_bytes);
         });
         reads
+    }
+
+    /// Reads the usage of a request from the trailers of its response.
+    pub(crate) fn on_trailers(&self, permit: &mut Permit, ending: &dyn Ending) {
+        permit.each(|charge| {
+            if let Some(usage_reader) = self.usage_reader(charge) {
+                let response = usage_reader.read_trailers(charge.response(), ending);
+                *charge = charge.with_response(response);
+            }
+        });
+    }
+
+    fn usage_reader(&self, charge: &OpenCharge) -> Option<&UsageReader> {
+        self.list.get(charge.rule as usize)?.usage_reader.as_deref()
     }
 
     /// Settles the charges of a request at the end of its stream.
@@ -106,8 +119,7 @@ impl Rules {
             return 0;
         }
         let elapsed = now.mono.saturating_sub(charge.since);
-        let (used, unknown) =
-            usage_reader.used(reserved, (charge.header_usage, charge.used), ending, elapsed);
+        let (used, unknown) = usage_reader.used(reserved, charge.response(), ending, elapsed);
         let bans_by_usage = usage_reader.bans();
         rule.counts.settle(reserved, used, unknown);
         if let Some(usage) = &mut rule.usage {
@@ -166,6 +178,7 @@ impl Check {
             rule: self.rule as u32,
             plan: account.plan,
             header_usage: HeaderUsage::Nothing,
+            grpc: GrpcOutcome::Other,
             is_identified: self.may_be_banned(rule),
             is_degraded: by == Decider::Share,
         })

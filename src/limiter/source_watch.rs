@@ -107,6 +107,7 @@ fn spelled(value: &Tree) -> String {
 pub(crate) fn describe_usage(terms: &[Term]) -> String {
     let source = |term: &Term| match &term.source {
         ResponseSource::Header(name) => format!("header \"{name}\""),
+        ResponseSource::Trailer(name) => format!("trailer \"{name}\""),
         ResponseSource::Metadata { path, .. } => format!("metadata \"{}\"", path.join("\" \"")),
         ResponseSource::RequestBytes => "bytes of the request".into(),
         ResponseSource::ResponseBytes => "bytes of the response".into(),

@@ -283,11 +283,12 @@ impl<T> Confined<T> {
     }
 }
 
-/// The headers of a stream.
+/// The headers of a stream, and the trailers of its response.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Map {
     Request = 0,
     Response = 2,
+    Trailers = 3,
 }
 
 /// A stream in Envoy. It is valid on its worker's thread, until the hook `destroy`.
@@ -896,6 +897,18 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
 }
 
 #[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+) -> u32 {
+    // SAFETY: see `filter`.
+    guarded("response_trailers", || {
+        unsafe { filter(module) }.map(|it| it.trailers(&StreamPointer(stream).call()))
+    });
+    CONTINUE
+}
+
+#[unsafe(no_mangle)]
 pub extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
     stream: *mut c_void,
     module: *mut HttpFilter,
@@ -949,7 +962,6 @@ macro_rules! unused {
 unused! {
     envoy_dynamic_module_on_http_filter_request_trailers(*mut c_void, *mut c_void) -> u32;
     envoy_dynamic_module_on_http_filter_response_body(*mut c_void, *mut c_void, bool) -> u32;
-    envoy_dynamic_module_on_http_filter_response_trailers(*mut c_void, *mut c_void) -> u32;
     envoy_dynamic_module_on_http_filter_http_callout_done(*mut c_void, *mut c_void, u64, u32, *const c_void, usize, *const c_void, usize);
     envoy_dynamic_module_on_http_filter_http_stream_headers(*mut c_void, *mut c_void, u64, *const c_void, usize, bool);
     envoy_dynamic_module_on_http_filter_http_stream_data(*mut c_void, *mut c_void, u64, *const c_void, usize, bool);

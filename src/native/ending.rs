@@ -12,6 +12,8 @@ use crate::{property, request};
 pub(crate) struct HostEnding<'c, 'h> {
     call: Option<&'c Call<'h>>,
     request_bytes: Option<u64>,
+    /// What arrives in this hook.
+    map: Map,
 }
 
 impl<'c, 'h> HostEnding<'c, 'h> {
@@ -20,7 +22,12 @@ impl<'c, 'h> HostEnding<'c, 'h> {
         call: Option<&'c Call<'h>>,
         request_bytes: Option<u64>,
     ) -> HostEnding<'c, 'h> {
-        HostEnding { call, request_bytes }
+        HostEnding { call, request_bytes, map: Map::Response }
+    }
+
+    /// While the trailers arrive.
+    pub(crate) fn of_trailers(call: &'c Call<'h>) -> HostEnding<'c, 'h> {
+        HostEnding { call: Some(call), request_bytes: None, map: Map::Trailers }
     }
 
     fn details_now(&self) -> Option<&[u8]> {
@@ -35,7 +42,7 @@ impl<'c, 'h> HostEnding<'c, 'h> {
 
 impl Ending for HostEnding<'_, '_> {
     fn header(&self, name: &str) -> Values<'_> {
-        self.call.map_or(Values::None, |call| request::values(call, Map::Response, name))
+        self.call.map_or(Values::None, |call| request::values(call, self.map, name))
     }
 
     fn status(&self) -> Option<u16> {

@@ -148,6 +148,18 @@ impl HttpFilter {
         }
     }
 
+    /// The response trailers have arrived.
+    pub(crate) fn trailers(&mut self, call: &Call<'_>) {
+        let FilterState::Open { slot, generation, stream, .. } = &mut self.state else { return };
+        let root = self.root;
+        slot.enter(|state| {
+            if state.generation == *generation {
+                let host = HostCall::new(root, &state.host);
+                stream.trailers(&HostEnding::of_trailers(call), &host);
+            }
+        });
+    }
+
     /// The stream has ended. Without a call, the host has dropped the stream's data.
     pub(crate) fn end(&mut self, call: Option<&Call<'_>>) {
         let state = mem::replace(&mut self.state, FilterState::Done);

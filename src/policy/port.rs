@@ -100,7 +100,7 @@ pub trait Request {
 /// The response to a request, and the end of its stream.
 pub trait Ending {
     /// All values of a response header, by its name in lower case. Valid only while the headers
-    /// arrive.
+    /// arrive. While the trailers arrive, all values of a trailer.
     fn header(&self, name: &str) -> Values<'_>;
 
     /// Returns true if the response has a header with this name in lower case. Valid only while the

@@ -19,7 +19,7 @@ pub struct Settling {
 /// The usage of a request, which is known at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseCost {
-    /// What is added up, at least one term: either headers of the response only, or none of them.
+    /// What is added up, at least one term: headers of the response only, or trailers only, or neither.
     pub terms: Vec<Term>,
     /// Maximum usage of a request in permits.
     pub most: u64,
@@ -52,6 +52,8 @@ impl Term {
 pub enum ResponseSource {
     /// A response header, by its name in lower case.
     Header(String),
+    /// A response trailer, by its name in lower case.
+    Trailer(String),
     /// Metadata that another filter has set: a namespace, then keys.
     Metadata {
         /// At least two names.
@@ -71,7 +73,10 @@ impl ResponseSource {
     /// Returns true if the host counts it, so that it is known after any end.
     #[must_use]
     pub fn is_measured(&self) -> bool {
-        !matches!(self, ResponseSource::Header(_) | ResponseSource::Metadata { .. })
+        matches!(
+            self,
+            ResponseSource::RequestBytes | ResponseSource::ResponseBytes | ResponseSource::Duration
+        )
     }
 }
 
@@ -96,6 +101,8 @@ pub struct Outcomes {
     pub statuses: Vec<(u16, u16)>,
     /// The host's reasons, without the part in braces.
     pub details: Vec<String>,
+    /// Statuses of gRPC, from 0 to 16.
+    pub grpc_statuses: Vec<u8>,
     /// Whether a missing or aborted response counts.
     pub failed: bool,
 }

@@ -39,6 +39,8 @@ struct ResponseReader {
 enum UsageSource {
     /// Headers of the response.
     Headers(Vec<(String, i64)>),
+    /// Its trailers.
+    Trailers(Vec<(String, i64)>),
     /// Numbers that are known at the end.
     AtEnd { numbers: Vec<(EndNumber, i64)>, are_measured: bool },
 }
@@ -51,18 +53,41 @@ enum EndNumber {
     Duration,
 }
 
-/// The result of reading the response headers.
+/// The known parts of a response, while its stream is open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct KnownResponse {
+    /// The result of reading headers and trailers.
+    pub usage: HeaderUsage,
+    /// The usage in permits, if it is [`HeaderUsage::Used`].
+    pub used: u64,
+    /// What its gRPC status means.
+    pub grpc: GrpcOutcome,
+}
+
+/// The result of reading the response headers and trailers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HeaderUsage {
     /// The upstream has not sent headers.
     #[default]
     Nothing,
-    /// The upstream has sent headers, and the usage is not in a header.
+    /// The upstream has sent headers, and the usage is not in a header, or not yet in a trailer.
     Begun,
-    /// A header contained the usage.
+    /// A header or a trailer contained the usage.
     Used,
-    /// The configured header was missing or unusable.
+    /// The configured header or trailer was missing or unusable.
     Unknown(UnknownUsage),
+}
+
+/// What the gRPC status of a response means for the outcomes that count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GrpcOutcome {
+    /// No status, or one that is not listed.
+    #[default]
+    Other,
+    /// The trailers with the status have not come.
+    Awaited,
+    /// The status is listed.
+    Listed,
 }
 
 /// Why the usage of a request is unknown.
@@ -74,9 +99,9 @@ pub enum UnknownUsage {
     Cut,
     /// The stream ended before the upstream's headers, and not by the client.
     Unanswered,
-    /// The response has an error status and no usable number.
+    /// The response has an error status, of HTTP or in trailers of gRPC, and no usable number.
     Error,
-    /// The header or metadata is missing.
+    /// The header, trailer or metadata is missing.
     Absent,
     /// The value is not a single number of permits.
     Unusable,
@@ -128,37 +153,71 @@ impl UsageReader {
         self.reserves_nothing
     }
 
-    /// Reads the response headers on their arrival. Returns their state, and the usage in permits
-    /// if it is [`HeaderUsage::Used`].
+    /// Reads the response headers on their arrival.
     #[must_use]
-    pub fn read_headers(&self, ending: &dyn Ending) -> (HeaderUsage, u64) {
+    pub fn read_headers(&self, ending: &dyn Ending) -> KnownResponse {
+        // Only a gRPC response without messages has its status in the headers: they are its trailers.
+        let status = self.reads_grpc().then(|| grpc_status(ending)).flatten();
+        let grpc = match status {
+            None if self.counts_grpc() && is_grpc(ending) => GrpcOutcome::Awaited,
+            status => self.grpc_outcome(status),
+        };
         if !ending.is_from_upstream() {
-            return (HeaderUsage::Nothing, 0);
+            return KnownResponse { grpc, ..KnownResponse::default() };
         }
-        let Some(ResponseReader { source: UsageSource::Headers(names), .. }) = &self.response_cost
-        else {
-            return (HeaderUsage::Begun, 0);
-        };
-        let number = |name: &String| match ending.header(name) {
-            Values::None => Err(UnknownUsage::Absent),
-            // HTTP/2 permits spaces around a value.
-            Values::One(value) => usable(decimal(value.trim_ascii())),
-            Values::Many(_) => Err(UnknownUsage::Unusable),
-        };
-        match sum(names, number) {
-            Ok(used) => (HeaderUsage::Used, used),
-            Err(unknown) => (HeaderUsage::Unknown(unknown), 0),
+        let begun = KnownResponse { usage: HeaderUsage::Begun, used: 0, grpc };
+        match self.response_cost.as_ref().map(|response_cost| &response_cost.source) {
+            Some(UsageSource::Headers(names)) => begun.with_numbers(names, ending),
+            Some(UsageSource::Trailers(names)) if status.is_some() => {
+                begun.with_trailers(names, status, ending)
+            }
+            _ => begun,
+        }
+    }
+
+    /// Reads the response trailers on their arrival, after these headers.
+    #[must_use]
+    pub fn read_trailers(&self, response: KnownResponse, ending: &dyn Ending) -> KnownResponse {
+        if !self.reads_grpc() {
+            return response;
+        }
+        let status = grpc_status(ending);
+        let response = KnownResponse { grpc: self.grpc_outcome(status), ..response };
+        match &self.response_cost {
+            Some(ResponseReader { source: UsageSource::Trailers(names), .. })
+                if response.usage == HeaderUsage::Begun =>
+            {
+                response.with_trailers(names, status, ending)
+            }
+            _ => response,
+        }
+    }
+
+    /// Returns true if it reads the status of gRPC, or other trailers.
+    fn reads_grpc(&self) -> bool {
+        let source = self.response_cost.as_ref().map(|response_cost| &response_cost.source);
+        self.counts_grpc() || matches!(source, Some(UsageSource::Trailers(_)))
+    }
+
+    fn counts_grpc(&self) -> bool {
+        self.count.as_ref().is_some_and(|count| !count.grpc_statuses.is_empty())
+    }
+
+    fn grpc_outcome(&self, status: Option<u8>) -> GrpcOutcome {
+        let listed = self.count.as_ref().map(|count| count.grpc_statuses.as_slice());
+        match status {
+            Some(status) if listed.unwrap_or_default().contains(&status) => GrpcOutcome::Listed,
+            _ => GrpcOutcome::Other,
         }
     }
 
     /// The usage in permits of a request with this reservation at the end of its stream, `elapsed` ticks after its
-    /// decision, and the reason if it is an estimate. `header_usage` and `used` are the results of reading the response
-    /// headers.
+    /// decision, and the reason if it is an estimate. `response` is the result of reading its headers and trailers.
     #[must_use]
     pub fn used(
         &self,
         reserved: u64,
-        (header_usage, used): (HeaderUsage, u64),
+        response: KnownResponse,
         ending: &dyn Ending,
         elapsed: Micros,
     ) -> (u64, Option<UnknownUsage>) {
@@ -166,25 +225,26 @@ impl UsageReader {
             // The request returns for the internal redirect.
             return (0, None);
         }
-        let has_begun = header_usage != HeaderUsage::Nothing;
+        let has_begun = response.usage != HeaderUsage::Nothing;
         if let Some(count) = &self.count
-            && !counts(count, has_begun, ending)
+            && !counts(count, response, ending)
         {
             return (0, None);
         }
         let Some(ResponseReader { source, most, missing, error }) = &self.response_cost else {
             return (reserved, None);
         };
-        let response_cost = match header_usage {
+        let response_cost = match response.usage {
             _ if source.are_measured() => source.read(ending, elapsed),
             HeaderUsage::Nothing if ending.client_left() => Err(UnknownUsage::ClientLeft),
             HeaderUsage::Nothing => return (0, Some(UnknownUsage::Unanswered)),
             HeaderUsage::Begun => source.read(ending, elapsed),
-            HeaderUsage::Used => Ok(used),
+            HeaderUsage::Used => Ok(response.used),
             HeaderUsage::Unknown(unknown) => Err(unknown),
         };
         match response_cost {
             Ok(used) => (used.min(*most), None),
+            Err(UnknownUsage::Error) => (*error, Some(UnknownUsage::Error)),
             Err(_) if has_begun && ending.status() >= Some(FIRST_ERROR) => {
                 (*error, Some(UnknownUsage::Error))
             }
@@ -193,9 +253,66 @@ impl UsageReader {
     }
 }
 
-/// Returns true if the outcome is listed. A client that leaves before the response counts too.
-/// `has_begun` is true if the upstream has sent headers.
-fn counts(count: &Outcomes, has_begun: bool, ending: &dyn Ending) -> bool {
+impl KnownResponse {
+    /// With the sum of these headers or trailers, which have arrived.
+    fn with_numbers(self, names: &[(String, i64)], ending: &dyn Ending) -> KnownResponse {
+        let number = |name: &String| match ending.header(name) {
+            Values::None => Err(UnknownUsage::Absent),
+            // HTTP/2 permits spaces around a value.
+            Values::One(value) => usable(decimal(value.trim_ascii())),
+            Values::Many(_) => Err(UnknownUsage::Unusable),
+        };
+        match sum(names, number) {
+            Ok(used) => KnownResponse { usage: HeaderUsage::Used, used, ..self },
+            Err(unknown) => KnownResponse { usage: HeaderUsage::Unknown(unknown), ..self },
+        }
+    }
+
+    /// As [`KnownResponse::with_numbers`], for trailers with this status of gRPC.
+    fn with_trailers(
+        self,
+        names: &[(String, i64)],
+        status: Option<u8>,
+        ending: &dyn Ending,
+    ) -> KnownResponse {
+        let response = self.with_numbers(names, ending);
+        match response.usage {
+            HeaderUsage::Unknown(_) if status.is_some_and(|status| status > 0) => {
+                KnownResponse { usage: HeaderUsage::Unknown(UnknownUsage::Error), ..response }
+            }
+            _ => response,
+        }
+    }
+}
+
+/// The status of gRPC in the headers or trailers that have arrived. One that is no number is 2
+/// (unknown), as clients read it.
+fn grpc_status(ending: &dyn Ending) -> Option<u8> {
+    const UNKNOWN: u8 = 2;
+    let first = match ending.header("grpc-status") {
+        Values::None => return None,
+        Values::One(value) => Some(value),
+        Values::Many(values) => values.first().copied(),
+    };
+    let number = first.and_then(|value| str::from_utf8(value.trim_ascii()).ok()?.parse().ok());
+    Some(number.unwrap_or(UNKNOWN))
+}
+
+/// Returns true if the response is one of gRPC, whose status comes in its trailers.
+fn is_grpc(ending: &dyn Ending) -> bool {
+    let Values::One(kind) = ending.header("content-type") else { return false };
+    let rest = kind.strip_prefix(b"application/grpc");
+    rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';' | b' ')))
+}
+
+/// Returns true if the outcome is listed. A client that leaves before it counts too.
+fn counts(count: &Outcomes, response: KnownResponse, ending: &dyn Ending) -> bool {
+    let has_begun = response.usage != HeaderUsage::Nothing;
+    match response.grpc {
+        GrpcOutcome::Listed => return true,
+        GrpcOutcome::Awaited if ending.client_left() => return true,
+        _ => {}
+    }
     if count.failed && !(has_begun && ending.is_complete()) {
         return true;
     }
@@ -220,9 +337,17 @@ impl UsageSource {
             ResponseSource::Header(name) => Some((name.clone(), term.weight)),
             _ => None,
         };
+        let trailer = |term: &Term| match &term.source {
+            ResponseSource::Trailer(name) => Some((name.clone(), term.weight)),
+            _ => None,
+        };
         let headers: Vec<_> = terms.iter().filter_map(header).collect();
+        let trailers: Vec<_> = terms.iter().filter_map(trailer).collect();
         if !headers.is_empty() {
             return UsageSource::Headers(headers);
+        }
+        if !trailers.is_empty() {
+            return UsageSource::Trailers(trailers);
         }
         let at_end = |term: &Term| Some((EndNumber::of(&term.source)?, term.weight));
         UsageSource::AtEnd {
@@ -251,10 +376,10 @@ impl UsageSource {
 }
 
 impl EndNumber {
-    /// `None` for a header, which is read when it comes.
+    /// `None` for a header or a trailer, which is read when it comes.
     fn of(source: &ResponseSource) -> Option<EndNumber> {
         Some(match source {
-            ResponseSource::Header(_) => return None,
+            ResponseSource::Header(_) | ResponseSource::Trailer(_) => return None,
             ResponseSource::Metadata { path, form } => {
                 let kind = match form {
                     NumberForm::Number | NumberForm::Text { typed: false } => "filter_metadata",

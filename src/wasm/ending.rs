@@ -11,14 +11,20 @@ use diana_policy::port::{Ending, Property, Values};
 use diana_worker::ending;
 
 /// The stream of the host's current call.
-#[derive(Default)]
 pub(super) struct HostEnding {
+    /// The headers that the host can read during this call.
+    map: MapType,
     details: OnceCell<Option<Vec<u8>>>,
     flags: OnceCell<u64>,
     headers: OnceCell<Option<Vec<u8>>>,
 }
 
 impl HostEnding {
+    pub(super) fn new(map: MapType) -> HostEnding {
+        let (details, flags, headers) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        HostEnding { map, details, flags, headers }
+    }
+
     fn details_now(&self) -> Option<&[u8]> {
         self.details.get_or_init(|| raw::property(b"response\0code_details")).as_deref()
     }
@@ -26,14 +32,14 @@ impl HostEnding {
 
 impl Ending for HostEnding {
     fn header(&self, name: &str) -> Values<'_> {
-        let headers = self.headers.get_or_init(|| raw::headers(MapType::HttpResponseHeaders));
+        let headers = self.headers.get_or_init(|| raw::headers(self.map));
         let values = headers.as_deref().and_then(|headers| pairs::values(headers, name));
         values.unwrap_or(Values::None)
     }
 
     // The host's lookup of an absent header takes a sixth of a call for all headers.
     fn has_header(&self, name: &str) -> bool {
-        let value = hostcalls::get_map_value_bytes(MapType::HttpResponseHeaders, name);
+        let value = hostcalls::get_map_value_bytes(self.map, name);
         matches!(value, Ok(Some(_)))
     }
 

@@ -57,12 +57,21 @@ impl HttpContext for Http {
     fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
         if let HttpState::Open(stream) = &mut self.state {
             let host = host(stream.instance());
-            if let Some(headers) = stream.response(&HostEnding::default(), worker(), &host) {
+            let ending = HostEnding::new(MapType::HttpResponseHeaders);
+            if let Some(headers) = stream.response(&ending, worker(), &host) {
                 add(&headers);
             }
             if !stream.is_open() {
                 self.state = HttpState::Done;
             }
+        }
+        Action::Continue
+    }
+
+    fn on_http_response_trailers(&mut self, _: usize) -> Action {
+        if let HttpState::Open(stream) = &mut self.state {
+            let host = host(stream.instance());
+            stream.trailers(&HostEnding::new(MapType::HttpResponseTrailers), &host);
         }
         Action::Continue
     }
@@ -72,7 +81,7 @@ impl Drop for Http {
     fn drop(&mut self) {
         if let HttpState::Open(stream) = &mut self.state {
             let host = host(stream.instance());
-            stream.end(&HostEnding::default(), worker(), &host);
+            stream.end(&HostEnding::new(MapType::HttpResponseHeaders), worker(), &host);
         }
     }
 }

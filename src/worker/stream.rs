@@ -182,6 +182,14 @@ impl Stream {
         was_open.then_some(fields)
     }
 
+    /// The response trailers have arrived, after the headers.
+    pub fn trailers(&mut self, ending: &dyn Ending, host: &dyn Host) {
+        let permit = &mut self.state.permit;
+        if !permit.is_none() {
+            self.instance.with_limiter(host, |limiter| limiter.on_trailers(permit, ending));
+        }
+    }
+
     /// Takes the state back from the worker if the request has waited. Returns true if it has.
     fn take_state(&mut self, worker: &Worker) -> bool {
         let has_waited = std::mem::take(&mut self.has_waited);

@@ -44,7 +44,7 @@ pub const ALL_HEADERS: (&str, u64) = ("proxy_get_header_map_pairs", 1);
 /// The host calls each exported callback of a stream for every request.
 #[test]
 fn module_exports_only_needed_callbacks() {
-    const NEEDED: [&str; 8] = [
+    const NEEDED: [&str; 9] = [
         "proxy_on_configure",
         "proxy_on_context_create",
         "proxy_on_delete",
@@ -52,6 +52,7 @@ fn module_exports_only_needed_callbacks() {
         "proxy_on_memory_allocate",
         "proxy_on_request_headers",
         "proxy_on_response_headers",
+        "proxy_on_response_trailers",
         "proxy_on_tick",
     ];
     assert_eq!(Host::new(1).callbacks(), NEEDED);

@@ -120,6 +120,61 @@ fn every_end_of_a_stream_is_read() {
     }
 }
 
+/// Statuses of gRPC and usage, in trailers or in the headers of a response without messages, and the calls that reading them
+/// takes.
+#[test]
+fn trailers_are_read() {
+    let usage = rule("{trailer: x-used}", "gateway");
+    let outcome = format!(
+        "accepted: {{headers: true}}
+limits: [{{Url: /, rules: [{{name: r, actor: account, unit: day, rpu: {LIMIT}, algo: W, scope: local, cost: 10,
+  count: {{grpc_status: [16]}}}}]}}]"
+    );
+    let grpc: &[(&str, &str)] = &[(":status", "200"), ("content-type", "application/grpc")];
+    let only: &[(&str, &str)] = &[(":status", "200"), ("grpc-status", "16"), ("x-used", "7")];
+    let denied: &[(&str, &str)] = &[("grpc-status", "16")];
+    let fine: &[(&str, &str)] = &[("grpc-status", "0"), ("x-used", "7")];
+    let (whole, gone) = ((Some(200), UPSTREAM, 0), (Some(200), GONE, DC));
+    for (headers, trailers, end, [used, counted]) in [
+        (Some((grpc, UPSTREAM)), Some(fine), whole, [7, 0]),
+        (Some((grpc, UPSTREAM)), Some(denied), whole, [0, 10]),
+        (Some((only, UPSTREAM)), None, whole, [7, 10]),
+        (Some((grpc, UPSTREAM)), None, whole, [MOST, 0]),
+        // Reset before and after the trailers.
+        (Some((grpc, UPSTREAM)), None, gone, [MOST, 10]),
+        (Some((grpc, UPSTREAM)), Some(fine), gone, [7, 0]),
+        (Some((grpc, UPSTREAM)), Some(denied), gone, [0, 10]),
+        (
+            Some((grpc, UPSTREAM)),
+            None,
+            (Some(200), "upstream_reset_after_response_started{x}", UPE),
+            [MOST, 0],
+        ),
+        (Some((only, "ext_authz_denied")), None, (Some(200), "ext_authz_denied", 0), [0, 10]),
+        (None, None, (None, GONE, DC), [MOST, 10]),
+        (None, None, (None, "downstream_local_disconnect", DC), [0, 0]),
+    ] {
+        for (document, wanted) in [(&usage, used), (&outcome, counted)] {
+            let mut host = Host::new(77);
+            let mut vm = host.start_vm(document).unwrap();
+            let stream = vm.open(&request()).unwrap();
+            vm.end_after_trailers(stream, headers, trailers, end).unwrap();
+            assert_eq!(charged(&mut vm), wanted, "{headers:?} {trailers:?} {end:?}");
+        }
+    }
+    for (document, reads) in [(&usage, 1), (&rule("{header: x-used}", "local"), 0)] {
+        let mut host = Host::new(78);
+        let document = document.replace("accepted: {headers: true}\n", "");
+        let mut vm = host.start_vm(&document).unwrap();
+        vm.start_counting();
+        let stream = vm.open(&request()).unwrap();
+        let answer = vm.end_after_trailers(stream, Some((grpc, UPSTREAM)), Some(fine), whole);
+        let (request, response) = (1, 1);
+        let calls = answer.unwrap().calls;
+        assert_eq!(calls.get(ALL_HEADERS.0), Some(&(request + response + reads)), "{calls:?}");
+    }
+}
+
 /// Properties of unexpected type or length are not numbers, and have no effect on other requests.
 #[test]
 fn odd_properties_cause_no_trap() {

@@ -33,6 +33,7 @@ pub static LOOKS: AtomicUsize = AtomicUsize::new(0);
 const SECRET: usize = 7;
 
 const REQUEST: u32 = 0;
+const RESPONSE: u32 = 2;
 
 /// The stream of a pointer.
 ///
@@ -326,7 +327,11 @@ callbacks! {
 type StreamScheduler = (Arc<crate::worker::Queue>, u64);
 
 fn headers(stream: &mut Stream, map: u32) -> &mut Vec<(Vec<u8>, Vec<u8>)> {
-    if map == REQUEST { &mut stream.request } else { &mut stream.response }
+    match map {
+        REQUEST => &mut stream.request,
+        RESPONSE => &mut stream.response,
+        _ => &mut stream.trailers,
+    }
 }
 
 /// The name and the labels of a new metric.

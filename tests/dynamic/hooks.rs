@@ -56,6 +56,7 @@ hooks! {
     fn request_headers = envoy_dynamic_module_on_http_filter_request_headers(stream: *mut c_void, module: *mut c_void, end: bool) -> u32;
     fn request_body = envoy_dynamic_module_on_http_filter_request_body(stream: *mut c_void, module: *mut c_void, end: bool) -> u32;
     fn response_headers = envoy_dynamic_module_on_http_filter_response_headers(stream: *mut c_void, module: *mut c_void, end: bool) -> u32;
+    fn response_trailers = envoy_dynamic_module_on_http_filter_response_trailers(stream: *mut c_void, module: *mut c_void) -> u32;
     fn stream_complete = envoy_dynamic_module_on_http_filter_stream_complete(stream: *mut c_void, module: *mut c_void);
     fn destroy = envoy_dynamic_module_on_http_filter_destroy(module: *mut c_void);
     fn scheduled = envoy_dynamic_module_on_http_filter_scheduled(stream: *mut c_void, module: *mut c_void, event: u64);

@@ -34,6 +34,9 @@ const CALLS: u64 = 300;
 /// The permits of the rule `exact`, which return within hours.
 const EXACT: usize = 1_000;
 
+/// The permits of the rule `grpc`, which only denied calls use.
+const DENIED: usize = 200;
+
 /// The rules of an update. All but the last one stay.
 fn document(update: usize) -> String {
     format!(
@@ -48,6 +51,7 @@ limits:
 - {{Url: /plan, rules: [{{name: plan, actor: plan, unit: second, rpu: 20, scope: local}}]}}
 - {{Url: /used, rules: [{{name: used, actor: account, algo: W, unit: minute, rpu: 100, scope: local, cost: {{response: {{header: x-used}}, reserve: 1, max: 9}}}}]}}
 - {{Url: /upload, rules: [{{name: upload, actor: account, algo: W, unit: minute, rpu: 100, scope: gateway, cost: {{response: {{bytes: request}}, reserve: 1, max: 9}}}}]}}
+- {{Url: /grpc, rules: [{{name: grpc, actor: all, algo: W, unit: 30d, rpu: {DENIED}, scope: gateway, count: {{grpc_status: [16]}}}}]}}
 - {{Url: /update, rules: [{{name: update, actor: account, unit: second, rpu: {}, scope: local}}]}}
 ",
         10 + update
@@ -96,6 +100,8 @@ fn no_memory_is_used_after_its_end() {
     config::end_all();
     let admitted: usize = tallies.iter().chain([&calls]).map(|it| it.admitted_exactly).sum();
     assert_eq!(admitted, EXACT, "{tallies:?}");
+    let denied: usize = tallies.iter().chain([&calls]).map(|it| it.denied).sum();
+    assert_eq!(denied, DENIED, "{tallies:?}");
     for tally in &tallies {
         assert_eq!(tally.passed + tally.refused + tally.left, REQUESTS, "{tallies:?}");
         assert!(tally.held > 0 && tally.refused > 0, "{tallies:?}");

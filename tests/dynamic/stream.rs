@@ -13,8 +13,8 @@ use crate::worker::Queue;
 
 type Headers = Vec<(Vec<u8>, Vec<u8>)>;
 
-const PATHS: [&str; 8] =
-    ["/exact", "/held", "/fleet", "/open", "/plan", "/used", "/upload", "/update"];
+const PATHS: [&str; 9] =
+    ["/exact", "/held", "/fleet", "/open", "/plan", "/used", "/upload", "/grpc", "/update"];
 
 /// What happened to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +41,9 @@ pub struct Stream {
     pub response: Headers,
     /// The bytes of the body of the request that have arrived with a hook.
     pub chunk: usize,
+    pub trailers: Headers,
+    /// Whether its response has ended with status 0 of gRPC.
+    pub is_fine: bool,
     pub state: BTreeMap<Vec<u8>, Vec<u8>>,
     pub queue: Arc<Queue>,
     /// Bytes that the module may read until the end of the hook, or the next setter.
@@ -70,6 +73,8 @@ impl Stream {
             request,
             response: Vec::new(),
             chunk: random.usize(..9),
+            trailers: Vec::new(),
+            is_fine: false,
             state: BTreeMap::new(),
             queue,
             lent: Vec::new(),
@@ -131,8 +136,17 @@ pub fn respond(stream: *mut Stream) {
     let status = within(stream, |stream, module| hooks::request_body(stream, module, true));
     assert_eq!(status, 0, "the body passes");
     // SAFETY: as in `within`.
-    unsafe { (*stream).response = [(":status", "200"), ("x-used", "3")].map(pair).into() };
-    within(stream, |stream, module| hooks::response_headers(stream, module, true));
+    let response = [(":status", "200"), ("x-used", "3"), ("content-type", "application/grpc")];
+    unsafe { (*stream).response = response.map(pair).into() };
+    within(stream, |stream, module| hooks::response_headers(stream, module, false));
+    let is_fine = unsafe { (*stream).id }.is_multiple_of(2);
+    let status = if is_fine { "0" } else { "16" };
+    unsafe {
+        ((*stream).trailers, (*stream).is_fine) =
+            ([("grpc-status", status)].map(pair).into(), is_fine)
+    };
+    within(stream, hooks::response_trailers);
+    unsafe { (*stream).trailers.clear() };
 }
 
 /// The stream ends, also within another hook.

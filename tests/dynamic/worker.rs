@@ -21,6 +21,8 @@ pub struct Tally {
     pub held: usize,
     /// Passed requests of the rule `exact`.
     pub admitted_exactly: usize,
+    /// Passed requests of the rule `grpc` whose status is 16, or whose client left before it.
+    pub denied: usize,
 }
 
 pub struct Worker {
@@ -115,6 +117,9 @@ impl Worker {
             }
             let is_exact = stream.path == "/exact" && stream.outcome == Outcome::Passed;
             self.tally.admitted_exactly += usize::from(is_exact);
+            let is_denied =
+                stream.path == "/grpc" && stream.outcome == Outcome::Passed && !stream.is_fine;
+            self.tally.denied += usize::from(is_denied);
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod bytes;
 mod ends;
+mod grpc;
 mod local_replies;
 mod outcomes;
 mod redirects;

@@ -25,6 +25,8 @@ pub struct Stream {
     pub is_readable: bool,
     /// The response's headers, while the module can read them.
     pub response: Option<Headers>,
+    /// The response's trailers, while the module can read them.
+    pub trailers: Option<Headers>,
     pub filter_state: BTreeMap<String, Vec<u8>>,
     pub outcome: StreamOutcome,
     /// When it passed to the upstream, on the monotonic clock.
@@ -40,6 +42,7 @@ impl Stream {
             request: request.clone(),
             is_readable: false,
             response: None,
+            trailers: None,
             filter_state: BTreeMap::new(),
             outcome: StreamOutcome::Held,
             went_on: None,
@@ -146,18 +149,34 @@ impl Vm {
         &mut self,
         id: u32,
         response: Option<(&[(&str, &str)], &str)>,
+        end: (Option<u64>, &str, u64),
+    ) -> Result<Answer, Trap> {
+        self.end_after_trailers(id, response, None, end)
+    }
+
+    /// As [`Vm::end`], with these trailers after the response.
+    pub fn end_after_trailers(
+        &mut self,
+        id: u32,
+        response: Option<(&[(&str, &str)], &str)>,
+        trailers: Option<&[(&str, &str)]>,
         (status, details, flags): (Option<u64>, &str, u64),
     ) -> Result<Answer, Trap> {
         let tell = |vm: &mut Vm, name: &str, value: Vec<u8>| {
             let path = format!("response\0{name}").into_bytes();
             vm.stream(id).request.properties.insert(path, value);
         };
+        let text = |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
         if let Some((headers, reason)) = response {
             tell(self, "code_details", reason.into());
-            let text =
-                |(name, value): &(&str, &str)| ((*name).to_owned(), value.as_bytes().to_vec());
             let headers = headers.iter().map(text).collect();
             self.respond(id, (headers, Vec::new(), reason.into()))?;
+        }
+        if let Some(trailers) = trailers {
+            self.stream(id).trailers = Some(trailers.iter().map(text).collect());
+            let count = u32::try_from(trailers.len()).expect("few trailers");
+            self.call::<_, u32>("proxy_on_response_trailers", id, (id, count))?;
+            self.stream(id).trailers = None;
         }
         status.into_iter().for_each(|code| tell(self, "code", code.to_le_bytes().into()));
         tell(self, "code_details", details.into());

@@ -15,7 +15,7 @@ use diana_redis::outbox::Outbox;
 use diana_redis::protocol::{Ask, Question};
 use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
-use diana_request::settling::HeaderUsage;
+use diana_request::settling::{GrpcOutcome, HeaderUsage};
 use diana_store::backend::Receiver;
 use diana_store::permit::OpenCharge;
 use diana_store::refusal::Reason;
@@ -50,7 +50,7 @@ pub fn account(key: Key, plan: usize) -> Account {
 pub fn ended(account: impl Into<Account>, settlement: &Settlement) -> OpenCharge {
     let Account { key, plan } = account.into();
     let Settlement { receipt, since, reserved, used } = *settlement;
-    let header_usage = HeaderUsage::default();
+    let (header_usage, grpc) = (HeaderUsage::default(), GrpcOutcome::default());
     let (is_identified, is_degraded) = (true, false);
     OpenCharge {
         key,
@@ -61,6 +61,7 @@ pub fn ended(account: impl Into<Account>, settlement: &Settlement) -> OpenCharge
         rule: 0,
         plan,
         header_usage,
+        grpc,
         is_identified,
         is_degraded,
     }

@@ -9,6 +9,7 @@ use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
 use crate::native;
 use crate::node::Node;
 use crate::table::TEXT;
+use crate::values;
 use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
@@ -41,6 +42,7 @@ static ANSWERED: Mapping = mapping(
     "a mapping such as `{header: x-tokens-used}` or `{metadata: [namespace, key]}`",
     &[
         optional("header", HEADER),
+        optional("trailer", HEADER),
         optional("metadata", METADATA),
         optional("typed", Flag),
         optional("type", TYPE),
@@ -81,9 +83,16 @@ pub(super) static COUNT: Mapping = mapping(
     &[
         optional("status", List("a list such as `[401, 5xx]`", &STATUSES)),
         optional("details", List("a list of reasons such as `[jwt_authn_access_denied]`", &TEXT)),
+        optional(
+            "grpc_status",
+            List("a list of statuses of gRPC such as `[7, 16]`", &Whole(0, LAST_GRPC)),
+        ),
         optional("failed", Flag),
     ],
 );
+
+/// The last status of gRPC (unauthenticated).
+const LAST_GRPC: u64 = 16;
 
 const STATUSES: Allowed =
     Either(&[Whole(100, 599), Choice(|| vec!["1xx", "2xx", "3xx", "4xx", "5xx"])]);
@@ -190,12 +199,19 @@ fn summed(fields: &Fields<'_>, node: &Node<'_>) -> Option<Vec<Term>> {
         node.problem(message.into());
         return None;
     }
+    let is_trailer = |term: &Term| matches!(term.source, ResponseSource::Trailer(_));
+    if terms.iter().any(is_trailer) && !terms.iter().all(is_trailer) {
+        let message = "trailers are read when they arrive, and other sources after that; allowed: one of both";
+        node.problem(message.into());
+        return None;
+    }
     is_alone.then_some(terms)
 }
 
 /// A number with its weight. Exactly one source must be given.
 fn term(fields: &Fields<'_>) -> Option<Term> {
-    let (kind, node) = fields.only_one_of(&["header", "metadata", "bytes", "duration"])?;
+    let (kind, node) =
+        fields.only_one_of(&["header", "trailer", "metadata", "bytes", "duration"])?;
     if kind != "metadata" {
         for node in ["typed", "type"].iter().filter_map(|key| fields.get(key)) {
             node.key_problem("requires `metadata`".into());
@@ -204,6 +220,7 @@ fn term(fields: &Fields<'_>) -> Option<Term> {
     let weight = times(fields);
     let source = match kind {
         "header" => ResponseSource::Header(fields.text("header")?.to_ascii_lowercase()),
+        "trailer" => ResponseSource::Trailer(fields.text("trailer")?.to_ascii_lowercase()),
         "bytes" => node
             .choice(&words(BYTES), &fields.allowed("bytes"))
             .and_then(|chosen| BYTES.get(chosen).map(|(_, source)| source.clone()))?,
@@ -309,13 +326,16 @@ pub fn check(rule: &Fields<'_>, quota: &Quota, entry: &Entry) {
 fn count(rule: &Fields<'_>) -> Option<Outcomes> {
     let fields = rule.mapping("count")?;
     let (statuses, details) = (fields.list("status"), fields.list("details"));
+    let grpc_statuses = fields.list("grpc_status");
     let failed = fields.flag("failed", false);
     let statuses: Vec<_> = statuses?.iter().map(status).collect();
     let allowed = fields.allowed("details");
     let details: Vec<_> = details?.iter().map(|item| item.text(&allowed).map(Into::into)).collect();
+    let grpc_statuses: Vec<_> = grpc_statuses?.iter().map(grpc_status).collect();
     let outcomes = Outcomes {
         statuses: statuses.into_iter().collect::<Option<_>>()?,
         details: details.into_iter().collect::<Option<_>>()?,
+        grpc_statuses: grpc_statuses.into_iter().collect::<Option<_>>()?,
         failed,
     };
     if outcomes == Outcomes::default() {
@@ -324,6 +344,11 @@ fn count(rule: &Fields<'_>) -> Option<Outcomes> {
         return None;
     }
     Some(outcomes)
+}
+
+/// A status of gRPC.
+fn grpc_status(node: &Node<'_>) -> Option<u8> {
+    values::number(node, &Whole(0, LAST_GRPC))?.try_into().ok()
 }
 
 /// A status, or the range of a class.

@@ -8,7 +8,7 @@ use crate::Account;
 use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Micros;
-use diana_request::settling::HeaderUsage;
+use diana_request::settling::{GrpcOutcome, HeaderUsage, KnownResponse};
 
 /// A charge that is settled when the stream of its request ends.
 // With an alignment of eight bytes, an entry of the list would need eight bytes more.
@@ -29,8 +29,10 @@ pub struct OpenCharge {
     pub rule: u32,
     /// The plan of the rule under which it was charged.
     pub plan: u64,
-    /// The known parts of the response.
+    /// The result of reading headers and trailers of the response.
     pub header_usage: HeaderUsage,
+    /// What the gRPC status of the response means.
+    pub grpc: GrpcOutcome,
     /// Whether the caller is identified, so that the end of the request is attributed to it.
     pub is_identified: bool,
     /// Whether the gateway's share of a limit was charged instead of Redis.
@@ -43,6 +45,20 @@ impl OpenCharge {
     #[inline]
     pub fn with_used(self, used: u64) -> OpenCharge {
         OpenCharge { used, ..self }
+    }
+
+    /// The known parts of the response.
+    #[must_use]
+    pub fn response(&self) -> KnownResponse {
+        let OpenCharge { header_usage, used, grpc, .. } = *self;
+        KnownResponse { usage: header_usage, used, grpc }
+    }
+
+    /// The same with these parts of the response.
+    #[must_use]
+    pub fn with_response(self, response: KnownResponse) -> OpenCharge {
+        let KnownResponse { usage: header_usage, used, grpc } = response;
+        OpenCharge { header_usage, grpc, ..self.with_used(used) }
     }
 
     /// The caller, and its plan at the charge.

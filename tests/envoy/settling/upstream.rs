@@ -10,7 +10,8 @@ use crate::harness::{Arrival, Upstream};
 /// The header with instructions in words: `tokens 40`, `status 401`, `sleep 300` milliseconds
 /// before the response, `continue` with status 100, `to` a location, `close`, `garbage` or `upgrade`
 /// instead of a response, `cut` or `hang` in the middle of it, a body of `size` bytes, also of a WebSocket, `empty`, `trailers`
-/// after it.
+/// after it. `rpc 16` is a response of gRPC with this status in its trailers, and `denied 16` one without messages. `used 40`
+/// is in the trailers, too.
 pub const ACT: &str = "x-act";
 
 pub fn start() -> Upstream {
@@ -21,6 +22,7 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     let mut words = arrival.header(ACT).unwrap_or_default().split_whitespace();
     let (mut status, mut fields, mut body) = ("200", String::new(), "ok\n".to_owned());
     let (mut breaks, mut has_trailers) = (None, false);
+    let mut trailers = String::new();
     while let Some(word) = words.next() {
         match word {
             "tokens" => {
@@ -41,13 +43,23 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
             "cut" | "hang" => breaks = Some(word),
             "size" => body = sized(words.next()),
             "empty" => body = String::new(),
-            "trailers" => has_trailers = true,
+            "trailers" => (has_trailers, trailers) = (true, "grpc-status: 0\r\n".into()),
+            "rpc" | "denied" => {
+                fields += "content-type: application/grpc\r\n";
+                trailers += &format!("grpc-status: {}\r\n", words.next().unwrap_or_default());
+                has_trailers = word == "rpc";
+                body = if has_trailers { "ok\n".into() } else { String::new() };
+            }
+            "used" => trailers += &format!("x-used: {}\r\n", words.next().unwrap_or_default()),
             other => panic!("cannot {other}"),
         }
     }
-    if has_trailers {
+    if !has_trailers {
+        fields += &trailers;
+    }
+    if has_trailers && breaks.is_none() {
         let head = format!("HTTP/1.1 {status} Told\r\n{fields}transfer-encoding: chunked\r\n\r\n");
-        let chunks = format!("{:x}\r\n{body}\r\n0\r\ngrpc-status: 0\r\n\r\n", body.len());
+        let chunks = format!("{:x}\r\n{body}\r\n0\r\n{trailers}\r\n", body.len());
         return to.write_all(format!("{head}{chunks}").as_bytes());
     }
     let length = if breaks.is_some() { 1000 } else { body.len() };

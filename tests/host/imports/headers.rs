@@ -26,10 +26,11 @@ pub fn link(linker: &mut Linker<Guest>) {
 
 const REQUEST: u32 = 0;
 const RESPONSE: u32 = 2;
+const RESPONSE_TRAILERS: u32 = 3;
 const CALL_OUT_RESPONSE: u32 = 6;
 
-/// A map, if it is accessible now: request headers until the request passes, response headers in
-/// their callback only, those of a call-out unless it failed.
+/// A map, if it is accessible now: request headers until the request passes, response headers and
+/// trailers in their callback only, those of a call-out unless it failed.
 fn headers(guest: &mut Guest, map: u32) -> Option<&mut Headers> {
     match map {
         REQUEST => {
@@ -37,6 +38,7 @@ fn headers(guest: &mut Guest, map: u32) -> Option<&mut Headers> {
             stream.is_readable.then_some(&mut stream.request.headers)
         }
         RESPONSE => guest.stream()?.response.as_mut(),
+        RESPONSE_TRAILERS => guest.stream()?.trailers.as_mut(),
         CALL_OUT_RESPONSE => {
             let response = guest.call_outs.response.as_mut()?;
             (!response.headers.is_empty()).then_some(&mut response.headers)

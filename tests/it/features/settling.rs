@@ -1,6 +1,7 @@
 //! Requests with a cost that is unknown on arrival.
 
 mod estimates;
+mod grpc;
 mod outcomes;
 mod permits;
 mod sums;
@@ -44,8 +45,8 @@ fn used(
     came: Option<&FakeEnding>,
     ended: &FakeEnding,
 ) -> (u64, Option<UnknownUsage>) {
-    let header_usage = came.map(|came| usage_reader.read_headers(came)).unwrap_or_default();
-    usage_reader.used(RESERVED, header_usage, ended, 0)
+    let response = came.map(|came| usage_reader.read_headers(came)).unwrap_or_default();
+    usage_reader.used(RESERVED, response, ended, 0)
 }
 
 #[test]

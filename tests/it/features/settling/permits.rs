@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use diana_policy::key::Key;
-use diana_request::settling::HeaderUsage;
+use diana_request::settling::{GrpcOutcome, HeaderUsage};
 use diana_store::permit::{CancelQueue, End, OpenCharge, Permit};
 use fastrand::Rng;
 use kit::seed;
@@ -22,6 +22,7 @@ fn charge(rule: u32) -> OpenCharge {
         rule,
         plan: 0,
         header_usage,
+        grpc: GrpcOutcome::Other,
         is_identified,
         is_degraded,
     }

@@ -2,7 +2,7 @@
 
 use diana_policy::time::SECOND;
 use diana_policy::{NumberForm, ResponseSource, Term};
-use diana_request::settling::{HeaderUsage, UnknownUsage, UsageReader};
+use diana_request::settling::{KnownResponse, UnknownUsage, UsageReader};
 use fastrand::Rng;
 use kit::ending::FakeEnding;
 use kit::seed;
@@ -138,8 +138,7 @@ fn measured_usage_is_known_after_any_end() {
     ]);
     let duration = by_terms(vec![term(ResponseSource::Duration, Term::ONE)]);
     let took = |reader: &UsageReader, ended: &FakeEnding, elapsed| {
-        let header_usage = (HeaderUsage::Nothing, 0);
-        reader.used(5, header_usage, ended, elapsed)
+        reader.used(5, KnownResponse::default(), ended, elapsed)
     };
     for ended in [
         FakeEnding::answered(200),
