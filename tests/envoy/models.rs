@@ -12,8 +12,8 @@ use crate::harness::{
     Arrival, Client, Envoy, Gateway, Response, Upstream, eventually, exchange, hcm_filter, request,
     shipped_text,
 };
+use crate::settling::left_after;
 use crate::settling::upstream::{self, ACT};
-use crate::settling::{left, left_after};
 
 const PATH: &str = "/v1/chat/completions";
 const LIMIT: u64 = 200_000;
@@ -81,6 +81,10 @@ fn answer(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
     to.write_all(b"0\r\n\r\n")
 }
 
+fn post(envoy: &Envoy, path: &str, headers: &[(&str, &str)]) -> Response {
+    exchange(envoy.port, &request("POST", path, headers)).unwrap()
+}
+
 /// Each request costs the reported tokens, or the maximum if the report is missing.
 fn play(file: &str) {
     let model = Upstream::answering(answer);
@@ -115,7 +119,11 @@ fn play(file: &str) {
         eventually(&format!("{asks} to cost {used} by {file}.yaml"), || {
             last = LIMIT
                 - RESERVE
-                - left(&envoy, PATH, &[("x-account-id", &account), (KIND, "stream 0")]);
+                - left_after(&post(
+                    &envoy,
+                    PATH,
+                    &[("x-account-id", &account), (KIND, "stream 0")],
+                ));
             (last == used).then_some(())
         });
     }
@@ -164,6 +172,116 @@ fn metadata_filters_cost_the_tokens() {
 #[test]
 fn protocol_filter_costs_its_tokens() {
     play("protocol");
+}
+
+/// The requested response: a file of `models/`, or else an error without tokens.
+fn recorded(arrival: &Arrival, to: &mut &TcpStream) -> io::Result<()> {
+    let name = arrival.header(KIND).unwrap();
+    let Some((_, ending)) = name.split_once('.') else {
+        return to.write_all(b"HTTP/1.1 500 Error\r\ncontent-length: 0\r\n\r\n");
+    };
+    let kind = match ending {
+        "sse" => "text/event-stream; charset=utf-8",
+        "ndjson" => "application/x-ndjson",
+        _ => "application/json",
+    };
+    let body = shipped_text(&format!("tests/envoy/models/{name}"));
+    // Longer than the events that the filter reads by default.
+    let body = body.replace("LONG", &"word ".repeat(5_000));
+    let fields = format!("content-type: {kind}\r\ntransfer-encoding: chunked");
+    to.write_all(format!("HTTP/1.1 200 OK\r\n{fields}\r\n\r\n").as_bytes())?;
+    // No event is whole in a packet.
+    for part in body.as_bytes().chunks(body.len().div_ceil(40)) {
+        to.write_all(format!("{:x}\r\n", part.len()).as_bytes())?;
+        to.write_all(&[part, b"\r\n"].concat())?;
+        thread::sleep(Duration::from_millis(1));
+    }
+    to.write_all(b"0\r\n\r\n")
+}
+
+/// Responses in the shapes of providers, and their tokens.
+fn play_recorded(file: &str, cases: &[(&str, &str, u64)]) {
+    let model = Upstream::answering(recorded);
+    let envoy = Gateway::as_in_llm(file, &model).start_shared();
+    for (number, (path, response, used)) in cases.iter().enumerate() {
+        let account = number.to_string();
+        let body = match *path {
+            MESSAGES => {
+                r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}"#
+            }
+            RESPONSES => r#"{"model":"m","input":"Hi"}"#,
+            PATH => r#"{"model":"m","messages":[{"role":"user","content":"Hi"}]}"#,
+            _ => r#"{"contents":[{"role":"user","parts":[{"text":"Hi"}]}]}"#,
+        };
+        let length = body.len().to_string();
+        let caller = ("x-account-id", &*account);
+        let kind = ("content-type", "application/json");
+        let headers = [caller, (KIND, response), kind, ("content-length", &length)];
+        let sent = [&request("POST", path, &headers), body.as_bytes()].concat();
+        let answer = exchange(envoy.port, &sent).unwrap();
+        assert_eq!(answer.status, 200, "{path} {response}: {answer:?}");
+        if answer.header("ratelimit").is_none() {
+            assert_eq!(*used, 0, "{path} is exempt");
+            continue;
+        }
+        eventually(&format!("{response} to cost {used} by {file}.yaml"), || {
+            // An error is free.
+            let probe = post(&envoy, path, &[caller, (KIND, "error")]);
+            (LIMIT - RESERVE - left_after(&probe) == *used).then_some(())
+        });
+    }
+    envoy.assert_unharmed();
+}
+
+const RESPONSES: &str = "/v1/responses";
+const MESSAGES: &str = "/v1/messages";
+const GEMINI: &str = "/v1beta/models/m:streamGenerateContent?alt=sse";
+
+#[test]
+fn providers_cost_their_tokens() {
+    play_recorded(
+        "sse",
+        &[
+            (PATH, "chat.sse", 1234),
+            (PATH, "chat.json", 1235),
+            (RESPONSES, "responses.sse", 2345),
+            (RESPONSES, "responses.json", 2346),
+            ("/v1/responses/resp_1", "responses.json", 0),
+            (MESSAGES, "messages.sse", 2396),
+            (MESSAGES, "messages.json", 2397),
+            (MESSAGES, "messages-failed.sse", 300),
+            ("/v1/messages/count_tokens", "tokens.json", 0),
+            (GEMINI, "gemini.sse", 560),
+            ("/v1beta/models/m:generateContent", "gemini.json", 561),
+        ],
+    );
+    play_recorded(
+        "ndjson",
+        &[
+            ("/api/chat", "ollama.ndjson", 308),
+            ("/api/chat", "ollama.json", 311),
+            // The prompt was in the cache.
+            ("/api/generate", "generate.ndjson", 283),
+            ("/api/chat", "chat.sse", MOST),
+        ],
+    );
+}
+
+#[test]
+fn protocol_filter_reads_each_provider() {
+    play_recorded(
+        "protocol",
+        &[
+            (PATH, "chat.sse", 1234),
+            (PATH, "chat.json", 1235),
+            (RESPONSES, "responses.sse", 2345),
+            (RESPONSES, "responses.json", 2346),
+            (MESSAGES, "messages.sse", 2396),
+            (MESSAGES, "messages.json", 2397),
+            (GEMINI, "gemini.sse", 560),
+            ("/v1beta/models/m:generateContent", "gemini.json", 561),
+        ],
+    );
 }
 
 /// A request of `size` bytes for a model, and its response.

@@ -138,8 +138,8 @@ fn replay_counts_requests_of_hot_keys() {
 /// Tokens are in a field of the log, whether a header or metadata had them.
 #[test]
 fn replay_reads_tokens_from_a_field() {
-    let line =
-        |number| json_line(number, "/v1/chat/completions", r#""x-account-id":"a","tokens":1500"#);
+    let members = r#""x-account-id":"a","tokens":1500"#;
+    let line = |number| json_line(number, "/v1/chat/completions", members).replace("GET", "POST");
     let log: Vec<String> = (0..200).map(line).collect();
     let set = ["--set", "response:x-tokens-used=tokens"];
     let in_header = |rules: String| {

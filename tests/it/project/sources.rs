@@ -43,7 +43,7 @@ fn shipped_listeners_reject_names_with_underscores() {
             }
         }
     }
-    assert_eq!(count, 15);
+    assert_eq!(count, 16);
 }
 
 /// A path that forgets idle connections does so after 240 s or more.
