@@ -23,7 +23,7 @@ use diana_policy::path::Path;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{
-    self as policy, Actor, IdentitySource, NumberSource, Policy, Prefix, Rule, Scope,
+    self as policy, Actor, IdentitySource, NumberSource, Policy, Prefix, ResponseCost, Rule, Scope,
 };
 use diana_request::cost::CostReader;
 use diana_request::identity::caller::{Callers, CountScope};
@@ -263,11 +263,14 @@ impl<'s> Builder<'s> {
             .map(|ban| Box::new(Bans::new(ban, rule.scope, fingerprint, keys, authority, stores)));
         let usage_reader =
             rule.settling.as_deref().map(|settling| Box::new(UsageReader::new(settling)));
-        let usage = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
-        let usage = usage.map(|cost| {
-            let source = source_watch::describe_usage(&cost.terms);
+        let cost = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
+        let watch = |cost: &ResponseCost, between: &str| {
+            let source = source_watch::describe_usage(&cost.terms, between);
             Box::new(SourceWatch::new(Some(source), source_watch::RESPONSES))
-        });
+        };
+        let usage = cost.map(|cost| watch(cost, " or "));
+        let sum = cost.filter(|cost| cost.terms.len() > 1);
+        let whole_usage = sum.map(|cost| watch(cost, " and "));
         let described: Vec<&str> = rule
             .actor
             .iter()
@@ -280,6 +283,7 @@ impl<'s> Builder<'s> {
             replaces: None,
             callers,
             usage,
+            whole_usage,
             shadow,
             yields: shadow || rule.over.is_some(),
             phase: ChargePhase::of(&rule, leasing),

@@ -122,13 +122,16 @@ impl Rules {
         let (used, unknown) = usage_reader.used(reserved, charge.response(), ending, elapsed);
         let bans_by_usage = usage_reader.bans();
         rule.counts.settle(reserved, used, unknown);
+        // No usage at all is that of a request without a response, too.
+        let is_whole = unknown.is_none() && used > 0;
+        let is_partial = unknown == Some(UnknownUsage::Partial);
         if let Some(usage) = &mut rule.usage {
-            match unknown {
-                // No usage at all is that of a request without a response, too.
-                None if used > 0 => usage.is_found = true,
-                Some(UnknownUsage::Absent | UnknownUsage::Unusable) => usage.miss(true),
-                _ => {}
-            }
+            usage.is_found |= is_whole || is_partial;
+            usage.miss(matches!(unknown, Some(UnknownUsage::Absent | UnknownUsage::Unusable)));
+        }
+        if let Some(whole) = &mut rule.whole_usage {
+            whole.is_found |= is_whole;
+            whole.miss(is_partial);
         }
         if bans_by_usage && used > 0 && charge.is_identified {
             rule.count_towards_ban(charge.account(), now);

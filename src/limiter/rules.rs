@@ -75,6 +75,8 @@ pub(crate) struct CompiledRule {
     pub(crate) callers: SourceWatch,
     /// Whether responses ever have the usage, if that is settled.
     pub(crate) usage: Option<Box<SourceWatch>>,
+    /// Whether responses ever have all numbers of the usage, if that is a sum.
+    pub(crate) whole_usage: Option<Box<SourceWatch>>,
     /// Whether requests take positions in a queue, which are returned if a client leaves.
     pub(crate) queues: bool,
     pub(crate) phase: ChargePhase,

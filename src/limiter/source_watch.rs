@@ -103,8 +103,8 @@ fn spelled(value: &Tree) -> String {
     }
 }
 
-/// The sources of the usage: `header "x-cost"`.
-pub(crate) fn describe_usage(terms: &[Term]) -> String {
+/// The sources of the usage, with `between` two of them: `header "x-cost"`.
+pub(crate) fn describe_usage(terms: &[Term], between: &str) -> String {
     let source = |term: &Term| match &term.source {
         ResponseSource::Header(name) => format!("header \"{name}\""),
         ResponseSource::Trailer(name) => format!("trailer \"{name}\""),
@@ -113,5 +113,5 @@ pub(crate) fn describe_usage(terms: &[Term]) -> String {
         ResponseSource::ResponseBytes => "bytes of the response".into(),
         ResponseSource::Duration => "duration".into(),
     };
-    terms.iter().map(source).collect::<Vec<_>>().join(" or ")
+    terms.iter().map(source).collect::<Vec<_>>().join(between)
 }

@@ -143,8 +143,12 @@ impl Limiter {
     /// Calls `log` with a line for each rule that has seen many requests, and never its source.
     pub fn missing_sources(&mut self, namespace: &str, data: &dyn SharedData, log: &dyn Fn(&str)) {
         for rule in &mut self.rules.list {
-            let CompiledRule { config, callers, usage, .. } = rule;
-            for (kind, watch) in [("caller", Some(callers)), ("usage", usage.as_deref_mut())] {
+            let CompiledRule { config, callers, usage, whole_usage, .. } = rule;
+            for (kind, watch) in [
+                ("caller", Some(callers)),
+                ("usage", usage.as_deref_mut()),
+                ("whole usage", whole_usage.as_deref_mut()),
+            ] {
                 let name = || format!("diana/2/{namespace}/{:016x}/{kind}", config.fingerprint);
                 if let Some(watch) = watch
                     && watch.is_due()

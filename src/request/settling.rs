@@ -58,7 +58,7 @@ enum EndNumber {
 pub struct KnownResponse {
     /// The result of reading headers and trailers.
     pub usage: HeaderUsage,
-    /// The usage in permits, if it is [`HeaderUsage::Used`].
+    /// The usage in permits, if it is [`HeaderUsage::Used`] or [`HeaderUsage::Partial`].
     pub used: u64,
     /// What its gRPC status means.
     pub grpc: GrpcOutcome,
@@ -74,6 +74,8 @@ pub enum HeaderUsage {
     Begun,
     /// A header or a trailer contained the usage.
     Used,
+    /// The same for a sum with a number that was missing.
+    Partial,
     /// The configured header or trailer was missing or unusable.
     Unknown(UnknownUsage),
 }
@@ -90,7 +92,7 @@ pub enum GrpcOutcome {
     Listed,
 }
 
-/// Why the usage of a request is unknown.
+/// Why the usage of a request is unknown, or an estimate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UnknownUsage {
     /// The client left before the upstream reported it.
@@ -105,6 +107,8 @@ pub enum UnknownUsage {
     Absent,
     /// The value is not a single number of permits.
     Unusable,
+    /// A number of a sum is missing in a response without an error status. It counts as 0.
+    Partial,
 }
 
 impl UsageReader {
@@ -239,11 +243,15 @@ impl UsageReader {
             HeaderUsage::Nothing if ending.client_left() => Err(UnknownUsage::ClientLeft),
             HeaderUsage::Nothing => return (0, Some(UnknownUsage::Unanswered)),
             HeaderUsage::Begun => source.read(ending, elapsed),
-            HeaderUsage::Used => Ok(response.used),
+            HeaderUsage::Used => Ok(Sum { permits: response.used, is_partial: false }),
+            HeaderUsage::Partial => Ok(Sum { permits: response.used, is_partial: true }),
             HeaderUsage::Unknown(unknown) => Err(unknown),
         };
         match response_cost {
-            Ok(used) => (used.min(*most), None),
+            Ok(Sum { permits, is_partial }) => {
+                let is_told = is_partial && ending.status() < Some(FIRST_ERROR);
+                (permits.min(*most), is_told.then_some(UnknownUsage::Partial))
+            }
             Err(UnknownUsage::Error) => (*error, Some(UnknownUsage::Error)),
             Err(_) if has_begun && ending.status() >= Some(FIRST_ERROR) => {
                 (*error, Some(UnknownUsage::Error))
@@ -263,7 +271,10 @@ impl KnownResponse {
             Values::Many(_) => Err(UnknownUsage::Unusable),
         };
         match sum(names, number) {
-            Ok(used) => KnownResponse { usage: HeaderUsage::Used, used, ..self },
+            Ok(Sum { permits: used, is_partial }) => {
+                let usage = if is_partial { HeaderUsage::Partial } else { HeaderUsage::Used };
+                KnownResponse { usage, used, ..self }
+            }
             Err(unknown) => KnownResponse { usage: HeaderUsage::Unknown(unknown), ..self },
         }
     }
@@ -362,7 +373,7 @@ impl UsageSource {
     }
 
     /// Reads the usage at the end of a stream, after the headers of its response.
-    fn read(&self, ending: &dyn Ending, elapsed: Micros) -> Result<u64, UnknownUsage> {
+    fn read(&self, ending: &dyn Ending, elapsed: Micros) -> Result<Sum, UnknownUsage> {
         if !self.are_measured() && !ending.is_complete() {
             return Err(if ending.client_left() {
                 UnknownUsage::ClientLeft
@@ -415,24 +426,31 @@ impl EndNumber {
     }
 }
 
+/// The usage that numbers add up to.
+struct Sum {
+    permits: u64,
+    /// Whether a number was missing.
+    is_partial: bool,
+}
+
 /// The weighted sum of numbers in permits, rounded up once, and at least 0. Missing numbers count as 0, unless all are
 /// missing.
 fn sum<N>(
     terms: &[(N, i64)],
     read: impl Fn(&N) -> Result<u64, UnknownUsage>,
-) -> Result<u64, UnknownUsage> {
+) -> Result<Sum, UnknownUsage> {
     // A single number of permits needs no wide arithmetic.
     if let [(number, Term::ONE)] = terms {
-        return read(number);
+        return Ok(Sum { permits: read(number)?, is_partial: false });
     }
-    let (mut billionths, mut is_found) = (0, false);
+    let (mut billionths, mut is_found, mut is_partial) = (0, false, false);
     for (number, weight) in terms {
         match read(number) {
             Ok(number) => {
                 is_found = true;
                 billionths += i128::from(number) * i128::from(*weight);
             }
-            Err(UnknownUsage::Absent) => {}
+            Err(UnknownUsage::Absent) => is_partial = true,
             Err(unusable) => return Err(unusable),
         }
     }
@@ -442,7 +460,7 @@ fn sum<N>(
         Ok(few) => few.div_ceil(one),
         Err(_) => (billionths.unsigned_abs().div_ceil(one.into())).try_into().unwrap_or(u64::MAX),
     };
-    is_found.then_some(permits).ok_or(UnknownUsage::Absent)
+    is_found.then_some(Sum { permits, is_partial }).ok_or(UnknownUsage::Absent)
 }
 
 fn usable(number: Option<u64>) -> Result<u64, UnknownUsage> {

@@ -96,13 +96,20 @@ fn changed_source_is_watched_anew() {
 
 /// Ends requests of rule `r` on one worker by these responses. Returns its warnings.
 fn usage_warnings(responses: impl Iterator<Item = FakeEnding>) -> Vec<String> {
-    let rules = "
+    warnings_of("{header: x-cost}", responses)
+}
+
+/// The same by this source.
+fn warnings_of(source: &str, responses: impl Iterator<Item = FakeEnding>) -> Vec<String> {
+    let rules = format!(
+        "
 limits:
 - Url: /
   rules:
-  - {name: r, actor: all, unit: day, rpu: 100000, algo: W, cost: {response: {header: x-cost}, max: 9}}
-";
-    let mut worker = Thread::with(rules);
+  - {{name: r, actor: all, unit: day, rpu: 100000, algo: W, cost: {{response: {source}, max: 9}}}}
+"
+    );
+    let mut worker = Thread::with(&rules);
     for (number, ending) in (10..).zip(responses) {
         assert!(worker.ask(1, number, FakeRequest::get("/")));
         worker.host.begin(1, number);
@@ -128,4 +135,28 @@ fn usage_that_ten_responses_lack_is_logged_once() {
     assert_eq!(usage_warnings(with("3").chain(without(200, 2500))), [""; 0]);
     assert_eq!(usage_warnings(without(200, 9).chain(with("3")).chain(without(200, 99))), [""; 0]);
     assert_eq!(usage_warnings(without(503, 2500).chain(without(200, 9))), [""; 0]);
+}
+
+#[test]
+fn sum_that_ten_responses_lack_a_number_of_is_logged_once() {
+    let answered = |status: u16, fields: &'static [&'static str], count: usize| {
+        let with = move |ending: FakeEnding, field: &&'static str| ending.header(field, "2");
+        (0..count).map(move |_| fields.iter().fold(FakeEnding::answered(status), with))
+    };
+    let [whole, part] = [&["x-in", "x-out"][..], &["x-in"][..]];
+    let warnings = |responses: Vec<FakeEnding>| {
+        warnings_of("{sum: [{header: x-in}, {header: x-out, times: 4}]}", responses.into_iter())
+    };
+    let line = |what, between| {
+        format!(
+            "rule `r`: 10 requests, and none of them had its {what}: header \"x-in\" {between} header \"x-out\""
+        )
+    };
+    assert_eq!(warnings(answered(200, part, 9).collect()), [""; 0]);
+    assert_eq!(warnings(answered(200, part, 2500).collect()), [line("whole usage", "and")]);
+    assert_eq!(warnings(answered(200, &["x-out"], 10).collect()), [line("whole usage", "and")]);
+    assert_eq!(warnings(answered(200, &[], 10).collect()), [line("usage", "or")]);
+    let late = answered(200, part, 9).chain(answered(200, whole, 1)).chain(answered(200, part, 99));
+    assert_eq!(warnings(late.collect()), [""; 0]);
+    assert_eq!(warnings(answered(500, part, 99).collect()), [""; 0]);
 }

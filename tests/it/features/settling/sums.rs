@@ -77,12 +77,15 @@ fn sum_is_exact_and_rounded_up_once() {
         let known: Vec<_> = terms.iter().copied().filter(|(number, _)| number.is_some()).collect();
         let wanted = match known.is_empty() {
             true => (MISSING, Some(UnknownUsage::Absent)),
-            false => (expected(&known).unwrap(), None),
+            false => {
+                let is_partial = known.len() < terms.len();
+                (expected(&known).unwrap(), is_partial.then_some(UnknownUsage::Partial))
+            }
         };
         match wanted {
-            (_, Some(_)) => none += 1,
-            (0, None) => zero += 1,
-            (MOST, None) => most += 1,
+            (_, Some(UnknownUsage::Absent)) => none += 1,
+            (0, _) => zero += 1,
+            (MOST, _) => most += 1,
             _ => between += 1,
         }
         let by_end = used(&of(metadata), Some(&FakeEnding::answered(200)), &whole);
