@@ -29,8 +29,8 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fleet.md");
 fn main() -> ExitCode {
     // Cargo adds an option.
     let names: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let tables: [(&str, Table); 4] =
-        [("size", size), ("busy", busy), ("shards", shards), ("faults", faults)];
+    let tables: [(&str, Table); 5] =
+        [("size", size), ("busy", busy), ("shards", shards), ("many", many), ("faults", faults)];
     let known = |name: &String| name == "laws" || tables.iter().any(|(table, _)| table == name);
     for name in &names {
         assert!(known(name), "no table is called {name}");
@@ -134,6 +134,13 @@ fn shards() -> String {
         }
     }
     table(plans, &[DEMAND, GATEWAYS, SHARDS, PROCESSORS, WAITS, FAILED, ALONE])
+}
+
+/// Gateways that start at once, at one primary behind Envoy's proxy.
+fn many() -> String {
+    let plan = Plan { callers: 100_000, rpu: 10, demand: 1500, seconds: 10, ..Plan::default() };
+    let many = |gateways| Plan { gateways, shards: Some(1), ..plan.clone() };
+    table([100, 300, 1000].map(many).into(), &[GATEWAYS, PROCESSORS, WAITS, FAILED, ALONE])
 }
 
 /// Latency and loss.

@@ -55,6 +55,15 @@ impl Now {
     }
 }
 
+/// The first instant after `now` of those, `every` ticks apart, that `number` chooses: gateways that
+/// start together do not call together. `every` is at least 1.
+#[must_use]
+pub fn turn(now: Micros, every: Micros, number: u64) -> Micros {
+    let every = every.max(1);
+    let since = (now % every + every - number % every) % every;
+    now.saturating_add(every - since)
+}
+
 /// The unit of `rpu`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Unit {

@@ -8,7 +8,7 @@ use super::breaker::Breaker;
 use super::shard::Shard;
 use diana_policy::key::Seed;
 use diana_policy::port::SharedData;
-use diana_policy::time::{Micros, SECOND};
+use diana_policy::time::{self, Micros, SECOND};
 use diana_policy::words;
 
 /// The maximum interval between calls of a gateway to the first shard, which counts the gateways.
@@ -162,17 +162,17 @@ impl Health {
         self.beat
     }
 
-    /// Reserves the call to the first shard for this worker if it is due. An instant beyond the
-    /// interval is corrupt.
+    /// Reserves the call to the first shard for this worker if it is due. The next one is due at the
+    /// gateway's own turn, since a push of a configuration reaches all gateways at once.
     pub(super) fn take_beat(&mut self, now: Micros) -> bool {
         let is_due = self.is_beat_due(now);
         if is_due {
-            self.beat = now.saturating_add(BEAT);
+            self.beat = time::turn(now, BEAT, self.gateway);
         }
         is_due
     }
 
-    /// Returns true if a call to the first shard is due.
+    /// Returns true if a call to the first shard is due. An instant beyond the interval is corrupt.
     pub(super) fn is_beat_due(&self, now: Micros) -> bool {
         self.beat <= now || self.beat > now.saturating_add(BEAT)
     }

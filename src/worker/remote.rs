@@ -13,7 +13,7 @@ use diana_policy::Policy;
 use diana_policy::key::KeyHasher;
 use diana_policy::port::{Answer, Call, Callout, Environment, SharedData};
 use diana_policy::remote::{Own, Remote};
-use diana_policy::time::{Micros, SECOND};
+use diana_policy::time::{self, Micros, SECOND};
 use head::Head;
 
 /// Interval of reading shared data, in ticks.
@@ -167,10 +167,15 @@ impl Poller {
         match self.pending.take_if(|call| call.token == token) {
             Some(PendingPoll { sent, .. }) => {
                 let document = document::read(&self.remote, answer);
-                self.conclude(document, sent + self.remote.every, access)
+                self.conclude(document, self.due(sent), access)
             }
             None => PollOutcome::default(),
         }
+    }
+
+    /// When the poll after the one of `sent` is due: gateways that start together take turns.
+    fn due(&self, sent: Micros) -> Micros {
+        time::turn(sent, self.remote.every, self.id)
     }
 
     /// Change of the number of workers with a remote document when this one ends: 0 or −1.

@@ -42,7 +42,7 @@ impl Poller {
         match self.pending {
             Some(PendingPoll { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
                 self.pending = None;
-                let due = sent + self.remote.every;
+                let due = self.due(sent);
                 return self.conclude(
                     Err(Unusable::Failed("no response arrived".into())),
                     due,

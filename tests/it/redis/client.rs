@@ -154,9 +154,9 @@ impl Worker {
 
     fn build(data: &Rc<FakeSharedData>, way: Endpoint, own: Seed) -> Worker {
         let shards = way.shards;
-        // Unique, in place of a random number.
-        static NUMBER: AtomicU64 = AtomicU64::new(77);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        // Unique, in place of a random number. Its heartbeats are due at whole seconds.
+        static NUMBER: AtomicU64 = AtomicU64::new(77 * SECOND);
+        let number = NUMBER.fetch_add(SECOND, Ordering::Relaxed);
         let client = Client::new(way, "test", data.clone(), own, number);
         let mut outbox = Outbox::new(OnFailure::Gateway, shards);
         outbox.add_rule(charge(0));

@@ -67,7 +67,10 @@ fn replies_do_not_delay_maintenance() {
 
 /// A worker whose gateway has lost Redis, as another worker detected a second ago.
 fn cut_off() -> Thread {
-    let mut other = Thread::with(FLEET);
+    // Its heartbeats are due at half seconds.
+    let random = (SECOND / 2).into();
+    let mut other = Thread::of(FakeHost { random, ..FakeHost::default() });
+    assert!(other.configure(1, FLEET));
     assert!(!other.request(1, 10, "ann"));
     other.pass(2 * MILLISECOND);
     let host = FakeHost { data: other.host.data.clone(), random: 5, ..FakeHost::default() };

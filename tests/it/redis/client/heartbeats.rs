@@ -65,6 +65,38 @@ fn one_worker_tells_that_its_gateway_is_alive() {
     assert_eq!(calls.len(), 3, "{calls:?}");
 }
 
+/// A push reaches all gateways at once. Redis, which has one processor, must not get all their
+/// heartbeats at once in each second that follows.
+#[test]
+fn gateways_that_start_together_take_turns() {
+    const GATEWAYS: u64 = 250;
+    let (mut rng, mut redis) = (Rng::with_seed(seed::next()), Redis::default());
+    let mut fleet: Vec<Worker> = (0..GATEWAYS)
+        .map(|number| {
+            let data = Rc::new(FakeSharedData::default());
+            let number = rng.u64(1..1 << 40) * SECOND + number * SECOND / GATEWAYS;
+            data.set(KEY, [number, 0, 0, 0, 0, 0, 0, 0].map(u64::to_le_bytes).as_flattened());
+            let mut worker = Worker::of(&data);
+            worker.outbox.beats = true;
+            worker
+        })
+        .collect();
+    let calls = run(&mut fleet, &mut redis, (7 * SECOND, 11 * SECOND), |_, _| true);
+    let (first, later): (Vec<_>, Vec<_>) = calls.iter().partition(|(at, _)| *at == 7 * SECOND);
+    assert_eq!(first.len() as u64, GATEWAYS, "each is known at once");
+    for from in (7 * SECOND + 1..11 * SECOND).step_by(20 * MILLISECOND as usize) {
+        let span = from..from + 20 * MILLISECOND;
+        let calls = later.iter().filter(|(at, _)| span.contains(at)).count();
+        assert!(calls <= 6, "{calls} from {from}");
+    }
+    for gateway in 0..fleet.len() {
+        let own = calls.iter().filter(|(_, number)| *number == gateway);
+        let times: Vec<u64> = own.map(|(at, _)| *at).collect();
+        let longest = times.windows(2).map(|two| two[1] - two[0]).max();
+        assert!(longest <= Some(SECOND), "{times:?}");
+    }
+}
+
 /// It may be that of Envoy's main thread.
 #[test]
 fn worker_without_requests_that_cannot_reach_redis_opens_no_breaker() {

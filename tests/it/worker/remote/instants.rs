@@ -46,7 +46,30 @@ fn leader_lease_lasts_a_second_after_poll_or_reply() {
     let [mut leader, _] = two(&data, LOCAL, START);
     assert_eq!(word(&data, UNTIL), START + SECOND);
     leader.answer(Some(200), &document("a"), START + 7, &data);
-    assert_eq!((word(&data, UNTIL), word(&data, DUE)), (START + 7 + SECOND, START + EVERY));
+    assert_eq!((word(&data, UNTIL), word(&data, DUE)), (START + 7 + SECOND, START + 1));
+}
+
+/// Gateways that start together do not poll together, whether the server answers or not.
+#[test]
+fn gateways_poll_in_turns() {
+    let turns = [Some(200), Some(500), None].map(|status| {
+        let due = (0..10).map(|number| {
+            let data = FakeSharedData::default();
+            let mut leader = Worker::new(LOCAL, 3 * EVERY + number * SECOND, START, &data);
+            leader.tick(START, &data);
+            leader.answer(status, &document("a"), START + 7, &data);
+            let due = word(&data, DUE);
+            leader.tick(due, &data);
+            leader.answer(status, &document("a"), due + 7, &data);
+            assert_eq!(word(&data, DUE), due + EVERY);
+            due
+        });
+        let mut due: Vec<u64> = due.collect();
+        due.sort_unstable();
+        due
+    });
+    let wanted: Vec<u64> = (1..=10).map(|second| START + second * SECOND).collect();
+    assert_eq!(turns, [(); 3].map(|()| wanted.clone()));
 }
 
 /// A lease twice as long as possible is damaged.
