@@ -242,5 +242,6 @@ fn many_open_streams_take_bounded_memory() {
     println!("{} bytes for each, {} if it is settled", plain / OPEN, settled / OPEN);
     // The SDK has a context for each open stream, and a table of contexts.
     assert!(plain <= 20 << 20, "{plain}");
-    assert!(settled <= 36 << 20, "{settled}");
+    // An open charge takes 80 bytes since numbers have 64 bits.
+    assert!(settled <= 37 << 20, "{settled}");
 }
