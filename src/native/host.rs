@@ -2,8 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
-use std::fs::File;
-use std::io::Read;
 use std::rc::Rc;
 use std::sync::LazyLock;
 
@@ -447,8 +445,8 @@ impl Host for HostCall<'_> {
 
     fn random(&self) -> u128 {
         let mut bytes = [0; 16];
-        let read = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-        if read.is_ok() { u128::from_le_bytes(bytes) } else { 0 }
+        // Needs no file, of which the process may have no further one.
+        if getrandom::fill(&mut bytes).is_ok() { u128::from_le_bytes(bytes) } else { 0 }
     }
 }
 
