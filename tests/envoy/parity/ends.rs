@@ -13,7 +13,7 @@ const NO_MORE: More = (("x-more", "none"), 0);
 const FIVE: More = (("x-number", "5"), 0);
 
 /// The rest of a rule, a path, instructions for the upstream, what the request has besides, and the permits that it uses.
-const ENDS: [(&str, &str, &str, More, u64); 32] = [
+const ENDS: [(&str, &str, &str, More, u64); 36] = [
     (
         "cost: {response: {header: x-tokens-used}, reserve: 10, max: 300}",
         "/",
@@ -137,12 +137,31 @@ const ENDS: [(&str, &str, &str, More, u64); 32] = [
     ("count: {failed: true}", "/nobody", "", NO_MORE, 1),
     ("count: {failed: true}", "/", "close", NO_MORE, 1),
     ("count: {failed: true}", "/", "status 503", NO_MORE, 0),
+    ("count: {grpc_status: [16]}", "/", "rpc 16", NO_MORE, 1),
+    ("count: {grpc_status: [16]}", "/", "rpc 0", NO_MORE, 0),
+    ("cost: {response: {trailer: x-used}, max: 300}", "/", "rpc 0 used 40", NO_MORE, 40),
+    ("cost: {response: {trailer: x-used}, max: 300}", "/", "rpc 0", NO_MORE, 300),
 ];
 
 /// The keys of `cost.response` and of `count`.
-const KEYS: [&str; 15] = [
-    "header", "metadata", "type", "bytes", "duration", "sum", "times", "reserve", "max", "missing",
-    "error", "count", "status", "details", "failed",
+const KEYS: [&str; 17] = [
+    "header",
+    "metadata",
+    "type",
+    "bytes",
+    "duration",
+    "sum",
+    "times",
+    "reserve",
+    "max",
+    "missing",
+    "error",
+    "count",
+    "status",
+    "details",
+    "failed",
+    "grpc_status",
+    "trailer",
 ];
 
 #[test]
@@ -159,6 +178,7 @@ fn ends_are_charged_alike() {
     let service = upstream::start();
     let gateway = Gateway::with(&document)
         .cluster("upstream", service.port)
+        .of_trailers()
         .empty_cluster("nobody")
         .routed(routes("upstream"), serde_json::json!({}));
     let envoy = behind_filters(gateway).start();
