@@ -85,6 +85,8 @@ pub struct Client {
     round_trip: Option<Micros>,
     /// About how long a slow reply takes.
     slow_trip: Option<Micros>,
+    /// Replies in a row that took more than half of the timeout.
+    far_replies: u32,
     /// Whether Redis has had the script.
     has_script: bool,
     /// The record of all workers, as last read.
@@ -141,6 +143,7 @@ impl Client {
             resends: Vec::new(),
             round_trip: None,
             slow_trip: None,
+            far_replies: 0,
             has_script: false,
             health,
             counts: BackendCounts::default(),
@@ -261,6 +264,7 @@ impl Client {
             let slow = self.slow_trip.unwrap_or(trip);
             self.slow_trip = Some(slow.max(trip) - slow.saturating_sub(trip) / MORE_SLOWLY);
             self.has_script = true;
+            self.report_far(trip, slow.max(trip));
         }
         self.end(batch, answers, now.mono, outbox);
         true

@@ -10,10 +10,14 @@ use crate::protocol::Failure;
 use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
 use diana_policy::key::Seed;
-use diana_policy::time::{Micros, SECOND};
+use diana_policy::time::{Micros, SECOND, spell};
+use diana_policy::words;
 
 /// The maximum number of shards in a log line, besides the first.
 const NAMED: usize = 15;
+
+/// How many replies in a row are slow before that is logged: one may be of a busy worker.
+const FAR_REPLIES: u32 = 10;
 
 /// A reply: the gateways at Redis, unless it only has the fleet's secret, and whether it decided
 /// questions.
@@ -121,6 +125,33 @@ impl Client {
             ),
             false => format!("global rules: all gateways have `redis.parts` = {shards} now"),
         });
+    }
+
+    /// Logs the timeout that fits if calls take more than half of it, so that a lost one is not sent
+    /// again: once for each timeout, by one worker.
+    pub(super) fn report_far(&mut self, trip: Micros, slow: Micros) {
+        let timeout = self.endpoint.timeout;
+        let is_far = trip > timeout / 2;
+        self.far_replies = if is_far { self.far_replies.saturating_add(1) } else { 0 };
+        if self.far_replies != FAR_REPLIES {
+            return;
+        }
+        let key = format!("{}/far", self.key);
+        let ([logged], number) = words::read(&*self.data, &key);
+        if logged == timeout || !words::write([timeout], &*self.data, &key, number) {
+            return;
+        }
+        let whole = |time: Micros| spell(time.next_multiple_of(SECOND / 1000));
+        let remedy = match slow.saturating_mul(2) {
+            fits @ ..=SECOND => format!("set `timeout` to {} or more", whole(fits)),
+            _ => "set `timeout` to 1s, the most, and let calls take less: `proxied` keeps connections open".into(),
+        };
+        self.log_lines.push(format!(
+            "global rules: calls to Redis ({}) take {}, and `timeout` is {}, too short to send a lost one again; {remedy}",
+            self.endpoint.destination,
+            whole(slow),
+            whole(timeout)
+        ));
     }
 
     fn log_unavailable(&mut self, shards: &[Shard], failure: &Failure, outbox: &Outbox) {

@@ -133,6 +133,32 @@ fn far_redis_is_asked_once() {
     assert_eq!(worker.calls.fresh().len(), 1);
 }
 
+/// Of a gateway's workers one names the timeout that fits, once for each timeout.
+#[test]
+fn log_names_the_timeout_that_fits() {
+    let data = Rc::new(FakeSharedData::default());
+    let lines = |timeout: u64, trips: &[u64]| {
+        let mut worker = Worker::with(&data, timeout * MILLISECOND);
+        for (number, trip) in (1..).zip(trips) {
+            worker.ask(7, number * SECOND);
+            worker.work(number * SECOND);
+            let (token, call) = worker.calls.fresh().remove(0);
+            let now = number * SECOND + trip * MILLISECOND;
+            worker.answer(token, &ok(admits(&call)), now).unwrap();
+        }
+        worker.client.log_lines
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(lines(500, &[250; 20]), none, "a lost call is sent again");
+    assert_eq!(lines(500, &[[320; 9].as_slice(), &[9]].concat().repeat(3)), none, "only some");
+    let line = "global rules: calls to Redis (cluster `redis`) take 320ms, and `timeout` is 500ms, too short to send a lost one again; \
+                set `timeout` to 640ms or more";
+    assert_eq!(lines(500, &[320; 30]), [line]);
+    assert_eq!(lines(500, &[320; 30]), none, "another worker has logged it");
+    let far = lines(1000, &[640; 30]);
+    assert!(far.len() == 1 && far[0].contains("set `timeout` to 1s, the most"), "{far:?}");
+}
+
 /// No ask waits for so long that a slow reply would come too late.
 #[test]
 fn far_redis_is_asked_soon() {
