@@ -82,7 +82,8 @@ impl Plan {
         let is_near = self.latency * (100 + self.spread) / 100 + 1000 < self.timeout;
         if is_near && self.lost == 0 && self.shards.is_none() {
             assert_eq!(seen.alone, 0, "{self:?}");
-            let least = if self.algo == "SW" { 97 } else { 99 };
+            // SW returns permits slice by slice, each a round trip late.
+            let least = if self.algo == "SW" { 95 } else { 99 };
             assert!(
                 seen.admitted >= most * least / 100,
                 "{} of {most} permits: {self:?}",

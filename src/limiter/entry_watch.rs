@@ -57,10 +57,9 @@ impl EntryWatch {
 
     /// Adds `requests` of this worker, and the entries that applied to any of its requests, to those
     /// of the others, in the value `name`. If another worker is faster, the next report adds them.
-    /// Only with `may_begin` they replace those of another document, which may be newer.
+    /// They replace those of other entries.
     pub(crate) fn report(
         &mut self,
-        may_begin: bool,
         requests: u64,
         has_applied: impl Iterator<Item = bool>,
         name: &str,
@@ -84,9 +83,6 @@ impl EntryWatch {
         {
             (before, is_first) = (*count, false);
             applied.iter_mut().zip(known).for_each(|(word, known)| *word |= known);
-        }
-        if is_first && !may_begin {
-            return None;
         }
         let count = before.saturating_add(self.requests).min(REQUESTS);
         let written = [&[self.configuration, count], applied.as_slice()].concat();

@@ -30,6 +30,8 @@ pub(crate) struct SourceWatch {
     pub(crate) is_found: bool,
     /// Requests without one since the last report.
     missed: u64,
+    /// Whether enough had none at the last report. Until the next one, another worker reports a value that it has seen.
+    pub(crate) is_enough: bool,
     /// Whether all is reported.
     is_over: bool,
 }
@@ -40,7 +42,7 @@ impl SourceWatch {
     pub(crate) fn new(source: Option<String>, enough: u64) -> SourceWatch {
         let is_over = source.is_none();
         let source = source.unwrap_or_default();
-        SourceWatch { source, enough, is_found: false, missed: 0, is_over }
+        SourceWatch { source, enough, is_found: false, missed: 0, is_enough: false, is_over }
     }
 
     /// Counts a request without a value, unless it was counted before.
@@ -50,7 +52,7 @@ impl SourceWatch {
 
     /// Returns true if [`SourceWatch::report`] is due.
     pub(crate) fn is_due(&self) -> bool {
-        !self.is_over && (self.is_found || self.missed > 0)
+        !self.is_over && (self.is_found || self.missed > 0 || self.is_enough)
     }
 
     /// Adds the requests of this worker to those of the others, in the value `name`. Returns true
@@ -62,16 +64,17 @@ impl SourceWatch {
         let ([before, count], number) = words::read::<2>(data, name);
         let before = if before == configuration { count } else { 0 };
         if before == OVER {
-            self.is_over = true;
+            (self.is_over, self.is_enough) = (true, false);
             return false;
         }
         let count = before.saturating_add(self.missed);
-        let is_over = self.is_found || count >= self.enough;
+        let is_enough = !self.is_found && count >= self.enough;
+        let is_over = self.is_found || is_enough && self.is_enough;
         let written = [configuration, if is_over { OVER } else { count }];
         if !words::write(written, data, name, number) {
             return false;
         }
-        (self.missed, self.is_over) = (0, is_over);
+        (self.missed, self.is_enough, self.is_over) = (0, is_enough && !is_over, is_over);
         is_over && !self.is_found
     }
 

@@ -140,8 +140,15 @@ impl Limiter {
         }
     }
 
-    /// Calls `log` with a line for each rule that has seen many requests, and never its source.
-    pub fn missing_sources(&mut self, namespace: &str, data: &dyn SharedData, log: &dyn Fn(&str)) {
+    /// Calls `log` with a line for each rule that has seen many requests, and never its source. Returns true if it is due again,
+    /// after other workers have reported theirs.
+    pub fn missing_sources(
+        &mut self,
+        namespace: &str,
+        data: &dyn SharedData,
+        log: &dyn Fn(&str),
+    ) -> bool {
+        let mut waits = false;
         for rule in &mut self.rules.list {
             let CompiledRule { config, callers, usage, whole_usage, .. } = rule;
             for (kind, watch) in [
@@ -150,24 +157,22 @@ impl Limiter {
                 ("whole usage", whole_usage.as_deref_mut()),
             ] {
                 let name = || format!("diana/2/{namespace}/{:016x}/{kind}", config.fingerprint);
-                if let Some(watch) = watch
-                    && watch.is_due()
-                    && watch.report(&name(), data)
-                {
+                let Some(watch) = watch.filter(|watch| watch.is_due()) else { continue };
+                if watch.report(&name(), data) {
                     log(&watch.line(&config.name, kind));
                 }
+                waits |= watch.is_enough;
             }
         }
+        waits
     }
 
     /// Reports the entries that applied to none of some thousand requests: their number, and a line
     /// for the log. `requests` are those since the last report. Exempt ones do not
-    /// count, since no entry may apply to them. Due before [`Limiter::flush`]. Only with
-    /// `may_begin` they may replace those of another document.
+    /// count, since no entry may apply to them. Due before [`Limiter::flush`].
     pub fn unused_entries(
         &mut self,
         namespace: &str,
-        may_begin: bool,
         requests: u64,
         (data, metrics): (&dyn SharedData, &dyn Metrics),
         log: &dyn Fn(&str),
@@ -179,7 +184,7 @@ impl Limiter {
         let requests = requests.saturating_sub(counts.exempt);
         let name = format!("diana/1/{namespace}/entries");
         let has_applied = limits.iter().map(|limit| limit.has_applied.get());
-        if let Some(unused) = self.entries.report(may_begin, requests, has_applied, &name, data) {
+        if let Some(unused) = self.entries.report(requests, has_applied, &name, data) {
             metrics.set(&format!("diana.{namespace}.entries_unused"), unused.count);
             unused.line.iter().for_each(|line| log(line));
         }

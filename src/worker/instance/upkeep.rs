@@ -59,25 +59,19 @@ impl Instance {
         let warn = |line: &str| host.log(Level::Warn, line);
         // Before the flush, which resets the number of requests.
         let (requests, data) = (self.requests.get(), host.data());
-        limiter.unused_entries(
-            &self.namespace,
-            !self.is_replaced.get(),
-            requests,
-            (&*data, host),
-            &warn,
-        );
+        limiter.unused_entries(&self.namespace, requests, (&*data, host), &warn);
         limiter.flush(&self.namespace, host);
         self.flush_requests(host);
         while let Some(callers) = limiter.hot_callers() {
             host.log(Level::Info, &callers.line());
         }
-        limiter.missing_sources(&self.namespace, &*data, &warn);
+        let waits = limiter.missing_sources(&self.namespace, &*data, &warn);
         drop(limiter);
         let quiet_at = self.last_used.get().saturating_add(QUIET);
         if self.is_replaced.get() && !more && now.mono >= quiet_at {
             return self.close(host);
         }
-        let stays_active = more || self.is_replaced.get();
+        let stays_active = more || waits || self.is_replaced.get();
         self.next_maintenance.set(stays_active.then(|| now.mono.saturating_add(self.interval)));
     }
 

@@ -80,6 +80,19 @@ fn entries_without_a_request_are_logged_once_in_a_gateway() {
     assert_eq!(found.iter().map(|line| names(line)).collect::<Vec<_>>(), ["login, posts, api"]);
 }
 
+/// A later listener of the same process, such as that of operators.
+#[test]
+fn listener_without_requests_hides_no_entry() {
+    let other = "limits: [{Url: /, rules: [{name: other, actor: all, unit: day, rpu: 9}]}]";
+    for rules in [RULES, other] {
+        let [mut first, _] = workers(RULES);
+        assert!(first.configure(2, rules));
+        let found = lines(&mut first, 2000, &FakeRequest::get("/a"));
+        let names: Vec<_> = found.iter().map(|line| names(line)).collect();
+        assert_eq!((names.as_slice(), unused(&first)), (&["login, posts, api"][..], 3), "{rules}");
+    }
+}
+
 #[test]
 fn entries_that_all_apply_are_not_logged() {
     for rules in [

@@ -81,6 +81,20 @@ fn rule_with_a_source_is_not_logged() {
     assert_eq!(warnings(&mut workers, 3000, || FakeRequest::get("/all")), [""; 0]);
 }
 
+/// Whichever worker reports first.
+#[test]
+fn source_that_one_worker_has_seen_is_not_logged() {
+    for [seen, other] in [[0, 1], [1, 0]] {
+        let mut workers = workers(RULES);
+        (0..1000).for_each(|number| _ = workers[other].ask(1, 10 + number, FakeRequest::get("/")));
+        workers[seen].request(1, 1, "ann");
+        for _ in 0..200 {
+            workers.iter_mut().for_each(|worker| worker.pass(SECOND / 100));
+        }
+        assert_eq!(warnings(&mut workers, 2, || FakeRequest::get("/")), [""; 0], "{seen}");
+    }
+}
+
 /// A mistake that replaces another one is logged, too.
 #[test]
 fn changed_source_is_watched_anew() {
