@@ -72,7 +72,7 @@ impl Ending for HostEnding<'_, '_> {
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
         let bytes = match property.encoded() {
-            // Envoy 1.39 does not say it.
+            // Envoy 1.39 does not report it.
             b"request\0total_size" => self.request_bytes,
             // That of its attribute `response.total_size` includes headers, which the wasm host no longer has at the end.
             b"response\0total_size" => self.call?.number(Attribute::ResponseSize),

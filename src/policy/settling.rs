@@ -19,7 +19,7 @@ pub struct Settling {
 /// The usage of a request, which is known at its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResponseCost {
-    /// What is added up, at least one term: headers of the response only, or trailers only, or neither.
+    /// The terms that are added up, at least one: headers of the response only, or trailers only, or neither.
     pub terms: Vec<Term>,
     /// Maximum usage of a request in permits.
     pub most: u64,

@@ -80,7 +80,7 @@ pub enum HeaderUsage {
     Unknown(UnknownUsage),
 }
 
-/// What the gRPC status of a response means for the outcomes that count.
+/// The meaning of a response's gRPC status for the outcomes that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum GrpcOutcome {
     /// No status, or one that is not listed.

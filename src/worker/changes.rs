@@ -24,7 +24,7 @@ const MOST_RULES: usize = 4096;
 pub(crate) struct ConfigChanges {
     /// Rules that the previous configuration did not have. Empty if there was none.
     pub(crate) new_rules: Vec<String>,
-    /// Rules of the previous configuration whose names this one does not have.
+    /// Rules of the previous configuration with names that this one does not have.
     pub(crate) ended_rules: Vec<String>,
     /// Whether it is the first configuration of its namespace in this process, as far as shared
     /// data shows.

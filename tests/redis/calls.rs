@@ -59,7 +59,7 @@ fn failed_call_does_not_fail_the_other() {
     assert_eq!(each(&server, &two, &Login::default()), [Ok(8), Ok(6)], "nothing else was charged");
 }
 
-/// A call that arrives twice is decided once, whichever attempt arrives first. One that arrives
+/// A call that arrives twice is decided once, in both orders of its attempts. One that arrives
 /// after the next one of its sender is not decided.
 #[test]
 fn repeated_call_is_decided_once() {

@@ -26,7 +26,7 @@ TESTS = ROOT / "tests/platforms"
 # The test classes of each control plane.
 PLANES = {"istio": "OnIstio", "envoy-gateway": "OnEnvoyGateway"}
 AT_ONCE = 2
-# What a mistake in the chart, in a module or in the companion would break first.
+# The tests that a mistake in the chart, in a module or in the companion would break first.
 SMOKE = [
     "test_life.{}.test_from_the_installation_to_the_uninstallation",
     "test_mistakes.{}.test_a_typo_by_helm",

@@ -31,7 +31,7 @@ pub struct OpenCharge {
     pub plan: u64,
     /// The result of reading headers and trailers of the response.
     pub header_usage: HeaderUsage,
-    /// What the gRPC status of the response means.
+    /// The meaning of the response's gRPC status.
     pub grpc: GrpcOutcome,
     /// Whether the caller is identified, so that the end of the request is attributed to it.
     pub is_identified: bool,

@@ -57,7 +57,7 @@ impl Client {
         Response::read(&mut self.stream)
     }
 
-    /// Waits for the head of a response without a body of its own, and for this many bytes of the protocol after it. Returns the
+    /// Waits for the head of a response without a body, and for this many bytes of the protocol after it. Returns the
     /// status.
     pub fn read_upgraded(&mut self, bytes: usize) -> io::Result<u16> {
         let response = self.read()?;

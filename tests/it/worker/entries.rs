@@ -71,7 +71,7 @@ fn entries_without_a_request_are_logged_once_in_a_gateway() {
         assert!(worker.configure(1, &changed));
         assert_eq!(lines(worker, 3000, &FakeRequest::get("/a")), [""; 0]);
     }
-    // One with others is watched anew.
+    // A document with other entries is watched from the start.
     let changed = RULES.replace("/v1/login", "/v2/login");
     assert!(first.configure(1, &changed) && second.configure(1, &changed));
     assert_eq!(lines(&mut first, 1, &FakeRequest::get("/a")), [""; 0]);

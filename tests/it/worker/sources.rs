@@ -81,7 +81,7 @@ fn rule_with_a_source_is_not_logged() {
     assert_eq!(warnings(&mut workers, 3000, || FakeRequest::get("/all")), [""; 0]);
 }
 
-/// Whichever worker reports first.
+/// In both orders of the workers' reports.
 #[test]
 fn source_that_one_worker_has_seen_is_not_logged() {
     for [seen, other] in [[0, 1], [1, 0]] {

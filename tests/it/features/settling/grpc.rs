@@ -181,7 +181,7 @@ fn trailers_add_up() {
     }
 }
 
-/// Rules without gRPC read nothing more.
+/// Rules without gRPC read only the headers.
 #[test]
 fn trailers_are_nothing_to_other_rules() {
     for keys in ["count: {status: [401]}", "cost: {response: {header: x-tokens}, max: 300}"] {
