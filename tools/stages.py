@@ -32,6 +32,8 @@ PARITY = ["parity::arrivals", "peer::", "types_of_metadata"]
 ENDS = ["parity::ends", "settling::bytes", "models::providers"]
 # The middle Envoy has no runtime and no secrets for native modules.
 ONLY_NEWEST = ["switches::", "secrets::password"]
+# The tests of the chart that need no Envoy.
+CHART = ["Rendered", "Refused", "Checked", "Metrics"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse", "llm/ndjson"]
 # The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
 # all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once.
@@ -205,19 +207,31 @@ def cost():
     yield step(PYTHON, "benches/cost.py", "--guard")
 
 
-def discover(folder, **variables):
+def discover(folder, *words, **variables):
     """Python tests that read YAML."""
-    return tests(needs.python(), "-m", "unittest", "discover", "-s", folder, "-v", DIANA_ENVOY=envoy.path(), **variables)
+    return tests(needs.python(), "-m", "unittest", "discover", "-s", folder, "-v", *words, DIANA_ENVOY=envoy.path(), **variables)
+
+
+def helm():
+    """Python with Helm's SDK."""
+    return needs.virtual_env("helm", ["helm-python-sdk==0.2.2"]) / "bin/python"
+
+
+def chart():
+    """The chart, rendered by Helm's SDK, and `diana check` of what it renders."""
+    words = [word for name in CHART for word in ("-k", name)]
+    # The command, as the tests of `crates` have it.
+    yield step(*TEST, "--no-run", *CRATES)
+    yield discover("tests/install", "-p", "test_chart.py", *words, DIANA_HELM_PYTHON=helm(), DIANA_COMMAND=ROOT / "target/debug/diana")
 
 
 def install():
     """The image through a registry, manifests and chart as control planes hand them to Envoy, alerts and dashboard under load, and
     the console examples of README and book."""
     programs("chromium", "curl", "docker-registry", "prometheus", "promtool", "redis-server", "skopeo")
-    helm = needs.virtual_env("helm", ["helm-python-sdk==0.2.2"]) / "bin/python"
     # Examples run it.
     yield step("make", "cli")
-    yield discover("tests/install", DIANA_HELM_PYTHON=helm)
+    yield discover("tests/install", DIANA_HELM_PYTHON=helm(), DIANA_COMMAND=ROOT / "target/release/diana")
 
 
 def workflows():
@@ -240,7 +254,7 @@ def docs():
 # The order in which the stages of `make test` begin: the longest first. Their results do not depend on the speed of the machine.
 GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": lint}
 GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", needed=["redis-server"])}
-GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "parity": parity, "crates": crates}
+GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "parity": parity, "crates": crates, "chart": chart}
 # What `make test-all` runs besides.
 REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost, "simulate": lambda: [step("make", "simulate")]}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}

@@ -436,6 +436,49 @@ class Refused(unittest.TestCase):
         self.assertEqual(keys.VALUES.read_text(), keys.values(), "`python3 tools/keys.py` writes it")
 
 
+class Checked(unittest.TestCase):
+    """`helm template … | diana check -`, the check before a change is applied."""
+
+    FORMS = [
+        {},
+        {"redis": {"enabled": True, "proxied": False, "username": "diana", "passwordEnv": "PASSWORD", "settings": {"timeout": "50ms"}}},
+        {"redis": {"enabled": True, "proxied": True, "cluster": True, "settings": {"parts": 6}, "tls": {"enabled": True}}},
+        {"podMonitor": {"enabled": True}, "networkPolicy": {"gateways": True}, "companion": {"tls": {"secret": "companion", "ca": "PEM"}}},
+    ]  # fmt: skip
+
+    def check(self, **values):
+        texts = files(**values)
+        self.assertIsInstance(texts, dict, texts)
+        # As `helm template` prints them.
+        whole = "".join(f"---\n# Source: {name}\n{text}\n" for name, text in sorted(texts.items()) if name.endswith(".yaml") and text.strip())
+        return subprocess.run([os.environ["DIANA_COMMAND"], "check", "-"], input=whole, capture_output=True, text=True)
+
+    def each(self):
+        """The forms of the chart: both control planes and both modules, and each place of the rules."""
+        for plane, native, form in itertools.product(("istio", "envoy-gateway"), ({}, {"file": FILE}, {"sha256": "1" * 64}), self.FORMS):
+            if plane == "istio" and "sha256" in native:
+                continue
+            # A Redis needs a namespace.
+            for settings in ([] if "redis" in form else [{}]) + [{"namespace": "shop", "log": "refused", "admin": {"path": "/.diana", "token_env": "TOKEN"}}]:
+                yield {"controlPlane": plane, "filter": {"native": native, "settings": settings, "env": ["TOKEN"]}, **form}
+
+    def test_of_valid_values_finds_no_problem(self):
+        for values in self.each():
+            with self.subTest(values=values):
+                done = self.check(**values)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                # One rule of the document, whatever else is in the manifests.
+                self.assertIn("1 rule", done.stdout)
+
+    def test_of_wrong_rules_has_their_place(self):
+        wrong = "limits:\n- Url: /\n  rules:\n  - {actor: all, unit: day, rpu: 3, burts: 2}\n"
+        for plane in ("istio", "envoy-gateway"):
+            for native in ({}, {"file": FILE}):
+                done = self.check(controlPlane=plane, filter={"native": native}, rulesText=wrong)
+                self.assertEqual(done.returncode, 1, done.stdout)
+                self.assertIn("did you mean `burst`?", done.stdout)
+
+
 class InEnvoy(unittest.TestCase):
     def validate(self, rendered):
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

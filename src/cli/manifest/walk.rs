@@ -1,5 +1,7 @@
 //! The places of a plugin's configuration in a manifest.
 
+use std::ptr;
+
 use diana_config::outline;
 use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
@@ -181,7 +183,10 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
     let rules = step(tree, &steps, RULES_TEXT).filter(|(tree, _)| tree.text() != Some(""));
     found.extend(rules.map(|(tree, steps)| served(tree, steps)));
     for (child, steps) in children(tree, &steps) {
-        of_envoy(child, steps, found);
+        // The VM has a `configuration` of its own, which is not the plugin's.
+        if !VM_CONFIG.iter().any(|key| get(tree, key).is_some_and(|vm| ptr::eq(vm, child))) {
+            of_envoy(child, steps, found);
+        }
     }
 }
 
