@@ -3,6 +3,7 @@
 import re
 import subprocess
 import sys
+import tomllib
 import unittest
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from console import ROOT  # noqa: E402
 DOCS = ROOT / "docs"
 # A README is limited to the first steps. The rest is in the book.
 README_LINES = 100
+# A page opens with one sentence: its readers, and the result for them.
+OPENING_WORDS = 15
 # Commands that only a cluster with nodes can run.
 NODES = r"kubectl (?:-n \S+ )?(logs|exec|port-forward|drain|run|cp|attach)\b"
 
@@ -92,6 +95,19 @@ class Pages(unittest.TestCase):
                     with self.subTest(page=page.name, link=link):
                         self.assertIn(target.relative_to(ROOT).parts[0], BESIDE)
 
+    def test_redirects_lead_from_places_that_are_gone_to_places_that_exist(self):
+        redirects = tomllib.loads((DOCS / "book.toml").read_text())["output"]["html"].get("redirect", {})
+        for old, new in redirects.items():
+            with self.subTest(old=old):
+                page, _, heading = old.removeprefix("/").partition("#")
+                former = (DOCS / page).with_suffix(".md")
+                self.assertTrue(heading not in anchors(former) if heading and former.exists() else not former.exists())
+                path, _, anchor = new.partition("#")
+                target = (former.parent / path).resolve().with_suffix(".md")
+                self.assertTrue(target.exists(), new)
+                if anchor:
+                    self.assertIn(anchor, anchors(target))
+
     def test_each_page_is_in_the_summary(self):
         listed = {(DOCS / link).resolve() for link in links(DOCS / "SUMMARY.md")}
         self.assertEqual(listed, set(DOCS.rglob("*.md")) - {DOCS / "SUMMARY.md"})
@@ -128,8 +144,13 @@ class Pages(unittest.TestCase):
         introduction = [DOCS / "SUMMARY.md", DOCS / "introduction.md"]
         for page in set(DOCS.rglob("*.md")) - set(introduction):
             with self.subTest(page=page.name):
-                head = "\n".join(page.read_text().splitlines()[:4])
-                self.assertRegex(head, r"\A# .+\n\n\*\*For\*\* [^*]+\. \*\*Result:\*\* ")
+                title, begin = page.read_text().split("\n\n")[:2]
+                self.assertRegex(title, r"\A# .+\Z")
+                # The second form is the former one, in two sentences.
+                sentence = r"For [^.:]+: [^.]+\.|\*\*For\*\* [^*]+\. \*\*Result:\*\* "
+                self.assertRegex(begin, rf"\A(?:{sentence})")
+                if begin.startswith("For "):
+                    self.assertLessEqual(len(begin.partition(". ")[0].split()), OPENING_WORDS)
 
     def test_the_readme_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
