@@ -9,7 +9,7 @@ from console import ROOT, TARGET, relative, run, say
 
 BOOK = TARGET / "book"
 # What pages link to outside of the book.
-BESIDE = ["ARCHITECTURE.md", "CHANGELOG.md", "charts", "envoy", "watch"]
+BESIDE = ["ARCHITECTURE.md", "CHANGELOG.md", "MEASURED.md", "charts", "envoy", "watch"]
 # A page outside of the book, as it was written.
 PLAIN = """<!doctype html>
 <html lang="en">
