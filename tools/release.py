@@ -25,6 +25,44 @@ UNPUBLISHED = "registry.example.com/diana-companion"
 HELM_CONFIG = "application/vnd.cncf.helm.config.v1+json"
 HELM_LAYER = "application/vnd.cncf.helm.chart.content.v1.tar+gzip"
 
+# Below the changes of a version in the notes of its release.
+STEPS = """
+## Install
+
+The command, for every Linux:
+
+```sh
+VERSION={version}
+RELEASE=https://github.com/{repository}/releases/download/v$VERSION
+FILE=diana-$VERSION-$(uname -m)-unknown-linux-musl.tar.gz
+curl -fsSL --remote-name-all "$RELEASE/$FILE" "$RELEASE/SHA256SUMS"
+sha256sum --check --ignore-missing SHA256SUMS
+tar xzf "$FILE" diana
+./diana --version
+```
+
+The chart. Its values name the image of the companion by digest, and have the SHA-256 of the module: leave `companion.image` and `filter.sha256` out of yours.
+
+```sh
+helm install diana oci://{registry}/charts/diana --version {version} -n $NS -f values.yaml --wait
+```
+
+The images are `{registry}:{version}` (the module), `{registry}:{version}-native` (both modules, to be mounted) and `{registry}-companion:{version}`.
+
+## Check where it comes from
+
+The workflow `release.yaml` signs without a key: the certificate names this workflow and the tag. cosign checks the signatures, `gh` the record of the build:
+
+```sh
+WORKFLOW=https://github.com/{repository}/.github/workflows/release.yaml@refs/tags/v{version}
+ISSUER=https://token.actions.githubusercontent.com
+cosign verify-blob --bundle SHA256SUMS.sigstore.json --certificate-identity $WORKFLOW --certificate-oidc-issuer $ISSUER SHA256SUMS
+cosign verify --certificate-identity $WORKFLOW --certificate-oidc-issuer $ISSUER {registry}-companion:{version}
+gh attestation verify diana-{version}.wasm --repo {repository}
+gh attestation verify oci://{registry}-companion:{version} --repo {repository}
+```
+"""
+
 
 def check(tag):
     """Fails unless the tag fits the version, and the project is at its address."""
@@ -40,6 +78,11 @@ def changes(version):
     text = (ROOT / "CHANGELOG.md").read_text()
     found = re.search(rf"^## \[{re.escape(version)}\].*?\n(.*?)(?=^## |\Z)", text, flags=re.M | re.S)
     return found[1].strip() + "\n" if found else die(f"CHANGELOG.md has no section of {version}")
+
+
+def steps(version):
+    """How to install a release, and to check where it comes from."""
+    return STEPS.format(version=version, repository=repository(), registry=registry())
 
 
 def contents(folder, prefix):
@@ -95,7 +138,7 @@ def main(tag="", *before):
     """Writes a release. `before` are modules of earlier versions, which the companion serves, too."""
     check(tag)
     present = version()
-    notes = changes(present)
+    notes = changes(present) + steps(present)
     image.main()
     companion.main(*before)
     module = image.MODULE.read_bytes()
