@@ -100,6 +100,7 @@ pub const FAMILIES: &[Family] = &[
             "fleet_asks",
             "fleet_foreign",
             "fleet_apart",
+            "fleet_split",
             "fleet_unsettled",
         ],
     },

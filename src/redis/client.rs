@@ -12,6 +12,7 @@ mod follow;
 mod neighbours;
 mod offset;
 mod send;
+mod split;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -29,6 +30,7 @@ use diana_store::backend::{BackendCounts, Receiver};
 use follow::Answered;
 use neighbours::Neighbours;
 use offset::Offset;
+use split::Ordinals;
 
 /// Ticks after its timeout until a batch fails without a reply. The host usually reports the
 /// timeout earlier, unless it was busy or the root of the call has ended.
@@ -64,6 +66,7 @@ pub struct Client {
     endpoint: Endpoint,
     tags: Tags,
     neighbours: Neighbours,
+    ordinals: Ordinals,
     data: Rc<dyn SharedData>,
     /// The key of [`Health`] in shared data.
     key: String,
@@ -128,6 +131,7 @@ impl Client {
         Client {
             tags: Tags::new(namespace, endpoint.shards),
             neighbours: Neighbours::default(),
+            ordinals: Ordinals::new(&key, &endpoint),
             offsets: vec![Offset::default(); usize::from(endpoint.shards.number())],
             silent_until: 0,
             log_times: Vec::new(),
@@ -332,10 +336,15 @@ impl Client {
                     gateways,
                     is_apart,
                     is_mixed,
+                    latest_ordinal,
                     asks: decided,
                     ..
                 })) => {
                     is_mixed.iter().for_each(|is_mixed| self.meet(*is_mixed, now));
+                    if let (Some(ordinal), Some(latest)) = (batch.pipeline.ordinal, latest_ordinal)
+                    {
+                        self.find_split(ordinal, batch.confirmed, *latest, now);
+                    }
                     self.counts.apart += u64::from(*is_apart);
                     let fleet = KnownFleet { gateways: *gateways, is_apart: *is_apart };
                     Ok(Answered { fleet: Some(fleet), decided: !decided.is_empty() })

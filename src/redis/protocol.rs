@@ -84,6 +84,9 @@ pub struct Pipeline {
     pub calls: Vec<ScriptCall>,
     /// The number of the gateway's rules, if the call to the first shard reports it.
     pub rules: Option<u64>,
+    /// A number that is higher than in earlier calls of the gateway, if the call to the first shard
+    /// has one.
+    pub ordinal: Option<u64>,
 }
 
 /// Identifies a pipeline of a sender.

@@ -88,6 +88,8 @@ pub struct BackendCounts {
     pub corrupt: u64,
     /// Replies that report gateways with another number of shards.
     pub apart: u64,
+    /// Replies of a store that the gateway had left for another one: it reaches several.
+    pub split: u64,
     /// Settlements dropped for lack of room while the authority was unavailable.
     pub unsettled: u64,
     /// Shards that became unavailable, or available again.

@@ -148,6 +148,7 @@ pub fn pipeline_of_calls(now: Option<u64>, calls: Vec<Vec<Ask>>) -> Pipeline {
         number: None,
         calls,
         rules: None,
+        ordinal: None,
     }
 }
 

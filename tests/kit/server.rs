@@ -23,6 +23,7 @@ pub struct Decided {
     pub gateways: u64,
     pub is_apart: bool,
     pub is_mixed: Option<bool>,
+    pub latest_ordinal: Option<u64>,
     pub now: u64,
     pub corrupt: u64,
     /// The outcome of each question about rules.
@@ -43,8 +44,10 @@ impl Decided {
             asks.push(Outcome { wait, rules });
             bans.push(replies.iter().filter_map(ban).collect());
         }
-        let protocol::Decided { gateways, is_apart, is_mixed, now, corrupt, .. } = decided;
-        Decided { gateways, is_apart, is_mixed, now, corrupt, asks, bans }
+        let protocol::Decided {
+            gateways, is_apart, is_mixed, latest_ordinal, now, corrupt, ..
+        } = decided;
+        Decided { gateways, is_apart, is_mixed, latest_ordinal, now, corrupt, asks, bans }
     }
 }
 

@@ -64,6 +64,28 @@ fn other_rules_of_a_namespace_are_reported() {
 }
 
 #[test]
+fn highest_ordinal_of_a_gateway_is_returned() {
+    let server = Server::start();
+    let call = |gateway, ordinal, after| {
+        let call = pipeline(Some(NOW + after), vec![]);
+        server.decide(&Pipeline { gateway, ordinal, ..call }).latest_ordinal
+    };
+    assert_eq!([call(1, Some(3), 0), call(1, Some(4), 0)], [Some(0), Some(3)]);
+    assert_eq!(call(2, Some(9), 0), Some(0), "another gateway");
+    assert_eq!(call(1, None, 0), None);
+    assert_eq!([call(1, Some(2), 0), call(1, Some(5), 0)], [Some(4), Some(4)], "a late call");
+    let of_rules = Pipeline { rules: Some(7), ..pipeline(Some(NOW), vec![]) };
+    let both = server.decide(&Pipeline { gateway: 1, ordinal: Some(6), ..of_rules });
+    assert_eq!((both.is_mixed, both.latest_ordinal), (Some(false), Some(5)));
+    for value in ["x", "-3", "1.5", "1e400"] {
+        for key in server.keys("*:ordinal:*1") {
+            server.command(&["SET", &key, value]);
+        }
+        assert_eq!([call(1, Some(7), 0), call(1, Some(8), 0)], [Some(0), Some(7)], "{value}");
+    }
+}
+
+#[test]
 fn redis_reads_its_own_clock() {
     let server = Server::start();
     let (one, two) = (Quota::new(Unit::Hour, 1), Quota::new(Unit::Second, 2));

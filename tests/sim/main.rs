@@ -21,6 +21,7 @@ mod plan;
 mod record;
 mod rule;
 mod shipped;
+mod split;
 mod world;
 
 use std::collections::BTreeSet;

@@ -32,6 +32,8 @@ pub struct Way {
     given_up: Micros,
     /// Travel time of the answer; `None` if it is lost.
     back: Option<Micros>,
+    /// Whether it reaches the second of two stores.
+    is_elsewhere: bool,
 }
 
 /// The fate of a call that leaves a gateway.
@@ -63,10 +65,11 @@ fn is_known(rules: &[Rule]) -> bool {
 impl Network<'_> {
     pub fn new<'a>(plan: &'a Plan, server: &'a Server) -> Network<'a> {
         server.reset();
-        // The model knows no failovers.
-        let fails_over = |fault: &Fault| matches!(fault, Fault::Failover { .. });
+        // The model is one store.
+        let has_others =
+            |fault: &Fault| matches!(fault, Fault::Failover { .. } | Fault::Split { .. });
         let is_known =
-            !plan.faults.iter().any(fails_over) && plan.entries.iter().all(|rules| is_known(rules));
+            !plan.faults.iter().any(has_others) && plan.entries.iter().all(|rules| is_known(rules));
         let model = is_known.then(Proxy::one);
         Network { server, model, latency: plan.latency, plan, faults: plan.faults.clone() }
     }
@@ -84,7 +87,7 @@ impl Network<'_> {
             was_taken: false,
             is_whole: false,
         };
-        let (mut away, mut lost) = (None, false);
+        let (mut away, mut lost, mut is_elsewhere) = (None, false, false);
         for fault in &self.faults {
             match fault {
                 Fault::Away { span, gateways, how }
@@ -95,6 +98,7 @@ impl Network<'_> {
                 Fault::Loses { span, permille } if span.contains(&now) => {
                     lost = rng.u64(..1000) < *permille;
                 }
+                Fault::Split { span } if span.contains(&now) => is_elsewhere = rng.bool(),
                 _ => {}
             }
         }
@@ -115,7 +119,7 @@ impl Network<'_> {
             Some((at, response)) => Sent::Fails(at, response),
             None => {
                 let back = (!lost).then_some(back);
-                Sent::Arrives(there, Way { call, sent: now, given_up, back })
+                Sent::Arrives(there, Way { call, sent: now, given_up, back, is_elsewhere })
             }
         }
     }
@@ -137,9 +141,12 @@ impl Network<'_> {
 
     /// A call reaches Redis. When its answer comes, and which.
     pub fn arrive(&mut self, way: Way, now: Micros) -> (Micros, Response) {
-        let Way { call, sent, given_up, back } = way;
+        let Way { call, sent, given_up, back, is_elsewhere } = way;
         self.set_time(now);
+        let change_store = || is_elsewhere.then(|| self.server.command(&["SWAPDB", "0", "1"]));
+        change_store();
         let body = self.server.exchange(&call.body);
+        change_store();
         if let Some(model) = &mut self.model {
             let expected = model.answer(&call.body, EPOCH + now);
             let [own, expected] = [&body, &expected].map(|bytes| String::from_utf8_lossy(bytes));

@@ -620,7 +620,9 @@ impl Oracle<'_> {
                 Fault::Still { worker, .. } => {
                     (rule.scope != Scope::Local && !is_settled) || *worker == refusal.worker
                 }
-                Fault::Emptied { .. } | Fault::Failover { .. } => rule.scope == Scope::Global,
+                Fault::Emptied { .. } | Fault::Failover { .. } | Fault::Split { .. } => {
+                    rule.scope == Scope::Global
+                }
             };
             let wrong = fault.span();
             match fault {

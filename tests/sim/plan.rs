@@ -151,6 +151,8 @@ pub enum Fault {
     Emptied { at: Micros },
     /// A replica takes the place of Redis, as it was at the start of the span.
     Failover { span: Range<Micros> },
+    /// Each call reaches one of two stores.
+    Split { span: Range<Micros> },
     /// A listener of a gateway gets another document; streams of the old one are ended after `drain`.
     Update { at: Micros, gateway: usize, listener: usize, drain: Micros },
 }
@@ -175,7 +177,8 @@ impl Fault {
             Fault::Away { span, .. }
             | Fault::Loses { span, .. }
             | Fault::Still { span, .. }
-            | Fault::Failover { span } => span.clone(),
+            | Fault::Failover { span }
+            | Fault::Split { span } => span.clone(),
             Fault::Dies { at, .. } | Fault::Restarts { at, .. } | Fault::Emptied { at } => *at..*at,
             Fault::Update { at, drain, .. } => *at..*at + drain,
         }
@@ -386,6 +389,20 @@ impl Plan {
     pub fn is_exact(&self) -> bool {
         let is_call = |fault: &Fault| matches!(fault, Fault::Away { .. } | Fault::Loses { .. });
         self.faults.iter().all(is_call)
+    }
+
+    /// Returns true if calls reach a store that they have left for another one.
+    pub fn has_several_stores(&self) -> bool {
+        let mut failovers: Vec<Range<Micros>> = Vec::new();
+        for fault in &self.faults {
+            match fault {
+                Fault::Split { .. } => return true,
+                Fault::Failover { span } => failovers.push(span.clone()),
+                _ => {}
+            }
+        }
+        failovers.sort_by_key(|span| span.start);
+        failovers.windows(2).any(|two| two[1].start < two[0].end)
     }
 
     fn widen(&mut self, rng: &mut Rng) {

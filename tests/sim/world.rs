@@ -205,8 +205,11 @@ impl World<'_> {
             self.worker_slots.iter().map(|worker_slot| &worker_slot.open).collect();
         assert!(open.iter().all(|open| open.is_empty()), "streams are left: {open:?}");
         self.find_leaks();
-        let metrics =
+        let metrics: Vec<Metrics> =
             self.gateway_slots.iter().map(|gateway_slot| gateway_slot.gateway.metrics()).collect();
+        let is_split =
+            metrics.iter().any(|metrics| metrics.keys().any(|it| it.ends_with(".split")));
+        assert!(!is_split || self.plan.has_several_stores(), "there was one store at a time");
         if self.prints_all {
             self.entries.iter().for_each(|entry| println!("{entry:?}"));
             self.reaches.iter().for_each(|reach| println!("{reach:?}"));
@@ -391,7 +394,7 @@ impl World<'_> {
                 self.add(span.end, Event::Fault(number));
             }
             Fault::Failover { .. } => self.network.fail_over(now),
-            Fault::Away { .. } | Fault::Loses { .. } => {}
+            Fault::Away { .. } | Fault::Loses { .. } | Fault::Split { .. } => {}
         }
     }
 

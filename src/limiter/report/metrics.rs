@@ -244,6 +244,7 @@ pub fn flush_fleet(namespace: &str, counts: &BackendCounts, metrics: &dyn Metric
         ("asks", counts.asks),
         ("foreign", counts.corrupt),
         ("apart", counts.apart),
+        ("split", counts.split),
         ("unsettled", counts.unsettled),
     ] {
         if amount > 0 {

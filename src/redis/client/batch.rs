@@ -34,6 +34,8 @@ pub(super) struct Batch {
     pub(super) probing: bool,
     /// When it was first sent.
     pub(super) sent: Now,
+    /// The highest ordinal that a reply had confirmed before, if it has one.
+    pub(super) confirmed: u64,
     /// The attempts without a reply.
     pub(super) attempts: Vec<Attempt>,
     /// When it is sent again if there is no reply.
@@ -55,6 +57,7 @@ impl Batch {
             pipeline,
             probing: false,
             sent: Now::default(),
+            confirmed: 0,
             attempts: Vec::new(),
             second_at: None,
             ends_at,
@@ -115,6 +118,7 @@ impl Batch {
             is_second: self.is_second,
             is_beat: self.is_beat,
             sent: self.sent,
+            confirmed: self.confirmed,
             ..Batch::new(pipeline, self.ends_at)
         }
     }

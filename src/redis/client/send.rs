@@ -194,8 +194,11 @@ impl Client {
     /// A batch without calls, whose asks must have a result at `ends_at`.
     fn new_batch(&self, ends_at: Micros) -> Batch {
         let (tags, seed, gateway) = (self.tags.clone(), self.seed, self.gateway);
-        let (wall, now, number, calls, rules) = (0, None, None, Vec::new(), None);
-        Batch::new(Pipeline { tags, seed, gateway, wall, now, number, calls, rules }, ends_at)
+        let (wall, now, number, calls, rules, ordinal) = (0, None, None, Vec::new(), None, None);
+        Batch::new(
+            Pipeline { tags, seed, gateway, wall, now, number, calls, rules, ordinal },
+            ends_at,
+        )
     }
 
     /// When a batch is sent again if there is no reply: after half of its time, unless Redis is too
@@ -247,6 +250,9 @@ impl Client {
             }
             let calls_first = batch.has_call_to(Shard::FIRST);
             batch.pipeline.rules = calls_first.then(|| self.reported_rules(now.mono)).flatten();
+            let ordinal = calls_first.then(|| self.next_ordinal(now.mono)).flatten();
+            batch.pipeline.ordinal = ordinal.map(|(ordinal, _)| ordinal);
+            batch.confirmed = ordinal.map_or(0, |(_, confirmed)| confirmed);
             if batch.pipeline.number.is_none() && !batch.probing && !batch.is_beat {
                 batch.pipeline.number = Some(self.next_number());
             }

@@ -37,7 +37,8 @@ impl Pipeline {
         let answers = self.calls.iter().map(|call| match values.next() {
             Some(Value::Error(message)) => Err(Failure::of(message)),
             Some(Value::Array(answer)) if is_whole => {
-                let has = (self.sent_shards(call).is_some(), self.sent_rules(call).is_some());
+                let (rules, ordinal) = (self.sent_rules(call), self.sent_ordinal(call));
+                let has = (self.sent_shards(call).is_some(), rules.is_some(), ordinal.is_some());
                 call.answer(answer, has)
             }
             _ => Err(Failure::Garbage),
@@ -53,9 +54,9 @@ impl Pipeline {
 }
 
 impl ScriptCall {
-    /// Parses a reply, with the number of different shard counts and of different rules, if it has
-    /// them.
-    fn answer(&self, values: &[Value], has: (bool, bool)) -> Result<ScriptAnswer, Failure> {
+    /// Parses a reply, with the number of different shard counts and of different rules and the
+    /// latest ordinal, if it has them.
+    fn answer(&self, values: &[Value], has: (bool, bool, bool)) -> Result<ScriptAnswer, Failure> {
         let answer = match values {
             [Value::Bulk(seed)] => unhex(seed).map(ScriptAnswer::Seed),
             numbers => self.decided(numbers, has).map(ScriptAnswer::Decided),
@@ -63,7 +64,11 @@ impl ScriptCall {
         answer.ok_or(Failure::Garbage)
     }
 
-    fn decided(&self, numbers: &[Value], (shards, rules): (bool, bool)) -> Option<Decided> {
+    fn decided(
+        &self,
+        numbers: &[Value],
+        (shards, rules, ordinal): (bool, bool, bool),
+    ) -> Option<Decided> {
         let mut numbers = ReplyNumbers(numbers.iter());
         let gateways = match self.shard {
             Shard::FIRST => numbers.count()?,
@@ -80,8 +85,17 @@ impl ScriptCall {
             asks.push(outcome(ask, &mut numbers)?);
         }
         let is_mixed = if rules { numbers.count().map(|rules| rules > 1) } else { None };
+        let latest_ordinal = if ordinal { numbers.count() } else { None };
         let is_all = numbers.0.as_slice().is_empty();
-        is_all.then_some(Decided { gateways, is_apart, is_mixed, now, corrupt, asks })
+        is_all.then_some(Decided {
+            gateways,
+            is_apart,
+            is_mixed,
+            latest_ordinal,
+            now,
+            corrupt,
+            asks,
+        })
     }
 }
 

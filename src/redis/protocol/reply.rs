@@ -22,6 +22,9 @@ pub struct Decided {
     pub is_apart: bool,
     /// Whether other rules are in use in this namespace, if the call reported those of its gateway.
     pub is_mixed: Option<bool>,
+    /// The highest ordinal that this Redis has had of the gateway before, or zero, if the call had
+    /// one.
+    pub latest_ordinal: Option<u64>,
     /// Redis's monotonic clock.
     pub now: Micros,
     /// Corrupt values, which counted as empty.

@@ -64,12 +64,13 @@ impl Pipeline {
         let values = || questions().flat_map(|question| Name::all(question, self.gateway));
         let keys = 3 + values().count() + usize::from(call.settles.is_some());
         let shards = self.sent_shards(call);
-        let rules = self.sent_rules(call);
-        let more = match (rules, call.settles) {
-            (Some(_), _) => 5,
-            (None, Some(_)) => 4,
-            (None, None) if shards.is_some() => 2,
-            (None, None) => usize::from(self.number.is_some()),
+        let (rules, ordinal) = (self.sent_rules(call), self.sent_ordinal(call));
+        let more = match (ordinal, rules, call.settles) {
+            (Some(_), ..) => 6,
+            (None, Some(_), _) => 5,
+            (None, None, Some(_)) => 4,
+            (None, None, None) if shards.is_some() => 2,
+            (None, None, None) => usize::from(self.number.is_some()),
         };
         command(out, 3 + keys + 4 + more);
         let [name, what]: [&[u8]; 2] = match call.script {
@@ -110,14 +111,21 @@ impl Pipeline {
         let own = self
             .number
             .map(|CallNumber { sender, slot, number }| format!("{sender:016x}:{slot}:{number}"));
-        let [own, shards, rules] = [own, shards, rules].map(Option::unwrap_or_default);
-        let words = [own, shards, number, asks, rules];
+        let ordinal = ordinal.map(|ordinal| ordinal.to_string());
+        let [own, shards, rules, ordinal] =
+            [own, shards, rules, ordinal].map(Option::unwrap_or_default);
+        let words = [own, shards, number, asks, rules, ordinal];
         words.iter().take(more).for_each(|text| word(out, text.as_bytes()));
     }
 
     /// The number of the gateway's rules, if the call reports it.
     pub(super) fn sent_rules(&self, call: &ScriptCall) -> Option<u64> {
         self.rules.filter(|_| call.shard == Shard::FIRST)
+    }
+
+    /// The ordinal, if the call has one.
+    pub(super) fn sent_ordinal(&self, call: &ScriptCall) -> Option<u64> {
+        self.ordinal.filter(|_| call.shard == Shard::FIRST)
     }
 
     /// The gateway's number of shards, if the call reports it: others may be configured

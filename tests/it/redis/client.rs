@@ -12,6 +12,7 @@ mod probes;
 mod record;
 mod settlements;
 mod shards;
+mod split;
 mod timeouts;
 
 use std::cell::Cell;
@@ -142,6 +143,12 @@ impl Worker {
     /// A worker of a new gateway with this number of gateways in its configuration.
     pub fn with_gateways(gateways: u64) -> Worker {
         Worker::build(&Rc::default(), Endpoint { gateways, ..endpoint(TIMEOUT, Shards::ONE) }, OWN)
+    }
+
+    /// A worker whose Redis is this cluster.
+    pub fn at(data: &Rc<FakeSharedData>, cluster: &str) -> Worker {
+        let destination = Destination::Cluster(cluster.into());
+        Worker::build(data, Endpoint { destination, ..endpoint(TIMEOUT, Shards::ONE) }, OWN)
     }
 
     fn open(data: &Rc<FakeSharedData>, timeout: u64, shards: Shards) -> Worker {

@@ -38,6 +38,7 @@ fn of(calls: Vec<Vec<Ask>>) -> Pipeline {
         number: None,
         calls: calls.into_iter().map(call).collect(),
         rules: None,
+        ordinal: None,
     }
 }
 
@@ -130,7 +131,15 @@ fn reply_of_the_script_is_read() {
             AskReply { wait, replies: vec![Reply::Rule(opinion)] },
             AskReply { wait: Some(0), replies: vec![] },
         ];
-        Decided { gateways: 9, is_apart: false, is_mixed: None, now: 7, corrupt: 1, asks }
+        Decided {
+            gateways: 9,
+            is_apart: false,
+            is_mixed: None,
+            latest_ordinal: None,
+            now: 7,
+            corrupt: 1,
+            asks,
+        }
     };
     let body = |wait, retry| {
         let numbers = format!(":9 :1 :7 :{wait} :{retry} :1 :5 :4 :12 :3 :2 :8 :1 :1 :0 ");

@@ -29,6 +29,8 @@ pub struct Redis {
     parts: Alive,
     /// The numbers of the rules in use.
     used_rules: Alive,
+    /// The highest ordinal of each gateway.
+    ordinals: HashMap<Vec<u8>, u64>,
     /// The number of the last processed batch of settlements of each sender.
     settled: HashMap<Vec<u8>, u64>,
     /// The latest call of each sender and slot, and its answer.
@@ -121,6 +123,11 @@ impl Redis {
             tell(&outcome, &asked, &receipts, &mut numbers);
         }
         numbers.extend(asking.rules.map(|rules| alive(&mut self.used_rules, rules, now.mono)));
+        if let Some(ordinal) = asking.ordinal {
+            let highest = self.ordinals.entry(asking.gateway.into()).or_default();
+            numbers.push(highest.cast_signed());
+            *highest = ordinal.max(*highest);
+        }
         let mut answer = format!("*{}\r\n", numbers.len());
         numbers.iter().for_each(|number| write!(answer, ":{number}\r\n").unwrap());
         if let Some((slot, number)) = asking.number.take() {

@@ -26,6 +26,8 @@ pub struct Asking<'b> {
     pub parts: Option<&'b [u8]>,
     /// The number of the gateway's rules, if the call contains it.
     pub rules: Option<&'b [u8]>,
+    /// The ordinal of the call among those of the gateway, if it has one.
+    pub ordinal: Option<u64>,
     /// The sender, the batch number and the count of settlements, if the call contains any.
     pub settles: Option<(&'b [u8], u64, u64)>,
     numbers: Numbers<'b>,
@@ -74,6 +76,7 @@ impl<'b> Asking<'b> {
             }),
             parts: argument(5),
             rules: argument(8),
+            ordinal: number(9),
             settles,
             numbers: Numbers(&rest[3][5..]),
         }

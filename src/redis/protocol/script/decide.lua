@@ -270,6 +270,18 @@ end
 save_counters()
 answer[2]=corrupt
 -- A gateway sends the number of its rules about once a second, and gets how many are in use.
-if ARGV[9] then answer[length+1]=count_alive(KEYS[3]..':rules',ARGV[9]) end
+if ARGV[9] and ARGV[9]~='' then
+  length=length+1
+  answer[length]=count_alive(KEYS[3]..':rules',ARGV[9])
+end
+-- As often it sends a higher ordinal than before, and gets the highest one that was here. In
+-- another store that is a lower one.
+if ARGV[10] then
+  local name=KEYS[3]..':ordinal:'..ARGV[2]
+  local latest=tonumber(get('GET',name) or '')
+  latest=whole(latest) and latest or 0
+  answer[length+1]=latest
+  call('SET',name,max(latest,ARGV[10]),'PX',60000)
+end
 if slot then call('SET',slot,pack(number,answer),'PX',2000) end
 return answer

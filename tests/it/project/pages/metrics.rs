@@ -136,6 +136,7 @@ fn of_the_core(names: &Names) {
         asks: 1,
         corrupt: 1,
         apart: 1,
+        split: 1,
         unsettled: 1,
         changes: 1,
         failures,

@@ -63,7 +63,7 @@ fn failures_have_names_and_are_counted() {
         (reset(), "reset"),
         (ok(many), "garbage"),
         (ok(decides(&[0; 10])), "garbage"),
-        (ok(decides(&[0; 12])), "garbage"),
+        (ok(decides(&[0; 13])), "garbage"),
         (ok(decides(&[0, 0, 0, -5, 0, 0, 0, 0, 0, 0, 0])), "garbage"),
         // A refusal that names no rule.
         (ok(decides(&[-1, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0])), "garbage"),
