@@ -1,8 +1,9 @@
-//! The pictures of the book, drawn from what the shipped code decides. `INSTA_UPDATE=always` writes
+//! The pictures of the book, drawn from what the shipped code decides and from tables of measurements. `INSTA_UPDATE=always` writes
 //! them.
 
 mod bans;
 mod bursts;
+mod costs;
 mod drawing;
 mod hops;
 mod outage;
@@ -17,13 +18,15 @@ use drawing::Drawing;
 type Draw = fn() -> Drawing;
 
 /// A name, and the function that draws it.
-const PICTURES: [(&str, Draw); 6] = [
+const PICTURES: [(&str, Draw); 8] = [
     ("bursts", bursts::draw),
     ("settling", settling::draw),
     ("outage", outage::draw),
     ("hops", hops::draw),
     ("scopes", scopes::draw),
     ("bans", bans::draw),
+    ("instructions", costs::instructions),
+    ("calls", costs::calls),
 ];
 
 #[test]
