@@ -68,7 +68,7 @@ Two gateways are ready at http://127.0.0.1:10000 and http://127.0.0.1:10010 (adm
 at {", ".join(f"127.0.0.1:{port}" for port in setup.ports)}, and take their rules from {relative(RULES)}.
 The token of operators, for ports 10002 and 10012 until the gateways stop: {token}
 
-docs/tutorial.md has what to try, docs/guides/redis-at-scale.md how to let Redis fail. Each line of the log below begins with the
+docs/tutorial.md has what to try, docs/guides/redis.md how to let Redis fail. Each line of the log below begins with the
 name of its gateway. Ctrl-C stops everything.
 """)
         # Redis may end: that is one of the things to try.
