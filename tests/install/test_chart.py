@@ -42,6 +42,8 @@ with helm.Chart.load(asked["chart"]) as chart:
         sys.exit(str(error))
 json.dump(told, sys.stdout)
 """
+# The end of the name of the filter whose metrics show which listeners have Diana.
+PRESENCE = "_presence"
 MANAGER = "envoy.filters.network.http_connection_manager"
 
 
@@ -69,7 +71,8 @@ def of_kind(kind, rendered):
 def patches(rendered, kind):
     """The values of the patches of a kind for Istio."""
     [manifest] = of_kind("EnvoyFilter", rendered)
-    return [it["patch"]["value"] for it in manifest["spec"]["configPatches"] if it["applyTo"] == kind]
+    values = [it["patch"]["value"] for it in manifest["spec"]["configPatches"] if it["applyTo"] == kind]
+    return [it for it in values if not it.get("name", "").endswith(PRESENCE)]
 
 
 def added(rendered):
@@ -78,8 +81,14 @@ def added(rendered):
     whole, filters = {}, {}
     for patch in policy["spec"]["jsonPatches"]:
         into = filters if "jsonPath" in patch["operation"] else whole
-        into[patch["name"]] = patch["operation"]["value"]
+        if not patch["operation"]["value"]["name"].endswith(PRESENCE):
+            into[patch["name"]] = patch["operation"]["value"]
     return whole, filters
+
+
+def names(policy):
+    """The listeners that an EnvoyPatchPolicy patches."""
+    return list(dict.fromkeys(it["name"] for it in policy["spec"]["jsonPatches"] if "jsonPath" in it["operation"]))
 
 
 def parts(rendered):
@@ -89,7 +98,7 @@ def parts(rendered):
     whole, filters = added(rendered)
     # Only listeners have filter chains.
     listeners = [it for it in whole.values() if "filter_chains" in it]
-    return [list(filters.values()), [it for it in whole.values() if it not in listeners], listeners]
+    return [list(filters.values())[:1], [it for it in whole.values() if it not in listeners], listeners]
 
 
 @contextlib.contextmanager
@@ -184,8 +193,32 @@ class Rendered(unittest.TestCase):
 
     def test_the_filter_is_the_same_in_both(self):
         filters = added(render(controlPlane="envoy-gateway"))[1]
-        self.assertEqual(list(filters), ["default/eg/http"])
-        self.assertEqual(list(filters.values()), patches(render(), "HTTP_FILTER"))
+        [filter] = patches(render(), "HTTP_FILTER")
+        self.assertEqual(filters, dict.fromkeys(filters, filter))
+
+    def test_a_listener_has_the_presence_only_with_the_filter(self):
+        """It is placed by the filter's name, so a listener without the filter cannot have it."""
+        own = "diana_default_diana"
+        *_, presence = of_kind("EnvoyFilter", render())[0]["spec"]["configPatches"]
+        place = presence["match"]["listener"]["filterChain"]["filter"]["subFilter"], presence["patch"]["operation"]
+        self.assertEqual(place, ({"name": own}, "INSERT_BEFORE"))
+        for position in ("first", "last"):
+            [policy] = of_kind("EnvoyPatchPolicy", render(controlPlane="envoy-gateway", filter={"position": position}))
+            of_listeners = [it for it in policy["spec"]["jsonPatches"] if "jsonPath" in it["operation"]]
+            for filter, after in zip(of_listeners[::2], of_listeners[1::2], strict=True):
+                self.assertEqual((filter["name"], filter["operation"]["value"]["name"]), (after["name"], own))
+                self.assertEqual(after["operation"]["jsonPath"], f"..http_filters[?(@.name=='{own}')]")
+                self.assertEqual(after["operation"]["value"], presence["patch"]["value"])
+
+    def test_a_pod_monitor_for_gateways_and_one_for_classes(self):
+        gateways = [{"name": "a"}, {"name": "b", "namespace": "other"}, {"class": "eg"}]
+        for given, wanted in ((gateways[:2], [""]), (gateways[2:], ["-classes"]), (gateways, ["", "-classes"])):
+            rendered = render(controlPlane="envoy-gateway", podMonitor={"enabled": True}, envoyGateway={"gateways": given})
+            monitors = {it["metadata"]["name"]: it["spec"]["selector"]["matchExpressions"] for it in of_kind("PodMonitor", rendered)}
+            self.assertEqual(list(monitors), [f"diana{end}" for end in wanted])
+            for pod in [it["spec"]["selector"] for it in of_kind("Service", rendered)[1:]]:
+                matches = [all(pod.get(it["key"]) in it["values"] for it in selector) for selector in monitors.values()]
+                self.assertEqual(sum(matches), 1, pod)
 
     def test_the_dynamic_module_takes_the_place_of_the_other(self):
         for plane, native in (("istio", {"file": FILE}), ("envoy-gateway", {"file": FILE}), ("envoy-gateway", {"sha256": "1" * 64})):
@@ -241,9 +274,9 @@ class Rendered(unittest.TestCase):
 
     def test_position(self):
         def at(position):
-            istio = of_kind("EnvoyFilter", render(filter={"position": position}))[0]["spec"]["configPatches"][-1]
+            istio = of_kind("EnvoyFilter", render(filter={"position": position}))[0]["spec"]["configPatches"][-2]
             gateway = of_kind("EnvoyPatchPolicy", render(controlPlane="envoy-gateway", filter={"position": position}))[0]
-            operation = gateway["spec"]["jsonPatches"][-1]["operation"]
+            operation = gateway["spec"]["jsonPatches"][-2]["operation"]
             manager = istio["match"]["listener"]["filterChain"]["filter"]
             return istio["patch"]["operation"], manager, operation["jsonPath"], operation.get("path")
 
@@ -252,17 +285,26 @@ class Rendered(unittest.TestCase):
         self.assertEqual(at("first"), ("INSERT_FIRST", {"name": MANAGER}, "..http_filters", "/0"))
 
     def test_gateways_and_merged_gateways(self):
-        gateways = [{"name": "a", "listeners": ["http", "https-quic"]}, {"name": "b", "namespace": "other", "listeners": ["http"]}]
-        rendered = render(controlPlane="envoy-gateway", envoyGateway={"gateways": [*gateways, {"class": "eg", "listeners": ["default/eg/http"]}]})
+        gateways = [
+            {"name": "a", "listeners": ["http", "https-quic"], "ports": [80]},
+            {"name": "b", "namespace": "other", "without": [443, 8080]},
+            {"class": "eg", "listeners": ["default/eg/http"]},
+        ]
+        rendered = render(controlPlane="envoy-gateway", envoyGateway={"gateways": gateways})
         found = {}
         for policy in of_kind("EnvoyPatchPolicy", rendered):
             target = policy["spec"]["targetRef"]
-            listeners = [it["name"] for it in policy["spec"]["jsonPatches"] if "jsonPath" in it["operation"]]
-            found[policy["metadata"]["namespace"], target["kind"], target["name"]] = listeners
+            found[policy["metadata"]["namespace"], target["kind"], target["name"]] = names(policy)
         wanted = {
-            ("default", "Gateway", "a"): ["default/a/http", "default/a/https-quic"],
-            ("other", "Gateway", "b"): ["other/b/http"],
-            ("default", "GatewayClass", "eg"): ["default/eg/http"],
+            ("default", "Gateway", "a"): ["default/a/http", "default/a/http-quic", "default/a/https-quic", "tcp-80", "udp-80"],
+            ("other", "Gateway", "b"): [
+                *(f"other/b/{it}" for it in ("http", "http-quic", "https", "https-quic")),
+                *("tcp-80", "udp-80", "tcp-8443", "udp-8443"),
+            ],
+            ("default", "GatewayClass", "eg"): [
+                *("default/eg/http", "default/eg/http-quic"),
+                *(f"{protocol}-{port}" for port in (80, 443, 8080, 8443) for protocol in ("tcp", "udp")),
+            ],
         }
         self.assertEqual(found, wanted)
 
@@ -615,6 +657,29 @@ class Metrics(unittest.TestCase):
         # It is Envoy's own, about the wasm filter `diana`.
         restarts = "envoy_wasm_diana_vm_reload_success"
         self.assertEqual(InEnvoy().relabelled(monitor, f"{restarts}{{}} 1"), {"__name__": restarts})
+
+    def test_of_listeners_name_those_with_and_without_diana(self):
+        """By the labels of Envoy Gateway, of Istio, and of an Envoy that makes none of the name."""
+        cases = {
+            'envoy_http_rbac_shadow_allowed{envoy_rbac_http_prefix="diana_default_diana_",envoy_http_conn_manager_prefix="http-10080"}': "http-10080",
+            'envoy_http_rbac_diana_default_diana_{authz_dry_run_result="allowed",http_conn_manager_prefix="outbound_0.0.0.0_80"}': "outbound_0.0.0.0_80",
+            'envoy_http_rbac_diana_default_diana_shadow_allowed{envoy_http_conn_manager_prefix="https-443"}': "",
+            'envoy_http_rbac_shadow_allowed{envoy_rbac_http_prefix="diana_default_diana_two_",envoy_http_conn_manager_prefix="http-10080"}': None,
+            'envoy_http_rbac_diana_default_diana_{authz_dry_run_result="denied",http_conn_manager_prefix="outbound_0.0.0.0_80"}': None,
+        }
+        for line, listener in cases.items():
+            plane = "istio" if "outbound" in line else "envoy-gateway"
+            given = {"controlPlane": plane, "envoyGateway": {"gateways": [{"name": "eg", "without": [443]}]}}
+            [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}, **given))
+            found = InEnvoy().relabelled(monitor, f"{line} 0")
+            named = found["__name__"] == "diana_listener"
+            self.assertEqual((named, found.get("namespace"), found.get("listener")), (listener is not None, "default_diana" if named else None, listener))
+            prefix = line.partition("conn_manager_prefix=")[2]
+            label = "http" if plane == "istio" else "envoy_http"
+            found = InEnvoy().relabelled(monitor, f"envoy_http_downstream_cx_active{{{label}_conn_manager_prefix={prefix} 0")
+            self.assertEqual(found["listener"], "" if "443" in line else prefix.split('"')[1])
+            admin = InEnvoy().relabelled(monitor, f'envoy_http_downstream_cx_active{{{label}_conn_manager_prefix="admin"}} 0')
+            self.assertFalse(admin.get("listener"))
 
     def test_of_rules_are_all_relabelled(self):
         [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))

@@ -36,6 +36,7 @@ NUMBERS = itertools.count(1)
 EXPLAIN = {"header": "x-diana-explain", "token_env": "DIANA_TOKEN"}
 # Each connection reaches any worker of a proxy, which may have one for each processor: among this many each is reached.
 ASKED = 10 * (os.cpu_count() or 1)
+RELEASE = "app.kubernetes.io/instance=diana"
 # A digest that no companion has.
 NO_DIGEST = "f" * 64
 # What `helm test` and the pods of these tests run of busybox.
@@ -385,6 +386,12 @@ class Shared:
 
     def steady(self, place=None):
         return steady(self, self.scene, place)
+
+    def check_test_fails(self, says):
+        """`helm test` fails, and its pod tells why."""
+        which = {"labels": f"{RELEASE},app.kubernetes.io/component=test", "namespace": self.scene.namespace}
+        self.assertIn("failed", self.scene.helm("test", fails=True))
+        self.assertTrue(self.scene.says(says, **which))
 
 
 @contextlib.contextmanager

@@ -5,10 +5,9 @@ import ssl
 import subprocess
 import unittest
 
-from laboratory import CHART, Authority, EnvoyGateway, Istio, Shared, rule
+from laboratory import CHART, RELEASE, Authority, EnvoyGateway, Istio, Shared, rule
 from objects import TYPO
 
-RELEASE = "app.kubernetes.io/instance=diana"
 
 
 class Repairs(Shared):
@@ -87,6 +86,21 @@ class Repairs(Shared):
             scene.helm("upgrade", "--wait", "--timeout=10m", config=rule(3, "other"))
             scene.have("other")
 
+    def test_a_filter_that_kubectl_changed(self):
+        scene = self.scene
+        with self.steady():
+            [name] = scene.kubectl("get", self.kind, "-l", RELEASE, "-o", "name").split()
+            scene.kubectl("patch", name, "--type=json", "--patch", json.dumps([{"op": "replace", **self.change}]))
+            scene.wait(lambda: not scene.explained(), "the filter is gone")
+            # The listener of before drains, with all its metrics.
+            self.check_test_fails("no Diana")
+            told = scene.helm("upgrade", config=rule(3, self.rule), fails=True)
+            self.assertEqual("conflict with" in told, self.helm == "helm4")
+            self.assertFalse(scene.explained(), "Helm has not repaired it")
+            scene.helm("upgrade", self.force, config=rule(3, self.rule))
+            scene.have(self.rule)
+            scene.helm("test")
+
     def test_objects_that_kubectl_deleted(self):
         scene = self.scene
         with self.steady():
@@ -143,21 +157,16 @@ class Repairs(Shared):
             self.assertEqual(scene.admitted(5), 5)
             self.check_test_fails("no pod of a gateway has the labels")
 
-    def check_test_fails(self, says):
-        """`helm test` fails, and its pod tells why."""
-        scene = self.scene
-        which = {"labels": f"{RELEASE},app.kubernetes.io/component=test", "namespace": scene.namespace}
-        scene.wait(lambda: "failed" in scene.helm("test", fails=True), "the test fails")
-        self.assertTrue(scene.says(says, **which))
-
 
 class OnIstio(Repairs, unittest.TestCase):
-    plane, kind = Istio, "envoyfilter"
+    plane, kind, force = Istio, "envoyfilter", "--force"
+    change = {"path": "/spec/configPatches/1/match/context", "value": "SIDECAR_INBOUND"}
     nothing = {"istio": {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "nothing"}]}}
 
 
 class OnEnvoyGateway(Repairs, unittest.TestCase):
-    plane, helm, kind = EnvoyGateway, "helm4", "envoypatchpolicy"
+    plane, helm, kind, force = EnvoyGateway, "helm4", "envoypatchpolicy", "--force-conflicts"
+    change = {"path": "/spec/jsonPatches/1/name", "value": "another"}
     nothing = {"envoyGateway": {"gateways": [{"name": "nothing", "listeners": ["http"]}]}}
 
     def test_listeners_that_do_not_exist(self):
@@ -166,7 +175,6 @@ class OnEnvoyGateway(Repairs, unittest.TestCase):
             gateways = [{"name": "public", "listeners": ["nothing"]}]
             scene.helm("upgrade", config=rule(3, self.rule), values={"envoyGateway": {"gateways": gateways}})
             scene.wait(lambda: not scene.explained(), "the filter is gone")
-            # While the listener of before drains, its module says which rules it has.
             self.check_test_fails("no document, or no Diana")
 
     def test_a_listener_that_is_removed(self):

@@ -1,5 +1,6 @@
 """Installs Envoy Gateway and Istio from their own charts. Their proxies run with the Envoy of their line."""
 
+import json
 from pathlib import Path
 
 import building
@@ -49,8 +50,8 @@ def gateway_api(cluster, version="newest"):
     cluster.apply((folder / "chart/charts/crds/crds/gatewayapi-crds.yaml").read_text())
 
 
-def envoy_gateway(cluster, version="newest", patches=True):
-    """Envoy Gateway, with or without EnvoyPatchPolicies, and the class `eg`."""
+def envoy_gateway(cluster, version="newest", patches=True, flags=()):
+    """Envoy Gateway, with or without EnvoyPatchPolicies, with these runtime flags, and the class `eg`."""
     name, line = building.VERSIONS[version]["envoy-gateway"]
     folder = building.TOOLS / name
     programs = {"envoy-gateway": folder / "envoy-gateway", "envoy": proxy(line)}
@@ -59,7 +60,8 @@ def envoy_gateway(cluster, version="newest", patches=True):
     for given, put in RELEASED.items():
         text = text.replace(given, put)
     (folder / "chart/values.yaml").write_text(text)
-    values = f"config: {{envoyGateway: {{extensionApis: {{enableEnvoyPatchPolicy: {str(patches).lower()}}}}}}}"
+    settings = {"extensionApis": {"enableEnvoyPatchPolicy": patches}, "runtimeFlags": {"enabled": list(flags)}}
+    values = json.dumps({"config": {"envoyGateway": settings}})
     runs = cluster.api.find("/apis/apps/v1/namespaces/envoy-gateway-system/deployments/envoy-gateway")
     helm(cluster, "eg", folder / "chart", "envoy-gateway-system", values=values)
     if runs:

@@ -3,6 +3,39 @@ name: {{ include "diana.filter.name" . }}
 typed_config: {{ include (ternary "diana.filter.wasm" "diana.filter.native" (empty (include "diana.native" .))) . | nindent 2 }}
 {{- end }}
 
+{{/* An empty filter in front of Diana's. Its metrics show which connection managers have Diana: they have their prefix, and Envoy's other
+     metrics of modules have not. Proxies of Istio report those whose names end so. */}}
+{{- define "diana.presence" -}}
+name: {{ include "diana.filter.name" . }}_presence
+typed_config:
+  "@type": type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC
+  rules_stat_prefix: {{ include "diana.presence.name" . }}_
+  shadow_rules_stat_prefix: {{ include "diana.presence.name" . }}_
+{{- end }}
+
+{{- define "diana.presence.name" -}}
+diana_{{ regexReplaceAll "[^A-Za-z0-9_]" (include "diana.namespace" .) "_" }}
+{{- end }}
+
+{{/* Regular expressions for the metrics' prefixes of connection managers: of those that can have Diana, and of those of `without`. */}}
+{{- define "diana.managers" -}}
+{{- if eq .Values.controlPlane "envoy-gateway" -}}
+https?-[0-9]+
+{{- else -}}
+{{ ternary "out" "in" (eq .Values.istio.context "GATEWAY") }}bound_[^";]+
+{{- end }}
+{{- end }}
+
+{{- define "diana.managers.without" -}}
+{{- $ports := list }}
+{{- if eq .Values.controlPlane "envoy-gateway" }}
+{{- range .Values.envoyGateway.gateways }}
+{{- range .without }}{{ $ports = concat $ports (list . (add . 10000)) }}{{ end }}
+{{- end }}
+{{- end }}
+{{- printf "https?-(%s)" (join "|" $ports) }}
+{{- end }}
+
 {{/* Not empty if the filter is the library in Envoy's own process. */}}
 {{- define "diana.native" -}}
 {{- with .Values.filter.native }}{{ if or .sha256 .file }}true{{ end }}{{ end }}

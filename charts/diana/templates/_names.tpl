@@ -19,6 +19,11 @@
 {{ .Release.Namespace }}_{{ .Release.Name | replace "." "-" }}
 {{- end }}
 
+{{/* The namespace of its metrics. */}}
+{{- define "diana.namespace" -}}
+{{ .Values.filter.settings.namespace | default (include "diana.id" .) }}
+{{- end }}
+
 {{/* The name of its filter and its VM, and the prefix of its clusters. */}}
 {{- define "diana.filter.name" -}}
 diana_{{ include "diana.id" . }}
