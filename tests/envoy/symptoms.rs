@@ -11,8 +11,7 @@ use crate::harness::{
 };
 use crate::operator::{TOKEN, explained, operate};
 
-const SYMPTOMS: &str = include_str!("../../docs/symptoms.md");
-const WHY_REFUSED: &str = include_str!("../../docs/guides/why-refused.md");
+const RUNBOOK: &str = include_str!("../../docs/runbook.md");
 
 /// The token of the page's commands.
 const TOKEN_OF_THE_PAGE: &str = "a-token-for-this-page";
@@ -22,7 +21,7 @@ struct Section(&'static str);
 
 impl Section {
     fn of(heading: &str) -> Self {
-        let (_, rest) = SYMPTOMS.split_once(&format!("\n## {heading}")).expect(heading);
+        let (_, rest) = RUNBOOK.split_once(&format!("\n## {heading}")).expect(heading);
         Self(rest.split_once("\n## ").map_or(rest, |(section, _)| section))
     }
 
@@ -193,31 +192,31 @@ limits:
     };
     let refused = |record: &Value| record["decision"] == "refused";
     assert!(refused(&record("/wide/path", "wide", &[])), "and so does its `wait` of never");
-    has_row(WHY_REFUSED, &["`rule` is not the one that you expect"]);
+    has_row(RUNBOOK, &["`rule` is not the one that you expect"]);
     assert_eq!(record("/wide/path", "wide", &[])["wait"], "never");
-    has_row(WHY_REFUSED, &["`wait: \"never\"`", "`rpu: 0`"]);
+    has_row(RUNBOOK, &["`wait: \"never\"`", "`rpu: 0`"]);
     record("/plan", "plan", &[("x-plan", "golden")]);
     let unlisted = record("/plan", "plan", &[("x-plan", "golden")]);
     assert!(
         refused(&unlisted) && unlisted["plan"].is_null() && unlisted["limit"] == 1,
         "{unlisted}"
     );
-    has_row(WHY_REFUSED, &["`limit` is not the one that you expect", "`plan` is missing"]);
+    has_row(RUNBOOK, &["`limit` is not the one that you expect", "`plan` is missing"]);
     record("/cost", "cost", &[("x-cost", "3")]);
     let dear = record("/cost", "cost", &[("x-cost", "3")]);
     assert!(refused(&dear) && dear["remaining"] == 2, "{dear}");
-    has_row(WHY_REFUSED, &["`remaining` above 0, less than the request's `cost`"]);
+    has_row(RUNBOOK, &["`remaining` above 0, less than the request's `cost`"]);
     record("/local", "local", &[]);
     assert_eq!(record("/local", "local", &[])["scope"], "local");
     assert_eq!(operate(&envoy, "GET", "/usage?rule=local&actor.account=ada").0, 409);
-    has_row(WHY_REFUSED, &["`scope: local`", "409"]);
+    has_row(RUNBOOK, &["`scope: local`", "409"]);
     record("/ban", "ban", &[]);
     assert_eq!(record("/ban", "ban", &[])["decision"], "banned");
-    has_row(WHY_REFUSED, &["`decision: banned`"]);
+    has_row(RUNBOOK, &["`decision: banned`"]);
     // Two values for one key: one bucket for all such requests.
     let twice = |more| record("/cost", "cost", &[("x-account-id", more)])["key"].clone();
     assert_eq!(twice("bob"), twice("eve"));
-    has_row(WHY_REFUSED, &["`key` is the same for different callers", "occurs twice"]);
+    has_row(RUNBOOK, &["`key` is the same for different callers", "occurs twice"]);
 }
 
 #[test]
@@ -346,7 +345,7 @@ limits: [{Url: /, rules: [{name: all, actor: all, unit: day, rpu: 1000000, algo:
             let metric = format!("diana_fleet_failed_{reason}");
             section.read(&envoy).contains(&metric).then_some(())
         });
-        has_row(include_str!("../../docs/runbook.md"), &[&format!("`{reason}`")]);
+        has_row(RUNBOOK, &[&format!("`{reason}`")]);
     };
     assert_eq!(envoy.get("/", &[]).status, 200);
     wire.set(Fault::Silent);
@@ -390,7 +389,7 @@ limits: [{Url: /, rules: [{name: all, actor: all, unit: day, rpu: 9, algo: W, sc
     assert_eq!(envoy.get("/", &[]).status, 200);
     let reason = "clusterdown";
     Section::of("Redis is slow").shows(&envoy, &[&format!("diana_fleet_failed_{reason}")]);
-    has_row(include_str!("../../docs/runbook.md"), &[&format!("`{reason}`")]);
+    has_row(RUNBOOK, &[&format!("`{reason}`")]);
 }
 
 #[test]

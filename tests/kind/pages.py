@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tests/install"))
 from test_console import MARK, commands, pattern, plain  # noqa: E402
 
 # In this order: the first two install the chart.
-PAGES = ["guides/istio", "guides/envoy-gateway", "symptoms", "guides/companion"]
+PAGES = ["guides/istio", "guides/envoy-gateway", "runbook", "guides/companion"]
 BLOCK = re.compile(r"^```(sh|console) kind(?: (istio|envoy-gateway))?\n(.*?)^```$", re.M | re.S)
 
 

@@ -14,22 +14,22 @@ const text = (name) => readFileSync(join(BOOK, name), "utf8");
 const PAGES = readdirSync(BOOK, {recursive: true}).filter((name) => name.endsWith(".html") && !["print.html", "toc.html", "index.html"].includes(name) && !text(name).includes('http-equiv="refresh"'));
 /** What people type, and the section that helps. One of the first three results leads there. */
 const QUESTIONS = {
-  "everything is 503": "symptoms.html#everything-gets-503-500-or-429",
-  "why 503": "symptoms.html#everything-gets-503-500-or-429",
-  "429 for everybody": "symptoms.html#everything-gets-503-500-or-429",
-  "refused with quota left": "symptoms.html#refused-with-quota-left",
-  "limits reset after deploy": "symptoms.html#limits-reset-after-a-rollout",
-  "limit is not applied": "symptoms.html#a-limit-is-not-applied-or-does-not-work",
-  "rate limit does not work": "symptoms.html#a-limit-is-not-applied-or-does-not-work",
-  "wasm crash": "symptoms.html#the-vm-failed",
-  "redis is slow": "symptoms.html#redis-is-slow-or-down",
-  "redis down": "symptoms.html#redis-is-slow-or-down",
-  "two gateways disagree": "symptoms.html#two-gateways-disagree",
-  "pods not ready": "symptoms.html#new-gateway-pods-never-become-ready-or-a-change-of-a-listener-does-not-arrive",
-  "switch off": "symptoms.html#switch-diana-off",
-  "disable diana": "symptoms.html#switch-diana-off",
-  "kill switch": "symptoms.html#switch-diana-off",
-  "why was this refused": "guides/why-refused.html",
+  "everything is 503": "runbook.html#everything-gets-503-500-or-429",
+  "why 503": "runbook.html#everything-gets-503-500-or-429",
+  "429 for everybody": "runbook.html#everything-gets-503-500-or-429",
+  "refused with quota left": "runbook.html#why-was-this-refused",
+  "limits reset after deploy": "runbook.html#limits-reset-after-a-rollout",
+  "limit is not applied": "runbook.html#a-limit-is-not-applied-or-does-not-work",
+  "rate limit does not work": "runbook.html#a-limit-is-not-applied-or-does-not-work",
+  "wasm crash": "runbook.html#the-vm-failed",
+  "redis is slow": "runbook.html#redis-is-slow-or-down",
+  "redis down": "runbook.html#redis-is-slow-or-down",
+  "two gateways disagree": "runbook.html#two-gateways-disagree",
+  "pods not ready": "runbook.html#new-gateway-pods-never-become-ready-or-a-change-of-a-listener-does-not-arrive",
+  "switch off": "runbook.html#switch-diana-off",
+  "disable diana": "runbook.html#switch-diana-off",
+  "kill switch": "runbook.html#switch-diana-off",
+  "why was this refused": "runbook.html#why-was-this-refused",
   "upgrade rollback": "guides/upgrading.html",
   "DianaRedisAway": "runbook.html#dianaredisaway",
   "client address behind proxy": "guides/client-addresses.html",
@@ -37,7 +37,7 @@ const QUESTIONS = {
 };
 
 /** Pages with all kinds of markup: tables, code, pictures, links in each of them. */
-const KINDS = ["introduction.html", "tutorial.html", "symptoms.html", "comparison.html", "guides/command.html", "guides/watching.html"];
+const KINDS = ["introduction.html", "tutorial.html", "runbook.html", "comparison.html", "guides/command.html", "guides/watching.html"];
 /** Rules that do not fit a book: its tables have corners without a text, and scroll. */
 const UNFIT = {"scrollable-region-focusable": {enabled: false}, "empty-table-header": {enabled: false}};
 
