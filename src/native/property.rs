@@ -39,22 +39,43 @@ fn text<'v>(call: &'v Call<'_>, attribute: Attribute) -> Option<Cow<'v, [u8]>> {
 /// such a value share their permits.
 const UNREADABLE: &[u8] = b"\x01\0\0\0\x01\0\0\0\x01\0\0\0?\0?\0";
 
-/// The type of a value of metadata.
+/// A type of values of metadata, and of items of lists, that has a getter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Text,
     Number,
     Flag,
-    List,
-    /// A list with an item at this place that is a number.
-    WithNumber(usize),
-    /// A list with an item at this place that is true or false.
-    WithFlag(usize),
+}
+
+/// The types of the values at a path, as far as a worker has read them. Envoy logs an error for each getter of another type, except that of lists.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    /// The types, the latest one first.
+    kinds: [Kind; 3],
+    /// Where the latest list had an item that is no text, and the type of the item.
+    odd: Option<(usize, Kind)>,
+    /// The number of reads since a getter has known the value.
+    unknown: u32,
 }
 
 thread_local! {
-    /// The latest type of each value that this worker has read, by its path: Envoy logs an error for each getter of another type.
-    static KINDS: RefCell<BTreeMap<Box<[u8]>, Kind>> = const { RefCell::new(BTreeMap::new()) };
+    /// By the path of the value.
+    static SEEN: RefCell<BTreeMap<Box<[u8]>, Seen>> = const { RefCell::new(BTreeMap::new()) };
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen { kinds: [Kind::Text, Kind::Number, Kind::Flag], odd: None, unknown: 0 }
+    }
+}
+
+impl Seen {
+    /// Counts a read. Returns false if no getter is asked, since none has known the value for long: it is a mapping or null.
+    fn asks(&mut self) -> bool {
+        const LONG: u32 = 256;
+        self.unknown = self.unknown.wrapping_add(1);
+        self.unknown <= LONG || self.unknown.is_multiple_of(LONG)
+    }
 }
 
 fn metadata<'v>(
@@ -66,17 +87,17 @@ fn metadata<'v>(
     if !call.has_metadata(namespace, key) {
         return None;
     }
+    let known = SEEN.with_borrow(|all| all.get(property.encoded()).copied()).unwrap_or_default();
+    let mut seen = known;
     let value = Value { call, namespace, key };
-    let known = KINDS.with_borrow(|kinds| kinds.get(property.encoded()).copied());
-    // The question for a list leaves no line.
-    let all = [Kind::List, Kind::Text, Kind::Number, Kind::Flag];
-    let others = all.into_iter().filter(|kind| Some(*kind) != known);
-    let found = known.into_iter().chain(others).find_map(|kind| value.read_as(kind));
-    let Some((kind, bytes)) = found else { return Some(Cow::Borrowed(UNREADABLE)) };
-    if Some(kind) != known {
-        KINDS.with_borrow_mut(|kinds| kinds.insert(property.encoded().into(), kind));
+    let found = if seen.asks() { value.read(&mut seen) } else { None };
+    if found.is_some() {
+        seen.unknown = 0;
     }
-    Some(bytes)
+    if seen != known {
+        SEEN.with_borrow_mut(|all| all.insert(property.encoded().into(), seen));
+    }
+    Some(found.unwrap_or(Cow::Borrowed(UNREADABLE)))
 }
 
 /// A value of metadata.
@@ -87,43 +108,56 @@ struct Value<'v, 'h, 'n> {
 }
 
 impl<'v> Value<'v, '_, '_> {
-    /// The value and its exact type, if it has this type.
-    fn read_as(&self, kind: Kind) -> Option<(Kind, Cow<'v, [u8]>)> {
-        let Value { call, namespace, key } = *self;
-        let bytes = match kind {
-            Kind::Text => Cow::Borrowed(call.metadata_text(namespace, key)?),
-            Kind::Number => Cow::Owned(call.metadata_number(namespace, key)?.to_le_bytes().into()),
-            Kind::Flag => Cow::Owned(vec![u8::from(call.metadata_flag(namespace, key)?)]),
-            Kind::List => return self.list(),
-            Kind::WithNumber(place) | Kind::WithFlag(place) => {
-                let is_there = call.list_size(namespace, key)? > place;
-                (is_there && self.has_item(kind)).then_some(Cow::Borrowed(UNREADABLE))?
-            }
-        };
-        Some((kind, bytes))
+    /// The value. `None` if no getter knows it.
+    fn read(&self, seen: &mut Seen) -> Option<Cow<'v, [u8]>> {
+        match self.call.list_size(self.namespace, self.key) {
+            Some(size) => self.list(size, seen),
+            None => self.single(seen),
+        }
     }
 
-    fn list(&self) -> Option<(Kind, Cow<'v, [u8]>)> {
+    fn single(&self, seen: &mut Seen) -> Option<Cow<'v, [u8]>> {
         let Value { call, namespace, key } = *self;
-        let size = call.list_size(namespace, key)?;
+        let read = |kind| {
+            Some(match kind {
+                Kind::Text => Cow::Borrowed(call.metadata_text(namespace, key)?),
+                Kind::Number => {
+                    Cow::Owned(call.metadata_number(namespace, key)?.to_le_bytes().into())
+                }
+                Kind::Flag => Cow::Owned(vec![u8::from(call.metadata_flag(namespace, key)?)]),
+            })
+        };
+        let kinds = seen.kinds.into_iter().enumerate();
+        let (place, bytes) = kinds.filter_map(|(place, kind)| Some((place, read(kind)?))).next()?;
+        seen.kinds.get_mut(..=place)?.rotate_right(1);
+        Some(bytes)
+    }
+
+    fn list(&self, size: usize, seen: &mut Seen) -> Option<Cow<'v, [u8]>> {
+        let Value { call, namespace, key } = *self;
+        let is_known = |(place, kind)| place < size && self.has_item(place, kind);
+        if seen.odd.is_some_and(is_known) {
+            return Some(Cow::Borrowed(UNREADABLE));
+        }
         let mut items = Vec::with_capacity(size);
         for place in 0..size {
             let Some(item) = call.list_text(namespace, key, place) else {
-                let kinds = [Kind::WithNumber(place), Kind::WithFlag(place)];
-                let kind = kinds.into_iter().find(|kind| self.has_item(*kind));
-                return Some((kind.unwrap_or(Kind::List), Cow::Borrowed(UNREADABLE)));
+                let mut others = [Kind::Number, Kind::Flag].map(|kind| (place, kind)).into_iter();
+                seen.odd = others.find(|(place, kind)| self.has_item(*place, *kind));
+                return seen.odd.map(|_| Cow::Borrowed(UNREADABLE));
             };
             items.push(item);
         }
-        Some((Kind::List, Cow::Owned(encoded(&items))))
+        seen.odd = None;
+        Some(Cow::Owned(encoded(&items)))
     }
 
-    /// Returns true if the list has such an item. Its place must be below the size of the list.
-    fn has_item(&self, kind: Kind) -> bool {
+    /// Returns true if the list has an item of this type at this place, which must be below its size.
+    fn has_item(&self, place: usize, kind: Kind) -> bool {
         match kind {
-            Kind::WithNumber(place) => self.call.is_list_number(self.namespace, self.key, place),
-            Kind::WithFlag(place) => self.call.is_list_flag(self.namespace, self.key, place),
-            _ => false,
+            Kind::Text => self.call.list_text(self.namespace, self.key, place).is_some(),
+            Kind::Number => self.call.is_list_number(self.namespace, self.key, place),
+            Kind::Flag => self.call.is_list_flag(self.namespace, self.key, place),
         }
     }
 }

@@ -12,10 +12,13 @@ function envoy_on_request(request)
     for key, value in pairs(some) do metadata:set('caller', key, value) end
     metadata:set('caller', 'numbers', {1, 2})
     metadata:set('caller', 'flags', {'a', true})
+    metadata:set('caller', 'mapping', {a = 'b'})
+    metadata:set('caller', 'mappings', {{a = 'b'}, 'c'})
     metadata:set('caller', 'any', some[request:headers():get('x-type')])
 end";
 
-const KEYS: [&str; 7] = ["text", "number", "flag", "list", "numbers", "flags", "any"];
+const KEYS: [&str; 9] =
+    ["text", "number", "flag", "list", "numbers", "flags", "mapping", "mappings", "any"];
 
 /// Several rules and conditions read each value. Each caller may send twenty requests.
 fn rules() -> String {
@@ -44,9 +47,11 @@ fn log_has_no_line_for_a_request() {
     }
     // All values but `any` were the same in all requests, and so were their callers.
     assert_eq!(envoy.statuses(6, "/", &[("x-type", "list")]), [200, 200, 200, 200, 503, 503]);
+    envoy.statuses(200, "/", &[("x-type", "list")]);
     envoy.assert_unharmed();
     let (_, log) = envoy.quit();
     let lines = log.lines().filter(|line| line.contains(" is not a "));
-    // Of the first request, and of the changes of `any`, one or two each.
-    assert_eq!(lines.count(), if is_native() { 6 + 9 } else { 0 }, "{log}");
+    // Of the first request, and of the changes of `any`, one or two each. Both mappings are read more
+    // than 512 times, and asked for at the first 256 reads and at the 512th.
+    assert_eq!(lines.count(), if is_native() { 6 + 8 + 2 * 3 * 257 } else { 0 }, "{log}");
 }
