@@ -7,6 +7,7 @@ mod methods;
 pub mod overrides;
 mod presence;
 pub mod roots;
+mod rounded;
 
 use diana_config::Advice;
 use diana_limiter::sizing;
@@ -44,6 +45,7 @@ pub fn of(policy: &Policy, module: ModuleKind) -> Vec<Advice> {
     advice.extend(grpc::advice(policy));
     advice.extend(methods::advice(policy));
     advice.extend(presence::advice(policy));
+    advice.extend(rounded::advice(policy));
     advice.extend(about(
         policy,
         "each worker counts these rules for itself, so a gateway with N workers admits up to N times the limit; `scope: \

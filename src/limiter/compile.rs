@@ -284,6 +284,7 @@ impl<'s> Builder<'s> {
             callers,
             usage,
             whole_usage,
+            is_rounded: false,
             shadow,
             yields: shadow || rule.over.is_some(),
             phase: ChargePhase::of(&rule, leasing),

@@ -77,6 +77,8 @@ pub(crate) struct CompiledRule {
     pub(crate) usage: Option<Box<SourceWatch>>,
     /// Whether responses ever have all numbers of the usage, if that is a sum.
     pub(crate) whole_usage: Option<Box<SourceWatch>>,
+    /// Whether a caller had a number that the host has rounded, and the log has its line.
+    pub(crate) is_rounded: bool,
     /// Whether requests take positions in a queue, which are returned if a client leaves.
     pub(crate) queues: bool,
     pub(crate) phase: ChargePhase,

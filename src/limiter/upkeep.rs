@@ -9,6 +9,7 @@ use crate::report::metrics::{self, RuleCounts};
 use crate::rules::CompiledRule;
 use diana_policy::port::{Metrics, SharedData};
 use diana_policy::time::{Micros, Now};
+use diana_policy::words;
 use diana_store::reclaimer::SlotReclaimer;
 use diana_store::slots::Traffic;
 
@@ -165,6 +166,24 @@ impl Limiter {
             }
         }
         waits
+    }
+
+    /// Calls `log` once in a gateway with a line for each rule with callers that are numbers which the host has rounded.
+    pub fn rounded_callers(&mut self, namespace: &str, data: &dyn SharedData, log: &dyn Fn(&str)) {
+        for CompiledRule { config, actor, is_rounded, .. } in &mut self.rules.list {
+            if *is_rounded || !self.matcher.callers.has_rounded(*actor) {
+                continue;
+            }
+            *is_rounded = true;
+            let name = format!("diana/1/{namespace}/{:016x}/rounded", config.fingerprint);
+            if words::write([1], data, &name, None) {
+                log(&format!(
+                    "rule `{}`: callers have numbers from 2⁵³ on, which Envoy has rounded, so that neighbours share permits and \
+                     bans; read a claim by `payload_header`, or let the issuer write it as a text",
+                    config.name
+                ));
+            }
+        }
     }
 
     /// Reports the entries that applied to none of some thousand requests: their number, and a line

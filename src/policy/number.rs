@@ -67,6 +67,15 @@ pub fn whole(bytes: &[u8]) -> Option<u64> {
     (!is_text(bytes) && number >= 0.0 && number.trunc() == number).then_some(number as u64)
 }
 
+/// From here on not every whole number is a 64-bit float.
+pub const FIRST_ROUNDED: u64 = 1 << 53;
+
+/// Returns true if this is a 64-bit float, little-endian, that stands for several whole numbers. Eight bytes of text are none.
+pub fn is_rounded(bytes: &[u8]) -> bool {
+    let Ok(number) = bytes.try_into().map(f64::from_le_bytes) else { return false };
+    number.is_finite() && number.abs() >= FIRST_ROUNDED as f64 && !is_text(bytes)
+}
+
 /// Reads a whole number of 64 bits, little-endian, that is not negative.
 pub fn integer(bytes: &[u8]) -> Option<u64> {
     u64::try_from(i64::from_le_bytes(bytes.try_into().ok()?)).ok()

@@ -128,6 +128,11 @@ pub trait Source: Debug {
     /// callers.
     fn is_caller_chosen(&self) -> bool;
 
+    /// Returns true if a request had a number that the host has rounded, so that neighbours are one caller.
+    fn has_rounded(&self) -> bool {
+        false
+    }
+
     /// The source for rules of an entry with these paths, if its value depends on them.
     fn within(&self, _urls: &Rc<[Prefix]>) -> Option<Rc<dyn Source>> {
         None

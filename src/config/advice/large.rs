@@ -1,17 +1,14 @@
 //! Conditions on numbers of metadata that Envoy has rounded.
 
 use super::{Advice, line};
+use diana_policy::number::{FIRST_ROUNDED, digits};
 use diana_policy::{Condition, ConditionField, Limit, Test};
 
-/// From here on not every whole number is a 64-bit float.
-const FIRST: u64 = 1 << 53;
-
-/// Names the rules of entries with such conditions. Larger literals than 64-bit numbers are
-/// identifiers in text.
+/// Names the rules of entries with such conditions.
 pub fn advice(limits: &[Limit]) -> Option<Advice> {
     let rules = limits.iter().filter(|limit| compares_large(limit)).flat_map(|limit| &limit.rules);
     let message = "conditions of these rules compare a claim or metadata with a number from 2⁵³ on; Envoy stores numbers as \
-                   64-bit floats, so only a text equals it; let the issuer write the value as a text";
+                   64-bit floats, so only a text equals it: let the issuer write the value as a text";
     line(message, rules).map(|it| Advice { is_mistake: true, ..it })
 }
 
@@ -21,7 +18,10 @@ fn compares_large(limit: &Limit) -> bool {
 }
 
 fn is_large(condition: &Condition) -> bool {
-    let is = |text: &String| text.parse::<u64>().is_ok_and(|number| number >= FIRST);
+    let is = |text: &String| {
+        let size = text.strip_prefix('-').unwrap_or(text);
+        digits(size.as_bytes()).is_some_and(|number| number >= FIRST_ROUNDED)
+    };
     let is_property = matches!(condition.field, ConditionField::Property(_));
     is_property
         && match &condition.test {

@@ -171,6 +171,14 @@ impl Callers {
         name
     }
 
+    /// Returns true if a part of a compound actor has had a number that the host has rounded.
+    #[must_use]
+    pub fn has_rounded(&self, compound: Option<usize>) -> bool {
+        let compound = compound.and_then(|compound| self.compounds.get(compound));
+        let parts = compound.into_iter().flat_map(|(parts, _)| parts);
+        parts.filter_map(|&part| self.actors.get(part)).any(Sources::has_rounded)
+    }
+
     /// The sources of a compound actor that has a single part.
     #[must_use]
     pub fn sources(&self, compound: usize) -> Option<&Sources> {

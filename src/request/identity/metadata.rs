@@ -1,8 +1,10 @@
 //! Dynamic metadata set by a preceding filter: `{metadata: [namespace, key, …]}`, with `typed: true` in a typed message.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::{BuiltSource, Mistake, Source, SourceKind, SourceValue, ValueForm};
+use diana_policy::number;
 use diana_policy::port::{Property, Request};
 use diana_policy::spelling::metadata;
 use diana_policy::tree::Tree;
@@ -20,7 +22,11 @@ pub const TYPED: &str = "typed";
 
 /// A value in dynamic metadata.
 #[derive(Debug)]
-pub(super) struct Metadata(Property);
+pub(super) struct Metadata {
+    property: Property,
+    /// Whether a request had a number that the host has rounded.
+    is_rounded: Cell<bool>,
+}
 
 fn build(value: &Tree, options: &[(String, Tree)]) -> BuiltSource {
     let Some(path) = names(value) else {
@@ -36,13 +42,18 @@ fn build(value: &Tree, options: &[(String, Tree)]) -> BuiltSource {
             return Err(vec![Mistake { key: TYPED.into(), message }]);
         }
     };
-    Ok(Rc::new(Metadata(Property::new(&[&["metadata", kind], &*path].concat()))))
+    Ok(Rc::new(Metadata::of(kind, &path)))
 }
 
 impl Metadata {
     /// The value at `path`: a namespace, then keys.
     pub(super) fn new(path: &[&str]) -> Metadata {
-        Metadata(Property::new(&[&["metadata", "filter_metadata"], path].concat()))
+        Metadata::of("filter_metadata", path)
+    }
+
+    fn of(kind: &str, path: &[&str]) -> Metadata {
+        let property = Property::new(&[&["metadata", kind], path].concat());
+        Metadata { property, is_rounded: Cell::new(false) }
     }
 }
 
@@ -55,15 +66,24 @@ fn names(value: &Tree) -> Option<Vec<&str>> {
 
 impl Source for Metadata {
     fn find<'r>(&self, request: &'r dyn Request) -> SourceValue<'r> {
-        match request.property(&self.0) {
+        match request.property(&self.property) {
             None => SourceValue::NoMetadata,
             Some(value) if metadata::is_empty(&value) => SourceValue::Absent,
             Some(value) if metadata::has_mapping(&value) => SourceValue::Unclear,
-            Some(value) => SourceValue::text(value),
+            Some(value) => {
+                if number::is_rounded(&value) {
+                    self.is_rounded.set(true);
+                }
+                SourceValue::text(value)
+            }
         }
     }
 
     fn is_caller_chosen(&self) -> bool {
         false
+    }
+
+    fn has_rounded(&self) -> bool {
+        self.is_rounded.get()
     }
 }

@@ -107,6 +107,12 @@ impl Sources {
         self.sources.iter().any(|source| source.reads_headers())
     }
 
+    /// Returns true if any source has had a number that the host has rounded.
+    #[must_use]
+    pub fn has_rounded(&self) -> bool {
+        self.sources.iter().any(|source| source.has_rounded())
+    }
+
     /// Tries the sources in order. Returns the first that has a value, as its number and the value.
     pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, SourceValue<'r>) {
         let mut missing = SourceValue::Absent;

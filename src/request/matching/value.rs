@@ -143,7 +143,7 @@ fn passes(condition: &Condition, value: &[u8]) -> bool {
         ([0], _) => condition.accepts(b"false"),
         ([1], _) => condition.accepts(b"true"),
         (_, Test::Between(..)) => passes_range(condition, value),
-        _ => match number::whole(value).filter(|number| *number < 1 << 53) {
+        _ => match number::whole(value).filter(|number| *number < number::FIRST_ROUNDED) {
             Some(number) => condition.accepts(number.to_string().as_bytes()),
             // Lists, mappings and most fractions contain a NUL, which text never does.
             None if value.contains(&0) => condition.accepts(NO_TEXT),

@@ -65,6 +65,7 @@ impl Instance {
         while let Some(callers) = limiter.hot_callers() {
             host.log(Level::Info, &callers.line());
         }
+        limiter.rounded_callers(&self.namespace, &*data, &warn);
         let waits = limiter.missing_sources(&self.namespace, &*data, &warn);
         drop(limiter);
         let quiet_at = self.last_used.get().saturating_add(QUIET);

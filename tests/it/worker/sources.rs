@@ -174,3 +174,37 @@ fn sum_that_ten_responses_lack_a_number_of_is_logged_once() {
     assert_eq!(warnings(late.collect()), [""; 0]);
     assert_eq!(warnings(answered(500, part, 99).collect()), [""; 0]);
 }
+
+/// Envoy keeps numbers as 64-bit floats, and wasm gets their bytes.
+#[test]
+fn numbers_that_envoy_has_rounded_are_logged_once() {
+    const CLAIM: [&str; 5] =
+        ["metadata", "filter_metadata", "envoy.filters.http.jwt_authn", "payload", "id"];
+    let rules = "
+limits:
+- {Url: /, rules: [{name: a, actor: user, unit: day, rpu: 9}, {name: b, actor: [user, address], unit: day, rpu: 9}]}
+- {Url: /, rules: [{name: c, actor: address, unit: day, rpu: 9}]}
+actors: {user: [{jwt_claim: id, payload: payload}]}
+";
+    let of = |value: &[u8]| FakeRequest::get("/").from("10.0.0.1:80").property(&CLAIM, value);
+    let lines = |values: &[&[u8]]| {
+        let mut workers = workers(rules);
+        values.iter().for_each(|value| _ = workers[1].ask(1, 9, of(value)));
+        let lines = warnings(&mut workers, 10, || of(values[0]));
+        let starts = lines.iter().filter(|line| line.contains("which Envoy has rounded"));
+        starts.map(|line| line[..8].to_string()).collect::<Vec<_>>()
+    };
+    let numbers: [f64; 5] =
+        [9007199254740992.0, -9007199254740992.0, 1e18, 1.5e300, 9007199254740994.0];
+    for number in numbers {
+        assert_eq!(lines(&[&number.to_le_bytes()]), ["rule `a`", "rule `b`"], "{number}");
+        assert_eq!(lines(&[b"ann", &number.to_le_bytes()]), ["rule `a`", "rule `b`"], "{number}");
+    }
+    let numbers: [f64; 6] = [9007199254740991.0, -5.0, 0.5, 1.0, f64::NAN, f64::INFINITY];
+    for number in numbers {
+        assert_eq!(lines(&[&number.to_le_bytes()]), [""; 0], "{number}");
+    }
+    for text in ["gold-cat", "9007199254740993", "\u{e9}\u{e9}\u{e9}\u{e9}"] {
+        assert_eq!(lines(&[text.as_bytes()]), [""; 0], "{text}");
+    }
+}
