@@ -887,11 +887,11 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
 pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
     stream: *mut c_void,
     module: *mut HttpFilter,
-    _end: bool,
+    end: bool,
 ) -> u32 {
     // SAFETY: see `filter`.
     guarded("response_headers", || {
-        unsafe { filter(module) }.map(|it| it.response(&mut StreamPointer(stream).call()))
+        unsafe { filter(module) }.map(|it| it.response(end, &mut StreamPointer(stream).call()))
     });
     CONTINUE
 }

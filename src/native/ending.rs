@@ -14,6 +14,8 @@ pub(crate) struct HostEnding<'c, 'h> {
     request_bytes: Option<u64>,
     /// What arrives in this hook.
     map: Map,
+    /// Whether the headers end the response.
+    are_last: bool,
 }
 
 impl<'c, 'h> HostEnding<'c, 'h> {
@@ -22,12 +24,21 @@ impl<'c, 'h> HostEnding<'c, 'h> {
         call: Option<&'c Call<'h>>,
         request_bytes: Option<u64>,
     ) -> HostEnding<'c, 'h> {
-        HostEnding { call, request_bytes, map: Map::Response }
+        HostEnding { call, request_bytes, map: Map::Response, are_last: false }
+    }
+
+    /// As [`HostEnding::new`] while the headers arrive.
+    pub(crate) fn of_headers(
+        call: &'c Call<'h>,
+        request_bytes: Option<u64>,
+        are_last: bool,
+    ) -> HostEnding<'c, 'h> {
+        HostEnding { are_last, ..HostEnding::new(Some(call), request_bytes) }
     }
 
     /// While the trailers arrive.
     pub(crate) fn of_trailers(call: &'c Call<'h>) -> HostEnding<'c, 'h> {
-        HostEnding { call: Some(call), request_bytes: None, map: Map::Trailers }
+        HostEnding { map: Map::Trailers, ..HostEnding::new(Some(call), None) }
     }
 
     fn details_now(&self) -> Option<&[u8]> {
@@ -43,6 +54,10 @@ impl<'c, 'h> HostEnding<'c, 'h> {
 impl Ending for HostEnding<'_, '_> {
     fn header(&self, name: &str) -> Values<'_> {
         self.call.map_or(Values::None, |call| request::values(call, self.map, name))
+    }
+
+    fn ends_with_headers(&self) -> bool {
+        self.are_last
     }
 
     fn status(&self) -> Option<u16> {

@@ -124,8 +124,8 @@ impl HttpFilter {
         }
     }
 
-    /// The response headers have arrived.
-    pub(crate) fn response(&mut self, call: &mut Call<'_>) {
+    /// The response headers have arrived. `end` is true if they end the response.
+    pub(crate) fn response(&mut self, end: bool, call: &mut Call<'_>) {
         let state = mem::replace(&mut self.state, FilterState::Done);
         let FilterState::Open { slot, generation, id, mut stream } = state else { return };
         let (root, request_bytes) = (self.root, self.request_bytes);
@@ -136,8 +136,8 @@ impl HttpFilter {
                 return None;
             }
             let host = HostCall::new(root, &state.host);
-            let fields =
-                stream.response(&HostEnding::new(Some(call), request_bytes), &state.worker, &host);
+            let ending = HostEnding::of_headers(call, request_bytes, end);
+            let fields = stream.response(&ending, &state.worker, &host);
             if stream.is_open() {
                 self.state = FilterState::Open { slot, generation, id, stream };
             }

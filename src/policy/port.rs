@@ -109,6 +109,9 @@ pub trait Ending {
         self.header(name) != Values::None
     }
 
+    /// Returns true if the headers end the response. Valid only while they arrive.
+    fn ends_with_headers(&self) -> bool;
+
     /// The response status. `None` if there was no response.
     fn status(&self) -> Option<u16>;
 

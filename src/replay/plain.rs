@@ -58,6 +58,10 @@ impl Ending for PlainRequest {
         Values::None
     }
 
+    fn ends_with_headers(&self) -> bool {
+        true
+    }
+
     fn status(&self) -> Option<u16> {
         Some(self.status)
     }

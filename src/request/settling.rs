@@ -161,7 +161,8 @@ impl UsageReader {
     #[must_use]
     pub fn read_headers(&self, ending: &dyn Ending) -> KnownResponse {
         // Only a gRPC response without messages has its status in the headers: they are its trailers.
-        let status = self.reads_grpc().then(|| grpc_status(ending)).flatten();
+        let are_trailers = self.reads_grpc() && ending.ends_with_headers();
+        let status = are_trailers.then(|| grpc_status(ending)).flatten();
         let grpc = match status {
             None if self.counts_grpc() && is_grpc(ending) => GrpcOutcome::Awaited,
             status => self.grpc_outcome(status),

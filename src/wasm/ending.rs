@@ -14,15 +14,17 @@ use diana_worker::ending;
 pub(super) struct HostEnding {
     /// The headers that the host can read during this call.
     map: MapType,
+    /// Whether the headers end the response.
+    are_last: bool,
     details: OnceCell<Option<Vec<u8>>>,
     flags: OnceCell<u64>,
     headers: OnceCell<Option<Vec<u8>>>,
 }
 
 impl HostEnding {
-    pub(super) fn new(map: MapType) -> HostEnding {
+    pub(super) fn new(map: MapType, are_last: bool) -> HostEnding {
         let (details, flags, headers) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        HostEnding { map, details, flags, headers }
+        HostEnding { map, are_last, details, flags, headers }
     }
 
     fn details_now(&self) -> Option<&[u8]> {
@@ -41,6 +43,10 @@ impl Ending for HostEnding {
     fn has_header(&self, name: &str) -> bool {
         let value = hostcalls::get_map_value_bytes(self.map, name);
         matches!(value, Ok(Some(_)))
+    }
+
+    fn ends_with_headers(&self) -> bool {
+        self.are_last
     }
 
     fn status(&self) -> Option<u16> {

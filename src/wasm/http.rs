@@ -54,10 +54,10 @@ impl HttpContext for Http {
         if goes_on { Action::Continue } else { Action::Pause }
     }
 
-    fn on_http_response_headers(&mut self, _: usize, _: bool) -> Action {
+    fn on_http_response_headers(&mut self, _: usize, are_last: bool) -> Action {
         if let HttpState::Open(stream) = &mut self.state {
             let host = host(stream.instance());
-            let ending = HostEnding::new(MapType::HttpResponseHeaders);
+            let ending = HostEnding::new(MapType::HttpResponseHeaders, are_last);
             if let Some(headers) = stream.response(&ending, worker(), &host) {
                 add(&headers);
             }
@@ -71,7 +71,7 @@ impl HttpContext for Http {
     fn on_http_response_trailers(&mut self, _: usize) -> Action {
         if let HttpState::Open(stream) = &mut self.state {
             let host = host(stream.instance());
-            stream.trailers(&HostEnding::new(MapType::HttpResponseTrailers), &host);
+            stream.trailers(&HostEnding::new(MapType::HttpResponseTrailers, false), &host);
         }
         Action::Continue
     }
@@ -81,7 +81,7 @@ impl Drop for Http {
     fn drop(&mut self) {
         if let HttpState::Open(stream) = &mut self.state {
             let host = host(stream.instance());
-            stream.end(&HostEnding::new(MapType::HttpResponseHeaders), worker(), &host);
+            stream.end(&HostEnding::new(MapType::HttpResponseHeaders, false), worker(), &host);
         }
     }
 }

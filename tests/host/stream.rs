@@ -134,7 +134,7 @@ impl Vm {
     pub fn close(&mut self, id: u32) -> Result<Answer, Trap> {
         if self.stream(id).outcome == StreamOutcome::Admitted {
             let response = vec![(":status".to_owned(), b"200".to_vec())];
-            self.respond(id, (response, Vec::new(), "via_upstream".into()))?;
+            self.respond(id, (response, Vec::new(), "via_upstream".into()), true)?;
         }
         self.finish(id)?;
         let answer = self.answer(id);
@@ -170,7 +170,7 @@ impl Vm {
         if let Some((headers, reason)) = response {
             tell(self, "code_details", reason.into());
             let headers = headers.iter().map(text).collect();
-            self.respond(id, (headers, Vec::new(), reason.into()))?;
+            self.respond(id, (headers, Vec::new(), reason.into()), trailers.is_none())?;
         }
         if let Some(trailers) = trailers {
             self.stream(id).trailers = Some(trailers.iter().map(text).collect());
@@ -227,15 +227,22 @@ impl Vm {
         let Some(stream) = stream else { return Ok(()) };
         stream.outcome = StreamOutcome::Refused;
         let is_grpc = stream.request.is_grpc();
-        self.respond(id, local_reply(reply, is_grpc))
+        let sent = local_reply(reply, is_grpc);
+        let are_last = sent.1.is_empty();
+        self.respond(id, sent, are_last)
     }
 
-    fn respond(&mut self, id: u32, sent: (Headers, Vec<u8>, String)) -> Result<(), Trap> {
+    /// `are_last` is true if the headers end the response.
+    fn respond(
+        &mut self,
+        id: u32,
+        sent: (Headers, Vec<u8>, String),
+        are_last: bool,
+    ) -> Result<(), Trap> {
         let (headers, body, details) = sent;
         let count = u32::try_from(headers.len()).expect("few headers");
-        let end = u32::from(body.is_empty());
         self.stream(id).response = Some(headers);
-        self.call::<_, u32>("proxy_on_response_headers", id, (id, count, end))?;
+        self.call::<_, u32>("proxy_on_response_headers", id, (id, count, u32::from(are_last)))?;
         let stream = self.stream(id);
         stream.sent = (stream.response.take().unwrap_or_default(), body, details);
         Ok(())

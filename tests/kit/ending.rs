@@ -10,6 +10,7 @@ pub struct FakeEnding {
     pub status: Option<u16>,
     pub details: &'static str,
     pub client_left: bool,
+    pub has_body: bool,
     pub headers: Vec<(String, Vec<u8>)>,
     properties: Vec<(Property, Vec<u8>)>,
 }
@@ -50,6 +51,13 @@ impl FakeEnding {
         FakeEnding { status, details, ..FakeEnding::default() }
     }
 
+    /// The response has a body, or trailers.
+    #[must_use]
+    pub fn with_body(mut self) -> FakeEnding {
+        self.has_body = true;
+        self
+    }
+
     /// Adds a header.
     #[must_use]
     pub fn header(mut self, name: &str, value: impl AsRef<[u8]>) -> FakeEnding {
@@ -69,6 +77,10 @@ impl Ending for FakeEnding {
     fn header(&self, name: &str) -> Values<'_> {
         let own = self.headers.iter().filter(|(own, _)| own == name);
         own.fold(Values::None, |values, (_, value)| values.and(value))
+    }
+
+    fn ends_with_headers(&self) -> bool {
+        !self.has_body
     }
 
     fn status(&self) -> Option<u16> {

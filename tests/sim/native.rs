@@ -356,6 +356,10 @@ impl Ending for EndingOf<'_> {
         Ending::header(&self.ending, name)
     }
 
+    fn ends_with_headers(&self) -> bool {
+        true
+    }
+
     fn status(&self) -> Option<u16> {
         self.ending()?.status
     }

@@ -1,25 +1,41 @@
-//! Outcomes by the status of HTTP on paths of gRPC, whose errors have status 200.
+//! Outcomes and usage of HTTP on paths of gRPC: its errors have status 200, and its usage is in trailers.
 
 use diana_config::Advice;
 use diana_policy::path::Segment;
-use diana_policy::{Limit, Policy, Prefix, Rule};
+use diana_policy::{Policy, Prefix, ResponseSource, Rule};
 
-/// Names the rules with such outcomes.
-pub fn advice(policy: &Policy) -> Option<Advice> {
+/// Names the rules with such outcomes, and those that look for usage in headers.
+pub fn advice(policy: &Policy) -> Vec<Advice> {
+    let by_status = "`count` of these rules lists statuses of HTTP, but their paths look like those of gRPC, whose errors have status \
+                     200; list statuses of gRPC, such as `grpc_status: [16]` for a wrong password";
+    let by_header = "`cost` of these rules reads a header of the response, but their paths look like those of gRPC, whose services \
+                     report usage in trailers; read it by `trailer`";
+    let advice = |(message, is): (&str, fn(&Rule) -> bool)| about(policy, message, is);
+    [(by_status, counts_by_status as fn(&Rule) -> bool), (by_header, reads_header)]
+        .into_iter()
+        .filter_map(advice)
+        .collect()
+}
+
+fn about(policy: &Policy, message: &str, is: fn(&Rule) -> bool) -> Option<Advice> {
     let limits = policy.limits.iter().filter(|limit| limit.urls.iter().any(is_service));
-    let by_status = |limit: &Limit| -> Vec<String> {
-        let rules = limit.rules.iter().filter(|rule| counts_by_status(rule));
-        rules.map(|rule| rule.name.clone()).collect()
-    };
-    let rules: Vec<String> = limits.flat_map(by_status).collect();
-    let message = "`count` of these rules lists statuses of HTTP, but their paths look like those of gRPC, whose errors have status \
-                   200; list statuses of gRPC, such as `grpc_status: [16]` for a wrong password";
+    let rules = limits.flat_map(|limit| &limit.rules).filter(|rule| is(rule));
+    let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
     (!rules.is_empty()).then(|| Advice { rules, ..message.into() })
 }
 
 fn counts_by_status(rule: &Rule) -> bool {
     let count = rule.settling.as_ref().and_then(|settling| settling.count.as_ref());
     count.is_some_and(|count| !count.statuses.is_empty() && count.grpc_statuses.is_empty())
+}
+
+fn reads_header(rule: &Rule) -> bool {
+    let cost = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
+    let has = |is: fn(&ResponseSource) -> bool| {
+        cost.is_some_and(|cost| cost.terms.iter().any(|term| is(&term.source)))
+    };
+    has(|source| matches!(source, ResponseSource::Header(_)))
+        && !has(|source| matches!(source, ResponseSource::Trailer(_)))
 }
 
 /// Returns true if the path begins with a service in a package, as in `/shop.v1.Cart/Add`.

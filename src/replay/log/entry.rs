@@ -190,6 +190,11 @@ impl Ending for LogEntry {
         value.map_or(Values::None, Values::One)
     }
 
+    // A log has one status of gRPC for each response.
+    fn ends_with_headers(&self) -> bool {
+        true
+    }
+
     fn status(&self) -> Option<u16> {
         Some(self.status).filter(|status| *status > 0)
     }

@@ -57,6 +57,9 @@ fn grpc_outcomes_and_usage_are_settled_once() {
         (denied, "rpc 13", None, false, 0),
         (denied, "denied 5", None, false, 0),
         (denied, "status 401", None, false, 0),
+        // Headers before messages are no trailers.
+        (denied, "denied 16 size 9", None, false, 0),
+        (denied, "denied 0 hang", None, true, RESERVE),
         (denied, "rpc 16 cut", None, false, 0),
         (denied, "rpc 16 hang", None, true, RESERVE),
         // Another filter's reply has the status of gRPC in its headers: 7 for 403.
@@ -68,6 +71,8 @@ fn grpc_outcomes_and_usage_are_settled_once() {
         (cart, "rpc 13", None, false, 9),
         (cart, "denied 13", None, false, 9),
         (cart, "denied 0 used 40", None, false, 40),
+        (cart, "denied 0 used 40 size 9", None, false, MOST),
+        (cart, "denied 13 size 9", None, false, MOST),
         (cart, "rpc 0 used 40 cut", None, false, MOST),
         (cart, "rpc 0 used 40 hang", None, true, MOST),
         (cart, "rpc 0 used 40", Some(("x-denied", "yes")), false, 0),

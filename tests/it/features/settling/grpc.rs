@@ -94,6 +94,12 @@ fn end_without_status_counts_if_the_client_left() {
         (Some(grpc()), None, FakeEnding::cut(), false),
         (Some(grpc()), None, answered(), false),
         (Some(grpc()), Some(answered()), left.clone(), false),
+        // A status before messages is none.
+        (Some(status("16").with_body()), None, answered(), false),
+        (Some(status("16").with_body()), Some(status("0")), answered(), false),
+        (Some(status("0").with_body()), Some(status("16")), answered(), true),
+        (Some(grpc().header("grpc-status", "0").with_body()), None, left.clone(), true),
+        (Some(grpc().header("grpc-status", "16").with_body()), None, FakeEnding::cut(), false),
         (None, None, FakeEnding::unreachable(), false),
         // No gRPC.
         (Some(answered().header("content-type", "text/html")), None, left.clone(), false),
@@ -131,6 +137,20 @@ fn usage_is_read_from_trailers() {
         // Trailers only.
         (Some(tokens(status("0"), "40")), None, answered(), (40, None)),
         (Some(status("16")), None, answered(), error),
+        // Headers of a response with messages.
+        (
+            Some(tokens(status("0"), "40").with_body()),
+            None,
+            answered(),
+            missing(UnknownUsage::Absent),
+        ),
+        (
+            Some(tokens(status("0"), "9").with_body()),
+            Some(tokens(status("0"), "40")),
+            answered(),
+            (40, None),
+        ),
+        (Some(status("16").with_body()), None, FakeEnding::cut(), missing(UnknownUsage::Cut)),
         (Some(status("0")), None, answered(), missing(UnknownUsage::Absent)),
         // A header of a response whose trailers come later is another one.
         (Some(tokens(grpc(), "9")), Some(tokens(status("0"), "40")), answered(), (40, None)),
