@@ -253,6 +253,8 @@ fn providers_cost_their_tokens() {
             ("/v1/messages/count_tokens", "tokens.json", 0),
             (GEMINI, "gemini.sse", 560),
             ("/v1beta/models/m:generateContent", "gemini.json", 561),
+            ("/v1beta/models/m:countTokens", "gemini-count.json", 0),
+            ("/v1beta/models/m:streamGenerateContent", "gemini-array.json", MOST),
         ],
     );
     play_recorded(
@@ -263,6 +265,9 @@ fn providers_cost_their_tokens() {
             // The prompt was in the cache.
             ("/api/generate", "generate.ndjson", 283),
             ("/api/chat", "chat.sse", MOST),
+            ("/v1beta/models/m:streamGenerateContent", "gemini-array.json", 562),
+            ("/v1beta/models/m:generateContent", "gemini.json", 561),
+            ("/v1beta/models/m:countTokens", "gemini-count.json", 0),
         ],
     );
 }
