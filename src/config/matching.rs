@@ -23,7 +23,7 @@ pub fn read(entry: &Fields<'_>) -> Match {
     if let Some(node) = entry.get("unless")
         && node.tree() == &Tree::Map(Vec::new())
     {
-        node.problem("found an empty mapping, which would exclude all requests; remove it".into());
+        node.problem("found an empty mapping, which has no condition; remove it".into());
     }
     Match { any, unless }
 }
@@ -37,7 +37,7 @@ fn blocks(entry: &Fields<'_>, key: &'static str) -> Vec<ConditionBlock> {
     }
     let children = node.children();
     for child in children.iter().filter(|child| *child.tree() == Tree::Map(Vec::new())) {
-        child.problem("found an empty mapping, which matches all requests; remove it".into());
+        child.problem("found an empty mapping, which has no condition; remove it".into());
     }
     children.iter().filter_map(block).collect()
 }

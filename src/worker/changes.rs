@@ -20,6 +20,9 @@ const KNOWN_FOR: Micros = 10 * SECOND;
 /// then those of former ones.
 const MOST_RULES: usize = 4096;
 
+/// Between the recorded names of two configurations.
+const BETWEEN: &str = "\n\n";
+
 /// The changes of a new configuration.
 pub(crate) struct ConfigChanges {
     /// Rules that the previous configuration did not have. Empty if there was none.
@@ -77,18 +80,34 @@ pub(crate) fn compare(namespace: &str, policy: &Policy, data: &dyn SharedData) -
     }
 }
 
-/// Records the names of a configuration's rules, and returns the recorded ones that it does not have.
+/// Records the names of a configuration's rules, and returns those of its former version that no configuration has any more.
+/// Several filters may have the namespace: the former version is the one with most names in common.
 fn replace_names(namespace: &str, policy: &Policy, data: &dyn SharedData) -> Vec<String> {
     let key = format!("diana/1/{namespace}/names");
     let before = data.get(&key).map(|(bytes, _)| bytes).unwrap_or_default();
+    let before = String::from_utf8_lossy(&before);
+    let mut recorded: Vec<Vec<&str>> =
+        before.split(BETWEEN).map(|names| names.lines().collect()).collect();
     let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
     let names: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
-    let recorded = names.get(..MOST_RULES).unwrap_or(&names).join("\n");
-    write(data, &key, recorded.as_bytes());
-    let names: BTreeSet<&str> = names.into_iter().collect();
-    let before = String::from_utf8_lossy(&before);
-    let ended = before.lines().filter(|name| !names.contains(name));
-    ended.map(str::to_owned).collect()
+    let known: BTreeSet<&str> = names.iter().copied().collect();
+    let common = |other: &Vec<&str>| other.iter().filter(|name| known.contains(*name)).count();
+    // The latest one comes last, and a configuration without rules replaces it.
+    let common = recorded.iter().map(common).enumerate();
+    let former = common.filter(|(_, count)| known.is_empty() || *count > 0).max_by_key(|it| it.1);
+    let former = former.map(|(place, _)| recorded.remove(place)).unwrap_or_default();
+    let is_left =
+        |name: &&&str| known.contains(**name) || recorded.iter().flatten().any(|it| it == *name);
+    let ended =
+        former.iter().filter(|name| !is_left(name)).map(|name| (*name).to_owned()).collect();
+    recorded.push(names);
+    while recorded.len() > 1 && recorded.iter().map(Vec::len).sum::<usize>() > MOST_RULES {
+        recorded.remove(0);
+    }
+    recorded.iter_mut().for_each(|names| names.truncate(MOST_RULES));
+    let recorded: Vec<String> = recorded.iter().map(|names| names.join("\n")).collect();
+    write(data, &key, recorded.join(BETWEEN).as_bytes());
+    ended
 }
 
 /// Overwrites a value. A concurrent writer writes the same kind of value.

@@ -128,6 +128,15 @@ fn rules_that_end_are_logged_by_name() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     assert_eq!(ended(&mut first, &many), "");
     assert_eq!(ended(&mut first, &["n21"]), format!("{} and 1 more", many[..20].join(", ")));
+    // Another filter with the namespace.
+    assert_eq!(ended(&mut second, &["x", "y", "z"]), "");
+    assert_eq!(ended(&mut first, &["n21", "a", "b"]), "");
+    assert_eq!(ended(&mut second, &["x", "z"]), "y");
+    assert_eq!(ended(&mut first, &["a", "b", "z"]), "n21");
+    // A rule of both filters has not ended.
+    assert_eq!(ended(&mut first, &["a", "b"]), "");
+    assert_eq!(ended(&mut second, &["x"]), "z");
+    assert_eq!(ended(&mut second, &[]), "x");
 }
 
 /// By one worker of a process, at its first configuration, and only if it counts usage there.
