@@ -46,6 +46,7 @@ pub fn plan(scope: Scope, algo: &'static str, limit: u64, demand: u64) -> Plan {
         leaving: 0,
         interrupted: 0,
         faults: Vec::new(),
+        scale: 1,
         wide: None,
     }
 }

@@ -5,7 +5,7 @@
 //! Worlds of the seeds from `WIDE` on have more features, and the module and native workers must have the same history in
 //! them: the same decisions at the same times, with the same responses. `modules` compares the module with workers that are
 //! threads of one process. Those from `BLIPS` on have a Redis that is away
-//! again and again.
+//! again and again; those from `LARGE` on have numbers of fifteen digits.
 //!
 //! A world that broke a promise is played again by its seed, and then prints what became of each request:
 //! `DIANA_SEED=78 cargo test --test sim native -- --nocapture`. `DIANA_SEED=fresh` plays new worlds.
@@ -32,7 +32,7 @@ use kit::server::Server;
 
 use native::Native;
 use oracle::CheckedCounts;
-use plan::{BLIPS, Plan, WIDE};
+use plan::{BLIPS, LARGE, Plan, WIDE};
 use shipped::Shipped;
 use world::{Played, Start, World};
 
@@ -48,6 +48,8 @@ const FINDS: &[(u64, &str)] = &[
     (3154, "a worker that had been presumed dead freed the slots of later requests"),
     (26615, "a batch without any slots in flight taken for a sign of life"),
     (70505, "permits leased of a rule that settles"),
+    (LARGE + 8, "debts beyond 2^53 in a window taken for a corrupt value"),
+    (LARGE + 21, "the same in a slice"),
 ];
 
 const NATIVE: Start = |_, seed, now, ahead| Box::new(Native::new(seed, now, ahead));
@@ -55,12 +57,20 @@ const SHIPPED: Start = |plan, seed, now, ahead| Box::new(Shipped::new(plan, seed
 
 #[test]
 fn native() {
-    play("native", NATIVE, (0..300).chain(WIDE..WIDE + 100).chain(BLIPS..BLIPS + 60));
+    play(
+        "native",
+        NATIVE,
+        (0..300).chain(WIDE..WIDE + 100).chain(BLIPS..BLIPS + 60).chain(LARGE..LARGE + 60),
+    );
 }
 
 #[test]
 fn shipped() {
-    play("shipped", SHIPPED, (0..25).chain(WIDE..WIDE + 10).chain(BLIPS..BLIPS + 5));
+    play(
+        "shipped",
+        SHIPPED,
+        (0..25).chain(WIDE..WIDE + 10).chain(BLIPS..BLIPS + 5).chain(LARGE..LARGE + 5),
+    );
 }
 
 /// Plays the worlds of these seeds, and those of all finds.
@@ -69,6 +79,7 @@ fn play(test: &str, start: Start, seeds: impl Iterator<Item = u64>) {
         Ok("fresh") => {
             let fresh = |seed| {
                 Rng::new().u64(match seed {
+                    LARGE.. => LARGE..1 << 44,
                     BLIPS.. => BLIPS..1 << 42,
                     WIDE.. => WIDE..1 << 40,
                     _ => 0..WIDE,

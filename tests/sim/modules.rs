@@ -122,7 +122,7 @@ fn modules_decide_alike_but_for_leases() {
         let plan = Plan::of_two_modules(*seed);
         println!("seed {seed}: {plan:?}");
         for (rule, tally) in compare(&plan, &server) {
-            let case = format!("seed {seed}: {}: {tally:?}", rule.text(1));
+            let case = format!("seed {seed}: {}: {tally:?}", rule.text(1, 1));
             println!("{case}");
             if !plan.leases_in_gateways() {
                 continue;

@@ -310,7 +310,7 @@ impl Oracle<'_> {
                         && (settles && !is_exact || sum.all <= most),
                     "{}: {sum:?} of {allowed} from {begin} to {end}, {at}; the first is {first:?}, \
                      the last {last:?}",
-                    rule.text(1),
+                    rule.text(1, 1),
                 );
             }
         }
@@ -585,7 +585,7 @@ impl Oracle<'_> {
             assert!(
                 entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
                 "{}: let through though banned at {here}: {entry:?}",
-                rule.text(1)
+                rule.text(1, 1)
             );
         }
     }

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::iter;
 use std::ops::Range;
 
+use diana_policy::MAX_PERMITS;
 use diana_policy::time::{Micros, SECOND};
 use fastrand::Rng;
 use jiff::civil::Date;
@@ -50,6 +51,9 @@ pub struct Plan {
     /// Per cent of calls of the host in the middle of which another worker runs.
     pub interrupted: u8,
     pub faults: Vec<Fault>,
+    /// The permits of the document and of responses for each permit of the plan: in worlds from [`LARGE`] on, as many as a
+    /// document may have. The promises are the same for each scale.
+    pub scale: u64,
     /// Present in worlds from [`WIDE`] on.
     pub wide: Option<Wide>,
 }
@@ -60,6 +64,9 @@ pub const WIDE: u64 = 100_000;
 /// Worlds from this seed on have one rule for the whole fleet, callers at their limit, and a Redis that is often away for
 /// a moment.
 pub const BLIPS: u64 = 1 << 41;
+
+/// Worlds from this seed on have numbers of fifteen digits.
+pub const LARGE: u64 = 1 << 43;
 
 /// Features drawn by a generator of their own, so that the worlds of smaller seeds stay as they are.
 #[derive(Debug, Clone)]
@@ -191,6 +198,9 @@ fn leases_in_gateways(seed: u64) -> bool {
 
 impl Plan {
     pub fn draw(seed: u64) -> Plan {
+        if seed >= LARGE {
+            return Plan::large(seed);
+        }
         if seed >= BLIPS {
             return Plan::blips(seed);
         }
@@ -235,6 +245,7 @@ impl Plan {
             leaving: if rng.bool() { 0 } else { rng.u8(..30) },
             interrupted: if rng.bool() { 0 } else { rng.u8(..30) },
             faults: Vec::new(),
+            scale: 1,
             wide: None,
         };
         if rng.u8(..4) > 0 {
@@ -292,6 +303,7 @@ impl Plan {
             leaving: 0,
             interrupted: if rng.bool() { 0 } else { rng.u8(..30) },
             faults: Vec::new(),
+            scale: 1,
             wide: None,
         };
         let (pause, length) = (rng.u64(100..1000), rng.u64(1..200));
@@ -306,6 +318,29 @@ impl Plan {
                 _ => Fault::Away { span, gateways, how },
             });
         }
+        plan
+    }
+
+    /// A world of [`LARGE`]. In half of them no request reserves what it uses: the debts of a caller may be more than a state
+    /// has room for.
+    fn large(seed: u64) -> Plan {
+        let mut plan = Plan { seed, ..Plan::draw((seed - LARGE) % WIDE) };
+        let runs_up_debts = seed % 4 < 2;
+        if runs_up_debts {
+            plan.service = SECOND;
+        }
+        for rule in plan.entries.iter_mut().flatten() {
+            if ["TB", "LB"].contains(&rule.algo) {
+                rule.algo = if seed.is_multiple_of(2) { "W" } else { "SW" };
+            }
+            if let Cost::QuestionResult { reserve, max, .. } = &mut rule.cost
+                && runs_up_debts
+            {
+                (*reserve, *max) = (0, rule.limit);
+            }
+        }
+        let counted = plan.entries.iter().flatten().filter(|rule| rule.algo != "P");
+        plan.scale = MAX_PERMITS / counted.map(Rule::most).max().unwrap_or(1);
         plan
     }
 
@@ -356,6 +391,7 @@ impl Plan {
             leaving: rng.u8(..10),
             interrupted: 0,
             faults: Vec::new(),
+            scale: 1,
             wide: Some(wide),
         };
         // Redis is away, loses calls, and is emptied; listeners get other documents.
@@ -541,7 +577,8 @@ impl Plan {
         text.push_str("limits:\n");
         for (number, rules) in self.entries.iter().enumerate() {
             let times = |rule: &Rule| if rule.is_doubled { times } else { 1 };
-            let rules: Vec<String> = rules.iter().map(|rule| rule.text(times(rule))).collect();
+            let spelled = |rule: &Rule| rule.text(times(rule), self.scale);
+            let rules: Vec<String> = rules.iter().map(spelled).collect();
             _ = writeln!(text, "- {{Url: /e{number}, rules: [{}]}}", rules.join(", "));
         }
         text

@@ -198,10 +198,11 @@ impl Rule {
         algo && self.scope != Scope::Local && !self.is_filter && self.ban.is_none()
     }
 
-    /// The rule as the document has it, with limits `times` as high.
-    pub fn text(&self, times: u64) -> String {
+    /// The rule as the document has it, with limits `times` as high, and with permits of the document in place of each permit.
+    pub fn text(&self, times: u64, permits: u64) -> String {
         let Rule { name, algo, .. } = self;
-        let limit = self.limit * times;
+        // Requests at a time are no permits.
+        let limit = |limit: u64| limit * times * if self.algo == "P" { 1 } else { permits };
         let actor = if self.of_all { "all" } else { "account" };
         let scope = match self.scope {
             Scope::Local => "local",
@@ -214,13 +215,15 @@ impl Rule {
             _ => "minute",
         };
         let (key, numbers) = match *algo {
-            "P" => ("in_flight", format!("in_flight: {limit}")),
-            _ => ("rpu", format!("unit: {unit}, rpu: {limit}, algo: {algo}")),
+            "P" => ("in_flight", format!("in_flight: {}", limit(self.limit))),
+            _ => ("rpu", format!("unit: {unit}, rpu: {}, algo: {algo}", limit(self.limit))),
         };
         let cost = match self.cost {
-            Cost::Plain(1) => String::new(),
-            Cost::Plain(cost) => format!(", cost: {cost}"),
+            Cost::Plain(_) if *algo == "P" => String::new(),
+            Cost::Plain(1) if permits == 1 => String::new(),
+            Cost::Plain(cost) => format!(", cost: {}", cost * permits),
             Cost::QuestionResult { reserve, max, estimates } => {
+                let (reserve, max) = (reserve * permits, max * permits);
                 let reserve = estimates.map_or(reserve.to_string(), |most| {
                     format!("{{metadata: [sim, estimate], default: {reserve}, max: {most}}}")
                 });
@@ -234,7 +237,7 @@ impl Rule {
         let gold = self.gold.map_or(String::new(), |gold| {
             format!(
                 ", plans: {{by: [{{header: x-plan}}], of: {{gold: {{{key}: {}}}}}}}",
-                gold * times
+                limit(gold)
             )
         });
         let ban = self.ban.map_or(String::new(), |Ban { after, lasts }| {

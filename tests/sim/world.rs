@@ -345,6 +345,10 @@ impl World<'_> {
                     if end == End::Followed && self.rng.u8(..4) > 0 {
                         return self.follow(worker, stream, request, now);
                     }
+                    let end = match end {
+                        End::Served(used) => End::Served(used * self.plan.scale),
+                        end => end,
+                    };
                     let report = self.call(worker, now, |worker| worker.end(stream, end));
                     self.entries[request].report = report;
                 }
