@@ -36,5 +36,5 @@ pub use response::Response;
 pub use shipped::{PASSWORD, is_native, pipe_listener, text as shipped_text, users};
 pub use upstream::{Arrival, Upstream};
 pub use wait::eventually;
-pub use whole::start_whole;
+pub use whole::{start_whole, start_whole_text};
 pub use wire::{Fault, Wire};

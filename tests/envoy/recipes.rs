@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use crate::harness::{Envoy, Gateway, Upstream, exchange, request, shipped_text};
+use crate::harness::{Envoy, Gateway, Upstream, exchange, request, shipped_text, start_whole_text};
 
 const OFFICE: &str = "198.51.100.1";
 const ELSEWHERE: &str = "203.0.113.9";
@@ -107,4 +107,22 @@ fn logins_count_by_the_name_in_the_body() {
         assert_eq!(login(kind, &format!("username={}", "a".repeat(20_000))), 413, "{kind}");
     }
     envoy.assert_unharmed();
+}
+
+/// The recipe of the clock, at fixed times in place of the gateway's. A client cannot choose the hour.
+#[test]
+fn limits_by_the_clock() {
+    let file = shipped_text("envoy/recipes/hours.yaml");
+    for (hour, weekday, limit) in [("08", 3, 3), ("18", 3, 6), ("12", 0, 6)] {
+        let text = file.replace("%START_TIME_LOCAL(%H)%", hour);
+        let text = text.replace("%START_TIME_LOCAL(%w)%", &weekday.to_string());
+        let envoy = start_whole_text(text, None);
+        let other = if limit == 3 { "3" } else { "12" };
+        let get =
+            || exchange(envoy.port, &request("GET", "/", &[("x-hour", other), ("x-weekday", "3")]));
+        let statuses: Vec<u16> = (0..7).map(|_| get().unwrap().status).collect();
+        let admitted = statuses.iter().filter(|status| **status == 200).count();
+        assert_eq!((admitted, statuses.last()), (limit, Some(&429)), "{hour} {weekday}");
+        envoy.assert_unharmed();
+    }
 }

@@ -13,7 +13,12 @@ const WASM: &str = "type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wa
 /// 10000 of the file, Redis on 16379.
 #[track_caller]
 pub fn start_whole(path: &str, redis: Option<u16>) -> Envoy {
-    let mut text = shipped::text(path);
+    start_whole_text(shipped::text(path), redis)
+}
+
+/// The same with the text of a file.
+#[track_caller]
+pub fn start_whole_text(mut text: String, redis: Option<u16>) -> Envoy {
     if shipped::is_native() {
         let library = shipped::library();
         text = text.replace("target/libdiana.so", library.to_str().unwrap());
