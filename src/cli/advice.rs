@@ -1,11 +1,13 @@
 //! Advice for operators that would be too verbose for the log of a gateway.
 
+mod balanced;
 mod cover;
 mod encoded;
 mod grpc;
 mod methods;
 pub mod overrides;
 mod presence;
+mod renewed;
 pub mod roots;
 mod rounded;
 
@@ -37,15 +39,17 @@ pub fn of_size(bytes: usize) -> Option<Advice> {
     (bytes > LARGE).then(|| Advice::from(message))
 }
 
-/// Advice about rules without problems, for a form of the module.
-pub fn of(policy: &Policy, module: ModuleKind) -> Vec<Advice> {
+/// Advice about rules without problems, for a form of the module. `has_replicas`: a manifest has several gateways.
+pub fn of(policy: &Policy, module: ModuleKind, has_replicas: bool) -> Vec<Advice> {
     let mut advice = cover::advice(policy);
+    advice.extend(balanced::advice(policy, has_replicas));
     advice.extend(of_redis(policy, module));
     advice.extend(encoded::advice(policy));
     advice.extend(grpc::advice(policy));
     advice.extend(methods::advice(policy));
     advice.extend(presence::advice(policy));
     advice.extend(rounded::advice(policy));
+    advice.extend(renewed::advice(policy));
     advice.extend(about(
         policy,
         "each worker counts these rules for itself, so a gateway with N workers admits up to N times the limit; `scope: \

@@ -1,6 +1,7 @@
 //! `diana check`: reports problems in rules, and settings that are probably unintended.
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 
 use diana_config::difference::Difference;
 use diana_config::problem::Problem;
@@ -17,20 +18,39 @@ use crate::manifest::attached::Objects;
 use crate::show::{github, json, sarif, text};
 use crate::view::FilePart;
 
+/// Known facts about the gateways that read the rules.
+#[derive(Clone, Copy)]
+struct KnownGateways {
+    /// The form of the module, if the user named it.
+    host: Option<CheckedHost>,
+    /// Whether a manifest has several replicas.
+    has_replicas: bool,
+}
+
 /// Checks the files and reports the findings.
 pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
     let mut findings = Findings::default();
+    // Advice about rules may depend on objects in other files.
     let mut objects = Objects::default();
-    for path in &check.files {
-        let count = |findings: &Findings, objects: &Objects| {
-            let policies = objects.policies.len() + objects.routes.len();
-            (findings.places, findings.unusable.len(), policies)
-        };
-        let before = count(&findings, &objects);
-        for input in input::read(path) {
-            check_file(input, check.host, &mut findings, &mut objects);
+    let read = |path: &PathBuf| {
+        let inputs: Vec<_> = input::read(path).into_iter().map(readable).collect();
+        let before = objects.policies.len() + objects.routes.len();
+        inputs.iter().flatten().for_each(|(file, _)| objects.collect(file));
+        let has_objects = before < objects.policies.len() + objects.routes.len();
+        (inputs, has_objects)
+    };
+    let inputs: Vec<_> = check.files.iter().map(read).collect();
+    let context = KnownGateways { host: check.host, has_replicas: objects.has_replicas };
+    for (path, (inputs, has_objects)) in check.files.iter().zip(inputs) {
+        let count = |findings: &Findings| (findings.places, findings.unusable.len());
+        let before = count(&findings);
+        for input in inputs {
+            match input {
+                Ok((file, is_found)) => check_file(&file, is_found, context, &mut findings),
+                Err(unusable) => findings.unusable.push(unusable),
+            }
         }
-        if before == count(&findings, &objects) {
+        if !has_objects && before == count(&findings) {
             let name = crate::text::plain(&path.to_string_lossy());
             let why = "no rules found; expected `limits`, or `Url` and `rules`, or a manifest that contains them";
             findings.unusable.push((name, why.into()));
@@ -52,21 +72,22 @@ pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
     })
 }
 
-fn check_file(
-    Input { name, text, is_found }: Input,
-    host: Option<CheckedHost>,
-    findings: &mut Findings,
-    objects: &mut Objects,
-) {
-    let text = match text {
-        Ok(text) => text,
-        Err(why) => return findings.unusable.push((name, why)),
-    };
-    // The reader skips a byte order mark, so columns do not count it.
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    let file = FilePart::file(name, text.into());
-    objects.collect(&file, text);
-    let found = manifest::find(&file, text, !is_found);
+/// A file, and whether it was found in a folder. Or its name, and why it is unusable.
+fn readable(input: Input) -> Result<(FilePart, bool), (String, String)> {
+    let Input { name, text, is_found } = input;
+    match text {
+        // The reader skips a byte order mark, so columns do not count it.
+        Ok(text) => {
+            let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+            Ok((FilePart::file(name, text.into()), is_found))
+        }
+        Err(why) => Err((name, why)),
+    }
+}
+
+fn check_file(file: &FilePart, is_found: bool, context: KnownGateways, findings: &mut Findings) {
+    let text = &file.view.text;
+    let found = manifest::find(file, text, !is_found);
     let advice = advice::of_size(text.len()).filter(|_| !found.is_empty());
     findings.list.extend(advice.map(|advice| Finding {
         level: FindingLevel::Advice,
@@ -92,7 +113,7 @@ fn check_file(
         findings.places += 1;
         findings.list.extend(found.differences.into_iter().map(|one| different(&found.part, one)));
         match found.source {
-            Ok(source) => check_rules(&found.part, &source, (found.is_remote, host), findings),
+            Ok(source) => check_rules(&found.part, &source, found.is_remote, context, findings),
             Err(problems) => {
                 findings.list.extend(problems.into_iter().map(|one| problem(&found.part, one)));
             }
@@ -103,7 +124,8 @@ fn check_file(
 fn check_rules(
     part: &FilePart,
     source: &ConfigSource,
-    (is_remote, host): (bool, Option<CheckedHost>),
+    is_remote: bool,
+    KnownGateways { host, has_replicas }: KnownGateways,
     findings: &mut Findings,
 ) {
     let check = if is_remote { diana_config::check_remote_for } else { diana_config::check_for };
@@ -111,7 +133,7 @@ fn check_rules(
     match check(source, module) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
-            let advice = advice.into_iter().chain(advice::of(&policy, module));
+            let advice = advice.into_iter().chain(advice::of(&policy, module, has_replicas));
             let walks = outline::rules(source);
             let finding = |advice| advised(part, source, &policy, &walks, advice);
             findings.list.extend(advice.map(finding));

@@ -272,6 +272,16 @@ class Rendered(unittest.TestCase):
             self.assertIn(wanted, notes)
             self.assertEqual("DIANA_WITHOUT_DOCUMENT=admit" in notes, bool(native))
 
+    def test_notes_advise_a_status_for_load_balancers(self):
+        def is_advised(**values):
+            [notes] = [text for name, text in files(**values).items() if name.endswith("NOTES.txt")]
+            return "config.response.status=429" in notes
+
+        for response, wanted in (({}, True), ({"status": 429}, False), ({"status": 502}, True), ({"body": "no"}, True)):
+            self.assertEqual(is_advised(config={**RULES, "response": response}), wanted, response)
+        for text, wanted in (("limits: []", True), ("limits: []\nresponse: {status: 429}", False), ("limits: []\nresponse:", True), ("- {Url: /, rules: []}", True)):
+            self.assertEqual(is_advised(rulesText=text), wanted, text)
+
     def test_position(self):
         def at(position):
             istio = of_kind("EnvoyFilter", render(filter={"position": position}))[0]["spec"]["configPatches"][-2]

@@ -53,21 +53,27 @@ pub struct Attached {
     pub parents: Vec<ObjectName>,
 }
 
-/// The policies and routes of all files.
+/// The policies, routes and replicas of all files.
 #[derive(Debug, Default)]
 pub struct Objects {
     /// The policies.
     pub policies: Vec<ExtensionPolicy>,
     /// The routes.
     pub routes: Vec<Attached>,
+    /// Whether a manifest, or the values of a chart, have more than one replica.
+    pub has_replicas: bool,
 }
 
+/// Keys with a number of replicas: of Deployments and autoscalers, of Envoy Gateway, and of values of charts.
+const REPLICAS: [&str; 4] = ["replicas", "minReplicas", "maxReplicas", "replicaCount"];
+
 impl Objects {
-    /// Adds those in a text.
-    pub fn collect(&mut self, part: &FilePart, text: &str) {
+    /// Adds those of a file.
+    pub fn collect(&mut self, part: &FilePart) {
         // Unreadable text is reported where rules are read.
-        let Ok(source) = ConfigSource::read(text.as_bytes()) else { return };
+        let Ok(source) = ConfigSource::read(part.view.text.as_bytes()) else { return };
         for (number, document) in source.documents().iter().enumerate() {
+            self.has_replicas |= has_replicas(document);
             self.add(part, &source, document, vec![number]);
         }
     }
@@ -112,6 +118,13 @@ impl Objects {
             self.routes.push(Attached { object, parents: parents.collect() });
         }
     }
+}
+
+/// Returns true if there are more than one somewhere in a document.
+fn has_replicas(tree: &Tree) -> bool {
+    let is_many = |key| matches!(get(tree, key), Some(Tree::Int(number)) if *number > 1);
+    REPLICAS.iter().any(|key| is_many(key))
+        || children(tree, &[]).iter().any(|(child, _)| has_replicas(child))
 }
 
 fn targeted(target: &Tree, namespace: Option<&str>) -> Option<PolicyTarget> {
