@@ -46,13 +46,13 @@ async fn exchange(pipe: &Destination, body: &[u8]) -> Option<(u16, Vec<u8>)> {
     let failure = connected.as_ref().err().map(|why| format!("cannot connect: {why}"));
     calls::record_pipe(pipe, failure.as_deref().map_or(Ok(()), Err));
     let Ok(mut connection) = connected else { return Some((UNAVAILABLE, Vec::new())) };
-    // After an error the reply may contain the reason.
-    _ = connection.write_all(body).await;
+    let written = connection.write_all(body).await;
     let mut reply = Vec::new();
+    // After an error the reply may contain the reason.
     let end = connection.take(MOST + 1).read_to_end(&mut reply).await;
     match end {
-        // Envoy ends the connection at once if it cannot connect to Redis itself.
-        _ if reply.is_empty() => Some((UNAVAILABLE, reply)),
+        // Envoy does not read the call if it cannot connect to Redis itself, so that the end of the connection is an error.
+        _ if reply.is_empty() && (written.is_err() || end.is_err()) => Some((UNAVAILABLE, reply)),
         Ok(_) if reply.len() as u64 <= MOST => Some((OK, reply)),
         _ => None,
     }

@@ -93,6 +93,7 @@ impl Batch {
             None if early => Failure::Reset,
             None | Some(504) => Failure::Timeout,
             Some(503) => Failure::Unreachable,
+            Some(200) if answer.size == 0 => Failure::Reset,
             Some(200) => return self.pipeline.answers(login, &(answer.body)().unwrap_or_default()),
             Some(_) => Failure::Garbage,
         };

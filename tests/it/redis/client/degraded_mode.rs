@@ -61,6 +61,7 @@ fn failures_have_names_and_are_counted() {
         (status(500), "garbage"),
         (status(0), "garbage"),
         (reset(), "reset"),
+        (ok(Vec::new()), "reset"),
         (ok(many), "garbage"),
         (ok(decides(&[0; 10])), "garbage"),
         (ok(decides(&[0; 13])), "garbage"),
