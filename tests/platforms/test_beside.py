@@ -201,7 +201,7 @@ class OnIstio(Beside, unittest.TestCase):
 class OnEnvoyGateway(Beside, unittest.TestCase):
     plane, tls_port = EnvoyGateway, 10443
     security, policies, unauthenticated = GATEWAY_SECURITY, "securitypolicy,clienttrafficpolicy", 401
-    tls_values = {"envoyGateway": {"gateways": [{"name": "public", "listeners": ["http", "a", "a-quic"]}]}}
+    tls_values = {"envoyGateway": {"gateways": [{"name": "public", "listeners": ["http", "a"]}]}}
 
     def health(self):
         return self.scene.get("/limited/healthz")

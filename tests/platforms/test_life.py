@@ -22,9 +22,6 @@ class Life:
         with steady(self, scene):
             # The commands of the page, one directly after the other.
             scene.helm("install", "--wait", "--timeout=10m", config=rule(5, "first"))
-            scene.helm("test")
-            self.assertIn(f"{scene.address()} has the document of this release", scene.kubectl("logs", "diana-test"))
-            self.assertIn("rules: 1 first\n", scene.kubectl("logs", "diana-test"))
             scene.have("first")
             self.assertEqual(scene.admitted(8), 5)
             self.assertEqual(scene.explained("/limited")[0]["decision"], "refused")
@@ -46,6 +43,10 @@ class Life:
             self.assertEqual(scene.listeners(), listeners)
             time.sleep(max(0, changed + DRAIN - time.monotonic()))
             self.assertTrue(all(stream.lives() for stream in streams))
+            # The listeners from before have drained.
+            scene.helm("test")
+            self.assertIn(f"{scene.address()} has the document of this release", scene.kubectl("logs", "diana-test"))
+            self.assertIn("rules: 1 first\n", scene.kubectl("logs", "diana-test"))
             # As the page says: the filter first, then the rest.
             scene.helm("upgrade", config=rule(5, "first"), values={"filter": {"disabled": True}})
             scene.wait(lambda: not scene.explained(), "the filter is gone")
@@ -53,6 +54,13 @@ class Life:
             scene.helm("uninstall", "--wait", "--timeout=10m")
             scene.wait(lambda: scene.configuration() == before, "the configuration is as before")
             self.assertEqual(scene.admitted(8), 8)
+        scene.end()
+
+    def test_limits_hold_when_helm_test_ends(self):
+        scene = Scene(self.plane, helm=self.helm)
+        scene.helm("install", "--wait", "--timeout=10m", config=rule(3))
+        scene.helm("test")
+        self.assertEqual(scene.admitted(5), 3)
         scene.end()
 
     def calls(self, scene):

@@ -50,7 +50,12 @@ class Module:
         self.check({"companion": {"image": "lab/hanging"}})
 
     def test_the_companion_has_another_module(self):
-        self.check({"filter": {"sha256": NO_DIGEST}})
+        self.check({"filter": {"sha256": NO_DIGEST}}, mends=self.check_test_fails)
+
+    def check_test_fails(self, scene):
+        """The metrics of a listener that waits are those of one that has the filter."""
+        self.assertIn("failed", scene.helm("test", fails=True))
+        self.assertIn("has a listener that waits", scene.kubectl("logs", "diana-test"))
 
     def test_a_network_policy_drops_what_gateways_ask(self):
         self.check({}, Scene.drop, lambda scene: scene.drop(False))
