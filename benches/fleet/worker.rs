@@ -108,7 +108,8 @@ impl Worker {
         self.set_clock(now);
         let Reply { token, status, body } = reply;
         let fetch = || Some(body.clone());
-        let answer = port::Answer { status: Some(*status), size: body.len(), body: &fetch };
+        let answer =
+            port::Answer { status: Some(*status), size: body.len(), body: &fetch, etag: &|| None };
         self.root.on_reply(*token, &answer, &self.worker, &self.host);
         self.resumed()
     }

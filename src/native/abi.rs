@@ -809,13 +809,17 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_config_http_callout_done(
         // SAFETY: as for `config_scheduled`; Envoy passes lists and texts that stay during the call.
         let (config, headers, chunks) =
             unsafe { (config.as_ref()?, list(headers, header_count), list(chunks, chunk_count)) };
-        let texts =
-            headers.iter().map(|header| unsafe { (header.name.bytes(), header.value.bytes()) });
-        let status = texts.into_iter().find(|(name, _)| *name == b":status");
-        let status = status.and_then(|(_, status)| str::from_utf8(status).ok()?.parse().ok());
+        let header = |name: &[u8]| {
+            let mut texts =
+                headers.iter().map(|header| unsafe { (header.name.bytes(), header.value.bytes()) });
+            texts.find(|(known, _)| *known == name).map(|(_, value)| value)
+        };
+        let status =
+            header(b":status").and_then(|status| str::from_utf8(status).ok()?.parse().ok());
+        let etag = header(b"etag").map(<[u8]>::to_vec);
         let body: Vec<u8> =
             chunks.iter().flat_map(|chunk| unsafe { chunk.bytes() }).copied().collect();
-        calls::reply(config.number, id, status.filter(|_| result == SUCCESS), body);
+        calls::reply(config.number, id, status.filter(|_| result == SUCCESS), body, etag);
         Some(())
     });
 }

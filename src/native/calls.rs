@@ -31,6 +31,8 @@ pub(crate) struct Reply {
     pub(crate) token: u32,
     pub(crate) status: Option<u16>,
     pub(crate) body: Vec<u8>,
+    /// The value of its header `etag`.
+    pub(crate) etag: Option<Vec<u8>>,
 }
 
 /// A call without a reply.
@@ -129,14 +131,14 @@ pub(crate) fn make(root: u32, config: &ConfigCall) {
                 calls.sent.remove(position);
                 calls.record(&call.destination, Seen::Lacking, why);
                 drop(calls);
-                deliver(caller, Some(UNAVAILABLE), Vec::new());
+                deliver(caller, Some(UNAVAILABLE), Vec::new(), None);
             }
         }
     }
 }
 
 /// Envoy has a reply for a configuration.
-pub(crate) fn reply(root: u32, id: u64, status: Option<u16>, body: Vec<u8>) {
+pub(crate) fn reply(root: u32, id: u64, status: Option<u16>, body: Vec<u8>, etag: Option<Vec<u8>>) {
     let caller = {
         let mut calls = calls();
         let position = |id| calls.sent.iter().position(|it| it.caller.root == root && it.id == id);
@@ -148,7 +150,7 @@ pub(crate) fn reply(root: u32, id: u64, status: Option<u16>, body: Vec<u8>) {
         }
         caller
     };
-    deliver(caller, status, body);
+    deliver(caller, status, body, etag);
 }
 
 /// A configuration has ended: Envoy drops the replies to its calls.
@@ -159,9 +161,9 @@ pub(crate) fn end(root: u32) {
 }
 
 /// The worker receives a reply.
-pub(crate) fn deliver(caller: Caller, status: Option<u16>, body: Vec<u8>) {
+pub(crate) fn deliver(caller: Caller, status: Option<u16>, body: Vec<u8>, etag: Option<Vec<u8>>) {
     let Caller { slot, root, token } = caller;
     if let Some(slot) = slot::all().get(slot) {
-        slot.enter(|state| state.deliver(Reply { root, token, status, body }));
+        slot.enter(|state| state.deliver(Reply { root, token, status, body, etag }));
     }
 }

@@ -35,7 +35,7 @@ pub(crate) fn send(caller: Caller, path: &str, call: &PipeCall) -> Result<(), &'
         let rest = Duration::from_micros(ends_at.saturating_sub(clock::monotonic()));
         let replied = timeout(rest, exchange(&pipe, &body)).await.ok().flatten();
         let (status, reply) = replied.unzip();
-        guarded("pipe", || calls::deliver(caller, status, reply.unwrap_or_default()));
+        guarded("pipe", || calls::deliver(caller, status, reply.unwrap_or_default(), None));
     });
     Ok(())
 }

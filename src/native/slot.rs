@@ -150,9 +150,10 @@ impl WorkerState {
 
     /// Processes replies, and runs the timers that are due.
     pub(crate) fn tick(&mut self) {
-        for Reply { root: number, token, status, body } in self.host.take_replies() {
+        for Reply { root: number, token, status, body, etag } in self.host.take_replies() {
             if let Some(root) = self.roots.get_mut(&number) {
-                let answer = Answer { status, size: body.len(), body: &|| Some(body.clone()) };
+                let (size, body) = (body.len(), || Some(body.clone()));
+                let answer = Answer { status, size, body: &body, etag: &|| etag.clone() };
                 root.on_reply(token, &answer, &self.worker, &HostCall::new(number, &self.host));
             }
         }

@@ -227,6 +227,8 @@ pub struct Answer<'a> {
     pub size: usize,
     /// Reads the body, if the host still has it.
     pub body: &'a dyn Fn() -> Option<Vec<u8>>,
+    /// Reads the value of the header `etag`, if the reply has one.
+    pub etag: &'a dyn Fn() -> Option<Vec<u8>>,
 }
 
 /// Destination of metrics.

@@ -169,11 +169,11 @@ impl Environment for HostEnvironment {
 /// Reads the reply that the host reports. `headers` is the number of its headers, `size` the length
 /// of its body in bytes. The SDK panics if a header is read when there are none.
 pub(super) fn answer<T>(headers: usize, size: usize, read: impl FnOnce(&Answer<'_>) -> T) -> T {
-    let status = || {
-        let status = hostcalls::get_map_value_bytes(MapType::HttpCallResponseHeaders, ":status");
-        std::str::from_utf8(&status.ok()??).ok()?.parse().ok()
+    let header = |name| match headers {
+        0 => None,
+        _ => hostcalls::get_map_value_bytes(MapType::HttpCallResponseHeaders, name).ok()?,
     };
-    let status = if headers == 0 { None } else { status() };
+    let status = header(":status").and_then(|it| std::str::from_utf8(&it).ok()?.parse().ok());
     let body = || hostcalls::get_buffer(BufferType::HttpCallResponseBody, 0, size).ok()?;
-    read(&Answer { status, size, body: &body })
+    read(&Answer { status, size, body: &body, etag: &|| header("etag") })
 }

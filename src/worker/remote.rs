@@ -38,6 +38,8 @@ pub struct Poller {
     version: u64,
     /// The version of a document that this worker cannot parse, and another one could.
     unreadable: u64,
+    /// The tag of the last document that this worker received and did not refuse.
+    tag: Option<Tag>,
     pending: Option<PendingPoll>,
     next: Micros,
     is_counted: bool,
@@ -48,6 +50,17 @@ pub struct Poller {
 struct PendingPoll {
     token: u32,
     sent: Micros,
+    /// The version whose tag it has: the server answers 304 if that is still its document. 0 is
+    /// none.
+    tagged: u64,
+}
+
+/// The server's name for a document, the value of `etag`.
+#[derive(Debug)]
+struct Tag {
+    /// The version of the document.
+    version: u64,
+    value: String,
 }
 
 /// The environment of a poller at one instant.
@@ -108,6 +121,7 @@ impl Poller {
             configured_at,
             version: 0,
             unreadable: 0,
+            tag: None,
             pending: None,
             next: 0,
             is_counted: false,
@@ -165,9 +179,9 @@ impl Poller {
         access: &Access<'_>,
     ) -> PollOutcome {
         match self.pending.take_if(|call| call.token == token) {
-            Some(PendingPoll { sent, .. }) => {
-                let document = document::read(&self.remote, answer);
-                self.conclude(document, self.due(sent), access)
+            Some(PendingPoll { sent, tagged, .. }) => {
+                let reply = document::read(&self.remote, answer, tagged);
+                self.conclude(reply, self.due(sent), access)
             }
             None => PollOutcome::default(),
         }

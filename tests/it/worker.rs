@@ -110,7 +110,7 @@ impl Thread {
 
     pub fn answer(&mut self, root: u32, token: u32, status: Option<u16>, body: &[u8]) {
         let fetch = || Some(body.to_vec());
-        let answer = Answer { status, size: body.len(), body: &fetch };
+        let answer = Answer { status, size: body.len(), body: &fetch, etag: &|| None };
         self.call(root, |it, worker, host| it.on_reply(token, &answer, worker, host));
     }
 

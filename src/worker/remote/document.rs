@@ -7,6 +7,7 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 use diana_policy::json;
 use diana_policy::port::Answer;
 use diana_policy::remote::Remote;
+use diana_policy::spelling::header::is_value;
 
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
@@ -22,16 +23,39 @@ pub enum Unusable {
     Rejected(String),
 }
 
-/// The document of a reply.
-pub fn read(remote: &Remote, answer: &Answer<'_>) -> Result<Vec<u8>, Unusable> {
+/// A usable reply.
+#[derive(Debug)]
+pub enum Fetched {
+    /// A document, with the server's tag of it.
+    Document(Vec<u8>, Option<String>),
+    /// The document of this version has not changed.
+    Unchanged(u64),
+}
+
+/// Reads a reply to a request with the tag of the version `tagged`, or without a tag if that is 0.
+pub fn read(remote: &Remote, answer: &Answer<'_>, tagged: u64) -> Result<Fetched, Unusable> {
     let failed = |why: &str| Err(Unusable::Failed(why.into()));
     match answer.status {
-        Some(200) => extract(remote, answer).map_err(Unusable::Rejected),
+        Some(200) => {
+            let text = extract(remote, answer).map_err(Unusable::Rejected)?;
+            Ok(Fetched::Document(text, tag(remote, answer)))
+        }
+        Some(304) if tagged != 0 => Ok(Fetched::Unchanged(tagged)),
         Some(503) => failed("status 503, which Envoy also returns if it cannot connect"),
         Some(504) => failed("status 504, which Envoy also returns after `timeout`"),
         Some(status) => failed(&format!("status {status}")),
         None => failed("the connection was closed early, or the response is far too large"),
     }
+}
+
+/// The tag of a reply, weak or strong, as the next request can have it. HTTP has conditions for GET
+/// only, and a header of the configuration is sent as it is.
+fn tag(remote: &Remote, answer: &Answer<'_>) -> Option<String> {
+    let has_own = remote.headers.iter().any(|(name, _)| name == "if-none-match");
+    if remote.method != "GET" || has_own {
+        return None;
+    }
+    String::from_utf8((answer.etag)()?).ok().filter(|tag| is_value(tag))
 }
 
 fn extract(remote: &Remote, answer: &Answer<'_>) -> Result<Vec<u8>, String> {

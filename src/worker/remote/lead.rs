@@ -2,7 +2,7 @@
 
 use super::document::Unusable;
 use super::head::Head;
-use super::{Access, PendingPoll, PollOutcome, Poller};
+use super::{Access, PendingPoll, PollOutcome, Poller, Tag};
 use diana_policy::time::{Micros, SECOND};
 
 /// Length of the leader's lease since it last read the state.
@@ -50,8 +50,8 @@ impl Poller {
                 );
             }
             Some(_) => {}
-            None if !is_scheduled => match access.callout.send(&self.call) {
-                Ok(token) => self.pending = Some(PendingPoll { token, sent: access.now }),
+            None if !is_scheduled => match self.send(head, access) {
+                Ok(call) => self.pending = Some(call),
                 Err(why) => {
                     return self.conclude(
                         Err(Unusable::Failed(why.into())),
@@ -63,5 +63,21 @@ impl Poller {
             None => self.next = self.next.min(head.due),
         }
         PollOutcome::default()
+    }
+
+    /// Sends a request. If the document in force has a tag, the server need not send it again.
+    fn send(&self, head: &Head, access: &Access<'_>) -> Result<PendingPoll, &'static str> {
+        let in_force = |tag: &&Tag| [self.version, head.version] == [tag.version; 2];
+        let tag = self.tag.as_ref().filter(in_force);
+        let token = match tag {
+            Some(tag) => {
+                let mut call = self.call.clone();
+                call.headers.push(("if-none-match".into(), tag.value.clone()));
+                access.callout.send(&call)
+            }
+            None => access.callout.send(&self.call),
+        };
+        let tagged = tag.map_or(0, |tag| tag.version);
+        Ok(PendingPoll { token: token?, sent: access.now, tagged })
     }
 }

@@ -1,18 +1,18 @@
 //! Processes replies of the configuration server.
 
-use super::document::Unusable;
+use super::document::{Fetched, Unusable};
 use super::head::Head;
 use super::lead::LEASE;
-use super::{Access, PollOutcome, Poller, digest, version_of};
+use super::{Access, PollOutcome, Poller, Tag, digest, version_of};
 use diana_limiter::sizing;
 use diana_policy::time::Micros;
 
 impl Poller {
-    /// Processes a document, or the reason why there is none. The next poll is at `due`. If another
+    /// Processes a reply, or the reason why there is none. The next poll is at `due`. If another
     /// worker has written to shared data in the meantime, the leader polls again at once.
     pub(super) fn conclude(
         &mut self,
-        document: Result<Vec<u8>, Unusable>,
+        reply: Result<Fetched, Unusable>,
         due: Micros,
         access: &Access<'_>,
     ) -> PollOutcome {
@@ -21,8 +21,11 @@ impl Poller {
             return PollOutcome::default();
         }
         let mut next = Head { due, until: access.now + LEASE, problem: 0, ..head };
-        let outcome = match &document {
-            Ok(text) => self.validate(text, &head, &mut next),
+        let outcome = match &reply {
+            Ok(Fetched::Document(text, _)) => self.validate(text, &head, &mut next),
+            Ok(Fetched::Unchanged(version)) if *version == head.version => self.unchanged(&head),
+            // Another document is in force by now.
+            Ok(Fetched::Unchanged(_)) => return PollOutcome::default(),
             Err(unusable) => {
                 let (count, why) = match unusable {
                     Unusable::Failed(why) => ("failed", why),
@@ -34,18 +37,22 @@ impl Poller {
         };
         // The document is written before the head. A worker that reads it in between treats it as
         // damaged.
-        let is_written = document.is_ok_and(|text| {
-            outcome.is_first && {
+        let is_written = outcome.is_first
+            && matches!(&reply, Ok(Fetched::Document(text, _)) if {
                 let received = [&next.version.to_le_bytes(), text.as_slice()].concat();
                 write(&self.received, &received, access);
-                write(&self.document, &text, access)
-            }
-        });
+                write(&self.document, text, access)
+            });
         if outcome.is_first && !is_written || !next.write(access.data, &self.head, number) {
             return PollOutcome::default();
         }
         if outcome.is_first {
             self.version = next.version;
+        }
+        if let Ok(Fetched::Document(text, tag)) = reply {
+            let version = version_of(&text);
+            let tag = tag.filter(|_| version == next.version);
+            self.tag = tag.map(|value| Tag { version, value });
         }
         outcome
     }
@@ -54,10 +61,7 @@ impl Poller {
     fn validate(&self, text: &[u8], head: &Head, next: &mut Head) -> PollOutcome {
         let version = version_of(text);
         if version == head.version && version != self.unreadable {
-            let successes = (head.problem != 0)
-                .then(|| self.line("the last problem is solved", &self.active_rules()));
-            let successes = successes.into_iter().collect();
-            return PollOutcome { count: Some("fetched"), successes, ..PollOutcome::default() };
+            return self.unchanged(head);
         }
         let bad = format!("version {version:016x} is invalid");
         if version == head.rejected {
@@ -84,6 +88,14 @@ impl Poller {
                 outcome
             }
         }
+    }
+
+    /// Counts a reply without news.
+    fn unchanged(&self, head: &Head) -> PollOutcome {
+        let successes = (head.problem != 0)
+            .then(|| self.line("the last problem is solved", &self.active_rules()));
+        let successes = successes.into_iter().collect();
+        PollOutcome { count: Some("fetched"), successes, ..PollOutcome::default() }
     }
 
     /// Counts a problem, and logs it if it is new.

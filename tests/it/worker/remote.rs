@@ -8,6 +8,7 @@ mod polling;
 mod releases;
 mod responses;
 mod sharing;
+mod tags;
 
 use diana_policy::Policy;
 use diana_policy::port::Answer;
@@ -34,6 +35,8 @@ fn document(name: &str) -> String {
 #[derive(Debug, Clone, PartialEq)]
 enum Server {
     Serves(String),
+    /// Serves a text with this tag, and answers 304 to a request that has the tag.
+    Tags(String, String),
     Responds(u16),
     BreaksOff,
     /// Envoy responds after a timeout.
@@ -55,6 +58,8 @@ struct Worker {
     lines: Vec<String>,
     counts: HashMap<&'static str, usize>,
     in_force: i64,
+    /// Bytes of documents with a tag that it received.
+    bytes: usize,
 }
 
 /// A gateway in simulated time, with independently ticking workers.
@@ -84,6 +89,7 @@ impl Worker {
             lines: Vec::new(),
             counts: HashMap::new(),
             in_force: 0,
+            bytes: 0,
         }
     }
 
@@ -95,12 +101,31 @@ impl Worker {
 
     /// Delivers the server's response to the oldest call.
     fn answer(&mut self, status: Option<u16>, body: &str, now: u64, data: &FakeSharedData) {
+        self.answer_with(status, (body, None), now, data);
+    }
+
+    /// The same with a tag of the body.
+    fn answer_with(
+        &mut self,
+        status: Option<u16>,
+        (body, tag): (&str, Option<&str>),
+        now: u64,
+        data: &FakeSharedData,
+    ) {
+        let etag = || tag.map(|tag| tag.as_bytes().to_vec());
         let fetch = || Some(body.as_bytes().to_vec());
-        let answer = Answer { status, size: body.len(), body: &fetch };
+        let answer = Answer { status, size: body.len(), body: &fetch, etag: &etag };
         let access = Access { data, callout: &self.callout, now };
         let outcome = self.poller.on_reply(self.answered as u32, &answer, &access);
         self.answered += 1;
         self.take(outcome);
+    }
+
+    /// The tag that the oldest call without a response has.
+    fn condition(&self) -> Option<String> {
+        let sent = self.callout.sent.borrow();
+        let mut headers = sent.get(self.answered)?.headers.iter();
+        headers.find(|(name, _)| name == "if-none-match").map(|(_, value)| value.clone())
     }
 
     fn take(&mut self, outcome: PollOutcome) {
@@ -160,6 +185,12 @@ impl Gateway {
                 }
                 match server {
                     Server::Serves(text) => worker.answer(Some(200), text, *now, data),
+                    Server::Tags(text, tag) => {
+                        let is_known = worker.condition().as_deref() == Some(tag);
+                        worker.bytes += if is_known { 0 } else { text.len() };
+                        let (status, body) = if is_known { (304, "") } else { (200, &**text) };
+                        worker.answer_with(Some(status), (body, Some(tag)), *now, data);
+                    }
                     Server::Responds(status) => worker.answer(Some(*status), "sorry", *now, data),
                     Server::BreaksOff => worker.answer(None, "", *now, data),
                     Server::IsSilent => worker.answer(Some(504), "timeout", *now, data),

@@ -43,7 +43,8 @@ impl Worker {
     /// The reply to the last call arrives.
     fn on_reply(&mut self, body: Vec<u8>) -> usize {
         let token = self.called as u32 - 1;
-        let answer = Answer { status: Some(200), size: 9, body: &|| Some(body.clone()) };
+        let answer =
+            Answer { status: Some(200), size: 9, body: &|| Some(body.clone()), etag: &|| None };
         assert!(self.take_reply(token, &answer, self.clock.now()), "its call");
         self.limiter.ready()
     }

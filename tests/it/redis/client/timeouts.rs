@@ -38,7 +38,12 @@ fn sendable_question_is_due_at_once() {
     // The script must be sent with its text.
     let (body, now) = (no_script(), super::at(3));
     let (answer, calls) = (|| Some(body.clone()), worker.calls.clone());
-    let answer = diana_policy::port::Answer { status: Some(200), size: body.len(), body: &answer };
+    let answer = diana_policy::port::Answer {
+        status: Some(200),
+        size: body.len(),
+        body: &answer,
+        etag: &|| None,
+    };
     assert!(worker.client.answer(token, &answer, now, &mut worker.outbox));
     assert!(calls.none());
     assert_eq!(worker.next(3), Some(3));
