@@ -10,6 +10,8 @@ use diana_policy::ModuleKind;
 const EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
 const LOG_EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable or truncated, \
                          130 interrupted.";
+const READY_EXITS: &str =
+    "Exit status: 0 ready, 1 there are no rules to serve, 2 the server does not answer.";
 const SERVE_EXITS: &str =
     "Exit status: 0 ended by a signal, 2 the modules, the certificate or the address are unusable.";
 
@@ -38,6 +40,8 @@ pub enum Command {
     },
     /// Explain the decision about one request, and why other rules do not apply
     Explain(ExplainArguments),
+    /// Ask `diana serve` on this machine whether it is ready, and print its problems
+    Ready(ReadyArguments),
     /// Show how rules would have limited the requests of an access log
     Replay(ReplayArguments),
     /// Print the JSON Schema of rules, for editors
@@ -206,7 +210,8 @@ pub struct Suggest {
 ///
 /// Gateways read the rules by `remote` at /rules.yaml, and a module at
 /// /modules/<SHA-256 of the file>.wasm, or .so for the dynamic module. A changed file of rules is served once it has no problems;
-/// until then the last one without problems is. /ready answers 200 once there is one, /live always.
+/// until then the last one without problems is. /ready answers 200 once there is one, /live always. /metrics has metrics for
+/// Prometheus.
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_EXITS)]
 pub struct ServeArguments {
@@ -228,6 +233,21 @@ pub struct ServeArguments {
     /// The private key of the certificate in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
+}
+
+/// Ask `diana serve` on this machine whether it is ready, and print its problems.
+///
+/// For probes that run a command: the event of a pod that is not ready then has each problem of the
+/// rules with its line and column. A certificate is not verified.
+#[derive(Debug, Args)]
+#[command(after_help = READY_EXITS)]
+pub struct ReadyArguments {
+    /// Address and port
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub address: SocketAddr,
+    /// The server is one of HTTPS
+    #[arg(long)]
+    pub tls: bool,
 }
 
 /// A unit of a limit.

@@ -14,6 +14,7 @@ mod input;
 mod interrupt;
 mod log;
 mod manifest;
+mod ready;
 mod replay;
 mod rules;
 mod schema;
@@ -49,6 +50,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Copy { file, folder } => copy::run(&file, &folder),
         Command::Completions { shell } => completions::script(shell, &mut out),
         Command::Explain(explain) => explain::run(&explain, &mut out),
+        Command::Ready(ready) => ready::run(&ready, &mut out),
         Command::Replay(replay) => replay::run(&replay, &mut out),
         Command::Schema => schema::run(&mut out),
         Command::Serve(serve) => serve::run(&serve),

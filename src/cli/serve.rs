@@ -5,6 +5,7 @@
 mod answer;
 mod certificate;
 mod connections;
+mod metrics;
 mod modules;
 mod rules;
 mod watched;
@@ -49,7 +50,11 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     };
     let certificates = files.certificate.as_ref().map(Certificate::subscribe);
     let scheme = if certificates.is_some() { "https" } else { "http" };
-    let site = Site { modules: modules::read(&arguments.modules)?, rules };
+    let site = Site {
+        modules: modules::read(&arguments.modules)?,
+        rules,
+        polls: metrics::Polls::default(),
+    };
     let listen = arguments.listen;
     let listener = TcpListener::bind(listen)
         .await

@@ -124,8 +124,14 @@ pub fn check_remote_for(
     advised(source, Some(&own), module)
 }
 
+/// The Adler-32 checksum of a text, as [`Policy::checksum`] and the metric `diana_document` have it.
+#[must_use]
+pub fn checksum(text: &[u8]) -> u32 {
+    adler2::adler32_slice(text)
+}
+
 fn parse_text(bytes: &[u8], own: Option<&Own>, module: ModuleKind) -> Result<Policy, Problems> {
-    let checksum = adler2::adler32_slice(bytes);
+    let checksum = checksum(bytes);
     policy(&ConfigSource::read(bytes)?, own, module).map(|policy| Policy { checksum, ..policy })
 }
 

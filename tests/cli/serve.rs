@@ -15,6 +15,7 @@ use certificates::Certificates;
 use companion::{Companion, status};
 
 const GOOD: &str = "# A comment stays.\nlimits:\n- Url: /\n  rules:\n  - {name: all, actor: all, unit: second, rpu: 10}\n";
+const GOOD_TAG: &str = "\"9012dbc596156371\"";
 const BETTER: &str = "limits: []\n";
 /// Its problem is in line 1, column 1.
 const BAD: &str = "limit: []\n";
@@ -63,13 +64,19 @@ fn it_lives_while_it_checks_its_first_document() {
 fn paths_have_exact_answers() {
     let companion = Companion::start(&site(GOOD));
     let sized = |kind: &str, size: usize| format!("content-type: {kind}\r\ncontent-length: {size}");
+    let tagged = |head: String| head.replacen("\r\n", &format!("\r\netag: {GOOD_TAG}\r\n"), 1);
     let text = "text/plain; charset=utf-8";
     for (path, status, head, body) in [
         ("/live", "200 OK", sized(text, 5), "live\n".as_bytes()),
         ("/ready", "200 OK", sized(text, 6), b"ready\n"),
-        ("/rules.yaml", "200 OK", sized("application/yaml", GOOD.len()), GOOD.as_bytes()),
+        ("/rules.yaml", "200 OK", tagged(sized("application/yaml", GOOD.len())), GOOD.as_bytes()),
         ("/rules.txt", "200 OK", sized(text, 4), b"all\n"),
-        ("/rules.yaml?version=3", "200 OK", sized("application/yaml", GOOD.len()), GOOD.as_bytes()),
+        (
+            "/rules.yaml?version=3",
+            "200 OK",
+            tagged(sized("application/yaml", GOOD.len())),
+            GOOD.as_bytes(),
+        ),
         (MODULE_PATH, "200 OK", sized("application/wasm", MODULE.len()), MODULE),
         (LIBRARY_PATH, "200 OK", sized("application/octet-stream", LIBRARY.len()), LIBRARY),
         ("/modules/now.wasm", "404 Not Found", sized(text, 10), b"not found\n"),
@@ -81,6 +88,110 @@ fn paths_have_exact_answers() {
             let answer = companion.request(method, path);
             assert_eq!(answer, String::from_utf8(wanted).unwrap(), "{method} {path}");
         }
+    }
+}
+
+/// The head and the body of the answer to a request for the rules with these headers.
+fn polled(companion: &Companion, headers: &str) -> (String, String) {
+    let request = format!("GET /rules.yaml HTTP/1.1\r\nhost: a\r\n{headers}\r\n");
+    let answer = companion.exchange(request.as_bytes());
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.to_owned(), body.to_owned())
+}
+
+#[test]
+fn client_that_has_the_rules_gets_no_body() {
+    let folder = site(GOOD);
+    let mut companion = Companion::start(&folder);
+    let (same, weak) = (GOOD_TAG.to_owned(), format!("W/{GOOD_TAG}"));
+    let lists = [format!("\"a\", {weak}"), format!("\"a\",{same} ,\"b\"")];
+    for known in [&*same, &weak, &lists[0], &lists[1], "*"] {
+        let (head, body) = polled(&companion, &format!("if-none-match: {known}\r\n"));
+        let wanted = format!("HTTP/1.1 304 Not Modified\r\netag: {GOOD_TAG}");
+        assert_eq!((head, body), (wanted, String::new()), "{known}");
+    }
+    let two = format!("if-none-match: \"a\"\r\nif-none-match: {same}\r\n");
+    assert!(polled(&companion, &two).0.contains("304"));
+    let unquoted = same.trim_matches('"');
+    for other in ["\"a\"", "", unquoted, &format!("w/{same}"), &format!("W/ {same}"), "\"\""] {
+        let (head, body) = polled(&companion, &format!("if-none-match: {other}\r\n"));
+        assert!(head.contains("200 OK") && body == GOOD, "{other}: {head}");
+    }
+    replace(&folder.join("rules.yaml"), BETTER);
+    companion.wait_for("is served");
+    let (head, body) = polled(&companion, &format!("if-none-match: {same}\r\n"));
+    assert!(head.contains("200 OK") && !head.contains(GOOD_TAG) && body == BETTER, "{head}");
+}
+
+/// The value of a metric, by its name and labels.
+fn metric(companion: &Companion, name: &str) -> Option<u64> {
+    let text = companion.request("GET", "/metrics");
+    let mut samples = text.lines().filter_map(|line| line.rsplit_once(' '));
+    samples.find(|(it, _)| *it == format!("diana_serve_{name}"))?.1.parse().ok()
+}
+
+#[test]
+fn metrics_count_refused_documents_and_polls() {
+    let folder = site(BAD);
+    let mut companion = Companion::start(&folder);
+    let seen = |companion: &Companion| {
+        ["refused", "refusals_total", "rules"].map(|name| metric(companion, name))
+    };
+    polled(&companion, "");
+    assert_eq!(seen(&companion), [Some(1), Some(1), Some(0)]);
+    assert_eq!(metric(&companion, "polls_total{answer=\"unready\"}"), Some(1));
+    let file = folder.join("rules.yaml");
+    replace(&file, GOOD);
+    companion.wait_for("is served");
+    assert_eq!(seen(&companion), [Some(0), Some(1), Some(1)]);
+    let document = format!("document{{version={GOOD_TAG}}}");
+    let checksum = Some(diana_config::checksum(GOOD.as_bytes()).into());
+    assert_eq!(metric(&companion, &document), checksum);
+    (0..2).for_each(|_| drop(polled(&companion, "")));
+    (0..3).for_each(|_| drop(polled(&companion, &format!("if-none-match: {GOOD_TAG}\r\n"))));
+    let polls = ["document", "unchanged", "unready"];
+    let polls = polls.map(|it| metric(&companion, &format!("polls_total{{answer=\"{it}\"}}")));
+    assert_eq!(polls, [Some(2), Some(3), Some(1)]);
+    for (round, wrong) in [BAD, "limits: [", ""].into_iter().enumerate() {
+        replace(&file, wrong);
+        companion.wait_for("is still served");
+        assert_eq!(seen(&companion), [Some(1), Some(round as u64 + 2), Some(1)]);
+        assert_eq!(metric(&companion, &document), checksum);
+    }
+    fs::remove_file(&file).unwrap();
+    companion.wait_for("is still served");
+    assert_eq!(seen(&companion), [Some(1), Some(5), Some(1)]);
+}
+
+/// As the kubelet runs it: its output is in the event of a pod that is not ready.
+#[test]
+fn probe_prints_the_problems() {
+    let made = Certificates::new("probed");
+    let folder = site(BAD);
+    let (chain, key) = (folder.join("tls.crt"), folder.join("tls.key"));
+    replace(&key, &made.key);
+    replace(&chain, &made.chain);
+    let tls = ["--tls-cert", chain.to_str().unwrap(), "--tls-key", key.to_str().unwrap()];
+    for (served, probed) in [(&[][..], &[][..]), (&tls[..], &["--tls"][..])] {
+        let file = folder.join("rules.yaml");
+        replace(&file, BAD);
+        let mut companion = Companion::with(&folder, &file, served);
+        let address = companion.address.to_string();
+        let ask = || diana(&[&["ready", "--address", &address], probed].concat());
+        let ran = ask();
+        let problem = format!("{}:1:1 limit: unknown key", file.display());
+        assert!(ran.code == Some(1) && ran.out.contains(&problem), "{ran:?}");
+        replace(&file, GOOD);
+        companion.wait_for("is served");
+        let ran = ask();
+        assert_eq!((ran.code, &*ran.out), (Some(0), "ready\n"), "{ran:?}");
+        replace(&file, BAD);
+        companion.wait_for("is still served");
+        let ran = ask();
+        assert!(ran.code == Some(0) && ran.out.contains(&problem), "{ran:?}");
+        drop(companion);
+        let ran = ask();
+        assert!(ran.code == Some(2) && ran.error.contains(&address), "{ran:?}");
     }
 }
 

@@ -116,7 +116,8 @@ impl Connection {
     async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
         let Connection { site, slots, leaves, opened, watcher } = self;
         let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let mut response = site.answer(request.method(), request.uri().path());
+            let mut response =
+                site.answer(request.method(), request.uri().path(), request.headers());
             if opened.elapsed() > OLD || slots.available_permits() < FEW || *leaves.borrow() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }

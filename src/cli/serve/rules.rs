@@ -19,11 +19,22 @@ use crate::text::plain;
 #[derive(Debug, Clone, Default)]
 pub struct Served {
     /// The last document without problems.
-    pub document: Option<Bytes>,
+    pub document: Option<Document>,
     /// The names of its rules.
     pub rules: Arc<[String]>,
     /// The problems of the file, if its present content is not served.
     pub problems: Option<String>,
+    /// The number of contents of the file that were not served.
+    pub refused: u64,
+}
+
+/// A document that is served.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// Its text.
+    pub text: Bytes,
+    /// Its version, as logs of gateways have it. As the value of `etag`, it is in quotes.
+    pub version: u64,
 }
 
 /// A file of rules.
@@ -58,9 +69,10 @@ impl RulesFile {
             Ok((text, rules)) => {
                 let version = remote::version_of(&text);
                 let line = format!("{name}: version {version:016x} is served, {}", summary(&rules));
-                let document = Some(Bytes::from(text));
+                let document = Some(Document { text: text.into(), version });
                 let now: BTreeSet<String> = rules.iter().cloned().collect();
-                let served = Served { document, rules: rules.into(), problems: None };
+                let refused = self.publish.borrow().refused;
+                let served = Served { document, rules: rules.into(), problems: None, refused };
                 let before = self.publish.send_replace(served).rules;
                 let ended = before.iter().filter(|rule| !now.contains(*rule));
                 let ended: Vec<String> = ended.cloned().collect();
@@ -70,14 +82,13 @@ impl RulesFile {
                 }
             }
             Err(problems) => {
-                let Served { document, rules, .. } = self.publish.borrow().clone();
+                let Served { document, rules, refused, .. } = self.publish.borrow().clone();
                 let then = match &document {
-                    Some(text) => {
-                        format!("version {:016x} is still served", remote::version_of(text))
-                    }
+                    Some(document) => format!("version {:016x} is still served", document.version),
                     None => "there is nothing to serve, so this server is not ready".into(),
                 };
-                let served = Served { document, rules, problems: Some(problems.clone()) };
+                let (shown, refused) = (Some(problems.clone()), refused + 1);
+                let served = Served { document, rules, problems: shown, refused };
                 self.publish.send_replace(served);
                 log(&format!("{name}: the rules cannot be used; {then}"));
                 problems.lines().for_each(log);

@@ -13,7 +13,8 @@ const GET: &[u8] = b"GET /live HTTP/1.1\r\nhost: a\r\n\r\n";
 fn open() -> (DuplexStream, Instant) {
     let (client, server) = tokio::io::duplex(1024);
     let modules = HashMap::from([("/module".to_owned(), Bytes::from(vec![7; 1 << 20]))]);
-    let site = Site { modules, rules: watch::channel(super::super::rules::Served::default()).1 };
+    let rules = watch::channel(super::super::rules::Served::default()).1;
+    let site = Site { modules, rules, polls: Default::default() };
     let graceful = GracefulShutdown::new();
     let opened = Instant::now();
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
