@@ -31,8 +31,10 @@ def debian(package, why):
         die(f"{why}; {remedy}")
     say(f"{why}; installing the package {package}")
     quiet = {"env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, "stdout": subprocess.DEVNULL}
-    subprocess.run(["apt-get", "update"], **quiet)
-    if subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", package], **quiet).returncode != 0:
+    # Another program may use apt now.
+    apt = ["apt-get", "-o", "DPkg::Lock::Timeout=300"]
+    subprocess.run([*apt, "update"], **quiet)
+    if subprocess.run([*apt, "install", "-y", "--no-install-recommends", package], **quiet).returncode != 0:
         die(f"{why}, and apt-get failed; {remedy}")
 
 

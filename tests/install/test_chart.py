@@ -159,11 +159,45 @@ class Rendered(unittest.TestCase):
         [document] = [it["data"]["rules.yaml"] for it in of_kind("ConfigMap", rendered)]
         self.assertEqual(document, "   # a comment\n   limits: []\n\n\n  # end\n")
         number = str(zlib.adler32(document.encode()))
-        [deployment], [test] = of_kind("Deployment", rendered), of_kind("Pod", rendered)
+        [deployment] = of_kind("Deployment", rendered)
         self.assertEqual(deployment["spec"]["template"]["metadata"]["annotations"]["diana/document"], number)
-        script = test["spec"]["containers"][0]["args"][0]
-        self.assertIn(f" {number}) echo", script)
-        self.assertIn(hashlib.sha256(document.encode()).hexdigest(), script)
+        [data] = [it["data"] for it in of_kind("ConfigMap", rendered)]
+        self.assertEqual((data["adler32"], data["sha256"]), (number, hashlib.sha256(document.encode()).hexdigest()))
+
+    def test_only_what_has_the_rules_changes_with_them(self):
+        for plane in ("istio", "envoy-gateway"):
+            one, other = (render(controlPlane=plane, **rules) for rules in ({}, {"rulesText": "limits: []"}))
+            changed = {it["kind"] for it, that in zip(one, other) if it != that}
+            # A Pod cannot be changed, and each change of the filter drains listeners.
+            self.assertEqual(changed, {"ConfigMap", "Deployment"})
+
+    def test_ports_have_what_the_server_adds(self):
+        def ports(tree):
+            if isinstance(tree, dict):
+                found = [tree] if {"port", "containerPort"} & tree.keys() and "name" in tree or tree.keys() == {"port", "protocol"} else []
+                return found + [each for value in tree.values() for each in ports(value)]
+            return [each for item in tree for each in ports(item)] if isinstance(tree, list) else []
+
+        rendered = [it for kind in ("Deployment", "Service", "NetworkPolicy") for it in of_kind(kind, render(networkPolicy={"gateways": True}))]
+        found = ports([{**it, "metadata": {}} for it in rendered])
+        self.assertGreater(len(found), 4)
+        self.assertEqual({it.get("protocol") for it in found}, {"TCP"})
+        # The server leaves out empty lists.
+        self.assertTrue(all(it["spec"].get("egress", ["some"]) for it in of_kind("NetworkPolicy", rendered)))
+
+    def test_rules_before_the_first_document(self):
+        def own(before, **values):
+            [filter] = patches(render(filter={"before": before, "settings": {"namespace": "shop"}}, **values), "HTTP_FILTER")
+            return yaml.safe_load(filter["typed_config"]["config"]["configuration"]["value"])
+
+        self.assertEqual(own("none")["limits"], [])
+        closed = own("closed")["limits"]
+        self.assertEqual([(limit["Url"], [rule["rpu"] for rule in limit["rules"]]) for limit in closed], [("/", [0])])
+        rules = {**RULES, "shadow": True, "limits": [{"Url": "/", "rules": [{**RULES["limits"][0]["rules"][0], "rpu": 1_000_000_000}]}]}
+        for values in ({"config": rules}, {"rulesText": "# A comment.\n" + json.dumps(rules)}):
+            release = own("release", **values)
+            self.assertEqual({key: release.pop(key) for key in rules}, rules)
+            self.assertEqual(release, {key: value for key, value in own("none").items() if key != "limits"})
 
     def test_large_numbers_stay_whole(self):
         rules = copy.deepcopy(RULES)
@@ -214,7 +248,7 @@ class Rendered(unittest.TestCase):
         gateways = [{"name": "a"}, {"name": "b", "namespace": "other"}, {"class": "eg"}]
         for given, wanted in ((gateways[:2], [""]), (gateways[2:], ["-classes"]), (gateways, ["", "-classes"])):
             rendered = render(controlPlane="envoy-gateway", podMonitor={"enabled": True}, envoyGateway={"gateways": given})
-            monitors = {it["metadata"]["name"]: it["spec"]["selector"]["matchExpressions"] for it in of_kind("PodMonitor", rendered)}
+            monitors = {it["metadata"]["name"]: it["spec"]["selector"]["matchExpressions"] for it in of_kind("PodMonitor", rendered)[:-1]}
             self.assertEqual(list(monitors), [f"diana{end}" for end in wanted])
             for pod in [it["spec"]["selector"] for it in of_kind("Service", rendered)[1:]]:
                 matches = [all(pod.get(it["key"]) in it["values"] for it in selector) for selector in monitors.values()]
@@ -340,7 +374,7 @@ class Rendered(unittest.TestCase):
         for labels, wanted in [({}, {"istio": "ingressgateway"}), ({"app": "edge"}, {"app": "edge"})]:
             rendered = render(istio={"selector": labels})
             self.assertEqual(of_kind("EnvoyFilter", rendered)[0]["spec"]["workloadSelector"]["labels"], wanted)
-            [peer] = [it["podSelector"]["matchLabels"] for it in of_kind("NetworkPolicy", rendered)[0]["spec"]["ingress"][0]["from"] if "namespaceSelector" in it]
+            [peer] = [it["podSelector"]["matchLabels"] for it in of_kind("NetworkPolicy", rendered)[0]["spec"]["ingress"][0]["from"] if len(it) == 2]
             self.assertEqual(peer, wanted)
 
     def test_all_gateways_reach_the_companion_and_are_asked(self):
@@ -349,11 +383,11 @@ class Rendered(unittest.TestCase):
         for plane in ({"istio": {"targetRefs": both}}, {"controlPlane": "envoy-gateway", "envoyGateway": {"gateways": [{"name": it["name"], "listeners": ["http"]} for it in both]}}):
             rendered = render(**plane, **values)
             companion, *gateways = of_kind("NetworkPolicy", rendered)
-            peers = [it["podSelector"]["matchLabels"] for it in companion["spec"]["ingress"][0]["from"] if "namespaceSelector" in it]
+            peers = [it["podSelector"]["matchLabels"] for it in companion["spec"]["ingress"][0]["from"] if len(it) == 2]
             self.assertEqual([set(peer.values()) & {"one", "two"} for peer in peers], [{"one"}, {"two"}])
             self.assertEqual([it["spec"]["podSelector"]["matchLabels"] for it in gateways], peers)
             self.assertEqual([it["spec"]["selector"] for it in of_kind("Service", rendered)[1:]], peers)
-        [monitor] = of_kind("PodMonitor", render(istio={"targetRefs": both}, **values))
+        [monitor, _] = of_kind("PodMonitor", render(istio={"targetRefs": both}, **values))
         [expression] = monitor["spec"]["selector"]["matchExpressions"]
         self.assertEqual(expression["values"], ["one", "two"])
 
@@ -417,7 +451,7 @@ class Rendered(unittest.TestCase):
         self.assertTrue(container["securityContext"]["readOnlyRootFilesystem"])
         self.assertEqual(deployment["spec"]["template"]["metadata"]["labels"]["sidecar.istio.io/inject"], "false")
         [policy] = of_kind("NetworkPolicy", rendered)
-        self.assertEqual(policy["spec"]["egress"], [])
+        self.assertEqual((policy["spec"]["policyTypes"], policy["spec"].get("egress")), (["Ingress", "Egress"], None))
         self.assertEqual(of_kind("PodDisruptionBudget", rendered)[0]["spec"]["maxUnavailable"], 1)
 
     def test_further_fields_of_its_pods(self):
@@ -481,6 +515,10 @@ class Refused(unittest.TestCase):
         self.check("one of both", config=RULES, rulesText="limits: []")
         self.check("limits is missing", config={"shadow": True})
 
+    def test_rules_that_a_filter_cannot_have_before_the_first_document(self):
+        self.check("a mapping with `limits`", rulesText="- {Url: /, rules: []}", filter={"before": "release"})
+        self.check("before", filter={"before": "open"})
+
     def test_keys_that_rules_cannot_change(self):
         self.check("namespace", config={**RULES, "namespace": "shop"})
 
@@ -512,15 +550,17 @@ class Checked(unittest.TestCase):
                 continue
             # A Redis needs a namespace.
             for settings in ([] if "redis" in form else [{}]) + [{"namespace": "shop", "log": "refused", "admin": {"path": "/.diana", "token_env": "TOKEN"}}]:
-                yield {"controlPlane": plane, "filter": {"native": native, "settings": settings, "env": ["TOKEN"]}, **form}
+                for before in ("none", "release", "closed"):
+                    yield {"controlPlane": plane, "filter": {"native": native, "settings": settings, "env": ["TOKEN"], "before": before}, **form}
 
     def test_of_valid_values_finds_no_problem(self):
         for values in self.each():
             with self.subTest(values=values):
                 done = self.check(**values)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                # One rule of the document, whatever else is in the manifests.
-                self.assertIn("1 rule", done.stdout)
+                # One rule of the document, and one of each filter.
+                rules = "1 rule" if values["filter"]["before"] == "none" else "([2-9]|[1-9][0-9]+) rules"
+                self.assertRegex(done.stdout, rf"(?m)^{rules} without problems, 0 ")
 
     def test_of_wrong_rules_has_their_place(self):
         wrong = "limits:\n- Url: /\n  rules:\n  - {actor: all, unit: day, rpu: 3, burts: 2}\n"
@@ -574,7 +614,7 @@ class InEnvoy(unittest.TestCase):
             with served:
                 wait_for(lambda: self.status(port) == 503, "the rules are in force in both workers")
                 wait_for(lambda: re.search(r"_refused{.*} [1-9]", get("stats/prometheus")), "the refusal is counted")
-                [monitor] = of_kind("PodMonitor", rendered)
+                [monitor, _] = of_kind("PodMonitor", rendered)
                 return [self.relabelled(monitor, line) for line in get("stats/prometheus").splitlines() if line[:1] not in ("#", "")]
 
     @contextlib.contextmanager
@@ -653,14 +693,14 @@ class InEnvoy(unittest.TestCase):
 class Metrics(unittest.TestCase):
     def test_of_a_sidecar_are_those_of_what_it_receives(self):
         def dropped(**values):
-            [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}, **values))
+            [monitor, _] = of_kind("PodMonitor", render(podMonitor={"enabled": True}, **values))
             return [it for it in monitor["spec"]["podMetricsEndpoints"][0]["metricRelabelings"] if it.get("action") == "drop"]
 
         self.assertEqual([it["regex"] for it in dropped(istio={"context": "SIDECAR_INBOUND"})], ["istio_requests_total;source"])
         self.assertEqual(dropped() + dropped(controlPlane="envoy-gateway"), [])
 
     def test_of_the_dynamic_module_lose_envoys_prefix(self):
-        [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
+        [monitor, _] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
         for prefix in ("envoy_diana_", "envoy_wasmcustom_diana_"):
             labels = InEnvoy().relabelled(monitor, f'{prefix}rule_refused{{namespace="shop",rule="a-b"}} 1')
             self.assertEqual(labels, {"__name__": "diana_rule_refused", "namespace": "shop", "rule": "a-b"})
@@ -680,7 +720,7 @@ class Metrics(unittest.TestCase):
         for line, listener in cases.items():
             plane = "istio" if "outbound" in line else "envoy-gateway"
             given = {"controlPlane": plane, "envoyGateway": {"gateways": [{"name": "eg", "without": [443]}]}}
-            [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}, **given))
+            [monitor, _] = of_kind("PodMonitor", render(podMonitor={"enabled": True}, **given))
             found = InEnvoy().relabelled(monitor, f"{line} 0")
             named = found["__name__"] == "diana_listener"
             self.assertEqual((named, found.get("namespace"), found.get("listener")), (listener is not None, "default_diana" if named else None, listener))
@@ -692,7 +732,7 @@ class Metrics(unittest.TestCase):
             self.assertFalse(admin.get("listener"))
 
     def test_of_rules_are_all_relabelled(self):
-        [monitor] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
+        [monitor, _] = of_kind("PodMonitor", render(podMonitor={"enabled": True}))
         text = monitor["spec"]["podMetricsEndpoints"][0]["metricRelabelings"][0]["regex"]
         page = (ROOT / "docs/reference/answers.md").read_text().partition("## Metrics")[2]
         rows = [row.split("|")[1] for row in page.splitlines() if row.startswith("| `diana_rule_")]

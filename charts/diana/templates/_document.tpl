@@ -20,7 +20,18 @@
 {{- define "diana.configuration" -}}
 {{- $own := deepCopy .Values.filter.settings }}
 {{- $cluster := include "diana.filter.name" . }}
+{{- if eq .Values.filter.before "release" }}
+{{- $document := include "diana.document" . | fromYaml }}
+{{- if not (hasKey $document "limits") }}
+{{- fail "filter.before: `release` needs rules that are a mapping with `limits`" }}
+{{- end }}
+{{- $own = merge $own $document }}
+{{- else if eq .Values.filter.before "closed" }}
+{{- $rule := dict "name" "before-first-document" "actor" "all" "unit" "second" "rpu" 0 }}
+{{- $_ := set $own "limits" (list (dict "Url" "/" "rules" (list $rule))) }}
+{{- else }}
 {{- $_ := set $own "limits" list }}
+{{- end }}
 {{- $_ := set $own "remote" (dict "cluster" (printf "%s_companion" $cluster) "path" "/rules.yaml" "every" "1s" "timeout" "1s") }}
 {{- with .Values.redis }}
 {{- if .enabled }}
