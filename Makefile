@@ -1,6 +1,8 @@
 # Most targets run one tool from tools/, which can also be run directly.
 
 export PYTHONDONTWRITEBYTECODE := 1
+# Read by tools/run.py. A shell between make and the tool would end by Ctrl-C, which make reports as an error.
+export NATIVE RULES
 
 .DEFAULT_GOAL := help
 .PHONY: help build native docs playground image release cli run fleet watch cluster test platforms test-all soak lint bench cost lines simulate fuzz mutants clean
@@ -11,14 +13,15 @@ help: ## list the targets
 build: ## build target/diana.wasm, the finished module
 	@python3 tools/build.py
 
-cli: ## build target/release/diana, the command: `diana check FILE`, `diana --help`
-	@cargo build -q --release --package diana-cli
+cli: ## build target/release/diana, the command: `diana check FILE`, `diana --help` (the first time some minutes)
+	@echo "The first build takes some minutes."
+	@cargo build --release --package diana-cli
 
 native: ## build target/libdiana.so, the module for Envoy's own process
 	@python3 tools/native.py
 
-run: $(if $(NATIVE),native,build) ## start Envoy with envoy/envoy.yaml and the module, ready for curl (ENVOY=1.38.2 takes another version, CONFIG=envoy/hot.yaml another file, NATIVE=1 the dynamic module)
-	@NATIVE=$(NATIVE) python3 tools/run.py $(or $(CONFIG),envoy/envoy.yaml) $(ENVOY)
+run: $(if $(NATIVE),native,build) ## start Envoy with envoy/envoy.yaml and the module, ready for curl (RULES=my.yaml takes your rules, CONFIG=envoy/hot.yaml another Envoy, ENVOY=1.38.2 another version, NATIVE=1 the dynamic module)
+	@python3 tools/run.py $(or $(CONFIG),envoy/envoy.yaml) $(ENVOY)
 
 fleet: build ## start two gateways that share limits through Redis, and a configuration server, ready for curl (REDIS=cluster, shards, sentinel)
 	@python3 tools/fleet.py $(or $(REDIS),one) $(ENVOY)
@@ -46,7 +49,8 @@ soak: build ## run the laws with fresh seeds, and the fuzz targets, for hours (M
 lint: ## run only the checks that need no test: format, clippy, docs
 	@python3 tools/check.py lint
 
-docs: ## build the book and the playground in it, target/book/docs/index.html
+docs: ## build the book and the playground in it, target/book/docs/index.html (the first time some minutes: it builds mdBook and wasm-bindgen)
+	@echo "The first build takes some minutes: it builds mdBook and wasm-bindgen from source."
 	@python3 tools/book.py
 
 playground: ## build the page that tries rules, target/playground/index.html, and show it at http://127.0.0.1:8089

@@ -1,18 +1,25 @@
 """Runs the stages of `make test`, all stages, or those named on the command line; the last line is `N passed, N failed`."""
 
+import contextlib
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from console import ROOT, die, end, relative, say
+from console import ROOT, TARGET, die, end, relative, say
 from stages import ALONE, FIRST, GATE, NEED_MODULE, STAGES
 
 # How many stages run side by side: each command uses one processor or two.
 AT_ONCE = 2
+# Seconds until the first line of progress, and between two of them.
+FIRST_LINE, EVERY = 1, 30
+# The seconds of each stage in the latest run that had no failure in it.
+TIMES = TARGET / "stages.json"
 
 
 def count(text, succeeded, has_tests):
@@ -56,12 +63,60 @@ def check(stage, steps, is_alone):
     return sum(passed), sum(failed), time.monotonic() - began, "\n".join(filter(None, reasons))
 
 
-def check_at_once(stages, at_once=AT_ONCE):
-    """Runs stages side by side, at most `at_once` of them."""
-    at_once = min(at_once, len(stages)) or 1
-    with ThreadPoolExecutor(at_once) as pool:
-        running = {stage: pool.submit(check, stage, steps, at_once == 1) for stage, steps in stages.items()}
+def check_at_once(stages, at_once=AT_ONCE, usual=None):
+    """Runs stages side by side, at most `at_once` of them. `usual` has the seconds of each in an earlier run."""
+    at_once, progress = min(at_once, len(stages)) or 1, Progress(stages, usual or {})
+
+    def one(stage, steps):
+        with progress.of(stage):
+            return check(stage, steps, at_once == 1)
+
+    with progress.shown(at_once > 1), ThreadPoolExecutor(at_once) as pool:
+        running = {stage: pool.submit(one, stage, steps) for stage, steps in stages.items()}
     return {stage: result.result() for stage, result in running.items()}
+
+
+def minutes(seconds):
+    return f"{seconds // 60:.0f}:{seconds % 60:02.0f}"
+
+
+class Progress:
+    """Says regularly what runs, for how long, and what is still to come: the output of stages that run side by side comes at their
+    end."""
+
+    def __init__(self, stages, usual):
+        self.waiting, self.running, self.usual = list(stages), {}, usual
+
+    @contextlib.contextmanager
+    def of(self, stage):
+        self.waiting.remove(stage)
+        self.running[stage] = time.monotonic()
+        yield
+        del self.running[stage]
+
+    def line(self):
+        def name(stage, began):
+            usual = f", last time {minutes(self.usual[stage])}" if stage in self.usual else ""
+            return f"{stage} ({minutes(time.monotonic() - began)}{usual})"
+
+        running = ", ".join(name(stage, began) for stage, began in list(self.running.items()))
+        return f"running: {running}" + (f"; then: {', '.join(self.waiting)}" if self.waiting else "")
+
+    @contextlib.contextmanager
+    def shown(self, is_wanted):
+        ended = threading.Event()
+
+        def show():
+            wait = FIRST_LINE
+            while not ended.wait(wait):
+                if self.running:
+                    say(self.line())
+                wait = EVERY
+
+        if is_wanted:
+            threading.Thread(target=show, daemon=True).start()
+        yield
+        ended.set()
 
 
 def prepare(stage):
@@ -87,12 +142,17 @@ def chosen(names):
 def check_all(names):
     """Runs first what others need, then what may run side by side, and at the end, one by one, what measures."""
     prepared = {stage: prepare(stage) for stage in names}
-    results = check_at_once({stage: prepared.pop(stage) for stage in names if stage in FIRST})
+    usual = json.loads(TIMES.read_text()) if TIMES.is_file() else {}
+    if not usual:
+        say("The first run also compiles everything: half an hour or more on two processors. Later ones take some minutes.")
+    results = check_at_once({stage: prepared.pop(stage) for stage in names if stage in FIRST}, usual=usual)
     if "module" in results and results["module"][1]:
         # An old module must not pass for the current one.
         prepared.update({stage: "there is no new module" for stage in prepared if stage in NEED_MODULE})
-    results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage not in ALONE})
+    results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage not in ALONE}, usual=usual)
     results |= check_at_once({stage: steps for stage, steps in prepared.items() if stage in ALONE}, at_once=1)
+    TIMES.parent.mkdir(exist_ok=True)
+    TIMES.write_text(json.dumps(usual | {stage: seconds for stage, (_, failed, seconds, _) in results.items() if not failed}))
     return {stage: results[stage] for stage in names}
 
 

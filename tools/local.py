@@ -42,12 +42,13 @@ def wait(is_ready, started):
         time.sleep(0.1)
 
 
-def envoy(binary, config, environment, name=""):
-    """Starts Envoy; `name` begins each line of its log."""
+def envoy(binary, config, environment, name="", reads_log=False):
+    """Starts Envoy; `name` begins each line of its log. With `reads_log`, the process has its log as a file of text."""
     command = [binary, "-c", config, "--disable-hot-restart", "--file-flush-interval-msec", "100", "--log-format", f"{name}[%l] %v"]
     command += ["-l", "warning", "--component-log-level", "main:error,wasm:info,dynamic_modules:info"]
     # Without it, Envoy's timers follow the kernel's tick, and held requests leave some milliseconds late.
-    return subprocess.Popen(command, cwd=ROOT, env={**environment, "EVENT_PRECISE_TIMER": "1"})
+    log = {"stderr": subprocess.PIPE, "text": True} if reads_log else {}
+    return subprocess.Popen(command, cwd=ROOT, env={**environment, "EVENT_PRECISE_TIMER": "1"}, **log)
 
 
 class Files(http.server.SimpleHTTPRequestHandler):

@@ -57,8 +57,8 @@ def plain(output):
 
 
 @contextlib.contextmanager
-def serving(command):
-    """Runs a `make` target without rebuilding the module, until the block ends."""
+def serving(command, ended_by=signal.SIGTERM):
+    """Runs a `make` target without rebuilding the module, until the block ends. Yields a list, which then has its output."""
     with tempfile.NamedTemporaryFile("w+") as log:
         words = command.replace("make ", "make -o build ", 1)
         process = subprocess.Popen(["bash", "-c", words], cwd=ROOT, env=PATIENT, stdout=log, stderr=log, start_new_session=True)
@@ -67,11 +67,13 @@ def serving(command):
             wait_for(lambda: "Ctrl-C stops" in said() or process.poll() is not None, f"{command}: {said()}")
             if process.poll() is not None:
                 raise AssertionError(f"{command} has ended:\n{said()}")
-            yield
+            output = []
+            yield output
         finally:
             with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGTERM)
+                os.killpg(process.pid, ended_by)
             process.wait()
+        output.append(said())
 
 
 def run(commands):
@@ -118,21 +120,40 @@ class Console(unittest.TestCase):
         _, told = (ROOT / "docs/tutorial.md").read_text().split("## A limit of your own\n")
         entry = re.search(r"^```yaml\n(.*?)^```$", told, flags=re.M | re.S)[1]
         call, mistake = re.search(r"`(curl [^`]*)`", told)[1], re.search(r"such as `(unit: \w+)`", told)[1]
-        head, hello, rest = re.split(r"(?ms)^( +- Url: /hello\b.*?)(?= +- Url:)", (ROOT / "envoy/envoy.yaml").read_text())
-        own = textwrap.indent(entry, " " * (len(hello) - len(hello.lstrip())))
+        query = re.search(r"`/mine(\?\S+)`", told)[1]
         with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=ROOT / "target") as file:
-            server = f"make run CONFIG={Path(file.name).relative_to(ROOT)}"
-            file.write(head + hello + own + rest)
+            server = f"make run RULES={Path(file.name).relative_to(ROOT)}"
+            file.write(entry)
             file.flush()
             with serving(server):
                 answers = [said.split()[1] for said in run([call] * 5 + [call.replace("ada", "bob")])]
+                shaped = run([f"curl -si 'http://127.0.0.1:10000/mine{query}'"])[0]
             self.assertEqual(answers, ["200"] * 3 + ["503"] * 2 + ["200"])
+            self.assertRegex(shaped, r"(?s)\AHTTP/1.1 401 .*\nx-tokens-used: 25\n.*\n\nx{1000}\Z")
+            self.assertGreater(int(re.search(r"x-envoy-upstream-service-time: (\d+)", shaped)[1]), 1999)
             file.seek(0)
-            file.write(head + hello + own.replace("unit: minute", mistake) + rest)
+            file.write(entry.replace("unit: minute", mistake))
             file.flush()
             with self.assertRaises(AssertionError) as refused, serving(server):
                 pass
-            self.assertRegex(str(refused.exception), r"limits\[2\].rules\[0\].unit: found `fortnight`, allowed: .*minute")
+            # The line of the file, after the command that shows it.
+            self.assertRegex(
+                str(refused.exception),
+                r"(?s)has ended:\nerror: [^\n]*`diana check [^`]*`.* 4:\d+ limits\[0\].rules\[0\].unit: found `fortnight`, allowed: .*minute",
+            )
+
+    def test_a_file_of_the_other_kind_is_named(self):
+        for server, advice in [
+            ("make run CONFIG=envoy/examples/plans.yaml", "make run RULES=envoy/examples/plans.yaml"),
+            ("make run RULES=envoy/hot.yaml", "make run CONFIG=envoy/hot.yaml"),
+        ]:
+            with self.subTest(server), self.assertRaisesRegex(AssertionError, advice), serving(server):
+                pass
+
+    def test_ctrl_c_ends_without_an_error(self):
+        with serving("make run", signal.SIGINT) as output:
+            pass
+        self.assertNotRegex(output[0], r"make: |Traceback|error")
 
 
 if __name__ == "__main__":

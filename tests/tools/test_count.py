@@ -7,7 +7,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
-from check import check, count  # noqa: E402
+from check import Progress, check, count  # noqa: E402
 from stages import step  # noqa: E402
 
 FAILED = "test result: FAILED. 1 passed; 3 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s\n"
@@ -45,6 +45,13 @@ class Count(unittest.TestCase):
         self.assertIn("$ sh -c 'seq 1000;", reason)
         self.assertEqual(reason.splitlines()[-1], "why")
         self.assertNotIn("good", reason)
+
+    def test_says_what_runs_and_what_is_to_come(self):
+        progress = Progress(["a", "b", "c"], {"a": 100})
+        with progress.of("a"), progress.of("b"):
+            self.assertRegex(progress.line(), r"\Arunning: a \(\d+:\d\d, last time 1:40\), b \(\d+:\d\d\); then: c\Z")
+        with progress.of("c"):
+            self.assertRegex(progress.line(), r"\Arunning: c \(\d+:\d\d\)\Z")
 
 
 if __name__ == "__main__":
