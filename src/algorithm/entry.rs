@@ -127,6 +127,8 @@ pub struct Entry {
     pub short: &'static str,
     /// Long name, as in the source documents.
     pub long: &'static str,
+    /// Further names in the configuration.
+    pub aliases: &'static [&'static str],
     /// Optional keys besides those of every rule.
     pub keys: &'static [Setting],
     /// Builds the algorithm, or returns every invalid combination.
@@ -150,6 +152,12 @@ pub struct Entry {
 impl Entry {
     /// The format of most states. Another number would discard the usage of all rules.
     pub const PLAIN: u64 = 10;
+
+    /// All names in the configuration.
+    #[must_use]
+    pub fn names(&self) -> Vec<&'static str> {
+        [&[self.short, self.long], self.aliases].concat()
+    }
 
     /// Its part of the Redis script for a quota. `None` if the script does not support a key of the
     /// rule.

@@ -19,6 +19,7 @@ use diana_policy::{MAX_USED, Quota};
 pub const ENTRY: Entry = Entry {
     short: "W",
     long: "window",
+    aliases: &["fixed window"],
     keys: &[],
     build: |quota| Ok(build(quota)?),
     counts_used: Some(|quota| Ok(build(quota)?)),

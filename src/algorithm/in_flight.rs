@@ -14,6 +14,7 @@ use diana_policy::time::{Micros, Now, SECOND};
 pub const ENTRY: Entry = Entry {
     short: "in_flight",
     long: "requests in flight",
+    aliases: &[],
     keys: &[],
     build,
     counts_used: None,

@@ -12,6 +12,7 @@ use diana_policy::time::{Micros, SECOND, spell};
 pub const ENTRY: Entry = Entry {
     short: "LB",
     long: "leaky bucket",
+    aliases: &[],
     // Without any wait it would be a token bucket of one permit.
     keys: &[warm_up::KEY, hold::max_delay(1_000), hold::MAX_QUEUE],
     build,

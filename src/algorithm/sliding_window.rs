@@ -20,6 +20,7 @@ use diana_policy::{MAX_USED, Quota};
 pub const ENTRY: Entry = Entry {
     short: "SW",
     long: "sliding window",
+    aliases: &[],
     keys: &[Setting {
         name: "slices",
         field: |quota| &mut quota.slices,

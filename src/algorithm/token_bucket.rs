@@ -15,6 +15,7 @@ use diana_policy::{MAX_DRAINED, Quota};
 pub const ENTRY: Entry = Entry {
     short: "TB",
     long: "token bucket",
+    aliases: &[],
     keys: &[
         Setting {
             name: "burst",

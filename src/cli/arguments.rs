@@ -3,22 +3,86 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use diana_policy::ModuleKind;
 
-const EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
-const LOG_EXITS: &str = "Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable or truncated, \
-                         130 interrupted.";
-const READY_EXITS: &str =
-    "Exit status: 0 ready, 1 there are no rules to serve, 2 the server does not answer.";
-const SERVE_EXITS: &str =
-    "Exit status: 0 ended by a signal, 2 the modules, the certificate or the address are unusable.";
+use crate::advice::ADVICE;
+
+const HELP: &str = "\
+Examples:
+  diana check rules.yaml
+  diana explain rules.yaml --url /login -H 'x-account-id: ada'
+  diana replay rules.yaml access.log
+  diana man | man -l -
+
+Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
+const CHECK_HELP: &str = "\
+Examples:
+  diana check rules.yaml deploy/
+  helm template diana charts/diana -f values.yaml | diana check -
+  diana check --accept chosen-key --accept local-scope rules.yaml
+  diana check --format sarif deploy/ > diana.sarif
+
+Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
+const COPY_HELP: &str = "\
+Example:
+  diana copy /libdiana-0.2.0.so /etc/diana";
+const EXPLAIN_HELP: &str = "\
+Examples:
+  diana explain rules.yaml --url /login --method POST -H 'x-account-id: ada' --address 192.0.2.7
+  diana explain rules.yaml --url /login --times 6 --at 2026-11-24T21:38:34Z --format json
+
+Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
+const REPLAY_HELP: &str = "\
+Examples:
+  diana replay rules.yaml access.log --set header:x-account-id=14
+  zcat access.log.*.gz | diana replay rules.yaml - --against other.yaml --html report.html
+
+Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable or truncated, 130 interrupted.";
+const SCHEMA_HELP: &str = "\
+Example:
+  diana schema > limits.schema.json";
+const READY_HELP: &str = "\
+Example:
+  diana ready --address 127.0.0.1:8080
+
+Exit status: 0 ready, 1 there are no rules to serve, 2 the server does not answer.";
+const SERVE_HELP: &str = "\
+Example:
+  diana serve --rules rules.yaml --modules modules --listen 127.0.0.1:8080
+
+Exit status: 0 ended by a signal, 2 the modules, the certificate or the address are unusable.";
+const SUGGEST_HELP: &str = "\
+Examples:
+  diana suggest access.log --url /api
+  diana suggest access.log --actor header:x-tenant --set header:x-tenant=14 --unit hour --refuse 1%
+
+Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable or truncated, 130 interrupted.";
+const TIME_ZONE_HELP: &str = "\
+Example:
+  diana time-zone Europe/Berlin";
+const WHY_HELP: &str = "\
+Examples:
+  curl -si -H \"x-diana-explain: $TOKEN\" https://example.com/login | diana why
+  diana why response.txt
+
+Exit status: 0 fine, 2 no explanation found.";
+const COMPLETIONS_HELP: &str = "\
+Example:
+  source <(diana completions bash)";
+const MAN_HELP: &str = "\
+Example:
+  diana man | man -l -";
 
 /// Rate limits for Envoy and Istio: check, explain and replay rules before a gateway applies them.
 #[derive(Debug, Parser)]
-#[command(name = "diana", version, after_help = EXITS)]
+#[command(name = "diana", version, after_help = HELP)]
 pub struct Arguments {
+    /// When to colour the output; by default on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
+    pub color: ColorChoice,
     /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
@@ -30,6 +94,7 @@ pub enum Command {
     /// Find every problem in rules, and settings that are probably unintended
     Check(CheckArguments),
     /// Copy a file into a folder, as an init container that brings the dynamic module
+    #[command(after_help = COPY_HELP)]
     Copy {
         /// The file, such as the library in the image of the companion
         #[arg(value_name = "FILE")]
@@ -45,23 +110,29 @@ pub enum Command {
     /// Show how rules would have limited the requests of an access log
     Replay(ReplayArguments),
     /// Print the JSON Schema of rules, for editors
+    #[command(after_help = SCHEMA_HELP)]
     Schema,
     /// Serve rules and modules to gateways over HTTP
     Serve(ServeArguments),
     /// Suggest a limit from the real traffic in an access log
     Suggest(Suggest),
     /// Print the value of `time_zone` for a time zone such as Europe/Berlin
+    #[command(after_help = TIME_ZONE_HELP)]
     TimeZone {
         /// Name of the time zone
         #[arg(value_name = "NAME")]
         name: String,
     },
+    /// Show the explanation in a gateway's response as a table
+    Why(WhyArguments),
     /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_HELP)]
     Completions {
         /// The shell
         shell: Shell,
     },
-    /// Print the manual page, for `man -l -`
+    /// Print the manual page; `diana man | man -l -` shows it
+    #[command(after_help = MAN_HELP)]
     Man,
 }
 
@@ -70,7 +141,7 @@ pub enum Command {
 /// Rules are found in plain files of YAML or JSON, and in manifests: Envoy's own configuration
 /// (StringValue and Struct), EnvoyFilter, WasmPlugin, EnvoyExtensionPolicy, ConfigMap, List.
 #[derive(Debug, Args)]
-#[command(after_help = EXITS)]
+#[command(after_help = CHECK_HELP)]
 pub struct CheckArguments {
     /// Files of YAML or JSON; folders, of which each `.yaml`, `.yml` and `.json` with rules is
     /// read; `-` for standard input
@@ -79,6 +150,9 @@ pub struct CheckArguments {
     /// Format of the report
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
+    /// Leave out advice with this identifier, which stands before its message; repeat it for others
+    #[arg(long, value_name = "ADVICE", value_delimiter = ',', value_parser = PossibleValuesParser::new(ADVICE), hide_possible_values = true)]
+    pub accept: Vec<String>,
     /// The form of the module that reads the rules; by default native in a filter of the dynamic module,
     /// and otherwise wasm, with advice about what only the native module refuses
     #[arg(long, value_enum)]
@@ -108,7 +182,7 @@ impl From<CheckedHost> for ModuleKind {
 /// The request is sent to a new gateway with one worker. `global` rules are counted by that
 /// gateway.
 #[derive(Debug, Args)]
-#[command(after_help = EXITS)]
+#[command(after_help = EXPLAIN_HELP)]
 pub struct ExplainArguments {
     /// The rules: a file in which `diana check` finds rules in one place
     #[arg(value_name = "FILE")]
@@ -131,9 +205,28 @@ pub struct ExplainArguments {
     /// Number of equal requests at that time; the last one is explained
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub times: u32,
-    /// Print JSON
-    #[arg(long)]
+    /// Format of the output
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+    /// The same as `--format json`
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
+}
+
+/// Show the explanation in a gateway's response as a table.
+///
+/// A gateway with `explain` adds it to the response of a request that has the operators' token.
+/// It is found in the output of `curl -i` or `curl -v`, in the value of the header alone, and in
+/// the JSON of `diana explain`.
+#[derive(Debug, Args)]
+#[command(after_help = WHY_HELP)]
+pub struct WhyArguments {
+    /// The response; `-` for standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    pub file: PathBuf,
+    /// Format of the output
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
 }
 
 /// Show how rules would have limited the requests of an access log.
@@ -142,7 +235,7 @@ pub struct ExplainArguments {
 /// JSON formats of Envoy and Istio, and the common and combined log formats, also compressed by
 /// gzip or Zstandard. `global` rules are counted exactly across all gateways, without Redis.
 #[derive(Debug, Args)]
-#[command(after_help = LOG_EXITS)]
+#[command(after_help = REPLAY_HELP)]
 pub struct ReplayArguments {
     /// The rules: a file in which `diana check` finds rules in one place
     #[arg(value_name = "FILE")]
@@ -181,7 +274,7 @@ pub struct ReplayArguments {
 /// counts in UTC. The suggestion is the lowest limit that would have refused requests of at most
 /// the chosen share of callers. The output is rules in YAML, with figures in comments.
 #[derive(Debug, Args)]
-#[command(after_help = LOG_EXITS)]
+#[command(after_help = SUGGEST_HELP)]
 pub struct Suggest {
     /// Access logs, as for `diana replay`
     #[arg(required = true, value_name = "ACCESS_LOG")]
@@ -213,7 +306,7 @@ pub struct Suggest {
 /// until then the last one without problems is. /ready answers 200 once there is one, /live always. /metrics has metrics for
 /// Prometheus.
 #[derive(Debug, Args)]
-#[command(after_help = SERVE_EXITS)]
+#[command(after_help = SERVE_HELP)]
 pub struct ServeArguments {
     /// The rules: a document as `remote` reads it
     #[arg(long, value_name = "FILE")]
@@ -240,7 +333,7 @@ pub struct ServeArguments {
 /// For probes that run a command: the event of a pod that is not ready then has each problem of the
 /// rules with its line and column. A certificate is not verified.
 #[derive(Debug, Args)]
-#[command(after_help = READY_EXITS)]
+#[command(after_help = READY_HELP)]
 pub struct ReadyArguments {
     /// Address and port
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
+use clap::ColorChoice;
 use diana_config::difference::Difference;
 use diana_config::problem::Problem;
 use diana_config::{Advice, ConfigSource, outline};
@@ -28,7 +29,7 @@ struct KnownGateways {
 }
 
 /// Checks the files and reports the findings.
-pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
+pub fn run(check: &CheckArguments, colour: ColorChoice, out: &mut dyn Write) -> io::Result<Exit> {
     let mut findings = Findings::default();
     // Advice about rules may depend on objects in other files.
     let mut objects = Objects::default();
@@ -57,8 +58,9 @@ pub fn run(check: &CheckArguments, out: &mut dyn Write) -> io::Result<Exit> {
         }
     }
     findings.list.extend(advice::overrides::of(&objects));
+    findings.accept(&check.accept);
     match check.format {
-        Format::Text => text::write(&findings, out)?,
+        Format::Text => text::write(&findings, colour, out)?,
         Format::Json => json::write(&findings, out)?,
         Format::Sarif => sarif::write(&findings, out)?,
         Format::Github => github::write(&findings, out)?,
@@ -90,20 +92,22 @@ fn check_file(file: &FilePart, is_found: bool, context: KnownGateways, findings:
     let found = manifest::find(file, text, !is_found);
     let advice = advice::of_size(text.len()).filter(|_| !found.is_empty());
     findings.list.extend(advice.map(|advice| Finding {
+        id: advice.id,
         level: FindingLevel::Advice,
         part: file.clone(),
-        positions: Vec::new(),
+        spans: Vec::new(),
         path: String::new(),
         rules: advice.rules,
         message: advice.message,
     }));
     findings.list.extend(advice::roots::of(&found).into_iter().map(|(index, level, message)| {
         let found = found.get(index);
-        let start = found.and_then(|found| found.source.as_ref().ok()?.position_of(&[0]));
+        let span = found.and_then(|found| found.source.as_ref().ok()?.span_of(&[0]));
         Finding {
+            id: "shared-namespace",
             level,
             part: found.map_or_else(|| file.clone(), |found| found.part.clone()),
-            positions: start.into_iter().collect(),
+            spans: span.map(|(begin, _)| (begin, None)).into_iter().collect(),
             path: String::new(),
             rules: Vec::new(),
             message,
@@ -154,14 +158,15 @@ fn check_rules(
 
 /// A problem that only the native module has.
 fn only_native(part: &FilePart, found: Problem) -> Finding {
-    Finding { level: FindingLevel::Advice, ..problem(part, found) }
+    Finding { id: "native-module", level: FindingLevel::Advice, ..problem(part, found) }
 }
 
 fn problem(part: &FilePart, problem: Problem) -> Finding {
     Finding {
+        id: problem.id,
         level: FindingLevel::Problem,
         part: part.clone(),
-        positions: problem.position.into_iter().collect(),
+        spans: problem.position.map(|begin| (begin, problem.end)).into_iter().collect(),
         path: problem.path,
         rules: Vec::new(),
         message: problem.message,
@@ -170,11 +175,12 @@ fn problem(part: &FilePart, problem: Problem) -> Finding {
 
 /// A key or a value that the reader of a manifest does not read as it is written.
 fn different(part: &FilePart, difference: Difference) -> Finding {
-    let Difference { position, path, written, read } = difference;
+    let Difference { span, path, written, read } = difference;
     Finding {
+        id: "yaml-1.1",
         level: FindingLevel::Mistake,
         part: part.clone(),
-        positions: position.into_iter().collect(),
+        spans: span.map(|(begin, end)| (begin, Some(end))).into_iter().collect(),
         path,
         rules: Vec::new(),
         message: format!(
@@ -194,14 +200,15 @@ fn advised(
 ) -> Finding {
     let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
     let named = rules.zip(walks).filter(|(rule, _)| advice.rules.contains(&rule.name));
-    let mut positions: Vec<_> =
-        named.filter_map(|(rule, walk)| Some((&rule.name, source.position_of(walk)?))).collect();
+    let mut spans: Vec<_> =
+        named.filter_map(|(rule, walk)| Some((&rule.name, source.span_of(walk)?))).collect();
     // In the order of the advice: the first rule is the likely one to change.
-    positions.sort_by_key(|(name, _)| advice.rules.iter().position(|rule| rule == *name));
+    spans.sort_by_key(|(name, _)| advice.rules.iter().position(|rule| rule == *name));
     Finding {
+        id: advice.id,
         level: if advice.is_mistake { FindingLevel::Mistake } else { FindingLevel::Advice },
         part: part.clone(),
-        positions: positions.into_iter().map(|(_, position)| position).collect(),
+        spans: spans.into_iter().map(|(_, (begin, end))| (begin, Some(end))).collect(),
         path: String::new(),
         rules: advice.rules,
         message: advice.message,

@@ -11,7 +11,7 @@ use diana_policy::time::Micros;
 use diana_replay::{PlainRequest, ReplayDecision, ReplayFleet};
 use jiff::Timestamp;
 
-use crate::arguments::ExplainArguments;
+use crate::arguments::{ExplainArguments, ReportFormat};
 use crate::callers::{self, ActorValue};
 use crate::exit::Exit;
 use crate::rules;
@@ -26,7 +26,9 @@ struct ExplainedRequest {
 /// Explains a request.
 pub fn run(explain: &ExplainArguments, out: &mut dyn Write) -> io::Result<Exit> {
     match explained(explain) {
-        Ok(explanation) if explain.json => show::json(&explanation, out).map(|()| Exit::Fine),
+        Ok(explanation) if explain.json || explain.format == ReportFormat::Json => {
+            show::json(&explanation, out).map(|()| Exit::Fine)
+        }
         Ok(explanation) => show::text(&explanation, out).map(|()| Exit::Fine),
         Err((exit, why)) => {
             writeln!(io::stderr(), "diana: {why}")?;

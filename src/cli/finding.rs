@@ -1,6 +1,6 @@
 //! Findings about rules.
 
-use diana_config::problem::Position;
+use diana_config::problem::{NodeSpan, Position};
 
 use crate::view::FilePart;
 
@@ -29,12 +29,15 @@ impl FindingLevel {
 /// A problem, or a piece of advice.
 #[derive(Debug)]
 pub struct Finding {
+    /// The kind of the problem or of the setting.
+    pub id: &'static str,
     /// Its severity.
     pub level: FindingLevel,
     /// Its file, or the part of a file.
     pub part: FilePart,
-    /// Positions in the part, the main one first. Empty if it concerns the whole part.
-    pub positions: Vec<Position>,
+    /// The begin of each node in the part, and its end if it is known; the main one first. Empty if
+    /// the finding concerns the whole part.
+    pub spans: Vec<(Position, Option<Position>)>,
     /// The path of the node, such as `limits[0].rules[1].algo`, or empty.
     pub path: String,
     /// The names of the rules concerned.
@@ -44,9 +47,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Line and column in the file.
-    pub fn in_file(&self) -> Option<Position> {
-        let first = self.positions.first().map(|first| self.part.in_file(*first));
+    /// Line and column in the file, of the begin and of the end: that after the last character.
+    pub fn in_file(&self) -> Option<NodeSpan> {
+        let first = self.spans.first().map(|(begin, end)| self.part.in_file(*begin, *end));
         first.or(self.part.view.within)
     }
 
@@ -67,6 +70,8 @@ impl Finding {
 pub struct Findings {
     /// In the order of the files and their texts.
     pub list: Vec<Finding>,
+    /// The number of findings that were accepted.
+    pub accepted: usize,
     /// The number of further problems.
     pub more: usize,
     /// Unusable files, each with the reason.
@@ -78,6 +83,15 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// Removes the advice with one of these identifiers.
+    pub fn accept(&mut self, ids: &[String]) {
+        let before = self.list.len();
+        self.list.retain(|finding| {
+            finding.level != FindingLevel::Advice || ids.iter().all(|id| *id != finding.id)
+        });
+        self.accepted = before - self.list.len();
+    }
+
     /// The number of findings with this severity.
     pub fn count(&self, level: FindingLevel) -> usize {
         let more = if level == FindingLevel::Problem { self.more } else { 0 };

@@ -9,6 +9,7 @@ mod completions;
 mod copy;
 mod exit;
 mod explain;
+mod explanation;
 mod finding;
 mod input;
 mod interrupt;
@@ -24,6 +25,7 @@ mod suggest;
 mod table;
 mod text;
 mod view;
+mod why;
 
 use std::ffi::OsString;
 use std::io::{self, ErrorKind, Write};
@@ -46,7 +48,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     };
     let mut out = io::stdout().lock();
     let done = match arguments.command {
-        Command::Check(check) => check::run(&check, &mut out),
+        Command::Check(check) => check::run(&check, arguments.color, &mut out),
         Command::Copy { file, folder } => copy::run(&file, &folder),
         Command::Completions { shell } => completions::script(shell, &mut out),
         Command::Explain(explain) => explain::run(&explain, &mut out),
@@ -55,6 +57,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Schema => schema::run(&mut out),
         Command::Serve(serve) => serve::run(&serve),
         Command::Suggest(suggest) => suggest::run(&suggest, &mut out),
+        Command::Why(why) => why::run(&why, &mut out),
         Command::TimeZone { name } => time_zone(&name, &mut out),
         Command::Man => completions::man_page(&mut out),
     };

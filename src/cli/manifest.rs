@@ -69,7 +69,11 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
     };
     let documents = source.documents();
     if !documents.iter().any(|document| walk::is_manifest(document, is_named)) {
-        let is_rules = is_named || documents.iter().any(outline::looks_like_rules);
+        let is_rules = documents.iter().any(outline::looks_like_rules);
+        if let Some(problem) = misplaced(&source).filter(|_| is_named && !is_rules) {
+            return vec![FoundRules::new(part, Err(vec![problem]))];
+        }
+        let is_rules = is_named || is_rules;
         return is_rules.then(|| FoundRules::new(part, Ok(source))).into_iter().collect();
     }
     let read = |dialect| ConfigSource::read_as(text.as_bytes(), dialect).ok();
@@ -86,7 +90,7 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
             let envoy = manifest.source.position_of(&[number]).filter(|_| walk::is_envoy(document));
             for one in &candidates {
                 let plugin = envoy.zip(one.ids).map(|(at, (root_id, vm_id))| EnvoyPlugin {
-                    envoy: part.in_file(at),
+                    envoy: part.in_file(at, None).0,
                     root_id: root_id.into(),
                     vm_id: vm_id.into(),
                 });
@@ -125,10 +129,10 @@ impl Manifest<'_> {
         let is_rules = place.is_ours || outline::looks_like_rules(place.tree);
         match (place.holds, place.tree) {
             (Holds::Text, Tree::Text(text)) => {
-                let Some(begins) = source.position_of(&place.steps).filter(|_| *depth > 0) else {
+                let Some(span) = source.span_of(&place.steps).filter(|_| *depth > 0) else {
                     return Vec::new();
                 };
-                find_nested(&part.scalar(begins, text), text, place.is_ours, depth - 1)
+                find_nested(&part.scalar(span, text), text, place.is_ours, depth - 1)
             }
             (Holds::Tree, Tree::Map(_) | Tree::List(_)) if is_rules => {
                 vec![self.read_by_proxy(document, &place.steps)]
@@ -148,6 +152,23 @@ impl Manifest<'_> {
             ..FoundRules::new(self.part, read.ok_or_else(Vec::new))
         }
     }
+}
+
+/// The problem of rules under a key that no chart reads, in a file that is neither rules nor a
+/// manifest.
+fn misplaced(source: &ConfigSource) -> Option<Problem> {
+    let documents = source.documents().iter().enumerate();
+    let steps = documents.clone().find_map(|(number, tree)| walk::misplaced(tree, &[number]))?;
+    let (position, end) = source.key_span_of(&steps).unzip();
+    Some(Problem {
+        id: "invalid-key",
+        position,
+        end,
+        path: source.path_of(&steps),
+        message: "found rules under this key, which is none of a document and none of the chart's values; the chart reads them as \
+                  `config`, or as text as `rulesText`, and a file of rules begins with `limits`"
+            .into(),
+    })
 }
 
 /// Returns true if an unparsable text was probably meant to be rules.

@@ -2,8 +2,30 @@
 
 use std::io::{self, Write};
 
+/// The alignment of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Align {
+    /// For text.
+    Left,
+    /// For numbers.
+    Right,
+}
+
 /// Writes rows under a head. The first column is aligned left, all others right.
 pub fn write(head: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Result<()> {
+    let columns: Vec<Align> = (0..head.len())
+        .map(|column| if column == 0 { Align::Left } else { Align::Right })
+        .collect();
+    write_aligned(head, &columns, rows, out)
+}
+
+/// Writes rows under a head, with the alignment of each column.
+pub fn write_aligned(
+    head: &[&str],
+    columns: &[Align],
+    rows: &[Vec<String>],
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let head: Vec<String> = head.iter().map(|cell| (*cell).to_owned()).collect();
     let width = |column: usize| {
         let cells = std::iter::once(&head).chain(rows).filter_map(|row| row.get(column));
@@ -11,14 +33,14 @@ pub fn write(head: &[&str], rows: &[Vec<String>], out: &mut dyn Write) -> io::Re
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
     for row in std::iter::once(&head).chain(rows) {
-        let mut line = String::new();
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            match column {
-                0 => line.push_str(&format!("{cell:width$}")),
-                _ => line.push_str(&format!("  {cell:>width$}")),
-            }
-        }
-        writeln!(out, "{}", line.trim_end())?;
+        let cells = row.iter().zip(&widths).zip(columns);
+        let cells: Vec<String> = cells
+            .map(|((cell, width), align)| match align {
+                Align::Left => format!("{cell:width$}"),
+                Align::Right => format!("{cell:>width$}"),
+            })
+            .collect();
+        writeln!(out, "{}", cells.join("  ").trim_end())?;
     }
     Ok(())
 }

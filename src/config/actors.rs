@@ -105,7 +105,8 @@ pub fn sources(node: &Node<'_>) -> Vec<ReadSource> {
     items.iter().filter_map(source).collect()
 }
 
-fn source(node: &Node<'_>) -> Option<ReadSource> {
+/// Reads and builds a source.
+pub fn source(node: &Node<'_>) -> Option<ReadSource> {
     let kinds: Vec<&str> = REGISTRY.iter().map(|kind| kind.name).collect();
     let pairs = node.pairs(&SOURCE.what)?;
     let found: Vec<_> =

@@ -10,12 +10,14 @@ use std::collections::BTreeSet;
 use super::actors::ActorSources;
 use diana_policy::names;
 use diana_policy::time::Unit;
-use diana_policy::{Except, Limit, PlanKind, Prefix, Rule, Scope};
+use diana_policy::{CostSource, Except, IdentitySource, Limit, PlanKind, Prefix, Rule, Scope};
 use diana_request::identity::{self, header};
 
 /// A setting that is allowed and probably unintended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Advice {
+    /// The kind of the setting, by which operators accept the advice.
+    pub id: &'static str,
     /// The setting, and how to fix it.
     pub message: String,
     /// The names of the rules concerned. Empty if it does not concern rules.
@@ -26,6 +28,11 @@ pub struct Advice {
 }
 
 impl Advice {
+    /// Advice that does not concern rules, and that the filter applies as written.
+    pub fn new(id: &'static str, message: impl Into<String>) -> Advice {
+        Advice { id, message: message.into(), rules: Vec::new(), is_mistake: false }
+    }
+
     /// Formats a line for the log.
     #[must_use]
     pub fn line(&self) -> String {
@@ -34,12 +41,6 @@ impl Advice {
             return message.clone();
         }
         format!("{message}: {}", names::listed(rules))
-    }
-}
-
-impl<S: Into<String>> From<S> for Advice {
-    fn from(message: S) -> Advice {
-        Advice { message: message.into(), rules: Vec::new(), is_mistake: false }
     }
 }
 
@@ -59,11 +60,13 @@ pub fn lines(
     let guards: Vec<&Limit> =
         limits.iter().filter(|limit| is_guard(limit, actors, &replaced)).collect();
     lines.extend(line(
+        "chosen-key",
         "clients choose the key of these rules, so one client can use any number of keys; add a rule with a `client_address` \
          actor for the same requests",
         limits.iter().flat_map(|limit| unguarded(limit, &guards, (actors, &replaced))),
     ));
     lines.extend(line(
+        "chosen-key-memory",
         &format!(
             "clients choose the key of these rules, and each key is stored for hours; beyond `keys: {keys}` live callers, new \
              callers share buckets, so check that `keys` is large enough"
@@ -75,36 +78,64 @@ pub fn lines(
         }),
     ));
     lines.extend(line(
+        "chosen-cost",
         "clients choose the cost of their requests under these rules, unless a proxy in front of Diana sets the header of \
          `cost`",
         rules_where(limits, &|rule| {
-            rule.cost_source.as_ref().is_some_and(|cost| cost.source.kind == header::KIND.name)
+            let Some(CostSource::Number(cost)) = rule.cost_source.as_deref() else { return false };
+            cost.source.kind == header::KIND.name && rule.settling.is_none()
         }),
     ));
     lines.extend(line(
+        "chosen-cost",
+        "clients choose the value by which their requests cost more or less under these rules, unless a proxy or a filter in front \
+         of Diana sets it; give a value that is not listed the `default` of a dear request, or read the value from metadata",
+        rules_where(limits, &|rule| match rule.cost_source.as_deref() {
+            Some(CostSource::Chosen(chosen)) => chosen.by.iter().any(is_chosen_value),
+            _ => false,
+        }),
+    ));
+    lines.extend(line(
+        "chosen-reserve",
+        "clients choose the permits that their requests reserve under these rules, unless a proxy in front of Diana sets the header \
+         or the parameter; many requests with a small reservation are admitted at once, so add a rule with `in_flight`",
+        rules_where(limits, &|rule| match rule.cost_source.as_deref() {
+            Some(CostSource::Number(cost)) if rule.settling.is_some() => {
+                is_chosen_value(&cost.source)
+            }
+            _ => false,
+        }),
+    ));
+    lines.extend(line(
+        "reserve-zero",
         "`reserve: 0` only checks that a permit is left, so all simultaneous requests are admitted, whatever they use; reserve \
          a typical cost, and add a rule with `in_flight`",
         rules_where(limits, &|rule| rule.settling.as_ref().is_some_and(|it| it.reserve == 0)),
     ));
     lines.extend(line(
+        "chosen-key-slots",
         "clients choose the key of these rules, so a stranger can occupy the `in_flight` slots of another caller with slow \
          requests; use an address or a verified token as the actor",
         rules_where(limits, &|rule| rule.is_in_flight() && is_caller_chosen(rule, actors)),
     ));
     lines.extend(line(
+        "idle-rule",
         "these rules allow more per unit than another rule of the same entry and actor allows per larger unit, so they may \
          never refuse a request",
         limits.iter().flat_map(|limit| idle(limit, &replaced)),
     ));
     lines.extend(line(
+        "chosen-plan",
         "clients choose the plan of these rules, so every client can choose the largest",
         rules_where(limits, &|rule| has_chosen_plans(rule, actors)),
     ));
     lines.extend(line(
+        "ban-of-all",
         "all requests count as one caller under these rules, so a ban refuses all of them",
         rules_where(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
     ));
     lines.extend(line(
+        "twin-rules",
         "these rules count the same for the same callers, so only their order tells them apart, and they exchange their counts \
          if it changes; give each a `name`",
         rules_where(limits, &|rule| twins.contains(&rule.fingerprint)),
@@ -125,10 +156,12 @@ pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Ad
     if !has_redis {
         let message = "without `redis`, each gateway counts `global` rules by itself and admits the whole limit; with `quota`, \
                        each worker does";
-        return line(message, global);
+        return line("global-without-redis", message, global);
     }
     let is_idle = are_final && global.peek().is_none();
-    is_idle.then(|| "`redis` is not used, since no rule has `scope: global`".into())
+    is_idle.then(|| {
+        Advice::new("redis-unused", "`redis` is not used, since no rule has `scope: global`")
+    })
 }
 
 /// The warning about Redis without a namespace, for the gateway's own document.
@@ -136,13 +169,15 @@ pub fn of_namespace(has_redis: bool, has_namespace: bool) -> Option<Advice> {
     let message = "`redis` without `namespace`: all gateways with this Redis and root id count together, those of another \
                    environment, too; set `namespace` to another name in each environment, such as `production` (usage then \
                    starts from zero once)";
-    (has_redis && !has_namespace).then(|| Advice { is_mistake: true, ..message.into() })
+    let advice = || Advice { is_mistake: true, ..Advice::new("redis-without-namespace", message) };
+    (has_redis && !has_namespace).then(advice)
 }
 
 fn of_sources(known: &ActorSources) -> Vec<Advice> {
     let name = &known.actor.name;
     let warnings = known.sources.iter().filter_map(|source| source.warning());
-    warnings.map(|warning| format!("actor `{name}`: {warning}").into()).collect()
+    let advice = |warning| Advice::new("actor-source", format!("actor `{name}`: {warning}"));
+    warnings.map(advice).collect()
 }
 
 /// Rules without effect: another rule of the entry counts the same, and its longer unit allows
@@ -197,11 +232,15 @@ fn is_caller_chosen(rule: &Rule, actors: &[ActorSources]) -> bool {
     actors_of(rule, actors).any(|known| known.is_caller_chosen)
 }
 
+/// Returns true if clients choose the value of a source.
+fn is_chosen_value(wanted: &IdentitySource) -> bool {
+    identity::build(wanted).is_ok_and(|source| source.is_caller_chosen())
+}
+
 /// Returns true if clients choose the plan of a rule.
 fn has_chosen_plans(rule: &Rule, actors: &[ActorSources]) -> bool {
-    let is_chosen = |wanted| identity::build(wanted).is_ok_and(|source| source.is_caller_chosen());
     match rule.plans.as_ref().map(|plans| &plans.kind) {
-        Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen),
+        Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen_value),
         Some(PlanKind::Listed { by: None, of, .. }) => {
             !of.is_empty() && is_caller_chosen(rule, actors)
         }
@@ -226,7 +265,11 @@ fn rules_where<'l>(
 }
 
 /// Advice about some rules. `None` if there are none.
-fn line<'r>(message: &str, rules: impl Iterator<Item = &'r Rule>) -> Option<Advice> {
+fn line<'r>(
+    id: &'static str,
+    message: &str,
+    rules: impl Iterator<Item = &'r Rule>,
+) -> Option<Advice> {
     let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
-    (!rules.is_empty()).then(|| Advice { rules, ..message.into() })
+    (!rules.is_empty()).then(|| Advice { rules, ..Advice::new(id, message) })
 }

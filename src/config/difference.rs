@@ -1,14 +1,14 @@
 //! Values that another program reads differently from Diana.
 
 use super::node_path::{ConfigSource, NodePart, NodePath};
-use super::problem::Position;
+use super::problem::NodeSpan;
 use diana_policy::tree::Tree;
 
 /// A key or a value that another program reads differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Its position in the text.
-    pub position: Option<Position>,
+    /// Its span in the text.
+    pub span: Option<NodeSpan>,
     /// Its place, such as `limits[0].rules[1].algo`.
     pub path: String,
     /// The reading of Diana.
@@ -72,7 +72,7 @@ impl Comparison<'_> {
     fn add(&mut self, part: NodePart, tree: &Tree, other: &Tree) {
         let place = NodePath { steps: self.steps.clone(), part };
         self.found.push(Difference {
-            position: self.diana.position(&place),
+            span: self.diana.span(&place),
             path: place.path(&self.diana.documents),
             written: tree.found(),
             read: other.found(),

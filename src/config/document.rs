@@ -131,7 +131,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     advice.extend(fleet);
     advice.extend(advice::of_namespace(uses_redis, top.has("namespace")));
     let disabled = top.flag("disabled", false);
-    advice.extend(disabled.then(|| Advice::from(DISABLED)));
+    advice.extend(disabled.then(|| Advice::new("disabled", DISABLED)));
     let policy = Policy {
         warnings: advice.iter().map(Advice::line).collect(),
         except,

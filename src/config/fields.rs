@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
+use super::hint;
 use super::mapping::{Allowed, Choices, Mapping, MappingKey, optional, words};
 use super::node::Node;
 use super::table::DOCUMENT;
@@ -92,7 +93,12 @@ impl<'a> Fields<'a> {
         value
     }
 
+    /// Reports a missing key, unless an unknown key is probably it.
     fn missing(&self, key: &'static str, allowed: &dyn Display) {
+        let is_it = |name: &str| self.mapping.key(name).is_none() && hint::is_near(name, &[key]);
+        if self.pairs.iter().any(|(name, _)| is_it(name)) {
+            return;
+        }
         self.node.missing_problem(key, format!("required, allowed: {allowed}"));
     }
 

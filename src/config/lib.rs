@@ -68,7 +68,7 @@ pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
 pub fn parse_for(bytes: &[u8], module: ModuleKind) -> Result<Policy, Problems> {
     if let Some(tree) = protobuf::read(bytes) {
         return policy(
-            &ConfigSource { documents: vec![tree], positions: Vec::new(), module },
+            &ConfigSource { documents: vec![tree], spans: Vec::new(), module },
             None,
             module,
         );

@@ -4,8 +4,10 @@ use super::actors::ActorSources;
 use super::fields::Fields;
 use super::response;
 use diana_policy::remote::Own;
-use diana_policy::{Condition, ConditionField, Except, Limit, ResponseSource, Rule, Term};
-use diana_request::identity::header;
+use diana_policy::{
+    Condition, ConditionField, Except, IdentitySource, Limit, ResponseSource, Rule, Term,
+};
+use diana_request::identity;
 
 /// Reports a header that has another use. It is removed from every request before the limits are
 /// evaluated.
@@ -47,11 +49,11 @@ fn is_used_by_limit(limit: &Limit, mark: &str) -> bool {
 }
 
 fn is_used_by_rule(rule: &Rule, mark: &str) -> bool {
-    let is_cost = rule.cost_source.as_ref().is_some_and(|cost| {
-        let name = cost.source.value.text();
-        cost.source.kind == header::KIND.name
-            && name.is_some_and(|name| name.eq_ignore_ascii_case(mark))
-    });
+    let is_header = |source: &IdentitySource| {
+        identity::build(source).is_ok_and(|source| source.header() == Some(mark))
+    };
+    let is_cost =
+        rule.cost_source.as_ref().is_some_and(|cost| cost.sources().iter().any(is_header));
     let response = rule.settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
     let is_it = |term: &Term| matches!(&term.source, ResponseSource::Header(name) if name == mark);
     let is_in_response = response.is_some_and(|cost| cost.terms.iter().any(is_it));

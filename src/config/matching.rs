@@ -82,7 +82,7 @@ fn method(node: &Node<'_>) -> Option<String> {
     if !is_name(text) {
         node.reject(allowed);
     } else if upper != text {
-        node.reject(format!("{allowed}; did you mean `{upper}`?"));
+        node.reject_with(&format!("did you mean `{upper}`?"), &allowed);
     } else {
         return Some(upper);
     }

@@ -99,7 +99,7 @@ impl<'a> Node<'a> {
     /// Reports an unknown key, with a hint about the right place.
     pub fn unknown_key(&self, key: &str, known: &[&str]) {
         let hint = if self.report.is_full() { String::new() } else { hint::of_key(key, known) };
-        self.key_problem(format!("unknown key, allowed: {}{hint}", known.join(", ")));
+        self.key_problem(hint::message("unknown key", &hint, &known.join(", ")));
     }
 
     fn add(&self, part: NodePart, message: String) {
@@ -108,7 +108,12 @@ impl<'a> Node<'a> {
 
     /// Reports an unexpected value.
     pub fn reject(&self, allowed: impl Display) {
-        self.problem(format!("found {}, allowed: {allowed}", self.tree.found()));
+        self.reject_with("", &allowed);
+    }
+
+    /// Reports an unexpected value, with a hint or an empty text.
+    pub fn reject_with(&self, hint: &str, allowed: &dyn Display) {
+        self.problem(hint::message(&format!("found {}", self.tree.found()), hint, allowed));
     }
 
     /// Text.
@@ -130,9 +135,9 @@ impl<'a> Node<'a> {
             Tree::Number(text) => text.clone(),
             _ => String::new(),
         };
-        let hint = "; put it in quotes to make it text";
+        let hint = "put it in quotes to make it text";
         let hint = if !bare.is_empty() && allowed.takes(&bare) { hint } else { "" };
-        self.reject(format!("{allowed}{hint}"));
+        self.reject_with(hint, allowed);
         None
     }
 
@@ -162,7 +167,7 @@ impl<'a> Node<'a> {
     pub fn unknown_name(&self, name: &str, names: &[&str], allowed: &dyn Display) {
         let hint =
             if self.report.is_full() { String::new() } else { hint::did_you_mean(name, names) };
-        self.reject(format!("{allowed}{hint}"));
+        self.reject_with(&hint, allowed);
     }
 
     /// The items of a list.
@@ -183,7 +188,7 @@ impl<'a> Node<'a> {
                 Some(pairs.iter().map(|(key, _)| key.as_str()).zip(self.children()).collect())
             }
             Tree::Text(text) => {
-                self.reject(format!("{allowed}{}", hint::missing_space(text)));
+                self.reject_with(&hint::missing_space(text), allowed);
                 None
             }
             _ => {

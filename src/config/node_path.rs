@@ -1,6 +1,6 @@
 //! The position of a node: in the documents, and in their text.
 
-use super::problem::Position;
+use super::problem::{NodeSpan, Position};
 use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
@@ -27,6 +27,27 @@ pub enum NodePart {
 }
 
 impl NodePath {
+    /// The node of the first merge key on the way to this one.
+    pub fn merge_key(&self, documents: &[Tree]) -> Option<NodePath> {
+        let (document, steps) = self.steps.split_first()?;
+        let mut tree = documents.get(*document)?;
+        for (depth, step) in steps.iter().enumerate() {
+            tree = match tree {
+                Tree::List(items) => items.get(*step)?,
+                Tree::Map(pairs) => {
+                    let (key, value) = pairs.get(*step)?;
+                    if key == "<<" {
+                        let steps = self.steps.get(..depth + 2)?.to_vec();
+                        return Some(NodePath { steps, part: NodePart::Key });
+                    }
+                    value
+                }
+                _ => return None,
+            };
+        }
+        None
+    }
+
     /// The place in the notation for readers, such as `limits[0].rules[1].algo`.
     pub fn path(&self, documents: &[Tree]) -> String {
         let mut path = String::new();
@@ -73,13 +94,13 @@ fn push_key(path: &mut String, key: &str) {
 pub struct ConfigSource {
     /// The tree of each document.
     pub(super) documents: Vec<Tree>,
-    /// The positions of all nodes in order, a key before its value. Empty if there is no text.
-    pub(super) positions: Vec<Position>,
+    /// The spans of all nodes in order, a key before its value. Empty if there is no text.
+    pub(super) spans: Vec<NodeSpan>,
     /// The form of the module that reads it.
     pub(super) module: ModuleKind,
 }
 
-/// A node of a source: its index in `positions`, the index of its key, and its tree.
+/// A node of a source: its index in `spans`, the index of its key, and its tree.
 type FoundTree<'s> = (usize, Option<usize>, &'s Tree);
 
 impl ConfigSource {
@@ -105,27 +126,39 @@ impl ConfigSource {
     #[must_use]
     pub fn part(&self, steps: &[usize]) -> Option<ConfigSource> {
         let (index, _, tree) = self.find(steps)?;
-        let positions = self.positions.get(index..index + nodes(tree)).unwrap_or_default();
-        let (documents, positions) = (vec![tree.clone()], positions.to_vec());
-        Some(ConfigSource { documents, positions, module: self.module })
+        let spans = self.spans.get(index..index + nodes(tree)).unwrap_or_default().to_vec();
+        Some(ConfigSource { documents: vec![tree.clone()], spans, module: self.module })
     }
 
     /// Line and column of the node at a path.
     #[must_use]
     pub fn position_of(&self, steps: &[usize]) -> Option<Position> {
-        self.find(steps).and_then(|(index, _, _)| self.positions.get(index).copied())
+        self.span_of(steps).map(|(begin, _)| begin)
     }
 
-    /// Line and column of the node's key, if it has one.
-    pub(super) fn key_position(&self, steps: &[usize]) -> Option<Position> {
-        self.find(steps).and_then(|(_, key, _)| self.positions.get(key?).copied())
+    /// The span of the node at a path.
+    #[must_use]
+    pub fn span_of(&self, steps: &[usize]) -> Option<NodeSpan> {
+        self.find(steps).and_then(|(index, _, _)| self.spans.get(index).copied())
     }
 
-    /// Line and column of `path`.
-    pub(super) fn position(&self, path: &NodePath) -> Option<Position> {
+    /// The span of the node's key, if it has one.
+    #[must_use]
+    pub fn key_span_of(&self, steps: &[usize]) -> Option<NodeSpan> {
+        self.find(steps).and_then(|(_, key, _)| self.spans.get(key?).copied())
+    }
+
+    /// The node at a path in the notation for readers.
+    #[must_use]
+    pub fn path_of(&self, steps: &[usize]) -> String {
+        NodePath { steps: steps.to_vec(), part: NodePart::Value }.path(&self.documents)
+    }
+
+    /// The span of `path`.
+    pub(super) fn span(&self, path: &NodePath) -> Option<NodeSpan> {
         let (index, key, _) = self.find(&path.steps)?;
         let at = key.filter(|_| path.part == NodePart::Key).unwrap_or(index);
-        self.positions.get(at).copied()
+        self.spans.get(at).copied()
     }
 
     fn find(&self, steps: &[usize]) -> Option<FoundTree<'_>> {

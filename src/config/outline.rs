@@ -1,6 +1,7 @@
 //! The positions of a document's rules, for tools that display them.
 
 use super::document::is_full;
+use super::hint;
 use super::node_path::ConfigSource;
 use diana_policy::tree::Tree;
 
@@ -32,6 +33,13 @@ pub fn looks_like_rules(tree: &Tree) -> bool {
             .is_some_and(|first| matches!(first, Tree::Map(_)) && looks_like_rules(first)),
         _ => false,
     }
+}
+
+/// Returns true if a mapping has a key that resembles `limits` or `rules`.
+#[must_use]
+pub fn resembles_rules(tree: &Tree) -> bool {
+    let Tree::Map(pairs) = tree else { return false };
+    pairs.iter().any(|(key, _)| hint::is_near(key, &["limits", "rules"]))
 }
 
 type Walked<'t> = Vec<(&'t Tree, Vec<usize>)>;

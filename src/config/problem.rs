@@ -9,11 +9,18 @@ pub(super) const SHOWN: usize = 50;
 /// Line and column of a text, counted from 1.
 pub type Position = (usize, usize);
 
+/// The begin and the end of a node: the position after its last character.
+pub type NodeSpan = (Position, Position);
+
 /// One mistake in a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
+    /// The kind of the mistake, for programs.
+    pub id: &'static str,
     /// Its position, if the document is valid text.
     pub position: Option<Position>,
+    /// Its end, if it is a node.
+    pub end: Option<Position>,
     /// The path of the node, such as `limits[0].rules[1].algo`. Empty for the whole document.
     pub path: String,
     /// What was found and what is allowed.
@@ -37,7 +44,7 @@ impl Problems {
 
     /// A single problem of the text as a whole.
     pub(super) fn one(position: Option<Position>, message: String) -> Problems {
-        Problems::new(vec![Problem { position, path: String::new(), message }], 0)
+        Problems::new(vec![Problem::of_text(position, message)], 0)
     }
 
     /// The displayed problems.
@@ -50,6 +57,13 @@ impl Problems {
     #[must_use]
     pub fn more(&self) -> usize {
         self.more
+    }
+}
+
+impl Problem {
+    /// A problem of the text, before it is read as a document.
+    pub(super) fn of_text(position: Option<Position>, message: String) -> Problem {
+        Problem { id: "invalid-text", position, end: None, path: String::new(), message }
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::node_path::{ConfigSource, NodePath};
+use super::node_path::{ConfigSource, NodePart, NodePath};
 use super::problem::{Problem, Problems, SHOWN};
 use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// Maximum number of stored problems. Further ones are counted, to save time and memory.
 const MOST_PROBLEMS: usize = 200;
+
+const MERGE_KEYS: &str = "merge keys of YAML are not supported; write the keys of the other mapping here. An alias such as `*name` may \
+                          stand for a whole value";
 
 /// The documents and their problems.
 #[derive(Debug)]
@@ -62,12 +65,24 @@ impl<'a> ProblemReport<'a> {
     /// The problems with their lines and columns.
     pub fn into_problems(self) -> Problems {
         let mut found = self.found.into_inner();
+        // Keys that would be merged are missing, so all other problems may be consequences.
+        let mut merged: Vec<NodePath> =
+            found.iter().filter_map(|(path, _)| path.merge_key(&self.source.documents)).collect();
+        merged.dedup();
+        if !merged.is_empty() {
+            found = merged.into_iter().map(|path| (path, MERGE_KEYS.into())).collect();
+            self.more.set(0);
+        }
         let hidden = self.more.get() + found.len().saturating_sub(SHOWN);
         found.truncate(SHOWN);
-        let problem = |(path, message): (NodePath, String)| Problem {
-            position: self.source.position(&path),
-            path: path.path(&self.source.documents),
-            message,
+        let problem = |(path, message): (NodePath, String)| {
+            let (position, end) = self.source.span(&path).unzip();
+            let id = match path.part {
+                NodePart::Key => "invalid-key",
+                NodePart::Value => "invalid-value",
+                NodePart::Missing(_) => "missing-key",
+            };
+            Problem { id, position, end, path: path.path(&self.source.documents), message }
         };
         Problems::new(found.into_iter().map(problem).collect(), hidden)
     }

@@ -31,8 +31,7 @@ use super::table::limits::EXCEPT;
 use super::table::{ON_FAILURE, RESPONSE, TEXT, TEXTS};
 use super::values::NAME;
 use super::{matching, response};
-use diana_algorithm::Algorithm;
-use diana_algorithm::REGISTRY;
+use diana_algorithm::{Algorithm, Entry, REGISTRY};
 use diana_policy::MAX_PERMITS;
 use diana_policy::time::Now;
 use diana_policy::time::Unit;
@@ -52,10 +51,13 @@ pub static RULE: Mapping = Mapping {
             Either(&[Choice(|| words(&Unit::ALL)), Duration(Unit::SHORTEST, Unit::LONGEST)]),
         ),
         optional("rpu", Either(&[Whole(0, MAX_PERMITS), Map(&limit::LIMIT)])),
-        optional("algo", Choice(|| REGISTRY.iter().flat_map(|it| [it.short, it.long]).collect())),
+        optional("algo", Choice(|| REGISTRY.iter().flat_map(Entry::names).collect())),
         optional("scope", Choice(|| words(SCOPES))),
         optional("name", NAME),
-        optional("cost", Either(&[Whole(1, MAX_PERMITS), Map(&cost::COST), SETTLED_COST])),
+        optional(
+            "cost",
+            Either(&[Whole(1, MAX_PERMITS), Map(&cost::COST), cost::CHOSEN_COST, SETTLED_COST]),
+        ),
         optional("absent", Choice(|| words(ABSENTS))),
         optional("enforce", Whole(0, 100)),
         optional("shadow", Flag),

@@ -76,7 +76,7 @@ pub fn advice(limits: &[Limit], wanted: usize, keys: usize) -> Option<Advice> {
              use `scope: gateway`, which stores callers outside the workers, or fewer rules or slices",
             MAX_BYTES >> 20
         );
-        message.into()
+        Advice::new("few-keys", message)
     })
 }
 
@@ -84,7 +84,8 @@ pub fn advice(limits: &[Limit], wanted: usize, keys: usize) -> Option<Advice> {
 pub fn advice_on_fault(own: &Own) -> Option<Advice> {
     const ADVICE: &str = "`on_fault: refuse` is for the dynamic module; after a fault of the wasm module, Envoy's \
                           `failure_policy` decides, and `FAIL_RELOAD` refuses the request, too";
-    (own.on_fault == OnFault::Refuse && own.module == ModuleKind::Wasm).then(|| ADVICE.into())
+    (own.on_fault == OnFault::Refuse && own.module == ModuleKind::Wasm)
+        .then(|| Advice::new("on-fault-unused", ADVICE))
 }
 
 fn accepted(top: &Fields<'_>) -> Accepted {

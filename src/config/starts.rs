@@ -141,9 +141,9 @@ pub fn advice(top: &Fields<'_>, limits: &[Limit]) -> Vec<Advice> {
         !rules.is_empty() && top.has(key) && !counted.any(|rule| concerns(&rule.quota))
     };
     let idle = CONCERNS.iter().filter(|concern| is_idle(concern));
-    let advice = idle.map(|Concern { key, units, .. }| Advice {
-        is_mistake: true,
-        ..format!("`{key}` has no effect: no rule has `algo: W` and {units}").into()
+    let advice = idle.map(|Concern { key, units, .. }| {
+        let message = format!("`{key}` has no effect: no rule has `algo: W` and {units}");
+        Advice { is_mistake: true, ..Advice::new("start-unused", message) }
     });
     advice.collect()
 }

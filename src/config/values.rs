@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::hint;
 use super::mapping::Allowed;
 use super::node::Node;
 use diana_policy::Prefix;
@@ -67,6 +68,9 @@ pub fn number(node: &Node<'_>, allowed: &Allowed) -> Option<u64> {
                 "found the text {}, allowed: {allowed}; write {number}, without quotes",
                 node.tree().found()
             )),
+            (Allowed::Duration(..), _) => {
+                node.reject_with(&hint::duration(node.tree(), allowed), allowed);
+            }
             _ => node.reject(allowed),
         }
     }

@@ -11,7 +11,7 @@ use self::events::{Error, EventKind, YamlEvent};
 use self::scalar::Dialect;
 use super::hint;
 use super::node_path::ConfigSource;
-use super::problem::{Position, Problem, Problems};
+use super::problem::{NodeSpan, Position, Problem, Problems};
 use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
@@ -40,14 +40,12 @@ impl ConfigSource {
     /// The syntax error.
     pub fn read_as(bytes: &[u8], dialect: Dialect) -> Result<ConfigSource, Problems> {
         let text = characters::check(bytes)?;
-        let (events, positions) = (Expanded::new(text), Vec::new());
-        let mut reader = YamlReader { events, dialect, left: MAX_SIZE, positions };
+        let (events, spans) = (Expanded::new(text), Vec::new());
+        let mut reader = YamlReader { events, dialect, left: MAX_SIZE, closed: None, spans };
         match reader.documents() {
-            Ok(documents) => Ok(ConfigSource {
-                documents,
-                positions: reader.positions,
-                module: ModuleKind::Wasm,
-            }),
+            Ok(documents) => {
+                Ok(ConfigSource { documents, spans: reader.spans, module: ModuleKind::Wasm })
+            }
             Err(YamlFailure::Refused(position, message)) => {
                 Err(Problems::one(Some(position), message.into()))
             }
@@ -57,12 +55,28 @@ impl ConfigSource {
 }
 
 fn problems(Error { position, message }: Error, text: &str) -> Problems {
+    if let Some(tab) = tab(text, &message, position) {
+        let message = "not valid YAML: found a tab at the beginning of a line, which YAML indents with spaces only; replace it by \
+                       spaces";
+        return Problems::one(Some(tab), message.into());
+    }
     let message = format!("not valid YAML: {message}");
     let mut list = hint::missing_spaces(text);
     let position = Some(position);
     let after = list.partition_point(|earlier| earlier.position <= position);
-    list.insert(after, Problem { position, path: String::new(), message });
+    list.insert(after, Problem::of_text(position, message));
     Problems::new(list, 0)
+}
+
+/// The tab that indents the line of an error. The parser reports a tab in a plain scalar at the begin
+/// of the scalar, which may be in an earlier line.
+fn tab(text: &str, message: &str, (line, _): Position) -> Option<Position> {
+    let count = if message.contains("found a tab") { usize::MAX } else { 1 };
+    let mut lines = text.lines().enumerate().skip(line.saturating_sub(1)).take(count);
+    lines.find_map(|(number, line)| {
+        let indent = line.split(|letter| letter != ' ' && letter != '\t').next()?;
+        Some((number + 1, indent.find('\t')? + 1))
+    })
 }
 
 /// Why parsing failed.
@@ -82,8 +96,10 @@ struct YamlReader<'t> {
     dialect: Dialect,
     /// The remaining size.
     left: usize,
-    /// The positions of all nodes so far.
-    positions: Vec<Position>,
+    /// The end of the list or mapping that was closed last, if a bracket closes it.
+    closed: Option<Position>,
+    /// The spans of all nodes so far.
+    spans: Vec<NodeSpan>,
 }
 
 impl<'t> YamlReader<'t> {
@@ -94,7 +110,7 @@ impl<'t> YamlReader<'t> {
             match event.kind {
                 // A text without a document is equivalent to an empty one.
                 EventKind::End if documents.is_empty() => {
-                    self.positions.push(event.position);
+                    self.spans.push((event.position, event.position));
                     return Ok(vec![Tree::Null]);
                 }
                 EventKind::End => return Ok(documents),
@@ -105,24 +121,30 @@ impl<'t> YamlReader<'t> {
 
     /// The tree of the node that begins with `event`, at nesting `depth`.
     fn tree(&mut self, event: YamlEvent<'t>, depth: usize) -> Result<Tree, YamlFailure> {
-        let YamlEvent { position, tag, kind, .. } = event;
+        let YamlEvent { position, end, tag, kind, .. } = event;
         let refused = |message| YamlFailure::Refused(position, message);
         if tag.as_ref().is_some_and(|tag| tag.starts_with('!')) {
             return Err(refused("tags such as `!name` are not supported; remove them"));
         }
         if let EventKind::Scalar { text, plain } = kind {
-            self.count(position, &text)?;
+            self.count((position, end), &text)?;
             return scalar::read(text.into_owned(), plain, tag.as_deref(), self.dialect)
                 .ok_or_else(|| refused("the value does not match its tag; remove the tag"));
         }
         if depth == MAX_DEPTH {
             return Err(refused("nested too deeply: more than 32 levels"));
         }
-        self.count(position, "")?;
-        match kind {
-            EventKind::List => self.list(depth + 1).map(Tree::List),
-            _ => self.map(depth + 1).map(Tree::Map),
+        let index = self.spans.len();
+        self.count((position, end), "")?;
+        let tree = match kind {
+            EventKind::List => Tree::List(self.list(depth + 1)?),
+            _ => Tree::Map(self.map(depth + 1)?),
+        };
+        let last = self.spans.last().map(|(_, end)| *end);
+        if let (Some(span), Some(last)) = (self.spans.get_mut(index), last) {
+            span.1 = self.closed.take().unwrap_or(last);
         }
+        Ok(tree)
     }
 
     fn list(&mut self, depth: usize) -> Result<Vec<Tree>, YamlFailure> {
@@ -136,12 +158,12 @@ impl<'t> YamlReader<'t> {
     /// Reads a mapping.
     fn map(&mut self, depth: usize) -> Result<Vec<(String, Tree)>, YamlFailure> {
         let mut pairs = Vec::new();
-        while let Some(YamlEvent { position, kind, .. }) = self.inner()? {
+        while let Some(YamlEvent { position, end, kind, .. }) = self.inner()? {
             let EventKind::Scalar { text: key, plain } = kind else {
                 let message = "found a list or a mapping as a key, allowed: text";
                 return Err(YamlFailure::Refused(position, message));
             };
-            self.count(position, &key)?;
+            self.count((position, end), &key)?;
             let Some(value) = self.inner()? else { break };
             let key = scalar::key(key.into_owned(), plain, self.dialect);
             pairs.push((key, self.tree(value, depth)?));
@@ -152,11 +174,17 @@ impl<'t> YamlReader<'t> {
     /// The next event of the innermost list or mapping. `None` at its end.
     fn inner(&mut self) -> Result<Option<YamlEvent<'t>>, YamlFailure> {
         let event = self.events.next()?;
-        Ok(if matches!(event.kind, EventKind::Close | EventKind::End) { None } else { Some(event) })
+        if !matches!(event.kind, EventKind::Close | EventKind::End) {
+            return Ok(Some(event));
+        }
+        // A bracket has a length.
+        self.closed = Some(event.end).filter(|end| *end > event.position);
+        Ok(None)
     }
 
-    /// Records the position of a node, unless there are too many.
-    fn count(&mut self, position: Position, text: &str) -> Result<(), YamlFailure> {
+    /// Records the span of a node, unless there are too many.
+    fn count(&mut self, span: NodeSpan, text: &str) -> Result<(), YamlFailure> {
+        let (position, _) = span;
         let Some(left) = self.left.checked_sub(1 + text.len() / 32) else {
             let message = "too large: more than 200000 nodes, aliases counted each time";
             return Err(YamlFailure::Refused(position, message));
@@ -166,7 +194,7 @@ impl<'t> YamlReader<'t> {
             return Err(YamlFailure::Refused(position, message));
         }
         self.left = left;
-        self.positions.push(position);
+        self.spans.push(span);
         Ok(())
     }
 }

@@ -23,12 +23,12 @@ use diana_policy::path::Path;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{
-    self as policy, Actor, IdentitySource, NumberSource, Policy, Prefix, ResponseCost, Rule, Scope,
+    self as policy, Actor, CostSource, IdentitySource, Policy, Prefix, ResponseCost, Rule, Scope,
 };
 use diana_request::cost::CostReader;
 use diana_request::identity::caller::{Callers, CountScope};
 use diana_request::identity::sources::Sources;
-use diana_request::identity::{client_address, header};
+use diana_request::identity::{self, client_address};
 use diana_request::matching::PathIndex;
 use diana_request::plan::PlanSelectors;
 use diana_request::settling::UsageReader;
@@ -416,7 +416,12 @@ fn needs_address(policy: &Policy) -> bool {
     let by_actor = |actor: &usize| {
         policy.actors.get(*actor).is_some_and(|actor| actor.sources.iter().any(is_address))
     };
-    let by_rule = |rule: &Rule| rule.except.reads_address() || rule.actor.iter().any(by_actor);
+    let by_cost = |cost: &CostSource| cost.sources().iter().any(is_address);
+    let by_rule = |rule: &Rule| {
+        rule.except.reads_address()
+            || rule.actor.iter().any(by_actor)
+            || rule.cost_source.as_deref().is_some_and(by_cost)
+    };
     let by_limit = |limit: &policy::Limit| limit.reads_address() || limit.rules.iter().any(by_rule);
     policy.except.reads_address() || policy.limits.iter().any(by_limit)
 }
@@ -433,7 +438,11 @@ fn excepts_paths(policy: &Policy) -> bool {
 /// less than several look-ups.
 fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
     let by_actor = |actor: &usize| actors.get(*actor).is_some_and(Sources::reads_headers);
-    let by_cost = |cost: &NumberSource| cost.source.kind == header::KIND.name;
+    // A source without mistakes, as the configuration has been read.
+    let is_header = |source: &IdentitySource| {
+        identity::build(source).is_ok_and(|source| source.reads_headers())
+    };
+    let by_cost = |cost: &CostSource| cost.sources().iter().any(is_header);
     let by_rule = |rule: &Rule| {
         rule.except.reads_headers()
             || rule.actor.iter().any(by_actor)

@@ -11,8 +11,9 @@ pub fn summary(policy: &Policy) -> String {
     let Memory { worker, shared } = memory(&policy.limits, policy.keys);
     let (worker, shared) = (worker.div_ceil(1024), shared.div_ceil(1024));
     let mut line = format!(
-        "configuration accepted: {rules} rules; callers take at most {worker} KiB in each worker \
-         and {shared} KiB of shared data"
+        "configuration accepted: {rules} rule{}; callers take at most {worker} KiB in each worker \
+         and {shared} KiB of shared data",
+        if rules == 1 { "" } else { "s" }
     );
     for rule in policy.limits.iter().flat_map(|limit| &limit.rules) {
         let Some(daily) = rule.daily else { continue };

@@ -25,6 +25,46 @@ pub struct IdentitySource {
 
 /// The source of a request's cost. The maximum is in [`Quota::cost`](super::Quota::cost).
 #[derive(Debug, Clone, PartialEq)]
+pub enum CostSource {
+    /// The request contains the number.
+    Number(NumberSource),
+    /// A value of the request chooses it.
+    Chosen(ChosenCost),
+}
+
+impl CostSource {
+    /// The cost of requests without a value, 1 ..= the maximum.
+    #[must_use]
+    pub fn default_cost(&self) -> u64 {
+        match self {
+            CostSource::Number(number) => number.default,
+            CostSource::Chosen(chosen) => chosen.default,
+        }
+    }
+
+    /// The sources of the value, in order.
+    #[must_use]
+    pub fn sources(&self) -> &[IdentitySource] {
+        match self {
+            CostSource::Number(number) => std::slice::from_ref(&number.source),
+            CostSource::Chosen(chosen) => &chosen.by,
+        }
+    }
+}
+
+/// Costs by a value of the request.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ChosenCost {
+    /// The sources of the value, in order.
+    pub by: Vec<IdentitySource>,
+    /// Each listed value with its cost, at least 1.
+    pub of: Vec<(String, u64)>,
+    /// The cost of other values, and of requests without one, at least 1.
+    pub default: u64,
+}
+
+/// The source of a number in requests.
+#[derive(Debug, Clone, PartialEq)]
 pub struct NumberSource {
     /// A header, a query parameter or metadata.
     pub source: IdentitySource,

@@ -38,7 +38,7 @@ pub mod tree;
 pub mod words;
 mod zone;
 
-pub use actor::{Actor, IdentitySource, NumberSource};
+pub use actor::{Actor, ChosenCost, CostSource, IdentitySource, NumberSource};
 pub use ban::Ban;
 pub use matching::{
     Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test, Wildcard,

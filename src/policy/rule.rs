@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::redis::OnFailure;
-use super::{Ban, Except, Match, NumberSource, Plans, Prefix, Quota, Response, Scope, Settling};
+use super::{Ban, CostSource, Except, Match, Plans, Prefix, Quota, Response, Scope, Settling};
 use crate::bloom::Shape;
 use crate::key::KeyHasher;
 use crate::time::Micros;
@@ -56,7 +56,7 @@ pub struct Rule {
     /// Other quotas that may apply to a request.
     pub plans: Option<Arc<Plans>>,
     /// The source of the cost, if requests contain it.
-    pub cost_source: Option<Box<NumberSource>>,
+    pub cost_source: Option<Box<CostSource>>,
     /// The settlement of charges at the end of the stream, if there is one.
     pub settling: Option<Box<Settling>>,
     /// Short name of the algorithm in the registry, such as `TB`.
@@ -98,7 +98,7 @@ impl Rule {
     /// The cost of most requests, as far as the configuration specifies it.
     #[must_use]
     pub fn usual_cost(&self) -> u64 {
-        self.cost_source.as_ref().map_or(self.quota.cost, |cost| cost.default)
+        self.cost_source.as_ref().map_or(self.quota.cost, |cost| cost.default_cost())
     }
 
     /// A hash of its identity and its main numbers. Rules with equal hashes share their counts on

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use diana_config::ConfigSource;
-use diana_limiter::Explained;
+use diana_limiter::{Explained, Record};
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 use fastrand::Rng;
@@ -77,6 +77,11 @@ impl<A: Arrival> ReplayFleet<A> {
         let decision = worker.request(arrival, self.now);
         self.schedule(number);
         decision
+    }
+
+    /// Takes the refusals of rules in shadow since the last call.
+    pub fn take_shadowed(&self) -> Vec<Record> {
+        self.workers.iter().flat_map(ReplayWorker::take_shadowed).collect()
     }
 
     /// As [`ReplayFleet::request`], for the last request of a replay. Explains the decision by each

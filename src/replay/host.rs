@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use diana_limiter::{Refusal, Verdict, Waiter};
+use diana_limiter::{Record, Refusal, Verdict, Waiter};
 use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
 use diana_worker::AdminReply;
@@ -32,6 +32,8 @@ pub(crate) struct ReplayHost {
     /// The decision about the request that arrives. The worker reports no decision for most
     /// admitted requests.
     decision: Cell<Option<ReplayDecision>>,
+    /// The refusals of rules in shadow for that request.
+    shadowed: RefCell<Vec<Record>>,
     /// Streams with a request that was held and is admitted now.
     resumed: RefCell<Vec<u32>>,
 }
@@ -45,6 +47,7 @@ impl ReplayHost {
             period: Cell::new(0),
             next_tick: Cell::new(None),
             decision: Cell::new(None),
+            shadowed: RefCell::default(),
             resumed: RefCell::default(),
         }
     }
@@ -67,6 +70,11 @@ impl ReplayHost {
     /// Takes the decision about the request that arrived.
     pub(crate) fn take_decision(&self) -> ReplayDecision {
         self.decision.take().unwrap_or(ReplayDecision::Admitted)
+    }
+
+    /// Takes the refusals of rules in shadow since the last call.
+    pub(crate) fn take_shadowed(&self) -> Vec<Record> {
+        self.shadowed.take()
     }
 
     /// Takes the streams with a request that was held and is admitted now.
@@ -146,6 +154,14 @@ impl Streams for ReplayHost {
     }
 
     fn on_decision(&self, _: u32, _: Option<&Waiter>, verdict: &Verdict) {
+        let records = match verdict {
+            Verdict::Admit(_, report) => report.as_ref().map_or(&[][..], |report| &report.records),
+            Verdict::Hold(held) => &held.report.records,
+            Verdict::Refuse(refusal) => refusal.records(),
+            Verdict::Pending { .. } => &[],
+        };
+        let shadowed = records.iter().filter(|it| it.shadow && it.outcome.refused().is_some());
+        self.shadowed.borrow_mut().extend(shadowed.cloned());
         self.decision.set(Some(ReplayDecision::new(verdict, self.now.get())));
     }
 }

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use diana_config::ConfigSource;
-use diana_limiter::{Explained, Verdict};
+use diana_limiter::{Explained, Record, Verdict};
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
-use diana_policy::{Policy, Scope};
+use diana_policy::{Accepted, Policy, Scope};
 use diana_worker::{Root, Stream, Worker};
 use hashbrown::HashMap;
 
@@ -78,6 +78,11 @@ impl<A: Arrival> ReplayWorker<A> {
         host.take_decision()
     }
 
+    /// Takes the refusals of rules in shadow since the last call.
+    pub(crate) fn take_shadowed(&self) -> Vec<Record> {
+        self.host.take_shadowed()
+    }
+
     /// Decides about a request, and explains the decision by each rule. The request is not settled.
     pub(crate) fn explain(&self, arrival: &A, now: Micros) -> (ReplayDecision, Vec<Explained>) {
         let Some(instance) = self.root.instance() else {
@@ -142,6 +147,10 @@ fn for_worker(mut policy: Policy, number: WorkerNumber) -> Policy {
     // The rules in the file are replayed, without Redis.
     policy.remote = None;
     policy.redis = None;
+    // The records of admitted requests name the callers that a rule in shadow would refuse.
+    let has_shadow = policy.shadow
+        || policy.limits.iter().flat_map(|limit| &limit.rules).any(|rule| rule.shadow);
+    policy.accepted = Accepted { headers: has_shadow, filter_state: false };
     for rule in policy.limits.iter_mut().flat_map(|limit| &mut limit.rules) {
         let apart = match rule.scope {
             Scope::Local => number.worker,

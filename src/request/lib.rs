@@ -3,5 +3,6 @@
 pub mod cost;
 pub mod identity;
 pub mod matching;
+mod names;
 pub mod plan;
 pub mod settling;

@@ -2,12 +2,10 @@
 
 use std::rc::Rc;
 
-use hashbrown::HashTable;
-
 use crate::identity::caller::Callers;
 use crate::identity::sources::Sources;
 use crate::identity::{self, Mistake, Source, SourceValue};
-use diana_policy::key::{Key, Seed};
+use crate::names::Names;
 use diana_policy::number::{digits, integer, whole};
 use diana_policy::port::Request;
 use diana_policy::{Actor, IdentitySource, NumberForm, NumberSource};
@@ -24,8 +22,8 @@ pub struct PlanSelectors {
 struct PlanSelector {
     wanted: PlanSource,
     by: PlanReader,
-    /// Plan names as the sources read them, with the number of each.
-    names: HashTable<(Reading, u32)>,
+    /// Plan names with the number of each.
+    names: Names<u32>,
     count: u32,
     /// The result for the current request, once its input was read.
     found: Option<Option<u64>>,
@@ -44,9 +42,6 @@ enum PlanReader {
     Caller(usize),
     Number { source: Rc<dyn Source>, form: NumberForm },
 }
-
-/// The number of a source, and the bytes that it hashes.
-type Reading = (usize, Box<[u8]>);
 
 impl PlanSelectors {
     /// Plans with these names, selected by the value of the sources `by`, or else of the actor with
@@ -93,7 +88,7 @@ impl PlanSelectors {
         if let Some(known) = self.all.iter().position(|known| known.wanted == wanted) {
             return known;
         }
-        self.all.push(PlanSelector { wanted, by, names: HashTable::new(), count: 0, found: None });
+        self.all.push(PlanSelector { wanted, by, names: Names::default(), count: 0, found: None });
         self.all.len() - 1
     }
 
@@ -140,16 +135,10 @@ impl PlanSelector {
     fn number(&mut self, name: &str, callers: &Callers) -> u32 {
         let sources = self.sources(callers);
         let readings = sources.map_or_else(Vec::new, |sources| sources.readings(name.as_bytes()));
-        let known = readings.iter().find_map(|(source, value)| self.find(*source, value));
+        let known = readings.iter().find_map(|(source, value)| self.names.find(*source, value));
         let number = known.unwrap_or(self.count + 1);
         self.count = self.count.max(number);
-        for (source, value) in readings {
-            if self.find(source, &value).is_none() {
-                let rehash = |((source, value), _): &(Reading, u32)| self::hash(*source, value);
-                let hash = hash(source, &value);
-                self.names.insert_unique(hash, ((source, value.into()), number), rehash);
-            }
-        }
+        readings.into_iter().for_each(|(source, value)| self.names.add(source, value, number));
         number
     }
 
@@ -160,11 +149,6 @@ impl PlanSelector {
             PlanReader::Caller(actor) => callers.sources(*actor),
             PlanReader::Number { .. } => None,
         }
-    }
-
-    fn find(&self, source: usize, value: &[u8]) -> Option<u32> {
-        let is_it = |(known, _): &(Reading, u32)| known.0 == source && *known.1 == *value;
-        self.names.find(hash(source, value), is_it).map(|(_, number)| *number)
     }
 
     fn read(&self, callers: &Callers, request: &dyn Request) -> Option<u64> {
@@ -178,10 +162,6 @@ impl PlanSelector {
         }
         let sources = self.sources(callers)?;
         let (source, SourceValue::Value(value)) = sources.find(request) else { return None };
-        self.find(source, &sources.hashed(source, &value)).map(u64::from)
+        self.names.find(source, &sources.hashed(source, &value)).map(u64::from)
     }
-}
-
-fn hash(source: usize, value: &[u8]) -> u64 {
-    Key::of(&Seed::PUBLIC, source, value).hash
 }

@@ -61,7 +61,7 @@ fn change(value: &mut Value, to: &Entry) {
 
 fn is_by(rule: &Map<String, Value>, algorithm: &Entry) -> bool {
     match rule.get("algo").and_then(Value::as_str) {
-        Some(name) => [algorithm.short, algorithm.long].contains(&name),
+        Some(name) => algorithm.names().contains(&name),
         None => REGISTRY.first().is_some_and(|default| default.short == algorithm.short),
     }
 }

@@ -1,6 +1,9 @@
 //! The advice of `diana check`.
 
+use std::fs;
+
 use crate::check::{GOOD, found, indented};
+use crate::command::{diana_in, folder, root};
 
 /// A file that is too large for `kubectl apply` gets advice.
 #[test]
@@ -48,4 +51,39 @@ fn many_local_rules_get_advice_on_their_keys() {
     assert!(local.contains("each of these 520 rules has room for `keys: "), "{local}");
     assert!(local.contains("reduce `keys`, rules or slices to use less"), "{local}");
     assert!(!advised("gateway").contains("has room for `keys: "));
+}
+
+/// Identifiers in the code of the advice that the filter or the command gives.
+#[test]
+fn each_advice_can_be_accepted() {
+    let mut ids = Vec::new();
+    let mut folders = vec![root().join("src/config"), root().join("src/cli")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+                continue;
+            }
+            let text = fs::read_to_string(&entry).unwrap_or_default();
+            for (_, rest) in
+                text.match_indices("Advice::new(").map(|(at, word)| text.split_at(at + word.len()))
+            {
+                ids.extend(
+                    rest.trim_start()
+                        .strip_prefix('"')
+                        .and_then(|it| it.split('"').next())
+                        .map(String::from),
+                );
+            }
+        }
+    }
+    // The filter applies these documents differently from their text.
+    let mistakes = ["empty-condition", "wildcard", "redis-without-namespace", "start-unused"];
+    ids.retain(|id| !mistakes.contains(&id.as_str()));
+    assert!(ids.len() > 10, "{ids:?}");
+    let folder = folder(&[("rules.yaml", "limits: []")]);
+    for id in ids {
+        let ran = diana_in(&folder, &["check", "--accept", &id, "rules.yaml"], b"");
+        assert_eq!(ran.code, Some(0), "{id}: {ran:?}");
+    }
 }

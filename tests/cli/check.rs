@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::command::{diana, folder, root, with_input};
 
@@ -53,6 +53,46 @@ fn problem_in_json_has_the_position_of_its_text() {
     let (all, code) = found("envoy.json", &format!("\n{text}"));
     let blamed = &all["findings"][0];
     assert_eq!((code, location(blamed).0), (Some(1), 2), "{all}");
+}
+
+/// The text between the begin and the end of each finding, as characters of the file.
+fn marked(text: &str) -> Vec<String> {
+    let (all, _) = found("rules.yaml", text);
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let findings = all["findings"].as_array().unwrap().iter();
+    let marked = findings.map(|finding| {
+        let at = |key: &str| finding[key].as_u64().unwrap() as usize - 1;
+        let (first, last) = (at("line"), at("end_line"));
+        let before = |line: usize| lines[..line].iter().map(|line| line.chars().count()).sum();
+        let (start, end): (usize, usize) = (before(first), before(last));
+        let (start, end) = (start + at("column"), end + at("end_column"));
+        text.chars().skip(start).take(end - start).collect()
+    });
+    marked.collect()
+}
+
+#[test]
+fn findings_end_where_their_nodes_end() {
+    let rule = "actor: all, unit: minute, rpu: 1";
+    let texts = [
+        (format!("limits: [{{Url: /, rules: [{{{rule}, algo: a b}}]}}]"), "a b"),
+        (format!("limits: [{{Url: /, rules: [{{{rule}, algo: 'ä \"b'}}]}}]"), "'ä \"b'"),
+        (format!("limits: [{{Url: /, rules: [{{{rule}, algo: [T, B]}}]}}]"), "[T, B]"),
+        (
+            format!("limits:\n- Url: /\n  rules:\n    - {{{rule}, algo:\n  {{a: b,\n c: [d] }} }}"),
+            "{a: b,\n c: [d] }",
+        ),
+        ("limits:\n- Url: /\n  rules:\n    a: 1\n    b: 2\n".into(), "a: 1\n    b: 2"),
+        (format!("limits:\n- Url: /\n  rules:\n  - {{{rule}, nmae: x}}\n"), "nmae"),
+        ("limits: []\nkeys: \"1\\u0020\"\n".into(), "\"1\\u0020\""),
+    ];
+    for (text, expected) in texts {
+        assert_eq!(marked(&text), [expected], "{text}");
+    }
+    // The text of a ConfigMap.
+    let text =
+        "kind: ConfigMap\napiVersion: v1\ndata:\n  a.yaml: |\n    limits: 5x\n    rules: {a: b}\n";
+    assert_eq!(marked(text), ["5x", "rules"]);
 }
 
 #[test]
@@ -123,9 +163,10 @@ fn github_and_sarif_formats_have_the_same_problems() {
     assert_eq!((&log["version"], &result["level"]), (&"2.1.0".into(), &"error".into()), "{log}");
     let location = &result["locations"][0]["physicalLocation"];
     assert_eq!(
-        (&location["region"]["startLine"], &location["region"]["startColumn"]),
-        (&4.into(), &62.into())
+        location["region"],
+        json!({"startLine": 4, "startColumn": 62, "endLine": 4, "endColumn": 65})
     );
+    assert_eq!(result["ruleId"], log["runs"][0]["tool"]["driver"]["rules"][0]["id"]);
     assert!(
         location["artifactLocation"]["uri"].as_str().unwrap().ends_with("bad%2C%20file.yaml"),
         "{location}"

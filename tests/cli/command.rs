@@ -97,12 +97,36 @@ fn help_names_all_commands_and_the_exit_codes() {
         "serve",
         "suggest",
         "time-zone",
+        "why",
         "completions",
         "man",
         "Exit status",
         "2 the input",
     ] {
         assert!(out.contains(word), "{word} is missing in {out}");
+    }
+}
+
+#[test]
+fn help_of_each_command_has_examples() {
+    let commands =
+        "check copy explain ready replay schema serve suggest time-zone why completions man";
+    for command in commands.split(' ') {
+        let help = diana(&[command, "--help"]).out;
+        assert!(help.contains("Example") && help.contains(&format!("diana {command}")), "{help}");
+    }
+}
+
+#[test]
+fn color_is_chosen_by_an_option() {
+    let folder = folder(&[("rules.yaml", "limits: 5")]);
+    for (when, is_coloured) in [("always", true), ("never", false), ("auto", false)] {
+        let ran = diana_in(&folder, &["check", "rules.yaml", "--color", when], b"");
+        assert_eq!(
+            (ran.out.contains('\u{1b}'), ran.code),
+            (is_coloured, Some(1)),
+            "{when}: {ran:?}"
+        );
     }
 }
 

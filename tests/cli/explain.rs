@@ -32,3 +32,17 @@ fn guide_shows_the_output_of_explain() {
     let words = words(command);
     assert_eq!(diana(&[&["explain"][..], &words].concat()).out, shown);
 }
+
+/// The cells of the table in the picture of the README.
+#[test]
+fn picture_shows_the_table_of_the_command() {
+    let picture = fs::read_to_string(root().join("docs/refused.svg")).unwrap();
+    let (_, table) = picture.split_once("| diana why</text>").unwrap();
+    let cells = table.split("<text ").skip(1).map(|cell| cell.split(['<', '>']).nth(1).unwrap());
+    let command = "explain envoy/envoy.yaml --url /share/qq --address 192.0.2.7 --times 3 --at 2026-11-24T21:38:30Z -H";
+    let ran = diana(&[&words(command)[..], &["x-account-id: ada"]].concat());
+    let shown = ran.out.split("\n\n").nth(1).unwrap();
+    let shown =
+        shown.lines().flat_map(|line| line.split("  ").map(str::trim).filter(|it| !it.is_empty()));
+    assert_eq!(cells.collect::<Vec<_>>(), shown.collect::<Vec<_>>());
+}

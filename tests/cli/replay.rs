@@ -130,7 +130,38 @@ fn report_counts_decisions_of_each_rule() {
     );
     let most = &report["rules"]["refused_most"][0];
     assert_eq!((&most["caller"], &most["rule"]), (&"account-1".into(), &"account".into()));
+    let shadowed = &report["rules"]["shadow_refused_most"];
+    assert_eq!((&shadowed[0]["caller"], &shadowed[0]["rule"]), (&"all".into(), &"later".into()));
+    assert_eq!((shadowed.as_array().map(Vec::len), &shadowed[0]["times"]), (Some(1), &1.into()));
     assert_eq!(report["notes"], serde_json::json!([]));
+}
+
+/// A rule in shadow shows the same callers and the same curve as if it refused.
+#[test]
+fn rules_in_shadow_have_callers_and_a_curve() {
+    let log: Vec<LoggedRequest> =
+        (0..40).map(|number| logged(BEGIN + number * 900, "/a", number % 3)).collect();
+    let of = |shadow: &str| {
+        let rules = format!(
+            "{shadow}limits: [{{Url: /, rules: [{{name: a, actor: account, unit: minute, rpu: 4, algo: W}}, \
+             {{name: b, actor: address, unit: minute, rpu: 2, algo: W}}]}}]"
+        );
+        let (_, rules, log) = files(&rules, &log);
+        let run = |format| {
+            let set = "header:x-account-id=14";
+            diana(&["replay", &rules, &log, "--set", set, "--format", format]).out
+        };
+        (run("text"), serde_json::from_str::<Value>(&run("json")).unwrap())
+    };
+    let (text, report) = of("shadow: true\n");
+    assert!(text.contains("Would be refused in shadow per 1s, at most "), "{text}");
+    assert!(text.contains("Most refused in shadow, of 6 callers:"), "{text}");
+    // Both rules refuse, since in shadow neither keeps requests from the other.
+    let most = report["rules"]["shadow_refused_most"].as_array().unwrap().iter();
+    let most: Vec<String> = most.map(|it| format!("{} {}", it["rule"], it["times"])).collect();
+    let expected = ["\"b\" 12", "\"b\" 11", "\"b\" 11", "\"a\" 10", "\"a\" 9", "\"a\" 9"];
+    assert_eq!(most, expected);
+    assert!(!of("").0.contains("in shadow"));
 }
 
 #[test]

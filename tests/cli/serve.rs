@@ -404,7 +404,6 @@ fn changed_certificate_is_used_and_the_log_repeats_nothing() {
 
     replace(&folder.join("rules.yaml"), BAD);
     companion.wait_for("the rules cannot be used");
-    companion.next_line("limits: required");
     companion.next_line("limit: unknown key");
     replace(&chain, "no certificate");
     // The rules were read again before the certificate.

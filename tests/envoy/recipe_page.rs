@@ -20,12 +20,12 @@ impl Section {
             let (heading, text) = section.split_once('\n').expect("a section has text");
             Section { heading: heading.into(), text: text.into() }
         });
-        sections.filter(|section| section.text.contains("envoy -c ")).collect()
+        sections.filter(|section| section.text.contains("make run CONFIG=")).collect()
     }
 
     /// The file that its reader starts.
     fn file(&self) -> &str {
-        let (_, rest) = self.text.split_once("envoy -c ").expect("it has a file");
+        let (_, rest) = self.text.split_once("make run CONFIG=").expect("it has a file");
         rest.lines().next().expect("a name")
     }
 
@@ -105,4 +105,5 @@ sections! {
     trials: "Trials, once for ever",
     closed_for_logins: "Closed for logins while Redis is away",
     open_route: "A route without limits",
+    graphql: "GraphQL",
 }

@@ -9,7 +9,8 @@ pub fn advice(policy: &Policy, has_replicas: bool) -> Option<Advice> {
     let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
     let message = "refusals of these rules have a status of server errors, by default 503, for which a load balancer takes a gateway \
                    out of use, and tries the request at the next one; set `response: {status: 429}`";
-    (has_replicas && !rules.is_empty()).then(|| Advice { rules, ..message.into() })
+    (has_replicas && !rules.is_empty())
+        .then(|| Advice { rules, ..Advice::new("server-error", message) })
 }
 
 /// Returns true if the rule refuses requests, with such a status.

@@ -15,12 +15,9 @@ pub fn advice(policy: &Policy) -> Vec<Advice> {
     let strict = || rules().filter(|(_, rule)| !replaced.contains(rule.name.as_str()));
     let covered = rules().filter_map(|idle| {
         let strict = strict().find(|strict| is_covered(idle, *strict))?;
-        Some(Advice {
-            message: "the first of these rules never refuses a request, since the second one refuses it earlier"
-                .into(),
-            rules: vec![idle.1.name.clone(), strict.1.name.clone()],
-            is_mistake: false,
-        })
+        let message = "the first of these rules never refuses a request, since the second one refuses it earlier";
+        let rules = vec![idle.1.name.clone(), strict.1.name.clone()];
+        Some(Advice { rules, ..Advice::new("covered-rule", message) })
     });
     covered.collect()
 }

@@ -12,7 +12,7 @@ pub fn advice(policy: &Policy) -> Option<Advice> {
         limits.flat_map(|limit| &limit.rules).map(|rule| rule.name.clone()).collect();
     let message = "`unless` of these rules contains percent-encoded text, but query parameters and cookies are decoded before \
                    they are compared; write `@` instead of `%40`";
-    (!rules.is_empty()).then(|| Advice { rules, ..message.into() })
+    (!rules.is_empty()).then(|| Advice { rules, ..Advice::new("encoded-text", message) })
 }
 
 fn has_encoded(limit: &Limit) -> bool {

@@ -10,18 +10,26 @@ pub fn advice(policy: &Policy) -> Vec<Advice> {
                      200; list statuses of gRPC, such as `grpc_status: [16]` for a wrong password";
     let by_header = "`cost` of these rules reads a header of the response, but their paths look like those of gRPC, whose services \
                      report usage in trailers; read it by `trailer`";
-    let advice = |(message, is): (&str, fn(&Rule) -> bool)| about(policy, message, is);
-    [(by_status, counts_by_status as fn(&Rule) -> bool), (by_header, reads_header)]
-        .into_iter()
-        .filter_map(advice)
-        .collect()
+    let advice = |(id, message, is): (_, &str, fn(&Rule) -> bool)| about(policy, id, message, is);
+    [
+        ("grpc-status", by_status, counts_by_status as fn(&Rule) -> bool),
+        ("grpc-header", by_header, reads_header),
+    ]
+    .into_iter()
+    .filter_map(advice)
+    .collect()
 }
 
-fn about(policy: &Policy, message: &str, is: fn(&Rule) -> bool) -> Option<Advice> {
+fn about(
+    policy: &Policy,
+    id: &'static str,
+    message: &str,
+    is: fn(&Rule) -> bool,
+) -> Option<Advice> {
     let limits = policy.limits.iter().filter(|limit| limit.urls.iter().any(is_service));
     let rules = limits.flat_map(|limit| &limit.rules).filter(|rule| is(rule));
     let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
-    (!rules.is_empty()).then(|| Advice { rules, ..message.into() })
+    (!rules.is_empty()).then(|| Advice { rules, ..Advice::new(id, message) })
 }
 
 fn counts_by_status(rule: &Rule) -> bool {

@@ -10,7 +10,7 @@ pub fn advice(policy: &Policy) -> Option<Advice> {
         limits.flat_map(|limit| &limit.rules).map(|rule| rule.name.clone()).collect();
     let message = "`match` of these rules has `GET` without `HEAD`, for which most upstreams do the same work; write `methods: \
                    [GET, HEAD]`";
-    (!rules.is_empty()).then(|| Advice { rules, ..message.into() })
+    (!rules.is_empty()).then(|| Advice { rules, ..Advice::new("get-without-head", message) })
 }
 
 fn leaves_out_head(limit: &Limit) -> bool {

@@ -61,9 +61,10 @@ fn about(
         }
     };
     Some(Finding {
+        id: "overridden-policy",
         level,
         part: policy.part.clone(),
-        positions: policy.position.into_iter().collect(),
+        spans: policy.span.into_iter().collect(),
         path: String::new(),
         rules: Vec::new(),
         message,

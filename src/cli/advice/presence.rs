@@ -25,12 +25,12 @@ pub fn advice(policy: &Policy) -> Vec<Advice> {
     }
     let is_leaky = |limit: &Limit, rule: &Rule| is_leaky(policy, &conditional, limit, rule);
     [
-        (idle, rules(policy, &|limit, rule| is_idle(policy, limit, rule))),
-        (leaky, rules(policy, &is_leaky)),
+        ("counts-none", idle, rules(policy, &|limit, rule| is_idle(policy, limit, rule))),
+        ("unlimited-requests", leaky, rules(policy, &is_leaky)),
     ]
     .into_iter()
-    .filter(|(_, rules)| !rules.is_empty())
-    .map(|(message, rules)| Advice { rules, ..message.into() })
+    .filter(|(.., rules)| !rules.is_empty())
+    .map(|(id, message, rules)| Advice { rules, ..Advice::new(id, message) })
     .collect()
 }
 

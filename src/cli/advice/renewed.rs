@@ -20,7 +20,7 @@ pub fn advice(policy: &Policy) -> Option<Advice> {
     let rules: Vec<String> = long.map(|rule| rule.name.clone()).collect();
     let message = "these rules count by a token or a certificate, and each new one has the whole limit again; count by a value that \
                    stays, such as the claim `sub` or `uri_san` of the certificate; a key that is never renewed may stay";
-    (!rules.is_empty()).then(|| Advice { rules, ..message.into() })
+    (!rules.is_empty()).then(|| Advice { rules, ..Advice::new("renewed-key", message) })
 }
 
 /// Returns true if a part of the rule's key is renewed.

@@ -22,6 +22,7 @@ const TEXTS: [&str; 10] = [
 pub fn advice(policy: &Policy) -> Option<Advice> {
     super::about(
         policy,
+        "rounded-caller",
         "these rules read a claim by `payload`, where Envoy rounds numbers from 2⁵³ on, so that neighbours share permits and bans; \
          if the claim may have such numbers, read it by `payload_header`",
         |rule| {

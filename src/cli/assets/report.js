@@ -116,11 +116,14 @@
       table(part, `Delays by ${told.file}`, ["rule", "50 % within", "95 % within", "99 % within", "longest"],
         held_by.map(({ rule, waits }) => [rule, ...["p50", "p95", "p99", "max"].map((key) => second(waits[key]))]));
     }
-    if (told.refused_most.length > 0) {
-      add(part, "h3", `Most refused, of ${plural(told.refused_callers, "caller")}`);
-      table(part, `Most refused by ${told.file}`, ["caller", "rule", "refusals", "first", "last"], told.refused_most.slice(0, 20)
-        .map((it) => [it.caller, it.rule, whole.format(it.times), it.first, it.last]), 0);
-    }
+    const most = (title, callers, list) => {
+      if (list.length === 0) return;
+      add(part, "h3", `${title}, of ${plural(callers, "caller")}`);
+      table(part, `${title} by ${told.file}`, ["caller", "rule", "refusals", "first", "last"],
+        list.slice(0, 20).map((it) => [it.caller, it.rule, whole.format(it.times), it.first, it.last]), 0);
+    };
+    most("Most refused", told.refused_callers, told.refused_most);
+    most("Most refused in shadow", told.shadow_refused_callers, told.shadow_refused_most);
     told.by_rule.filter((rule) => rule.consulted > 0).forEach(({ rule }) => {
       add(part, "h3", rule);
       plot(part, told.over_time, told.over_time.by_rule[rule], rule);

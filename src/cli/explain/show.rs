@@ -2,13 +2,12 @@
 
 use std::io::{self, Write};
 
-use diana_limiter::{Explained, Outcome, Reason, Record, Refused, Why, seconds};
-use diana_policy::Scope;
 use diana_policy::decision::Retry;
 use diana_replay::ReplayDecision;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::ExplainedRequest;
+use crate::explanation;
 
 /// Writes text for people.
 pub fn text(explanation: &ExplainedRequest, out: &mut dyn Write) -> io::Result<()> {
@@ -25,16 +24,9 @@ pub fn text(explanation: &ExplainedRequest, out: &mut dyn Write) -> io::Result<(
         }
     }
     writeln!(out)?;
-    let decided = |rule: &&Explained| matches!(rule, Explained::Decided(_));
-    let width = explanation.rules.iter().map(|rule| name(rule).chars().count()).max().unwrap_or(0);
-    for rule in explanation
-        .rules
-        .iter()
-        .filter(decided)
-        .chain(explanation.rules.iter().filter(|rule| !decided(rule)))
-    {
-        writeln!(out, "{:width$}  {}", name(rule), line(rule))?;
-    }
+    let rules: Vec<Value> =
+        explanation.rules.iter().map(serde_json::to_value).collect::<Result<_, _>>()?;
+    explanation::write(&rules, out)?;
     if !explanation.callers.is_empty() {
         writeln!(out, "\nCallers:")?;
     }
@@ -62,68 +54,9 @@ pub fn json(explanation: &ExplainedRequest, out: &mut dyn Write) -> io::Result<(
     writeln!(out, "{object:#}")
 }
 
-fn name(rule: &Explained) -> &str {
-    match rule {
-        Explained::Decided(record) => &record.rule,
-        Explained::Skipped { rule, .. } => rule,
-    }
-}
-
-fn line(rule: &Explained) -> String {
-    match rule {
-        Explained::Decided(record) => decided(record),
-        Explained::Skipped { why, .. } => match why {
-            Why::Disabled => "skipped: the document has `disabled: true`",
-            Why::Path => "does not apply: its entry does not cover the path",
-            Why::Match => "does not apply: its entry covers the path, but its `match` fails",
-            Why::Exempt => "does not apply: an `except` matches",
-            Why::Absent => "does not apply: the request has no value for its actor",
-            Why::Replaced(by) => return format!("does not apply: rule `{by}` replaces it"),
-            Why::Plan => "does not apply: the caller's plan is unlimited",
-            Why::Banned => "not checked: another rule bans the caller",
-            Why::NotAsked => "not checked: another rule refuses",
-        }
-        .into(),
-    }
-}
-
-fn decided(record: &Record) -> String {
-    let limit = record.policy.0;
-    let left =
-        record.outcome.remaining().map_or("an unknown number".into(), |left| left.to_string());
-    let shadow = if record.shadow { ", in shadow" } else { "" };
-    let decided = match record.outcome {
-        Outcome::Admitted { wait: 0, .. } => "admits".to_owned(),
-        Outcome::Admitted { wait, .. } => format!("holds for {} s", seconds(wait)),
-        Outcome::Refused(_) if record.marks => {
-            "marks the request, since it exceeds the limit".to_owned()
-        }
-        Outcome::Refused(Refused { reason, retry, .. }) => refused(reason, retry),
-    };
-    format!("{decided}: {left} of {limit} remaining, {}{shadow}", counted(record.scope))
-}
-
-fn refused(reason: Reason, retry: Retry) -> String {
-    match reason {
-        Reason::Banned => {
-            format!("bans the caller for {} s more", seconds(retry.ticks().unwrap_or(0)))
-        }
-        Reason::Unavailable => format!("refuses because Redis is unavailable, {}", again(retry)),
-        Reason::Used | Reason::Outstanding | Reason::Busy => format!("refuses, {}", again(retry)),
-    }
-}
-
-fn counted(scope: Scope) -> &'static str {
-    match scope {
-        Scope::Local => "counted per worker",
-        Scope::Gateway => "counted per gateway",
-        Scope::Global => "counted for the fleet",
-    }
-}
-
 fn again(retry: Retry) -> String {
     match retry.ticks() {
-        Some(ticks) => format!("retry after {} s", seconds(ticks)),
+        Some(ticks) => format!("retry after {}", explanation::duration(ticks)),
         None => "it can never be admitted".into(),
     }
 }

@@ -32,8 +32,8 @@ pub struct PolicyTarget {
 pub struct ExtensionPolicy {
     /// Its file.
     pub part: FilePart,
-    /// Its position.
-    pub position: Option<Position>,
+    /// Its begin, and its end.
+    pub span: Option<(Position, Option<Position>)>,
     /// Its name.
     pub name: String,
     /// Its targets that are named. Targets by labels are unknown.
@@ -101,7 +101,7 @@ impl Objects {
             let modules = get(spec, "wasm").map(|list| children(list, &[])).unwrap_or_default();
             self.policies.push(ExtensionPolicy {
                 part: part.clone(),
-                position: source.position_of(&steps),
+                span: source.span_of(&steps).map(|(begin, end)| (begin, Some(end))),
                 name: name.into(),
                 targets: targets.iter().filter_map(|target| targeted(target, namespace)).collect(),
                 has_diana: modules.iter().any(|(module, _)| names_us(module)),

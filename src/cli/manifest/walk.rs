@@ -92,10 +92,42 @@ fn has_values(tree: &Tree) -> bool {
         && (is_here || pairs.iter().any(|(_, value)| has_values(value)))
 }
 
-/// Returns true if a document has a mapping `config`, and is no rules itself.
+/// Returns true if a document has a mapping `config`, also below the name of a chart if it resembles
+/// rules, and is no rules itself.
 fn has_config(tree: &Tree) -> bool {
+    !outline::looks_like_rules(tree) && !configs(tree, &[]).is_empty()
+}
+
+/// The mappings `config` of a document, as in values of a chart with a wrong key in its rules. Those
+/// below other keys may belong to another chart, so they must resemble rules.
+fn configs<'t>(tree: &'t Tree, steps: &[usize]) -> Vec<(&'t Tree, Vec<usize>)> {
     let is_mapping = |tree: &Tree| matches!(tree, Tree::Map(pairs) if !pairs.is_empty());
-    !outline::looks_like_rules(tree) && get(tree, "config").is_some_and(is_mapping)
+    let mut found: Vec<_> =
+        step(tree, steps, "config").filter(|(tree, _)| is_mapping(tree)).into_iter().collect();
+    if let Tree::Map(_) = tree {
+        for (child, steps) in children(tree, steps) {
+            let below = configs(child, &steps).into_iter();
+            found.extend(below.filter(|(tree, _)| outline::resembles_rules(tree)));
+        }
+    }
+    found
+}
+
+/// The first rules in a document under a key that no chart reads, as a mapping or as text.
+pub fn misplaced(tree: &Tree, steps: &[usize]) -> Option<Vec<usize>> {
+    let Tree::Map(_) = tree else { return None };
+    // Other programs have mappings named `limits`.
+    let has_entries = |limits: &Tree| match limits {
+        Tree::List(entries) => entries.first().is_some_and(|entry| get(entry, "rules").is_some()),
+        _ => false,
+    };
+    let is_rules = |tree: &Tree| {
+        get(tree, "limits").is_some_and(has_entries)
+            || tree.text().is_some_and(super::mentions_rules)
+    };
+    children(tree, steps).into_iter().find_map(|(child, steps)| {
+        if is_rules(child) { Some(steps) } else { misplaced(child, &steps) }
+    })
 }
 
 /// The places of a document that may have rules. `number` is that of the document.
@@ -104,8 +136,8 @@ pub fn candidates(document: &Tree, number: usize, is_named: bool) -> Vec<Candida
     of_document(document, vec![number], &mut found);
     // Otherwise the search has found it.
     if is_named && found.is_empty() && get(document, "kind").is_none() && has_config(document) {
-        let config = step(document, &[number], "config");
-        found.extend(config.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
+        let configs = configs(document, &[number]).into_iter();
+        found.extend(configs.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
     }
     found
 }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_limiter::Refusal;
+use diana_limiter::Record;
 use diana_policy::time::Micros;
 use diana_policy::{Actor, Policy};
 use hashbrown::HashMap;
@@ -46,9 +46,9 @@ impl RefusedCallers {
     }
 
     /// Counts a refusal.
-    pub fn add(&mut self, refusal: &Refusal, entry: &LogEntry) {
-        let rule = &refusal.by.rule;
-        let key = (rule.clone(), refusal.by.caller.hash);
+    pub fn add(&mut self, refused: &Record, entry: &LogEntry) {
+        let rule = &refused.rule;
+        let key = (rule.clone(), refused.caller.hash);
         let refused = self.all.entry(key).or_insert_with(|| RefusedCaller {
             rule: rule.clone(),
             caller: name(self.actors.get(&**rule).map_or(&[], Vec::as_slice), entry),

@@ -34,6 +34,8 @@ pub struct Side {
     pub waits: Vec<Waits>,
     /// The refused callers.
     pub refused: RefusedCallers,
+    /// The callers that rules in shadow would have refused.
+    pub shadowed: RefusedCallers,
     /// Whether any rule limits concurrent requests.
     pub has_slots: bool,
     /// Whether any rule has a daily quota in fixed memory.
@@ -61,6 +63,7 @@ impl Side {
             series: Series::new(),
             waits: waits.collect::<Result<_, _>>().map_err(|error| error.to_string())?,
             refused: RefusedCallers::new(&policy),
+            shadowed: RefusedCallers::new(&policy),
             has_slots: all().any(Rule::is_in_flight),
             has_quotas: all().any(|rule| rule.daily.is_some()),
             step: 0,
@@ -77,12 +80,20 @@ impl Side {
         }
         let decision = self.fleet.request(entry);
         self.count(entry, &decision);
+        for refused in self.fleet.take_shadowed() {
+            self.shadowed.add(&refused, entry);
+        }
         decision
     }
 
     /// The counts of all requests.
     pub fn all(&self) -> DecisionCounts {
         self.totals.first().copied().unwrap_or_default()
+    }
+
+    /// The number of refusals by rules in shadow.
+    pub fn shadow_refused(&self) -> u64 {
+        self.totals.iter().map(|counts| counts.shadow_refused).sum()
     }
 
     /// The counts of each rule, with its name and its waits.
@@ -111,7 +122,7 @@ impl Side {
                     true => all.banned += 1,
                     false => all.refused += 1,
                 }
-                self.refused.add(refusal, entry);
+                self.refused.add(&refusal.by, entry);
                 for record in refusal.records() {
                     let is_counted = record.rule == refusal.by.rule
                         || record.shadow && record.outcome.refused().is_some();

@@ -14,8 +14,8 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
         };
         let file = property(&finding.part.view.file);
         let place = finding.in_file();
-        let place =
-            place.map_or_else(String::new, |(line, column)| format!(",line={line},col={column}"));
+        let place = place
+            .map_or_else(String::new, |((line, column), _)| format!(",line={line},col={column}"));
         writeln!(out, "::{command} file={file}{place}::{}", data(&finding.line()))?;
     }
     for (file, why) in &findings.unusable {

@@ -17,18 +17,23 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
         "problems": findings.count(FindingLevel::Problem),
         "mistakes": findings.count(FindingLevel::Mistake),
         "advice": findings.count(FindingLevel::Advice),
+        "accepted": findings.accepted,
         "rules": findings.rules,
     });
     writeln!(out, "{object:#}")
 }
 
 fn finding(finding: &Finding) -> Value {
-    let (line, column) = finding.in_file().unzip();
+    let (begin, end) = finding.in_file().unzip();
+    let ((line, column), (end_line, end_column)) = (begin.unzip(), end.unzip());
     json!({
+        "id": finding.id,
         "level": finding.level.name(),
         "file": finding.part.view.file,
         "line": line,
         "column": column,
+        "end_line": end_line,
+        "end_column": end_column,
         "path": finding.path,
         "rules": finding.rules,
         "message": finding.message,

@@ -13,13 +13,10 @@ const SCHEMA: &str =
 
 /// Writes the log of one run.
 pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
-    let kinds = [
-        (FindingLevel::Problem, "The filter rejects the configuration"),
-        (FindingLevel::Mistake, "The filter does not do what the configuration appears to say"),
-        (FindingLevel::Advice, "Allowed, but probably unintended"),
-    ];
-    let kinds =
-        kinds.map(|(level, text)| json!({"id": level.name(), "shortDescription": {"text": text}}));
+    let mut ids: Vec<(&str, &str)> = findings.list.iter().map(|it| (it.id, kind(it))).collect();
+    ids.sort_unstable();
+    ids.dedup_by_key(|(id, _)| *id);
+    let rules = ids.iter().map(|(id, text)| json!({"id": id, "shortDescription": {"text": text}}));
     let unusable = findings.unusable.iter().map(
         |(file, why)| json!({"level": "error", "message": {"text": format!("{file}: {why}")}}),
     );
@@ -27,7 +24,7 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
         "$schema": SCHEMA,
         "version": "2.1.0",
         "runs": [{
-            "tool": {"driver": {"name": "diana", "version": env!("CARGO_PKG_VERSION"), "rules": kinds}},
+            "tool": {"driver": {"name": "diana", "version": env!("CARGO_PKG_VERSION"), "rules": rules.collect::<Vec<Value>>()}},
             "columnKind": "unicodeCodePoints",
             "invocations": [{
                 "executionSuccessful": findings.unusable.is_empty(),
@@ -39,17 +36,27 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{log:#}")
 }
 
+/// The meaning of its level.
+fn kind(finding: &Finding) -> &'static str {
+    match finding.level {
+        FindingLevel::Problem => "The filter rejects the configuration",
+        FindingLevel::Mistake => "The filter does not do what the configuration appears to say",
+        FindingLevel::Advice => "Allowed, but probably unintended",
+    }
+}
+
 fn result(finding: &Finding) -> Value {
     let level = match finding.level {
         FindingLevel::Problem | FindingLevel::Mistake => "error",
         FindingLevel::Advice => "warning",
     };
     let mut place = json!({"artifactLocation": {"uri": uri(&finding.part.view.file)}});
-    if let (Some((line, column)), Some(place)) = (finding.in_file(), place.as_object_mut()) {
-        place.insert("region".into(), json!({"startLine": line, "startColumn": column}));
+    if let (Some((begin, end)), Some(place)) = (finding.in_file(), place.as_object_mut()) {
+        let region = json!({"startLine": begin.0, "startColumn": begin.1, "endLine": end.0, "endColumn": end.1});
+        place.insert("region".into(), region);
     }
     json!({
-        "ruleId": finding.level.name(),
+        "ruleId": finding.id,
         "level": level,
         "message": {"text": finding.line()},
         "locations": [{"physicalLocation": place}],

@@ -2,10 +2,9 @@
 
 use std::env;
 use std::io::{self, IsTerminal, Write};
-use std::ops::Range;
 
 use annotate_snippets::{AnnotationKind, Element, Group, Level as Title, Renderer, Snippet};
-use diana_config::problem::Position;
+use clap::ColorChoice;
 
 use crate::finding::{Finding, FindingLevel, Findings};
 use crate::text::plain;
@@ -14,8 +13,12 @@ use crate::text::plain;
 const SHOWN: usize = 5;
 
 /// Writes all findings and their number.
-pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
-    let is_colourful = io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none();
+pub fn write(findings: &Findings, colour: ColorChoice, out: &mut dyn Write) -> io::Result<()> {
+    let is_colourful = match colour {
+        ColorChoice::Always => true,
+        ColorChoice::Never => false,
+        ColorChoice::Auto => io::stdout().is_terminal() && env::var_os("NO_COLOR").is_none(),
+    };
     let renderer = if is_colourful { Renderer::styled() } else { Renderer::plain() };
     for finding in &findings.list {
         writeln!(out, "{}\n", renderer.render(&[group(finding)]))?;
@@ -26,7 +29,11 @@ pub fn write(findings: &Findings, out: &mut dyn Write) -> io::Result<()> {
     let count = |level| findings.count(level);
     let problems = count(FindingLevel::Problem);
     let advice = count(FindingLevel::Advice);
-    let advice = format!("{advice} {} of advice", plural(advice, "piece"));
+    let accepted = match findings.accepted {
+        0 => String::new(),
+        accepted => format!(" ({accepted} more accepted)"),
+    };
+    let advice = format!("{advice} {} of advice{accepted}", plural(advice, "piece"));
     let mistakes = match count(FindingLevel::Mistake) {
         0 => String::new(),
         mistakes => format!(", {mistakes} {}", plural(mistakes, "mistake")),
@@ -57,26 +64,24 @@ fn plural(count: usize, one: &str) -> String {
 }
 
 fn group(finding: &Finding) -> Group<'_> {
-    let title = match finding.level {
-        FindingLevel::Problem => Title::ERROR.primary_title(finding.message.as_str()),
-        FindingLevel::Mistake => {
-            Title::ERROR.with_name("mistake").primary_title(finding.message.as_str())
-        }
-        FindingLevel::Advice => {
-            Title::WARNING.with_name("advice").primary_title(finding.message.as_str())
-        }
+    let level = match finding.level {
+        FindingLevel::Problem => Title::ERROR,
+        FindingLevel::Mistake => Title::ERROR.with_name("mistake"),
+        FindingLevel::Advice => Title::WARNING.with_name("advice"),
     };
+    let title = level.primary_title(finding.message.as_str()).id(finding.id);
     let view = &finding.part.view;
-    let shown = finding.positions.iter().take(SHOWN).enumerate();
+    let shown = finding.spans.iter().take(SHOWN).enumerate();
     let mut marks = Vec::new();
-    for (number, position) in shown {
-        let Some(span) = span(&view.text, finding.part.position(*position)) else { continue };
+    for (number, (begin, end)) in shown {
+        let end = end.map(|end| finding.part.position(end));
+        let Some(span) = view.range(finding.part.position(*begin), end) else { continue };
         let kind = if number == 0 { AnnotationKind::Primary } else { AnnotationKind::Context };
         let label = finding.rules.get(number).unwrap_or(&finding.path);
         marks.push(kind.span(span).label(label.as_str()));
     }
     let path = match view.within {
-        Some((line, column)) => format!("{} (in the text at {line}:{column})", view.file),
+        Some(((line, column), _)) => format!("{} (in the text at {line}:{column})", view.file),
         None => view.file.clone(),
     };
     if marks.is_empty() {
@@ -90,27 +95,4 @@ fn group(finding: &Finding) -> Group<'_> {
     }
     let names = finding.rules.get(SHOWN..).unwrap_or_default().join(", ");
     group.element(Title::NOTE.message(format!("and {more} more: {names}")))
-}
-
-/// The word at a position, as a range of bytes.
-fn span(text: &str, (line, column): Position) -> Option<Range<usize>> {
-    let mut start = 0;
-    let mut lines = text.split_inclusive('\n');
-    for _ in 1..line {
-        start += lines.next()?.len();
-    }
-    let line = lines.next().unwrap_or_default().trim_end_matches(['\n', '\r']);
-    let skipped: usize = line.chars().take(column - 1).map(char::len_utf8).sum();
-    let word = line.get(skipped..)?;
-    let is_end = |letter: char| letter.is_whitespace() || ",:]}".contains(letter);
-    let length = match word.chars().next() {
-        Some(quote @ ('"' | '\'')) => {
-            word.get(1..).and_then(|rest| rest.find(quote)).map_or(word.len(), |end| end + 2)
-        }
-        // A rule in braces, or a list, up to the end of the line.
-        Some('{' | '[') => word.len(),
-        _ => word.find(is_end).unwrap_or(word.len()),
-    };
-    let start = start + skipped;
-    Some(start..start + length)
 }

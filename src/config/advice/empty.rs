@@ -39,7 +39,11 @@ pub fn advice(
             }
         }
     }
-    let advice = |(message, rules)| Advice { message, rules, is_mistake: true };
+    let advice = |(message, rules): (String, _)| Advice {
+        rules,
+        is_mistake: true,
+        ..Advice::new("empty-condition", message)
+    };
     found.into_iter().map(advice).collect()
 }
 

@@ -9,7 +9,7 @@ pub fn advice(limits: &[Limit]) -> Option<Advice> {
     let rules = limits.iter().filter(|limit| compares_large(limit)).flat_map(|limit| &limit.rules);
     let message = "conditions of these rules compare a claim or metadata with a number from 2⁵³ on; Envoy stores numbers as \
                    64-bit floats, so only a text equals it: let the issuer write the value as a text";
-    line(message, rules).map(|it| Advice { is_mistake: true, ..it })
+    line("large-number", message, rules).map(|it| Advice { is_mistake: true, ..it })
 }
 
 fn compares_large(limit: &Limit) -> bool {

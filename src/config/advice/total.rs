@@ -11,7 +11,10 @@ use diana_policy::{
 /// Advice about a document, its entries and its rules.
 pub fn advice(limits: &[Limit], except: &Except, actors: &[ActorSources]) -> Vec<Advice> {
     let mut lines: Vec<Advice> = exempting(except, &[b"/"])
-        .map(|key| format!("`except.{key}` exempts every request, so no request is limited").into())
+        .map(|key| {
+            let message = format!("`except.{key}` exempts every request, so no request is limited");
+            Advice::new("exempts-all", message)
+        })
         .collect();
     for key in ["paths", "addresses", "headers"] {
         let is_exempt = |limit: &Limit, rule: &Rule| {
@@ -21,14 +24,17 @@ pub fn advice(limits: &[Limit], except: &Except, actors: &[ActorSources]) -> Vec
         };
         let all = limits.iter().flat_map(|limit| limit.rules.iter().map(move |it| (limit, it)));
         let exempt = all.filter(|(limit, rule)| is_exempt(limit, rule)).map(|(_, rule)| rule);
-        lines.extend(line(&format!("`except.{key}` exempts every request of these rules"), exempt));
+        let message = format!("`except.{key}` exempts every request of these rules");
+        lines.extend(line("exempts-all", &message, exempt));
     }
     let excluded = limits.iter().filter(|limit| limit.matcher.unless.iter().any(always_holds));
     lines.extend(line(
+        "excludes-all",
         "`unless` excludes every request of these rules",
         excluded.flat_map(|limit| &limit.rules),
     ));
     lines.extend(line(
+        "free",
         "`max: 0` of `cost` exempts every request: it is free, so these rules refuse none",
         rules_where(limits, &|rule| {
             let cost = rule.settling.as_ref().and_then(|it| it.response_cost.as_ref());
@@ -41,6 +47,7 @@ pub fn advice(limits: &[Limit], except: &Except, actors: &[ActorSources]) -> Vec
     let is_closed =
         |rule: &&Rule| refuses_all(rule, actors) && !replaced.contains(rule.name.as_str());
     lines.extend(line(
+        "refuses-all",
         "these rules refuse every request",
         closed.flat_map(|limit| &limit.rules).filter(is_closed),
     ));

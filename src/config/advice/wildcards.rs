@@ -29,7 +29,11 @@ pub fn advice<'l>(limits: &'l [Limit], except: &'l Except) -> Vec<Advice> {
             rules.extend(names.iter().map(|name| (*name).to_string()));
         }
     }
-    let advice = |((_, message), rules)| Advice { message, rules, is_mistake: true };
+    let advice = |((_, message), rules): ((_, String), _)| Advice {
+        rules,
+        is_mistake: true,
+        ..Advice::new("wildcard", message)
+    };
     found.into_iter().map(advice).collect()
 }
 

@@ -6,6 +6,7 @@ use super::cost::{self, Cost};
 use super::{limit, settling};
 use crate::context::Context;
 use crate::fields::Fields;
+use crate::hint;
 use crate::mapping::Allowed::{self, Duration, Whole};
 use crate::mapping::{MappingKey, optional};
 use crate::node::Node;
@@ -14,7 +15,7 @@ use crate::values;
 use diana_algorithm::Form;
 use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting};
 use diana_policy::time::Unit;
-use diana_policy::{MAX_DRAINED, NumberSource, Quota, Scope, Settling};
+use diana_policy::{CostSource, MAX_DRAINED, NumberSource, Quota, Scope, Settling};
 
 /// The keys of all algorithms, without duplicates.
 pub(crate) fn of_algorithms(is_wanted: fn(&Setting) -> bool) -> Vec<MappingKey> {
@@ -44,7 +45,7 @@ pub struct RuleAlgorithm {
     /// The source of the first day of a month in trusted data, if there is one.
     pub month_source: Option<NumberSource>,
     /// The source of the cost in requests, if there is one.
-    pub cost_source: Option<NumberSource>,
+    pub cost_source: Option<CostSource>,
     /// The settlement of reservations, if there is one.
     pub settling: Option<Settling>,
     /// The entry of the algorithm in the registry.
@@ -130,11 +131,11 @@ pub fn read(fields: &Fields<'_>, context: &Context<'_>, scope: Scope) -> Option<
 
 fn entry(fields: &Fields<'_>) -> Option<&'static Entry> {
     let Some(node) = fields.get("algo") else { return REGISTRY.first() };
-    let names: Vec<&str> = REGISTRY.iter().flat_map(|entry| [entry.short, entry.long]).collect();
+    let names: Vec<&str> = REGISTRY.iter().flat_map(Entry::names).collect();
     let allowed: Vec<String> =
         REGISTRY.iter().map(|entry| format!("{} ({})", entry.short, entry.long)).collect();
-    let name = node.choice(&names, &allowed.join(", "))?;
-    REGISTRY.get(name / 2)
+    let name = names.get(node.choice(&names, &allowed.join(", "))?)?;
+    REGISTRY.iter().find(|entry| entry.names().contains(name))
 }
 
 /// Reports features that Redis does not support: the algorithm, except for daily quotas, or a key.
@@ -171,10 +172,16 @@ fn refuse_varying(fields: &Fields<'_>, unit: Unit, entry: &Entry) {
 }
 
 fn unit(fields: &Fields<'_>) -> Option<Unit> {
-    match values::ticks(fields.require("unit")?.tree()) {
-        Some(_) => fields.number("unit").map(Unit::of),
-        None => fields.choice("unit", &Unit::ALL),
+    let node = fields.require("unit")?;
+    if values::ticks(node.tree()).is_some() {
+        return fields.number("unit").map(Unit::of);
     }
+    let hint = hint::duration(node.tree(), &fields.allowed("unit"));
+    if hint.is_empty() {
+        return fields.choice("unit", &Unit::ALL);
+    }
+    node.reject_with(&hint, &fields.allowed("unit"));
+    None
 }
 
 /// The optional keys of `entry`. An unknown algorithm may have the keys of any other.

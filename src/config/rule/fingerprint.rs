@@ -53,7 +53,7 @@ pub fn of_content(except: Option<&Tree>, rule: &Tree) -> u64 {
         source("metadata"),
     ];
     // Later sources, which do not change the hash of rules without them.
-    let more = ["query", "bytes", "duration", "sum"].map(source);
+    let more = ["query", "bytes", "duration", "sum", "by"].map(source);
     if parts.iter().chain(&more).all(Option::is_none) {
         return 0;
     }

@@ -1,7 +1,7 @@
 //! Settlement at the end of a request: `cost.response` and `count` of a rule.
 
 use super::ban;
-use super::cost::{Cost, METADATA, TYPE, TYPES, built};
+use super::cost::{self, Cost, METADATA, TYPE, TYPES};
 use crate::fields::Fields;
 use crate::headers::NAME as HEADER;
 use crate::mapping::Allowed::{self, Choice, Either, Flag, List, Map, Number, Whole};
@@ -13,9 +13,8 @@ use crate::values;
 use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
-use diana_policy::{IdentitySource, NumberForm, NumberSource, Outcomes, Quota};
+use diana_policy::{CostSource, NumberForm, NumberSource, Outcomes, Quota};
 use diana_policy::{ResponseCost, ResponseSource, Settling, Term};
-use diana_request::identity::metadata;
 
 /// A cost that the response reports.
 pub const SETTLED_COST: Allowed = Map(&SETTLED);
@@ -64,12 +63,14 @@ const TIMES: &str =
 const BYTES: Choices<ResponseSource> =
     &[("request", ResponseSource::RequestBytes), ("response", ResponseSource::ResponseBytes)];
 
-/// The permits to reserve, in metadata of a filter before Diana.
+/// The permits to reserve, in the request, or in metadata of a filter before Diana.
 static ESTIMATED: Mapping = mapping(
     "reserve_source",
-    "a mapping such as `{metadata: [namespace, key], default: 500, max: 20000}`",
+    "a mapping such as `{header: x-estimate, default: 500, max: 20000}`",
     &[
-        required("metadata", METADATA),
+        optional("header", HEADER),
+        optional("query", TEXT),
+        optional("metadata", METADATA),
         optional("typed", Flag),
         optional("type", TYPE),
         required("default", Whole(1, MAX_PERMITS)),
@@ -128,22 +129,20 @@ pub fn cost(node: &Node<'_>) -> Option<Cost> {
     let ((reserve, cost_source), most) = (reserve?, most?);
     let response = ResponseCost { terms: terms?, most, missing: missing?, error: error? };
     let usual = cost_source.as_ref().map_or(reserve, |told| told.default);
+    let cost_source = cost_source.map(CostSource::Number);
     Some(Cost { most: reserve.max(1), cost_source, response: Some((usual, response)) })
 }
 
-/// The most permits to reserve, and their source in the metadata of a request.
+/// The most permits to reserve, and their source in the request.
 fn estimated(cost: &Fields<'_>, limit: u64) -> Option<(u64, NumberSource)> {
     let fields = cost.mapping("reserve")?;
     let most = fields.number_up_to("max", limit);
     let default = fields.number_up_to("default", most.unwrap_or(limit));
-    let form = form(&fields);
-    let node = fields.node("metadata")?;
-    check_native(&fields, node);
-    let typed = fields.flag("typed", false).then(|| (metadata::TYPED.into(), Tree::Bool(true)));
-    let options = typed.into_iter().collect();
-    let source = IdentitySource { kind: metadata::KIND.name, value: node.tree().clone(), options };
-    let source = built(node, source)?;
-    Some((most?, NumberSource { source, form, default: default? }))
+    if let Some(node) = fields.get("metadata") {
+        check_native(&fields, node);
+    }
+    let number = cost::number(&fields, default)?;
+    Some((most?, number))
 }
 
 /// The encoding of a number in metadata.

@@ -51,7 +51,7 @@ impl Words {
             (Allowed::Map(mapping), Tree::Map(pairs)) => {
                 let keys: Option<Vec<_>> = pairs.iter().map(|(key, _)| mapping.key(key)).collect();
                 for (step, (key, (_, tree))) in keys.iter().flatten().zip(pairs).enumerate() {
-                    let at = source.key_position(&[walk, &[step]].concat());
+                    let at = source.key_span_of(&[walk, &[step]].concat()).map(|(begin, _)| begin);
                     if let Some((line, _)) = at.filter(|(line, _)| *line > self.line) {
                         self.line = line;
                         let meaning = comment(line);

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use granit_parser::{ErrorKind, Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
+use granit_parser::{Marker, Parser, ScalarStyle, ScanError, Span, StrInput};
 
 use crate::problem::Position;
 
@@ -16,6 +16,8 @@ const MAX_FLOW: usize = 2048;
 pub struct YamlEvent<'t> {
     /// Its position.
     pub position: Position,
+    /// The position after it. That of a `Close` without a bracket is the next token's.
+    pub end: Position,
     /// The anchor of the node that begins here.
     pub anchor: Option<usize>,
     /// The full tag of the node that begins here.
@@ -101,6 +103,7 @@ fn read<'t>(event: granit_parser::Event<'t>, span: &Span) -> Option<YamlEvent<'t
     };
     Some(YamlEvent {
         position: position(span.tag_start().unwrap_or(span.start)),
+        end: position(span.end),
         anchor: Some(anchor).filter(|&anchor| anchor > 0),
         tag: tag.map(|tag| [tag.handle(), tag.suffix()].concat()),
         kind,
@@ -108,14 +111,7 @@ fn read<'t>(event: granit_parser::Event<'t>, span: &Span) -> Option<YamlEvent<'t
 }
 
 fn explained(error: &ScanError) -> Error {
-    let mut message = error.kind().to_string();
-    if matches!(
-        error.kind(),
-        ErrorKind::TabNotAllowed | ErrorKind::TabInBlockIndentation | ErrorKind::TabInIndentation
-    ) {
-        message.push_str("; YAML indents with spaces, not tabs");
-    }
-    Error { position: position(*error.marker()), message }
+    Error { position: position(*error.marker()), message: error.kind().to_string() }
 }
 
 fn position(mark: Marker) -> Position {

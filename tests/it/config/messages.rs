@@ -41,13 +41,12 @@ fn documents_are_reported_with_all_problems() {
 /// A message with only the first keys of a long list, so that a new key changes no snapshot.
 fn shortened(message: &str) -> String {
     let Some((before, after)) = message.split_once("allowed: ") else { return message.into() };
-    let (keys, hint) = after.split_at(after.find(';').unwrap_or(after.len()));
-    let mut keys: Vec<&str> = keys.split(", ").collect();
-    if before.ends_with("unknown key, ") && keys.len() > 6 {
+    let mut keys: Vec<&str> = after.split(", ").collect();
+    if before.contains("unknown key") && keys.len() > 6 {
         keys.truncate(3);
         keys.push("…");
     }
-    format!("{before}allowed: {}{hint}", keys.join(", "))
+    format!("{before}allowed: {}", keys.join(", "))
 }
 
 #[test]

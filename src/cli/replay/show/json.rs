@@ -7,6 +7,7 @@ use diana_policy::time::{Micros, SECOND};
 use serde_json::{Map, Value, json};
 
 use crate::replay::counts::DecisionCounts;
+use crate::replay::refused::RefusedCallers;
 use crate::replay::report::{ReplayReport, instant};
 use crate::replay::side::{Side, Waits};
 
@@ -57,15 +58,6 @@ pub fn object(report: &ReplayReport<'_>) -> Value {
 }
 
 fn side(file: &str, side: &Side) -> Map<String, Value> {
-    let callers = side.refused.most(CALLERS).into_iter().map(|it| {
-        json!({
-            "caller": it.caller,
-            "rule": &*it.rule,
-            "times": it.times,
-            "first": instant(it.between.0),
-            "last": instant(it.between.1),
-        })
-    });
     let by_rule = side.by_rule().map(|(name, counts, held)| {
         let mut object = self::counts(counts);
         object.insert("consulted".into(), counts.consulted().into());
@@ -82,9 +74,25 @@ fn side(file: &str, side: &Side) -> Map<String, Value> {
     object.insert("all".into(), all);
     object.insert("by_rule".into(), by_rule.collect());
     object.insert("refused_callers".into(), side.refused.count().into());
-    object.insert("refused_most".into(), callers.collect());
+    object.insert("refused_most".into(), most(&side.refused));
+    object.insert("shadow_refused_callers".into(), side.shadowed.count().into());
+    object.insert("shadow_refused_most".into(), most(&side.shadowed));
     object.insert("over_time".into(), over_time(side));
     object
+}
+
+/// The callers with the most refusals.
+fn most(refused: &RefusedCallers) -> Value {
+    let callers = refused.most(CALLERS).into_iter().map(|it| {
+        json!({
+            "caller": it.caller,
+            "rule": &*it.rule,
+            "times": it.times,
+            "first": instant(it.between.0),
+            "last": instant(it.between.1),
+        })
+    });
+    callers.collect()
 }
 
 /// A count, with its name.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use diana_policy::time::{Micros, spell};
 
 use crate::replay::counts::DecisionCounts;
+use crate::replay::refused::RefusedCallers;
 use crate::replay::report::{Differences, ReplayReport, instant};
 use crate::replay::side::Side;
 use crate::table::{self, number, share};
@@ -57,8 +58,15 @@ fn side(report: &ReplayReport<'_>, side: &Side, file: &str, out: &mut dyn Write)
     rules(side, out)?;
     waits(side, out)?;
     if refused > 0 {
-        plot(report, side, out)?;
-        callers(side, out)?;
+        let count =
+            |counts: &[DecisionCounts]| counts.first().map_or(0, |all| all.refused + all.banned);
+        plot(report, side, "Refused", count, out)?;
+        callers("Most refused", &side.refused, out)?;
+    }
+    if side.shadow_refused() > 0 {
+        let count = |counts: &[DecisionCounts]| counts.iter().map(|it| it.shadow_refused).sum();
+        plot(report, side, "Would be refused in shadow", count, out)?;
+        callers("Most refused in shadow", &side.shadowed, out)?;
     }
     Ok(())
 }
@@ -126,8 +134,8 @@ fn wait(ticks: Micros) -> String {
     format!("{}.{:03} s", milliseconds / 1000, milliseconds % 1000)
 }
 
-fn callers(side: &Side, out: &mut dyn Write) -> io::Result<()> {
-    let most = side.refused.most(CALLERS);
+fn callers(title: &str, refused: &RefusedCallers, out: &mut dyn Write) -> io::Result<()> {
+    let most = refused.most(CALLERS);
     let rows: Vec<Vec<String>> = most
         .iter()
         .map(|it| {
@@ -136,13 +144,18 @@ fn callers(side: &Side, out: &mut dyn Write) -> io::Result<()> {
             vec![it.caller.clone(), it.rule.to_string(), number(it.times), first, last]
         })
         .collect();
-    let count = side.refused.count() as u64;
-    writeln!(out, "\nMost refused, of {}:", plural(count, "caller"))?;
+    writeln!(out, "\n{title}, of {}:", plural(refused.count() as u64, "caller"))?;
     table::write(&["caller", "rule", "refusals", "first", "last"], &rows, out)
 }
 
-/// Plots refusals over time.
-fn plot(report: &ReplayReport<'_>, side: &Side, out: &mut dyn Write) -> io::Result<()> {
+/// Plots a count of each step over time.
+fn plot(
+    report: &ReplayReport<'_>,
+    side: &Side,
+    title: &str,
+    count: fn(&[DecisionCounts]) -> u64,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let (first, last) = report.between;
     let begin = first - first % side.series.length();
     // Each column consists of whole steps, as few as necessary to fit the line.
@@ -150,9 +163,8 @@ fn plot(report: &ReplayReport<'_>, side: &Side, out: &mut dyn Write) -> io::Resu
     let width = steps * side.series.length();
     let mut columns = vec![0; ((last - begin) / width + 1) as usize];
     for (at, counts) in side.series.steps() {
-        let refused = counts.first().map_or(0, |all| all.refused + all.banned);
         let column = columns.get_mut((at.saturating_sub(begin) / width) as usize);
-        column.into_iter().for_each(|sum| *sum += refused);
+        column.into_iter().for_each(|sum| *sum += count(counts));
     }
     let most = columns.iter().copied().max().unwrap_or(0).max(1);
     let bar = |count: &u64| match count {
@@ -162,7 +174,7 @@ fn plot(report: &ReplayReport<'_>, side: &Side, out: &mut dyn Write) -> io::Resu
         }
     };
     let line: String = columns.iter().map(bar).collect();
-    writeln!(out, "\nRefused per {}, at most {}:", spell(width), number(most))?;
+    writeln!(out, "\n{title} per {}, at most {}:", spell(width), number(most))?;
     writeln!(out, "{}", line.trim_end())
 }
 

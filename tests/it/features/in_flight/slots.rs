@@ -158,7 +158,7 @@ fn slots_take_the_declared_memory() {
         assert!(reported.worker > 0 && reported.shared == 0, "{reported:?}");
         let line = sizing::summary(&policy);
         let number = format!(
-            " 1 rules; callers take at most {} KiB in each worker and 0 KiB",
+            " 1 rule; callers take at most {} KiB in each worker and 0 KiB",
             reported.worker.div_ceil(1024)
         );
         assert!(line.contains(&number), "{line}");
