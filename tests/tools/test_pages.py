@@ -71,7 +71,7 @@ def number_of(text):
 
 def seeds(simulator):
     """The worlds that each run of the simulator plays, besides those of its finds."""
-    plays = re.findall(r"play\(.*?\);", simulator, flags=re.DOTALL)
+    plays = re.findall(r"(?<!fn )play\(.*?\);", simulator, flags=re.DOTALL)
     spans = [re.findall(r"\b(\d+|[A-Z]+)\.\.(?:[A-Z]+ \+ )?(\d+)", play) for play in plays]
     return sum(int(count) for play in spans for _, count in play)
 
