@@ -19,6 +19,8 @@ def processes():
     """Yields a list. The processes in it are killed at the end of the block, by Ctrl-C or by a signal."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit(0))
+    # A shell that has started this program in the background has it ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     started = []
     try:
         yield started

@@ -2,7 +2,6 @@
 `main.py cluster [VERSION]`. A version is `newest` or `oldest`: which control planes run. Tests are named as unittest takes them, or `smoke`. Each
 control plane has a cluster of its own, and two run side by side: most of the time they wait."""
 
-import contextlib
 import itertools
 import os
 import re
@@ -17,11 +16,12 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import building  # noqa: E402
+import local  # noqa: E402
 import needs  # noqa: E402
 from console import ROOT, TARGET, die, end, run, say  # noqa: E402
 
-# A process with a network, mounts and processes of its own. Everything in it ends with it.
-APART = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
+# A process with a network, mounts and processes of its own. Everything in it ends with it, and it ends with this program, by any signal.
+APART = ["setpriv", "--pdeathsig", "KILL", "unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 TESTS = ROOT / "tests/platforms"
 # The test classes of each control plane.
 PLANES = {"istio": "OnIstio", "envoy-gateway": "OnEnvoyGateway"}
@@ -34,8 +34,8 @@ SMOKE = [
     "test_native.{}.test_the_chart",
     "test_manifests.{}.test_all_are_accepted_by_the_api_server",
 ]
-PROGRAMS = {"ip": "iproute2", "nsenter": "util-linux", "openssl": "openssl", "redis-server": "redis-server", "node": "nodejs", "npm": "npm"}
-PROGRAMS |= {"iptables": "iptables", "busybox": "busybox-static"}
+PROGRAMS = {"ip": "iproute2", "nsenter": "util-linux", "setpriv": "util-linux", "openssl": "openssl", "node": "nodejs", "npm": "npm"}
+PROGRAMS |= {"redis-server": "redis-server", "redis-cli": "redis-tools", "iptables": "iptables", "busybox": "busybox-static"}
 
 
 def prepare(versions):
@@ -96,23 +96,29 @@ def test(version, plane, names):
 
 def show(version):
     process, folder = start(version, ROOT / "tools/platforms/shown.py")
-    # `unshare` has one child, the first process of the new namespaces. Programs of another terminal enter by its number.
-    while not (children := Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()):
-        time.sleep(0.1)
-    (folder / "pid").write_text(children[0])
-    with contextlib.suppress(KeyboardInterrupt):
-        process.wait()
-    process.kill()
-    process.wait()
-    (folder.parent / "enter").unlink(missing_ok=True)
-    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        # `unshare` has one child, the first process of the new namespaces. Programs of another terminal enter by its number.
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        found = []
+        while not found and process.poll() is None:
+            time.sleep(0.1)
+            found = children.read_text().split()
+        (folder / "pid").write_text("".join(found[:1]))
+        if process.wait() != 0:
+            die("the cluster has ended, see above")
+    finally:
+        local.kill([process])
+        (folder.parent / "enter").unlink(missing_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def main(what, *words):
     versions = [word for word in words if word in building.VERSIONS]
     if what == "cluster":
-        prepare(versions or ["newest"])
-        return show(*(versions or ["newest"]))
+        with local.processes():
+            prepare(versions or ["newest"])
+            show(*(versions or ["newest"]))
+        return
     try:
         prepare(versions or building.VERSIONS)
     except SystemExit as missing:
