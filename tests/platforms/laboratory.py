@@ -161,7 +161,7 @@ class Scene:
 
     def helm(self, verb, *words, name="diana", config=None, values=None, fails=False):
         """Runs Helm, and returns what it says."""
-        chart = [CHART, "--values=-"] if verb in ("install", "upgrade") else []
+        chart = [CHART, "--values=-"] if verb in ("install", "upgrade", "template") else []
         given = self.values(config, values or {})
         return self.cluster.run(self.program, verb, name, *chart, "-n", self.namespace, *words, given=given, fails=fails)
 
@@ -305,6 +305,11 @@ class Scene:
     def says(self, text, **which):
         """Whether the log of a pod contains this text."""
         return text in self.log(**which)
+
+    def probes_say(self, *texts):
+        """Whether the probes of a pod that is not ready have said all of these, by its events."""
+        told = self.kubectl("get", "events", "--field-selector=reason=Unhealthy", "-o", "jsonpath={.items[*].message}")
+        return all(text in told for text in texts)
 
     def lay_certificate(self, chain_and_key):
         """Writes a certificate and its key into the Secret `certificate`."""

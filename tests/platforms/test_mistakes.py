@@ -28,6 +28,7 @@ class Mistakes(Shared):
             told = scene.helm("upgrade", "--set-json=config.limits[0].rules[0].burts=5", config=rule(9, "typo"), fails=True)
             self.assertIn("burts", told, "the schema of the chart refuses it")
             scene.helm("upgrade", values={"rulesText": TYPO})
+            scene.wait(lambda: scene.probes_say("/etc/diana/rules.yaml:1:", "burts"), "an event has the mistake and its place")
             self.check_refused("burts")
             scene.helm("rollback")
             scene.install()

@@ -70,8 +70,10 @@ class Repairs(Shared):
             told = scene.helm("upgrade", "--wait", "--timeout=20s", values={"rulesText": TYPO}, fails=True)
             self.assertIn("context deadline exceeded", told)
             scene.wait(lambda: scene.says("burts", **scene.companions()), "a companion names the mistake")
+            self.check_test_fails("the companion serves another document")
             scene.helm("rollback", "--wait", "--timeout=10m")
             self.assertTrue(scene.knows(self.rule))
+            scene.helm("test")
 
     def test_an_upgrade_after_changes_by_kubectl(self):
         scene = self.scene

@@ -56,8 +56,8 @@ class Probe:
     """Asks as often as the pod says, and more often until it succeeds: tests need not wait for that. `good` is `None` until the first
     success, or until there were as many failures as the pod allows."""
 
-    def __init__(self, spec, container):
-        self.spec, self.container, self.good, self.failures = spec, container, None, 0
+    def __init__(self, kind, spec, container):
+        self.kind, self.spec, self.container, self.good, self.failures, self.told = kind, spec, container, None, 0, None
         self.period, self.allowed = spec.get("periodSeconds", 10), spec.get("failureThreshold", 3)
         self.due = self.counts = time.monotonic() + spec.get("initialDelaySeconds", 0)
 
@@ -81,10 +81,24 @@ class Probe:
         patience = SLOWER * self.spec.get("timeoutSeconds", 1)
         try:
             if "exec" in self.spec:
-                return self.container.execute(self.spec["exec"]["command"], patience) == 0
+                done = self.container.execute(self.spec["exec"]["command"], patience)
+                if done.returncode != 0:
+                    self.tell(done.stdout)
+                return done.returncode == 0
             return called(self.container, self.spec.get("httpGet"), self.spec.get("tcpSocket"), patience)
         except (OSError, http.client.HTTPException, subprocess.TimeoutExpired):
             return False
+
+    def tell(self, output):
+        """Writes what a failed command says into an event of the pod. A kubelet counts equal ones."""
+        if output == self.told:
+            return
+        self.told, pod, since = output, self.container.pod, now()
+        event = {"type": "Warning", "reason": "Unhealthy", "message": f"{self.kind.capitalize()} probe failed: {output}", "count": 1}
+        event |= {"metadata": {"generateName": f"{pod.name}.", "namespace": pod.namespace}, "firstTimestamp": since, "lastTimestamp": since}
+        event["involvedObject"] = {"kind": "Pod", "apiVersion": "v1", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
+        with contextlib.suppress(*UNANSWERED):
+            pod.node.api("POST", f"/api/v1/namespaces/{pod.namespace}/events", event)
 
 
 def called(container, get, tcp, patience):
@@ -158,7 +172,7 @@ class Container:
             )
         note(f"{self.title}: starts at {self.pod.address}")
         probes = {
-            kind: Probe(self.spec[f"{kind}Probe"], self) for kind in ("startup", "readiness", "liveness") if f"{kind}Probe" in self.spec
+            kind: Probe(kind, self.spec[f"{kind}Probe"], self) for kind in ("startup", "readiness", "liveness") if f"{kind}Probe" in self.spec
         }
         while self.process.poll() is None and not self.pod.ending.wait(0.1):
             self.probe(probes)
@@ -255,9 +269,9 @@ class Container:
         return f"--userspec={user}:{given.get('runAsGroup', user)}"
 
     def execute(self, words, patience):
-        """The exit code of a command inside of the running container."""
+        """A command that has ended inside of the running container, with its output."""
         command = ["nsenter", f"--target={self.process.pid}", "--net", "--mount", "chroot", self.root, *words]
-        return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=patience).returncode
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=patience)
 
     def status(self):
         state = {"waiting": dict(zip(("reason", "message"), self.waits.split(": ", 1)))} if self.waits else {"running": {}}
