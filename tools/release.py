@@ -1,4 +1,4 @@
-"""Writes a release to target/dist: module, library, command, images, chart, bills of materials, release notes and checksums; and target/IMAGES,
+"""Writes a release to target/dist: module, library, command, images, chart, playground, bills of materials, release notes and checksums; and target/IMAGES,
 the digests and names of the images and the chart in a registry. The same modules and command give the same files."""
 
 import hashlib
@@ -10,6 +10,7 @@ import sys
 import companion
 import image
 import native
+import playground
 import sbom
 from console import ROOT, TARGET, die, relative, say
 from layout import PLATFORMS, Layout, encoded, labels, repository, tags, tarred, version, zipped
@@ -141,6 +142,7 @@ def main(tag="", *before):
     notes = changes(present) + steps(present)
     image.main()
     companion.main(*before)
+    playground.build()
     module = image.MODULE.read_bytes()
     archive = chart(module)
     lay_chart(archive)
@@ -150,6 +152,7 @@ def main(tag="", *before):
         f"diana-image-{present}.tar.gz": packed(contents(image.IMAGE, "image")),
         f"diana-companion-image-{present}.tar.gz": packed(contents(companion.COMPANION, "image")),
         f"diana-chart-{present}.tgz": archive,
+        f"diana-playground-{present}.html": playground.PAGE.read_bytes(),
         "NOTES.md": notes.encode(),
         **dict(commands()),
         **dict(libraries()),

@@ -74,6 +74,17 @@ test("every page fits a phone, and each kind of markup is accessible in the ligh
   }
 }));
 
+test("examples of the book open in the playground", () => withBrowser(async (browser) => {
+  const page = await browser.newPage();
+  for (const link of ['a.try[href*="#rules="]', 'a.try[href*="#example="]']) {
+    await page.goto(url("examples.html"));
+    await page.locator(link).first().click();
+    await page.waitForSelector("html[data-ready]");
+    assert.match(await page.locator("#problems").textContent(), /No problems/);
+    assert.equal(await page.locator("#message").textContent(), "");
+  }
+}));
+
 test("every link of the built book leads to a file and a heading", () => {
   const built = Object.fromEntries(PAGES.map((name) => [name, text(name)]));
   for (const [name, html] of Object.entries(built)) {

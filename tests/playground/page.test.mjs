@@ -45,8 +45,17 @@ test("the result is on the first screen of every example", () => withBrowser(asy
   }
 }));
 
+test("links of the book open its examples", () => withBrowser(async (browser) => {
+  const shipped = await open(browser, {hash: "#example=examples/in-flight.yaml"});
+  await waitForText(shipped.locator("#editor"), "at-a-time");
+  const rules = Buffer.from("# größe\nlimits:\n- Url: /orgs/{org}\n  rules: [{name: size, actor: all, unit: day, rpu: 3}]\n").toString("base64url");
+  const told = await open(browser, {hash: `#rules=${rules}`});
+  await waitForText(told.locator("#editor"), "/orgs/{org}");
+  assert.equal(await told.getByLabel("to path").inputValue(), "/orgs/x");
+}));
+
 test("an unreadable link is reported", () => withBrowser(async (browser) => {
-  for (const hash of ["#%", "#AAAA", "#!!!!", `#${"A".repeat(5000)}`]) {
+  for (const hash of ["#%", "#AAAA", "#rules=%", "#example=none", "#!!!!", `#${"A".repeat(5000)}`]) {
     const page = await open(browser, {hash});
     await waitForText(page.locator("#message"), "holds no readable experiment");
     await waitForText(result(page), "requests in");

@@ -10,13 +10,14 @@ test("a problem shows its line and leads to it", () => withBrowser(async (browse
   await type(page, SIMPLE.rules.replace("minute", "fortnight"));
   const problem = page.getByRole("button", {name: /^Line 4: limits\[0\]\.rules\[0\]\.unit: found `fortnight`/});
   await problem.waitFor();
-  await waitForText(result(page), "The rules have problems.");
+  await waitForText(result(page), "The rules have problems. Below is the last result.");
+  await waitForText(page.locator("#variants.stale"), "7 of 30 admitted");
   await problem.press("Enter");
   const selected = await page.evaluate(() => document.querySelector(".cm-activeLine").textContent);
   assert.match(selected, /fortnight/);
   await type(page, SIMPLE.rules);
   await waitForText(page.locator("#problems"), "No problems");
-  await waitForText(result(page), "7 of 30 admitted");
+  await waitForText(page.locator("#variants:not(.stale)"), "7 of 30 admitted");
 }));
 
 test("completions follow the schema", () => withBrowser(async (browser) => {

@@ -24,9 +24,15 @@ export async function pack(state) {
   return btoa(text).replaceAll("+", "-").replaceAll("/", "_").replaceAll("=", "");
 }
 
+/** The text in base64 of a link, as UTF-8. Throws if it is none. */
+export const plain = (text) => new TextDecoder("utf-8", {fatal: true}).decode(bytes(text));
+
+function bytes(text) {
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
+}
+
 /** Decodes the state of a link. Throws if it holds none. */
 export async function unpack(text) {
-  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
-  const bytes = Uint8Array.from(binary, (letter) => letter.charCodeAt(0));
-  return JSON.parse(new TextDecoder().decode(await pipe(new DecompressionStream("deflate-raw"), bytes)));
+  return JSON.parse(new TextDecoder().decode(await pipe(new DecompressionStream("deflate-raw"), bytes(text))));
 }

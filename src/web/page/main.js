@@ -6,9 +6,9 @@ import PACKED from "./core/diana.gz";
 
 import {editor} from "./editor.js";
 import {options} from "./element.js";
-import {pack, unpack} from "./link.js";
+import {pack, plain, unpack} from "./link.js";
 import {result} from "./result.js";
-import {experiment, valid} from "./state.js";
+import {STREAM, experiment, valid} from "./state.js";
 import {traffic} from "./traffic.js";
 
 /** Milliseconds without typing after which the experiment runs again. */
@@ -23,10 +23,23 @@ const example = ({rules, seconds, streams}, others) => valid({...others, seconds
 
 options(preset, [["", "choose one"], ...PRESETS.map(({name}, number) => [`${number}`, name])]);
 
+/** The state of rules of the book: traffic to the first path that they name. */
+function told(rules) {
+  const path = /^\s*(?:-\s*)?\{?\s*[Uu]rl:\s*([^\s,}#]+)/m.exec(rules)?.[1] ?? "/";
+  return valid({rules, streams: [{...STREAM, path: path.replace(/\{\w+\}|\*/g, "x")}]}, rules);
+}
+
 async function initial() {
   const link = location.hash.slice(1);
+  const [kind, value] = link.split("=");
+  const number = PRESETS.findIndex(({file}) => file !== undefined && file === value);
+  if (kind === "example" && number >= 0) {
+    preset.value = `${number}`;
+    return example(PRESETS[number], {});
+  }
   if (link !== "") {
     try {
+      if (kind === "rules") return told(plain(value));
       return valid(await unpack(link), PRESETS[0].rules);
     } catch {
       message.textContent = "The link holds no readable experiment. This is the first example.";

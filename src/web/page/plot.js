@@ -4,6 +4,15 @@ import uPlot from "uplot";
 
 const KINDS = ["banned", "refused", "held", "admitted"];
 
+/** Distances between ticks in seconds, up to a day. */
+const TICKS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 21600, 43200, 86400];
+
+/** A tick in the largest unit in which all of them are whole. */
+function ticks(_, seconds) {
+  const [unit, length] = [["h", 3600], ["min", 60], ["s", 1]].find(([, length]) => seconds.every((it) => it % length === 0)) ?? ["s", 1];
+  return seconds.map((it) => `${it / length} ${unit}`);
+}
+
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 
 /** Draws a variant in an element. A click calls `select` with the number of the step. */
@@ -21,7 +30,7 @@ export function plot(parent, {times, step}, variant, most, select) {
     legend: {show: false},
     cursor: {sync: {key: "variants"}, drag: {x: false, y: false}},
     scales: {x: {time: false}, y: {range: [0, most * 1.05 || 1]}},
-    axes: [{...axis, size: 32, values: (_, ticks) => ticks.map((tick) => `${tick} s`)}, {...axis, size: 40}],
+    axes: [{...axis, size: 32, incs: TICKS, values: ticks}, {...axis, size: 40}],
     series: [{}, ...KINDS.map((kind) => ({label: kind, paths, stroke: colour(kind), fill: colour(kind), width: 1, points: {show: false}}))],
   };
   const drawn = new uPlot(settings, data, parent);

@@ -8,6 +8,9 @@ const title = (algorithm) => ALGORITHMS.find(([name]) => name === algorithm)?.[1
 const percent = (part, all) => (all === 0 ? "0 %" : `${((100 * part) / all).toFixed(1)} %`);
 const get = (id) => document.getElementById(id);
 
+/** The parts of the page with a result. */
+const PARTS = ["variants", "inspect"];
+
 /** Manages what the page shows of a result. `core` has the functions `requests` and `why` of the module. */
 export function result(core) {
   let shown = null;
@@ -47,6 +50,7 @@ export function result(core) {
     /** Shows the answer to a question about traffic that lasts so many seconds. */
     show(question, answer, seconds) {
       shown = {question, answer};
+      for (const part of PARTS) get(part).classList.remove("stale");
       width = get("variants").clientWidth;
       get("summary").className = "";
       get("summary").textContent = `${answer.requests} requests in ${seconds} s. Each bar is ${answer.step} s.${unreadable(answer.log)}`;
@@ -63,13 +67,11 @@ export function result(core) {
       const {refused} = good.find((it) => it.algorithm === get("algorithm").value);
       select(refused.indexOf(refused.reduce((most, count) => Math.max(most, count), 0)));
     },
-    /** Shows why there is no result. */
+    /** Shows why there is no new result. The last one stays, in grey. */
     fail(why) {
-      shown = null;
       get("summary").className = "problem";
-      get("summary").textContent = why;
-      get("variants").replaceChildren();
-      get("inspect").hidden = true;
+      get("summary").textContent = shown ? `${why} Below is the last result.` : why;
+      for (const part of PARTS) get(part).classList.add("stale");
     },
   };
 }
@@ -99,10 +101,10 @@ function listed({requests, most}, core, {question}) {
   const rows = requests.map((it) => {
     const explain = () => get("why").replaceChildren(explanation(JSON.parse(core.why(question, get("algorithm").value, it.number))));
     const button = element("button", {type: "button", onclick: explain, "aria-label": `Why was request ${it.number + 1} ${it.decision}?`}, "Why?");
-    return [`${it.time.toFixed(3)} s`, it.request, it.address ?? "unknown", it.decision, it.rule ?? "", it.more, button];
+    return [`${it.time.toFixed(3)} s`, it.decision, button, it.request, it.address ?? "unknown", it.rule ?? "", it.more];
   });
   const caption = requests.length === most ? `The first ${most} requests of this time` : "Requests of this time";
-  return table(caption, ["time", "request", "address", "decision", "rule", "details", "explanation"], rows);
+  return table(caption, ["time", "decision", "explanation", "request", "address", "rule", "details"], rows);
 }
 
 function explanation({error, time, method, path, address, headers, rules}) {
