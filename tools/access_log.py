@@ -10,7 +10,7 @@ import signal
 import time
 
 BEGIN = 1_795_478_400  # 24 November 2026, 00:00 UTC
-PATHS = ["/", "/share/qq", "/hello", "/slow", "/api/v1/items", "/api/v1/items/7?page=2", "/api/v1/search?q=shoes", "/static/app.js"]
+PATHS = ["/", "/reports", "/hello", "/slow", "/api/v1/items", "/api/v1/items/7?page=2", "/api/v1/search?q=shoes", "/static/app.js"]
 AGENTS = ["curl/8.5.0", "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36", "okhttp/4.12.0"]
 
 

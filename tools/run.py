@@ -41,7 +41,7 @@ def main(config=CONFIG, *version):
         log.pass_on()
         say(f"\nDiana is ready at http://127.0.0.1:{GATEWAY} (admin: http://127.0.0.1:{ADMIN}). Ctrl-C stops Envoy.")
         if rules or config == CONFIG:
-            path, header = ("/", "") if rules else ("/share/qq", " -H 'x-account-id: ada'")
+            path, header = ("/", "") if rules else ("/reports", " -H 'x-account-id: ada'")
             say(f"""
 In another terminal, send a request, and see what each rule decides and why (this token is valid until Envoy stops):
 
@@ -53,9 +53,9 @@ The upstream answers as you ask: http://127.0.0.1:{GATEWAY}{path}?status=401&del
         if not rules and config == CONFIG:
             say(f"""Be refused, read the caller's usage and reset it:
 
-  for i in 1 2 3; do curl -i -H 'x-account-id: ada' http://127.0.0.1:{GATEWAY}/share/qq; done
-  curl -H 'authorization: Bearer {token}' 'http://127.0.0.1:{OPERATOR}/.diana/usage?rule=share-qq&actor.account=ada'
-  curl -H 'authorization: Bearer {token}' -X POST 'http://127.0.0.1:{OPERATOR}/.diana/reset?rule=share-qq&actor.account=ada'
+  for i in 1 2 3; do curl -i -H 'x-account-id: ada' http://127.0.0.1:{GATEWAY}/reports; done
+  curl -H 'authorization: Bearer {token}' 'http://127.0.0.1:{OPERATOR}/.diana/usage?rule=reports&actor.account=ada'
+  curl -H 'authorization: Bearer {token}' -X POST 'http://127.0.0.1:{OPERATOR}/.diana/reset?rule=reports&actor.account=ada'
 """)
         local.wait(lambda: False, processes)
 

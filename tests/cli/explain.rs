@@ -39,7 +39,7 @@ fn picture_shows_the_table_of_the_command() {
     let picture = fs::read_to_string(root().join("docs/refused.svg")).unwrap();
     let (_, table) = picture.split_once("| diana why</text>").unwrap();
     let cells = table.split("<text ").skip(1).map(|cell| cell.split(['<', '>']).nth(1).unwrap());
-    let command = "explain envoy/envoy.yaml --url /share/qq --address 192.0.2.7 --times 3 --at 2026-11-24T21:38:30Z -H";
+    let command = "explain envoy/envoy.yaml --url /reports --address 192.0.2.7 --times 3 --at 2026-11-24T21:38:30Z -H";
     let ran = diana(&[&words(command)[..], &["x-account-id: ada"]].concat());
     let shown = ran.out.split("\n\n").nth(1).unwrap();
     let shown =

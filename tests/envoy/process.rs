@@ -32,7 +32,7 @@ fn shipped_file_limits_each_account() {
     }
     let envoy = start_whole("envoy/native.yaml", None);
     for account in ["ada", "bob"] {
-        let statuses = envoy.statuses(3, "/share/qq", &[("x-account-id", account)]);
+        let statuses = envoy.statuses(3, "/reports", &[("x-account-id", account)]);
         assert_eq!(statuses, [200, 200, 503], "{account}");
     }
     envoy.assert_unharmed();

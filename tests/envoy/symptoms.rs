@@ -258,10 +258,10 @@ limits:
     let section = Section::of("A limit is not applied");
     let envoy = Gateway::with(RULES).variable("DIANA_TOKEN", TOKEN).start_shared();
     let port = format!("127.0.0.1:{}/", envoy.port);
-    let replacements = [("127.0.0.1:10000/share/qq", &*port), ("127.0.0.1:10000/healthz", &port)];
+    let replacements = [("127.0.0.1:10000/reports", &*port), ("127.0.0.1:10000/healthz", &port)];
     let replaced =
-        [&replacements[..], &[(TOKEN_OF_THE_PAGE, TOKEN), ("share-qq", "absent")]].concat();
-    let output = section.run("10000/share/qq", &replaced);
+        [&replacements[..], &[(TOKEN_OF_THE_PAGE, TOKEN), ("reports", "absent")]].concat();
+    let output = section.run("10000/reports", &replaced);
     assert_eq!(output.trim(), r#""rule":"absent","decision":"skipped","why":"absent""#);
     let all = explained(&envoy.get("/", &[("x-diana-explain", TOKEN)]));
     let record = |rule: &str| all.as_array().unwrap().iter().find(|it| it["rule"] == rule).unwrap();

@@ -100,7 +100,7 @@ class Manifests:
         for at in (0, 1):
             # Accounts that no other test has counted in the same process.
             one, other = (f"account-{next(NUMBERS)}" for _ in range(2))
-            asked = lambda name, at=at: scene.get("/share/qq", at, x_account_id=name)  # noqa: E731
+            asked = lambda name, at=at: scene.get("/reports", at, x_account_id=name)  # noqa: E731
             scene.wait(lambda: (it := asked(one)) and it.refused, "the limit is in force")
             self.assertEqual([asked(other).upstream for _ in range(3)], [True, True, False])
 
@@ -197,7 +197,7 @@ class OnEnvoyGateway(Manifests, unittest.TestCase):
     def test_policies(self):
         self.with_bootstrap("proxy")
         self.check(*self.texts("extension-policy", "patch-policy"))
-        label = 'diana_rule_refused{namespace="diana",rule="share-qq"'
+        label = 'diana_rule_refused{namespace="diana",rule="reports"'
         self.scene.wait(lambda: label in self.scene.admin("/stats/prometheus"), "metrics have labels")
 
     def test_redis_and_rules_of_a_server(self):
