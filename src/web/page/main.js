@@ -25,7 +25,7 @@ options(preset, [["", "choose one"], ...PRESETS.map(({name}, number) => [`${numb
 
 /** The state of rules of the book: traffic to the first path that they name. */
 function told(rules) {
-  const path = /^\s*(?:-\s*)?\{?\s*[Uu]rl:\s*([^\s,}#]+)/m.exec(rules)?.[1] ?? "/";
+  const path = /^\s*(?:-\s*)?\{?\s*[Uu]rl:\s*([^\s,#]+)/m.exec(rules)?.[1] ?? "/";
   return valid({rules, streams: [{...STREAM, path: path.replace(/\{\w+\}|\*/g, "x")}]}, rules);
 }
 
