@@ -2,7 +2,7 @@
 //! exact counts.
 
 use crate::harness::{
-    Envoy, Gateway, Redis, eventually, is_native, pipe_listener, start_all, start_whole,
+    Envoy, Gateway, Redis, Wire, eventually, is_native, pipe_listener, start_all, start_whole,
 };
 use crate::operator::{TOKEN, operate};
 
@@ -131,6 +131,33 @@ fn rejoin((mut redis, envoys): (Redis, Vec<Envoy>), fail: fn(&mut Redis), revive
     }
     assert_eq!(admitted(&envoys, "/window", &[("x-account-id", "d")]), LIMIT);
     envoys.iter().for_each(Envoy::assert_unharmed);
+}
+
+/// Two primaries behind one address.
+#[test]
+fn second_store_is_counted_and_logged_once() {
+    let stores = [Redis::start(), Redis::start()];
+    let wire = Wire::to_any_of(&stores.each_ref().map(|redis| redis.port));
+    let by_pipe = RULES.replace("cluster: diana_redis", "pipe: target/redis.sock");
+    let by_cluster: (&str, fn(Gateway, u16) -> Gateway) = (RULES, Gateway::redis);
+    let mut ways = vec![by_cluster];
+    if is_native() {
+        ways.push((&by_pipe, Gateway::redis_by_pipe));
+    }
+    for (rules, with_redis) in ways {
+        let gateway = Gateway::with(rules).workers(2).variable("DIANA_TOKEN", TOKEN);
+        let envoy = with_redis(gateway, wire.port).start();
+        let mut number = 0;
+        eventually("the metric of several stores", || {
+            number += 1;
+            envoy.get("/window", &[("x-account-id", &number.to_string())]);
+            (envoy.metric_of("shop", "fleet.split") > Some(2)).then_some(())
+        });
+        let line = "reach several stores";
+        let log = eventually(line, || Some(envoy.log()).filter(|log| log.contains(line)));
+        assert_eq!(log.matches(line).count(), 1, "{log}");
+        envoy.assert_unharmed();
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The filter's metrics, and their labels in Prometheus by the regular expressions of envoy.yaml.
 
-use crate::harness::{Envoy, Gateway, eventually, free_port};
+use crate::harness::{Envoy, Fault, Gateway, Redis, Wire, eventually, free_port, is_native};
 
 /// Waits until a metric has this value. The filter reports its counts on a timer.
 #[track_caller]
@@ -56,14 +56,10 @@ fn metrics_outlive_the_listener_that_counted() {
     settles(&envoy, "rule.caller.keys", 2);
 }
 
-/// The counters have the same names in both modules.
-#[test]
-fn failed_calls_to_redis_are_counted_by_their_reason() {
-    let rules = "
-redis: {cluster: diana_redis, timeout: 1s}
-limits: [{Url: /counted, rules: [{name: one, actor: account, unit: day, rpu: 9, algo: W, scope: global}]}]
-";
-    let envoy = Gateway::with(rules).redis(free_port()).start();
+/// Checks that a gateway counts its failed calls by this reason alone.
+#[track_caller]
+fn fails_by(gateway: &Gateway, reason: &str) {
+    let envoy = gateway.start();
     assert_eq!(envoy.statuses(3, "/counted", &[("x-account-id", "ada")]), [200; 3]);
     let count = |name: &str| envoy.metric(&format!("fleet.{name}")).unwrap_or(0);
     // The call of the first request, and one that looks whether Redis is back.
@@ -71,11 +67,30 @@ limits: [{Url: /counted, rules: [{name: one, actor: account, unit: day, rpu: 9, 
         // The oldest Envoy takes metrics from the native module only with a request.
         assert_eq!(envoy.get("/free", &[]).status, 200);
         let has_degraded = envoy.metric("rule.one.degraded") == Some(3);
-        (has_degraded && count("failed.unreachable") >= 2).then_some(())
+        (has_degraded && count(&format!("failed.{reason}")) >= 2).then_some(())
     });
     assert!(count("trips") >= 2);
-    for reason in ["timeout", "reset", "garbage", "lost", "other"] {
-        assert_eq!(count(&format!("failed.{reason}")), 0, "{reason}");
+    for other in ["timeout", "unreachable", "reset", "garbage", "lost", "other"] {
+        assert!(other == reason || count(&format!("failed.{other}")) == 0, "{other}");
+    }
+}
+
+/// The counters have the same names in both modules.
+#[test]
+fn failed_calls_to_redis_are_counted_by_their_reason() {
+    let rules = "
+redis: {cluster: diana_redis, timeout: 1s}
+limits: [{Url: /counted, rules: [{name: one, actor: account, unit: day, rpu: 9, algo: W, scope: global}]}]
+";
+    let redis = Redis::start();
+    let mut wire = Wire::to(redis.port);
+    wire.set(Fault::Short(0));
+    let by_pipe = rules.replace("cluster: diana_redis", "pipe: target/redis.sock");
+    for (port, reason) in [(free_port(), "unreachable"), (wire.port, "reset")] {
+        fails_by(&Gateway::with(rules).redis(port), reason);
+        if is_native() {
+            fails_by(&Gateway::with(&by_pipe).redis_by_pipe(port), reason);
+        }
     }
 }
 

@@ -35,7 +35,7 @@ struct State {
 /// A connection to a server on loopback. Dropping it closes it.
 pub struct Wire {
     pub port: u16,
-    target: u16,
+    targets: Vec<u16>,
     state: Arc<Mutex<State>>,
     server: Option<JoinHandle<()>>,
 }
@@ -43,9 +43,18 @@ pub struct Wire {
 impl Wire {
     /// A connection without faults.
     pub fn to(target: u16) -> Self {
+        Self::to_any_of(&[target])
+    }
+
+    /// One address of several servers, each of which gets three connections in turn.
+    pub fn to_any_of(targets: &[u16]) -> Self {
         let state = State { fault: Fault::None, silenced: Vec::new(), ended: false };
-        let mut wire =
-            Self { port: port::free(), target, state: Arc::new(Mutex::new(state)), server: None };
+        let mut wire = Self {
+            port: port::free(),
+            targets: targets.into(),
+            state: Arc::new(Mutex::new(state)),
+            server: None,
+        };
         wire.open();
         wire
     }
@@ -66,10 +75,13 @@ impl Wire {
 
     fn open(&mut self) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, self.port)).expect("a free port");
-        let (state, target) = (Arc::clone(&self.state), self.target);
+        let (state, targets) = (Arc::clone(&self.state), self.targets.clone());
         state.lock().unwrap().ended = false;
         self.server = Some(thread::spawn(move || {
-            for client in listener.incoming().flatten() {
+            let targets = targets.into_iter().flat_map(|target| [target; 3]).collect::<Vec<_>>();
+            for (client, target) in
+                listener.incoming().flatten().zip(targets.iter().cycle().copied())
+            {
                 let fault = {
                     let mut state = state.lock().unwrap();
                     if state.ended {
