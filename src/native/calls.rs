@@ -86,8 +86,12 @@ impl Calls {
     }
 }
 
-/// Records whether a pipe could be reached, or why not. The first such reason in a row is logged.
-pub(crate) fn record_pipe(pipe: &Destination, reached: Result<(), &str>) {
+/// Records whether a pipe could be reached, or why not. The first such reason in a row is logged, once the worker has had requests:
+/// a heartbeat may come before Envoy opens its listeners.
+pub(crate) fn record_pipe(pipe: &Destination, reached: Result<(), &str>, has_had_requests: bool) {
+    if reached.is_err() && !has_had_requests {
+        return;
+    }
     let seen = if reached.is_ok() { Seen::Reached } else { Seen::Lacking };
     let is_new = calls().destinations.insert(pipe.clone(), seen) != Some(seen);
     if let (Err(why), true) = (reached, is_new) {

@@ -156,6 +156,11 @@ impl HostState {
         next
     }
 
+    /// Returns true once the worker has had a request.
+    fn has_had_requests(&self) -> bool {
+        self.stream.get() > 0
+    }
+
     /// Continues the numbers of another host, since its streams and calls may still be open, and
     /// takes its actions.
     pub(crate) fn continue_from(&self, other: &HostState) {
@@ -314,7 +319,9 @@ impl Callout for HostCall<'_> {
         let caller = Caller { slot: self.state.slot, root: self.root, token };
         match &call.destination {
             Destination::Cluster(_) => calls::send(caller, call)?,
-            Destination::Pipe(path) => pipe::send(caller, path, call)?,
+            Destination::Pipe(path) => {
+                pipe::send(caller, path, call, self.state.has_had_requests())?
+            }
         }
         Ok(token)
     }

@@ -24,16 +24,21 @@ const MOST: u64 = 1 << 20;
 const OK: u16 = 200;
 
 /// Starts a call of a worker. The end of its configuration does not cancel it, since it may have settlements.
-pub(crate) fn send(caller: Caller, path: &str, call: &PipeCall) -> Result<(), &'static str> {
+pub(crate) fn send(
+    caller: Caller,
+    path: &str,
+    call: &PipeCall,
+    has_had_requests: bool,
+) -> Result<(), &'static str> {
     let (pipe, body) = (Destination::Pipe(path.into()), call.body.clone());
     let thread = thread().map_err(|why| {
-        calls::record_pipe(&pipe, Err(&format!("no thread for calls: {why}")));
+        calls::record_pipe(&pipe, Err(&format!("no thread for calls: {why}")), has_had_requests);
         "the module has no thread for calls to a pipe"
     })?;
     let ends_at = clock::monotonic().saturating_add(call.timeout);
     thread.spawn(async move {
         let rest = Duration::from_micros(ends_at.saturating_sub(clock::monotonic()));
-        let replied = timeout(rest, exchange(&pipe, &body)).await.ok().flatten();
+        let replied = timeout(rest, exchange(&pipe, &body, has_had_requests)).await.ok().flatten();
         let (status, reply) = replied.unzip();
         guarded("pipe", || calls::deliver(caller, status, reply.unwrap_or_default(), None));
     });
@@ -41,10 +46,14 @@ pub(crate) fn send(caller: Caller, path: &str, call: &PipeCall) -> Result<(), &'
 }
 
 /// Sends a call and reads its reply, with its status. `None` if the connection breaks off, or the reply is too large.
-async fn exchange(pipe: &Destination, body: &[u8]) -> Option<(u16, Vec<u8>)> {
+async fn exchange(
+    pipe: &Destination,
+    body: &[u8],
+    has_had_requests: bool,
+) -> Option<(u16, Vec<u8>)> {
     let connected = UnixStream::connect(address(pipe.name())).await;
     let failure = connected.as_ref().err().map(|why| format!("cannot connect: {why}"));
-    calls::record_pipe(pipe, failure.as_deref().map_or(Ok(()), Err));
+    calls::record_pipe(pipe, failure.as_deref().map_or(Ok(()), Err), has_had_requests);
     let Ok(mut connection) = connected else { return Some((UNAVAILABLE, Vec::new())) };
     let written = connection.write_all(body).await;
     let mut reply = Vec::new();

@@ -1,6 +1,7 @@
 //! Calls by a pipe to a fake Redis that replies, is missing, hangs, or fails in the middle of a reply.
 
 use std::env;
+use std::fs;
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
@@ -221,14 +222,46 @@ fn pipe_that_is_away_is_logged_once_until_it_is_back() {
     config::end_all();
 }
 
-/// In a process of its own, since other tests start the thread.
+/// Returns true in a process of this test alone, which it runs otherwise, since other tests start the thread for calls.
+fn is_apart(test: &str) -> bool {
+    const APART: &str = "DIANA_TEST_APART";
+    let is_apart = env::var_os(APART).is_some();
+    if !is_apart {
+        let mut apart = Command::new(env::current_exe().unwrap());
+        let test = format!("pipe::{test}");
+        assert!(apart.args(["--exact", &test]).env(APART, "1").status().unwrap().success());
+    }
+    is_apart
+}
+
+/// Envoy may open the listener of the pipe after the first heartbeat.
+#[test]
+fn heartbeat_before_the_first_request_logs_nothing() {
+    if !is_apart("heartbeat_before_the_first_request_logs_nothing") {
+        return;
+    }
+    let pipe = name("starts");
+    gateway(&pipe);
+    // The first heartbeat starts the thread for calls.
+    while !thread_names().any(|name| name == "diana-pipe") {
+        thread::yield_now();
+    }
+    let _redis = Fake::start(&pipe, answers());
+    until_redis_counts("ann");
+    assert_eq!(lines(&pipe), Vec::<String>::new());
+    config::end_all();
+}
+
+/// The names of this process's threads.
+fn thread_names() -> impl Iterator<Item = String> {
+    let threads = fs::read_dir("/proc/self/task").unwrap();
+    let names = threads.flatten().map(|thread| fs::read_to_string(thread.path().join("comm")));
+    names.flatten().map(|name| name.trim_end().into())
+}
+
 #[test]
 fn thread_for_calls_starts_when_there_is_room() {
-    const APART: &str = "DIANA_TEST_APART";
-    if env::var_os(APART).is_none() {
-        let test = "pipe::thread_for_calls_starts_when_there_is_room";
-        let mut apart = Command::new(env::current_exe().unwrap());
-        assert!(apart.args(["--exact", test]).env(APART, "1").status().unwrap().success());
+    if !is_apart("thread_for_calls_starts_when_there_is_room") {
         return;
     }
     let pipe = name("room");
