@@ -211,10 +211,13 @@ impl Worker {
             |instance: &mut Rc<Instance>| Rc::strong_count(instance) == 1 && may_go(instance);
         let unused: Vec<Rc<Instance>> =
             self.instances.borrow_mut().extract_if(.., is_unused).collect();
-        unused.iter().for_each(|instance| instance.report_limits(false, host));
-        if !unused.is_empty() {
+        let rest = self.all();
+        // A VM ends with its last instance. Its metrics may be those of another VM as well, which
+        // takes its place, and go with the last one.
+        if !unused.is_empty() && (!rest.is_empty() || host.process().is_some()) {
+            unused.iter().for_each(|instance| instance.report_limits(false, host));
             // A remaining instance with the same rule sets its metrics again.
-            self.all().iter().for_each(|instance| instance.report_limits(true, host));
+            rest.iter().for_each(|instance| instance.report_limits(true, host));
         }
         for instance in unused {
             let in_force: Vec<SlotReclaimer> =

@@ -85,6 +85,8 @@ class OnEnvoyGateway(Shared, unittest.TestCase):
         self.change(FOUR)
         self.use_up(gateways=[{"name": "public", "listeners": ["http", "hosted", "other", "other-hosted"]}])
         self.check_changes(CHANGES)
+        # The first VM has ended with its listeners, and has not taken the metrics of the second one with it.
+        self.scene.helm("test")
         self.change([NEW, *FOUR])
         self.scene.wait(lambda: self.without() == {"http-10080"}, "metrics tell which port has lost it")
         self.assertFalse(self.limited(PORTS[80]))
@@ -131,6 +133,16 @@ class OnEnvoyGateway(Shared, unittest.TestCase):
 
 class OnIstio(Shared, unittest.TestCase):
     plane = Istio
+
+    def test_changes_by_others(self):
+        scene = self.scene
+        self.assertEqual(scene.admitted(5), 3)
+        for listeners in ([OTHER, PLAIN], [listener("http", 8080)], [PLAIN]):
+            spec = {"listeners": listeners}
+            scene.kubectl("patch", "gateway", "public", "--type=merge", "--patch", json.dumps({"spec": spec}))
+            for port in (it["port"] for it in listeners):
+                scene.wait(lambda port=port: (it := scene.get("/limited", port=port)) and it.refused, "limits hold on each port")
+        scene.helm("test")
 
     def test_a_listener_that_an_operator_leaves_out(self):
         """Proxies tell all their listeners if they are asked to."""

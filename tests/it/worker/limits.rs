@@ -2,6 +2,7 @@
 
 use super::{MILLISECOND, Thread};
 use diana_policy::time::SECOND;
+use kit::host::FakeHost;
 
 fn text(rules: &str) -> String {
     format!("keys: 500\nlimits: [{{Url: /, rules: [{rules}]}}]")
@@ -36,11 +37,13 @@ fn draining_instance_keeps_current_limit_gauges() {
     assert_eq!(limits(&thread), [0, 9]);
 }
 
-/// The gauges of a root are removed at once when it is the last one to end.
+/// The gauges of a root are removed at once when it is the last one of a process to end.
 #[test]
 fn last_root_clears_limit_gauges() {
     let global = rule("r", 5).replace("local", "global");
-    let mut thread = Thread::with(&format!("redis: {{cluster: redis}}\n{}", text(&global)));
+    let process = Some(&*Box::leak(Box::default()));
+    let mut thread = Thread::of(FakeHost { process, ..FakeHost::default() });
+    assert!(thread.configure(1, &format!("redis: {{cluster: redis}}\n{}", text(&global))));
     thread.request(1, 10, "ann");
     thread.streams.clear();
     assert_eq!(gauges(&thread, "r", "global")[0], 5);

@@ -47,6 +47,14 @@ fn document_is_shown_by_the_checksum_of_its_text() {
     // The listener of the earlier one has drained.
     thread.end(1);
     assert_eq!(gauge(&thread), both);
+    // Its VM ends with it, and may have a successor with the same metrics.
     thread.end(2);
+    assert_eq!(gauge(&thread), both);
+    // The threads of a process stay, and have its metrics for as long.
+    let process = Some(&*Box::leak(Box::default()));
+    let mut thread = Thread::of(FakeHost { process, ..FakeHost::default() });
+    assert!(thread.configure(1, other));
+    assert_eq!(gauge(&thread), both);
+    thread.end(1);
     assert_eq!(gauge(&thread), 0);
 }
