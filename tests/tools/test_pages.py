@@ -148,11 +148,8 @@ class Pages(unittest.TestCase):
             with self.subTest(page=page.name):
                 title, begin = page.read_text().split("\n\n")[:2]
                 self.assertRegex(title, r"\A# .+\Z")
-                # The second form is the former one, in two sentences.
-                sentence = r"For [^.:]+: [^.]+\.|\*\*For\*\* [^*]+\. \*\*Result:\*\* "
-                self.assertRegex(begin, rf"\A(?:{sentence})")
-                if begin.startswith("For "):
-                    self.assertLessEqual(len(begin.partition(". ")[0].split()), OPENING_WORDS)
+                self.assertRegex(begin, r"\AFor [^.:]+: [^.]+\.")
+                self.assertLessEqual(len(begin.partition(". ")[0].split()), OPENING_WORDS)
 
     def test_the_readme_is_short(self):
         self.assertLessEqual(len((ROOT / "README.md").read_text().splitlines()), README_LINES)
