@@ -6,9 +6,31 @@ mod tests;
 
 use crate::time::{Micros, SECOND};
 
-/// Parses a decimal number that is not negative, rounded up. Larger numbers than 2⁶⁴−1 become
-/// 2⁶⁴−1.
-pub fn decimal(text: &[u8]) -> Option<u64> {
+/// A number that is not negative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Number {
+    /// Its whole part. Larger ones than 2⁶⁴−1 are 2⁶⁴−1.
+    pub whole: u64,
+    /// Its fraction, 0 … 10⁹, and above 0 if there is any.
+    pub billionths: u32,
+}
+
+impl Number {
+    /// Rounded up.
+    #[must_use]
+    pub fn rounded_up(self) -> u64 {
+        self.whole.saturating_add(u64::from(self.billionths > 0))
+    }
+}
+
+impl From<u64> for Number {
+    fn from(whole: u64) -> Number {
+        Number { whole, billionths: 0 }
+    }
+}
+
+/// Parses a decimal number that is not negative, with its fraction. Digits behind the ninth of a fraction are rounded up.
+pub fn exact(text: &[u8]) -> Option<Number> {
     let mut parts = text.splitn(2, |byte| *byte == b'.');
     let (whole, part) = (parts.next()?, parts.next());
     let is_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -16,8 +38,18 @@ pub fn decimal(text: &[u8]) -> Option<u64> {
         return None;
     }
     let add = |sum: u64, byte: &u8| sum.saturating_mul(10).saturating_add(u64::from(byte - b'0'));
-    let more = part.is_some_and(|part| part.iter().any(|byte| *byte != b'0'));
-    Some(whole.iter().fold(0, add).saturating_add(u64::from(more)))
+    let billionths = part.map_or(0, |part| {
+        let digits = part.iter().chain(std::iter::repeat(&b'0')).take(9);
+        let more = part.iter().skip(9).any(|byte| *byte != b'0');
+        digits.fold(0, |sum, digit| sum * 10 + u32::from(digit - b'0')) + u32::from(more)
+    });
+    Some(Number { whole: whole.iter().fold(0, add), billionths })
+}
+
+/// Parses a decimal number that is not negative, rounded up. Larger numbers than 2⁶⁴−1 become
+/// 2⁶⁴−1.
+pub fn decimal(text: &[u8]) -> Option<u64> {
+    exact(text).map(Number::rounded_up)
 }
 
 /// Parses a decimal number with at most six digits after the point, in millionths. `None` for other
@@ -36,11 +68,21 @@ pub fn signed_millionths(text: &[u8]) -> Option<i64> {
     Some(sign * digits.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')))
 }
 
+/// Reads a 64-bit float, little-endian, that is not negative, with its fraction to the nearest billionth.
+pub fn exact_float(bytes: &[u8]) -> Option<Number> {
+    let number = f64::from_le_bytes(bytes.try_into().ok()?);
+    if number.is_nan() || number < 0.0 {
+        return None;
+    }
+    // The conversions saturate. A number that is infinite has no fraction.
+    let fraction = number.fract();
+    let billionths = if fraction > 0.0 { (fraction * 1e9).round().max(1.0) as u32 } else { 0 };
+    Some(Number { whole: number as u64, billionths })
+}
+
 /// Reads a 64-bit float, little-endian, that is not negative, rounded up.
 pub fn float(bytes: &[u8]) -> Option<u64> {
-    let number = f64::from_le_bytes(bytes.try_into().ok()?);
-    // The conversion saturates.
-    (number >= 0.0).then_some(number.ceil() as u64)
+    exact_float(bytes).map(Number::rounded_up)
 }
 
 /// Reads a 64-bit float, little-endian, in millionths. `None` for text of eight bytes, and for

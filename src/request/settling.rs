@@ -1,6 +1,6 @@
 //! The usage of a request, determined when its stream ends.
 
-use diana_policy::number::{decimal, float, integer};
+use diana_policy::number::{Number, exact, exact_float, integer};
 use diana_policy::port::{Ending, Property, Values};
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling, Term};
@@ -268,7 +268,7 @@ impl KnownResponse {
         let number = |name: &String| match ending.header(name) {
             Values::None => Err(UnknownUsage::Absent),
             // HTTP/2 permits spaces around a value.
-            Values::One(value) => usable(decimal(value.trim_ascii())),
+            Values::One(value) => usable(exact(value.trim_ascii())),
             Values::Many(_) => Err(UnknownUsage::Unusable),
         };
         match sum(names, number) {
@@ -412,17 +412,17 @@ impl EndNumber {
         })
     }
 
-    fn read(&self, ending: &dyn Ending, elapsed: Micros) -> Result<u64, UnknownUsage> {
+    fn read(&self, ending: &dyn Ending, elapsed: Micros) -> Result<Number, UnknownUsage> {
         let (property, form) = match self {
             EndNumber::Metadata(property, form) => (property, *form),
             EndNumber::Bytes(property) => (property, NumberForm::Typed),
-            EndNumber::Duration => return usable(Some(elapsed.div_ceil(MILLISECOND))),
+            EndNumber::Duration => return usable(Some(elapsed.div_ceil(MILLISECOND).into())),
         };
         let Some(value) = ending.property(property) else { return Err(UnknownUsage::Absent) };
         usable(match form {
-            NumberForm::Number => float(&value),
-            NumberForm::Typed => integer(&value),
-            NumberForm::Text { .. } => decimal(&value),
+            NumberForm::Number => exact_float(&value),
+            NumberForm::Typed => integer(&value).map(Number::from),
+            NumberForm::Text { .. } => exact(&value),
         })
     }
 }
@@ -438,22 +438,31 @@ struct Sum {
 /// missing.
 fn sum<N>(
     terms: &[(N, i64)],
-    read: impl Fn(&N) -> Result<u64, UnknownUsage>,
+    read: impl Fn(&N) -> Result<Number, UnknownUsage>,
 ) -> Result<Sum, UnknownUsage> {
     // A single number of permits needs no wide arithmetic.
     if let [(number, Term::ONE)] = terms {
-        return Ok(Sum { permits: read(number)?, is_partial: false });
+        return Ok(Sum { permits: read(number)?.rounded_up(), is_partial: false });
     }
     let (mut billionths, mut is_found, mut is_partial) = (0, false, false);
+    // Of the fractions: billionths of billionths.
+    let mut smaller = 0;
     for (number, weight) in terms {
         match read(number) {
             Ok(number) => {
                 is_found = true;
-                billionths += i128::from(number) * i128::from(*weight);
+                billionths += i128::from(number.whole) * i128::from(*weight);
+                if number.billionths > 0 {
+                    smaller += i128::from(number.billionths) * i128::from(*weight);
+                }
             }
             Err(UnknownUsage::Absent) => is_partial = true,
             Err(unusable) => return Err(unusable),
         }
+    }
+    if smaller != 0 {
+        // Rounded up.
+        billionths -= (-smaller).div_euclid(Term::ONE.into());
     }
     let one = Term::ONE.unsigned_abs();
     // Most sums fit 64 bits, where a division is fast.
@@ -464,6 +473,6 @@ fn sum<N>(
     is_found.then_some(Sum { permits, is_partial }).ok_or(UnknownUsage::Absent)
 }
 
-fn usable(number: Option<u64>) -> Result<u64, UnknownUsage> {
-    number.filter(|number| *number <= LARGEST).ok_or(UnknownUsage::Unusable)
+fn usable(number: Option<Number>) -> Result<Number, UnknownUsage> {
+    number.filter(|number| number.rounded_up() <= LARGEST).ok_or(UnknownUsage::Unusable)
 }

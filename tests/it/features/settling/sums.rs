@@ -98,6 +98,57 @@ fn sum_is_exact_and_rounded_up_once() {
     );
 }
 
+/// A price in dollars is a fraction, which its weight makes a number of permits.
+#[test]
+fn fractions_are_weighted_before_they_are_rounded() {
+    let mut rng = Rng::with_seed(seed::next());
+    let (mut zero, mut between, mut most) = (0, 0, 0);
+    for _ in 0..4_000 {
+        // Thousandths, which a 64-bit float has exactly enough, or billionths.
+        let unit = if rng.bool() { 1_000_000 } else { 1 };
+        let mut term = |_| (rng.u64(0..2_000_000_000_000 / unit) * unit, weight(&mut rng));
+        let terms: Vec<(u64, i64)> = (0..term(0).0 % 8 + 1).map(&mut term).collect();
+        let product = |(number, weight): &(u64, i64)| i128::from(*number) * i128::from(*weight);
+        let sum: i128 = terms.iter().map(product).sum();
+        let one = i128::from(Term::ONE) * i128::from(Term::ONE);
+        let wanted = (sum.max(0) / one + i128::from(sum.max(0) % one > 0)).min(MOST.into()) as u64;
+        let of = |source: &dyn Fn(String) -> ResponseSource| {
+            let of = |(at, (_, weight)): (usize, &(u64, i64))| Term {
+                source: source(format!("k{at}")),
+                weight: *weight,
+            };
+            by_terms(terms.iter().enumerate().map(of).collect())
+        };
+        let (mut ended, mut came) = (FakeEnding::answered(200), FakeEnding::answered(200));
+        for (at, (number, _)) in terms.iter().enumerate() {
+            let key = format!("k{at}");
+            let text = format!("{}.{:09}", number / 1_000_000_000, number % 1_000_000_000);
+            let float: f64 = text.parse().unwrap();
+            ended =
+                ended.property(&["metadata", "filter_metadata", "u", &key], float.to_le_bytes());
+            came = came.header(&key, text);
+        }
+        let by_header = of(&ResponseSource::Header);
+        assert_eq!(used(&by_header, Some(&came), &came), (wanted, None), "{terms:?}");
+        let form = NumberForm::Number;
+        let by_float = of(&|key| ResponseSource::Metadata { path: vec!["u".into(), key], form });
+        assert_eq!(used(&by_float, Some(&came), &ended), (wanted, None), "{terms:?}");
+        match wanted {
+            0 => zero += 1,
+            MOST => most += 1,
+            _ => between += 1,
+        }
+    }
+    assert!(zero > 100 && between > 100 && most > 100, "{zero} {between} {most}");
+    let thousand = by_terms(vec![Term { source: header("price"), weight: Term::HEAVIEST }]);
+    for (price, wanted) in
+        [("0.00012", 1), ("0.0012", 2), ("0.0000000001", 1), ("0.25", 250), ("3", 3_000)]
+    {
+        let came = FakeEnding::answered(200).header("price", price);
+        assert_eq!(used(&thousand, Some(&came), &came), (wanted.min(MOST), None), "{price}");
+    }
+}
+
 #[test]
 fn weights_add_up_to_the_price() {
     let term = |key, tenths: i64| Term { source: metadata(key), weight: tenths * Term::ONE / 10 };
