@@ -1,6 +1,7 @@
 //! Rules from a configuration server.
 
 mod open_requests;
+mod tags;
 
 use std::time::Duration;
 

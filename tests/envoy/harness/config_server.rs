@@ -10,6 +10,8 @@ use std::time::Duration;
 #[derive(Clone)]
 pub enum ServerResponse {
     Text(String),
+    /// The text with this tag, or 304 to a request that has the tag.
+    Tagged(String, String),
     Status(u16),
     /// The text after a delay.
     Late(Duration, String),
@@ -19,10 +21,22 @@ pub enum ServerResponse {
     Garbage,
 }
 
+/// A request to a server with tags, and the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Exchange {
+    /// The tag in the request.
+    pub condition: Option<String>,
+    /// The status of the answer.
+    pub status: u16,
+    /// The tag of the server's document.
+    pub tag: String,
+}
+
 struct State {
     response: ServerResponse,
     /// The heads of all requests so far.
     requests: Vec<String>,
+    exchanges: Vec<Exchange>,
     ended: bool,
 }
 
@@ -43,7 +57,12 @@ impl ConfigServer {
     pub fn on(port: u16, response: ServerResponse) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).expect("a free port");
         let port = listener.local_addr().unwrap().port();
-        let state = Arc::new(Mutex::new(State { response, requests: Vec::new(), ended: false }));
+        let state = Arc::new(Mutex::new(State {
+            response,
+            requests: Vec::new(),
+            exchanges: Vec::new(),
+            ended: false,
+        }));
         let shared = Arc::clone(&state);
         let server = thread::spawn(move || {
             for stream in listener.incoming() {
@@ -66,6 +85,11 @@ impl ConfigServer {
     pub fn requests(&self) -> Vec<String> {
         self.state.lock().unwrap().requests.clone()
     }
+
+    /// All answers with a tag so far, and 304.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.state.lock().unwrap().exchanges.clone()
+    }
 }
 
 impl Drop for ConfigServer {
@@ -81,10 +105,18 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     let mut head = String::new();
     let mut from = BufReader::new(stream.try_clone()?);
     while !head.ends_with("\r\n\r\n") && from.read_line(&mut head)? > 0 {}
+    let mut lines = head.lines();
+    let condition = lines.find_map(|line| line.strip_prefix("if-none-match: ")).map(str::to_owned);
     let response = {
         let mut state = state.lock().unwrap();
         state.requests.push(head);
-        state.response.clone()
+        let response = state.response.clone();
+        if let ServerResponse::Tagged(_, tag) = &response {
+            let status = if condition.as_ref() == Some(tag) { 304 } else { 200 };
+            let tag = tag.clone();
+            state.exchanges.push(Exchange { condition: condition.clone(), status, tag });
+        }
+        response
     };
     let reply = |status: u16, length: usize, text: &str| {
         let head = format!("HTTP/1.1 {status} x\r\nconnection: close\r\n");
@@ -92,6 +124,15 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     };
     let bytes = match response {
         ServerResponse::Text(text) => reply(200, text.len(), &text),
+        ServerResponse::Tagged(text, tag) => {
+            let (status, length, text) = if condition.as_ref() == Some(&tag) {
+                ("304", 0, "")
+            } else {
+                ("200", text.len(), &*text)
+            };
+            let head = format!("HTTP/1.1 {status} x\r\nconnection: close\r\netag: {tag}\r\n");
+            format!("{head}content-length: {length}\r\n\r\n{text}")
+        }
         ServerResponse::Status(status) => reply(status, 0, ""),
         ServerResponse::Late(pause, text) => {
             thread::sleep(pause);
