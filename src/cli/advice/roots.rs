@@ -6,7 +6,7 @@ use crate::finding::FindingLevel;
 use crate::manifest::{EnvoyPlugin, FoundRules};
 
 /// A document that a plugin receives.
-struct Document<'f> {
+struct PluginDocument<'f> {
     index: usize,
     plugin: &'f EnvoyPlugin,
     policy: Policy,
@@ -14,8 +14,9 @@ struct Document<'f> {
 
 /// The index of each document that shares usage with an earlier one, and what to report about it.
 pub fn of(found: &[FoundRules]) -> Vec<(usize, FindingLevel, String)> {
-    let documents: Vec<Document<'_>> = found.iter().enumerate().filter_map(document).collect();
-    let shares = |(number, second): (usize, &Document<'_>)| {
+    let documents: Vec<PluginDocument<'_>> =
+        found.iter().enumerate().filter_map(document).collect();
+    let shares = |(number, second): (usize, &PluginDocument<'_>)| {
         let mut earlier = documents.iter().take(number);
         let first = earlier.find(|first| share(first, second))?;
         let (level, message) = report(first, second);
@@ -25,21 +26,21 @@ pub fn of(found: &[FoundRules]) -> Vec<(usize, FindingLevel, String)> {
 }
 
 /// A document without problems.
-fn document((index, found): (usize, &FoundRules)) -> Option<Document<'_>> {
+fn document((index, found): (usize, &FoundRules)) -> Option<PluginDocument<'_>> {
     let plugin = found.plugin.as_ref()?;
     let (policy, _) = diana_config::check(found.source.as_ref().ok()?).ok()?;
-    Some(Document { index, plugin, policy })
+    Some(PluginDocument { index, plugin, policy })
 }
 
 /// Returns true if two documents count different rules under one namespace: in the shared data of
 /// one `vm_id`, or in one Redis.
-fn share(first: &Document<'_>, second: &Document<'_>) -> bool {
+fn share(first: &PluginDocument<'_>, second: &PluginDocument<'_>) -> bool {
     let differ = |is_counted: fn(&Rule) -> bool| {
         let one = digests(&first.policy, is_counted);
         let other = digests(&second.policy, is_counted);
         !one.is_empty() && !other.is_empty() && one != other
     };
-    let place = |document: &Document<'_>| {
+    let place = |document: &PluginDocument<'_>| {
         document.policy.redis.as_ref().map(|redis| (redis.destination.clone(), redis.db))
     };
     first.plugin.envoy == second.plugin.envoy
@@ -59,7 +60,7 @@ fn digests(policy: &Policy, is_counted: fn(&Rule) -> bool) -> Vec<u64> {
 }
 
 /// Two documents that both name the namespace may do so on purpose.
-fn report(first: &Document<'_>, second: &Document<'_>) -> (FindingLevel, String) {
+fn report(first: &PluginDocument<'_>, second: &PluginDocument<'_>) -> (FindingLevel, String) {
     let is_named = [first, second].iter().all(|document| document.policy.namespace.is_some());
     let level = if is_named { FindingLevel::Advice } else { FindingLevel::Mistake };
     let is_one_root = !is_named && first.plugin.root_id == second.plugin.root_id;
@@ -73,7 +74,7 @@ fn report(first: &Document<'_>, second: &Document<'_>) -> (FindingLevel, String)
 }
 
 /// The namespace under which a document counts.
-fn namespace(document: &Document<'_>) -> String {
+fn namespace(document: &PluginDocument<'_>) -> String {
     let configured = document.policy.namespace.clone();
     configured
         .unwrap_or_else(|| diana_worker::default_namespace(document.plugin.root_id.as_bytes()))
