@@ -106,10 +106,11 @@ class Repairs(Shared):
     def test_objects_that_kubectl_deleted(self):
         scene = self.scene
         with self.steady():
-            scene.kubectl("delete", f"{self.kind},deployment,service,configmap", "-l", RELEASE)
-            scene.wait(lambda: not scene.explained(), "the filter is gone")
-            scene.helm("upgrade", "--wait", "--timeout=10m", config=rule(3, self.rule))
-            scene.have(self.rule)
+            for verb, more in (("upgrade", {"config": rule(3, self.rule)}), ("rollback", {})):
+                scene.kubectl("delete", f"{self.kind},deployment,service,configmap", "-l", RELEASE)
+                scene.wait(lambda: not scene.explained(), "the filter is gone")
+                scene.helm(verb, "--wait", "--timeout=10m", **more)
+                scene.have(self.rule)
             self.assertEqual(scene.admitted(5), 3)
 
     def test_companions_that_hang_later(self):
