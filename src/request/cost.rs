@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::identity::sources::Sources;
 use crate::identity::{self, Mistake, Source, SourceValue, query};
-use crate::names::Names;
+use crate::meanings::Meanings;
 use diana_policy::number::{decimal, float, integer};
 use diana_policy::port::Request;
 use diana_policy::{Actor, ChosenCost, CostSource, NumberForm, NumberSource};
@@ -26,7 +26,7 @@ enum CostBy {
     },
     Value {
         sources: Sources,
-        costs: Names<u64>,
+        costs: Meanings<u64>,
     },
 }
 
@@ -89,7 +89,7 @@ impl CostBy {
         let sources = Sources::new(&Actor { name: String::new(), sources: chosen.by.clone() })?;
         let mut of: Vec<&(String, u64)> = chosen.of.iter().collect();
         of.sort_by_key(|(_, cost)| std::cmp::Reverse(*cost));
-        let mut costs = Names::default();
+        let mut costs = Meanings::default();
         for (value, cost) in of {
             for (source, value) in sources.readings(value.as_bytes()) {
                 costs.add(source, value, *cost);

@@ -3,6 +3,6 @@
 pub mod cost;
 pub mod identity;
 pub mod matching;
-mod names;
+mod meanings;
 pub mod plan;
 pub mod settling;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::identity::caller::Callers;
 use crate::identity::sources::Sources;
 use crate::identity::{self, Mistake, Source, SourceValue};
-use crate::names::Names;
+use crate::meanings::Meanings;
 use diana_policy::number::{digits, integer, whole};
 use diana_policy::port::Request;
 use diana_policy::{Actor, IdentitySource, NumberForm, NumberSource};
@@ -23,7 +23,7 @@ struct PlanSelector {
     wanted: PlanSource,
     by: PlanReader,
     /// Plan names with the number of each.
-    names: Names<u32>,
+    names: Meanings<u32>,
     count: u32,
     /// The result for the current request, once its input was read.
     found: Option<Option<u64>>,
@@ -88,7 +88,13 @@ impl PlanSelectors {
         if let Some(known) = self.all.iter().position(|known| known.wanted == wanted) {
             return known;
         }
-        self.all.push(PlanSelector { wanted, by, names: Names::default(), count: 0, found: None });
+        self.all.push(PlanSelector {
+            wanted,
+            by,
+            names: Meanings::default(),
+            count: 0,
+            found: None,
+        });
         self.all.len() - 1
     }
 

@@ -8,15 +8,15 @@ use diana_policy::key::{Key, Seed};
 type Reading = (usize, Box<[u8]>);
 
 /// What each configured value means.
-pub(crate) struct Names<T>(HashTable<(Reading, T)>);
+pub(crate) struct Meanings<T>(HashTable<(Reading, T)>);
 
-impl<T> Default for Names<T> {
-    fn default() -> Names<T> {
-        Names(HashTable::new())
+impl<T> Default for Meanings<T> {
+    fn default() -> Meanings<T> {
+        Meanings(HashTable::new())
     }
 }
 
-impl<T: Copy> Names<T> {
+impl<T: Copy> Meanings<T> {
     /// Adds a value, unless it is known: the first meaning counts.
     pub(crate) fn add(&mut self, source: usize, value: Vec<u8>, meaning: T) {
         if self.find(source, &value).is_none() {
