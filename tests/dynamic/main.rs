@@ -96,6 +96,7 @@ fn no_memory_is_used_after_its_end() {
         }
         workers.into_iter().map(|worker| worker.join().expect("no hook panics")).collect()
     });
+    calls.use_up();
     let calls = calls.finish();
     config::end_all();
     let admitted: usize = tallies.iter().chain([&calls]).map(|it| it.admitted_exactly).sum();

@@ -115,7 +115,7 @@ struct Request {
 impl Request {
     fn begin(worker: usize, account: &str) -> Request {
         let queue: Arc<Queue> = Arc::default();
-        let mut stream = Stream::new(0, worker, queue.clone(), &mut Rng::with_seed(1));
+        let mut stream = Stream::new(0, worker, "/fleet", queue.clone(), &mut Rng::with_seed(1));
         stream.request.retain(|(name, _)| name.starts_with(b":"));
         stream.request.push((b"x-account".into(), account.into()));
         stream.is_hasty = false;

@@ -13,7 +13,7 @@ use crate::worker::Queue;
 
 type Headers = Vec<(Vec<u8>, Vec<u8>)>;
 
-const PATHS: [&str; 9] =
+pub const PATHS: [&str; 9] =
     ["/exact", "/held", "/fleet", "/open", "/plan", "/used", "/upload", "/grpc", "/update"];
 
 /// What happened to a request.
@@ -53,8 +53,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    pub fn new(id: u64, worker: usize, queue: Arc<Queue>, random: &mut Rng) -> Box<Stream> {
-        let path = PATHS[random.usize(..PATHS.len())];
+    pub fn new(
+        id: u64,
+        worker: usize,
+        path: &'static str,
+        queue: Arc<Queue>,
+        random: &mut Rng,
+    ) -> Box<Stream> {
         let mut request: Headers =
             [(":path", path), (":method", "GET"), (":authority", "fake")].map(pair).into();
         for _ in 0..random.usize(..3) {

@@ -6,7 +6,7 @@ use std::thread;
 
 use fastrand::Rng;
 
-use crate::stream::{self, Outcome, Stream};
+use crate::stream::{self, Outcome, PATHS, Stream};
 
 /// The events of a worker, by any thread: the stream and the number of the event.
 pub type Queue = Mutex<VecDeque<(u64, u64)>>;
@@ -24,6 +24,9 @@ pub struct Tally {
     /// Passed requests of the rule `grpc` whose status is 16, or whose client left before it.
     pub denied: usize,
 }
+
+/// A stream with an odd number is denied.
+const DENIED_ID: u64 = 1;
 
 pub struct Worker {
     number: usize,
@@ -52,7 +55,8 @@ impl Worker {
 
     /// A request, and some events.
     pub fn serve(&mut self, id: u64) {
-        self.begin(id);
+        let path = PATHS[self.random.usize(..PATHS.len())];
+        self.begin(id, path);
         while self.random.bool() {
             self.turn();
         }
@@ -60,15 +64,30 @@ impl Worker {
 
     /// Ends all streams.
     pub fn finish(mut self) -> Tally {
+        self.end_all();
+        self.tally
+    }
+
+    /// Denied calls, one after another, until the rule `grpc` refuses one: of all calls, the last one to end may have returned a
+    /// permit after the others were refused.
+    pub fn use_up(&mut self) {
+        self.end_all();
+        let refused = self.tally.refused;
+        while self.tally.refused == refused {
+            self.begin(DENIED_ID, "/grpc");
+            self.end_all();
+        }
+    }
+
+    fn end_all(&mut self) {
         while !self.streams.is_empty() {
             self.turn();
             thread::yield_now();
         }
-        self.tally
     }
 
-    fn begin(&mut self, id: u64) {
-        let stream = Stream::new(id, self.number, self.queue.clone(), &mut self.random);
+    fn begin(&mut self, id: u64, path: &'static str) {
+        let stream = Stream::new(id, self.number, path, self.queue.clone(), &mut self.random);
         let stream = Box::into_raw(stream);
         self.streams.insert(id, stream);
         stream::begin(stream);
