@@ -1,5 +1,5 @@
 //! Simulates fleets on one clock, and prints a table for each question; with arguments only those tables. The same command prints
-//! the same tables. Fails if docs/fleet.md has others.
+//! the same tables. Fails if MEASURED.md has others.
 
 // A bench may panic.
 #![allow(clippy::panic, clippy::indexing_slicing)]
@@ -23,8 +23,8 @@ type Column = (&'static str, fn(&Plan, &Seen) -> String);
 /// Runs its fleets.
 type Table = fn() -> String;
 
-/// The page with the tables.
-const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fleet.md");
+/// The file with the tables.
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../MEASURED.md");
 
 fn main() -> ExitCode {
     // Cargo adds an option.
@@ -45,10 +45,7 @@ fn main() -> ExitCode {
     if differ.is_empty() {
         return ExitCode::SUCCESS;
     }
-    println!(
-        "docs/fleet.md has another table: {}. INSTA_UPDATE=always writes it",
-        differ.join(", ")
-    );
+    println!("MEASURED.md has another table: {}. INSTA_UPDATE=always writes it", differ.join(", "));
     ExitCode::FAILURE
 }
 

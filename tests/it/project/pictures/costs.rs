@@ -3,7 +3,6 @@
 use super::drawing::{Drawing, WIDTH};
 
 const MEASURED: &str = include_str!("../../../../MEASURED.md");
-const FLEET: &str = include_str!("../../../../docs/fleet.md");
 
 /// Instructions that an empty dynamic module adds to a listener without a filter.
 const EMPTY_MODULE: f64 = 4500.0;
@@ -40,7 +39,7 @@ pub fn calls() -> Drawing {
         [("W", "window"), ("SW", "sliding window"), ("TB", "token bucket")].map(|(short, name)| {
             let short = format!("`{short}`");
             let calls = ["1", "10", "100"]
-                .map(|gateways| number(row(FLEET, "algo", &[&short, "all alike", gateways])[4]));
+                .map(|gateways| number(row(MEASURED, "algo", &[&short, "all alike", gateways])[4]));
             (name.to_owned(), calls.to_vec())
         });
     bars(
