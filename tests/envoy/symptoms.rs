@@ -351,10 +351,10 @@ limits: [{Url: /, rules: [{name: all, actor: all, unit: day, rpu: 1000000, algo:
     wire.set(Fault::Silent);
     fails("timeout");
     section.shows(&envoy, &[r#"diana_mode_gateway{namespace="shop"} 1"#, "diana_rule_degraded"]);
-    section.explains(&["`diana_fleet_failed_timeout`"]);
+    section.explains(&["`timeout`", "shorter than a call"]);
     wire.set(Fault::Refused);
     fails("unreachable");
-    section.explains(&["`diana_fleet_failed_unreachable`"]);
+    section.explains(&["`unreachable`", "no free"]);
     wire.set(Fault::Garbage("HTTP/1.1 200 OK\r\n\r\n"));
     fails("garbage");
     wire.set(Fault::None);
