@@ -114,7 +114,7 @@ impl SuggestedRule<'_> {
         };
         let (url, unit) = (&self.suggest.url, self.unit());
         format!(
-            "{actors}limits:\n  - Url: {url:?}\n    rules:\n      - {{actor: {actor:?}, unit: {unit}, rpu: {limit}, algo: fixed window}}\n"
+            "{actors}limits:\n  - Url: {url:?}\n    rules:\n      - {{actor: {actor:?}, unit: {unit}, rpu: {limit}, algo: window}}\n"
         )
     }
 

@@ -86,7 +86,7 @@ fn output_is_a_valid_rules_file() {
         "# minute 10 18 20 20 20 18\n",
         "# 18 per minute would have refused requests of 2 callers (10.0 %).",
         "actors: {caller: [{header: \"x-account-id\"}]}\n",
-        "- {actor: \"caller\", unit: minute, rpu: 18, algo: fixed window}\n",
+        "- {actor: \"caller\", unit: minute, rpu: 18, algo: window}\n",
     ] {
         assert!(out.contains(part), "{part} is missing in {out}");
     }
