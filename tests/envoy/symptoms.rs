@@ -1,5 +1,5 @@
 //! The runbook by symptom. Each symptom is staged, and the commands of its section run as they are on
-//! the page. Their output has a row in the section's table.
+//! the page. Their output has an entry in the section's list.
 
 use std::process::Command;
 
@@ -28,7 +28,8 @@ impl Section {
     /// The output of the section's commands that contain a text, each run by the shell after these replacements.
     #[track_caller]
     fn run(&self, with: &str, replacements: &[(&str, &str)]) -> String {
-        let commands = self.0.lines().filter(|line| line.contains(with) && !line.starts_with('|'));
+        let commands =
+            self.0.lines().filter(|line| line.contains(with) && !line.starts_with(['|', '-', ' ']));
         let mut script: String =
             commands.flat_map(|line| [line.trim_start_matches("$ "), "\n"]).collect();
         assert!(!script.is_empty(), "no command with {with}");
@@ -58,17 +59,23 @@ impl Section {
         });
     }
 
-    /// Fails unless a row of the section's table has these texts.
+    /// Fails unless an entry of the section has these texts.
     #[track_caller]
     fn explains(&self, texts: &[&str]) {
-        has_row(self.0, texts);
+        has_entry(self.0, texts);
     }
 }
 
+/// Fails unless a row of a table or an item of a list has these texts.
 #[track_caller]
-fn has_row(page: &str, texts: &[&str]) {
-    let mut rows = page.lines().filter(|line| line.starts_with('|'));
-    assert!(rows.any(|row| texts.iter().all(|text| row.contains(text))), "no row has {texts:?}");
+fn has_entry(page: &str, texts: &[&str]) {
+    let joined = page.replace("\n  ", " ");
+    let mut entries =
+        joined.lines().filter(|line| line.starts_with("| ") || line.starts_with("- "));
+    assert!(
+        entries.any(|entry| texts.iter().all(|text| entry.contains(text))),
+        "no entry has {texts:?}"
+    );
 }
 
 /// The filter by ECDS, from a file with problems in its document. Envoy admits no request then.
@@ -192,31 +199,31 @@ limits:
     };
     let refused = |record: &Value| record["decision"] == "refused";
     assert!(refused(&record("/wide/path", "wide", &[])), "and so does its `wait` of never");
-    has_row(RUNBOOK, &["`rule` is not the one that you expect"]);
+    has_entry(RUNBOOK, &["`rule` is not the one that you expect"]);
     assert_eq!(record("/wide/path", "wide", &[])["wait"], "never");
-    has_row(RUNBOOK, &["`wait: \"never\"`", "`rpu: 0`"]);
+    has_entry(RUNBOOK, &["`wait: \"never\"`", "`rpu: 0`"]);
     record("/plan", "plan", &[("x-plan", "golden")]);
     let unlisted = record("/plan", "plan", &[("x-plan", "golden")]);
     assert!(
         refused(&unlisted) && unlisted["plan"].is_null() && unlisted["limit"] == 1,
         "{unlisted}"
     );
-    has_row(RUNBOOK, &["`limit` is not the one that you expect", "`plan` is missing"]);
+    has_entry(RUNBOOK, &["`limit` is not the one that you expect", "`plan` is missing"]);
     record("/cost", "cost", &[("x-cost", "3")]);
     let dear = record("/cost", "cost", &[("x-cost", "3")]);
     assert!(refused(&dear) && dear["remaining"] == 2, "{dear}");
-    has_row(RUNBOOK, &["`remaining` above 0, less than the request's `cost`"]);
+    has_entry(RUNBOOK, &["`remaining` above 0, less than the request's `cost`"]);
     record("/local", "local", &[]);
     assert_eq!(record("/local", "local", &[])["scope"], "local");
     assert_eq!(operate(&envoy, "GET", "/usage?rule=local&actor.account=ada").0, 409);
-    has_row(RUNBOOK, &["`scope: local`", "409"]);
+    has_entry(RUNBOOK, &["`scope: local`", "409"]);
     record("/ban", "ban", &[]);
     assert_eq!(record("/ban", "ban", &[])["decision"], "banned");
-    has_row(RUNBOOK, &["`decision: banned`"]);
+    has_entry(RUNBOOK, &["`decision: banned`"]);
     // Two values for one key: one bucket for all such requests.
     let twice = |more| record("/cost", "cost", &[("x-account-id", more)])["key"].clone();
     assert_eq!(twice("bob"), twice("eve"));
-    has_row(RUNBOOK, &["`key` is the same for different callers", "occurs twice"]);
+    has_entry(RUNBOOK, &["`key` is the same for different callers", "occurs twice"]);
 }
 
 #[test]
@@ -232,10 +239,10 @@ fn limits_reset() {
     eventually("a new count", || (envoy.get("/", &[]).status == 200).then_some(()));
     let line = "these rules start with no usage";
     eventually("the line in the log", || envoy.log().contains(line).then_some(()));
-    Section::of("Limits reset").explains(&["a rule without a name changed", line]);
+    Section::of("Limits reset").explains(&["A rule without a name changed", line]);
     let dump = envoy.admin("/config_dump").unwrap().body;
     assert!(dump.contains(r#""vm_id": "diana""#), "{dump}");
-    Section::of("Limits reset").explains(&["another `vm_id`", "`config_dump`"]);
+    Section::of("Limits reset").explains(&["Another `vm_id`", "`config_dump`"]);
 }
 
 #[test]
@@ -283,7 +290,7 @@ limits:
     let answer = envoy.get("/", &[("x-diana-explain", TOKEN)]);
     assert_eq!(answer.header("x-diana-explain"), None);
     assert!(envoy.log().contains("ANOTHER_TOKEN"), "{}", envoy.log());
-    section.explains(&["no `x-diana-explain`, and the log has a line about the token"]);
+    section.explains(&["No `x-diana-explain`, and the log has a line about the token"]);
 }
 
 #[test]
@@ -345,7 +352,7 @@ limits: [{Url: /, rules: [{name: all, actor: all, unit: day, rpu: 1000000, algo:
             let metric = format!("diana_fleet_failed_{reason}");
             section.read(&envoy).contains(&metric).then_some(())
         });
-        has_row(RUNBOOK, &[&format!("`{reason}`")]);
+        has_entry(RUNBOOK, &[&format!("`{reason}`")]);
     };
     assert_eq!(envoy.get("/", &[]).status, 200);
     wire.set(Fault::Silent);
@@ -389,7 +396,7 @@ limits: [{Url: /, rules: [{name: all, actor: all, unit: day, rpu: 9, algo: W, sc
     assert_eq!(envoy.get("/", &[]).status, 200);
     let reason = "clusterdown";
     Section::of("Redis is slow").shows(&envoy, &[&format!("diana_fleet_failed_{reason}")]);
-    has_row(RUNBOOK, &[&format!("`{reason}`")]);
+    has_entry(RUNBOOK, &[&format!("`{reason}`")]);
 }
 
 #[test]
@@ -441,7 +448,7 @@ fn gateway_is_never_ready() {
     let section = Section::of("New gateway pods never become ready");
     let refused = validate(&Gateway::with("limits: 3"));
     assert_eq!(refused.status.code(), Some(1));
-    section.explains(&["the document has problems", "Envoy exits"]);
+    section.explains(&["The document has problems", "Envoy exits"]);
     let rules = "limits: [{Url: /, rules: [{actor: all, unit: day, rpu: 1}]}]";
     let envoy = Gateway::with(rules).cluster("companion", free_port()).start();
     envoy.put(&Gateway::with("limits: 3"));
@@ -451,7 +458,7 @@ fn gateway_is_never_ready() {
     envoy.put(&Gateway::with(rules).routed(Value::Null, with_remote_module(u32::MAX)));
     section.shows(&envoy, &["total_listeners_warming: 1"]);
     section.explains(&[
-        "the module cannot be fetched",
+        "The module cannot be fetched",
         "`total_listeners_warming` above 0",
         "`upstream_cx_connect_fail` (away)",
     ]);
