@@ -21,11 +21,22 @@ DASHBOARD = json.loads((ROOT / "watch/dashboard.json").read_text())
 RULES = yaml.safe_load((ROOT / "watch/rules.yaml").read_text())
 
 
+def panels():
+    """Every panel of the dashboard, also those of folded rows."""
+    for panel in DASHBOARD["panels"]:
+        yield from panel["panels"] if panel["type"] == "row" else [panel]
+
+
 def queries():
     """Every query of the dashboard, for all namespaces."""
-    for panel in DASHBOARD["panels"]:
+    for panel in panels():
         for target in panel["targets"]:
             yield panel["title"], target["expr"].replace("$namespace", ".*")
+
+
+def labels(target):
+    """The labels that the name of a series in the legend needs."""
+    return re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])
 
 
 def ask(port, path, **parameters):
@@ -54,7 +65,7 @@ def running():
 def browse(port, *options):
     """What a browser without a window makes of the page, after the first drawing of all panels."""
     page = f"http://127.0.0.1:{port}/?seconds=60"
-    browser = ["chromium", "--headless", "--no-sandbox", "--window-size=1300,1500", "--virtual-time-budget=4000", *options, page]
+    browser = ["chromium", "--headless", "--no-sandbox", "--window-size=1300,760", "--virtual-time-budget=4000", *options, page]
     return subprocess.run(browser, cwd=ROOT, capture_output=True, text=True, check=True).stdout
 
 
@@ -75,6 +86,21 @@ class Rules(unittest.TestCase):
             self.assertEqual(rule["annotations"]["runbook_url"], f"docs/runbook.md#{name.lower()}")
 
 
+class Dashboard(unittest.TestCase):
+    def test_first_screen_has_four_panels_and_the_rest_is_folded(self):
+        kinds = [panel["type"] for panel in DASHBOARD["panels"]]
+        self.assertEqual(kinds, ["timeseries"] * 4 + ["row"] * (len(kinds) - 4))
+        self.assertEqual({row["collapsed"] for row in DASHBOARD["panels"][4:]}, {True})
+        every = [*panels(), *DASHBOARD["panels"][4:]]
+        self.assertEqual(len({panel["id"] for panel in every}), len(every))
+
+    def test_each_axis_has_a_unit_and_a_name(self):
+        for panel in panels():
+            with self.subTest(panel=panel["title"]):
+                axis = panel["fieldConfig"]["defaults"]
+                self.assertTrue(axis["unit"] and axis["custom"]["axisLabel"])
+
+
 class UnderLoad(unittest.TestCase):
     def test_every_query_of_the_dashboard_has_data_and_an_alert_fires(self):
         with running() as ports:
@@ -90,6 +116,11 @@ class UnderLoad(unittest.TestCase):
                 wait_for(answered, "every query")
             except AssertionError:
                 self.fail(f"no data: {missing}")
+            for panel in panels():
+                for target in panel["targets"]:
+                    found = ask(port, "query", query=target["expr"].replace("$namespace", ".*"))["result"]
+                    nameless = [each["metric"] for each in found if not all(each["metric"].get(label) for label in labels(target))]
+                    self.assertEqual(nameless, [], panel["title"])
             rules = watch.FOLDER / "centre/rules.yaml"
 
             def limit():
@@ -107,7 +138,7 @@ class UnderLoad(unittest.TestCase):
 
             wait_for(firing, "the alert for a document with problems fires")
             drawn, _, _ = browse(ports["page"], "--dump-dom").partition("<script>")
-            self.assertEqual(drawn.count("<svg"), len(DASHBOARD["panels"]))
+            self.assertEqual(drawn.count("<svg"), len(list(panels())))
             self.assertIn("DianaConfigurationRejected (firing)", drawn)
             for sign in ("no data yet", "cannot answer", "does not answer"):
                 self.assertNotIn(sign, drawn)
