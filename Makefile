@@ -5,7 +5,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export NATIVE RULES
 
 .DEFAULT_GOAL := help
-.PHONY: help build native docs playground image release cli run fleet watch cluster test platforms test-all soak lint bench cost lines simulate fuzz mutants clean
+.PHONY: help build native docs playground image release cli run fleet watch cluster test platforms test-all soak promises lint bench cost lines simulate fuzz mutants clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -45,6 +45,9 @@ soak: build ## run the laws with fresh seeds, and the fuzz targets, for hours (M
 	@end=$$(($$(date +%s) + 60 * $(or $(MINUTES),60))); failed=0; while [ $$(date +%s) -lt $$end ]; do \
 		DIANA_SEED=fresh cargo test --no-fail-fast --test sim --test it --test redis --test abi --test dynamic || failed=1; \
 		DIANA_SEED=fresh python3 tools/fuzz.py --seconds 10 || failed=1; done; exit $$failed
+
+promises: ## try everything that can happen in small worlds, some minutes (DEPTH=5 for hours: one more event)
+	@python3 tools/promises.py $(DEPTH)
 
 lint: ## run only the checks that need no test: format, clippy, docs
 	@python3 tools/check.py lint

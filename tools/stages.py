@@ -75,7 +75,7 @@ def suite(name, *words, needed=()):
 def compiled():
     """Compiles all tests at once, since stages that run side by side would wait for each other's compiler."""
     needs.cargo()
-    yield step(*TEST, "--no-run", "--bench=fleet", *(f"--test={name}" for name in ("it", "sim", "redis", "abi", "dynamic", "envoy")))
+    yield step(*TEST, "--no-run", "--bench=fleet", *(f"--test={name}" for name in ("it", "promises", "sim", "redis", "abi", "dynamic", "envoy")))
     yield step(*TEST, "--no-run", *CRATES)
 
 
@@ -254,9 +254,9 @@ def docs():
 # The order in which the stages of `make test` begin: the longest first. Their results do not depend on the speed of the machine.
 GATE = {"compile": compiled, "module": module, "envoy": newest_envoy, "lint": lint}
 GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", needed=["redis-server"])}
-GATE |= {"abi": suite("abi"), "native": native, "oldest": oldest_envoy, "parity": parity, "crates": crates, "chart": chart}
+GATE |= {"abi": suite("abi"), "native": native, "promises": suite("promises"), "oldest": oldest_envoy, "parity": parity, "crates": crates, "chart": chart}
 # What `make test-all` runs besides.
-REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost, "simulate": lambda: [step("make", "simulate")]}
+REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost, "simulate": lambda: [step("make", "simulate")], "worlds": lambda: [step("make", "promises"), step("make", "promises", "DEPTH=5")]}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.

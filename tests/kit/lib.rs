@@ -2,6 +2,7 @@
 //! server per test.
 
 pub mod bans;
+pub mod choices;
 #[cfg(unix)]
 pub mod compare;
 pub mod ending;

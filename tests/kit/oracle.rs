@@ -1,5 +1,7 @@
 //! The expected behaviour of every algorithm, for the tests: a row for each algorithm of the registry.
 
+pub mod history;
+
 use diana_algorithm::calendar::Windows;
 use diana_policy::Quota;
 use diana_policy::time::{Now, SECOND};
@@ -105,16 +107,7 @@ impl Oracle {
     pub fn promise(&self, quota: &Quota, past: &[Admission], now: Now, cost: u64) -> Promise {
         let (rpu, unit) = (u128::from(quota.rpu), u128::from(quota.period()));
         let cost = u128::from(cost);
-        // The decision for a request with its turn `ahead` of now, in ticks times `rpu`.
-        let held = |ahead: u128| {
-            let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * unit;
-            match u64::try_from(ahead.div_ceil(rpu.max(1))) {
-                Ok(wait) if rpu > 0 && wait <= self.max_delay(quota) && ahead <= queue => {
-                    Promise::Admitted { wait }
-                }
-                _ => Promise::Refused,
-            }
-        };
+        let held = |ahead: u128| self.held(quota, ahead);
         if quota.warm_up.is_some() {
             return Promise::Either;
         }
@@ -157,6 +150,44 @@ impl Oracle {
                 held(owed.saturating_sub(u128::from(now.mono - last) * rpu))
             }
         }
+    }
+
+    /// The decision for a request with its turn `ahead` of now, in permits times ticks.
+    fn held(&self, quota: &Quota, ahead: u128) -> Promise {
+        let rpu = u128::from(quota.rpu);
+        match u64::try_from(ahead.div_ceil(rpu.max(1))) {
+            Ok(wait) if rpu > 0 && ahead <= self.reach(quota) => Promise::Admitted { wait },
+            _ => Promise::Refused,
+        }
+    }
+
+    /// The maximum distance of a held request's turn, in permits times ticks.
+    fn reach(&self, quota: &Quota) -> u128 {
+        let queue = u128::from(quota.max_queue.unwrap_or(quota.rpu)) * u128::from(quota.period());
+        queue.min(u128::from(self.max_delay(quota)) * u128::from(quota.rpu))
+    }
+
+    /// Returns true if these departures, in order, use all that the bound allows: in an interval in which a bucket refills, to a
+    /// tick; in an interval of a sliding window; or on both sides of the end of a window.
+    pub fn reaches_bound(&self, quota: &Quota, past: &[Admission]) -> bool {
+        let (burst, rpu) = (u128::from(self.burst(quota)), u128::from(quota.rpu));
+        let unit = u128::from(quota.period());
+        past.iter().enumerate().any(|(number, first)| {
+            let mut sum = 0;
+            past[number..].iter().any(|last| {
+                let before = sum;
+                sum += u128::from(last.cost);
+                let span = last.leaves - first.leaves;
+                match self.counts {
+                    Counts::InWindow => span <= 1 && sum == 2 * rpu,
+                    Counts::InSlices => u128::from(span) < unit && sum == rpu,
+                    Counts::UntilDrained(_) => {
+                        let counted = if burst > 0 { sum } else { before };
+                        span > 0 && counted * unit + rpu > burst * unit + rpu * u128::from(span)
+                    }
+                }
+            })
+        })
     }
 
     /// Checks the departures of a rule with a rate against its bound in all intervals. Turns are

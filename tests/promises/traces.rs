@@ -1,0 +1,56 @@
+//! All that one rule can see: each sequence of requests, ends, changes and instants, for each algorithm in each store that
+//! keeps it. Every decision, every `retry-after` and every number of remaining permits is what the oracle requires.
+//!
+//! `DIANA_DEPTH` is the number of events, by default 3. Traces of one caller with costs of 0 and 1 have one event more.
+
+mod case;
+mod world;
+
+use std::cell::Cell;
+
+use kit::choices::{Tried, try_all};
+
+use case::{Place, cases};
+use world::{FULL, NARROW, World};
+
+/// Tries all traces in a store. In some trace of each rule the bound is reached.
+fn hold(place: Place) {
+    let depth = std::env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"));
+    let cases = cases(place);
+    let reached: Vec<_> = cases.iter().map(|_| Cell::new(false)).collect();
+    let Tried { worlds, .. } = try_all(1..=depth, |events, choices| {
+        let number = choices.pick(cases.len());
+        let is_narrow = choices.pick(2) == 1;
+        let (scale, events) = if is_narrow { (NARROW, events + 1) } else { (FULL, events) };
+        let mut world = World::new(&cases[number], place);
+        (0..events).for_each(|_| world.step(scale, choices));
+        reached[number].set(reached[number].get() | world.end());
+    });
+    println!("tried: {worlds} traces, {place:?}");
+    if worlds > 1 {
+        let loose =
+            cases.iter().zip(&reached).filter(|(case, reached)| case.is_tight() && !reached.get());
+        let loose: Vec<_> = loose.map(|(case, _)| case.quotas).collect();
+        assert!(loose.is_empty(), "no trace reaches the bound of {loose:?}");
+    }
+}
+
+#[test]
+fn in_the_table_of_a_worker() {
+    hold(Place::Worker);
+}
+
+#[test]
+fn in_slots_of_shared_data() {
+    hold(Place::Slots);
+}
+
+#[test]
+fn in_the_table_of_a_process() {
+    hold(Place::Process);
+}
+
+#[test]
+fn in_the_share_of_a_gateway() {
+    hold(Place::Share);
+}

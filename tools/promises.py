@@ -1,0 +1,36 @@
+"""Tries everything that can happen in small worlds, and compares the numbers of worlds with those in docs/guarantees.md."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import needs
+from console import ROOT, die, end, say
+
+PAGE = ROOT / "docs/guarantees.md"
+# The number of events in the worlds of the page.
+DEPTH = 4
+
+
+def main():
+    depth = int(sys.argv[1]) if len(sys.argv) > 1 else DEPTH
+    needs.cargo()
+    began = time.monotonic()
+    command = ["cargo", "test", "--quiet", "--test", "promises", "--", "--show-output"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "DIANA_DEPTH": str(depth)}, text=True, stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        say(end(done.stdout))
+        die("a promise is broken, see above")
+    tried = {}
+    for number, kind in re.findall(r"^tried: (\d+) (\w+)", done.stdout, re.M):
+        tried[kind] = tried.get(kind, 0) + int(number)
+    sizes = [f"{number:,} {kind}" for kind, number in sorted(tried.items())]
+    say(f"{', '.join(sizes)} in {time.monotonic() - began:.0f} s")
+    missing = [size for size in sizes if size not in PAGE.read_text(encoding="utf-8")]
+    if depth == DEPTH and missing:
+        die(f"docs/guarantees.md has other numbers; write {', '.join(missing)}")
+
+
+main()
