@@ -244,7 +244,7 @@ fn only_listed_outcomes_count() {
     }
 }
 
-/// The table of the page on settled costs.
+/// As the page on settled costs describes it.
 #[test]
 fn count_precedes_the_cost() {
     let rule = |keys: &str| {
