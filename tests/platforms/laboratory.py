@@ -403,8 +403,10 @@ class Shared:
 @contextlib.contextmanager
 def steady(test, scene, place=None):
     """A client that sends requests all the time, by default to the service of the gateway: nothing but the upstream and Diana may
-    answer."""
-    with Steady(place or scene.service()) as client:
+    answer. It begins when the service has an address of a pod, which is after the pod is ready."""
+    place = place or scene.service()
+    scene.wait(lambda: get(*place), "the service answers")
+    with Steady(place) as client:
         yield client
     if bad := client.bad():
         test.fail("\n".join(bad))
