@@ -254,6 +254,36 @@ class Rendered(unittest.TestCase):
                 matches = [all(pod.get(it["key"]) in it["values"] for it in selector) for selector in monitors.values()]
                 self.assertEqual(sum(matches), 1, pod)
 
+    def test_an_alert_for_each_gateway_that_prometheus_does_not_read(self):
+        """The labels of its targets are those of the alert."""
+        refs = [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": name} for name in ("one", "two")]
+        gateways = [{"name": "a"}, {"name": "b", "namespace": "other"}, {"class": "eg"}]
+        for values, wanted in (
+            ({}, ["ingressgateway"]),
+            ({"istio": {"selector": {"app": "shop", "version": "2"}}}, ["2/shop"]),
+            ({"istio": {"targetRefs": refs}}, ["one", "two"]),
+            ({"controlPlane": "envoy-gateway", "envoyGateway": {"gateways": gateways}}, ["default/a", "other/b", "eg"]),
+            ({"controlPlane": "envoy-gateway", "envoyGateway": {"gateways": gateways[2:]}}, ["eg"]),
+        ):
+            rendered = render(podMonitor={"enabled": True, "labels": {"release": "prometheus"}}, **values)
+            [alerts] = of_kind("PrometheusRule", rendered)
+            self.assertEqual(alerts["metadata"]["labels"]["release"], "prometheus")
+            found = []
+            for pod in [it["spec"]["selector"] for it in of_kind("Service", rendered)[1:]]:
+                [(job, rule)] = [
+                    (f"{it['metadata']['namespace']}/{it['metadata']['name']}", it["spec"]["podMetricsEndpoints"][0]["relabelings"][0])
+                    for it in of_kind("PodMonitor", rendered)[:-1]
+                    if all(pod.get(one["key"]) in one["values"] for one in it["spec"]["selector"].get("matchExpressions", []))
+                ]
+                labels = {"__meta_kubernetes_pod_label_" + re.sub(r"\W", "_", key): value for key, value in pod.items()}
+                sources = rule.get("sourceLabels")
+                found.append((job, rule.get("separator", ";").join(labels[it] for it in sources) if sources else rule["replacement"]))
+            self.assertEqual([gateway for _, gateway in found], wanted)
+            for alert, (job, gateway) in zip(alerts["spec"]["groups"][0]["rules"], found, strict=True):
+                asked, own = re.fullmatch(r'absent\(up\{job=~"(.+)",gateway="(.+)"\} == 1\)', alert["expr"]).groups()
+                self.assertTrue(re.fullmatch(asked, job), (asked, job))
+                self.assertEqual((own, alert["labels"]["gateway"]), (gateway, gateway))
+
     def test_the_dynamic_module_takes_the_place_of_the_other(self):
         for plane, native in (("istio", {"file": FILE}), ("envoy-gateway", {"file": FILE}), ("envoy-gateway", {"sha256": "1" * 64})):
             with self.subTest(plane=plane, native=native):
