@@ -14,10 +14,21 @@ use diana_policy::key::KeyHasher;
 use diana_policy::port::{Answer, Call, Callout, Environment, SharedData};
 use diana_policy::remote::{Own, Remote};
 use diana_policy::time::{self, Micros, SECOND};
+use document::Unusable;
 use head::Head;
 
 /// Interval of reading shared data, in ticks.
 pub const READ_INTERVAL: Micros = SECOND / 4;
+
+/// The interval while a new gateway waits for its first document, in ticks.
+pub const FIRST_READ_INTERVAL: Micros = SECOND / 40;
+
+/// How long a gateway without a document polls more often, in ticks. A server that is down for
+/// longer is asked by all gateways at once when it is back.
+pub const FIRST: Micros = 30 * SECOND;
+
+/// The longest interval of these polls, in ticks.
+const FIRST_RETRY: Micros = SECOND / 4;
 
 /// A worker's access to one configuration server.
 pub struct Poller {
@@ -155,7 +166,8 @@ impl Poller {
         if access.now < self.next {
             return PollOutcome::default();
         }
-        self.next = access.now + READ_INTERVAL;
+        let interval = if self.is_new(access.now) { FIRST_READ_INTERVAL } else { READ_INTERVAL };
+        self.next = access.now + interval;
         let (mut head, number) = Head::read(access.data, &self.head);
         let mut outcome = if ![0, self.version, self.unreadable].contains(&head.version) {
             self.apply_document(head, number, access)
@@ -181,15 +193,25 @@ impl Poller {
         match self.pending.take_if(|call| call.token == token) {
             Some(PendingPoll { sent, tagged, .. }) => {
                 let reply = document::read(&self.remote, answer, tagged);
-                self.conclude(reply, self.due(sent), access)
+                let due = self.due(sent, reply.as_ref().err(), access.now);
+                self.conclude(reply, due, access)
             }
             None => PollOutcome::default(),
         }
     }
 
-    /// When the poll after the one of `sent` is due: gateways that start together take turns.
-    fn due(&self, sent: Micros) -> Micros {
-        time::turn(sent, self.remote.every, self.id)
+    /// When the poll after the one of `sent` is due: gateways that start together take turns. Soon,
+    /// if a new gateway could not reach its server: its cluster may not be ready yet.
+    fn due(&self, sent: Micros, problem: Option<&Unusable>, now: Micros) -> Micros {
+        match problem {
+            Some(Unusable::Failed(_)) if self.is_new(now) => time::turn(now, FIRST_RETRY, self.id),
+            _ => time::turn(sent, self.remote.every, self.id),
+        }
+    }
+
+    /// Returns true in the first seconds of a configuration that has no document.
+    fn is_new(&self, now: Micros) -> bool {
+        self.version == 0 && now < self.configured_at.saturating_add(FIRST)
     }
 
     /// Change of the number of workers with a remote document when this one ends: 0 or −1.

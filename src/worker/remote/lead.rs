@@ -42,22 +42,20 @@ impl Poller {
         match self.pending {
             Some(PendingPoll { sent, .. }) if access.now > sent + self.call.timeout + GRACE => {
                 self.pending = None;
-                let due = self.due(sent);
-                return self.conclude(
-                    Err(Unusable::Failed("no response arrived".into())),
-                    due,
-                    access,
-                );
+                let lost = Unusable::Failed("no response arrived".into());
+                let due = self.due(sent, Some(&lost), access.now);
+                return self.conclude(Err(lost), due, access);
             }
             Some(_) => {}
             None if !is_scheduled => match self.send(head, access) {
                 Ok(call) => self.pending = Some(call),
                 Err(why) => {
-                    return self.conclude(
-                        Err(Unusable::Failed(why.into())),
-                        access.now + RETRY,
-                        access,
-                    );
+                    let unsent = Unusable::Failed(why.into());
+                    let due = match self.is_new(access.now) {
+                        true => self.due(access.now, Some(&unsent), access.now),
+                        false => access.now + RETRY,
+                    };
+                    return self.conclude(Err(unsent), due, access);
                 }
             },
             None => self.next = self.next.min(head.due),

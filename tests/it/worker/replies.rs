@@ -220,6 +220,8 @@ fn worker_counts_once_as_one_with_remote_rules() {
 #[test]
 fn server_is_polled_in_time() {
     let mut thread = Thread::with(CENTRE);
+    thread.pass(SECOND / 10);
+    thread.answer(1, 0, Some(200), b"limits: []");
     for round in 1..5 {
         thread.pass(10 * SECOND + SECOND / 2);
         let calls = thread.host.calls.borrow().len();

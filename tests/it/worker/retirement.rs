@@ -6,7 +6,7 @@ use super::{FakeHost, MILLISECOND, Thread};
 use crate::support::redis::{admits, decides};
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
-use diana_worker::remote::READ_INTERVAL;
+use diana_worker::remote::FIRST_READ_INTERVAL;
 use diana_worker::{Instance, Stream};
 use kit::fake::FakeRequest;
 use kit::model::redis::Redis;
@@ -75,7 +75,7 @@ fn replaced_remote_rules_return_leases_at_once() {
     thread.tick(1);
     assert!(thread.configure(2, "namespace: other\nlimits: []"));
     other.answer(1, 0, Some(200), b"limits: []");
-    thread.pass(READ_INTERVAL - 5 * MILLISECOND);
+    thread.pass(FIRST_READ_INTERVAL - 5 * MILLISECOND);
     grant_lease(&mut thread, 2);
     let before = thread.host.calls.borrow().len();
     thread.pass(6 * MILLISECOND);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use diana_policy::port::SharedData;
-use diana_worker::remote::READ_INTERVAL;
+use diana_worker::remote::{FIRST, FIRST_READ_INTERVAL, READ_INTERVAL};
 use kit::fake::{CountingData, FakeSharedData};
 
 use super::{EVERY, LOCAL, SECOND, TIMEOUT, Worker, document};
@@ -57,7 +57,7 @@ fn gateways_poll_in_turns() {
             let data = FakeSharedData::default();
             let mut leader = Worker::new(LOCAL, 3 * EVERY + number * SECOND, START, &data);
             leader.tick(START, &data);
-            leader.answer(status, &document("a"), START + 7, &data);
+            leader.answer(Some(200), &document("a"), START + 7, &data);
             let due = word(&data, DUE);
             leader.tick(due, &data);
             leader.answer(status, &document("a"), due + 7, &data);
@@ -70,6 +70,57 @@ fn gateways_poll_in_turns() {
     });
     let wanted: Vec<u64> = (1..=10).map(|second| START + second * SECOND).collect();
     assert_eq!(turns, [(); 3].map(|()| wanted.clone()));
+}
+
+/// The instants at which a gateway without a document polls for 55 s, since `START`. All calls end
+/// so, at once.
+fn polls(id: u64, status: Option<u16>, body: &str, is_callable: bool) -> Vec<u64> {
+    let data = FakeSharedData::default();
+    let mut leader = Worker::new(LOCAL, id, START, &data);
+    leader.callout.refusal.set((!is_callable).then_some("no cluster"));
+    let (mut now, mut failed) = (START, Vec::new());
+    while now < START + 55 * SECOND {
+        let before = leader.count("failed");
+        leader.tick(now, &data);
+        if leader.count("failed") > before {
+            failed.push(now - START);
+        }
+        if leader.sent.len() > leader.answered {
+            leader.answer(status, body, now, &data);
+        }
+        now = leader.poller.next();
+    }
+    if is_callable { leader.sent.iter().map(|sent| sent - START).collect() } else { failed }
+}
+
+/// The cluster of a new gateway may not be ready. Gateways of one push take turns here, too.
+#[test]
+fn new_gateway_polls_soon_until_it_reaches_its_server() {
+    const SOON: u64 = SECOND / 4;
+    for id in [1, 100_000, SOON - 1, SOON + 100_000] {
+        let own = id % SOON;
+        let soon = (0..=FIRST / SOON).map(|number| own + number * SOON);
+        // It reads shared data first.
+        let soon = soon.map(|at| at.max(FIRST_READ_INTERVAL));
+        let last = own + FIRST;
+        let in_turns = (3..6).map(|number| number * EVERY + id).filter(|at| *at > last);
+        let wanted: Vec<u64> = [0].into_iter().chain(soon).chain(in_turns).collect();
+        let late = |at: &u64| *at < 55 * SECOND;
+        let wanted: Vec<u64> = wanted.into_iter().filter(late).collect();
+        for status in [Some(503), Some(504), Some(404), None] {
+            assert_eq!(polls(id, status, "", true), wanted, "{id} {status:?}");
+        }
+        let unsent = polls(id, None, "", false);
+        let number = (FIRST / SOON) as usize;
+        assert_eq!(unsent[..number], wanted[..number], "{id}");
+        // After an answer with a document, good or bad, its turn comes once in each interval.
+        let in_turns =
+            [0].into_iter().chain((0..6).map(|it| (id + it * EVERY).max(FIRST_READ_INTERVAL)));
+        let in_turns: Vec<u64> = in_turns.filter(late).collect();
+        for body in ["limits: 7", &document("a")] {
+            assert_eq!(polls(id, Some(200), body, true), in_turns, "{id} {body}");
+        }
+    }
 }
 
 /// A lease twice as long as possible is damaged.
@@ -118,7 +169,7 @@ fn server_is_polled_when_due() {
         set(&data, DUE, due);
         other.tick(START, &data);
         assert_eq!(other.sent.len() == 1, asks, "due {due}");
-        let next = if due == START + 1 { due } else { START + READ_INTERVAL };
+        let next = if due == START + 1 { due } else { START + FIRST_READ_INTERVAL };
         assert_eq!(other.poller.next(), next);
     }
 }
@@ -147,10 +198,15 @@ fn worker_reads_shared_state_when_due() {
         data.reads.get() - before
     };
     assert_eq!(looks(START), 1);
-    assert_eq!(looks(START + READ_INTERVAL - 1), 0);
-    assert_eq!(looks(START + READ_INTERVAL), 1);
-    assert_eq!(looks(START + 3 * READ_INTERVAL), 1);
-    assert_eq!(worker.poller.next(), START + 4 * READ_INTERVAL);
+    assert_eq!(looks(START + FIRST_READ_INTERVAL - 1), 0);
+    assert_eq!(looks(START + FIRST_READ_INTERVAL), 1);
+    // Less often, if there is no document for long. The lost call ends by a second look.
+    let late = START + FIRST;
+    assert_eq!(looks(late), 2);
+    assert_eq!(looks(late + READ_INTERVAL - 1), 0);
+    assert_eq!(looks(late + READ_INTERVAL), 1);
+    assert_eq!(looks(late + 3 * READ_INTERVAL), 1);
+    assert_eq!(worker.poller.next(), late + 4 * READ_INTERVAL);
 }
 
 /// Only workers with remote rules are subtracted from the gauge.
