@@ -104,8 +104,10 @@ fn client_that_has_the_rules_gets_no_body() {
     let folder = site(GOOD);
     let mut companion = Companion::start(&folder);
     let (same, weak) = (GOOD_TAG.to_owned(), format!("W/{GOOD_TAG}"));
-    let lists = [format!("\"a\", {weak}"), format!("\"a\",{same} ,\"b\"")];
-    for known in [&*same, &weak, &lists[0], &lists[1], "*"] {
+    let lists =
+        ["\"a\", W/", "\"a,b\",", "\"a\" ,\t"].map(|before| format!("{before}{same} ,\"b\""));
+    let [with_weak, with_comma, with_spaces] = &lists;
+    for known in [&same, &weak, with_weak, with_comma, with_spaces, "*"] {
         let (head, body) = polled(&companion, &format!("if-none-match: {known}\r\n"));
         let wanted = format!("HTTP/1.1 304 Not Modified\r\netag: {GOOD_TAG}");
         assert_eq!((head, body), (wanted, String::new()), "{known}");
@@ -113,7 +115,10 @@ fn client_that_has_the_rules_gets_no_body() {
     let two = format!("if-none-match: \"a\"\r\nif-none-match: {same}\r\n");
     assert!(polled(&companion, &two).0.contains("304"));
     let unquoted = same.trim_matches('"');
-    for other in ["\"a\"", "", unquoted, &format!("w/{same}"), &format!("W/ {same}"), "\"\""] {
+    let quoted = format!("\"a,{unquoted}\", \"*\"");
+    for other in
+        ["\"a\"", "", unquoted, &format!("w/{same}"), &format!("W/ {same}"), "\"\"", &quoted]
+    {
         let (head, body) = polled(&companion, &format!("if-none-match: {other}\r\n"));
         assert!(head.contains("200 OK") && body == GOOD, "{other}: {head}");
     }
