@@ -18,7 +18,7 @@ use crate::source_watch::{self, SourceWatch};
 use crate::upkeep::Upkeep;
 use crate::verdict::Reporter;
 use diana_algorithm::{self as algorithm, Leasing};
-use diana_policy::key::Seed;
+use diana_policy::key::{GatewayId, Seed};
 use diana_policy::path::Path;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
@@ -162,6 +162,7 @@ struct Builder<'s> {
     backend: Option<Box<dyn Backend>>,
     /// Whether all rules are in shadow.
     shadow: bool,
+    gateway: GatewayId,
 }
 
 impl<'s> Builder<'s> {
@@ -182,7 +183,8 @@ impl<'s> Builder<'s> {
         let selectors = PlanSelectors::default();
         let shadow = policy.shadow;
         let actors = policy.actors.iter().map(source_watch::describe).collect();
-        Builder { stores, callers, actors, selectors, keys, rules, backend, shadow }
+        let gateway = seed.gateway();
+        Builder { stores, callers, actors, selectors, keys, rules, backend, shadow, gateway }
     }
 
     /// Compiles all entries. Returns them with one list of all rules, in order.
@@ -238,6 +240,7 @@ impl<'s> Builder<'s> {
             (spec.keys, spec.capabilities(), spec.algorithm.clone());
         let leasing = spec.leasing();
         let count_scope = self.count_scope(&rule);
+        let gateway = (count_scope == CountScope::Here).then_some(self.gateway);
         let actor = self.callers.register(parts, count_scope);
         // The path of an entry with `each` selects no plan.
         let own = parts.get(..rule.actor.len()).unwrap_or_default();
@@ -246,7 +249,7 @@ impl<'s> Builder<'s> {
         let stores = &mut self.stores;
         let hot = rule.hot.take().map(|hot| {
             let (data, namespace) = (&stores.data, &stores.namespace);
-            Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.fingerprint))
+            Spotter::new(hot, Storage::of(rule.scope, data, namespace, rule.fingerprint), gateway)
         });
         let backend = self.backend.as_mut().filter(|_| rule.scope == Scope::Global);
         let is_in_backend = backend.is_some();
@@ -279,6 +282,7 @@ impl<'s> Builder<'s> {
         let callers = (!described.is_empty()).then(|| described.join(" and "));
         let callers = SourceWatch::new(callers, source_watch::REQUESTS);
         Ok(CompiledRule {
+            gateway,
             actor,
             replaces: None,
             callers,

@@ -35,7 +35,6 @@ pub use report::explanation::{Explained, Why, seconds};
 pub use report::jitter::Jitter;
 pub use report::metrics;
 pub use report::protocol::{Protocol, RefusalReply};
-pub use report::state::{read_key, spell_key};
 pub use report::{Outcome, Record, Refusal, Report};
 pub use verdict::{Held, QueueLine, Verdict};
 

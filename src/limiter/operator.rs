@@ -3,7 +3,7 @@
 use crate::limiter::Limiter;
 use crate::pending::PendingOrder;
 use crate::rules::CompiledRule;
-use diana_policy::key::Key;
+use diana_policy::key::{GatewayId, Key, LoggedKey};
 use diana_policy::time::{Micros, Now};
 use diana_policy::{Absent, Rule};
 use diana_request::identity::named::Named;
@@ -17,7 +17,7 @@ pub enum CallerQuery {
     /// shared by requests without a value.
     Values(Vec<Vec<u8>>),
     /// The caller with this key.
-    Key(Key),
+    Key(LoggedKey),
 }
 
 /// The state of a caller after an order.
@@ -55,6 +55,12 @@ impl Limiter {
         self.rules.list.iter().map(|rule| &rule.config)
     }
 
+    /// This gateway, if a rule counts in each one.
+    #[must_use]
+    pub fn gateway(&self, rule: usize) -> Option<GatewayId> {
+        self.rules.list.get(rule)?.gateway
+    }
+
     /// The names of the actors of a rule; none if it has a single counter.
     pub fn actors(&self, rule: usize) -> impl Iterator<Item = &str> {
         self.matcher.callers.actors(self.rules.list.get(rule).and_then(|rule| rule.actor))
@@ -78,6 +84,12 @@ impl Limiter {
             && rule.bans.is_none()
         {
             return Err(OrderError::NoBans);
+        }
+        if let Some(rule) = self.rules.list.get(rule)
+            && let CallerQuery::Key(LoggedKey { gateway: Some(gateway), .. }) = query
+            && rule.gateway != Some(gateway)
+        {
+            return Err(OrderError::Foreign);
         }
         let pending = PendingOrder { rule, order, query, stream, callers: Vec::new() };
         match self.execute(pending, now) {
@@ -142,7 +154,11 @@ impl Limiter {
         let by_key = |key| vec![Named { sources: Vec::new(), key }];
         match query {
             // A rule without actors has only the caller `Key::ALL`, and no other rule has it.
-            CallerQuery::Key(key) if rule.actor.is_none() == (*key == Key::ALL) => by_key(*key),
+            CallerQuery::Key(LoggedKey { key, .. })
+                if rule.actor.is_none() == (*key == Key::ALL) =>
+            {
+                by_key(*key)
+            }
             CallerQuery::Key(_) => Vec::new(),
             CallerQuery::Values(values)
                 if !values.is_empty() && values.iter().all(Vec::is_empty) =>

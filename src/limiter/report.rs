@@ -12,7 +12,7 @@ pub mod state;
 use std::rc::Rc;
 
 use diana_policy::decision::Retry;
-use diana_policy::key::Key;
+use diana_policy::key::LoggedKey;
 use diana_policy::time::Micros;
 use diana_policy::{LimitFields, Response, Scope};
 use diana_store::refusal::{Reason, Refused};
@@ -39,8 +39,8 @@ pub struct Record {
     pub outcome: Outcome,
     /// Quota in permits and window in ticks.
     pub policy: (u64, Micros),
-    /// The caller's key.
-    pub caller: Key,
+    /// The caller.
+    pub caller: LoggedKey,
 }
 
 /// The decision of a rule.

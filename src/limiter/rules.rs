@@ -13,7 +13,7 @@ use crate::report::metrics::RuleCounts;
 use crate::source_watch::SourceWatch;
 use diana_algorithm::Algorithm;
 use diana_policy::decision::Retry;
-use diana_policy::key::Key;
+use diana_policy::key::{GatewayId, Key, LoggedKey};
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_policy::{Rule, Scope};
 use diana_request::cost::CostReader;
@@ -56,6 +56,8 @@ pub(crate) struct CompiledRule {
     pub(crate) plans: Option<Box<RulePlans>>,
     /// The rules that it replaces, if any.
     pub(crate) replaces: Option<Box<Replaces>>,
+    /// This gateway, if its callers are counted here: no other gateway knows their keys.
+    pub(crate) gateway: Option<GatewayId>,
     /// Its actor's number in the callers; none for `all`.
     pub(crate) actor: Option<usize>,
     /// Whether it is checked and reported only.
@@ -279,6 +281,11 @@ impl CompiledRule {
         self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.reads_request_bytes())
     }
 
+    /// A caller's key for logs and operators.
+    pub(crate) fn logged(&self, key: Key) -> LoggedKey {
+        LoggedKey { key, gateway: self.gateway }
+    }
+
     /// The decision at `now`, where an authority outside of the gateway may be available.
     fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
         let Reservation { by, account, .. } = check.reservation;
@@ -297,7 +304,7 @@ impl CompiledRule {
                 None => self.algorithm.properties().quota(),
             },
             plan: self.plans.as_ref().and_then(|plans| plans.name(account.plan)),
-            caller: account.key,
+            caller: self.logged(account.key),
             rule: self.name.clone(),
         }
     }

@@ -1,7 +1,9 @@
 //! Keys: callers as hashes.
 
+use std::fmt;
 use std::hash::Hasher;
 
+use crate::number::push_hex;
 use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 
 /// The secret for hashing callers, so that clients cannot target the state of another caller.
@@ -16,6 +18,23 @@ pub struct Seed {
 impl Seed {
     /// No secret, for a hash that is the same everywhere.
     pub const PUBLIC: Seed = Seed { k0: 0, k1: 0 };
+
+    /// Identifies the gateway whose secret this is, without disclosing it.
+    #[must_use]
+    pub fn gateway(&self) -> GatewayId {
+        const GATEWAY: usize = 0xfffe;
+        GatewayId(Key::of(self, GATEWAY, &[]).hash as u32)
+    }
+}
+
+/// Identifies a gateway in answers to operators, for as long as its secret.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GatewayId(u32);
+
+impl fmt::Display for GatewayId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:08x}", self.0)
+    }
 }
 
 /// Identifies a caller under one rule.
@@ -58,6 +77,56 @@ impl Key {
     pub const SHARED: Key = Key { hash: 1, second_hash: 1 };
 }
 
+/// A caller's key as operators read and write it: 32 hexadecimal digits, and the gateway that made
+/// it, if each gateway makes its own. All digits are needed: the second half determines the slot in
+/// shared data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoggedKey {
+    /// The caller's key.
+    pub key: Key,
+    /// The gateway that made it. `None` for a key of the whole fleet. Former versions wrote none.
+    pub gateway: Option<GatewayId>,
+}
+
+impl LoggedKey {
+    /// Appends it to a text.
+    pub fn push_to(self, text: &mut String) {
+        let Key { hash, second_hash } = self.key;
+        push_hex(text, [hash >> 32, hash, second_hash >> 32, second_hash].map(|half| half as u32));
+        if let Some(GatewayId(gateway)) = self.gateway {
+            text.push('-');
+            push_hex(text, [gateway]);
+        }
+    }
+
+    /// Its text.
+    #[must_use]
+    pub fn spell(self) -> String {
+        let mut text = String::with_capacity(41);
+        self.push_to(&mut text);
+        text
+    }
+
+    /// Parses a text of [`LoggedKey::push_to`].
+    #[must_use]
+    pub fn read(text: &[u8]) -> Option<LoggedKey> {
+        let text = str::from_utf8(text).ok()?;
+        let (key, gateway) = match text.split_once('-') {
+            Some((key, gateway)) => (key, Some(GatewayId(number(gateway, 8)? as u32))),
+            None => (text, None),
+        };
+        let (first, second) = key.split_at_checked(16)?;
+        let key = Key { hash: number(first, 16)?, second_hash: number(second, 16)? };
+        Some(LoggedKey { key, gateway })
+    }
+}
+
+/// The number of a text with exactly so many hexadecimal digits.
+fn number(text: &str, digits: usize) -> Option<u64> {
+    let is_hex = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u64::from_str_radix(text, 16).ok().filter(|_| is_hex)
+}
+
 /// Builds a [`Key`] from the parts of a compound actor.
 pub struct KeyHasher(SipHasher13);
 
@@ -92,3 +161,6 @@ impl KeyHasher {
         Key { hash: h1, second_hash: h2 }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -128,11 +128,10 @@ pub fn push_decimal(text: &mut String, number: u64) {
     text.push_str(itoa::Buffer::new().format(number));
 }
 
-/// Appends two numbers as 16 hexadecimal digits each.
-pub fn push_hex(text: &mut String, numbers: [u64; 2]) {
-    let digits = numbers.map(|number| [(number >> 32) as u32, number as u32].map(hex));
-    let digits = digits.as_flattened().as_flattened();
-    text.push_str(str::from_utf8(digits).unwrap_or_default());
+/// Appends numbers as eight hexadecimal digits each.
+pub fn push_hex<const N: usize>(text: &mut String, numbers: [u32; N]) {
+    let digits = numbers.map(hex);
+    text.push_str(str::from_utf8(digits.as_flattened()).unwrap_or_default());
 }
 
 /// The eight hexadecimal digits of a number, computed together.

@@ -99,6 +99,8 @@ pub struct Usage {
 pub enum OrderError {
     /// The rule has no bans.
     NoBans,
+    /// Another gateway made the key, or this one under an earlier secret.
+    Foreign,
     /// There is no room for one more ban.
     NoRoom,
     /// The authority is unavailable, and was not asked.

@@ -172,6 +172,11 @@ impl Instance {
 fn refusal(error: OrderError) -> AdminReply {
     let (status, why) = match error {
         OrderError::NoBans => (409, "the rule has no `ban`"),
+        OrderError::Foreign => (
+            404,
+            "no such caller in this gateway: another gateway made the key, or this one before it restarted, \
+             or the rule counts for the whole fleet",
+        ),
         OrderError::NoRoom => (503, "the table of bans is full"),
         OrderError::Unavailable => (503, "Redis is unavailable, so the command was not sent"),
         OrderError::Unanswered | OrderError::Lost => {

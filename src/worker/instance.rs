@@ -11,7 +11,7 @@ use super::operator::Operator;
 use super::redis::{RedisAccess, RedisConnection};
 use diana_limiter::{Limiter, ReadyRequest, Verdict};
 use diana_policy::Policy;
-use diana_policy::key::{Key, Seed};
+use diana_policy::key::{GatewayId, Key, Seed};
 use diana_policy::port::{Clock, Request, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::backend::Backend;
@@ -115,6 +115,11 @@ impl Instance {
             last_used: Cell::new(0),
             namespace,
         })
+    }
+
+    /// Identifies this gateway in answers to operators, if there are any.
+    pub(crate) fn gateway(&self) -> Option<GatewayId> {
+        self.operator.as_ref().map(|operator| operator.gateway())
     }
 
     /// The host's number of its root.

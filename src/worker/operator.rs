@@ -10,7 +10,7 @@ use std::rc::Rc;
 use super::host::{Host, Level};
 use super::worker::Worker;
 use diana_policy::Policy;
-use diana_policy::key::{Key, KeyHasher, Seed};
+use diana_policy::key::{GatewayId, Key, KeyHasher, Seed};
 use diana_policy::path::Path;
 use diana_policy::port::{Environment, Pseudo, Request, Values};
 use diana_policy::time::{Micros, SECOND};
@@ -95,6 +95,11 @@ impl Operator {
         let admin = policy.admin.as_ref().map(|it| (it.path.clone(), token(&it.token_env)));
         let is_any = explain.is_some() || admin.is_some();
         is_any.then(|| Box::new(Operator { seed, explain, admin }))
+    }
+
+    /// Identifies this gateway in answers.
+    pub(crate) fn gateway(&self) -> GatewayId {
+        self.seed.gateway()
     }
 
     /// Reads what an operator wants. Removes the token for an explanation from the request.

@@ -174,3 +174,51 @@ fn invalid_order_gets_a_json_error() {
     assert_eq!(admitted(&envoy, "/", 3), 1, "nothing was lifted");
     envoy.assert_unharmed();
 }
+
+/// Each gateway counts for itself, and has its own keys.
+#[test]
+fn key_of_another_gateway_gets_404() {
+    let rules = "admin: {path: /.diana, token_env: DIANA_TOKEN}\n\
+                 limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 2, algo: W, \
+                                            ban: {after: 9, within: 1m, for: 1h}}]}]";
+    let gateways = [(); 2].map(|()| Gateway::with(rules).variable("DIANA_TOKEN", TOKEN).start());
+    let seen = gateways.each_ref().map(|envoy| {
+        assert_eq!(admitted(envoy, "/", 1), 1);
+        let (status, seen) = operate(envoy, "GET", "/usage?rule=r&actor.account=ada");
+        let (_, rules) = operate(envoy, "GET", "/rules");
+        assert_eq!((status, &rules["gateway"]), (200, &seen["gateway"]), "{rules}");
+        seen
+    });
+    let keys = seen.each_ref().map(|seen| seen["callers"][0]["key"].as_str().unwrap());
+    let names = seen.each_ref().map(|seen| seen["gateway"].as_str().unwrap());
+    assert!(keys[0] != keys[1] && names[0] != names[1], "{seen:?}");
+    for (envoy, own, other) in [(&gateways[0], 0, 1), (&gateways[1], 1, 0)] {
+        let used = || {
+            operate(envoy, "GET", "/usage?rule=r&actor.account=ada").1["callers"][0]["used"].clone()
+        };
+        for (method, order) in
+            [("POST", "unban?"), ("POST", "reset?"), ("POST", "ban?for=5m&"), ("GET", "usage?")]
+        {
+            let (status, answer) =
+                operate(envoy, method, &format!("/{order}rule=r&key={}", keys[other]));
+            assert_eq!(status, 404, "{answer}");
+            assert!(answer["error"].as_str().unwrap().contains("no such caller in this gateway"));
+        }
+        assert_eq!(used(), 1);
+        // The same order again, and a key as former versions wrote it.
+        let (former, _) = keys[own].split_once('-').unwrap();
+        for key in [keys[own], keys[own], former] {
+            for order in ["unban", "reset"] {
+                let (status, answer) =
+                    operate(envoy, "POST", &format!("/{order}?rule=r&key={key}"));
+                assert_eq!(
+                    (status, answer["gateway"].as_str()),
+                    (200, Some(names[own])),
+                    "{answer}"
+                );
+            }
+            assert_eq!(used(), 0);
+        }
+        envoy.assert_unharmed();
+    }
+}

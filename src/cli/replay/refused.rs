@@ -48,7 +48,7 @@ impl RefusedCallers {
     /// Counts a refusal.
     pub fn add(&mut self, refused: &Record, entry: &LogEntry) {
         let rule = &refused.rule;
-        let key = (rule.clone(), refused.caller.hash);
+        let key = (rule.clone(), refused.caller.key.hash);
         let refused = self.all.entry(key).or_insert_with(|| RefusedCaller {
             rule: rule.clone(),
             caller: name(self.actors.get(&**rule).map_or(&[], Vec::as_slice), entry),

@@ -5,7 +5,6 @@ use std::rc::Rc;
 use serde::{Serialize, Serializer};
 use serde_json::{Number, Value};
 
-use super::state::spell_key;
 use super::{Outcome, Record};
 use diana_policy::json;
 use diana_policy::time::{Micros, SECOND};
@@ -148,7 +147,7 @@ impl Record {
             limit: Some(self.policy.0),
             remaining: self.outcome.remaining(),
             wait: Some(wait.map_or("never".into(), |ticks| seconds(ticks).into())),
-            key: Some(spell_key(self.caller)),
+            key: Some(self.caller.spell()),
         }
     }
 }

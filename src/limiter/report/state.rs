@@ -2,8 +2,7 @@
 //! request and the rule that made it.
 
 use super::{Outcome, Record};
-use diana_policy::key::Key;
-use diana_policy::number::{push_decimal, push_hex, push_seconds};
+use diana_policy::number::{push_decimal, push_seconds};
 use diana_store::refusal::{Reason, Refused};
 
 /// Bytes of most states.
@@ -59,29 +58,7 @@ impl Record {
             push_seconds(&mut state, ticks);
         }
         state.push_str(" key=");
-        add_key(&mut state, self.caller);
+        self.caller.push_to(&mut state);
         state
     }
-}
-
-/// A caller's key in 32 hexadecimal digits. All of them are needed: the second half determines the
-/// slot in shared data.
-#[must_use]
-pub fn spell_key(caller: Key) -> String {
-    let mut text = String::with_capacity(32);
-    add_key(&mut text, caller);
-    text
-}
-
-fn add_key(text: &mut String, caller: Key) {
-    push_hex(text, [caller.hash, caller.second_hash]);
-}
-
-/// Parses a key written by [`spell_key`].
-#[must_use]
-pub fn read_key(text: &[u8]) -> Option<Key> {
-    let is_hex = text.len() == 32 && text.iter().all(u8::is_ascii_hexdigit);
-    let (first, second) = str::from_utf8(text).ok().filter(|_| is_hex)?.split_at_checked(16)?;
-    let half = |digits| u64::from_str_radix(digits, 16).ok();
-    Some(Key { hash: half(first)?, second_hash: half(second)? })
 }

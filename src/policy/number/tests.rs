@@ -14,7 +14,7 @@ fn numbers_read_as_the_standard_library_writes_them() {
         assert_eq!(decimal, number.to_string());
         push_seconds(&mut seconds, number);
         assert_eq!(seconds, format!("{}.{:06}s", number / 1_000_000, number % 1_000_000));
-        push_hex(&mut hex, [number, !number]);
-        assert_eq!(hex, format!("{number:016x}{:016x}", !number));
+        push_hex(&mut hex, [number as u32, !number as u32]);
+        assert_eq!(hex, format!("{:08x}{:08x}", number as u32, !number as u32));
     }
 }

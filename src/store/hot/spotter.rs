@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::counts::Counts;
 use super::window::{HotWindow, SLICES};
-use diana_policy::key::Key;
+use diana_policy::key::{GatewayId, Key, LoggedKey};
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 use diana_policy::{Hot, Memory, Scope};
@@ -49,6 +49,8 @@ impl Storage {
 pub struct Spotter {
     hot: Hot,
     storage: Storage,
+    /// The gateway that made the keys.
+    gateway: Option<GatewayId>,
     /// The window, if it is in this worker.
     window: HotWindow,
     counts: Counts,
@@ -73,12 +75,13 @@ impl Spotter {
         Memory { worker: Counts::BYTES + worker, shared }
     }
 
-    /// A spotter without hot callers.
+    /// A spotter without hot callers, whose keys are of this gateway, or of the fleet.
     #[must_use]
-    pub fn new(hot: Hot, storage: Storage) -> Spotter {
+    pub fn new(hot: Hot, storage: Storage, gateway: Option<GatewayId>) -> Spotter {
         Spotter {
             hot,
             storage,
+            gateway,
             window: HotWindow::default(),
             counts: Counts::default(),
             marked: 0,
@@ -208,7 +211,10 @@ impl Spotter {
             // Writing to a string cannot fail.
             _ = match self.name(key.hash) {
                 Some(name) => write!(list, "{comma}{name}:{count}"),
-                None => write!(list, "{comma}{:016x}{:016x}:{count}", key.hash, key.second_hash),
+                None => {
+                    let key = LoggedKey { key, gateway: self.gateway }.spell();
+                    write!(list, "{comma}{key}:{count}")
+                }
             };
         }
         list

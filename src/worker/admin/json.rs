@@ -2,10 +2,10 @@
 
 use crate::host::Host;
 use crate::instance::Instance;
-use diana_limiter::{Order, Seen, seconds, spell_key};
+use diana_limiter::{Order, Seen, seconds};
 use diana_policy::Rule;
 use diana_policy::json;
-use diana_policy::key::Key;
+use diana_policy::key::{GatewayId, Key, LoggedKey};
 use diana_policy::time::{Micros, Now};
 use diana_store::usage::Usage;
 use serde::Serialize;
@@ -15,6 +15,7 @@ use serde_json::Number;
 #[derive(Serialize)]
 struct RulesReply<'a> {
     namespace: &'a str,
+    gateway: Option<String>,
     from: &'static str,
     since: Number,
     disabled: bool,
@@ -51,6 +52,9 @@ struct CallersReply<T> {
 struct RuleLimit {
     rule: String,
     scope: &'static str,
+    /// The gateway that counts, if each one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gateway: Option<String>,
     limit: u64,
 }
 
@@ -94,6 +98,7 @@ impl Instance {
         let (from, since) = self.origin();
         json::ascii(&RulesReply {
             namespace: self.namespace(),
+            gateway: self.gateway().map(|gateway| gateway.to_string()),
             from,
             since: seconds(since),
             disabled: self.is_disabled(),
@@ -125,16 +130,19 @@ impl Instance {
     /// The usage of callers of a rule.
     pub(super) fn callers_json(&self, rule: usize, seen: &[Seen], host: &dyn Host) -> String {
         let now = self.now(host);
-        let callers = seen.iter().map(|seen| CallerUsage::of(seen, now)).collect();
+        let gateway = self.gateway_of(rule, host);
+        let callers = seen.iter().map(|seen| CallerUsage::of(seen, gateway, now)).collect();
         json::ascii(&CallersReply { rule: self.rule_limit(rule, host), callers })
     }
 
     /// The callers with the most requests.
     pub(super) fn top_json(&self, rule: usize, top: &[(u64, Key)], host: &dyn Host) -> String {
-        let callers = top.iter();
-        let callers = callers
-            .map(|(requests, key)| CallerRequests { key: spell_key(*key), requests: *requests })
-            .collect();
+        let gateway = self.gateway_of(rule, host);
+        let one = |&(requests, key): &(u64, Key)| {
+            let key = LoggedKey { key, gateway }.spell();
+            CallerRequests { key, requests }
+        };
+        let callers = top.iter().map(one).collect();
         json::ascii(&CallersReply { rule: self.rule_limit(rule, host), callers })
     }
 
@@ -152,7 +160,9 @@ impl Instance {
             Order::Ban(length) => format!("ban for={}s", seconds(length)),
             Order::Unban => "unban".into(),
         };
-        let keys: Vec<String> = seen.iter().map(|seen| spell_key(seen.caller.key)).collect();
+        let gateway = self.gateway_of(rule, host);
+        let key = |seen: &Seen| LoggedKey { key: seen.caller.key, gateway }.spell();
+        let keys: Vec<String> = seen.iter().map(key).collect();
         let name = |limiter: &mut diana_limiter::Limiter| {
             limiter.rules().nth(rule).map(|rule| rule.name.clone())
         };
@@ -162,21 +172,28 @@ impl Instance {
 
     fn rule_limit(&self, rule: usize, host: &dyn Host) -> Option<RuleLimit> {
         let limit = self.with_limiter(host, |limiter| {
+            let gateway = limiter.gateway(rule);
             let rule = limiter.rules().nth(rule)?;
             let limit = rule.quota.burst.unwrap_or(rule.quota.rpu);
-            Some(RuleLimit { rule: rule.name.clone(), scope: rule.scope.name(), limit })
+            let gateway = gateway.map(|gateway| gateway.to_string());
+            Some(RuleLimit { rule: rule.name.clone(), scope: rule.scope.name(), gateway, limit })
         });
         limit.flatten()
+    }
+
+    /// This gateway, if a rule counts in each one.
+    fn gateway_of(&self, rule: usize, host: &dyn Host) -> Option<GatewayId> {
+        self.with_limiter(host, |limiter| limiter.gateway(rule)).flatten()
     }
 }
 
 impl CallerUsage<'_> {
-    fn of(Seen { caller, usage }: &Seen, now: Now) -> CallerUsage<'_> {
+    fn of(Seen { caller, usage }: &Seen, gateway: Option<GatewayId>, now: Now) -> CallerUsage<'_> {
         let at = |ticks: Micros| (ticks > 0).then(|| seconds(now.wall.saturating_add(ticks)));
         let Usage { used, reserved, leased, .. } = *usage;
         CallerUsage {
             by: &caller.sources,
-            key: spell_key(caller.key),
+            key: LoggedKey { key: caller.key, gateway }.spell(),
             in_flight: usage.in_flight,
             permits: usage.in_flight.is_none().then_some(Permits { used, reserved, lent: leased }),
             remaining: usage.remaining,

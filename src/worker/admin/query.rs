@@ -1,8 +1,7 @@
 //! The query of a request to the operator's endpoint.
 
 use crate::reply::AdminReply;
-use diana_limiter::read_key;
-use diana_policy::key::Key;
+use diana_policy::key::LoggedKey;
 use diana_policy::spelling::decoded;
 
 /// The parameters of a query, decoded like a form.
@@ -43,12 +42,12 @@ impl AdminQuery {
     }
 
     /// The caller's key, if the query has one.
-    pub(super) fn key(&self) -> Result<Option<Key>, AdminReply> {
+    pub(super) fn key(&self) -> Result<Option<LoggedKey>, AdminReply> {
         let Some((_, value)) = self.0.iter().find(|(name, _)| name == b"key") else {
             return Ok(None);
         };
-        let why = "`key` must be 32 hexadecimal digits, as in the access log and in explanations";
-        read_key(value).map(Some).ok_or_else(|| AdminReply::problem(400, why))
+        let why = "`key` must be as in the access log and in explanations";
+        LoggedKey::read(value).map(Some).ok_or_else(|| AdminReply::problem(400, why))
     }
 
     /// Refuses unknown parameters.

@@ -22,7 +22,7 @@ pub fn run(input: &[u8]) {
     let mut rng = Rng::with_seed(0);
     let data: Rc<FakeSharedData> = Rc::default();
     let hot = Hot { over: OVER, per: PER, header: None, top: 3, reveal: rng.bool() };
-    let spotter = || Spotter::new(hot.clone(), Storage::Gateway(data.clone(), "hot".into()));
+    let spotter = || Spotter::new(hot.clone(), Storage::Gateway(data.clone(), "hot".into()), None);
     let mut workers = [spotter(), spotter()];
     let mut now = rng.u64(0..1 << 40);
     for _ in 0..rng.usize(0..40) {

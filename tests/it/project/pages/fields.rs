@@ -7,7 +7,7 @@ use super::first_cells;
 use diana_limiter::{Jitter, Outcome, Reason, Record, Refusal, Refused, Report, seconds};
 use diana_policy::decision::Retry;
 use diana_policy::headers::Headers;
-use diana_policy::key::Key;
+use diana_policy::key::{Key, LoggedKey};
 use diana_policy::time::SECOND;
 use diana_policy::{FieldForm, LimitFields, Response, Scope};
 
@@ -22,7 +22,7 @@ fn record(outcome: Outcome, shadow: bool) -> Record {
         plan: Some("gold".into()),
         outcome,
         policy: (5, 1),
-        caller: Key { hash: 7, second_hash: 8 },
+        caller: LoggedKey { key: Key { hash: 7, second_hash: 8 }, gateway: None },
     }
 }
 
@@ -124,7 +124,7 @@ fn times_are_written_exactly() {
         (SECOND - 1, "0.999999", "0.999999"),
     ] {
         let mut record = record(refused(Reason::Used, ticks), false);
-        record.caller = Key { hash: 0x5d0c_3a7b_e1f2_a864, second_hash: 0x0a11_90c4_d3b7_e852 };
+        record.caller.key = Key { hash: 0x5d0c_3a7b_e1f2_a864, second_hash: 0x0a11_90c4_d3b7_e852 };
         let state = record.state();
         assert!(state.contains(&format!(" wait={text}s ")), "{state}");
         assert!(state.ends_with(" key=5d0c3a7be1f2a8640a1190c4d3b7e852"), "{state}");

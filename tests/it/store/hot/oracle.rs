@@ -164,7 +164,7 @@ fn spotter_agrees_with_the_oracle() {
         let data = Rc::new(FakeSharedData::default());
         let storage = Storage::Gateway(data.clone(), "hot".into());
         let hot = Hot { over: OVER, per: PER, header: None, top: TOP, reveal: false };
-        let mut spotter = Spotter::new(hot, storage);
+        let mut spotter = Spotter::new(hot, storage, None);
         let mut oracle = Oracle::default();
         let mut now = 1_000 * SECOND;
         let few: Vec<u64> = (0..40).map(|_| rng.u64(..)).collect();
@@ -210,7 +210,7 @@ fn spotter_agrees_with_the_oracle() {
 fn full_window_keeps_the_most_frequent_callers() {
     let data = Rc::new(FakeSharedData::default());
     let hot = Hot { over: OVER, per: PER, header: None, top: TOP, reveal: false };
-    let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
+    let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()), None);
     for caller in 0..WINDOW as u64 + 100 {
         let times = if caller < WINDOW as u64 { 5 } else { 3 };
         (0..times).for_each(|_| _ = spotter.count(whole(caller)));
@@ -239,7 +239,7 @@ fn table_evicts_only_ordinary_callers() {
     const OFTEN: u64 = 5;
     let data = Rc::new(FakeSharedData::default());
     let hot = Hot { over: OFTEN, per: PER, header: None, top: TOP, reveal: false };
-    let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()));
+    let mut spotter = Spotter::new(hot, Storage::Gateway(data.clone(), "hot".into()), None);
     let see = |spotter: &mut Spotter, callers: std::ops::Range<u64>, times: u64| {
         callers.for_each(|caller| (0..times).for_each(|_| _ = spotter.count(whole(caller))));
     };

@@ -12,7 +12,7 @@ use kit::fake::FakeSharedData;
 use super::workers::{OVER, PER, hot, whole};
 
 fn spotter(data: &Rc<FakeSharedData>) -> Spotter {
-    Spotter::new(hot(), Storage::Gateway(data.clone(), "hot".into()))
+    Spotter::new(hot(), Storage::Gateway(data.clone(), "hot".into()), None)
 }
 
 fn see(spotter: &mut Spotter, key: u64, times: u64) {
@@ -117,7 +117,7 @@ fn changed_window_length_resets_the_gauge() {
     before.maintain(100 * SECOND);
     assert_eq!(before.change, 2);
     let storage = Storage::Gateway(data.clone(), "hot".into());
-    let mut after = Spotter::new(Hot { per: 2 * PER, ..hot() }, storage);
+    let mut after = Spotter::new(Hot { per: 2 * PER, ..hot() }, storage, None);
     see(&mut after, 7, 1);
     after.maintain(100 * SECOND);
     assert!(!after.is_hot(7));
@@ -155,7 +155,7 @@ fn idle_worker_reads_twice_and_writes_nothing() {
 #[test]
 fn names_are_read_only_with_reveal_and_once() {
     for reveal in [true, false] {
-        let mut worker = Spotter::new(Hot { reveal, ..hot() }, Storage::Worker);
+        let mut worker = Spotter::new(Hot { reveal, ..hot() }, Storage::Worker, None);
         assert_eq!(worker.is_nameless(7), reveal);
         worker.learn(7, "ann".into());
         assert!(!worker.is_nameless(7));

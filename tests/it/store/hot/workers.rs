@@ -77,8 +77,9 @@ impl Workers {
             1 => Storage::Worker,
             _ => Storage::Gateway(data.clone(), "hot".into()),
         };
-        let workers =
-            (0..workers).map(|_| (Spotter::new(hot(), place()), now + rng.u64(0..PACE))).collect();
+        let workers = (0..workers)
+            .map(|_| (Spotter::new(hot(), place(), None), now + rng.u64(0..PACE)))
+            .collect();
         let (past, hot, reported) = (HashMap::new(), HashMap::new(), Vec::new());
         Workers { rng, now, workers, past, list: None, requests: 0, missed: 0, reported, hot }
     }
