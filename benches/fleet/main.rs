@@ -76,6 +76,16 @@ fn laws() -> String {
             plans.extend(far.map(|latency| Plan { latency, spread: 2, ..plan.clone() }));
         }
         plans.push(Plan { algo, lost: 10, seconds: 3, ..Plan::default() });
+        // A flood while Redis is away again and again.
+        plans.extend([2, 3].map(|gateways| Plan {
+            algo,
+            gateways,
+            rpu: 300,
+            demand: 2000,
+            away: 60_000,
+            seconds: 6,
+            ..Plan::default()
+        }));
     }
     table(plans, &[ALGO, GATEWAYS, LATENCY, LOST, USED, CALLS, WAITING, FAILED, ALONE])
 }

@@ -1,7 +1,7 @@
 //! The network between gateways and Redis, and the processors of Redis.
 
 use diana_policy::port;
-use diana_policy::time::Micros;
+use diana_policy::time::{Micros, SECOND};
 use fastrand::Rng;
 use kit::model::proxy::{Proxy, split};
 
@@ -56,11 +56,12 @@ impl Network<'_> {
     ) -> (Option<Call>, Option<(Micros, Reply)>) {
         self.calls += 1;
         let (arrives, back, timeout) = (now + self.way(rng), self.way(rng), now + timeout);
-        let is_lost = rng.u64(0..1000) < self.plan.lost;
+        let is_away = arrives % SECOND < self.plan.away && arrives >= SECOND;
+        let is_lost = rng.u64(0..1000) < self.plan.lost || is_away;
         let is_answered = !is_lost && arrives < timeout;
         let call = Call { token, body, arrives, timeout, back: is_answered.then_some(back) };
         let no_reply = (!is_answered).then(|| (timeout, self.no_reply(token)));
-        ((!is_lost || rng.bool()).then_some(call), no_reply)
+        ((!is_lost || !is_away && rng.bool()).then_some(call), no_reply)
     }
 
     /// One way.

@@ -178,6 +178,8 @@ pub struct Charge {
     /// The caller's arrears in this gateway, which are charged before the decision, as far as
     /// permits remain. Each permit of a total is charged once, even if the question is sent again.
     pub arrears: Option<Arrears>,
+    /// Permits by which the charged arrears may exceed the limit of a bucket: its debt.
+    pub overdraft: u64,
 }
 
 /// Effect of a question besides its charge.

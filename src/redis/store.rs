@@ -26,7 +26,6 @@ use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
 use diana_store::refusal::{Reason, Refused};
 use diana_store::reservation::{Decider, Memo};
-use diana_store::slots::arrears::Arrears;
 use diana_store::stores::Stores;
 use diana_store::usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
 use diana_store::{Account, CheckOutcome, CounterSpec, Reservation, Store};
@@ -289,7 +288,7 @@ impl Store for RedisStore {
             self.free(key, receipt);
             return true;
         }
-        self.share.record_grant(charge.account(), used, now);
+        self.record_grant(charge.account(), used, now);
         let counted = self.parameters.spec.keeps_used.then_some(used);
         if settlement.is_even() && counted.unwrap_or(0) == 0 {
             return true;
@@ -364,9 +363,8 @@ impl RedisStore {
         tentative: bool,
     ) -> Charge {
         let checks = self.parameters.spec.checks;
-        let arrears = self.arrears(key, now);
-        let mut charge =
-            Charge { cost, shadow, tentative, checks, arrears, ..self.empty_charge(key) };
+        let in_arrears = self.with_arrears(key, now);
+        let mut charge = Charge { cost, shadow, tentative, checks, ..in_arrears };
         if self.parameters.leases
             && let Some(lease) = self.leases.claim(key)
             && !lease.is_asking
@@ -387,8 +385,7 @@ impl RedisStore {
         let want = lease.permits_to_lease(unit_cost, now);
         if want > 0 {
             lease.is_asking = true;
-            let arrears = self.arrears(key, now);
-            let charge = Charge { want, arrears, ..self.empty_charge(key) };
+            let charge = Charge { want, ..self.with_arrears(key, now) };
             self.outbox.borrow_mut().add(Operation::Renew(
                 self.number,
                 self.plans.current(),
@@ -397,10 +394,23 @@ impl RedisStore {
         }
     }
 
-    /// The caller's arrears for a question.
-    fn arrears(&mut self, key: Key, now: Now) -> Option<Arrears> {
-        let account = self.account(key);
-        self.share.send_arrears(account, now)
+    /// An empty charge with the caller's arrears.
+    fn with_arrears(&mut self, key: Key, now: Now) -> Charge {
+        let (account, gateways) = (self.account(key), self.gateways());
+        let arrears = self.share.send_arrears(account, gateways, now);
+        let overdraft = if arrears.is_some() { self.share.overdraft(gateways) } else { 0 };
+        Charge { arrears, overdraft, ..self.empty_charge(key) }
+    }
+
+    /// Charges permits granted by Redis to the share.
+    fn record_grant(&mut self, account: Account, permits: u64, now: Now) {
+        let gateways = self.gateways();
+        self.share.record_grant(account, permits, gateways, now);
+    }
+
+    /// The number of active gateways.
+    fn gateways(&self) -> u64 {
+        self.outbox.borrow().gateways
     }
 
     /// Returns the permits of a request that were charged under `receipt`, in `term` if tentative.
@@ -476,6 +486,7 @@ impl RedisStore {
             effect: Effect::default(),
             counted: self.parameters.spec.keeps_used.then_some(0),
             arrears: None,
+            overdraft: 0,
         }
     }
 }

@@ -219,7 +219,7 @@ impl Shared {
     }
 
     /// The maximum cost of an admitted request.
-    fn most(&self) -> u64 {
+    pub fn most(&self) -> u64 {
         self.spec.algorithm.properties().most_at_once
     }
 

@@ -118,15 +118,17 @@ impl<'s> Stores<'s> {
         Some(Daily::new(spec, filter))
     }
 
-    /// A store of this gateway that leases permits.
-    pub fn open_shared(&self, spec: CounterSpec) -> Shared {
-        Shared::new(spec, &self.namespace, self.data.clone(), self.traffic.clone())
+    /// A function that opens stores of this gateway that lease permits.
+    pub fn shared_opener(&self) -> impl Fn(CounterSpec) -> Shared + use<> {
+        let (namespace, data) = (self.namespace.clone(), self.data.clone());
+        let traffic = self.traffic.clone();
+        move |spec| Shared::new(spec, &namespace, data.clone(), traffic.clone())
     }
 
     /// A function that opens stores of this gateway, for rules with this algorithm.
     pub fn opener(&mut self, spec: &CounterSpec) -> impl Fn(CounterSpec) -> Box<dyn Store> + use<> {
         let (namespace, data) = (self.namespace.clone(), self.data.clone());
-        let traffic = self.traffic.clone();
+        let (traffic, open) = (self.traffic.clone(), self.shared_opener());
         let is_held = spec.algorithm.properties().is_held;
         let holders = is_held.then(|| self.tables.open_holders(&self.namespace));
         move |spec| match &holders {
@@ -141,7 +143,7 @@ impl<'s> Stores<'s> {
                 );
                 Box::new(InFlightStore::new(slots, traffic.clone()))
             }
-            None => Box::new(Shared::new(spec, &namespace, data.clone(), traffic.clone())),
+            None => Box::new(open(spec)),
         }
     }
 }

@@ -68,6 +68,8 @@ pub struct Asked {
     pub debt: u64,
     /// A gateway's arrears that are not charged yet.
     pub arrears: u64,
+    /// Permits by which they may exceed the limit of a bucket.
+    pub overdraft: u64,
     /// Permits whose usage has become known. `None` if the rule does not store usage separately
     /// from reservations.
     pub counted: Option<u64>,

@@ -115,6 +115,7 @@ pub fn charge(fingerprint: u64, caller: Key, numbers: Numbers) -> Charge {
         effect: Effect::default(),
         counted: None,
         arrears: None,
+        overdraft: 0,
     }
 }
 

@@ -11,6 +11,7 @@ use super::{
     SettlementBatch,
 };
 use crate::shard::{Shard, Shards};
+use diana_algorithm::Codec;
 use diana_policy::key::Seed;
 use diana_policy::time::Micros;
 use diana_store::slots::arrears::Arrears;
@@ -174,9 +175,12 @@ impl Charge {
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_plans(to);
-        let Arrears { total, since } = self.arrears.unwrap_or_default();
-        to.count(total);
-        to.count(since);
+        match self.arrears {
+            Some(Arrears { total, since }) => {
+                to.list(&[total, since, self.overdraft].map(Codec::signed));
+            }
+            None => to.count(0),
+        }
     }
 }
 
@@ -190,6 +194,6 @@ impl Refusals {
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_plans(to);
-        [0, 0].into_iter().for_each(|arrears| to.count(arrears));
+        to.count(0);
     }
 }

@@ -21,7 +21,9 @@ impl RedisStore {
         match self.result(key) {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
                 if let Some(arrears) = arrears {
-                    self.share.confirm_arrears(reservation.account, arrears, reservation.now);
+                    let gateways = self.gateways();
+                    let Reservation { account, now, .. } = *reservation;
+                    self.share.confirm_arrears(account, arrears, gateways, now);
                 }
                 self.decide(&reply, (wait, at), sent, reservation);
             }
@@ -94,7 +96,7 @@ impl RedisStore {
         }
         // A rule with settlement records its grants when they are settled.
         if permits + reply.block > 0 && !self.parameters.spec.settles {
-            self.share.record_grant(self.account(key), permits + reply.block, now);
+            self.record_grant(self.account(key), permits + reply.block, now);
         }
         match reply.retry {
             None if self.parameters.spec.daily.is_none() => self.store_lease(key, reply, sent),
@@ -115,7 +117,7 @@ impl RedisStore {
         now: Now,
     ) -> u64 {
         if permits > 0 && !self.parameters.spec.settles {
-            self.share.record_grant(self.account(key), permits, now);
+            self.record_grant(self.account(key), permits, now);
         }
         let block = leased(reply);
         self.return_block(key, block, block.permits);

@@ -120,6 +120,8 @@ impl Play {
         arrears.total += new;
         if arrears.total > 0 {
             (charge.arrears, asked.arrears) = (Some(*arrears), new);
+            charge.overdraft = self.rng.u64(0..=rpu);
+            asked.overdraft = charge.overdraft;
             self.in_arrears += usize::from(new > 0);
         }
     }

@@ -234,11 +234,15 @@ impl Look {
     }
 
     /// The most arrears to charge: in a sliding window all that the newest slice has room for, since they must count until
-    /// they expire.
+    /// they expire; in a bucket its permits and a debt.
     fn most_owed(&self, now: Now) -> u64 {
         match self.slices {
             Some(slices) => {
                 self.quota.rpu.saturating_sub(slices.newest(&self.state.words, now.mono))
+            }
+            None if self.refills() => {
+                let charged = self.algorithm.balance(&self.state.words, now).charged;
+                (self.burst.unwrap_or(0) + self.asked.overdraft).saturating_sub(charged)
             }
             None => self.left(now),
         }

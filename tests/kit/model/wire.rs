@@ -110,12 +110,27 @@ impl<'b> Asking<'b> {
         if limit.plans.is_empty() {
             assert_eq!(numbers.count(), 0, "no plans");
         }
-        let arrears = std::array::from_fn(|_| numbers.count());
+        let (arrears, overdraft) = match numbers.list()[..] {
+            [total, since, overdraft] => ([total, since].map(i64::cast_unsigned), overdraft),
+            _ => ([numbers.count(), 0], 0),
+        };
+        let overdraft = overdraft.cast_unsigned();
         let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
         let needs = Asked { rule, caller, cost, unit_cost, want, counted, ..Asked::default() };
         let (shadow, tentative, what) = (shadow == 1, kind == 1, kind);
-        let asked =
-            Asked { shadow, tentative, keys, receipt, term, block, left, debt, what, ..needs };
+        let asked = Asked {
+            shadow,
+            tentative,
+            keys,
+            receipt,
+            term,
+            block,
+            left,
+            debt,
+            what,
+            overdraft,
+            ..needs
+        };
         (limit, asked, arrears)
     }
 }

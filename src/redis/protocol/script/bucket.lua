@@ -141,6 +141,8 @@ local function bucket()
     if r.a<0 then return r.rpu>0 and owed==0 and 1 or 0 end
     return max(0,r.a-owed)
   end
+  -- Arrears that exceed the permits are a debt, so that they are not admitted again after an outage.
+  function TB.most_owed(r,overdraft) return max(0,r.a+overdraft-TB.charged(r)) end
   function TB.room(r) return r.b<0 and max(0,floor(r.a/2)-r.s[5]-r.s[6]) or 0 end
   function TB.receipt(r) return r.b<0 and now or turn(r) end
   TB.lease=TB.receipt

@@ -96,7 +96,7 @@ end
 -- write: r.own or that of a shared bucket. is_over: the batch of settlements was already applied.
 local function rule(r,is_over)
   local w,p=words,place
-  place,keys=p+20,keys+1
+  place,keys=p+19,keys+1
   local kind=made[w[p+1]]
   if not kind then
     kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=in_flight})[w[p+1]]()
@@ -140,10 +140,11 @@ local function rule(r,is_over)
     is_open(r)
   end
   if debt>0 then kind.charge(r,debt,0) end
-  if w[p+19]>0 then
+  if w[p+19]~=0 then
     keys=keys+1
-    local most=kind.most_owed and kind.most_owed(r) or kind.left(r)
-    local owed=min(arrears(KEYS[keys],w[p+19],w[p+20]),most)
+    local total,since,overdraft=spread(w[p+19])
+    local most=kind.most_owed and kind.most_owed(r,overdraft) or kind.left(r)
+    local owed=min(arrears(KEYS[keys],total,since),most)
     if owed>0 then
       r.changed=true
       kind.charge(r,owed,0)
