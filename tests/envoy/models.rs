@@ -281,10 +281,13 @@ fn protocol_filter_reads_each_provider() {
             (PATH, "chat.json", 1235),
             (RESPONSES, "responses.sse", 2345),
             (RESPONSES, "responses.json", 2346),
+            ("/v1/responses/resp_1", "responses.json", 0),
             (MESSAGES, "messages.sse", 2396),
             (MESSAGES, "messages.json", 2397),
+            ("/v1/messages/count_tokens", "tokens.json", 0),
             (GEMINI, "gemini.sse", 560),
             ("/v1beta/models/m:generateContent", "gemini.json", 561),
+            ("/v1beta/models/m:countTokens", "gemini-count.json", 0),
         ],
     );
 }
