@@ -46,6 +46,48 @@ pub fn exact(text: &[u8]) -> Option<Number> {
     Some(Number { whole: whole.iter().fold(0, add), billionths })
 }
 
+/// Parses a number as [`exact`] does, also one with an exponent of ten such as `2.85e-05`, as programs write small prices. The
+/// exponent only moves the point, so its size costs no more memory or time.
+pub fn scientific(text: &[u8]) -> Option<Number> {
+    let Some(at) = text.iter().position(|byte| matches!(byte, b'e' | b'E')) else {
+        return exact(text);
+    };
+    let (number, rest) = text.split_at(at);
+    exact(number)?;
+    let power = power(rest.get(1..)?)?;
+    let digits: Vec<u8> = number.iter().filter(|byte| **byte != b'.').map(|it| it - b'0').collect();
+    let point = number.iter().position(|byte| *byte == b'.').unwrap_or(number.len());
+    let point = i64::try_from(point).ok()?.saturating_add(power);
+    // Leading zeros do not make a number large.
+    let first = digits.iter().position(|digit| *digit > 0).unwrap_or(digits.len());
+    let digit = |place: i64| {
+        let known = usize::try_from(place).ok().and_then(|place| digits.get(place));
+        u64::from(known.copied().unwrap_or(0))
+    };
+    let begin = i64::try_from(first).ok()?;
+    let add = |sum: u64, place| sum.saturating_mul(10).saturating_add(digit(place));
+    // From the twentieth digit on it is 2⁶⁴−1, whatever follows.
+    let whole = match first < digits.len() {
+        true => (begin..point.min(begin.saturating_add(21))).fold(0, add),
+        false => 0,
+    };
+    let behind = point.saturating_add(9);
+    let fraction = (point..behind).fold(0, add) as u32;
+    let rest = usize::try_from(behind).unwrap_or(0);
+    let more = digits.iter().skip(rest).any(|digit| *digit > 0);
+    Some(Number { whole, billionths: fraction + u32::from(more) })
+}
+
+/// An exponent; one beyond 64 bits is the largest of its sign.
+fn power(text: &[u8]) -> Option<i64> {
+    let (sign, digits) = match text {
+        [b'-', digits @ ..] => (-1, digits),
+        [b'+', digits @ ..] | digits => (1, digits),
+    };
+    let number = i64::try_from(self::digits(digits)?).unwrap_or(i64::MAX);
+    Some(sign * number)
+}
+
 /// Parses a decimal number that is not negative, rounded up. Larger numbers than 2⁶⁴−1 become
 /// 2⁶⁴−1.
 pub fn decimal(text: &[u8]) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! The usage of a request, determined when its stream ends.
 
-use diana_policy::number::{Number, exact, exact_float, integer};
+use diana_policy::number::{Number, exact_float, integer, scientific};
 use diana_policy::port::{Ending, Property, Values};
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{NumberForm, Outcomes, ResponseCost, ResponseSource, Settling, Term};
@@ -268,7 +268,7 @@ impl KnownResponse {
         let number = |name: &String| match ending.header(name) {
             Values::None => Err(UnknownUsage::Absent),
             // HTTP/2 permits spaces around a value.
-            Values::One(value) => usable(exact(value.trim_ascii())),
+            Values::One(value) => usable(scientific(value.trim_ascii())),
             Values::Many(_) => Err(UnknownUsage::Unusable),
         };
         match sum(names, number) {
@@ -422,7 +422,7 @@ impl EndNumber {
         usable(match form {
             NumberForm::Number => exact_float(&value),
             NumberForm::Typed => integer(&value).map(Number::from),
-            NumberForm::Text { .. } => exact(&value),
+            NumberForm::Text { .. } => scientific(&value),
         })
     }
 }

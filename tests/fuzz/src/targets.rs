@@ -18,6 +18,7 @@ mod script;
 mod slots;
 mod stored;
 mod structs;
+mod usage;
 mod windows;
 
 use std::rc::Rc;
@@ -46,6 +47,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("slots", slots::run),
     ("stored", stored::run),
     ("structs", structs::run),
+    ("usage", usage::run),
     ("windows", windows::run),
 ];
 

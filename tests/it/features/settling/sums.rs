@@ -126,7 +126,7 @@ fn fractions_are_weighted_before_they_are_rounded() {
             let float: f64 = text.parse().unwrap();
             ended =
                 ended.property(&["metadata", "filter_metadata", "u", &key], float.to_le_bytes());
-            came = came.header(&key, text);
+            came = came.header(&key, if rng.bool() { text } else { format!("{number}e-9") });
         }
         let by_header = of(&ResponseSource::Header);
         assert_eq!(used(&by_header, Some(&came), &came), (wanted, None), "{terms:?}");
