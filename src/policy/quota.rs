@@ -10,8 +10,9 @@ pub const MAX_PERMITS: u64 = 999_999_999_999_999;
 /// of `burst` and `max_queue`.
 pub const MAX_DRAINED: u64 = 1_000_000_000;
 
-/// Usage stops here: Redis counts in floats, which are exact up to this.
-pub const MAX_USED: u64 = (1 << 53) - 1;
+/// Usage stops here. Redis counts in floats, which are exact to 2⁵³: below that a gateway of an earlier version, which adds without
+/// an end, has room for millions of its debts.
+pub const MAX_USED: u64 = (1 << 52) - 1;
 
 /// The parameters of a rule's algorithm, in the ranges of the configuration. `None` means that the
 /// key is absent.

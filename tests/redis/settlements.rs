@@ -3,10 +3,12 @@
 use diana_policy::decision::Retry;
 use diana_policy::time::{SECOND, Unit};
 use diana_policy::{MAX_PERMITS, MAX_USED, Quota};
-use diana_redis::protocol::{Ask, Charge, Effect, Pipeline, Question, SettlementBatch};
+use diana_redis::protocol::{
+    Ask, Charge, Effect, Login, Pipeline, Question, Script, SettlementBatch,
+};
 use fastrand::Rng;
 use kit::model::rule::Rule;
-use kit::rules::{pipeline_of_asks, today};
+use kit::rules::{pipeline, pipeline_of_asks, today};
 use kit::seed;
 use kit::server::Server;
 
@@ -149,3 +151,45 @@ fn usage_stops_at_the_largest_number() {
         assert_eq!(decide(now + 200 * SECOND, rules[0].charge(1, MAX_PERMITS, 0)).retry, None);
     }
 }
+
+/// A gateway of an earlier version adds debts without an end. They neither are a corrupt value nor free the caller, and the next
+/// settlement ends them.
+#[test]
+fn earlier_version_leaves_no_corrupt_usage() {
+    let server = Server::start();
+    let now = today(&mut Rng::with_seed(seed::next())) / (60 * SECOND) * 60 * SECOND + 37 * SECOND;
+    for (short, counts) in [("W", false), ("W", true), ("SW", false), ("SW", true)] {
+        server.command(&["FLUSHALL"]);
+        let quota = Quota { slices: Some(4), ..Quota::new(Unit::Minute, 1_000_000_000) };
+        let rule = Rule { counts, ..Rule::new(short, quota) };
+        let decide = |charge| server.decide(&pipeline(Some(now), vec![charge]));
+        let debt = |permits| Charge {
+            effect: Effect::ChargeDebt { receipt: 0, permits },
+            counted: counts.then_some(permits),
+            ..rule.charge(1, 0, 0)
+        };
+        for _ in 0..10 {
+            decide(debt(MAX_PERMITS));
+        }
+        for _ in 0..100 {
+            let mut early = pipeline(Some(now), vec![debt(1_000_000_000)]);
+            early.calls[0].script = Script::Text;
+            let text = early.encode(&Login::default());
+            let place = text.windows(CAP.len()).position(|bytes| bytes == CAP).unwrap();
+            let text = [&text[..place], NO_CAP, &text[place + CAP.len()..]].concat();
+            let answers = early.answers(&Login::default(), &server.exchange(&text));
+            assert!(answers[0].is_ok(), "{short}");
+        }
+        let read = || Charge { effect: Effect::ReadUsage, ..rule.charge(1, 0, 0) };
+        let refused = decide(rule.charge(1, 1, 0));
+        assert_eq!((refused.corrupt, refused.asks[0].rules[0].remaining), (0, 0), "{short}");
+        assert!(refused.asks[0].rules[0].retry.is_some(), "{short}");
+        decide(debt(1));
+        let healed = decide(read());
+        assert_eq!((healed.corrupt, healed.asks[0].rules[0].charged), (0, MAX_USED), "{short}");
+    }
+}
+
+/// The end of usage in the script, and words of the same length for a script without it.
+const CAP: &[u8] = b"USED=FAR/2-1";
+const NO_CAP: &[u8] = b"USED=2^1023 ";
