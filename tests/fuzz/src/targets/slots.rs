@@ -1,7 +1,7 @@
 //! Slots in shared data: with any values, a caller gets at most one additional limit and the
 //! workers' leases, and the next window is ordinary.
 
-use diana_policy::Quota;
+use diana_policy::{MAX_DRAINED, MAX_PERMITS, Quota};
 use diana_policy::port::SharedData;
 use diana_policy::time::{SECOND, Unit};
 use fastrand::Rng;
@@ -14,8 +14,13 @@ pub fn run(input: &[u8]) {
     fastrand::feed(input);
     let mut rng = Rng::with_seed(0);
     let short = ["W", "SW", "TB"][rng.usize(0..3)];
-    let rpu = rng.u64(1..60);
-    let rule = Rule::new(short, Quota::new(Unit::Second, rpu));
+    let rpu = match rng.u64(1..60) {
+        59 if short == "TB" => MAX_DRAINED,
+        59 => MAX_PERMITS,
+        few => few,
+    };
+    let is_wide = rpu > MAX_DRAINED;
+    let rule = Rule::new(short, Quota { is_wide, ..Quota::new(Unit::Second, rpu) });
     let gateway = Gateway::new(rule, rng.usize(1..20), 2);
     let callers = rng.u64(1..30);
     for _ in 0..rng.usize(0..100) {
