@@ -39,12 +39,12 @@ const GRACE: Micros = SECOND / 250;
 /// The shortest timeout that the host supports.
 const SHORTEST: Micros = SECOND / 1000;
 
-/// How slowly the estimate of the round trip grows: one slow reply of a busy worker does not make
-/// Redis far away.
-const SLOWLY: Micros = 8;
+/// How slowly the estimate of a quick reply grows, and that of a slow one shrinks: a slow reply of a
+/// busy worker does not make Redis far away, and neither do many of a busy Redis.
+const SLOWLY: Micros = 64;
 
-/// How slowly the estimate of a slow reply shrinks.
-const MORE_SLOWLY: Micros = 64;
+/// A reply that takes this many times as long as a quick one shows that Redis is busy.
+const BUSY: Micros = 4;
 
 /// The address of Redis, and the credentials.
 #[derive(Clone)]
@@ -83,11 +83,13 @@ pub struct Client {
     /// Batches to send again: with the text of the script, which Redis did not have, or since they
     /// were lost.
     resends: Vec<Batch>,
-    /// About how long a reply takes. `None` before the first one, and after calls that were lost
-    /// twice.
+    /// About how long a quick reply takes. `None` before the first one, and after calls that were
+    /// lost twice.
     round_trip: Option<Micros>,
     /// About how long a slow reply takes.
     slow_trip: Option<Micros>,
+    /// Replies in a row that took so long since Redis is busy.
+    busy_replies: u32,
     /// Replies in a row that took more than half of the timeout.
     far_replies: u32,
     /// Whether Redis has had the script.
@@ -147,6 +149,7 @@ impl Client {
             resends: Vec::new(),
             round_trip: None,
             slow_trip: None,
+            busy_replies: 0,
             far_replies: 0,
             has_script: false,
             health,
@@ -231,6 +234,11 @@ impl Client {
         self.send_beat(now, callout, outbox);
     }
 
+    /// Returns true if a reply after this time is no sign of a far Redis, but of a busy one.
+    fn is_busy(&self, trip: Micros) -> bool {
+        self.round_trip.is_some_and(|quick| trip > BUSY.saturating_mul(quick))
+    }
+
     /// The maximum time from the arrival of an ask until it is sent.
     fn timeout(&self) -> Micros {
         self.endpoint.timeout + GRACE
@@ -263,10 +271,12 @@ impl Client {
         }
         if answers.iter().any(Result::is_ok) {
             let trip = now.mono.saturating_sub(attempt.sent);
+            let is_busy = self.is_busy(trip) && trip > self.endpoint.timeout / 4;
+            self.busy_replies = if is_busy { self.busy_replies.saturating_add(1) } else { 0 };
             let known = self.round_trip.unwrap_or(trip);
             self.round_trip = Some(known.min(trip) + trip.saturating_sub(known) / SLOWLY);
             let slow = self.slow_trip.unwrap_or(trip);
-            self.slow_trip = Some(slow.max(trip) - slow.saturating_sub(trip) / MORE_SLOWLY);
+            self.slow_trip = Some(slow.max(trip) - slow.saturating_sub(trip) / SLOWLY);
             self.has_script = true;
             self.report_far(trip, slow.max(trip));
         }

@@ -22,6 +22,10 @@ const OPERATIONS: usize = MOST / 4;
 const BATCHES: usize = 4;
 const FAR_BATCHES: usize = 32;
 
+/// After so many late replies in a row no call is sent again for being late: with second attempts a
+/// Redis at its limit would fall behind for good. One may be a worker's own delay.
+const LATE_REPLIES: u32 = 2;
+
 /// How long a worker sends no heartbeat after one failed.
 const SILENCE: Micros = 5 * SECOND;
 
@@ -73,11 +77,13 @@ impl Client {
     }
 
     /// How long an ask waits while other batches are pending: at most for a quarter of the timeout,
-    /// and less if a slow reply takes more than that, since later ones may be slower.
+    /// and less if a slow reply takes more than that, since later ones may be slower; but not where
+    /// Redis is only busy, since more calls would make it slower.
     fn pause(&self) -> Micros {
         let timeout = self.endpoint.timeout;
         let slow = self.slow_trip.unwrap_or(timeout);
-        (timeout / 2).saturating_sub(slow).min(timeout / BATCHES as u64)
+        let most = timeout / BATCHES as u64;
+        if self.is_busy(slow) { most } else { (timeout / 2).saturating_sub(slow).min(most) }
     }
 
     /// Ticks for which the oldest ask has waited.
@@ -202,13 +208,14 @@ impl Client {
     }
 
     /// When a batch is sent again if there is no reply: after half of its time, unless Redis is too
-    /// far away for that. With several shards, a proxy must have the time to report the one that
-    /// does not reply: only the calls to that one are then sent again.
+    /// far away for that, or its latest replies were late. With several shards, a proxy must have the
+    /// time to report the one that does not reply: only the calls to that one are then sent again.
     fn second_at(&self, batch: &Batch, now: Micros) -> Option<Micros> {
         let half = batch.ends_at.saturating_sub(now) / 2;
         let is_near = self.round_trip.is_some_and(|trip| trip <= half);
         let is_one = self.endpoint.shards == Shards::ONE;
-        (is_one && is_near && batch.can_repeat(now)).then(|| now.saturating_add(half))
+        let is_prompt = self.busy_replies.max(self.far_replies) < LATE_REPLIES;
+        (is_one && is_near && is_prompt && batch.can_repeat(now)).then(|| now.saturating_add(half))
     }
 
     /// Sends the batches again that have had no reply for half of their time.

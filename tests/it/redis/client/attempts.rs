@@ -133,6 +133,34 @@ fn far_redis_is_asked_once() {
     assert_eq!(worker.calls.fresh().len(), 1);
 }
 
+/// Where Redis is near but busy, late replies are not lost, and second attempts would make it slower. A late reply between quick ones,
+/// and one that was lost, change nothing.
+#[test]
+fn busy_redis_gets_no_second_attempts() {
+    let (mut worker, mut now) = (Worker::after(MILLISECOND), SECOND);
+    let mut run = |calls: usize, takes: u64| {
+        let mut second = 0;
+        for _ in 0..calls {
+            now += 100 * MILLISECOND;
+            worker.ask(7, now);
+            worker.work(now);
+            let (token, call) = worker.calls.one();
+            worker.work(now + takes.min(TIMEOUT / 2));
+            second += worker.calls.fresh().len();
+            worker.answer(token, &ok(admits(&call)), now + takes).unwrap();
+            worker.work(now + SECOND / 20);
+        }
+        second
+    };
+    for _ in 0..3 {
+        assert_eq!(run(1, 15 * MILLISECOND), 1);
+        assert_eq!(run(1, MILLISECOND), 0);
+    }
+    assert_eq!(run(10, 15 * MILLISECOND), 2);
+    assert_eq!(run(100, MILLISECOND), 0);
+    assert_eq!(run(1, 15 * MILLISECOND), 1);
+}
+
 /// Of a gateway's workers one names the timeout that fits, once for each timeout.
 #[test]
 fn log_names_the_timeout_that_fits() {
@@ -157,6 +185,28 @@ fn log_names_the_timeout_that_fits() {
     assert_eq!(lines(500, &[320; 30]), none, "another worker has logged it");
     let far = lines(1000, &[640; 30]);
     assert!(far.len() == 1 && far[0].contains("set `timeout` to 1s, the most"), "{far:?}");
+}
+
+/// Where Redis is near but busy, asks collect as before: with a call for each it would be slower.
+#[test]
+fn busy_redis_gets_no_more_calls() {
+    for slow in [1, 4, 9, 15] {
+        let (mut worker, now) = (Worker::after(MILLISECOND), SECOND);
+        worker.ask(7, SECOND / 2);
+        worker.work(SECOND / 2);
+        let (token, call) = worker.calls.one();
+        let late = SECOND / 2 + slow * MILLISECOND;
+        worker.answer(token, &ok(admits(&call)), late).unwrap();
+        worker.ask(7, now);
+        worker.work(now);
+        assert_eq!(worker.calls.fresh().len(), 1);
+        worker.ask(8, now);
+        let sent = (0..20).find(|wait| {
+            worker.work(now + wait * MILLISECOND);
+            worker.calls.fresh().iter().any(|(_, call)| Seen::of(call).callers == [8])
+        });
+        assert_eq!(sent, Some(5), "{slow}");
+    }
 }
 
 /// No ask waits for so long that a slow reply would come too late.
