@@ -1,6 +1,7 @@
 """What operators do by hand or half-way, and what mends it by the pages. Gateways go on serving."""
 
 import json
+import re
 import ssl
 import subprocess
 import unittest
@@ -165,6 +166,21 @@ class OnIstio(Repairs, unittest.TestCase):
     plane, kind, force = Istio, "envoyfilter", "--force"
     change = {"path": "/spec/configPatches/1/match/context", "value": "SIDECAR_INBOUND"}
     nothing = {"istio": {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "nothing"}]}}
+
+    def test_a_patch_that_kubectl_turned_into_a_removal(self):
+        """It removes the filter that it looks for, the router. Envoy refuses a listener without one, and keeps that of before."""
+        scene = self.scene
+        with self.steady():
+            [name] = scene.kubectl("get", self.kind, "-l", RELEASE, "-o", "name").split()
+            change = {"op": "replace", "path": "/spec/configPatches/1/patch/operation", "value": "REMOVE"}
+            scene.kubectl("patch", name, "--type=json", "--patch", json.dumps([change]))
+            # The metric of the alert.
+            refused = re.compile(r"^envoy_listener_manager_lds_update_rejected\{.*\} [1-9]", re.M)
+            scene.wait(lambda: refused.search(scene.admin("/stats/prometheus")), "Envoy has refused the listener")
+            self.assertEqual(scene.admitted(5), 3)
+            scene.helm("upgrade", self.force, config=rule(3, "other"))
+            scene.have("other")
+            scene.helm("test")
 
 
 class OnEnvoyGateway(Repairs, unittest.TestCase):
