@@ -212,15 +212,14 @@ impl World<'_> {
             let costs = scale.costs.iter().filter(|cost| **cost > 0 || self.case.settles());
             events.extend(costs.map(|&cost| Event::Ask { caller, cost }));
         }
-        // The first open request, and the latest one.
-        let ends = self
-            .open
-            .len()
-            .checked_sub(1)
-            .map(|last| if last > 0 { vec![0, last] } else { vec![0] });
-        for request in ends.into_iter().flatten() {
-            let Open { reserved, leaves, .. } = self.open[request];
-            if self.case.leaves && leaves > self.now.mono {
+        // The first request that can end so, and the latest one.
+        let can_end = |number: &usize| {
+            self.case.settles() || self.case.leaves && self.open[*number].leaves > self.now.mono
+        };
+        let mut ends = (0..self.open.len()).filter(can_end);
+        for request in [ends.next(), ends.next_back()].into_iter().flatten() {
+            let Open { reserved, .. } = self.open[request];
+            if self.case.leaves {
                 events.push(Event::Leave { request });
             }
             if self.case.settles() {
