@@ -99,7 +99,7 @@ pub fn of(policy: &Policy, module: ModuleKind, has_replicas: bool) -> Vec<Advice
         "local-scope",
         "each worker counts these rules for itself, so a gateway with N workers admits up to N times the limit; `scope: \
          gateway` counts all workers together",
-        |rule| rule.is_local() && rule.daily.is_none() && !rule.shadow,
+        |rule| rule.is_local() && rule.daily.is_none() && !rule.shadow && rule.quota.rpu > 0,
     ));
     advice.extend(about(
         policy,
