@@ -316,7 +316,8 @@ fn protocol_filter_estimates_before_the_model_is_asked() {
     let settled = |used: u64| {
         eventually(&format!("{used} used"), || {
             // An error is free.
-            let probe = envoy.get(PATH, &[("x-account-id", "ann"), (KIND, "error 500")]);
+            let headers = [("x-account-id", "ann"), (KIND, "error 500")];
+            let probe = exchange(envoy.port, &request("POST", PATH, &headers)).unwrap();
             (probe.status == 500 && left_after(&probe) == LIMIT - RESERVE - used).then_some(())
         });
     };
