@@ -1,9 +1,9 @@
 //! Slots in shared data: with any values, a caller gets at most one additional limit and the
 //! workers' leases, and the next window is ordinary.
 
-use diana_policy::{MAX_DRAINED, MAX_PERMITS, Quota};
 use diana_policy::port::SharedData;
 use diana_policy::time::{SECOND, Unit};
+use diana_policy::{MAX_DRAINED, MAX_PERMITS, Quota};
 use fastrand::Rng;
 
 use crate::damage::damage_words;
