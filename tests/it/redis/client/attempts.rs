@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use diana_policy::port::Call;
-use diana_policy::time::SECOND;
+use diana_policy::time::{Micros, SECOND};
 use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
 use fastrand::Rng;
@@ -187,6 +187,18 @@ fn log_names_the_timeout_that_fits() {
     assert!(far.len() == 1 && far[0].contains("set `timeout` to 1s, the most"), "{far:?}");
 }
 
+/// How many milliseconds a second ask waits while the call of the first one is open.
+fn pause(worker: &mut Worker, now: Micros) -> Option<u64> {
+    worker.ask(7, now);
+    worker.work(now);
+    assert_eq!(worker.calls.fresh().len(), 1);
+    worker.ask(8, now);
+    (0..20).find(|wait| {
+        worker.work(now + wait * MILLISECOND);
+        worker.calls.fresh().iter().any(|(_, call)| Seen::of(call).callers == [8])
+    })
+}
+
 /// Where Redis is near but busy, asks collect as before: with a call for each it would be slower.
 #[test]
 fn busy_redis_gets_no_more_calls() {
@@ -197,32 +209,16 @@ fn busy_redis_gets_no_more_calls() {
         let (token, call) = worker.calls.one();
         let late = SECOND / 2 + slow * MILLISECOND;
         worker.answer(token, &ok(admits(&call)), late).unwrap();
-        worker.ask(7, now);
-        worker.work(now);
-        assert_eq!(worker.calls.fresh().len(), 1);
-        worker.ask(8, now);
-        let sent = (0..20).find(|wait| {
-            worker.work(now + wait * MILLISECOND);
-            worker.calls.fresh().iter().any(|(_, call)| Seen::of(call).callers == [8])
-        });
-        assert_eq!(sent, Some(5), "{slow}");
+        assert_eq!(pause(&mut worker, now), Some(5), "{slow}");
     }
 }
 
 /// No ask waits for so long that a slow reply would come too late.
 #[test]
 fn far_redis_is_asked_soon() {
-    for (round_trip, pause) in [(1, 5), (5, 5), (6, 4), (9, 1), (10, 0), (18, 0)] {
+    for (round_trip, expected) in [(1, 5), (5, 5), (6, 4), (9, 1), (10, 0), (18, 0)] {
         let (mut worker, now) = (Worker::after(round_trip * MILLISECOND), SECOND);
-        worker.ask(7, now);
-        worker.work(now);
-        assert_eq!(worker.calls.fresh().len(), 1);
-        worker.ask(8, now);
-        let sent = (0..20).find(|wait| {
-            worker.work(now + wait * MILLISECOND);
-            worker.calls.fresh().iter().any(|(_, call)| Seen::of(call).callers == [8])
-        });
-        assert_eq!(sent, Some(pause), "{round_trip}");
+        assert_eq!(pause(&mut worker, now), Some(expected), "{round_trip}");
     }
 }
 
