@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use diana_limiter::Explained;
 use diana_policy::time::Micros;
+use diana_policy::{Policy, Scope};
 use diana_replay::{PlainRequest, ReplayDecision, ReplayFleet};
 use jiff::Timestamp;
 
@@ -52,8 +53,24 @@ fn explained(explain: &ExplainArguments) -> Result<ExplainedRequest, (Exit, Stri
     for _ in 1..explain.times {
         fleet.request(&request);
     }
-    let (decision, rules) = fleet.explain(&request);
+    let (decision, mut rules) = fleet.explain(&request);
+    // The replay has no Redis, so that it counts here what the gateway counts for the fleet.
+    if policy.redis.is_some() {
+        count_for_fleet(&mut rules, &policy);
+    }
     Ok(ExplainedRequest { decision, rules, callers: callers::of(&policy, &*request) })
+}
+
+/// Sets the configured scope of `global` rules in their explanations.
+fn count_for_fleet(explained: &mut [Explained], policy: &Policy) {
+    let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
+    for explained in explained {
+        if let Explained::Decided(record) = explained
+            && rules().any(|rule| rule.scope == Scope::Global && *rule.name == *record.rule)
+        {
+            record.scope = Scope::Global;
+        }
+    }
 }
 
 const ALLOWED: &str = "an instant such as 2026-11-24T21:38:34Z, from 1970 on";
