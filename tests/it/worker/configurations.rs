@@ -241,7 +241,7 @@ fn rules_without_names_keep_their_usage_in_another_order() {
     }
 }
 
-/// The table of docs/guides/upgrading.md.
+/// What resets, as in docs/guides/upgrading.md.
 #[test]
 fn change_of_identity_or_namespace_resets_usage_and_no_other_change() {
     const BEFORE: &str = "namespace: shop
