@@ -111,7 +111,9 @@ impl Bench {
             "{{limits: [{limits}], actors: {{account: [{{header: x-account-id}}], \
              address: [{{client_address: {{v4: 32, v6: 64}}}}]}}}}"
         );
-        let policy = diana_config::parse(text.as_bytes()).unwrap_or_else(|why| panic!("{why}"));
+        let policy = diana_config::Reader::default()
+            .policy(text.as_bytes())
+            .unwrap_or_else(|why| panic!("{why}"));
         let (seed, data) = (Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()));
         let limiter = Limiter::standalone(policy, seed, data).unwrap_or_else(|why| panic!("{why}"));
         let request = FakeRequest::get("/svc/25/items/7?page=2")

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use clap::ColorChoice;
 use diana_config::difference::Difference;
 use diana_config::problem::Problem;
-use diana_config::{Advice, ConfigSource, outline};
+use diana_config::{Advice, ConfigSource, Reader, outline};
+use diana_policy::remote::Own;
 use diana_policy::{ModuleKind, Policy};
 
 use crate::advice;
@@ -117,7 +118,14 @@ fn check_file(file: &FilePart, is_found: bool, context: KnownGateways, findings:
         findings.places += 1;
         findings.list.extend(found.differences.into_iter().map(|one| different(&found.part, one)));
         match found.source {
-            Ok(source) => check_rules(&found.part, &source, found.is_remote, context, findings),
+            Ok(source) => {
+                let module = context.host.map_or(found.module, Into::into);
+                let reader = |module| match found.is_remote {
+                    true => Reader::remote(Own { module, ..Own::default() }),
+                    false => Reader::new(module),
+                };
+                check_rules((&found.part, &source), module, &reader, context, findings);
+            }
             Err(problems) => {
                 findings.list.extend(problems.into_iter().map(|one| problem(&found.part, one)));
             }
@@ -126,15 +134,13 @@ fn check_file(file: &FilePart, is_found: bool, context: KnownGateways, findings:
 }
 
 fn check_rules(
-    part: &FilePart,
-    source: &ConfigSource,
-    is_remote: bool,
+    (part, source): (&FilePart, &ConfigSource),
+    module: ModuleKind,
+    reader: &dyn Fn(ModuleKind) -> Reader,
     KnownGateways { host, has_replicas }: KnownGateways,
     findings: &mut Findings,
 ) {
-    let check = if is_remote { diana_config::check_remote_for } else { diana_config::check_for };
-    let module = host.map_or(source.module(), Into::into);
-    match check(source, module) {
+    match reader(module).read(source) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
             let advice = advice.into_iter().chain(advice::of(&policy, module, has_replicas));
@@ -142,7 +148,7 @@ fn check_rules(
             let finding = |advice| advised(part, source, &policy, &walks, advice);
             findings.list.extend(advice.map(finding));
             if let (None, ModuleKind::Wasm, Err(problems)) =
-                (host, module, check(source, ModuleKind::Native))
+                (host, module, reader(ModuleKind::Native).read(source))
             {
                 let list = problems.list().iter().cloned();
                 findings.list.extend(list.map(|one| only_native(part, one)));

@@ -42,14 +42,12 @@ pub fn run(explain: &ExplainArguments, out: &mut dyn Write) -> io::Result<Exit> 
 /// one worker.
 fn explained(explain: &ExplainArguments) -> Result<ExplainedRequest, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
-    let source = rules::source(&explain.file)?;
-    let (policy, _) =
-        diana_config::check(&source).map_err(|problems| (Exit::Problems, problems.to_string()))?;
+    let policy = rules::policy(&explain.file)?;
     let described = request::described(explain).map_err(unusable)?;
     let at = instant(explain.at.as_deref()).map_err(unusable)?;
     // All earlier requests are still in flight when the last one arrives.
     let request = Rc::new(PlainRequest { at, took: Micros::MAX, ..described });
-    let mut fleet = ReplayFleet::new(&source, 1, 1).map_err(unusable)?;
+    let mut fleet = ReplayFleet::new(&policy, 1, 1).map_err(unusable)?;
     for _ in 1..explain.times {
         fleet.request(&request);
     }

@@ -28,6 +28,8 @@ pub struct FoundRules {
     pub plugin: Option<EnvoyPlugin>,
     /// Whether gateways read the rules by `remote`.
     pub is_remote: bool,
+    /// The form of the module that reads them.
+    pub module: ModuleKind,
 }
 
 /// A plugin of an Envoy.
@@ -49,6 +51,7 @@ impl FoundRules {
             differences: Vec::new(),
             plugin: None,
             is_remote: false,
+            module: ModuleKind::Wasm,
         }
     }
 }
@@ -98,10 +101,7 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
                 found.extend(rules.map(|rules| FoundRules {
                     plugin: plugin.clone(),
                     is_remote: one.is_remote || rules.is_remote,
-                    source: rules.source.map(|source| match one.module {
-                        ModuleKind::Native => source.read_by(ModuleKind::Native),
-                        ModuleKind::Wasm => source,
-                    }),
+                    module: one.module,
                     ..rules
                 }));
             }

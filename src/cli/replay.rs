@@ -50,8 +50,8 @@ impl Replaying {
     fn new(replay: &ReplayArguments) -> Result<Replaying, (Exit, String)> {
         let unusable = |why: String| (Exit::Unusable, why);
         let side = |path: &Path| {
-            let source = rules::source(path)?;
-            Side::new(&source, replay.gateways.into(), replay.workers.into()).map_err(unusable)
+            let policy = rules::policy(path)?;
+            Side::new(&policy, replay.gateways.into(), replay.workers.into()).map_err(unusable)
         };
         let own = side(&replay.file)?;
         let other = replay.against.as_deref().map(side).transpose()?;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use diana_config::ConfigSource;
+use diana_config::Reader;
+use diana_policy::Policy;
 
 use crate::exit::Exit;
 use crate::input;
@@ -13,7 +14,7 @@ use crate::view::FilePart;
 ///
 /// # Errors
 /// The exit code and the reason.
-pub fn source(path: &Path) -> Result<ConfigSource, (Exit, String)> {
+pub fn policy(path: &Path) -> Result<Policy, (Exit, String)> {
     let unusable = |why: String| (Exit::Unusable, why);
     let mut found: Vec<FoundRules> = Vec::new();
     for input in input::read(path) {
@@ -34,9 +35,9 @@ pub fn source(path: &Path) -> Result<ConfigSource, (Exit, String)> {
     let Some(rules) = found.pop() else {
         return Err(unusable(format!("{name}: no rules found")));
     };
-    let fine = rules.source.ok().filter(|source| diana_config::check(source).is_ok());
+    let policy = rules.source.ok().and_then(|it| Reader::new(rules.module).read(&it).ok());
     let problems = || format!("{name}: the rules have problems; `diana check {name}` shows them");
-    fine.ok_or_else(|| (Exit::Problems, problems()))
+    policy.map(|(policy, _)| policy).ok_or_else(|| (Exit::Problems, problems()))
 }
 
 /// Returns true if two places have equal rules, as listeners that count together do.

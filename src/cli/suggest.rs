@@ -6,6 +6,7 @@ mod show;
 
 use std::io::{self, Write};
 
+use diana_config::Reader;
 use diana_policy::Policy;
 use diana_policy::key::Seed;
 use diana_policy::path::Path;
@@ -133,7 +134,9 @@ impl SuggestedRule<'_> {
     }
 
     fn policy(&self, limit: u64) -> Result<Policy, String> {
-        diana_config::parse(self.yaml(limit).as_bytes()).map_err(|problems| problems.to_string())
+        Reader::default()
+            .policy(self.yaml(limit).as_bytes())
+            .map_err(|problems| problems.to_string())
     }
 }
 

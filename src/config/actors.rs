@@ -3,15 +3,44 @@
 use std::rc::Rc;
 
 use super::fields::Fields;
+use super::mapping::Allowed::{Any, Either, Flag, List, Map};
+use super::mapping::{Allowed, Mapping, optional};
 use super::native;
 use super::node::Node;
-use super::table::limits::{SOURCE, SOURCES};
 use super::values::{self, is_name};
+use super::values::{TEXT, TEXTS};
 use diana_policy::tree::Tree;
 use diana_policy::{Actor, IdentitySource};
 use diana_request::identity::{
     self, Mistake, REGISTRY, Source, ValueForm, client_address, folded, header,
 };
+
+/// Sources of an actor.
+pub const SOURCES: Allowed =
+    List("a list of sources such as `[{header: x-tenant}, {client_address: {}}]`", &Map(&SOURCE));
+
+/// A source. Its kind builds and validates it.
+pub static SOURCE: Mapping = Mapping {
+    name: "source",
+    what: "a mapping such as `{header: x-tenant}`",
+    keys: &[],
+    more: || {
+        let kinds = identity::REGISTRY.iter();
+        let keys = kinds.flat_map(|kind| [&[(kind.name, kind.form)], kind.options].concat());
+        let keys = keys.chain(folded::OPTIONS.iter().copied());
+        keys.map(|(name, form)| optional(name, written_as(form))).collect()
+    },
+};
+
+fn written_as(form: ValueForm) -> Allowed {
+    match form {
+        ValueForm::Text => TEXT,
+        ValueForm::Texts => TEXTS,
+        ValueForm::TextOrTexts => Either(&[TEXT, TEXTS]),
+        ValueForm::Flag => Flag,
+        ValueForm::Any => Any,
+    }
+}
 
 /// An actor with its sources.
 #[derive(Debug)]

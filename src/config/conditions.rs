@@ -4,15 +4,71 @@ use std::borrow::Cow;
 
 use super::fields::{Fields, NameIndex};
 use super::mapping::Allowed;
+use super::mapping::Allowed::{Either, Flag, List, Map, Named, Number, Text};
+use super::mapping::{Mapping, mapping, optional, required};
 use super::native;
 use super::node::Node;
-use super::table::limits::{KEYED_CONDITION, KEYED_CONDITIONS, LINE, TEST};
+use super::values::{TEXT, TEXTS};
 use diana_policy::number::signed_millionths;
 use diana_policy::port::Property;
 use diana_policy::spelling::cookie;
 use diana_policy::spelling::header;
 use diana_policy::tree::Tree;
 use diana_policy::{Condition, ConditionField, Test};
+
+/// The metadata key under which jwt_authn stores the claims of a verified token.
+pub const PAYLOAD: Allowed =
+    Text("the `payload_in_metadata` of jwt_authn", |name| !name.is_empty() && !name.contains('\0'));
+
+/// Conditions on named values.
+pub const CONDITIONS: Allowed =
+    Named("a mapping from names to conditions, such as `{x-app: {prefix: mobile}}`", &TEST);
+
+/// Conditions on values that may be within other values.
+pub const KEYED_CONDITIONS: Allowed = Either(&[
+    CONDITIONS,
+    List("a list such as `[{key: [realm_access, roles], test: admin}]`", &Map(&KEYED_CONDITION)),
+]);
+
+/// A condition on a value that may be within others.
+static KEYED_CONDITION: Mapping = mapping(
+    "keyed_condition",
+    "a mapping such as `{key: [realm_access, roles], test: admin}`",
+    &[required("key", Either(&[TEXT, TEXTS])), required("test", TEST)],
+);
+
+/// A condition on a value.
+const TEST: Allowed = Either(&[LINE, Map(&TESTS)]);
+static TESTS: Mapping = mapping(
+    "test",
+    "one of `{exact: …}`, `{prefix: …}`, `{suffix: …}`, `{contains: …}`, `{in: […]}`, `{present: true}`, \
+     `{not: …}`, `{ge: …, lt: …}`",
+    &[
+        optional("exact", LINE),
+        optional("prefix", SOME),
+        optional("suffix", SOME),
+        optional("contains", SOME),
+        optional("in", List("a list of values such as `[gold, silver]`", &LINE)),
+        optional("present", Flag),
+        optional("not", Either(&[LINE, Map(&TESTS)])),
+        optional("gt", Number),
+        optional("ge", Number),
+        optional("lt", Number),
+        optional("le", Number),
+        optional("ignore_case", Flag),
+    ],
+);
+
+/// Text that can be in a header.
+const LINE: Allowed = Text("text on one line", is_line);
+const SOME: Allowed =
+    Text("non-empty text on one line; write `{present: true}` to match any value", |text| {
+        !text.is_empty() && is_line(text)
+    });
+
+fn is_line(text: &str) -> bool {
+    text.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control())
+}
 
 /// The names and values of a mapping.
 type Pairs<'a> = Vec<(&'a str, Node<'a>)>;

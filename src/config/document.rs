@@ -3,21 +3,88 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::actors::SOURCES;
 use super::advice::{self, Advice};
 use super::context::Context;
+use super::entry::ENTRY;
 use super::fields::{Fields, NameIndex};
+use super::headers::MARKER;
+use super::hint::Place;
 use super::mapping::Allowed;
+use super::mapping::Allowed::{Choice, Flag, List, Map, Named, Whole};
+use super::mapping::{Mapping, MappingKey, optional, required, words};
+use super::matching::{EXCEPT, MATCH};
 use super::node::{self, Node};
 use super::node_path::{NodePart, NodePath};
+use super::operator::{ADMIN, EXPLAIN};
+use super::plans::NAMED_PLANS;
+use super::redis::REDIS;
+use super::remote::REMOTE;
 use super::report::ProblemReport;
-use super::rule::{fingerprint, naming, replaces};
+use super::response::RESPONSE;
+use super::rule::RULE;
+use super::rule::{self, fingerprint, naming};
+use super::settings::{ACCEPTED, LOGS, NAMESPACE, ON_FAULTS};
 use super::starts::{self, PeriodStarts};
-use super::table::{DOCUMENT, LIMITS};
+use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
 use super::time_zone::{self, TimeZone};
+use super::values::TEXT;
 use super::{actors, entry, mark, matching, plans, remote, response, settings};
 use diana_policy::Policy;
 use diana_policy::remote::Own;
 use diana_policy::tree::Tree;
+
+/// The entries of a document.
+pub const LIMITS: Allowed = List("a list of `{Url, rules}`; `[]` for no limits", &Map(&ENTRY));
+
+/// A document. Remote documents have no keys of [`own`].
+pub static DOCUMENT: Mapping = Mapping {
+    name: "document",
+    what: "a mapping such as `{limits: […]}`, or a list of `{Url, rules}`",
+    keys: &[
+        required("limits", LIMITS),
+        optional("actors", Named("a mapping such as `{tenant: [{header: x-tenant}]}`", &SOURCES)),
+        optional("except", Map(&EXCEPT)),
+        optional("time_zone", TEXT),
+        optional("day_starts", DAY_STARTS),
+        optional("week_starts", WEEK_STARTS),
+        optional("month_starts", MONTH_STARTS),
+        optional("response", Map(&RESPONSE)),
+        optional("shadow", Flag),
+        optional("disabled", Flag),
+        optional(
+            "plans",
+            Named(
+                "a mapping such as `{tiers: {by: […], of: {gold: {rpu: 1000}}}}`",
+                &Map(&NAMED_PLANS),
+            ),
+        ),
+    ],
+    more: own,
+};
+
+fn own() -> Vec<MappingKey> {
+    vec![
+        optional("namespace", NAMESPACE),
+        optional("keys", Whole(1, 10_000_000)),
+        optional("log", Choice(|| words(LOGS))),
+        optional("on_fault", Choice(|| words(ON_FAULTS))),
+        optional("accepted", Map(&ACCEPTED)),
+        optional("mark", MARKER),
+        optional("redis", Map(&REDIS)),
+        optional("remote", Map(&REMOTE)),
+        optional("explain", Map(&EXPLAIN)),
+        optional("admin", Map(&ADMIN)),
+    ]
+}
+
+/// Where the keys of these mappings belong, for hints.
+pub static PLACES: [Place; 4] = [
+    (&DOCUMENT, "at the top, next to `limits`"),
+    (&ENTRY, "next to `rules`"),
+    (&RULE, "in a rule"),
+    (&MATCH, "in `match` or `unless`"),
+];
 
 /// The warning about a document that switches Diana off.
 const DISABLED: &str = "`disabled: true`: no request is counted, held or refused; usage stays, and counts go on without it";
@@ -42,7 +109,7 @@ pub fn read(report: &ProblemReport<'_>, own: Option<&Own>) -> Option<(Policy, Ve
         }
         [first, ..] => {
             let entries: Vec<Node<'_>> = roots.iter().flat_map(blocks).collect();
-            Some(policy(&Fields::none(first), &entries, own))
+            Some(policy(&Fields::none(first, &DOCUMENT), &entries, own))
         }
     }
 }
@@ -103,7 +170,7 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let response = response::read(top, &Rc::new(response::standard()));
     let mut limits: Vec<_> =
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
-    replaces::check(&context);
+    rule::check(&context);
     let twins = fingerprint::fill(&mut limits, &actors, rule.as_deref());
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let is_own = own.is_none();

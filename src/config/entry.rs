@@ -5,12 +5,40 @@ use std::rc::Rc;
 use super::context::Context;
 use super::fields::Fields;
 use super::mapping::Allowed;
+use super::mapping::Allowed::{Either, Flag, List, Map, Text};
+use super::mapping::{Mapping, mapping, optional, required};
+use super::matching::{BLOCKS, EXCEPT};
 use super::node::Node;
+use super::response::RESPONSE;
+use super::rule::RULE;
 use super::rule::{self, EntryScope, fingerprint};
-use super::table::limits::{ENTRY, URL};
 use super::{matching, response, values};
 use diana_policy::tree::Tree;
 use diana_policy::{Limit, Prefix, Response, Rule};
+
+/// An entry.
+pub static ENTRY: Mapping = mapping(
+    "entry",
+    "a mapping such as `{Url: /, rules: […]}`",
+    &[
+        // One of both is required.
+        optional("Url", Either(&[URL, List("a list of paths", &URL)])),
+        optional("url", Either(&[URL, List("a list of paths", &URL)])),
+        required(
+            "rules",
+            List("a list of rules such as `{actor: device, unit: second, rpu: 10}`", &Map(&RULE)),
+        ),
+        optional("match", BLOCKS),
+        optional("unless", BLOCKS),
+        optional("except", Map(&EXCEPT)),
+        optional("response", Map(&RESPONSE)),
+        optional("ignore_case", Flag),
+        optional("each", Flag),
+    ],
+);
+
+/// A path.
+const URL: Allowed = Text("a path such as `/sample`", |_| true);
 
 const MAX_PATHS: usize = 100;
 

@@ -7,7 +7,6 @@ use std::fmt::Display;
 use super::hint;
 use super::mapping::{Allowed, Choices, Mapping, MappingKey, optional, words};
 use super::node::Node;
-use super::table::DOCUMENT;
 use super::values;
 use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
@@ -39,9 +38,9 @@ impl<'a> Fields<'a> {
         Some(Fields { mapping, node: node.clone(), pairs })
     }
 
-    /// An empty document, at the position of `node`.
-    pub fn none(node: &Node<'a>) -> Fields<'a> {
-        Fields { mapping: &DOCUMENT, node: node.clone(), pairs: Vec::new() }
+    /// A mapping without keys, at the position of `node`.
+    pub fn none(node: &Node<'a>, mapping: &'static Mapping) -> Fields<'a> {
+        Fields { mapping, node: node.clone(), pairs: Vec::new() }
     }
 
     /// All keys and values, including unknown ones.

@@ -2,13 +2,13 @@
 
 use std::fmt::Display;
 
-use super::mapping::Allowed;
+use super::mapping::{Allowed, Mapping};
 use super::problem::Problem;
-use super::rule::RULE;
-use super::table::DOCUMENT;
-use super::table::limits::{ENTRY, MATCH};
 use diana_policy::time::{DAY, DURATIONS, Micros, SECOND, amount, spell};
 use diana_policy::tree::Tree;
+
+/// A mapping, and where its keys belong.
+pub type Place = (&'static Mapping, &'static str);
 
 /// Maximum length of compared words.
 const LONGEST: usize = 40;
@@ -59,19 +59,13 @@ fn nearest<'n>(word: &str, names: &[&'n str]) -> Option<&'n str> {
 }
 
 /// A hint about an unknown key, or an empty text.
-pub fn of_key(key: &str, known: &[&str]) -> String {
-    let hints = [missing_space(key), elsewhere(key), did_you_mean(key, known)];
+pub fn of_key(key: &str, known: &[&str], places: &[Place]) -> String {
+    let hints = [missing_space(key, places), elsewhere(key, places), did_you_mean(key, known)];
     hints.into_iter().find(|hint| !hint.is_empty()).unwrap_or_default()
 }
 
 /// The right mapping for a misplaced key, or an empty text.
-fn elsewhere(key: &str) -> String {
-    let places = [
-        (&DOCUMENT, "at the top, next to `limits`"),
-        (&ENTRY, "next to `rules`"),
-        (&MATCH, "in `match` or `unless`"),
-        (&RULE, "in a rule"),
-    ];
+fn elsewhere(key: &str, places: &[Place]) -> String {
     let places = places.iter().filter(|(mapping, _)| mapping.key(key).is_some());
     let places: Vec<_> = places.map(|(_, place)| *place).collect();
     match places.as_slice() {
@@ -81,8 +75,8 @@ fn elsewhere(key: &str) -> String {
 }
 
 /// A hint if `text` is a known key and its value without the space that YAML requires.
-pub fn missing_space(text: &str) -> String {
-    match split(text) {
+pub fn missing_space(text: &str, places: &[Place]) -> String {
+    match split(text, places) {
         Some((key, value)) => {
             let value = value.split_whitespace().next().unwrap_or_default();
             format!("a space is missing after the colon: write `{key}: {value}`")
@@ -134,7 +128,7 @@ fn other_spelling(text: &str) -> Option<Micros> {
 }
 
 /// Reports every missing space after a colon in a text that is not valid YAML.
-pub fn missing_spaces(text: &str) -> Vec<Problem> {
+pub fn missing_spaces(text: &str, places: &[Place]) -> Vec<Problem> {
     let mut problems = Vec::new();
     for (line, written) in text.lines().enumerate() {
         let mut before = 0;
@@ -143,7 +137,7 @@ pub fn missing_spaces(text: &str) -> Vec<Problem> {
                 return problems;
             }
             let length = piece.chars().count();
-            if let Some((key, value)) = split(piece.trim_start_matches([' ', '-'])) {
+            if let Some((key, value)) = split(piece.trim_start_matches([' ', '-']), places) {
                 let column = before + length - value.chars().count();
                 problems.push(missing_at(line + 1, column + 1, key, value));
             }
@@ -165,9 +159,11 @@ fn missing_at(line: usize, column: usize, key: &str, value: &str) -> Problem {
 }
 
 /// A known key, and the text that follows its colon without a space.
-fn split(text: &str) -> Option<(&str, &str)> {
+fn split<'t>(text: &'t str, places: &[Place]) -> Option<(&'t str, &'t str)> {
     let (key, value) = text.split_once(':')?;
-    let known = [&DOCUMENT, &ENTRY, &RULE].iter().any(|mapping| mapping.key(key).is_some());
+    // Keys of `match` are common words, such as `hosts`.
+    let mut mappings = places.iter().filter(|(mapping, _)| mapping.name != "match");
+    let known = mappings.any(|(mapping, _)| mapping.key(key).is_some());
     let glued = value.chars().next().is_some_and(|next| !next.is_ascii_whitespace());
     (known && glued).then_some((key, value))
 }

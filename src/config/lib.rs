@@ -35,7 +35,6 @@ mod rule;
 mod schema;
 mod settings;
 mod starts;
-mod table;
 mod time_zone;
 mod values;
 mod yaml;
@@ -52,106 +51,58 @@ use report::ProblemReport;
 use diana_policy::remote::Own;
 use diana_policy::{ModuleKind, Policy};
 
-/// Reads a configuration: YAML or JSON in any form of the reference, or the bytes of a
-/// `google.protobuf.Struct`.
-///
-/// # Errors
-/// Every problem of the document.
-pub fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
-    parse_for(bytes, ModuleKind::Wasm)
+/// Reads documents for one form of the module.
+#[derive(Debug, Default)]
+pub struct Reader {
+    module: ModuleKind,
+    /// The settings of the gateway that reads remote documents.
+    own: Option<Own>,
 }
 
-/// As [`parse`], in this form of the module.
-///
-/// # Errors
-/// Every problem of the document.
-pub fn parse_for(bytes: &[u8], module: ModuleKind) -> Result<Policy, Problems> {
-    if let Some(tree) = protobuf::read(bytes) {
-        return policy(
-            &ConfigSource { documents: vec![tree], spans: Vec::new(), module },
-            None,
-            module,
-        );
+impl Reader {
+    /// A reader of the configurations of gateways.
+    #[must_use]
+    pub fn new(module: ModuleKind) -> Reader {
+        Reader { module, own: None }
     }
-    parse_text(bytes, None, module)
-}
 
-/// Reads a document from a configuration server. It cannot contain the keys of `own`.
-///
-/// # Errors
-/// Every problem of the document.
-pub fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
-    parse_text(bytes, Some(own), own.module)
-}
+    /// A reader of documents from a configuration server, which cannot contain the keys of `own`.
+    #[must_use]
+    pub fn remote(own: Own) -> Reader {
+        Reader { module: own.module, own: Some(own) }
+    }
 
-/// Reads the configuration in a source, which may be a part of a larger text.
-///
-/// # Errors
-/// Every problem of the source.
-pub fn check(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
-    check_for(source, source.module)
-}
+    /// The policy of a document: YAML or JSON in any form of the reference, or the bytes of a
+    /// `google.protobuf.Struct`, which a remote document cannot be.
+    ///
+    /// # Errors
+    /// Every problem of the document.
+    pub fn policy(&self, bytes: &[u8]) -> Result<Policy, Problems> {
+        if let (None, Some(tree)) = (&self.own, protobuf::read(bytes)) {
+            let source = ConfigSource { documents: vec![tree], spans: Vec::new() };
+            return self.read(&source).map(|(policy, _)| policy);
+        }
+        let (policy, _) = self.read(&ConfigSource::read(bytes)?)?;
+        Ok(Policy { checksum: checksum(bytes), ..policy })
+    }
 
-/// As [`check`], in this form of the module.
-///
-/// # Errors
-/// Every problem of the source.
-pub fn check_for(
-    source: &ConfigSource,
-    module: ModuleKind,
-) -> Result<(Policy, Vec<Advice>), Problems> {
-    advised(source, None, module)
-}
-
-/// Reads the configuration in a source as a document from a configuration server, for a gateway
-/// with default settings.
-///
-/// # Errors
-/// Every problem of the source.
-pub fn check_remote(source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
-    check_remote_for(source, ModuleKind::Wasm)
-}
-
-/// As [`check_remote`], in this form of the module.
-///
-/// # Errors
-/// Every problem of the source.
-pub fn check_remote_for(
-    source: &ConfigSource,
-    module: ModuleKind,
-) -> Result<(Policy, Vec<Advice>), Problems> {
-    let own = parse_for(b"limits: []", module)?.own();
-    advised(source, Some(&own), module)
+    /// The policy of a source, which may be a part of a larger text, and the advice that the log of
+    /// a gateway has.
+    ///
+    /// # Errors
+    /// Every problem of the source.
+    pub fn read(&self, source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
+        let report = ProblemReport::new(source, self.module, &document::PLACES);
+        node::roots(&report).iter().for_each(fields::find_duplicates);
+        match document::read(&report, self.own.as_ref()) {
+            Some(read) if report.is_empty() => Ok(read),
+            _ => Err(report.into_problems()),
+        }
+    }
 }
 
 /// The Adler-32 checksum of a text, as [`Policy::checksum`] and the metric `diana_document` have it.
 #[must_use]
 pub fn checksum(text: &[u8]) -> u32 {
     adler2::adler32_slice(text)
-}
-
-fn parse_text(bytes: &[u8], own: Option<&Own>, module: ModuleKind) -> Result<Policy, Problems> {
-    let checksum = checksum(bytes);
-    policy(&ConfigSource::read(bytes)?, own, module).map(|policy| Policy { checksum, ..policy })
-}
-
-fn policy(
-    source: &ConfigSource,
-    own: Option<&Own>,
-    module: ModuleKind,
-) -> Result<Policy, Problems> {
-    advised(source, own, module).map(|(policy, _)| policy)
-}
-
-fn advised(
-    source: &ConfigSource,
-    own: Option<&Own>,
-    module: ModuleKind,
-) -> Result<(Policy, Vec<Advice>), Problems> {
-    let report = ProblemReport::new(source, module);
-    node::roots(&report).iter().for_each(fields::find_duplicates);
-    match document::read(&report, own) {
-        Some(read) if report.is_empty() => Ok(read),
-        _ => Err(report.into_problems()),
-    }
 }

@@ -1,16 +1,67 @@
 //! `match`, `unless` and `except`: which requests an entry or a rule is about.
 
 use super::addresses;
+use super::addresses::ADDRESSES;
 use super::conditions;
+use super::conditions::{CONDITIONS, KEYED_CONDITIONS, PAYLOAD};
 use super::fields::Fields;
 use super::mapping::Allowed;
+use super::mapping::Allowed::{Either, List, Map, Named};
+use super::mapping::{Mapping, mapping, optional, required};
 use super::native;
 use super::node::Node;
-use super::table::limits::MATCH;
 use super::values;
+use super::values::TEXT;
 use diana_policy::spelling::header::is_name;
 use diana_policy::tree::Tree;
 use diana_policy::{ConditionBlock, Except, HostPattern, Match};
+
+/// The allowed values of `match` and `unless`.
+pub const BLOCKS: Allowed = Either(&[Map(&MATCH), List("a list of those", &Map(&MATCH))]);
+
+/// `match` and `unless`.
+pub static MATCH: Mapping = mapping(
+    "match",
+    "a mapping such as `{methods: [POST], hosts: [\"*.example.com\"]}`",
+    &[
+        optional("methods", List("a list of methods such as `[GET, POST]`", &TEXT)),
+        optional("hosts", HOSTS),
+        optional("headers", CONDITIONS),
+        optional("query", CONDITIONS),
+        optional("cookies", CONDITIONS),
+        optional("addresses", ADDRESSES),
+        optional(
+            "metadata",
+            Named(
+                "a mapping from namespaces to mappings from keys to conditions, such as \
+                 `{com.example.tenancy: {plan: gold}}`",
+                &KEYED_CONDITIONS,
+            ),
+        ),
+        optional("claims", Map(&CLAIMS)),
+    ],
+);
+
+const HOSTS: Allowed = List("a list of hosts such as `[example.com, \"*.example.com\"]`", &TEXT);
+
+static CLAIMS: Mapping = mapping(
+    "claims",
+    "a mapping such as `{payload: jwt, values: {plan: gold}}`, where `payload` is the \
+     `payload_in_metadata` of jwt_authn",
+    &[required("payload", PAYLOAD), required("values", KEYED_CONDITIONS)],
+);
+
+/// `except` of the document, of an entry or of a rule.
+pub static EXCEPT: Mapping = mapping(
+    "except",
+    "a mapping such as `{addresses: [10.0.0.0/8], paths: [/healthz]}`",
+    &[
+        optional("addresses", ADDRESSES),
+        optional("paths", List("a list of paths such as `[/healthz]`", &TEXT)),
+        optional("hosts", HOSTS),
+        optional("headers", CONDITIONS),
+    ],
+);
 
 /// Reads `match` and `unless` of an entry.
 pub fn read(entry: &Fields<'_>) -> Match {

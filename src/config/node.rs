@@ -98,7 +98,11 @@ impl<'a> Node<'a> {
 
     /// Reports an unknown key, with a hint about the right place.
     pub fn unknown_key(&self, key: &str, known: &[&str]) {
-        let hint = if self.report.is_full() { String::new() } else { hint::of_key(key, known) };
+        let hint = if self.report.is_full() {
+            String::new()
+        } else {
+            hint::of_key(key, known, self.report.places)
+        };
         self.key_problem(hint::message("unknown key", &hint, &known.join(", ")));
     }
 
@@ -188,7 +192,7 @@ impl<'a> Node<'a> {
                 Some(pairs.iter().map(|(key, _)| key.as_str()).zip(self.children()).collect())
             }
             Tree::Text(text) => {
-                self.reject_with(&hint::missing_space(text), allowed);
+                self.reject_with(&hint::missing_space(text, self.report.places), allowed);
                 None
             }
             _ => {

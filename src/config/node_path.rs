@@ -1,7 +1,6 @@
 //! The position of a node: in the documents, and in their text.
 
 use super::problem::{NodeSpan, Position};
-use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// A path from the root: the number of the document, then the index of the child at each level.
@@ -96,8 +95,6 @@ pub struct ConfigSource {
     pub(super) documents: Vec<Tree>,
     /// The spans of all nodes in order, a key before its value. Empty if there is no text.
     pub(super) spans: Vec<NodeSpan>,
-    /// The form of the module that reads it.
-    pub(super) module: ModuleKind,
 }
 
 /// A node of a source: its index in `spans`, the index of its key, and its tree.
@@ -110,24 +107,12 @@ impl ConfigSource {
         &self.documents
     }
 
-    /// The same for another form of the module.
-    #[must_use]
-    pub fn read_by(self, module: ModuleKind) -> ConfigSource {
-        ConfigSource { module, ..self }
-    }
-
-    /// The form of the module that reads it.
-    #[must_use]
-    pub fn module(&self) -> ModuleKind {
-        self.module
-    }
-
     /// The node at a path as a separate document. The first step is the number of the document.
     #[must_use]
     pub fn part(&self, steps: &[usize]) -> Option<ConfigSource> {
         let (index, _, tree) = self.find(steps)?;
         let spans = self.spans.get(index..index + nodes(tree)).unwrap_or_default().to_vec();
-        Some(ConfigSource { documents: vec![tree.clone()], spans, module: self.module })
+        Some(ConfigSource { documents: vec![tree.clone()], spans })
     }
 
     /// Line and column of the node at a path.

@@ -1,8 +1,29 @@
 //! Access for operators: `explain` and `admin`.
 
 use super::fields::Fields;
+use super::headers::MARKER;
+use super::mapping::Allowed::Text;
+use super::mapping::{Mapping, mapping, required};
+use super::values::VARIABLE;
 use super::{headers, values};
 use diana_policy::{Admin, Explain};
+
+/// `explain`.
+pub static EXPLAIN: Mapping = mapping(
+    "explain",
+    "a mapping such as `{header: x-diana-explain, token_env: DIANA_TOKEN}`",
+    &[required("header", MARKER), required("token_env", VARIABLE)],
+);
+
+/// `admin`.
+pub static ADMIN: Mapping = mapping(
+    "admin",
+    "a mapping such as `{path: /.diana, token_env: DIANA_TOKEN}`",
+    &[
+        required("path", Text("a path such as `/.diana`, not `/` alone", |_| true)),
+        required("token_env", VARIABLE),
+    ],
+);
 
 /// Reads `explain`.
 pub fn explain(top: &Fields<'_>) -> Option<Explain> {

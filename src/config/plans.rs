@@ -1,6 +1,6 @@
 //! `plans` as written, in a rule or under a name. `rule/plans.rs` converts them for a rule.
 
-use crate::actors;
+use crate::actors::{self, SOURCES};
 use crate::fields::Fields;
 use crate::instant::INSTANT;
 use crate::mapping::Allowed::{self, Choice, Either, Map, Named, Text, Whole};
@@ -8,7 +8,6 @@ use crate::mapping::{Mapping, mapping, optional, required};
 use crate::node::Node;
 use crate::rule::algo::of_algorithms;
 use crate::rule::in_flight;
-use crate::table::limits::SOURCES;
 use crate::values;
 use diana_policy::IdentitySource;
 use diana_policy::MAX_PERMITS;

@@ -1,12 +1,54 @@
 //! `redis`: the Redis that all gateways share.
 
 use super::fields::Fields;
+use super::mapping::Allowed::{self, Choice, Duration, Flag, Map, Text, Whole};
+use super::mapping::{Choices, Mapping, mapping, optional, required, words};
 use super::node::Node;
-use super::table::ON_FAILURES;
+use super::values::{CLUSTER, PIPE, VARIABLE};
 use diana_policy::ModuleKind;
 use diana_policy::port::Destination;
+use diana_policy::redis::MOST_SHARDS;
 use diana_policy::redis::{OnFailure, Redis, Secret};
 use diana_policy::time::{Micros, SECOND};
+
+/// `redis`.
+pub static REDIS: Mapping = mapping(
+    "redis",
+    "a mapping such as `{cluster: diana_redis}`",
+    &[
+        // Required, except for the dynamic module with a pipe.
+        optional("cluster", CLUSTER),
+        optional("pipe", PIPE),
+        optional("timeout", Duration(SECOND / 1000, SECOND)),
+        optional("on_failure", ON_FAILURE),
+        optional("username_env", VARIABLE),
+        optional("password_env", VARIABLE),
+        optional("password_secret", Map(&SECRET)),
+        // Redis has 16 by default, a cluster 1.
+        optional("db", Whole(0, 65_535)),
+        optional("proxied", Flag),
+        optional("parts", Whole(1, MOST_SHARDS as u64)),
+        optional("gateways", Whole(1, 10_000)),
+    ],
+);
+
+static SECRET: Mapping = mapping(
+    "password_secret",
+    "a mapping such as `{name: redis_password}`",
+    &[required("name", SECRET_NAME), optional("sds", SOURCE)],
+);
+
+const SECRET_NAME: Allowed = Text("the name of a secret of Envoy", |text| !text.is_empty());
+const SOURCE: Allowed =
+    Text("a ConfigSource of Envoy as JSON, such as `'{\"ads\": {}}'`", |text| {
+        text.starts_with('{') && text.ends_with('}')
+    });
+
+/// The behaviour of rules while Redis is unavailable.
+pub const ON_FAILURES: Choices<OnFailure> =
+    &[("gateway", OnFailure::Gateway), ("allow", OnFailure::Allow), ("deny", OnFailure::Deny)];
+/// `on_failure`.
+pub const ON_FAILURE: Allowed = Choice(|| words(ON_FAILURES));
 
 /// Keys without a meaning for a proxy, which authenticates itself and shares its connections.
 const DIRECT: &[&str] = &["username_env", "password_env", "password_secret", "db"];

@@ -1,23 +1,59 @@
 //! `remote`: a configuration server.
 
 use super::fields::Fields;
+use super::headers::VALUE;
 use super::headers::{self, Reserved};
 use super::mapping::Allowed;
+use super::mapping::Allowed::{Choice, Duration, Either, Flag, Map, Named, Size, Text};
+use super::mapping::{Choices, Mapping, mapping, optional, required, words};
 use super::node::Node;
-use super::table::{HEADER, METHODS};
 use super::values::is_visible;
+use super::values::{CLUSTER, TEXT, VARIABLE};
 use diana_policy::remote::{Remote, RemoteHeader};
+use diana_policy::time::DAY;
 use diana_policy::time::{Micros, SECOND, spell};
 use diana_policy::tree::Tree;
 
+/// `remote`.
+pub static REMOTE: Mapping = mapping(
+    "remote",
+    "a mapping such as `{cluster: config_centre, path: /diana.yaml}`",
+    &[
+        required("cluster", CLUSTER),
+        optional(
+            "authority",
+            Text("a host such as config.example.com, up to 255 visible ASCII characters", |text| {
+                is_visible(text, 255)
+            }),
+        ),
+        required("path", PATH),
+        optional("method", Choice(|| words(METHODS))),
+        optional("headers", Named("a mapping such as `{x-token: {env: DIANA_TOKEN}}`", &HEADER)),
+        optional("body", TEXT),
+        optional("every", Duration(SECOND, DAY)),
+        optional("timeout", Duration(SECOND / 100, 30 * SECOND)),
+        optional("value", POINTER),
+        optional("base64", Flag),
+        optional("max_size", Size(16 << 20)),
+    ],
+);
+
+/// HTTP methods of requests to a configuration server.
+const METHODS: Choices<&str> = &[("GET", "GET"), ("POST", "POST")];
+
+/// A header's value, possibly from the environment.
+const HEADER: Allowed = Either(&[VALUE, Map(&FROM_ENVIRONMENT)]);
+static FROM_ENVIRONMENT: Mapping =
+    mapping("variable", "a mapping such as `{env: DIANA_TOKEN}`", &[required("env", VARIABLE)]);
+
 /// The allowed values of `path`.
-pub const PATH: Allowed = Allowed::Text(
+const PATH: Allowed = Allowed::Text(
     "a path that begins with `/`, such as `/diana.yaml`, with an optional query, up to 2048 visible ASCII characters",
     |text| text.starts_with('/') && is_visible(text, 2048),
 );
 
 /// The allowed values of `value`.
-pub const POINTER: Allowed = Allowed::Text(
+const POINTER: Allowed = Allowed::Text(
     "a JSON pointer that begins with `/`, such as `/kvs/0/value`; in names write `~0` for `~` and `~1` for `/`",
     |text| {
         let is_escape = |rest: &str| rest.starts_with(['0', '1']);

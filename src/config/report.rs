@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 
+use super::hint::Place;
 use super::node_path::{ConfigSource, NodePart, NodePath};
 use super::problem::{Problem, Problems, SHOWN};
 use diana_policy::ModuleKind;
@@ -17,6 +18,8 @@ const MERGE_KEYS: &str = "merge keys of YAML are not supported; write the keys o
 #[derive(Debug)]
 pub struct ProblemReport<'a> {
     source: &'a ConfigSource,
+    /// Where known keys belong.
+    pub places: &'static [Place],
     /// The form of the module that reads them.
     pub module: ModuleKind,
     /// In the order of the text.
@@ -26,8 +29,12 @@ pub struct ProblemReport<'a> {
 
 impl<'a> ProblemReport<'a> {
     /// A report without problems.
-    pub fn new(source: &'a ConfigSource, module: ModuleKind) -> ProblemReport<'a> {
-        ProblemReport { source, module, found: RefCell::default(), more: Cell::new(0) }
+    pub fn new(
+        source: &'a ConfigSource,
+        module: ModuleKind,
+        places: &'static [Place],
+    ) -> ProblemReport<'a> {
+        ProblemReport { source, places, module, found: RefCell::default(), more: Cell::new(0) }
     }
 
     /// The documents.

@@ -3,9 +3,40 @@
 use std::rc::Rc;
 
 use super::fields::Fields;
+use super::headers::VALUE;
 use super::headers::{self, Reserved, value};
-use super::table::{FIELDS, RESETS};
+use super::mapping::Allowed::{Choice, Duration, Flag, Named, Whole};
+use super::mapping::{Choices, Mapping, mapping, optional, words};
+use super::values::TEXT;
+use diana_policy::FieldForm;
+use diana_policy::time::SECOND;
 use diana_policy::{BodyPiece, LimitFields, Response, SINGLE_FIELDS};
+
+/// `response`.
+pub static RESPONSE: Mapping = mapping(
+    "response",
+    "a mapping such as `{status: 429, body: slow down}`",
+    &[
+        optional("status", Whole(400, 599)),
+        optional("body", TEXT),
+        optional("content_type", VALUE),
+        optional("headers", Named("a mapping such as `{x-reason: rate limit}`", &VALUE)),
+        optional("problem", Flag),
+        optional("jitter", Duration(0, 3600 * SECOND)),
+        optional("fields", Choice(|| words(FIELDS))),
+        optional("reset", Choice(|| words(RESETS))),
+        optional("grpc_status", Whole(8, 14)),
+    ],
+);
+
+/// The response fields that contain limits.
+const FIELDS: Choices<FieldForm> = &[
+    ("ietf", FieldForm::Ietf),
+    ("x-ratelimit", FieldForm::XRateLimit),
+    ("legacy", FieldForm::Legacy),
+];
+/// Whether the reset in these fields is a Unix time.
+const RESETS: Choices<bool> = &[("seconds", false), ("unix", true)];
 
 const MAX_BODY: usize = 8 << 10;
 

@@ -23,20 +23,20 @@ use super::fields::Fields;
 use super::mapping::Allowed;
 use super::mapping::Allowed::{Choice, Duration, Either, Flag, Map, Whole};
 use super::mapping::{Choices, Mapping, optional, required, words};
+use super::matching::{self, EXCEPT};
 use super::node::Node;
 use super::plans::PLANS;
+use super::redis::{ON_FAILURE, ON_FAILURES};
+use super::response::{self, RESPONSE};
 use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
-use super::table::ON_FAILURES;
-use super::table::limits::EXCEPT;
-use super::table::{ON_FAILURE, RESPONSE, TEXT, TEXTS};
-use super::values::NAME;
-use super::{matching, response};
+use super::values::{NAME, TEXT, TEXTS};
 use diana_algorithm::{Algorithm, Entry, REGISTRY};
 use diana_policy::MAX_PERMITS;
 use diana_policy::time::Now;
 use diana_policy::time::Unit;
 use diana_policy::tree::Tree;
 use diana_policy::{Absent, Prefix, Response, Rule, Scope};
+use replaces::ReplacesDraft;
 use settling::SETTLED_COST;
 
 /// A rule.
@@ -99,23 +99,23 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
     let scope = fields.choice("scope", SCOPES).unwrap_or(Scope::Gateway);
     let mut limiter = match fields.get("in_flight") {
         Some(_) => in_flight::read(&fields),
-        None => algo::read(&fields, context, scope),
+        None => algo::read(&fields, (context.zone, &context.starts), scope),
     };
     let absent = fields.choice("absent", ABSENTS).unwrap_or(Absent::Skip);
     let enforce = fields.number("enforce").unwrap_or(100);
     let name = name(&fields, context);
     let except = matching::except(&fields, entry.ignore_case);
-    let replaces = replaces::read(&fields, &name, context);
+    let replaces = replaces(&fields, &name, context);
     let response = response::read(&fields, entry.response);
     let ban = ban::read(&fields);
     let is_all = actor.as_ref().is_some_and(Vec::is_empty) && !entry.each;
-    let hot = hot::read(&fields, is_all, context);
+    let hot = hot::read(&fields, is_all, context.actors);
     let (shadow, expose) = (fields.flag("shadow", false), fields.flag("expose", true));
     if is_all {
         all_is_one_caller(&fields, enforce);
     }
     let plans = plans::read(&fields, limiter.as_mut(), actor.as_deref().unwrap_or(&[]), context);
-    let over = over::read(&fields, context);
+    let over = over::read(&fields, context.actors);
     let daily = quota::read(&fields, limiter.as_ref(), plans.as_deref(), (scope, is_all), context);
     let near = near(&fields, limiter.as_ref().map(|limiter| &*limiter.algorithm));
     let on_failure = fields.choice("on_failure", ON_FAILURES);
@@ -155,6 +155,11 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         near,
         on_failure,
     })
+}
+
+/// Reports names of rules in other rules that mean none, or too much.
+pub fn check(context: &Context<'_>) {
+    replaces::check(&context.replaces.borrow(), &context.names.borrow());
 }
 
 /// The keys of an entry that its rules depend on.
@@ -253,6 +258,14 @@ fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
         fields.report("name", format!("duplicate name: an earlier rule has the name `{text}`"));
     }
     text.into()
+}
+
+/// The names of the rules that the rule `name` replaces.
+fn replaces<'c>(fields: &Fields<'c>, name: &str, context: &Context<'c>) -> Vec<String> {
+    let others = replaces::read(fields);
+    let names = others.iter().map(|(other, _)| String::from(*other)).collect();
+    context.replaces.borrow_mut().push(ReplacesDraft { name: name.into(), others });
+    names
 }
 
 /// The percentage of the limit above which admitted requests are counted.

@@ -3,9 +3,9 @@
 
 mod words;
 
+use super::document::DOCUMENT;
+use super::entry::ENTRY;
 use super::mapping::{Allowed, Mapping, MappingKey};
-use super::table::DOCUMENT;
-use super::table::limits::ENTRY;
 use diana_policy::time::DURATIONS;
 use serde_json::{Map, Value, json};
 use words::Words;

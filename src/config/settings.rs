@@ -5,13 +5,25 @@ use std::iter::successors;
 use super::advice::Advice;
 use super::fields::Fields;
 use super::mapping::Allowed;
-use super::table::{LOGS, ON_FAULTS};
+use super::mapping::Allowed::Flag;
+use super::mapping::{Choices, Mapping, mapping, optional};
 use super::{headers, operator, redis};
 use diana_limiter::sizing::memory;
-use diana_policy::remote::Own;
+use diana_policy::remote::{DEFAULT_KEYS, Own};
 use diana_policy::{Accepted, Limit, ModuleKind, OnFault};
 
-const DEFAULT_KEYS: usize = 100_000;
+/// Whether refusals are logged.
+pub const LOGS: Choices<bool> = &[("none", false), ("refused", true)];
+
+/// What happens to a request after a fault of the dynamic module.
+pub const ON_FAULTS: Choices<OnFault> = &[("pass", OnFault::Pass), ("refuse", OnFault::Refuse)];
+
+/// `accepted`.
+pub static ACCEPTED: Mapping = mapping(
+    "accepted",
+    "a mapping such as `{headers: true, filter_state: true}`",
+    &[optional("headers", Flag), optional("filter_state", Flag)],
+);
 
 /// Maximum size of a worker's tables. A VM has 1 GiB, and during a configuration change it holds
 /// the old and the new tables.

@@ -1,14 +1,14 @@
 //! `day_starts`, `week_starts` and `month_starts`, of a document or of a rule.
 
 use super::advice::Advice;
+use super::conditions::PAYLOAD;
 use super::fields::Fields;
 use super::mapping::Allowed::{self, Choice, Either, Map, Text, Whole};
 use super::mapping::{Choices, Mapping, mapping, optional, required, words};
 use super::node::Node;
 use super::rule::cost::{METADATA, TYPE, TYPES};
 use super::rule::limit::source;
-use super::table::TEXT;
-use super::table::limits::PAYLOAD;
+use super::values::TEXT;
 use diana_algorithm::entry;
 use diana_policy::time::{DAY, Unit};
 use diana_policy::tree::Tree;

@@ -9,6 +9,11 @@ use diana_policy::Prefix;
 use diana_policy::time::{DURATIONS, Micros, amount};
 use diana_policy::tree::Tree;
 
+/// Any text.
+pub const TEXT: Allowed = Allowed::Text("text", |_| true);
+/// A list of texts.
+pub const TEXTS: Allowed = Allowed::List("a list of texts", &TEXT);
+
 /// Maximum length of a name.
 pub const LONGEST: usize = 64;
 

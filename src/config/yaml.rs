@@ -9,10 +9,10 @@ pub mod scalar;
 use self::aliases::Expanded;
 use self::events::{Error, EventKind, YamlEvent};
 use self::scalar::Dialect;
+use super::document::PLACES;
 use super::hint;
 use super::node_path::ConfigSource;
 use super::problem::{NodeSpan, Position, Problem, Problems};
-use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
 /// Maximum size of all trees together. A node counts 1, and its text 1 per 32 bytes.
@@ -43,9 +43,7 @@ impl ConfigSource {
         let (events, spans) = (Expanded::new(text), Vec::new());
         let mut reader = YamlReader { events, dialect, left: MAX_SIZE, closed: None, spans };
         match reader.documents() {
-            Ok(documents) => {
-                Ok(ConfigSource { documents, spans: reader.spans, module: ModuleKind::Wasm })
-            }
+            Ok(documents) => Ok(ConfigSource { documents, spans: reader.spans }),
             Err(YamlFailure::Refused(position, message)) => {
                 Err(Problems::one(Some(position), message.into()))
             }
@@ -61,7 +59,7 @@ fn problems(Error { position, message }: Error, text: &str) -> Problems {
         return Problems::one(Some(tab), message.into());
     }
     let message = format!("not valid YAML: {message}");
-    let mut list = hint::missing_spaces(text);
+    let mut list = hint::missing_spaces(text, &PLACES);
     let position = Some(position);
     let after = list.partition_point(|earlier| earlier.position <= position);
     list.insert(after, Problem::of_text(position, message));

@@ -5,6 +5,7 @@ use std::mem;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use diana_config::Reader;
 use diana_policy::{ModuleKind, OnFault, Policy, Settling, Switches};
 
 use crate::abi::{self, Call, ConfigCall, ConfigScheduler, LogLevel, log};
@@ -70,7 +71,7 @@ impl FilterConfig {
         static COUNT: AtomicU32 = AtomicU32::new(FIRST_ROOT);
         IS_MAIN.set(true);
         slot::create(abi::workers());
-        let policy = diana_config::parse_for(text, ModuleKind::Native).ok();
+        let policy = Reader::new(ModuleKind::Native).policy(text).ok();
         let namespace = policy.as_ref().and_then(|policy| policy.namespace.clone());
         let namespace = namespace.unwrap_or_else(|| diana_worker::default_namespace(name));
         let on_fault = policy.as_ref().map(|policy| policy.on_fault).unwrap_or_default();

@@ -56,7 +56,7 @@ pub use switches::Switches;
 pub use zone::{Starts, Summer, Zone};
 
 /// A complete configuration.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Policy {
     /// The limits, in document order.
     pub limits: Vec<Limit>,

@@ -30,7 +30,7 @@ pub struct Wildcard {
 }
 
 /// Conditions of an entry, apart from its path.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Match {
     /// One of them must hold in at least one reading of the request. An empty list always holds.
     pub any: Vec<ConditionBlock>,
@@ -59,7 +59,7 @@ impl Match {
 }
 
 /// Conditions that must all hold. An empty list always holds.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConditionBlock {
     /// Methods in upper case. One must match.
     pub methods: Vec<String>,

@@ -42,6 +42,9 @@ pub enum RemoteHeader {
     Variable(String),
 }
 
+/// The number of live callers for which each rule's table is sized, unless it is configured.
+pub const DEFAULT_KEYS: usize = 100_000;
+
 /// Settings of the gateway that a remote document cannot change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Own {
@@ -63,4 +66,20 @@ pub struct Own {
     pub module: ModuleKind,
     /// What happens to a request after a fault of the module.
     pub on_fault: OnFault,
+}
+
+impl Default for Own {
+    fn default() -> Own {
+        Own {
+            keys: DEFAULT_KEYS,
+            log_refused: false,
+            accepted: Accepted::default(),
+            explain: None,
+            mark: None,
+            admin: None,
+            redis: None,
+            module: ModuleKind::default(),
+            on_fault: OnFault::default(),
+        }
+    }
 }

@@ -10,7 +10,7 @@ use crate::key::KeyHasher;
 use crate::time::Micros;
 
 /// One entry of `limits`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Limit {
     /// The paths that it covers, at least one. They share the counts, unless `each` is set.
     pub urls: Vec<Prefix>,
@@ -41,7 +41,7 @@ impl Limit {
 }
 
 /// One rule.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Rule {
     /// Unique name, `[a-z0-9_-]+`.
     pub name: String,

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use diana_config::ConfigSource;
 use diana_limiter::{Explained, Record};
+use diana_policy::Policy;
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 use fastrand::Rng;
@@ -44,20 +44,16 @@ pub struct ReplayFleet<A> {
 }
 
 impl<A: Arrival> ReplayFleet<A> {
-    /// A number of gateways with the same number of workers each, and the rules of a source.
+    /// A number of gateways with the same number of workers each, and the rules of a policy.
     ///
     /// # Errors
-    /// If the rules have problems.
-    pub fn new(
-        rules: &ConfigSource,
-        gateways: usize,
-        workers: usize,
-    ) -> Result<ReplayFleet<A>, String> {
+    /// If a worker cannot build the rules.
+    pub fn new(policy: &Policy, gateways: usize, workers: usize) -> Result<ReplayFleet<A>, String> {
         let data: Rc<dyn SharedData> = Rc::<MemoryData>::default();
         let counters = Rc::<Counters>::default();
         let worker = |number: usize| {
             let place = WorkerNumber { worker: number, gateway: number / workers };
-            ReplayWorker::new(rules, place, data.clone(), counters.clone())
+            ReplayWorker::new(policy.clone(), place, data.clone(), counters.clone())
         };
         Ok(ReplayFleet {
             workers: (0..gateways * workers).map(worker).collect::<Result<_, _>>()?,

@@ -2,7 +2,6 @@
 
 use std::rc::Rc;
 
-use diana_config::ConfigSource;
 use diana_limiter::{Explained, Record, Verdict};
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
@@ -47,14 +46,13 @@ impl<A: Arrival> ReplayWorker<A> {
     /// `counters`.
     ///
     /// # Errors
-    /// If the rules have problems.
+    /// If it cannot build the rules.
     pub(crate) fn new(
-        rules: &ConfigSource,
+        policy: Policy,
         number: WorkerNumber,
         data: Rc<dyn SharedData>,
         counters: Rc<Counters>,
     ) -> Result<ReplayWorker<A>, String> {
-        let (policy, _) = diana_config::check(rules).map_err(|problems| problems.to_string())?;
         let host = ReplayHost::new(data, counters);
         let (worker, mut root) = (Worker::default(), Root::default());
         root.apply(NAMESPACE, b"", for_worker(policy, number), &worker, &host)?;

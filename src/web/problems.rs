@@ -1,11 +1,11 @@
 //! Problems of rules.
 
-use diana_config::ConfigSource;
+use diana_config::{ConfigSource, Reader};
 use serde_json::{Value, json};
 
 /// Returns the problems with their positions, or advice if there are none.
 pub fn of(rules: &str) -> Value {
-    match ConfigSource::read(rules.as_bytes()).and_then(|source| diana_config::check(&source)) {
+    match ConfigSource::read(rules.as_bytes()).and_then(|it| Reader::default().read(&it)) {
         Ok((_, advice)) => {
             let advice: Vec<String> = advice.iter().map(diana_config::Advice::line).collect();
             json!({"problems": [], "advice": advice})

@@ -1,8 +1,8 @@
 //! The rules of an experiment with another algorithm.
 
 use diana_algorithm::{Entry, REGISTRY, entry};
-use diana_config::ConfigSource;
 use diana_config::problem::Problems;
+use diana_config::{ConfigSource, Reader};
 use diana_replay::{PlainRequest, ReplayFleet};
 use serde_json::{Map, Value};
 
@@ -23,8 +23,8 @@ pub fn fleet(
         None => source,
         Some(entry) => changed(&source, entry)?,
     };
-    diana_config::check(&source).map_err(|problems| first(&problems))?;
-    ReplayFleet::new(&source, experiment.gateways, experiment.workers)
+    let (policy, _) = Reader::default().read(&source).map_err(|problems| first(&problems))?;
+    ReplayFleet::new(&policy, experiment.gateways, experiment.workers)
 }
 
 /// The first problem without its position: the changed document has other lines than the text of

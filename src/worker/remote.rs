@@ -9,6 +9,7 @@ mod document;
 mod head;
 mod lead;
 mod validate;
+use diana_config::Reader;
 use diana_policy::Policy;
 use diana_policy::key::KeyHasher;
 use diana_policy::port::{Answer, Call, Callout, Environment, SharedData};
@@ -33,7 +34,7 @@ const FIRST_RETRY: Micros = SECOND / 4;
 /// A worker's access to one configuration server.
 pub struct Poller {
     remote: Remote,
-    own: Own,
+    reader: Reader,
     call: Call,
     /// Key of the [`Head`].
     head: String,
@@ -126,7 +127,7 @@ impl Poller {
             received: key(concat!("received/", env!("CARGO_PKG_VERSION"))),
             settings: call::settings(&remote, &own, &call),
             remote,
-            own,
+            reader: Reader::remote(own),
             call,
             id,
             configured_at,
@@ -154,7 +155,7 @@ impl Poller {
         let (head, _) = Head::read(data, &self.head);
         let texts = [self.text(head.version, data)?, self.received(data).unwrap_or_default()];
         texts.iter().find_map(|text| {
-            let policy = diana_config::parse_remote(text, &self.own).ok()?;
+            let policy = self.reader.policy(text).ok()?;
             self.version = version_of(text);
             Some(policy)
         })
@@ -229,10 +230,7 @@ impl Poller {
     ) -> PollOutcome {
         let mut outcome = PollOutcome::default();
         let version = head.version;
-        match self
-            .text(version, access.data)
-            .map(|text| diana_config::parse_remote(&text, &self.own))
-        {
+        match self.text(version, access.data).map(|text| self.reader.policy(&text)) {
             Some(Ok(policy)) => {
                 self.version = version;
                 outcome.policy = Some(policy);

@@ -11,6 +11,7 @@ use super::redis::RedisAccess;
 use super::remote::{Access, PollOutcome, Poller};
 use super::without_document::{self, WithoutDocument};
 use super::worker::Worker;
+use diana_config::Reader;
 use diana_policy::port::Answer;
 use diana_policy::{Policy, Scope, names};
 
@@ -49,7 +50,7 @@ impl Root {
     ) -> bool {
         let root_id = default_namespace(root_id);
         let policy =
-            diana_config::parse_for(text, host.module()).map_err(|problems| problems.to_string());
+            Reader::new(host.module()).policy(text).map_err(|problems| problems.to_string());
         let applied = policy.and_then(|policy| self.apply(&root_id, text, policy, worker, host));
         self.end_without_document(host);
         match applied {

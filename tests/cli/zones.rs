@@ -87,7 +87,7 @@ fn every_zone_name_is_valid() {
         let limits = format!(
             "time_zone: {zone}\nlimits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 1, algo: W}}]}}]\n"
         );
-        let read = diana_config::parse(limits.as_bytes());
+        let read = diana_config::Reader::default().policy(limits.as_bytes());
         assert!(read.is_ok(), "{zone}: {read:?}");
         count += 1;
     }
@@ -98,7 +98,9 @@ fn every_zone_name_is_valid() {
 #[test]
 fn name_and_rule_count_the_same() {
     let fingerprint = |zone: &str| {
-        let policy = diana_config::parse(RULES.replace("Europe/Berlin", zone).as_bytes()).unwrap();
+        let policy = diana_config::Reader::default()
+            .policy(RULES.replace("Europe/Berlin", zone).as_bytes())
+            .unwrap();
         policy.limits[0].rules[0].fingerprint
     };
     assert_eq!(fingerprint("Europe/Berlin"), fingerprint("CET-1CEST,M3.5.0,M10.5.0/3"));

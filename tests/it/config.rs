@@ -12,8 +12,20 @@ mod protobuf;
 mod reference;
 mod remote;
 
-use diana_config::parse;
+use diana_config::Reader;
+use diana_config::problem::Problems;
+use diana_policy::remote::Own;
 use diana_policy::{Policy, Rule};
+
+/// Reads the configuration of a gateway.
+fn parse(bytes: &[u8]) -> Result<Policy, Problems> {
+    Reader::default().policy(bytes)
+}
+
+/// Reads a document from a configuration server.
+fn parse_remote(bytes: &[u8], own: &Own) -> Result<Policy, Problems> {
+    Reader::remote(own.clone()).policy(bytes)
+}
 
 /// The policy of a valid document.
 pub fn policy(text: &str) -> Policy {

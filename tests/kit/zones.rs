@@ -28,7 +28,7 @@ pub fn zone(text: &str) -> Zone {
     let document = format!(
         "{{limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 1}}]}}], time_zone: '{text}'}}"
     );
-    let policy = diana_config::parse(document.as_bytes());
+    let policy = diana_config::Reader::default().policy(document.as_bytes());
     let policy = policy.unwrap_or_else(|problems| panic!("{problems}"));
     policy.limits[0].rules[0].quota.zone
 }

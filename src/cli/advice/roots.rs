@@ -1,5 +1,6 @@
 //! Documents in one configuration of Envoy that share usage although their rules differ.
 
+use diana_config::Reader;
 use diana_policy::{Policy, Rule, Scope};
 
 use crate::finding::FindingLevel;
@@ -28,7 +29,7 @@ pub fn of(found: &[FoundRules]) -> Vec<(usize, FindingLevel, String)> {
 /// A document without problems.
 fn document((index, found): (usize, &FoundRules)) -> Option<PluginDocument<'_>> {
     let plugin = found.plugin.as_ref()?;
-    let (policy, _) = diana_config::check(found.source.as_ref().ok()?).ok()?;
+    let (policy, _) = Reader::new(found.module).read(found.source.as_ref().ok()?).ok()?;
     Some(PluginDocument { index, plugin, policy })
 }
 

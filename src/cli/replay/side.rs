@@ -2,8 +2,7 @@
 
 use std::rc::Rc;
 
-use diana_config::ConfigSource;
-use diana_policy::Rule;
+use diana_policy::{Policy, Rule};
 use diana_replay::{LogEntry, ReplayDecision, ReplayFleet};
 use hdrhistogram::Histogram;
 
@@ -49,10 +48,9 @@ impl Side {
     /// A side without decisions.
     ///
     /// # Errors
-    /// The problems of the rules.
-    pub fn new(source: &ConfigSource, gateways: usize, workers: usize) -> Result<Side, String> {
-        let fleet = ReplayFleet::new(source, gateways, workers)?;
-        let (policy, _) = diana_config::check(source).map_err(|problems| problems.to_string())?;
+    /// If a worker cannot build the rules.
+    pub fn new(policy: &Policy, gateways: usize, workers: usize) -> Result<Side, String> {
+        let fleet = ReplayFleet::new(policy, gateways, workers)?;
         let all = || policy.limits.iter().flat_map(|limit| &limit.rules);
         let rules: Vec<String> = all().map(|rule| rule.name.clone()).collect();
         let none = vec![DecisionCounts::default(); rules.len() + 1];
@@ -62,8 +60,8 @@ impl Side {
             totals: none.clone(),
             series: Series::new(),
             waits: waits.collect::<Result<_, _>>().map_err(|error| error.to_string())?,
-            refused: RefusedCallers::new(&policy),
-            shadowed: RefusedCallers::new(&policy),
+            refused: RefusedCallers::new(policy),
+            shadowed: RefusedCallers::new(policy),
             has_slots: all().any(Rule::is_in_flight),
             has_quotas: all().any(|rule| rule.daily.is_some()),
             step: 0,

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use diana_config::Reader;
 use diana_config::problem::{Problem, Problems};
-use diana_config::{ConfigSource, check_remote_for};
+use diana_policy::remote::Own;
 use diana_policy::{ModuleKind, Policy, names};
 use diana_worker::remote;
 use hyper::body::Bytes;
@@ -57,11 +58,12 @@ impl RulesFile {
     /// Reads the file. If it has changed, serves its document or logs its problems.
     pub fn read(&mut self) {
         let Some(content) = self.file.read() else { return };
-        let (name, module) = (&self.name, self.module);
+        let name = &self.name;
+        let reader = Reader::remote(Own { module: self.module, ..Own::default() });
         let checked = content.as_ref().map_err(Clone::clone).and_then(|files| {
             let text = files.concat();
-            match ConfigSource::read(&text).and_then(|source| check_remote_for(&source, module)) {
-                Ok((policy, _)) => Ok((text, names_of(&policy))),
+            match reader.policy(&text) {
+                Ok(policy) => Ok((text, names_of(&policy))),
                 Err(problems) => Err(lines(name, &problems)),
             }
         });

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::cost::{self, Cost};
 use super::{limit, settling};
-use crate::context::Context;
 use crate::fields::Fields;
 use crate::hint;
 use crate::mapping::Allowed::{self, Duration, Whole};
@@ -15,7 +14,7 @@ use crate::values;
 use diana_algorithm::Form;
 use diana_algorithm::{Algorithm, Conflict, Entry, REGISTRY, Setting};
 use diana_policy::time::Unit;
-use diana_policy::{CostSource, MAX_DRAINED, NumberSource, Quota, Scope, Settling};
+use diana_policy::{CostSource, MAX_DRAINED, NumberSource, Quota, Scope, Settling, Zone};
 
 /// The keys of all algorithms, without duplicates.
 pub(crate) fn of_algorithms(is_wanted: fn(&Setting) -> bool) -> Vec<MappingKey> {
@@ -71,7 +70,11 @@ impl RuleAlgorithm {
 }
 
 /// Reads the algorithm of a rule for a scope.
-pub fn read(fields: &Fields<'_>, context: &Context<'_>, scope: Scope) -> Option<RuleAlgorithm> {
+pub fn read(
+    fields: &Fields<'_>,
+    (zone, outer): (Zone, &PeriodStarts),
+    scope: Scope,
+) -> Option<RuleAlgorithm> {
     let entry = entry(fields);
     if scope == Scope::Global {
         refuse_local(fields, entry);
@@ -95,11 +98,11 @@ pub fn read(fields: &Fields<'_>, context: &Context<'_>, scope: Scope) -> Option<
     let Cost { most: cost, cost_source, response } = cost.unwrap_or(Cost::ONE);
     let settling = settling::read(fields, response, cost);
     let (unit, rpu) = (unit.unwrap_or(Unit::Second), rpu.unwrap_or(1));
-    let PeriodStarts { starts, month } = starts::read(fields, &context.starts);
+    let PeriodStarts { starts, month } = starts::read(fields, outer);
     let used = settling.as_ref().and_then(|settling| settling.response_cost.as_ref());
     let most = used.map_or(0, |used| used.most).max(rpu).max(cost);
     let is_wide = most > MAX_DRAINED;
-    let quota = Quota { unit, rpu, cost, is_wide, zone: context.zone, starts, ..options };
+    let quota = Quota { unit, rpu, cost, is_wide, zone, starts, ..options };
     starts::check(fields, &quota, entry.by_calendar);
     if settling.is_some() {
         settling::check(fields, &quota, entry);

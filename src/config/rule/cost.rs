@@ -2,14 +2,14 @@
 
 use super::settling;
 use crate::actors;
+use crate::actors::{SOURCE, SOURCES};
 use crate::fields::Fields;
 use crate::headers::NAME as HEADER;
 use crate::mapping::Allowed::{self, Choice, Either, List, Map, Named, Whole};
 use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
 use crate::node::Node;
-use crate::table::TEXT;
-use crate::table::limits::{SOURCE, SOURCES};
 use crate::values;
+use crate::values::TEXT;
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
 use diana_policy::{

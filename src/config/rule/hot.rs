@@ -1,7 +1,6 @@
 //! `hot` of a rule.
 
-use crate::actors;
-use crate::context::Context;
+use crate::actors::{self, ActorSources};
 use crate::fields::Fields;
 use crate::headers;
 use crate::headers::MARKER;
@@ -24,7 +23,7 @@ pub(super) static HOT: Mapping = mapping(
 );
 
 /// Reads `hot`. `is_all` is true for a rule for `all`.
-pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Hot> {
+pub fn read(rule: &Fields<'_>, is_all: bool, actors: &[ActorSources]) -> Option<Hot> {
     if let (Some(node), true) = (rule.get("hot"), is_all) {
         node.key_problem(
             "not allowed with `actor: all`, which is a single caller; remove it".into(),
@@ -35,7 +34,7 @@ pub fn read(rule: &Fields<'_>, is_all: bool, context: &Context<'_>) -> Option<Ho
     let (over, per) = (fields.number("over"), fields.number("per"));
     let header = headers::marker(&fields, "header");
     if let (Some(header), Some(node)) = (&header, fields.get("header")) {
-        actors::refuse_actor_header(context.actors, header, node);
+        actors::refuse_actor_header(actors, header, node);
     }
     let top = fields.number("top").unwrap_or(10);
     let reveal = fields.flag("reveal", false);

@@ -1,13 +1,13 @@
 //! `rpu` of a rule: a number, or its source in trusted data.
 
 use super::cost::{METADATA, TYPE, TYPES};
+use crate::conditions::PAYLOAD;
 use crate::fields::Fields;
 use crate::mapping::Allowed::{Either, Whole};
 use crate::mapping::{Mapping, mapping, optional, required};
 use crate::native;
 use crate::node::Node;
-use crate::table::limits::PAYLOAD;
-use crate::table::{TEXT, TEXTS};
+use crate::values::{TEXT, TEXTS};
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;
 use diana_policy::{IdentitySource, NumberForm, NumberSource};

@@ -1,7 +1,6 @@
 //! `over` of a rule: a mark in place of a refusal.
 
-use crate::actors;
-use crate::context::Context;
+use crate::actors::{self, ActorSources};
 use crate::fields::Fields;
 use crate::headers::{self, MARKER, VALUE};
 use crate::mapping::{Mapping, mapping, required};
@@ -14,11 +13,11 @@ pub(super) static OVER: Mapping = mapping(
 );
 
 /// Reads `over`.
-pub fn read(rule: &Fields<'_>, context: &Context<'_>) -> Option<Over> {
+pub fn read(rule: &Fields<'_>, actors: &[ActorSources]) -> Option<Over> {
     let fields = rule.mapping("over")?;
     let (mark, value) = (headers::marker(&fields, "mark"), fields.text("value"));
     if let (Some(mark), Some(node)) = (&mark, fields.get("mark")) {
-        actors::refuse_actor_header(context.actors, mark, node);
+        actors::refuse_actor_header(actors, mark, node);
     }
     // Nor may it lift the limit of another rule.
     for node in ["ban", "replaces"].into_iter().filter_map(|key| rule.get(key)) {

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::context::Context;
-use crate::fields::Fields;
+use crate::fields::{Fields, NameIndex};
 use crate::mapping::Allowed::{self, List};
 use crate::node::Node;
-use crate::table::TEXT;
+use crate::values::TEXT;
 use diana_policy::tree::Tree;
 
 /// The names of other rules.
@@ -19,13 +18,13 @@ const NAMED: usize = 20;
 #[derive(Debug)]
 pub struct ReplacesDraft<'a> {
     /// The configured name of the rule. Empty if there is none.
-    name: String,
+    pub name: String,
     /// The names of the others.
-    others: Vec<(&'a str, Node<'a>)>,
+    pub others: Vec<(&'a str, Node<'a>)>,
 }
 
-/// Reads the names of the rules that the rule `name` replaces. [`check`] knows whether they exist.
-pub fn read<'c>(rule: &Fields<'c>, name: &str, context: &Context<'c>) -> Vec<String> {
+/// Reads the names of the rules that a rule replaces. [`check`] knows whether they exist.
+pub fn read<'c>(rule: &Fields<'c>) -> Vec<(&'c str, Node<'c>)> {
     let Some(node) = rule.get("replaces") else { return Vec::new() };
     let items = node.list(&RULES).unwrap_or_default();
     if *node.tree() == Tree::List(Vec::new()) {
@@ -39,14 +38,11 @@ pub fn read<'c>(rule: &Fields<'c>, name: &str, context: &Context<'c>) -> Vec<Str
         }
         others.push((other, item));
     }
-    let names = others.iter().map(|(other, _)| String::from(*other)).collect();
-    context.replaces.borrow_mut().push(ReplacesDraft { name: name.into(), others });
-    names
+    others
 }
 
 /// Reports names that no rule has, and rules that replace each other.
-pub fn check(context: &Context<'_>) {
-    let (drafts, names) = (context.replaces.borrow(), context.names.borrow());
+pub fn check(drafts: &[ReplacesDraft<'_>], names: &NameIndex<'_>) {
     for (other, node) in drafts.iter().flat_map(|draft| &draft.others) {
         if !names.contains_key(*other) {
             let known: Vec<&str> = names.keys().map(|name| &**name).collect();
@@ -58,7 +54,7 @@ pub fn check(context: &Context<'_>) {
             node.unknown_name(other, &known, &allowed);
         }
     }
-    for (name, node) in circles(&drafts) {
+    for (name, node) in circles(drafts) {
         node.problem(format!(
             "`{name}` is replaced by this rule and replaces it in turn, so that neither would apply; remove one of the names"
         ));

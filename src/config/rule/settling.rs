@@ -8,8 +8,7 @@ use crate::mapping::Allowed::{self, Choice, Either, Flag, List, Map, Number, Who
 use crate::mapping::{Choices, Mapping, mapping, optional, required, words};
 use crate::native;
 use crate::node::Node;
-use crate::table::TEXT;
-use crate::values;
+use crate::values::{self, TEXT};
 use diana_algorithm::{Entry, REGISTRY};
 use diana_policy::MAX_PERMITS;
 use diana_policy::tree::Tree;

@@ -1,8 +1,8 @@
 //! Descriptions of keys: the comments of the reference.
 
+use crate::document::DOCUMENT;
 use crate::mapping::Allowed;
 use crate::node_path::ConfigSource;
-use crate::table::DOCUMENT;
 use diana_policy::tree::Tree;
 
 const REFERENCE: &str = include_str!("../../../envoy/limits.yaml");

@@ -47,7 +47,7 @@ fn line(out: &mut Vec<u8>, kind: u8, length: usize) {
 /// Parses `bytes` as replies. `None` if they are malformed.
 #[must_use]
 pub fn values(bytes: &[u8]) -> Option<Vec<Value<'_>>> {
-    let mut reader = Reader { rest: bytes, left: MOST };
+    let mut reader = RespReader { rest: bytes, left: MOST };
     let mut replies = Vec::new();
     while !reader.rest.is_empty() {
         replies.push(reader.reply(DEPTH)?);
@@ -66,13 +66,13 @@ impl<'b> Value<'b> {
     }
 }
 
-struct Reader<'b> {
+struct RespReader<'b> {
     rest: &'b [u8],
     /// Remaining replies.
     left: usize,
 }
 
-impl<'b> Reader<'b> {
+impl<'b> RespReader<'b> {
     fn reply(&mut self, depth: usize) -> Option<Value<'b>> {
         self.left = self.left.checked_sub(1)?;
         let (kind, line) = self.line()?.split_first()?;

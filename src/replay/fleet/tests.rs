@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use diana_config::ConfigSource;
+use diana_config::Reader;
 use diana_policy::time::{Micros, SECOND};
 
 use super::ReplayFleet;
@@ -32,8 +32,8 @@ fn request(at: u64, account: u64, took: u64) -> Rc<PlainRequest> {
 /// A fleet with one limit that has these rules.
 fn fleet(rules: &str, gateways: usize, workers: usize) -> ReplayFleet<PlainRequest> {
     let text = format!("limits: [{{Url: /, rules: [{rules}]}}]");
-    let source = ConfigSource::read(text.as_bytes()).unwrap();
-    ReplayFleet::new(&source, gateways, workers).unwrap()
+    let policy = Reader::default().policy(text.as_bytes()).unwrap();
+    ReplayFleet::new(&policy, gateways, workers).unwrap()
 }
 
 /// The decisions about requests: `Some` is a wait in milliseconds, `None` a refusal.
@@ -128,8 +128,8 @@ fn many_held_requests_are_admitted_at_once() {
 fn operator_request_counts_under_no_rule() {
     let text = "admin: {path: /admin, token_env: TOKEN}
 limits: [{Url: /, rules: [{actor: all, unit: hour, rpu: 1, algo: W}]}]";
-    let source = ConfigSource::read(text.as_bytes()).unwrap();
-    let mut fleet = ReplayFleet::new(&source, 1, 1).unwrap();
+    let policy = Reader::default().policy(text.as_bytes()).unwrap();
+    let mut fleet = ReplayFleet::new(&policy, 1, 1).unwrap();
     let decide = |path: &str| {
         let request =
             PlainRequest { path: path.into(), ..Rc::into_inner(request(0, 1, 1)).unwrap() };

@@ -68,7 +68,7 @@ impl Poller {
             next.problem = version;
             return self.problem("rejected", &bad, head, next);
         }
-        match diana_config::parse_remote(text, &self.own) {
+        match self.reader.policy(text) {
             Ok(mut policy) => {
                 next.version = version;
                 let what = format!("version {version:016x} is now active");

@@ -1,9 +1,7 @@
 //! Bounds: the last allowed value, and the first that is refused.
 
-use diana_config::parse;
+use super::{parse, with_rule};
 use diana_policy::bloom::Shape;
-
-use super::with_rule;
 
 /// A document for a number. Up to `most` the report does not contain `what`.
 struct Bound {

@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use diana_config::{ConfigSource, parse};
+use super::parse;
+use diana_config::ConfigSource;
 use diana_policy::tree::Tree;
 use diana_policy::{Ban, Policy};
 use fastrand::Rng;

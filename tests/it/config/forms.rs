@@ -2,9 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{messages, policy};
+use super::{messages, parse, policy};
 use crate::support::documents::assert_snapshots;
-use diana_config::parse;
 use diana_policy::{BodyPiece, Policy};
 
 /// The transcript of a document has its rules, or its problems.

@@ -1,8 +1,7 @@
 //! Documents designed to cost time or memory. Each is refused early with a clear problem. Otherwise
 //! its test does not end.
 
-use super::problems;
-use diana_config::parse;
+use super::{parse, problems};
 
 /// Asserts that the first line of the report contains `what`.
 fn refused(text: &str, what: &str) {

@@ -152,7 +152,10 @@ fn tables_fit_into_a_vm() {
     let with = |keys: &str| format!("{{limits: [{{Url: /, rules: [{rules}]}}]{keys}}}");
     // The default is reduced. A configured number is a problem, which names a number that fits.
     assert!(policy(&with("")).keys < 100_000);
-    let problems = diana_config::parse(with(", keys: 100000").as_bytes()).unwrap_err().to_string();
+    let problems = diana_config::Reader::default()
+        .policy(with(", keys: 100000").as_bytes())
+        .unwrap_err()
+        .to_string();
     assert!(problems.contains("keys: with `keys: 100000`"), "{problems}");
     let fits = problems.split("use `keys: ").nth(1).and_then(|rest| rest.split('`').next());
     let fits: usize = fits.unwrap().parse().unwrap();

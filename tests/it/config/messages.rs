@@ -3,9 +3,8 @@
 
 use std::fmt::Write;
 
-use diana_config::{parse, parse_remote};
+use super::{parse, parse_remote, policy, problems};
 
-use super::{policy, problems};
 use crate::support::documents::assert_snapshots;
 
 /// Lines count from the heading of a document, so a new document changes no others.

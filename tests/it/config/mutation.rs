@@ -1,6 +1,6 @@
 //! Random documents: the reader ends, never panics, and reports a reason for each refusal.
 
-use diana_config::parse;
+use super::parse;
 use fastrand::Rng;
 
 use kit::seed;

@@ -1,13 +1,13 @@
 //! `redis.pipe`, which only the native module uses.
 
-use diana_config::parse_for;
+use diana_config::Reader;
 use diana_policy::ModuleKind;
 use diana_policy::port::Destination;
 
 /// Where the Redis of a document is for a module. `None` if the module refuses the document.
 fn destination(redis: &str, module: ModuleKind) -> Option<Destination> {
     let text = format!("limits: []\nredis: {{{redis}}}");
-    Some(parse_for(text.as_bytes(), module).ok()?.redis?.destination)
+    Some(Reader::new(module).policy(text.as_bytes()).ok()?.redis?.destination)
 }
 
 #[test]

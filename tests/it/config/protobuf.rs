@@ -1,6 +1,6 @@
 //! Configurations as `google.protobuf.Struct`, in the bytes that Envoy passes.
 
-use diana_config::parse;
+use super::parse;
 use diana_policy::tree::Tree;
 use fastrand::Rng;
 

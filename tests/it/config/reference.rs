@@ -57,7 +57,7 @@ fn every_document_is_valid() {
         files.map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
     };
     for (path, text) in folder("examples").chain(folder("migrations")) {
-        if let Err(problems) = diana_config::parse(text.as_bytes()) {
+        if let Err(problems) = diana_config::Reader::default().policy(text.as_bytes()) {
             panic!("{}: {problems}", path.display());
         }
     }
@@ -75,7 +75,7 @@ fn every_document_is_valid() {
 fn rules_of_the_fleet_are_valid_and_count_together() {
     let redis = policy("limits: []\nredis: {cluster: c}").own();
     let text = include_bytes!("../../../envoy/fleet-rules.yaml");
-    let policy = diana_config::parse_remote(text, &redis).unwrap();
+    let policy = diana_config::Reader::remote(redis.clone()).policy(text).unwrap();
     let mut rules = policy.limits.iter().flat_map(|limit| &limit.rules);
     assert!(rules.all(|rule| rule.scope == Scope::Global));
     assert_eq!(policy.warnings, [""; 0]);

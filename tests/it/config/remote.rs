@@ -1,7 +1,6 @@
 //! The meaning of `remote`, and of a remote document.
 
-use super::policy;
-use diana_config::parse_remote;
+use super::{parse_remote, policy};
 use diana_policy::{Accepted, Policy, Zone};
 
 const LOCAL: &str = "

@@ -20,8 +20,9 @@ use kit::in_flight::damage;
 use kit::seed;
 
 fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
-    let policy =
-        diana_config::parse(document.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let policy = diana_config::Reader::default()
+        .policy(document.as_bytes())
+        .unwrap_or_else(|problems| panic!("{problems}"));
     Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap()
 }
 

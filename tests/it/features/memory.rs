@@ -140,7 +140,8 @@ fn rule_among_many_takes_its_share_of_memory() {
             .into_iter()
             .chain((0..others).map(|n| entry(n.to_string())))
             .collect();
-        let policy = diana_config::parse(format!("limits: [{}]", entries.join(", ")).as_bytes());
+        let policy = diana_config::Reader::default()
+            .policy(format!("limits: [{}]", entries.join(", ")).as_bytes());
         let most = stores::memory(Scope::Gateway, 1, Some(100_000), others + 1).worker;
         let taken = taken(policy.unwrap(), 20_000).worker;
         assert!(
@@ -186,7 +187,7 @@ fn new_callers_of_many_rules_are_counted_exactly() {
             )
         };
         let rules: Vec<String> = (0..count).map(rule).collect();
-        diana_config::parse(format!("limits: [{}]", rules.join(", ")).as_bytes())
+        diana_config::Reader::default().policy(format!("limits: [{}]", rules.join(", ")).as_bytes())
     };
     let fell = |scope| {
         let policy = rules(520, scope).unwrap();

@@ -257,7 +257,7 @@ fn count_precedes_the_cost() {
         let document = format!(
             "limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 500, algo: W, {keys}}}]}}]"
         );
-        let policy = diana_config::parse(document.as_bytes()).unwrap();
+        let policy = diana_config::Reader::default().policy(document.as_bytes()).unwrap();
         let rule = &policy.limits[0].rules[0];
         (UsageReader::new(rule.settling.as_ref().unwrap()), rule.quota.cost)
     };

@@ -24,7 +24,7 @@ fn built_in(
     change: impl FnOnce(&mut Policy),
 ) -> Result<Limiter, Unbuildable> {
     let text = b"limits: [{Url: /, rules: [{name: r, actor: account, unit: hour, rpu: 5, scope: global}]}]";
-    let mut policy = diana_config::parse(text).unwrap();
+    let mut policy = diana_config::Reader::default().policy(text).unwrap();
     change(&mut policy);
     let seed = Seed { k0: 1, k1: 2 };
     match has_redis {

@@ -87,8 +87,9 @@ impl Worker {
         own: Seed,
     ) -> Worker {
         let text = format!("accepted: {{headers: true, filter_state: true}}\n{text}");
-        let mut policy =
-            diana_config::parse(text.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let mut policy = diana_config::Reader::default()
+            .policy(text.as_bytes())
+            .unwrap_or_else(|problems| panic!("{problems}"));
         policy.redis.as_mut().unwrap().on_failure = on_failure;
         let (limiter, redis) = super::connected_limiter(policy, own, data).unwrap();
         let worker = Worker {

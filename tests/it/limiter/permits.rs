@@ -99,7 +99,7 @@ impl World {
     }
 
     fn configure(&mut self) {
-        let policy = diana_config::parse(self.text.as_bytes());
+        let policy = diana_config::Reader::default().policy(self.text.as_bytes());
         let policy = policy.unwrap_or_else(|problems| panic!("{problems}"));
         let stores = Stores::new("test".into(), self.data.clone(), &mut self.tables);
         self.limiters.push(Limiter::new(policy, Seed { k0: 7, k1: 9 }, stores, None).unwrap());

@@ -61,8 +61,8 @@ fn guide_about_logins_has_the_rules_of_the_example() {
     let (_, shown) = guide.split_once("```yaml\n").unwrap();
     let shown = shown.split("```").next().unwrap();
     let example = include_str!("../../../envoy/examples/logins.yaml");
-    let [shown, example] =
-        [shown, example].map(|text| diana_config::parse(text.as_bytes()).unwrap());
+    let [shown, example] = [shown, example]
+        .map(|text| diana_config::Reader::default().policy(text.as_bytes()).unwrap());
     assert_eq!(format!("{:?}", shown.limits), format!("{:?}", example.limits));
 }
 
@@ -76,7 +76,7 @@ fn every_example_of_rules_is_valid() {
         let module = if is_native { ModuleKind::Native } else { ModuleKind::Wasm };
         for document in blocks.filter_map(document) {
             examples += 1;
-            if let Err(problems) = diana_config::parse_for(document.as_bytes(), module) {
+            if let Err(problems) = diana_config::Reader::new(module).policy(document.as_bytes()) {
                 panic!("{}:\n{problems}\n\n{document}", page.display());
             }
         }

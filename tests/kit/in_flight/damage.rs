@@ -155,7 +155,9 @@ impl Gateway {
 }
 
 fn limiter(document: &str, data: &Rc<FakeSharedData>) -> Limiter {
-    let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|all| panic!("{all}"));
+    let policy = diana_config::Reader::default()
+        .policy(document.as_bytes())
+        .unwrap_or_else(|all| panic!("{all}"));
     Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data.clone())
         .unwrap_or_else(|why| panic!("{why}"))
 }

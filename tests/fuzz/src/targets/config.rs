@@ -8,8 +8,9 @@ use std::rc::Rc;
 
 pub fn run(input: &[u8]) {
     // Aliases and merge keys do not multiply the memory of a document.
-    let parsed =
-        crate::bounded::to((4 << 10) * input.len() + (4 << 20), || diana_config::parse(input));
+    let parsed = crate::bounded::to((4 << 10) * input.len() + (4 << 20), || {
+        diana_config::Reader::default().policy(input)
+    });
     let policy = match parsed {
         Ok(policy) => policy,
         Err(problems) => {
@@ -20,7 +21,9 @@ pub fn run(input: &[u8]) {
     };
     let (own, summary) = (policy.own(), diana_limiter::sizing::summary(&policy));
     assert_eq!(
-        diana_limiter::sizing::summary(&diana_config::parse(input).expect("it was accepted")),
+        diana_limiter::sizing::summary(
+            &diana_config::Reader::default().policy(input).expect("it was accepted")
+        ),
         summary
     );
     let mut limiter =
@@ -28,10 +31,10 @@ pub fn run(input: &[u8]) {
             .expect("it can be built");
     limiter.decide(&FakeRequest::get("/share/qq"), 0, &FakeClock::default());
     // A remote document may have fewer keys, and none that a local one may not have.
-    if let Ok(remote) = diana_config::parse_remote(input, &own) {
+    if let Ok(remote) = diana_config::Reader::remote(own.clone()).policy(input) {
         assert_eq!(
             remote.limits.len(),
-            diana_config::parse(input).expect("it was accepted").limits.len()
+            diana_config::Reader::default().policy(input).expect("it was accepted").limits.len()
         );
         assert!(remote.remote.is_none());
     }

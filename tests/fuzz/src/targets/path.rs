@@ -39,8 +39,9 @@ fn resolved(path: &[u8]) -> Vec<u8> {
 
 /// The number of admitted requests of three.
 fn admitted(path: &[u8]) -> usize {
-    let policy =
-        diana_config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let policy = diana_config::Reader::default()
+        .policy(RULES.as_bytes())
+        .unwrap_or_else(|problems| panic!("{problems}"));
     let mut limiter =
         Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default()))
             .expect("it can be built");

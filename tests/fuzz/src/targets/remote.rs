@@ -23,8 +23,9 @@ struct Worker {
 
 impl Worker {
     fn new(id: u64, data: &FakeSharedData) -> Worker {
-        let policy =
-            diana_config::parse(LOCAL.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy = diana_config::Reader::default()
+            .policy(LOCAL.as_bytes())
+            .unwrap_or_else(|problems| panic!("{problems}"));
         let (own, remote) = (policy.own(), policy.remote.expect("there is a centre"));
         let environment = FakeEnvironment(HashMap::new());
         let poller = Poller::new(remote, own, "test", &environment, (id, SECOND));

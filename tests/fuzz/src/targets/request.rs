@@ -23,7 +23,7 @@ actors:
 
 thread_local! {
     static LIMITER: RefCell<(Limiter, FakeClock)> = {
-        let policy = diana_config::parse(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+        let policy = diana_config::Reader::default().policy(RULES.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
         RefCell::new((Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, Rc::new(FakeSharedData::default())).expect("it can be built"), FakeClock::default()))
     };
 }

@@ -2,8 +2,9 @@
 use serde_json::Value;
 
 pub fn run(input: &[u8]) {
-    let parsed =
-        crate::bounded::to((4 << 10) * input.len() + (4 << 20), || diana_config::parse(input));
+    let parsed = crate::bounded::to((4 << 10) * input.len() + (4 << 20), || {
+        diana_config::Reader::default().policy(input)
+    });
     drop(parsed);
     let Ok(Value::Object(object)) = serde_json::from_slice(input) else { return };
     if object.is_empty() || input.len() > 4096 {
@@ -23,7 +24,10 @@ pub fn run(input: &[u8]) {
         return;
     }
     let bytes: Vec<u8> = fields(&object);
-    let (written, sent) = (diana_config::parse(text.as_bytes()), diana_config::parse(&bytes));
+    let (written, sent) = (
+        diana_config::Reader::default().policy(text.as_bytes()),
+        diana_config::Reader::default().policy(&bytes),
+    );
     match (written, sent) {
         (Ok(written), Ok(sent)) => {
             assert_eq!(format!("{:?}", written.limits), format!("{:?}", sent.limits));

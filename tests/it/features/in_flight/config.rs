@@ -2,7 +2,11 @@
 
 fn problems(rule: &str) -> String {
     let document = format!("limits: [{{Url: /, rules: [{rule}]}}]");
-    diana_config::parse(document.as_bytes()).err().map(|all| all.to_string()).unwrap_or_default()
+    diana_config::Reader::default()
+        .policy(document.as_bytes())
+        .err()
+        .map(|all| all.to_string())
+        .unwrap_or_default()
 }
 
 #[test]
@@ -37,7 +41,7 @@ fn in_flight_refuses_keys_of_time_windows() {
 #[test]
 fn in_flight_rule_has_a_default_name() {
     let document = "limits: [{Url: /a, rules: [{actor: account, in_flight: 1}, {actor: account, in_flight: 2}]}]";
-    let policy = diana_config::parse(document.as_bytes()).unwrap();
+    let policy = diana_config::Reader::default().policy(document.as_bytes()).unwrap();
     let names: Vec<_> = policy.limits[0].rules.iter().map(|rule| &*rule.name).collect();
     assert_eq!(names, ["a-account-in_flight", "a-account-in_flight-2"]);
     assert!(

@@ -50,7 +50,7 @@ fn end(limiter: &mut Limiter, permit: Permit, clock: &FakeClock) {
 #[test]
 fn request_costs_two_reads_and_two_writes() {
     let data = Rc::new(CountingData::default());
-    let policy = diana_config::parse(document(100, 9).as_bytes()).unwrap();
+    let policy = diana_config::Reader::default().policy(document(100, 9).as_bytes()).unwrap();
     let mut limiter = Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data.clone()).unwrap();
     let clock = clock();
     let beats_written = Rc::new(Cell::new(0));
@@ -136,7 +136,7 @@ fn slots_take_the_declared_memory() {
     for (keys, actor) in [(1, "device"), (16, "device"), (200, "device"), (200, "all")] {
         let (data, clock) = (Rc::<FakeSharedData>::default(), clock());
         let document = document(keys, 100_000).replace("device", actor);
-        let policy = diana_config::parse(document.as_bytes()).unwrap();
+        let policy = diana_config::Reader::default().policy(document.as_bytes()).unwrap();
         let reported = sizing::memory(&policy.limits, policy.keys);
         let mut open = Vec::new();
         for _ in 0..8 {
@@ -153,7 +153,7 @@ fn slots_take_the_declared_memory() {
         let taken = taken as u64;
         assert_eq!((reported.worker, reported.shared), (0, taken), "{keys} keys of {actor}");
         let alone = document.replace("in_flight", "scope: local, in_flight");
-        let policy = diana_config::parse(alone.as_bytes()).unwrap();
+        let policy = diana_config::Reader::default().policy(alone.as_bytes()).unwrap();
         let reported = sizing::memory(&policy.limits, policy.keys);
         assert!(reported.worker > 0 && reported.shared == 0, "{reported:?}");
         let line = sizing::summary(&policy);

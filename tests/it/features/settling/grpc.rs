@@ -12,7 +12,9 @@ fn reader(keys: &str) -> UsageReader {
     let document = format!(
         "limits: [{{Url: /, rules: [{{actor: all, unit: day, rpu: 500, algo: W, {keys}}}]}}]"
     );
-    let policy = diana_config::parse(document.as_bytes()).unwrap_or_else(|it| panic!("{it}"));
+    let policy = diana_config::Reader::default()
+        .policy(document.as_bytes())
+        .unwrap_or_else(|it| panic!("{it}"));
     UsageReader::new(policy.limits[0].rules[0].settling.as_ref().unwrap())
 }
 

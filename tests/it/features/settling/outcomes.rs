@@ -20,8 +20,9 @@ const LIMIT: usize = 5;
 
 fn limiter(rule: &str) -> Limiter {
     let document = format!("limits: [{{Url: /, rules: [{rule}]}}]");
-    let policy =
-        diana_config::parse(document.as_bytes()).unwrap_or_else(|problems| panic!("{problems}"));
+    let policy = diana_config::Reader::default()
+        .policy(document.as_bytes())
+        .unwrap_or_else(|problems| panic!("{problems}"));
     let data = Rc::new(FakeSharedData::default());
     Limiter::standalone(policy, Seed { k0: 1, k1: 2 }, data).unwrap()
 }
