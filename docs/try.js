@@ -17,6 +17,9 @@ for (const code of document.querySelectorAll("code.language-yaml")) {
   code.closest("pre").after(link(`rules=${text}`));
 }
 
-for (const file of document.querySelectorAll('a[href*="/envoy/examples/"]')) {
-  file.after(" ", link(`example=examples/${file.href.split("/").pop()}`));
+// Whole Envoys whose rules the playground offers, beside the documents of rules.
+const envoys = ["envoy.yaml", "hot.yaml", "recipes/graphql.yaml"];
+for (const file of document.querySelectorAll('a[href*="/envoy/"]')) {
+  const example = file.href.split("/envoy/").pop();
+  if (example.startsWith("examples/") || envoys.includes(example)) file.after(" ", link(`example=${example}`));
 }
