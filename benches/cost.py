@@ -74,6 +74,7 @@ def rows():
         Row("two rules: by header, by address", [entry("/", header, address)], 42_950, 9_650),
         Row("`gateway`, by header", [entry("/", shared)], 28_800, 8_150),
         Row(f"`gateway`, by header, {CALLERS:,} callers in turn", [entry("/", rare)], 46_600, 8_200, CALLERS, guards=True),
+        Row("by header, `W` by the month in a time zone", [entry("/", rule("account", unit="month", algo="W"))], 28_850, 7_970, settings={"time_zone": "Europe/Berlin"}),
         Row("by header, refused", [entry("/", rule("account", unit="day", rpu=1))], 61_150, 19_400),
         Row("by header, accepted with `x-ratelimit-*`", [entry("/", header)], 51_900, 21_900, settings=X_RATE_LIMIT),
     ]

@@ -99,11 +99,6 @@ impl FixedWindow {
         let planned = self.windows.at(now.wall);
         Window { ends: planned.ends, used: 0, latest: now.mono.saturating_add(planned.length) }
     }
-
-    /// The monotonic instant of the first request of `window`.
-    fn first(&self, window: Window) -> Micros {
-        window.latest.saturating_sub(self.windows.at(window.ends.saturating_sub(1)).length)
-    }
 }
 
 impl Algorithm for FixedWindow {
@@ -125,7 +120,8 @@ impl Algorithm for FixedWindow {
     }
 
     fn receipt(&self, charged: &[u64]) -> u64 {
-        self.first(Window::load(charged))
+        // Windows with another first request end at another instant at the latest.
+        Window::load(charged).latest
     }
 
     fn settle(&self, old: &[u64], now: Now, settlement: &Settlement, new: &mut [u64]) {
@@ -134,7 +130,7 @@ impl Algorithm for FixedWindow {
             return self.current(old, now).plus(debt).save(new);
         }
         let window = Window::load(old);
-        let is_same = self.first(window) == settlement.receipt;
+        let is_same = window.latest == settlement.receipt;
         let back = if is_same { settlement.back() } else { 0 };
         Window { used: window.used.saturating_sub(back), ..window }.save(new);
     }
@@ -174,7 +170,7 @@ impl CountsUsed for FixedWindow {
         // Both states are of the same window.
         let known = Window::load(used);
         let old = match Window::load(charged) {
-            window if self.first(window) == settlement.receipt => {
+            window if window.latest == settlement.receipt => {
                 known.within(window).plus(settlement.used.min(settlement.reserved))
             }
             window => known.within(window),
