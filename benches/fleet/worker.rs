@@ -86,7 +86,8 @@ impl Worker {
         self.streams += 1;
         let request = Rc::new(FakeRequest::get("/").header("x-account-id", account(caller)));
         let mut stream = Stream::new(self.instance.clone(), self.streams);
-        stream.request(&*request, &self.worker, &self.host);
+        let step = stream.request(&*request, &self.worker, &self.host);
+        self.host.take(self.streams, step);
         let outcome =
             self.host.take_decided().pop().map_or(StreamOutcome::Goes, |decided| decided.outcome);
         if matches!(outcome, StreamOutcome::Asks(_)) {
@@ -100,7 +101,7 @@ impl Worker {
     pub fn tick(&mut self, now: Micros) -> Vec<Done> {
         self.set_clock(now);
         self.host.fire(ROOT);
-        self.root.tick(&self.worker, &self.host);
+        self.host.take_all(self.root.tick(&self.worker, &self.host));
         self.resumed()
     }
 
@@ -110,7 +111,7 @@ impl Worker {
         let fetch = || Some(body.clone());
         let answer =
             port::Answer { status: Some(*status), size: body.len(), body: &fetch, etag: &|| None };
-        self.root.on_reply(*token, &answer, &self.worker, &self.host);
+        self.host.take_all(self.root.on_reply(*token, &answer, &self.worker, &self.host));
         self.resumed()
     }
 

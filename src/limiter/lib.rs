@@ -34,8 +34,8 @@ pub use pending::{Ready, ReadyRequest, Waiter};
 pub use report::explanation::{Explained, Why, seconds};
 pub use report::jitter::Jitter;
 pub use report::metrics;
-pub use report::protocol::{Protocol, RefusalReply};
-pub use report::{Outcome, Record, Refusal, Report};
+pub use report::protocol::{Protocol, is_grpc};
+pub use report::{LocalReply, Outcome, Record, Refusal, Report};
 pub use verdict::{Held, QueueLine, Verdict};
 
 pub use diana_store::refusal::{Reason, Refused};

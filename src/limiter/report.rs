@@ -10,8 +10,10 @@ pub mod protocol;
 pub mod state;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use diana_policy::decision::Retry;
+use diana_policy::headers::Headers;
 use diana_policy::key::LoggedKey;
 use diana_policy::time::Micros;
 use diana_policy::{LimitFields, Response, Scope};
@@ -103,6 +105,25 @@ pub struct Report {
     pub marks: Vec<(Rc<str>, String)>,
     /// All rules, if an operator asks for an explanation; otherwise none.
     pub explained: Vec<Explained>,
+}
+
+/// A response of this filter to a request, which Envoy calls a local reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LocalReply {
+    /// The HTTP status.
+    pub status: u16,
+    /// Its headers. Envoy adds those for the status and the length, and `text/plain` to a body without a type.
+    pub headers: Headers,
+    /// Its body. Most refusals share one.
+    pub body: Arc<[u8]>,
+    /// The reason that Envoy's access log names.
+    pub details: &'static str,
+    /// The entry for the access log. Empty if it has none.
+    pub log: String,
+    /// The gRPC status, if Envoy takes the request for gRPC.
+    pub grpc_status: u8,
+    /// Whether Envoy may take the request for gRPC. False only if that is known.
+    pub may_be_grpc: bool,
 }
 
 /// The answer to a refused request.

@@ -17,13 +17,14 @@ use std::ptr;
 use std::slice;
 use std::sync::OnceLock;
 
-use crate::filter::{HttpFilter, RequestOutcome};
+use crate::filter::HttpFilter;
 use crate::metrics::{Labels, MetricKind};
-use crate::{calls, config, faults, filter, metrics};
+use crate::{calls, config, faults, filter, metrics, response};
 use diana_policy::OnFault;
 use diana_policy::headers::Headers as OwnHeaders;
 use diana_policy::port::Call as HttpCall;
 use diana_policy::time::Micros;
+use diana_worker::Next;
 
 /// Bytes of Envoy or of the module.
 #[repr(C)]
@@ -862,13 +863,15 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
         unsafe { filter(module) }.map(|it| it.request(&mut StreamPointer(stream).call()))
     });
     // SAFETY: see `filter`.
-    let outcome_of_fault = || unsafe { filter(module) }.map(|it| it.outcome_of_fault());
-    match decided.unwrap_or_else(outcome_of_fault) {
-        None | Some(RequestOutcome::Passes) => CONTINUE,
-        Some(RequestOutcome::Waits) => STOP_ALL_AND_WATERMARK,
-        Some(RequestOutcome::Responds(response)) => {
+    let step_of_fault = || unsafe { filter(module) }.map(|it| it.step_of_fault());
+    let Some(step) = decided.unwrap_or_else(step_of_fault) else { return CONTINUE };
+    let applied = guarded("effects", || step.apply(&mut StreamPointer(stream).call()));
+    match applied.or_else(|| Some(step_of_fault()?.next)) {
+        None | Some(Next::Continue) => CONTINUE,
+        Some(Next::Wait) => STOP_ALL_AND_WATERMARK,
+        Some(Next::Reply(reply)) => {
             // The stream may end within, and free the filter.
-            guarded("response", || response.send(StreamPointer(stream).call()));
+            guarded("response", || response::send(*reply, StreamPointer(stream).call()));
             STOP_ALL_AND_WATERMARK
         }
     }
@@ -893,10 +896,14 @@ pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
     module: *mut HttpFilter,
     end: bool,
 ) -> u32 {
+    let mut call = StreamPointer(stream).call();
     // SAFETY: see `filter`.
-    guarded("response_headers", || {
-        unsafe { filter(module) }.map(|it| it.response(end, &mut StreamPointer(stream).call()))
+    let fields = guarded("response_headers", || {
+        unsafe { filter(module) }.and_then(|it| it.response(end, &call))
     });
+    for (name, value) in fields.iter().flatten().flat_map(OwnHeaders::iter) {
+        call.add_header(Map::Response, name, value.as_bytes());
+    }
     CONTINUE
 }
 

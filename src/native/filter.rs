@@ -4,16 +4,15 @@ use std::mem;
 
 use diana_policy::OnFault;
 use diana_policy::headers::Headers;
-use diana_worker::Stream;
+use diana_worker::{Next, Step, Stream};
 
-use crate::abi::{Call, Map, StreamPointer};
+use crate::abi::{Call, StreamPointer};
 use crate::config::{self, FilterConfig};
 use crate::ending::HostEnding;
 use crate::host::{HostCall, HostState};
-use crate::metrics;
 use crate::request::{self, HostRequest};
-use crate::response::Response;
 use crate::slot::{self, PASS, Slot};
+use crate::{metrics, response};
 
 /// A filter. Envoy has it from the beginning of a stream to its end.
 pub(crate) struct HttpFilter {
@@ -37,13 +36,6 @@ enum FilterState {
     Done,
 }
 
-/// What happens to a request.
-pub(crate) enum RequestOutcome {
-    Passes,
-    Waits,
-    Responds(Response),
-}
-
 impl HttpFilter {
     pub(crate) fn new(config: &FilterConfig, call: &Call<'_>) -> HttpFilter {
         let slot = slot::all().get(call.worker());
@@ -61,59 +53,48 @@ impl HttpFilter {
     }
 
     /// The request has arrived.
-    pub(crate) fn request(&mut self, call: &mut Call<'_>) -> RequestOutcome {
+    pub(crate) fn request(&mut self, call: &mut Call<'_>) -> Step {
         let state = mem::replace(&mut self.state, FilterState::Done);
-        let FilterState::Begun(slot) = state else { return self.outcome_of_fault() };
+        let FilterState::Begun(slot) = state else { return self.step_of_fault() };
         let root = self.root;
         if metrics::need_a_stream() {
             config::flush_by(root, call);
         }
-        let (outcome, changes) = slot.enter(|state| {
-            let Some(known) = state.root(root) else {
-                return (self.outcome_of_fault(), Vec::new());
-            };
+        slot.enter(|state| {
+            let Some(known) = state.root(root) else { return self.step_of_fault() };
             // Without rules, if those of a configuration server are not there.
-            let Some(instance) = known.instance().cloned() else {
-                return (RequestOutcome::Passes, Vec::new());
-            };
+            let Some(instance) = known.instance().cloned() else { return Step::default() };
             for name in instance.marks() {
                 request::remove_forged(call, name);
             }
             let id = state.host.new_stream();
             let host = HostCall::new(root, &state.host);
             let request = HostRequest::new(call, &state.host.headers);
-            let (goes_on, stream) = Stream::begin(&instance, id, &request, &state.worker, &host);
-            let (changes, response) = host.into_effects();
+            let (mut step, stream) = Stream::begin(&instance, id, &request, &state.worker, &host);
             let mut stream = stream.filter(Stream::is_open);
-            let waits = !goes_on && stream.is_some() && response.is_none();
-            // Only the worker's thread resumes requests, and Envoy names the first worker for its main thread.
-            let passes = waits && config::is_main_thread();
-            if let Some(mut stream) = stream.take_if(|_| passes) {
-                let host = HostCall::new(root, &state.host);
-                stream.end(&HostEnding::new(None, None), &state.worker, &host);
+            if let Next::Wait = step.next {
+                // Only the worker's thread resumes requests, and Envoy names the first worker for its main thread.
+                if config::is_main_thread() {
+                    step.next = Next::Continue;
+                    if let Some(mut stream) = stream.take() {
+                        stream.end(&HostEnding::new(None, None), &state.worker, &host);
+                    }
+                } else {
+                    state.host.wait(id, call);
+                }
             }
             if let Some(mut stream) = stream {
                 self.request_bytes = stream.reads_request_bytes().then_some(0);
                 let generation = state.generation;
                 self.state = FilterState::Open { slot, generation, id, stream };
             }
-            let outcome = match response {
-                Some(response) => RequestOutcome::Responds(response),
-                None if waits && !passes => {
-                    state.host.wait(id, call);
-                    RequestOutcome::Waits
-                }
-                None => RequestOutcome::Passes,
-            };
-            (outcome, changes)
-        });
-        changes.iter().for_each(|change| change.apply(call));
-        outcome
+            step
+        })
     }
 
     /// What happens to the request after a panic.
-    pub(crate) fn outcome_of_fault(&self) -> RequestOutcome {
-        Response::of_fault(self.on_fault).map_or(RequestOutcome::Passes, RequestOutcome::Responds)
+    pub(crate) fn step_of_fault(&self) -> Step {
+        Step { effects: None, next: response::of_fault(self.on_fault) }
     }
 
     /// A part of the request's body has arrived.
@@ -124,12 +105,12 @@ impl HttpFilter {
         }
     }
 
-    /// The response headers have arrived. `end` is true if they end the response.
-    pub(crate) fn response(&mut self, end: bool, call: &mut Call<'_>) {
+    /// The response headers have arrived. `end` is true if they end the response. Returns headers to add.
+    pub(crate) fn response(&mut self, end: bool, call: &Call<'_>) -> Option<Headers> {
         let state = mem::replace(&mut self.state, FilterState::Done);
-        let FilterState::Open { slot, generation, id, mut stream } = state else { return };
+        let FilterState::Open { slot, generation, id, mut stream } = state else { return None };
         let (root, request_bytes) = (self.root, self.request_bytes);
-        let fields = slot.enter(|state| {
+        slot.enter(|state| {
             state.host.forget(id);
             if state.generation != generation {
                 drop(stream);
@@ -142,10 +123,7 @@ impl HttpFilter {
                 self.state = FilterState::Open { slot, generation, id, stream };
             }
             fields
-        });
-        for (name, value) in fields.iter().flat_map(Headers::iter) {
-            call.add_header(Map::Response, name, value.as_bytes());
-        }
+        })
     }
 
     /// The response trailers have arrived.
@@ -191,9 +169,9 @@ impl HttpFilter {
     /// thread of the module runs the timers again.
     pub(crate) fn missed(&mut self, event: u64, pointer: StreamPointer) {
         let FilterState::Open { slot, id, .. } = self.state else { return };
-        let response = Response::of_fault(self.on_fault);
+        let next = response::of_fault(self.on_fault);
         slot.with_host(|host| match event {
-            PASS => host.conclude(id, pointer, response),
+            PASS => host.conclude(id, pointer, next),
             _ => host.take_over(),
         });
     }
@@ -207,7 +185,7 @@ impl HttpFilter {
     }
 }
 
-/// Continues and answers the requests that are due.
+/// Runs the actions that are due.
 pub(crate) fn act(slot: &Slot) {
     // One at a time, since each may end other streams.
     while let Some(action) = slot.with_host(HostState::next_action) {

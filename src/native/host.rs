@@ -5,39 +5,26 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use diana_limiter::Refusal;
 use diana_policy::port::{
     Call as OutCall, Callout, Destination, Environment, Metrics, Request, SharedData,
 };
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{ModuleKind, Switches};
 use diana_store::process::Process;
-use diana_worker::AdminReply;
-use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
+use diana_worker::host::{Clocks, Host, Level, Log};
+use diana_worker::{Next, Step, Steps};
 
-use crate::abi::{self, Call, HeaderMemory, LogLevel, Map, Scheduler, StreamPointer};
+use crate::abi::{self, Call, HeaderMemory, LogLevel, Scheduler, StreamPointer};
 use crate::calls::{Caller, Reply};
 use crate::data::ProcessData;
 use crate::request::HostRequest;
-use crate::response::Response;
 use crate::slot::{PASS, TICK};
-use crate::{calls, clock, config, metrics, pipe};
+use crate::{calls, clock, config, metrics, pipe, response};
 
 /// The first number of a root. Streams have smaller ones.
 pub(crate) const FIRST_ROOT: u32 = 1 << 31;
 
 const MILLISECOND: Micros = SECOND / 1000;
-
-/// The filter state for the access log. The wasm host begins its names with `wasm.`, and one format of the access log fits both.
-const LOG: &str = "wasm.diana";
-
-/// Between the entries of several filters in it.
-const SEPARATOR: &[u8] = b"; ";
-
-/// The filter state which shows that this header is a mark.
-pub(crate) fn state_of_mark(header: &str) -> String {
-    ["wasm.diana_mark.", header].concat()
-}
 
 /// The state of a worker's host between two calls.
 pub(crate) struct HostState {
@@ -73,62 +60,21 @@ struct WaitingStream {
     scheduler: Scheduler,
 }
 
-/// A change of a stream, to be made after the worker's call.
-pub(crate) enum Change {
-    /// Marks the request with a header.
-    Mark(String, String),
-    /// Removes a header of the request.
-    Remove(String),
-    /// Adds an entry for the access log.
-    Log(Vec<u8>),
-}
-
 /// What happens to a waiting request.
 pub(crate) struct Action {
     stream: u32,
     pointer: StreamPointer,
-    changes: Vec<Change>,
-    /// Without one, the request continues.
-    response: Option<Response>,
-}
-
-impl Change {
-    /// Makes the change.
-    pub(crate) fn apply(&self, call: &mut Call<'_>) {
-        match self {
-            Change::Mark(header, value) => {
-                call.add_header(Map::Request, header, value.as_bytes());
-                let state = state_of_mark(header);
-                if call.filter_state(state.as_bytes()).is_none() {
-                    call.set_filter_state(&state, b"1");
-                }
-                call.clear_route_cache();
-            }
-            Change::Remove(header) => {
-                call.remove_header(header);
-                call.clear_route_cache();
-            }
-            Change::Log(entry) => {
-                let earlier =
-                    call.filter_state(LOG.as_bytes()).filter(|earlier| !earlier.is_empty());
-                let all = earlier.map(|earlier| [earlier, SEPARATOR, entry].concat());
-                // Envoy 1.38 writes each entry once, and otherwise reports a bug in Envoy.
-                if all.is_none() || abi::has_config_metrics() {
-                    call.set_filter_state(LOG, all.as_deref().unwrap_or(entry));
-                }
-            }
-        }
-    }
+    step: Step,
 }
 
 impl Action {
-    /// Continues or answers the request. Its stream may end within.
+    /// Takes the step. The stream may end within.
     pub(crate) fn run(self) {
         let mut call = self.pointer.call();
-        self.changes.iter().for_each(|change| change.apply(&mut call));
-        match self.response {
-            Some(response) => response.send(call),
-            None => call.resume(),
+        match self.step.apply(&mut call) {
+            Next::Continue => call.resume(),
+            Next::Wait => {}
+            Next::Reply(reply) => response::send(*reply, call),
         }
     }
 }
@@ -210,10 +156,27 @@ impl HostState {
         self.waiting.borrow().values().for_each(|waiting| waiting.scheduler.commit(PASS));
     }
 
-    /// Continues or answers a request soon.
-    pub(crate) fn conclude(&self, stream: u32, pointer: StreamPointer, response: Option<Response>) {
-        let action = Action { stream, pointer, changes: Vec::new(), response };
-        self.actions.borrow_mut().push_back(action);
+    /// Ends the wait of a request soon.
+    pub(crate) fn conclude(&self, stream: u32, pointer: StreamPointer, next: Next) {
+        let step = Step { effects: None, next };
+        self.actions.borrow_mut().push_back(Action { stream, pointer, step });
+    }
+
+    /// Takes steps of the worker, to be run after its call.
+    pub(crate) fn keep(&self, steps: Steps) {
+        for (stream, step) in steps {
+            let pointer = match step.next {
+                Next::Wait => self.pointer(stream),
+                Next::Continue | Next::Reply(_) => self.stop_waiting(stream),
+            };
+            let action = |pointer| Action { stream, pointer, step };
+            self.actions.borrow_mut().extend(pointer.map(action));
+        }
+    }
+
+    /// The stream of a waiting request.
+    fn pointer(&self, stream: u32) -> Option<StreamPointer> {
+        self.waiting.borrow().get(&stream).map(|waiting| waiting.pointer)
     }
 
     /// The next request to be continued or answered.
@@ -275,40 +238,11 @@ impl HostState {
 pub(crate) struct HostCall<'s> {
     root: u32,
     state: &'s HostState,
-    /// The selected root or waiting stream.
-    selected: Cell<u32>,
-    /// Changes of the selected stream, or of that of the hook.
-    changes: RefCell<Vec<Change>>,
-    /// The response to the request of the hook.
-    response: RefCell<Option<Response>>,
 }
 
 impl<'s> HostCall<'s> {
     pub(crate) fn new(root: u32, state: &'s HostState) -> HostCall<'s> {
-        let (changes, response) = (RefCell::default(), RefCell::default());
-        HostCall { root, state, selected: Cell::new(root), changes, response }
-    }
-
-    /// The changes of the stream of the hook, and the response to its request.
-    pub(crate) fn into_effects(self) -> (Vec<Change>, Option<Response>) {
-        (self.changes.into_inner(), self.response.into_inner())
-    }
-
-    fn change(&self, change: Change) {
-        self.changes.borrow_mut().push(change);
-    }
-
-    fn respond(&self, response: Response) {
-        let stream = self.selected.get();
-        match self.state.stop_waiting(stream) {
-            Some(pointer) => self.act(stream, pointer, Some(response)),
-            None => _ = self.response.replace(Some(response)),
-        }
-    }
-
-    fn act(&self, stream: u32, pointer: StreamPointer, response: Option<Response>) {
-        let action = Action { stream, pointer, changes: self.changes.take(), response };
-        self.state.actions.borrow_mut().push_back(action);
+        HostCall { root, state }
     }
 }
 
@@ -341,18 +275,6 @@ impl Clocks for HostCall<'_> {
     }
 }
 
-impl Contexts for HostCall<'_> {
-    fn enter(&self, context: u32) -> bool {
-        self.selected.set(context);
-        // The host ends each root by a separate call.
-        context >= FIRST_ROOT || self.state.waiting.borrow().contains_key(&context)
-    }
-
-    fn set_period(&self, milliseconds: u32) {
-        self.state.set_timer(self.selected.get(), milliseconds);
-    }
-}
-
 impl Log for HostCall<'_> {
     fn log(&self, level: Level, line: &str) {
         let level = match level {
@@ -382,48 +304,6 @@ impl Metrics for HostCall<'_> {
     }
 }
 
-impl Streams for HostCall<'_> {
-    fn read(&self, _: bool, read: &mut dyn FnMut(&dyn Request)) {
-        let stream = self.selected.get();
-        let pointer = self.state.waiting.borrow().get(&stream).map(|waiting| waiting.pointer);
-        if let Some(pointer) = pointer {
-            read(&HostRequest::new(&pointer.call(), &self.state.headers));
-        }
-    }
-
-    fn mark(&self, header: &str, value: &str) {
-        self.change(Change::Mark(header.into(), value.into()));
-    }
-
-    fn remove_header(&self, header: &str) {
-        self.change(Change::Remove(header.into()));
-    }
-
-    fn set_filter_state(&self, state: &[u8]) {
-        self.change(Change::Log(state.into()));
-    }
-
-    fn refuse(&self, refusal: &Refusal, request: &dyn Request) {
-        let state = refusal.by.state();
-        if refusal.is_logged {
-            self.log(Level::Warn, &state);
-        }
-        self.change(Change::Log(state.into_bytes()));
-        self.respond(Response::refusal(refusal, request));
-    }
-
-    fn reply(&self, reply: &AdminReply) {
-        self.respond(Response::admin(reply));
-    }
-
-    fn resume(&self, stream: u32) {
-        if let Some(pointer) = self.state.stop_waiting(stream) {
-            self.act(stream, pointer, None);
-        }
-        self.selected.set(self.root);
-    }
-}
-
 impl Host for HostCall<'_> {
     fn data(&self) -> Rc<dyn SharedData> {
         Rc::new(ProcessData)
@@ -444,6 +324,18 @@ impl Host for HostCall<'_> {
 
     fn switches(&self) -> Switches {
         config::switches(self.root)
+    }
+
+    fn set_period(&self, root: u32, milliseconds: u32) -> bool {
+        self.state.set_timer(root, milliseconds);
+        // The host ends each root by a call.
+        true
+    }
+
+    fn request(&self, stream: u32, _: bool, read: &mut dyn FnMut(&dyn Request)) {
+        if let Some(pointer) = self.state.pointer(stream) {
+            read(&HostRequest::new(&pointer.call(), &self.state.headers));
+        }
     }
 
     fn counter(&self, name: &str) -> u64 {

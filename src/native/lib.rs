@@ -9,8 +9,8 @@
 //! Calls to Redis leave by connections of this module to a listener of Envoy, from a thread of their own (`pipe.rs`), or by Envoy's
 //! main thread (`calls.rs`), which may be busy.
 //!
-//! While a slot is locked, the module only reads from the host. Changes of headers, responses and continuations follow after
-//! that, since Envoy may call further hooks within.
+//! While a slot is locked, the module asks Envoy and changes nothing but forged headers. The worker returns steps, which are taken
+//! after that (`response.rs`), and without a reference to the filter, since Envoy may call further hooks within.
 //!
 //! A panic ends at its hook (`abi.rs`, `faults.rs`). The mutex is then poisoned, so its worker is rebuilt.
 

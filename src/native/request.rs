@@ -6,9 +6,10 @@ use std::net::IpAddr;
 
 use diana_policy::port::{Property, Pseudo, Request, Values};
 use diana_policy::spelling;
+use diana_worker::HostStream;
 
 use crate::abi::{Attribute, Call, HeaderMemory, Headers, Map};
-use crate::{host, property};
+use crate::property;
 
 /// The request of the stream of a hook.
 pub(crate) struct HostRequest<'c, 'h> {
@@ -44,9 +45,8 @@ impl Drop for HostRequest<'_, '_> {
 /// Removes a header that only this filter may set, unless an earlier one in the chain has set it.
 pub(crate) fn remove_forged(call: &mut Call<'_>, name: &str) {
     let is_there = call.header(Map::Request, name, 0).is_some();
-    if is_there && call.filter_state(host::state_of_mark(name).as_bytes()).is_none() {
-        call.remove_header(name);
-        call.clear_route_cache();
+    if is_there && !diana_worker::is_marked(name, call) {
+        HostStream::remove_header(call, name);
     }
 }
 

@@ -1,81 +1,62 @@
-//! Responses of this filter.
+//! Changes and responses of the filter, after the worker's call.
 
-use diana_limiter::{Protocol, Refusal};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use diana_limiter::{LocalReply, is_grpc};
 use diana_policy::OnFault;
-use diana_policy::headers::Headers;
-use diana_policy::port::{Request, Values};
-use diana_worker::AdminReply;
+use diana_worker::{HostStream, Next};
 
-use crate::abi::{Call, Map};
+use crate::abi::{self, Call, Map};
 
-/// The gRPC status of responses to operators.
-const UNKNOWN: u8 = 2;
+impl HostStream for Call<'_> {
+    fn remove_header(&mut self, name: &str) {
+        Call::remove_header(self, name);
+        self.clear_route_cache();
+    }
 
-/// A response, to be sent after the worker's call.
-pub(crate) struct Response {
-    status: u16,
-    headers: Headers,
-    body: Vec<u8>,
-    /// The gRPC status, if Envoy may take the request for gRPC.
-    grpc_status: Option<u8>,
-    details: &'static str,
+    fn add_header(&mut self, name: &str, value: &str) {
+        Call::add_header(self, Map::Request, name, value.as_bytes());
+        self.clear_route_cache();
+    }
+
+    fn filter_state(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        Call::filter_state(self, name.as_bytes()).map(Cow::Borrowed)
+    }
+
+    fn set_filter_state(&mut self, name: &str, value: &[u8]) {
+        // Envoy 1.38 writes each entry once, and otherwise reports a bug in Envoy.
+        if abi::has_config_metrics() || Call::filter_state(self, name.as_bytes()).is_none() {
+            Call::set_filter_state(self, name, value);
+        }
+    }
 }
 
-impl Response {
-    /// The response to a refused request.
-    pub(crate) fn refusal(refusal: &Refusal, request: &dyn Request) -> Response {
-        let content_type = request.first("content-type").unwrap_or_default();
-        let protocol = Protocol::of(&content_type, request);
-        let id = refusal.contains_id().then(|| request.header("x-request-id"));
-        let id = if let Some(Values::One(id)) = id { id } else { &[] };
-        let reply = refusal.reply(protocol, id);
-        Response {
-            status: reply.status,
-            headers: refusal.headers_of(&reply),
-            body: reply.body.into_owned(),
-            grpc_status: is_grpc(&content_type).then_some(reply.grpc_status),
-            details: "diana_refused",
-        }
-    }
-
-    /// The response to an operator.
-    pub(crate) fn admin(reply: &AdminReply) -> Response {
-        Response {
-            status: reply.status,
-            headers: reply.headers().collect(),
-            body: reply.body.as_bytes().into(),
-            grpc_status: Some(UNKNOWN),
-            details: "diana_admin",
-        }
-    }
-
-    /// The response to a request after a panic, unless it passes.
-    pub(crate) fn of_fault(on_fault: OnFault) -> Option<Response> {
-        const UNAVAILABLE: u8 = 14;
-        (on_fault == OnFault::Refuse).then(|| Response {
+/// What happens to a request after a panic.
+pub(crate) fn of_fault(on_fault: OnFault) -> Next {
+    const UNAVAILABLE: u8 = 14;
+    match on_fault {
+        OnFault::Pass => Next::Continue,
+        OnFault::Refuse => Next::Reply(Box::new(LocalReply {
             status: 503,
             headers: [("retry-after", "1")].into_iter().collect(),
-            body: Vec::new(),
-            grpc_status: Some(UNAVAILABLE),
+            body: Arc::default(),
             details: "diana_fault",
-        })
-    }
-
-    /// Sends it. The stream may end within.
-    pub(crate) fn send(mut self, call: Call<'_>) {
-        // Envoy encodes such a response for gRPC, for any method, and with status 0.
-        if let Some(status) = self.grpc_status
-            && call.header(Map::Request, "content-type", 0).is_some_and(|(kind, _)| is_grpc(kind))
-            && self.headers.get("grpc-status").is_none()
-        {
-            self.headers.push("grpc-status", &status.to_string());
-        }
-        call.respond(self.status, &self.headers, &self.body, self.details);
+            log: String::new(),
+            grpc_status: UNAVAILABLE,
+            may_be_grpc: true,
+        })),
     }
 }
 
-/// Returns true if Envoy takes a request with this content type for gRPC.
-fn is_grpc(content_type: &[u8]) -> bool {
-    let rest = content_type.strip_prefix(b"application/grpc");
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"+"))
+/// Sends a response. The stream may end within.
+pub(crate) fn send(mut reply: LocalReply, call: Call<'_>) {
+    // Envoy encodes such a response for gRPC, for any method, and with status 0.
+    if reply.may_be_grpc
+        && call.header(Map::Request, "content-type", 0).is_some_and(|(kind, _)| is_grpc(kind))
+        && reply.headers.get("grpc-status").is_none()
+    {
+        reply.headers.push("grpc-status", &reply.grpc_status.to_string());
+    }
+    call.respond(reply.status, &reply.headers, &reply.body, reply.details);
 }

@@ -154,12 +154,14 @@ impl WorkerState {
             if let Some(root) = self.roots.get_mut(&number) {
                 let (size, body) = (body.len(), || Some(body.clone()));
                 let answer = Answer { status, size, body: &body, etag: &|| etag.clone() };
-                root.on_reply(token, &answer, &self.worker, &HostCall::new(number, &self.host));
+                let host = HostCall::new(number, &self.host);
+                self.host.keep(root.on_reply(token, &answer, &self.worker, &host));
             }
         }
         for number in self.host.take_due(clock::monotonic()) {
             if let Some(root) = self.roots.get_mut(&number) {
-                root.tick(&self.worker, &HostCall::new(number, &self.host));
+                let host = HostCall::new(number, &self.host);
+                self.host.keep(root.tick(&self.worker, &host));
             }
         }
     }

@@ -9,8 +9,8 @@ mod tests;
 pub struct Headers {
     /// Every name and every value, each followed by NUL.
     texts: String,
-    /// The length of each name, and of its value.
-    lengths: Vec<[u32; 2]>,
+    /// The length of each name, and of its value, as the bytes that proxy-wasm takes.
+    lengths: Vec<[[u8; 4]; 2]>,
 }
 
 impl Headers {
@@ -27,7 +27,7 @@ impl Headers {
         self.texts.push('\0');
         self.texts.push_str(value);
         self.texts.push('\0');
-        self.lengths.push([name.len() as u32, value.len() as u32]);
+        self.lengths.push(lengths(name.len(), value.len()));
     }
 
     /// Adds a header whose value `write` appends to the text. An empty value adds none.
@@ -42,7 +42,7 @@ impl Headers {
             return self.texts.truncate(start);
         }
         self.texts.push('\0');
-        self.lengths.push([name.len() as u32, length as u32]);
+        self.lengths.push(lengths(name.len(), length));
     }
 
     /// The value of the first header with this name.
@@ -62,7 +62,8 @@ impl Headers {
         let mut rest = &*self.texts;
         self.lengths.iter().map(move |lengths| {
             let [name, value] = lengths.map(|length| {
-                let (text, more) = rest.split_at_checked(length as usize).unwrap_or_default();
+                let length = u32::from_le_bytes(length) as usize;
+                let (text, more) = rest.split_at_checked(length).unwrap_or_default();
                 rest = more.get(1..).unwrap_or_default();
                 text
             });
@@ -70,11 +71,15 @@ impl Headers {
         })
     }
 
-    /// The length of each name and of its value; every name and every value, each followed by NUL.
+    /// The length of each name and of its value, in 32 bits, little-endian; every name and every value, each followed by NUL.
     #[must_use]
-    pub fn parts(&self) -> (&[[u32; 2]], &str) {
+    pub fn parts(&self) -> (&[[[u8; 4]; 2]], &str) {
         (&self.lengths, &self.texts)
     }
+}
+
+fn lengths(name: usize, value: usize) -> [[u8; 4]; 2] {
+    [name, value].map(|length| (length as u32).to_le_bytes())
 }
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Headers {

@@ -1,5 +1,7 @@
 //! The response to a refused request.
 
+use std::sync::Arc;
+
 use crate::time::Micros;
 
 /// The response to a refused request.
@@ -27,8 +29,8 @@ pub struct Response {
 /// A piece of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BodyPiece {
-    /// A fixed text.
-    Text(String),
+    /// A fixed text. Most bodies are one, which their responses share.
+    Text(Arc<str>),
     /// The name of the refusing rule, if it is exposed.
     Rule,
     /// The retry delay in seconds, if a retry can succeed.

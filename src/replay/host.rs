@@ -4,11 +4,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use diana_limiter::{Record, Refusal, Verdict, Waiter};
+use diana_limiter::{Record, Verdict, Waiter};
 use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
-use diana_worker::AdminReply;
-use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
+use diana_worker::host::{Clocks, Host, Level, Log};
 use hashbrown::HashMap;
 
 use crate::decision::ReplayDecision;
@@ -34,8 +33,6 @@ pub(crate) struct ReplayHost {
     decision: Cell<Option<ReplayDecision>>,
     /// The refusals of rules in shadow for that request.
     shadowed: RefCell<Vec<Record>>,
-    /// Streams with a request that was held and is admitted now.
-    resumed: RefCell<Vec<u32>>,
 }
 
 impl ReplayHost {
@@ -48,7 +45,6 @@ impl ReplayHost {
             next_tick: Cell::new(None),
             decision: Cell::new(None),
             shadowed: RefCell::default(),
-            resumed: RefCell::default(),
         }
     }
 
@@ -64,7 +60,7 @@ impl ReplayHost {
 
     /// The timer fires now, and again after its period.
     pub(crate) fn fire(&self) {
-        self.set_period(self.period.get());
+        self.set_period(ROOT, self.period.get());
     }
 
     /// Takes the decision about the request that arrived.
@@ -75,11 +71,6 @@ impl ReplayHost {
     /// Takes the refusals of rules in shadow since the last call.
     pub(crate) fn take_shadowed(&self) -> Vec<Record> {
         self.shadowed.take()
-    }
-
-    /// Takes the streams with a request that was held and is admitted now.
-    pub(crate) fn take_resumed(&self) -> Vec<u32> {
-        self.resumed.take()
     }
 }
 
@@ -103,18 +94,6 @@ impl Clocks for ReplayHost {
     }
 }
 
-impl Contexts for ReplayHost {
-    fn enter(&self, _: u32) -> bool {
-        true
-    }
-
-    fn set_period(&self, milliseconds: u32) {
-        self.period.set(milliseconds);
-        let period = Micros::from(milliseconds) * MILLISECOND;
-        self.next_tick.set((milliseconds > 0).then(|| self.now.get().saturating_add(period)));
-    }
-}
-
 impl Log for ReplayHost {
     fn log(&self, _: Level, _: &str) {}
 }
@@ -135,37 +114,6 @@ impl Metrics for ReplayHost {
     fn record(&self, _: &str, _: u64) {}
 }
 
-impl Streams for ReplayHost {
-    /// Only a request that waited for Redis is read again.
-    fn read(&self, _: bool, _: &mut dyn FnMut(&dyn Request)) {}
-
-    fn mark(&self, _: &str, _: &str) {}
-
-    fn remove_header(&self, _: &str) {}
-
-    fn set_filter_state(&self, _: &[u8]) {}
-
-    fn refuse(&self, _: &Refusal, _: &dyn Request) {}
-
-    fn reply(&self, _: &AdminReply) {}
-
-    fn resume(&self, stream: u32) {
-        self.resumed.borrow_mut().push(stream);
-    }
-
-    fn on_decision(&self, _: u32, _: Option<&Waiter>, verdict: &Verdict) {
-        let records = match verdict {
-            Verdict::Admit(_, report) => report.as_ref().map_or(&[][..], |report| &report.records),
-            Verdict::Hold(held) => &held.report.records,
-            Verdict::Refuse(refusal) => refusal.records(),
-            Verdict::Pending { .. } => &[],
-        };
-        let shadowed = records.iter().filter(|it| it.shadow && it.outcome.refused().is_some());
-        self.shadowed.borrow_mut().extend(shadowed.cloned());
-        self.decision.set(Some(ReplayDecision::new(verdict, self.now.get())));
-    }
-}
-
 impl Environment for ReplayHost {
     fn variable(&self, _: &str) -> Option<String> {
         None
@@ -179,6 +127,28 @@ impl Host for ReplayHost {
 
     fn environment(&self) -> &dyn Environment {
         self
+    }
+
+    fn set_period(&self, _: u32, milliseconds: u32) -> bool {
+        self.period.set(milliseconds);
+        let period = Micros::from(milliseconds) * MILLISECOND;
+        self.next_tick.set((milliseconds > 0).then(|| self.now.get().saturating_add(period)));
+        true
+    }
+
+    /// Only a request that waited for Redis is read again.
+    fn request(&self, _: u32, _: bool, _: &mut dyn FnMut(&dyn Request)) {}
+
+    fn on_decision(&self, _: u32, _: Option<&Waiter>, verdict: &Verdict) {
+        let records = match verdict {
+            Verdict::Admit(_, report) => report.as_ref().map_or(&[][..], |report| &report.records),
+            Verdict::Hold(held) => &held.report.records,
+            Verdict::Refuse(refusal) => refusal.records(),
+            Verdict::Pending { .. } => &[],
+        };
+        let shadowed = records.iter().filter(|it| it.shadow && it.outcome.refused().is_some());
+        self.shadowed.borrow_mut().extend(shadowed.cloned());
+        self.decision.set(Some(ReplayDecision::new(verdict, self.now.get())));
     }
 
     fn counter(&self, name: &str) -> u64 {

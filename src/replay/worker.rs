@@ -6,7 +6,7 @@ use diana_limiter::{Explained, Record, Verdict};
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
 use diana_policy::{Accepted, Policy, Scope};
-use diana_worker::{Root, Stream, Worker};
+use diana_worker::{Next, Root, Stream, Worker};
 use hashbrown::HashMap;
 
 use crate::Arrival;
@@ -66,10 +66,10 @@ impl<A: Arrival> ReplayWorker<A> {
         let Some(instance) = root.instance() else { return ReplayDecision::Admitted };
         host.set_time(now);
         self.stream = self.stream.wrapping_add(1).max(1);
-        let (goes_on, stream) = Stream::begin(instance, self.stream, &**arrival, worker, host);
+        let (step, stream) = Stream::begin(instance, self.stream, &**arrival, worker, host);
         if let Some(stream) = stream.filter(Stream::is_open) {
             self.open.insert(self.stream, (stream, arrival.clone()));
-            if goes_on {
+            if let Next::Continue = step.next {
                 self.ends.push((self.stream, now.saturating_add(arrival.took())));
             }
         }
@@ -101,8 +101,8 @@ impl<A: Arrival> ReplayWorker<A> {
     pub(crate) fn tick(&mut self, now: Micros) {
         self.host.set_time(now);
         self.host.fire();
-        self.root.tick(&self.worker, &self.host);
-        for stream in self.host.take_resumed() {
+        // Without Redis, each of them continues a held request.
+        for (stream, _) in self.root.tick(&self.worker, &self.host) {
             if let Some((_, arrival)) = self.open.get(&stream) {
                 self.ends.push((stream, now.saturating_add(arrival.took())));
             }

@@ -6,23 +6,34 @@ use std::time::Duration;
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::{BufferType, MapType, Status};
 
-use super::pairs::serialized;
 use super::request::HostRequest;
 use super::shared::HostSharedData;
-use super::{chain, raw, reply, stats};
-use diana_limiter::Refusal;
+use super::{raw, stats};
 use diana_policy::port::{
     Answer, Call, Callout, Destination, Environment, Metrics, Request, SharedData,
 };
 use diana_policy::time::Micros;
-use diana_worker::AdminReply;
-use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
+use diana_worker::host::{Clocks, Host, Level, Log};
 
 /// A call of the host about a root or one of its streams.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct HostCall {
     /// The host's number of the root.
     pub(super) root: u32,
+    /// The number of the root or of the stream.
+    pub(super) context: u32,
+}
+
+impl HostCall {
+    /// Acts in another context. Returns false if it does not exist.
+    fn within(&self, context: u32, act: impl FnOnce()) -> bool {
+        let is_there = hostcalls::set_effective_context(context).is_ok();
+        if is_there {
+            act();
+            _ = hostcalls::set_effective_context(self.context);
+        }
+        is_there
+    }
 }
 
 /// Only valid in a tick of a root or in a reply to it: the SDK delivers the reply to the context of
@@ -63,16 +74,6 @@ impl Clocks for HostCall {
     }
 }
 
-impl Contexts for HostCall {
-    fn enter(&self, context: u32) -> bool {
-        hostcalls::set_effective_context(context).is_ok()
-    }
-
-    fn set_period(&self, milliseconds: u32) {
-        _ = hostcalls::set_tick_period(Duration::from_millis(milliseconds.into()));
-    }
-}
-
 impl Log for HostCall {
     fn log(&self, level: Level, line: &str) {
         let level = match level {
@@ -102,43 +103,6 @@ impl Metrics for HostCall {
     }
 }
 
-impl Streams for HostCall {
-    fn read(&self, reads_headers: bool, read: &mut dyn FnMut(&dyn Request)) {
-        read(&HostRequest::new(reads_headers));
-    }
-
-    fn mark(&self, header: &str, value: &str) {
-        chain::mark(header, value);
-    }
-
-    fn remove_header(&self, header: &str) {
-        _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, header);
-    }
-
-    fn set_filter_state(&self, state: &[u8]) {
-        chain::log(state);
-    }
-
-    fn refuse(&self, refusal: &Refusal, request: &dyn Request) {
-        reply::answer(refusal, request, self);
-    }
-
-    fn reply(&self, reply: &AdminReply) {
-        const UNKNOWN: i32 = 2;
-        let headers = serialized(&reply.headers().collect());
-        let status = reply.status.into();
-        raw::reply(status, "diana_admin", reply.body.as_bytes(), &headers, UNKNOWN);
-    }
-
-    fn resume(&self, stream: u32) {
-        if hostcalls::set_effective_context(stream).is_ok() {
-            _ = hostcalls::resume_http_request();
-        }
-        // Further host calls concern the root again.
-        _ = hostcalls::set_effective_context(self.root);
-    }
-}
-
 impl Host for HostCall {
     fn data(&self) -> Rc<dyn SharedData> {
         Rc::new(HostSharedData)
@@ -146,6 +110,22 @@ impl Host for HostCall {
 
     fn environment(&self) -> &dyn Environment {
         &HostEnvironment
+    }
+
+    fn set_period(&self, root: u32, milliseconds: u32) -> bool {
+        let set = || {
+            _ = hostcalls::set_tick_period(Duration::from_millis(milliseconds.into()));
+        };
+        if root == self.root {
+            // In a stream's context, too.
+            set();
+            return true;
+        }
+        self.within(root, set)
+    }
+
+    fn request(&self, stream: u32, reads_headers: bool, read: &mut dyn FnMut(&dyn Request)) {
+        self.within(stream, || read(&HostRequest::new(reads_headers)));
     }
 
     fn counter(&self, name: &str) -> u64 {

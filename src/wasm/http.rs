@@ -9,6 +9,7 @@ use proxy_wasm::types::{Action, MapType};
 use super::calls::HostCall;
 use super::ending::HostEnding;
 use super::request::HostRequest;
+use super::step;
 use super::vm::worker;
 use diana_policy::headers::Headers;
 use diana_worker::{Instance, Stream};
@@ -38,8 +39,8 @@ impl Http {
 }
 
 /// The host during a call about a stream of this instance.
-fn host(instance: &Instance) -> HostCall {
-    HostCall { root: instance.root() }
+fn host(instance: &Instance, id: u32) -> HostCall {
+    HostCall { root: instance.root(), context: id }
 }
 
 impl Context for Http {}
@@ -48,15 +49,15 @@ impl HttpContext for Http {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
         let HttpState::Begun(instance) = &self.state else { return Action::Continue };
         let request = read(instance);
-        let (goes_on, stream) =
-            Stream::begin(instance, self.id, &request, worker(), &host(instance));
+        let host = host(instance, self.id);
+        let (step, stream) = Stream::begin(instance, self.id, &request, worker(), &host);
         self.state = stream.filter(Stream::is_open).map_or(HttpState::Done, HttpState::Open);
-        if goes_on { Action::Continue } else { Action::Pause }
+        step::take(step)
     }
 
     fn on_http_response_headers(&mut self, _: usize, are_last: bool) -> Action {
         if let HttpState::Open(stream) = &mut self.state {
-            let host = host(stream.instance());
+            let host = host(stream.instance(), self.id);
             let ending = HostEnding::new(MapType::HttpResponseHeaders, are_last);
             if let Some(headers) = stream.response(&ending, worker(), &host) {
                 add(&headers);
@@ -70,7 +71,7 @@ impl HttpContext for Http {
 
     fn on_http_response_trailers(&mut self, _: usize) -> Action {
         if let HttpState::Open(stream) = &mut self.state {
-            let host = host(stream.instance());
+            let host = host(stream.instance(), self.id);
             stream.trailers(&HostEnding::new(MapType::HttpResponseTrailers, false), &host);
         }
         Action::Continue
@@ -80,7 +81,7 @@ impl HttpContext for Http {
 impl Drop for Http {
     fn drop(&mut self) {
         if let HttpState::Open(stream) = &mut self.state {
-            let host = host(stream.instance());
+            let host = host(stream.instance(), self.id);
             stream.end(&HostEnding::new(MapType::HttpResponseHeaders, false), worker(), &host);
         }
     }

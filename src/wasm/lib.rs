@@ -3,16 +3,15 @@
 #![allow(missing_docs, reason = "what is exported is the host's interface")]
 
 mod calls;
-mod chain;
 mod ending;
 mod http;
 mod pairs;
 mod plugin;
 mod raw;
-mod reply;
 mod request;
 mod shared;
 mod stats;
+mod step;
 mod vm;
 
 use proxy_wasm::types::LogLevel;

@@ -9,9 +9,7 @@ pub(super) fn serialized(headers: &Headers) -> Vec<u8> {
     let (lengths, texts) = headers.parts();
     let mut map = Vec::with_capacity(4 + 8 * lengths.len() + texts.len());
     map.extend((lengths.len() as u32).to_le_bytes());
-    for length in lengths.as_flattened() {
-        map.extend(length.to_le_bytes());
-    }
+    map.extend_from_slice(lengths.as_flattened().as_flattened());
     map.extend_from_slice(texts.as_bytes());
     map
 }

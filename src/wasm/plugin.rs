@@ -6,8 +6,8 @@ use proxy_wasm::types::{BufferType, ContextType};
 
 use super::calls::{HostCall, answer};
 use super::http::Http;
-use super::raw;
 use super::vm::worker;
+use super::{raw, step};
 use diana_policy::port::Property;
 use diana_worker::Root;
 
@@ -21,14 +21,14 @@ pub(super) struct Plugin {
 impl Plugin {
     /// A root without a configuration, with the host's number for it.
     pub(super) fn new(id: u32) -> Plugin {
-        Plugin { host: HostCall { root: id }, root: Root::default() }
+        Plugin { host: HostCall { root: id, context: id }, root: Root::default() }
     }
 }
 
 impl Context for Plugin {
     fn on_http_call_response(&mut self, token: u32, headers: usize, size: usize, _: usize) {
         let Plugin { host, root } = self;
-        answer(headers, size, |answer| root.on_reply(token, answer, worker(), host));
+        step::take_all(answer(headers, size, |it| root.on_reply(token, it, worker(), host)));
     }
 }
 
@@ -42,7 +42,7 @@ impl RootContext for Plugin {
     }
 
     fn on_tick(&mut self) {
-        self.root.tick(worker(), &self.host);
+        step::take_all(self.root.tick(worker(), &self.host));
     }
 
     fn create_http_context(&self, id: u32) -> Option<Box<dyn HttpContext>> {

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::MapType;
 
-use super::{chain, pairs, raw};
+use super::step::CurrentStream;
+use super::{pairs, raw};
 use diana_policy::port::{Property, Pseudo, Request, Values};
 use diana_policy::spelling;
 
@@ -50,7 +51,7 @@ impl HostRequest {
             true => self.values(name) != Some(Values::None),
             false => first_value(name).is_some(),
         };
-        if is_there && !chain::is_marked(name) {
+        if is_there && !diana_worker::is_marked(name, &CurrentStream) {
             _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, name);
             // The cached headers are outdated.
             self.headers.take();

@@ -4,18 +4,18 @@ mod json;
 mod query;
 
 use self::query::AdminQuery;
-use diana_limiter::{CallerQuery, Inquired, Order, OrderError, OrderResult};
+use diana_limiter::{CallerQuery, Inquired, LocalReply, Order, OrderError, OrderResult};
 use diana_policy::port::{Pseudo, Request};
 use diana_policy::time::{DURATIONS, Micros, amount};
 
 use super::host::{Host, Level};
 use super::instance::Instance;
-use super::reply::AdminReply;
+use super::reply;
 
 /// The outcome of a request to the operator's endpoint.
 pub(crate) enum AdminOutcome {
     /// The reply.
-    Reply(AdminReply),
+    Reply(LocalReply),
     /// The reply of Redis to this ticket is pending.
     Pending(u64),
 }
@@ -38,23 +38,23 @@ impl Instance {
         query: &[u8],
         (request, stream): (&dyn Request, u32),
         host: &dyn Host,
-    ) -> Result<AdminOutcome, AdminReply> {
+    ) -> Result<AdminOutcome, LocalReply> {
         const READS: [&str; 3] = ["/rules", "/usage", "/top"];
         const CHANGES: [&str; 3] = ["/reset", "/ban", "/unban"];
         let method = request.pseudo(Pseudo::Method).unwrap_or_default();
         let wanted = match rest {
             _ if READS.contains(&rest) => "GET",
             _ if CHANGES.contains(&rest) => "POST",
-            _ => return Err(AdminReply::not_found()),
+            _ => return Err(reply::not_found()),
         };
         if *method != *wanted.as_bytes() {
-            return Err(AdminReply::wrong_method(wanted));
+            return Err(reply::wrong_method(wanted));
         }
         let query = AdminQuery::read(query)?;
         match rest {
             "/rules" => {
                 query.allow(&[], &[])?;
-                Ok(AdminOutcome::Reply(AdminReply::ok(self.rules_json(host))))
+                Ok(AdminOutcome::Reply(reply::ok(self.rules_json(host))))
             }
             "/top" => {
                 query.allow(&["rule"], &[])?;
@@ -71,7 +71,7 @@ impl Instance {
         query: &AdminQuery,
         stream: u32,
         host: &dyn Host,
-    ) -> Result<AdminOutcome, AdminReply> {
+    ) -> Result<AdminOutcome, LocalReply> {
         let (rule, actors) = self.rule(query, host)?;
         let names: Vec<String> = actors.iter().map(|actor| format!("actor.{actor}")).collect();
         let key = query.key()?;
@@ -94,9 +94,9 @@ impl Instance {
         let done =
             self.with_limiter(host, |limiter| limiter.inquire(rule, callers, order, stream, now));
         match done {
-            None => Err(AdminReply::problem(503, "another call is in progress; try again")),
+            None => Err(reply::problem(503, "another call is in progress; try again")),
             Some(Ok(Inquired::Done(seen))) if seen.is_empty() => {
-                Err(AdminReply::problem(400, "the query names no caller of this rule"))
+                Err(reply::problem(400, "the query names no caller of this rule"))
             }
             Some(Ok(Inquired::Done(seen))) => {
                 let result = OrderResult { rule, order, seen: Ok(seen) };
@@ -108,7 +108,7 @@ impl Instance {
     }
 
     /// The reply to an order. Also logs a change.
-    pub(crate) fn order_reply(&self, result: &OrderResult, host: &dyn Host) -> AdminReply {
+    pub(crate) fn order_reply(&self, result: &OrderResult, host: &dyn Host) -> LocalReply {
         let OrderResult { rule, order, seen } = result;
         let seen = match seen {
             Ok(seen) => seen,
@@ -117,7 +117,7 @@ impl Instance {
         if let Some(line) = self.change_line(*rule, *order, seen, host) {
             host.log(Level::Warn, &line);
         }
-        AdminReply::ok(self.callers_json(*rule, seen, host))
+        reply::ok(self.callers_json(*rule, seen, host))
     }
 
     /// The number of the rule in a query, and the names of its actors.
@@ -125,13 +125,13 @@ impl Instance {
         &self,
         query: &AdminQuery,
         host: &dyn Host,
-    ) -> Result<(usize, Vec<String>), AdminReply> {
+    ) -> Result<(usize, Vec<String>), LocalReply> {
         let name = query.require("rule")?;
         let found = self.with_limiter(host, |limiter| {
             let rule = limiter.rules().position(|rule| rule.name.as_bytes() == name)?;
             Some((rule, limiter.actors(rule).map(String::from).collect()))
         });
-        found.flatten().ok_or_else(|| AdminReply::problem(404, "no rule has this name"))
+        found.flatten().ok_or_else(|| reply::problem(404, "no rule has this name"))
     }
 
     /// The length of a ban in a query.
@@ -140,7 +140,7 @@ impl Instance {
         query: &AdminQuery,
         rule: usize,
         host: &dyn Host,
-    ) -> Result<Micros, AdminReply> {
+    ) -> Result<Micros, LocalReply> {
         let most = |rule: &diana_policy::Rule| rule.ban.map(|ban| ban.max);
         let most = self.with_limiter(host, |limiter| limiter.rules().nth(rule).and_then(most));
         let most = most.flatten().ok_or_else(|| refusal(OrderError::NoBans))?;
@@ -151,25 +151,25 @@ impl Instance {
             let most = diana_policy::time::spell(most);
             let why =
                 format!("`for` must be a duration such as 5m, at most the rule's `max`, {most}");
-            AdminReply::problem(400, &why)
+            reply::problem(400, &why)
         })
     }
 
-    fn top(&self, query: &AdminQuery, host: &dyn Host) -> Result<AdminReply, AdminReply> {
+    fn top(&self, query: &AdminQuery, host: &dyn Host) -> Result<LocalReply, LocalReply> {
         let (rule, _) = self.rule(query, host)?;
         let now = self.now(host);
         let top = self.with_limiter(host, |limiter| limiter.top(rule, now.mono)).flatten();
         let top = top.ok_or_else(|| {
-            AdminReply::problem(
+            reply::problem(
                 409,
                 "the rule has no `hot`, or scope `local`, where each worker has its own list",
             )
         })?;
-        Ok(AdminReply::ok(self.top_json(rule, &top, host)))
+        Ok(reply::ok(self.top_json(rule, &top, host)))
     }
 }
 
-fn refusal(error: OrderError) -> AdminReply {
+fn refusal(error: OrderError) -> LocalReply {
     let (status, why) = match error {
         OrderError::NoBans => (409, "the rule has no `ban`"),
         OrderError::Foreign => (
@@ -199,5 +199,5 @@ fn refusal(error: OrderError) -> AdminReply {
             (503, "other workers changed the state during every attempt; try again")
         }
     };
-    AdminReply::problem(status, why)
+    reply::problem(status, why)
 }

@@ -219,18 +219,17 @@ impl Instance {
         self.decide_with(host, |limiter| limiter.decide_explained(request, stream, &clock))
     }
 
-    /// Decides about the request of the selected stream after a reply of Redis.
-    pub(crate) fn resume(&self, ready: &mut ReadyRequest, host: &dyn Host) -> Verdict {
+    /// Decides about a request after a reply of Redis.
+    pub(crate) fn resume(
+        &self,
+        ready: &mut ReadyRequest,
+        request: &dyn Request,
+        host: &dyn Host,
+    ) -> Verdict {
         let now = self.now(host);
         let verdict = self.with_limiter(host, |limiter| limiter.resume(ready, now)).flatten();
         verdict.unwrap_or_else(|| {
-            self.decide_with(host, |limiter| {
-                let mut verdict = Verdict::pass();
-                host.read(self.reads_headers, &mut |request| {
-                    verdict = limiter.restart(ready, request, &self.clock(host));
-                });
-                verdict
-            })
+            self.decide_with(host, |limiter| limiter.restart(ready, request, &self.clock(host)))
         })
     }
 

@@ -2,7 +2,9 @@
 //! calls.
 //!
 //! An adapter has one [`Worker`] per thread of the host, a [`Root`] for each configuration of the
-//! plugin in that thread, and a [`Stream`] for each request. It implements [`host::Host`].
+//! plugin in that thread, and a [`Stream`] for each request. It implements [`host::Host`], by which
+//! the worker only asks. What happens to streams is returned ([`Step`]): the adapter does it when the
+//! call is over.
 //!
 //! A waiting request belongs to the whole worker ([`Worker`]): after a configuration change the
 //! host may not call the old root any more, and listeners with different rules have different
@@ -32,13 +34,14 @@ mod reply;
 mod resume;
 mod root;
 mod state;
+mod step;
 mod stream;
 mod timer;
 mod without_document;
 mod worker;
 
 pub use instance::Instance;
-pub use reply::AdminReply;
 pub use root::{Root, default_namespace};
+pub use step::{Effects, HostStream, Next, Step, Steps, is_marked};
 pub use stream::Stream;
 pub use worker::Worker;

@@ -71,8 +71,9 @@ impl Attempts {
 pub(crate) enum OperatorRequest {
     /// There is none.
     None,
-    /// An explanation of the decision, in this header of the response.
-    Explanation(Rc<str>),
+    /// An explanation of the decision, in this header of the response. The header of the request
+    /// has a token, whether it is the right one or not, and is to be removed.
+    Explanation { header: Rc<str>, is_right: bool },
     /// An order to the operator's endpoint: the path below the endpoint, and the query.
     Order { path: String, query: Vec<u8> },
     /// An order whose token is missing or wrong.
@@ -102,7 +103,7 @@ impl Operator {
         self.seed.gateway()
     }
 
-    /// Reads what an operator wants. Removes the token for an explanation from the request.
+    /// Reads what an operator wants.
     #[inline(never)]
     pub(crate) fn read(
         &self,
@@ -113,8 +114,8 @@ impl Operator {
         if let Some(order) = self.order(request, &worker.admin_attempts, host) {
             return order;
         }
-        let header = self.explanation_header(request, &worker.attempts, host);
-        header.map_or(OperatorRequest::None, OperatorRequest::Explanation)
+        let explanation = self.explanation(request, &worker.attempts, host);
+        explanation.unwrap_or(OperatorRequest::None)
     }
 
     /// The order of a request to the operator's endpoint.
@@ -137,22 +138,20 @@ impl Operator {
         })
     }
 
-    /// Removes the token from a request that has one. Returns an explanation to be filled if it is
-    /// the right one.
-    fn explanation_header(
+    /// The explanation that a request with a token for it wants.
+    fn explanation(
         &self,
         request: &dyn Request,
         attempts: &Attempts,
         host: &dyn Host,
-    ) -> Option<Rc<str>> {
+    ) -> Option<OperatorRequest> {
         let (header, token) = self.explain.as_ref()?;
-        let values = request.header(header);
-        if values == Values::None {
-            return None;
-        }
-        host.remove_header(header);
-        let Values::One(given) = values else { return None };
-        attempts.is_right(*token, given, &self.seed, host.monotonic()).then(|| header.clone())
+        let is_right = match request.header(header) {
+            Values::None => return None,
+            Values::One(given) => attempts.is_right(*token, given, &self.seed, host.monotonic()),
+            Values::Many(_) => false,
+        };
+        Some(OperatorRequest::Explanation { header: header.clone(), is_right })
     }
 }
 

@@ -1,49 +1,47 @@
 //! Replies to operators.
 
+use diana_limiter::LocalReply;
 use diana_policy::json;
 use serde_json::json;
 
-/// Status and body of a reply.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AdminReply {
-    /// Its status.
-    pub status: u16,
-    /// Its body in JSON.
-    pub body: String,
-    /// The allowed method, if the request has another one.
-    allow: &'static str,
+/// The gRPC status, if an operator sends gRPC.
+const UNKNOWN: u8 = 2;
+
+/// A reply in JSON.
+pub(crate) fn ok(body: String) -> LocalReply {
+    reply(200, body)
 }
 
-impl AdminReply {
-    /// Its headers: type and caching, the retry delay of a temporary failure, and the allowed
-    /// method.
-    pub fn headers(&self) -> impl Iterator<Item = (&str, &str)> + Clone {
-        let more = match self.status {
-            405 => Some(("allow", self.allow)),
-            503 => Some(("retry-after", "1")),
-            _ => None,
-        };
-        let common = [("content-type", "application/json"), ("cache-control", "no-store")];
-        common.into_iter().chain(more)
+/// A reply that names a problem. A temporary one may be tried again.
+pub(crate) fn problem(status: u16, why: &str) -> LocalReply {
+    let mut reply = reply(status, json::ascii(&json!({"error": why})));
+    if status == 503 {
+        reply.headers.push("retry-after", "1");
     }
+    reply
+}
 
-    pub(crate) fn problem(status: u16, why: &str) -> AdminReply {
-        let body = json::ascii(&json!({"error": why}));
-        AdminReply { status, body, allow: "" }
-    }
+/// The reply to a request with a wrong method.
+pub(crate) fn wrong_method(allow: &'static str) -> LocalReply {
+    let mut reply = problem(405, &format!("the method must be {allow}"));
+    reply.headers.push("allow", allow);
+    reply
+}
 
-    /// The reply to a request with a wrong method.
-    pub(crate) fn wrong_method(allow: &'static str) -> AdminReply {
-        let why = format!("the method must be {allow}");
-        AdminReply { allow, ..AdminReply::problem(405, &why) }
-    }
+/// The reply for an unknown path, or for a request without a valid token.
+pub(crate) fn not_found() -> LocalReply {
+    problem(404, "not found")
+}
 
-    /// The reply for an unknown path, or for a request without a valid token.
-    pub(crate) fn not_found() -> AdminReply {
-        AdminReply::problem(404, "not found")
-    }
-
-    pub(crate) fn ok(body: String) -> AdminReply {
-        AdminReply { status: 200, body, allow: "" }
+fn reply(status: u16, body: String) -> LocalReply {
+    let common = [("content-type", "application/json"), ("cache-control", "no-store")];
+    LocalReply {
+        status,
+        headers: common.into_iter().collect(),
+        body: body.into_bytes().into(),
+        details: "diana_admin",
+        log: String::new(),
+        grpc_status: UNKNOWN,
+        may_be_grpc: true,
     }
 }

@@ -9,6 +9,7 @@ use super::instance::Instance;
 use super::operator;
 use super::redis::RedisAccess;
 use super::remote::{Access, PollOutcome, Poller};
+use super::step::Steps;
 use super::without_document::{self, WithoutDocument};
 use super::worker::Worker;
 use diana_config::Reader;
@@ -79,7 +80,7 @@ impl Root {
     }
 
     /// Does the work that is due. Call it when the timer of the root fires.
-    pub fn tick(&mut self, worker: &Worker, host: &dyn Host) {
+    pub fn tick(&mut self, worker: &Worker, host: &dyn Host) -> Steps {
         if let Some(state) = &mut self.without_document
             && state.next() <= host.monotonic()
         {
@@ -93,12 +94,19 @@ impl Root {
             worker.timers.schedule_own_work(host.caller(), poller.next());
             self.apply_outcome(outcome, worker, host);
         }
-        worker.tick(host);
+        worker.tick(host)
     }
 
     /// Processes the reply to a call.
-    pub fn on_reply(&mut self, token: u32, answer: &Answer<'_>, worker: &Worker, host: &dyn Host) {
-        if !worker.on_reply(token, answer, host)
+    pub fn on_reply(
+        &mut self,
+        token: u32,
+        answer: &Answer<'_>,
+        worker: &Worker,
+        host: &dyn Host,
+    ) -> Steps {
+        let steps = worker.on_reply(token, answer, host);
+        if steps.is_none()
             && let Some(poller) = &mut self.poller
         {
             let data = host.data();
@@ -107,6 +115,7 @@ impl Root {
             self.apply_outcome(outcome, worker, host);
         }
         worker.schedule(host);
+        steps.unwrap_or_default()
     }
 
     /// The host deletes the root.

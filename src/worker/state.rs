@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use super::host::Host;
-use diana_limiter::{Explained, Refusal, Report};
+use super::step::Effects;
+use diana_limiter::{Explained, LocalReply, Record, Refusal, Report};
 use diana_policy::SINGLE_FIELDS;
 use diana_policy::headers::Headers;
 use diana_policy::port::{Ending, Request};
@@ -39,16 +39,14 @@ impl StreamState {
         self.response.get_or_insert_default().explanation_header = Some(header);
     }
 
-    /// The request is admitted, at once or after a wait.
-    pub(crate) fn admit(&mut self, permit: Permit, report: Option<&Report>, host: &dyn Host) {
+    /// The request is admitted, at once or after a wait. Returns the changes of its stream.
+    pub(crate) fn admit(
+        &mut self,
+        permit: Permit,
+        report: Option<&mut Report>,
+    ) -> Option<Box<Effects>> {
         self.permit = permit;
-        let Some(report) = report else { return };
-        if let Some(record) = &report.by {
-            host.set_filter_state(record.state().as_bytes());
-        }
-        for (header, rules) in &report.marks {
-            host.mark(header, rules);
-        }
+        let report = report?;
         let mut fields = report.headers();
         if let Some(header) = self.take_explanation_header() {
             fields.push(&header, &Explained::all(&report.explained));
@@ -56,19 +54,29 @@ impl StreamState {
         let response =
             (!fields.is_empty()).then_some(ResponseState { fields, explanation_header: None });
         self.response = response.map(Box::new);
+        if report.by.is_none() && report.marks.is_empty() {
+            return None;
+        }
+        let log = report.by.as_ref().map(Record::state);
+        let marks = report.marks.drain(..).map(|(header, rules)| (header.as_ref().into(), rules));
+        Some(Box::new(Effects { log, marks: marks.collect(), removed: None }))
     }
 
-    /// The request is refused.
-    pub(crate) fn refuse(&mut self, refusal: &mut Refusal, request: &dyn Request, host: &dyn Host) {
-        if let Some(header) = self.take_explanation_header() {
-            let explained = Explained::all(&refusal.explained);
-            let response = Rc::make_mut(&mut refusal.response);
-            response.headers.push((header.as_ref().into(), explained));
-        }
+    /// The request is refused. Returns the response to it, with this entry for the access log.
+    pub(crate) fn refuse(
+        &mut self,
+        refusal: &mut Refusal,
+        log: String,
+        request: &dyn Request,
+    ) -> Box<LocalReply> {
         if refusal.jitter.needs_address() {
             refusal.jitter.spread(request.client());
         }
-        host.refuse(refusal, request);
+        let mut reply = refusal.reply(log, request);
+        if let Some(header) = self.take_explanation_header() {
+            reply.headers.push(&header, &Explained::all(&refusal.explained));
+        }
+        reply
     }
 
     /// The headers to add to the response, which has arrived. If it already has fields for one rule,

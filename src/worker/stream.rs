@@ -6,9 +6,9 @@ use super::admin::AdminOutcome;
 use super::host::Host;
 use super::instance::Instance;
 use super::operator::OperatorRequest;
-use super::reply::AdminReply;
-use super::resume::Applied;
+use super::reply;
 use super::state::StreamState;
+use super::step::{Next, Step};
 use super::worker::Worker;
 use diana_limiter::Verdict;
 use diana_policy::headers::Headers;
@@ -45,16 +45,15 @@ impl Stream {
         &self.instance
     }
 
-    /// Decides about a request on its arrival. Returns true if it passes. Otherwise it has a
-    /// response, or it waits and the worker resumes it later. Also returns the stream, unless it
-    /// needs no further work: most streams do not.
+    /// Decides about a request on its arrival. Also returns the stream, unless it needs no further
+    /// work: most streams do not.
     pub fn begin(
         instance: &Rc<Instance>,
         id: u32,
         request: &dyn Request,
         worker: &Worker,
         host: &dyn Host,
-    ) -> (bool, Option<Stream>) {
+    ) -> (Step, Option<Stream>) {
         if instance.has_operator() {
             let mut stream = Stream::new(instance.clone(), id);
             return (stream.request(request, worker, host), Some(stream));
@@ -68,31 +67,31 @@ impl Stream {
             if is_new || instance.has_fleet_work() {
                 worker.schedule(host);
             }
-            return (true, None);
+            return (Step::default(), None);
         }
         let mut stream = Stream::new(instance.clone(), id);
         (stream.conclude(verdict, is_new, request, worker, host), Some(stream))
     }
 
-    /// As [`Stream::begin`], for a stream that exists before its request arrives. Returns true if
-    /// the request passes.
+    /// As [`Stream::begin`], for a stream that exists before its request arrives.
     #[inline(never)]
-    pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> bool {
-        let mut explanation_header = None;
+    pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> Step {
+        let (mut explanation_header, mut removed) = (None, None);
         if let Some(operator) = self.instance.operator() {
             match operator.read(request, worker, host) {
                 OperatorRequest::None => {}
-                OperatorRequest::Explanation(header) => explanation_header = Some(header),
+                OperatorRequest::Explanation { header, is_right } => {
+                    removed = Some(header.as_ref().into());
+                    explanation_header = is_right.then_some(header);
+                }
                 OperatorRequest::Order { path, query } => {
                     self.instance.record_request(host);
                     let outcome = self.instance.operate((&path, &query), (request, self.id), host);
-                    self.respond(outcome, worker, host);
-                    return false;
+                    return self.respond(outcome, worker, host);
                 }
                 OperatorRequest::Denied => {
                     self.instance.record_request(host);
-                    self.respond(AdminOutcome::Reply(AdminReply::not_found()), worker, host);
-                    return false;
+                    return self.respond(AdminOutcome::Reply(reply::not_found()), worker, host);
                 }
             }
         }
@@ -105,11 +104,15 @@ impl Stream {
             }
             None => self.instance.decide(request, self.id, host),
         };
-        self.conclude(verdict, is_new || is_explained, request, worker, host)
+        let mut step = self.conclude(verdict, is_new || is_explained, request, worker, host);
+        if removed.is_some() {
+            step.effects.get_or_insert_default().removed = removed;
+        }
+        step
     }
 
     /// Carries out a verdict. Sets a timer if the request waits, if there is Redis work, or if
-    /// `is_new` is true. Returns true if the request passes.
+    /// `is_new` is true.
     #[inline(never)]
     fn conclude(
         &mut self,
@@ -118,46 +121,32 @@ impl Stream {
         request: &dyn Request,
         worker: &Worker,
         host: &dyn Host,
-    ) -> bool {
-        let passes = verdict.is_pass() || self.apply_verdict(verdict, request, worker, host);
+    ) -> Step {
+        let Stream { instance, id, state, .. } = self;
+        let step = match verdict.is_pass() {
+            true => Step::default(),
+            false => worker.apply((*id, None), verdict, state, instance, request, host),
+        };
+        self.has_waited = matches!(step.next, Next::Wait);
         // Refused requests may leave work for Redis, too.
         if is_new || self.has_waited || self.instance.has_fleet_work() {
             worker.schedule(host);
         }
-        passes
+        step
     }
 
     /// Responds to an operator, at once or after the reply of Redis.
-    fn respond(&mut self, outcome: AdminOutcome, worker: &Worker, host: &dyn Host) {
-        match outcome {
-            AdminOutcome::Reply(reply) => host.reply(&reply),
+    fn respond(&mut self, outcome: AdminOutcome, worker: &Worker, host: &dyn Host) -> Step {
+        let step = match outcome {
+            AdminOutcome::Reply(reply) => Step::reply(reply),
             AdminOutcome::Pending(id) => {
                 self.has_waited = true;
                 worker.store_state(self.id, Some(id), std::mem::take(&mut self.state));
+                Step::new(Next::Wait)
             }
-        }
+        };
         worker.schedule(host);
-    }
-
-    /// Carries out a verdict. Returns true if the request passes.
-    fn apply_verdict(
-        &mut self,
-        verdict: Verdict,
-        request: &dyn Request,
-        worker: &Worker,
-        host: &dyn Host,
-    ) -> bool {
-        let state = std::mem::take(&mut self.state);
-        let read = |refuse: &mut dyn FnMut(&dyn Request)| refuse(request);
-        match worker.apply((self.id, None), verdict, state, &self.instance, &read, host) {
-            Applied::Passes(state) => {
-                self.state = state;
-                return true;
-            }
-            Applied::Waits => self.has_waited = true,
-            Applied::Refused => {}
-        }
-        false
+        step
     }
 
     /// The response headers have arrived. Returns the headers to add, if there is work left.
@@ -235,8 +224,6 @@ impl Stream {
             self.settle(permit, was_waiting, ending, host);
         }
         if has_waited || has_charges {
-            // Last, since it selects the root, and the host then no longer reports how the stream
-            // ended.
             worker.schedule(host);
         }
     }

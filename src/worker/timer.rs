@@ -48,8 +48,7 @@ impl Timers {
         self.latest().is_none_or(|latest| latest.root == root)
     }
 
-    /// Ensures that the host calls in time for `next`. The current root is selected before and
-    /// after.
+    /// Ensures that the host calls in time for `next`.
     pub(crate) fn schedule(&self, host: &dyn Host, next: impl Fn(Micros) -> Option<Micros>) {
         let timer = self.latest().unwrap_or(Timer::off(host.caller()));
         // Compares with the earliest possible time first, which usually avoids reading the clock.
@@ -65,14 +64,7 @@ impl Timers {
     fn schedule_root(&self, root: u32, host: &dyn Host, next: &dyn Fn(Micros) -> Option<Micros>) {
         let now = host.monotonic();
         let Some(due) = self.of(root).next(next(now)) else { return };
-        let caller = host.caller();
-        if root == caller {
-            self.change(root, |timer| timer.ensure_call(due, now, host));
-        } else if host.enter(root) {
-            self.change(root, |timer| timer.ensure_call(due, now, host));
-            host.enter(caller);
-        } else {
-            // The host has deleted it without a call.
+        if !self.change(root, |timer| timer.ensure_call(due, now, host)) {
             self.remove(root);
             self.schedule(host, next);
         }
@@ -109,14 +101,11 @@ impl Timers {
         self.change(root, |timer| timer.set(0, 0, host));
         self.remove(root);
         let others: Vec<u32> = self.timers.borrow().iter().rev().map(|timer| timer.root).collect();
-        let heir = others.into_iter().find(|other| host.enter(*other));
-        if let Some(heir) = heir {
+        others.into_iter().any(|heir| {
             // Unconditionally, whatever its current period is.
-            let (period, now) = self.next_period(heir, host, next);
-            self.change(heir, |timer| timer.set_period(period, now, host));
-        }
-        host.enter(root);
-        heir.is_some()
+            let (period, now) = self.next_period(heir, host, &next);
+            self.change(heir, |timer| timer.set_period(period, now, host))
+        })
     }
 
     fn latest(&self) -> Option<Timer> {
@@ -133,14 +122,15 @@ impl Timers {
         known.unwrap_or(Timer::off(root))
     }
 
-    fn change(&self, root: u32, change: impl FnOnce(&mut Timer)) {
+    fn change<T>(&self, root: u32, change: impl FnOnce(&mut Timer) -> T) -> T {
         let mut timer = self.of(root);
-        change(&mut timer);
+        let done = change(&mut timer);
         let mut timers = self.timers.borrow_mut();
         match timers.iter_mut().find(|known| known.root == root) {
             Some(known) => *known = timer,
             None => timers.push(timer),
         }
+        done
     }
 }
 
@@ -153,26 +143,27 @@ impl Timer {
         [self.own_work, of_all].into_iter().flatten().min()
     }
 
-    /// Ensures a call at `instant`, rounded up to whole milliseconds, or earlier.
-    fn ensure_call(&mut self, instant: Micros, now: Micros, host: &dyn Host) {
+    /// Ensures a call at `instant`, rounded up to whole milliseconds, or earlier. Returns false if
+    /// the host has deleted the root.
+    fn ensure_call(&mut self, instant: Micros, now: Micros, host: &dyn Host) -> bool {
         let period = milliseconds(instant.saturating_sub(now));
-        if later(now, period) < self.fires_at {
-            self.set(period, now, host);
-        }
+        later(now, period) >= self.fires_at || self.set(period, now, host)
     }
 
-    fn set(&mut self, period: u32, now: Micros, host: &dyn Host) {
+    fn set(&mut self, period: u32, now: Micros, host: &dyn Host) -> bool {
         if self.period != period {
-            self.set_period(period, now, host);
-        } else if period > 0 {
+            return self.set_period(period, now, host);
+        }
+        if period > 0 {
             self.fires_at = later(now, period);
         }
+        true
     }
 
-    fn set_period(&mut self, period: u32, now: Micros, host: &dyn Host) {
+    fn set_period(&mut self, period: u32, now: Micros, host: &dyn Host) -> bool {
         self.fires_at = if period == 0 { Micros::MAX } else { later(now, period) };
         self.period = period;
-        host.set_period(period);
+        host.set_period(self.root, period)
     }
 }
 

@@ -12,6 +12,7 @@ use super::instance::{Instance, WorkerData};
 use super::operator::Attempts;
 use super::redis::RedisAccess;
 use super::state::StreamState;
+use super::step::{Step, Steps};
 use super::timer::Timers;
 use diana_limiter::Held;
 use diana_policy::Policy;
@@ -23,7 +24,7 @@ use diana_store::tables::Tables;
 
 /// Maximum number of requests that are resumed in one call of the host. Some hundreds would exhaust
 /// its stack.
-const RELEASES: usize = 32;
+pub(crate) const RELEASES: usize = 32;
 
 /// Maximum number of removed rules with shared data to be cleared.
 const MOST_RECLAIMERS: usize = 1024;
@@ -118,26 +119,32 @@ impl Worker {
 
     /// Resumes held requests at their turn and requests with a reply, and does the work of all
     /// instances that is due.
-    pub(crate) fn tick(&self, host: &dyn Host) {
-        let mut left = self.release(host, RELEASES);
+    pub(crate) fn tick(&self, host: &dyn Host) -> Steps {
+        let mut steps = self.release(host);
         let may_send = self.timers.is_latest(host.caller());
         for instance in self.all() {
             if may_send {
                 let now = instance.now(host);
                 instance.with_redis(now, host, |redis| redis.work(now, host));
             }
-            self.resume_ready(&instance, host, &mut left);
+            self.resume_ready(&instance, host, &mut steps);
             instance.log_fleet(host);
             instance.maintain(host);
         }
         self.clear_removed_rules(host);
         self.sweep(host);
         self.timers.reset_period(host, |now| self.next(now));
+        steps
     }
 
-    /// Processes the reply to a call. Returns false if none of the instances made it.
-    pub(crate) fn on_reply(&self, token: u32, answer: &Answer<'_>, host: &dyn Host) -> bool {
-        let mut left = RELEASES;
+    /// Processes the reply to a call. Returns `None` if none of the instances made it.
+    pub(crate) fn on_reply(
+        &self,
+        token: u32,
+        answer: &Answer<'_>,
+        host: &dyn Host,
+    ) -> Option<Steps> {
+        let mut steps = Steps::new();
         let may_send = self.timers.is_latest(host.caller());
         let taken = self.all().iter().any(|instance| {
             let now = instance.now(host);
@@ -150,12 +157,12 @@ impl Worker {
             }
             // The reply may contain permits for a caller without further requests.
             instance.schedule_maintenance(host);
-            self.resume_ready(instance, host, &mut left);
+            self.resume_ready(instance, host, &mut steps);
             instance.log_fleet(host);
             true
         });
         self.sweep(host);
-        taken
+        taken.then_some(steps)
     }
 
     /// Sets a timer for waiting work. Required at the end of each call of the host that may have
@@ -185,18 +192,16 @@ impl Worker {
         [held, instances, self.next_clearing()].into_iter().flatten().min()
     }
 
-    /// Resumes at most `left` held requests. Returns how many more may be resumed in this call.
-    fn release(&self, host: &dyn Host, mut left: usize) -> usize {
+    /// Resumes held requests at their turn.
+    fn release(&self, host: &dyn Host) -> Steps {
         let now = host.monotonic();
-        while left > 0 {
-            // The host may call again from within.
-            let next = self.queue.borrow_mut().release(now);
-            let Some((stream, permit)) = next else { break };
+        let mut queue = self.queue.borrow_mut();
+        let released = std::iter::from_fn(|| queue.release(now)).take(RELEASES);
+        let resumed = released.map(|(stream, permit)| {
             permit.finish(End::Served);
-            host.resume(stream);
-            left -= 1;
-        }
-        left
+            (stream, Step::default())
+        });
+        resumed.collect()
     }
 
     /// Hands over open settlements, then drops instances without references and without work.

@@ -23,6 +23,9 @@ pub static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// While a test has it, a thread that logs a line about a pipe stops there.
 pub static STOPS_AT_PIPE: Mutex<()> = Mutex::new(());
 
+/// Requests that the module has marked.
+pub static MARKED: AtomicUsize = AtomicUsize::new(0);
+
 /// Panics in hooks.
 pub static CAUGHT: AtomicUsize = AtomicUsize::new(0);
 
@@ -98,10 +101,12 @@ callbacks! {
         true
     }
 
-    fn envoy_dynamic_module_callback_http_add_header(stream: *mut c_void, map: u32, name: Buf, value: Buf) -> bool {
-        let stream = of(stream);
+    fn envoy_dynamic_module_callback_http_add_header(pointer: *mut c_void, map: u32, name: Buf, value: Buf) -> bool {
+        let stream = of(pointer);
         headers(stream, map).push((name.copied(), value.copied()));
+        MARKED.fetch_add(1, Ordering::SeqCst);
         stream.take_back();
+        stream::begin_another(pointer.cast());
         true
     }
 
@@ -190,10 +195,11 @@ callbacks! {
         envoy_dynamic_module_callback_http_get_filter_state_bytes(stream, key, out)
     }
 
-    fn envoy_dynamic_module_callback_http_set_filter_state_bytes(stream: *mut c_void, key: Buf, value: Buf) -> bool {
-        let stream = of(stream);
+    fn envoy_dynamic_module_callback_http_set_filter_state_bytes(pointer: *mut c_void, key: Buf, value: Buf) -> bool {
+        let stream = of(pointer);
         stream.state.insert(key.copied(), value.copied());
         stream.take_back();
+        stream::begin_another(pointer.cast());
         true
     }
 

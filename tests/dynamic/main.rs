@@ -52,6 +52,7 @@ limits:
 - {{Url: /used, rules: [{{name: used, actor: account, algo: W, unit: minute, rpu: 100, scope: local, cost: {{response: {{header: x-used}}, reserve: 1, max: 9}}}}]}}
 - {{Url: /upload, rules: [{{name: upload, actor: account, algo: W, unit: minute, rpu: 100, scope: gateway, cost: {{response: {{bytes: request}}, reserve: 1, max: 9}}}}]}}
 - {{Url: /grpc, rules: [{{name: grpc, actor: all, algo: W, unit: 30d, rpu: {DENIED}, scope: gateway, count: {{grpc_status: [16]}}}}]}}
+- {{Url: /marked, rules: [{{name: marked, actor: account, algo: W, unit: second, rpu: 1, scope: gateway, over: {{mark: x-tier, value: spill}}}}]}}
 - {{Url: /update, rules: [{{name: update, actor: account, unit: second, rpu: {}, scope: local}}]}}
 ",
         10 + update
@@ -110,6 +111,7 @@ fn no_memory_is_used_after_its_end() {
     // Another thread would resume them.
     assert!(calls.passed > 0 && calls.held == 0, "{calls:?}");
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
+    assert!(callbacks::MARKED.load(Ordering::SeqCst) > 0, "some requests are over a limit");
     assert!(callbacks::CHANGES.load(Ordering::SeqCst) > 0, "metrics leave without requests");
     assert!(callbacks::LOOKS.load(Ordering::SeqCst) > 1, "the absent secret is read again");
 }

@@ -13,8 +13,10 @@ use crate::worker::Queue;
 
 type Headers = Vec<(Vec<u8>, Vec<u8>)>;
 
-pub const PATHS: [&str; 9] =
-    ["/exact", "/held", "/fleet", "/open", "/plan", "/used", "/upload", "/grpc", "/update"];
+pub const PATHS: [&str; 10] = [
+    "/exact", "/held", "/fleet", "/open", "/plan", "/used", "/upload", "/grpc", "/marked",
+    "/update",
+];
 
 /// What happened to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,24 +70,37 @@ impl Stream {
         if random.u8(..4) == 0 {
             request.push(pair(("content-type", "application/grpc")));
         }
-        Box::new(Stream {
+        let config = Configuration::latest();
+        let stream = Stream::with(id, worker, path, request, queue, config);
+        Box::new(Stream { is_hasty: random.bool(), chunk: random.usize(..9), ..stream })
+    }
+
+    fn with(
+        id: u64,
+        worker: usize,
+        path: &'static str,
+        request: Headers,
+        queue: Arc<Queue>,
+        config: Arc<Configuration>,
+    ) -> Stream {
+        Stream {
             id,
             worker,
             path,
             outcome: Outcome::Open,
             has_ended: false,
-            is_hasty: random.bool(),
+            is_hasty: false,
             request,
             response: Vec::new(),
-            chunk: random.usize(..9),
+            chunk: 0,
             trailers: Vec::new(),
             is_fine: false,
             state: BTreeMap::new(),
             queue,
             lent: Vec::new(),
             module: ptr::null_mut(),
-            config: Configuration::latest(),
-        })
+            config,
+        }
     }
 
     /// Lends bytes to the module.
@@ -129,6 +144,21 @@ pub fn begin(stream: *mut Stream) {
         (Outcome::Passed, _) | (Outcome::Refused, CONTINUE) => panic!("{outcome:?}, {status}"),
         (Outcome::Open | Outcome::Refused, _) => (),
     }
+}
+
+/// Another stream of the worker begins and ends, within a change of this one. A hook that changes
+/// streams while it has locked the worker would wait for ever.
+pub fn begin_another(stream: *mut Stream) {
+    // SAFETY: as in `within`.
+    let (worker, queue, config) =
+        unsafe { ((*stream).worker, (*stream).queue.clone(), (*stream).config.clone()) };
+    let request = vec![pair((":path", "/none"))];
+    let other = Box::into_raw(Box::new(Stream::with(0, worker, "/none", request, queue, config)));
+    begin(other);
+    end(other);
+    // SAFETY: no hook of the stream follows.
+    let other = unsafe { Box::from_raw(other) };
+    assert_eq!(other.outcome, Outcome::Passed, "no rule covers it");
 }
 
 /// An event that the module has committed.

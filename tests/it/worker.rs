@@ -16,6 +16,7 @@ mod requests;
 mod retirement;
 mod scenarios;
 mod sources;
+mod steps;
 mod switches;
 mod time;
 mod turns;
@@ -61,10 +62,8 @@ impl Thread {
 
     /// The host's call about a root.
     fn call<T>(&mut self, root: u32, act: impl FnOnce(&mut Root, &Worker, &FakeHost) -> T) -> T {
-        self.host.begin(root, root);
-        let done = act(self.roots.get_mut(&root).unwrap(), &self.worker, &self.host);
-        assert_eq!(self.host.entered.get(), root, "whoever it is called about is entered again");
-        done
+        self.host.begin(root);
+        act(self.roots.get_mut(&root).unwrap(), &self.worker, &self.host)
     }
 
     pub fn configure(&mut self, root: u32, text: &str) -> bool {
@@ -82,13 +81,13 @@ impl Thread {
     pub fn ask(&mut self, root: u32, stream: u32, request: impl Request + 'static) -> bool {
         let request: Rc<dyn Request> = Rc::new(request);
         self.host.streams.borrow_mut().insert(stream, request.clone());
-        self.host.begin(root, stream);
+        self.host.begin(root);
         let instance = self.roots[&root].instance().unwrap();
-        let (goes_on, new) = Stream::begin(instance, stream, &*request, &self.worker, &self.host);
+        let (step, new) = Stream::begin(instance, stream, &*request, &self.worker, &self.host);
         let new = new.unwrap_or_else(|| Stream::new(instance.clone(), stream));
         assert_eq!(new.id(), stream, "the host finds it by its number");
         self.streams.insert(stream, new);
-        goes_on
+        self.host.take(stream, step)
     }
 
     /// The response of a stream arrives. Returns the headers to add, if there was work left.
@@ -100,7 +99,7 @@ impl Thread {
     /// The client of a stream has left, before or after its response.
     pub fn leave(&mut self, root: u32, stream: u32) {
         self.host.streams.borrow_mut().remove(&stream);
-        self.host.begin(root, root);
+        self.host.begin(root);
         self.streams.remove(&stream).unwrap().end(
             &FakeEnding::left(None),
             &self.worker,
@@ -111,7 +110,8 @@ impl Thread {
     pub fn answer(&mut self, root: u32, token: u32, status: Option<u16>, body: &[u8]) {
         let fetch = || Some(body.to_vec());
         let answer = Answer { status, size: body.len(), body: &fetch, etag: &|| None };
-        self.call(root, |it, worker, host| it.on_reply(token, &answer, worker, host));
+        let steps = self.call(root, |it, worker, host| it.on_reply(token, &answer, worker, host));
+        self.host.take_all(steps);
     }
 
     /// A call is lost, and its second attempt, too.
@@ -132,7 +132,8 @@ impl Thread {
     /// The host calls a root whose timer has expired.
     pub fn tick(&mut self, root: u32) {
         self.host.fire(root);
-        self.call(root, |it, worker, host| it.tick(worker, host));
+        let steps = self.call(root, |it, worker, host| it.tick(worker, host));
+        self.host.take_all(steps);
     }
 
     /// Advances the clock, and lets the host call in time.

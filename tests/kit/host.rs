@@ -4,13 +4,13 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use diana_limiter::{Refusal, Verdict, Waiter};
+use diana_limiter::{LocalReply, Refusal, Verdict, Waiter};
 use diana_policy::Switches;
 use diana_policy::port::{Call, Callout, Destination, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_store::process::Process;
-use diana_worker::AdminReply;
-use diana_worker::host::{Clocks, Contexts, Host, Level, Log, Streams};
+use diana_worker::host::{Clocks, Host, Level, Log};
+use diana_worker::{Effects, Next, Step, Steps};
 
 use crate::fake::{FakeEnvironment, FakeSharedData};
 use crate::store::gateway::START;
@@ -30,9 +30,8 @@ pub struct FakeHost {
     pub slow: RefCell<Vec<Micros>>,
     /// How often the wall clock was read.
     pub looks: Cell<u64>,
-    /// The root that the host is calling about, and the context that was entered last.
+    /// The root that the host is calling about, or about one of its streams.
     pub caller: Cell<u32>,
-    pub entered: Cell<u32>,
     /// The period of each root's timer in milliseconds, zero if it is off, and when it fires.
     pub roots: RefCell<BTreeMap<u32, (u32, Micros)>>,
     pub streams: RefCell<BTreeMap<u32, Rc<dyn Request>>>,
@@ -43,7 +42,8 @@ pub struct FakeHost {
     pub log: RefCell<Vec<(Level, String)>>,
     pub resumed: RefCell<Vec<u32>>,
     pub refusals: RefCell<Vec<(u32, Refusal)>>,
-    pub replies: RefCell<Vec<(u32, AdminReply)>>,
+    /// The responses of the worker, also to refused requests.
+    pub replies: RefCell<Vec<(u32, LocalReply)>>,
     /// The filter states of streams.
     pub states: RefCell<BTreeMap<u32, String>>,
     pub marks: RefCell<Vec<String>>,
@@ -84,7 +84,6 @@ impl Default for FakeHost {
             slow: RefCell::default(),
             looks: Cell::default(),
             caller: Cell::default(),
-            entered: Cell::default(),
             roots: RefCell::default(),
             streams: RefCell::default(),
             calls: RefCell::default(),
@@ -102,10 +101,39 @@ impl Default for FakeHost {
 }
 
 impl FakeHost {
-    /// The host begins to call about a root, or about a context of that root.
-    pub fn begin(&self, root: u32, context: u32) {
+    /// The host begins to call about a root, or about one of its streams.
+    pub fn begin(&self, root: u32) {
         self.caller.set(root);
-        self.entered.set(context);
+    }
+
+    /// Takes the step of a stream. Returns true if its request continues.
+    pub fn take(&self, stream: u32, step: Step) -> bool {
+        let Effects { removed, marks, log } = step.effects.map(|it| *it).unwrap_or_default();
+        self.removed_headers.borrow_mut().extend(removed.map(String::from));
+        let marks = marks.iter().map(|(header, rules)| format!("{header}: {rules}"));
+        self.marks.borrow_mut().extend(marks);
+        self.states.borrow_mut().extend(log.map(|log| (stream, log)));
+        if let Next::Reply(reply) = &step.next
+            && !reply.log.is_empty()
+        {
+            self.states.borrow_mut().insert(stream, reply.log.clone());
+        }
+        match step.next {
+            Next::Continue => return true,
+            Next::Wait => {}
+            Next::Reply(reply) => self.replies.borrow_mut().push((stream, *reply)),
+        }
+        false
+    }
+
+    /// Takes steps of waiting requests.
+    pub fn take_all(&self, steps: Steps) {
+        assert!(steps.len() <= 32, "some hundreds would exhaust the host's stack");
+        for (stream, step) in steps {
+            if self.take(stream, step) {
+                self.resumed.borrow_mut().push(stream);
+            }
+        }
     }
 
     /// Sets both clocks.
@@ -152,7 +180,7 @@ impl FakeHost {
         self.decided.replace(Some(Vec::new())).unwrap_or_default()
     }
 
-    /// Drops recorded refusals, resumed streams and log lines.
+    /// Drops recorded refusals, replies, resumed streams and log lines.
     ///
     /// # Panics
     /// If an error was logged.
@@ -160,6 +188,7 @@ impl FakeHost {
         let errors = self.log.take().into_iter().filter(|(level, _)| *level == Level::Error);
         assert_eq!(errors.map(|(_, line)| line).collect::<Vec<_>>(), [""; 0]);
         self.refusals.take();
+        self.replies.take();
         self.resumed.take();
     }
 
@@ -203,25 +232,6 @@ impl Clocks for FakeHost {
     }
 }
 
-impl Contexts for FakeHost {
-    fn enter(&self, context: u32) -> bool {
-        let known = self.roots.borrow().contains_key(&context)
-            || self.streams.borrow().contains_key(&context);
-        self.entered.set(if known { context } else { self.entered.get() });
-        known
-    }
-
-    fn set_period(&self, milliseconds: u32) {
-        let entered = self.entered.get();
-        let is_root = self.roots.borrow().contains_key(&entered);
-        let root = if is_root { entered } else { self.caller.get() };
-        if let Some((period, _)) = self.roots.borrow_mut().get_mut(&root) {
-            *period = milliseconds;
-        }
-        self.fire(root);
-    }
-}
-
 impl Log for FakeHost {
     fn log(&self, level: Level, line: &str) {
         self.log.borrow_mut().push((level, line.into()));
@@ -246,50 +256,6 @@ impl Metrics for FakeHost {
     }
 }
 
-impl Streams for FakeHost {
-    fn read(&self, _: bool, read: &mut dyn FnMut(&dyn Request)) {
-        let request = self.streams.borrow().get(&self.entered.get()).cloned();
-        read(&*request.expect("a stream has a request"));
-    }
-
-    fn mark(&self, header: &str, value: &str) {
-        self.marks.borrow_mut().push(format!("{header}: {value}"));
-    }
-
-    fn remove_header(&self, header: &str) {
-        self.removed_headers.borrow_mut().push(header.into());
-    }
-
-    fn set_filter_state(&self, state: &[u8]) {
-        let state = str::from_utf8(state).expect("a text");
-        self.states.borrow_mut().insert(self.entered.get(), state.into());
-    }
-
-    fn refuse(&self, refusal: &Refusal, _: &dyn Request) {
-        self.refusals.borrow_mut().push((self.entered.get(), refusal.clone()));
-    }
-
-    fn reply(&self, reply: &AdminReply) {
-        self.replies.borrow_mut().push((self.entered.get(), reply.clone()));
-    }
-
-    fn resume(&self, stream: u32) {
-        self.resumed.borrow_mut().push(stream);
-        self.entered.set(self.caller.get());
-    }
-
-    fn on_decision(&self, stream: u32, resumed: Option<&Waiter>, verdict: &Verdict) {
-        let Some(decided) = &mut *self.decided.borrow_mut() else { return };
-        let outcome = match verdict {
-            Verdict::Admit(..) => StreamOutcome::Goes,
-            Verdict::Hold(held) => StreamOutcome::Held(held.until),
-            Verdict::Refuse(_) => StreamOutcome::Refused,
-            Verdict::Pending { id: ticket } => StreamOutcome::Asks(*ticket),
-        };
-        decided.push(Decided { stream, resumed: resumed.copied(), outcome });
-    }
-}
-
 impl Host for FakeHost {
     fn data(&self) -> Rc<dyn SharedData> {
         self.data.clone()
@@ -305,6 +271,34 @@ impl Host for FakeHost {
 
     fn switches(&self) -> Switches {
         self.switches.get()
+    }
+
+    fn set_period(&self, root: u32, milliseconds: u32) -> bool {
+        let is_there = self.roots.borrow_mut().get_mut(&root).is_some_and(|(period, _)| {
+            *period = milliseconds;
+            true
+        });
+        self.fire(root);
+        is_there
+    }
+
+    fn request(&self, stream: u32, _: bool, read: &mut dyn FnMut(&dyn Request)) {
+        let request = self.streams.borrow().get(&stream).cloned();
+        read(&*request.expect("a stream has a request"));
+    }
+
+    fn on_decision(&self, stream: u32, resumed: Option<&Waiter>, verdict: &Verdict) {
+        if let Verdict::Refuse(refusal) = verdict {
+            self.refusals.borrow_mut().push((stream, (**refusal).clone()));
+        }
+        let Some(decided) = &mut *self.decided.borrow_mut() else { return };
+        let outcome = match verdict {
+            Verdict::Admit(..) => StreamOutcome::Goes,
+            Verdict::Hold(held) => StreamOutcome::Held(held.until),
+            Verdict::Refuse(_) => StreamOutcome::Refused,
+            Verdict::Pending { id: ticket } => StreamOutcome::Asks(*ticket),
+        };
+        decided.push(Decided { stream, resumed: resumed.copied(), outcome });
     }
 
     fn counter(&self, name: &str) -> u64 {

@@ -1,16 +1,14 @@
 //! Gateways of native workers: the code of the module, without its adapter and the interpreter.
 
-use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use diana_limiter::Protocol;
-use diana_policy::port::{self, Ending, Property, Values};
+use diana_policy::port;
 use diana_policy::time::{Micros, Now};
 use diana_store::process::Process;
 use diana_worker::host::Level;
-use diana_worker::{Root, Stream};
+use diana_worker::{Root, Steps, Stream};
 use fastrand::Rng;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeEnvironment, FakeRequest, FakeSharedData};
@@ -131,11 +129,11 @@ impl ThreadHost {
     fn of_root(
         &mut self,
         root: u32,
-        act: impl FnOnce(&mut Root, &diana_worker::Worker, &FakeHost),
+        act: impl FnOnce(&mut Root, &diana_worker::Worker, &FakeHost) -> Steps,
     ) {
-        self.host.begin(root, root);
+        self.host.begin(root);
         if let Some(found) = self.roots.get_mut(&root) {
-            act(found, &self.worker, &self.host);
+            self.host.take_all(act(found, &self.worker, &self.host));
         }
     }
 
@@ -143,10 +141,10 @@ impl ThreadHost {
         let id = self.next();
         let request = Rc::new(request(visit));
         self.host.streams.borrow_mut().insert(id, request.clone());
-        self.host.begin(root, id);
+        self.host.begin(root);
         let instance = self.roots[&root].instance().expect("it is configured").clone();
-        let (goes_on, stream) = Stream::begin(&instance, id, &*request, &self.worker, &self.host);
-        if goes_on {
+        let (step, stream) = Stream::begin(&instance, id, &*request, &self.worker, &self.host);
+        if self.host.take(id, step) {
             self.outcomes.insert(id, StreamOutcome::Admitted);
         }
         let stream = stream.filter(Stream::is_open);
@@ -155,7 +153,7 @@ impl ThreadHost {
     }
 
     fn end_root(&mut self, id: u32) {
-        self.host.begin(id, id);
+        self.host.begin(id);
         if let Some(mut root) = self.roots.remove(&id) {
             root.end(&self.worker, &self.host);
         }
@@ -166,24 +164,20 @@ impl ThreadHost {
 
     /// Collects the host's records about streams.
     fn collect(&mut self) {
-        for (stream, refusal) in self.host.refusals.take() {
-            let reply = refusal.reply(Protocol::Http, b"");
-            let mut headers = vec![(":status".to_owned(), reply.status.to_string())];
-            let own = refusal.headers();
-            headers.extend(own.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
-            headers.push(("content-type".into(), reply.content_type.into()));
-            headers.push(("content-length".into(), reply.body.len().to_string()));
-            let body = String::from_utf8_lossy(&reply.body).into_owned();
-            self.refusals.insert(stream, report(&headers, &body, &refusal.by.state()));
-            self.outcomes.insert(stream, StreamOutcome::Refused);
-        }
         for (stream, reply) in self.host.replies.take() {
             let mut headers = vec![(":status".to_owned(), reply.status.to_string())];
-            headers.extend(reply.headers().map(|(name, value)| (name.into(), value.into())));
+            let own = reply.headers.iter();
+            headers.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
+            if reply.headers.get("content-type").is_none() {
+                headers.push(("content-type".into(), "text/plain".into()));
+            }
             headers.push(("content-length".into(), reply.body.len().to_string()));
-            self.refusals.insert(stream, report(&headers, &reply.body, ""));
+            let body = String::from_utf8_lossy(&reply.body).into_owned();
+            let state = self.host.states.borrow_mut().remove(&stream).unwrap_or_default();
+            self.refusals.insert(stream, report(&headers, &body, &state));
             self.outcomes.insert(stream, StreamOutcome::Refused);
         }
+        self.host.refusals.take();
         for stream in self.host.resumed.take() {
             self.outcomes.entry(stream).or_insert(StreamOutcome::Admitted);
         }
@@ -211,7 +205,7 @@ impl Worker for ThreadHost {
         let Some(OfStream { root, stream }) = self.streams.remove(&id) else {
             return String::new();
         };
-        self.host.begin(root, id);
+        self.host.begin(root);
         let ending =
             if outcome == StreamOutcome::Admitted { ending(end) } else { FakeEnding::left(None) };
         let came = !ending.headers.is_empty();
@@ -219,7 +213,6 @@ impl Worker for ThreadHost {
             (name.clone(), String::from_utf8_lossy(value).into_owned())
         };
         let mut headers: Vec<(String, String)> = ending.headers.iter().map(text).collect();
-        let ending = EndingOf { host: &self.host, stream: id, ending };
         if let Some(mut stream) = stream {
             if came {
                 let added = stream.response(&ending, &self.worker, &self.host);
@@ -227,7 +220,6 @@ impl Worker for ThreadHost {
                 headers
                     .extend(added.iter().map(|(name, value)| (name.to_owned(), value.to_owned())));
             }
-            self.host.begin(root, id);
             stream.end(&ending, &self.worker, &self.host);
         }
         self.collect();
@@ -280,7 +272,7 @@ impl Worker for ThreadHost {
     fn configure(&mut self, listener: usize, document: &str) {
         let id = self.next();
         self.host.roots.borrow_mut().insert(id, (0, 0));
-        self.host.begin(id, id);
+        self.host.begin(id);
         let mut root = Root::default();
         let is_in_force = root.configure(document.as_bytes(), b"sim", &self.worker, &self.host);
         assert!(is_in_force, "refused:\n{document}");
@@ -334,57 +326,5 @@ fn ending(end: End) -> FakeEnding {
         End::Failed => FakeEnding::unreachable().header(":status", "503"),
         End::Left => FakeEnding::left(None),
         End::Followed => FakeEnding::denied(302, "internal_redirect"),
-    }
-}
-
-/// How a stream ended, as the core reads it while the host is calling about that stream.
-struct EndingOf<'h> {
-    host: &'h FakeHost,
-    stream: u32,
-    ending: FakeEnding,
-}
-
-impl EndingOf<'_> {
-    /// The end of the stream, unless another context was entered.
-    fn ending(&self) -> Option<&FakeEnding> {
-        (self.host.entered.get() == self.stream).then_some(&self.ending)
-    }
-}
-
-impl Ending for EndingOf<'_> {
-    fn header(&self, name: &str) -> Values<'_> {
-        Ending::header(&self.ending, name)
-    }
-
-    fn ends_with_headers(&self) -> bool {
-        true
-    }
-
-    fn status(&self) -> Option<u16> {
-        self.ending()?.status
-    }
-
-    fn is_from_upstream(&self) -> bool {
-        self.ending().is_some_and(Ending::is_from_upstream)
-    }
-
-    fn is_complete(&self) -> bool {
-        self.ending().is_some_and(Ending::is_complete)
-    }
-
-    fn is_followed(&self) -> bool {
-        self.ending().is_some_and(Ending::is_followed)
-    }
-
-    fn details(&self) -> Option<Cow<'_, [u8]>> {
-        self.ending()?.details()
-    }
-
-    fn client_left(&self) -> bool {
-        self.ending().is_some_and(Ending::client_left)
-    }
-
-    fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
-        None
     }
 }

@@ -1,7 +1,7 @@
 //! The body of the response to a refused request: as configured, or problem details of RFC 9457
 //! with the types of draft-ietf-httpapi-ratelimit-headers-11.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -43,7 +43,7 @@ impl Refusal {
     /// The body for a request with this id. It contains only names, numbers, and ids of safe
     /// characters, so that clients cannot inject text.
     #[must_use]
-    pub fn body(&self, id: &[u8]) -> Cow<'_, str> {
+    pub fn body(&self, id: &[u8]) -> Arc<str> {
         let detail = self.detail(id);
         if self.response.is_problem { self.problem(&detail).into() } else { detail }
     }
@@ -59,13 +59,13 @@ impl Refusal {
     }
 
     /// The body in plain text.
-    pub(super) fn detail(&self, id: &[u8]) -> Cow<'_, str> {
+    pub(super) fn detail(&self, id: &[u8]) -> Arc<str> {
         if self.is_unavailable() {
-            return Cow::Borrowed(UNAVAILABLE);
+            return UNAVAILABLE.into();
         }
         // The common case.
         if let [BodyPiece::Text(text)] = self.response.body.as_slice() {
-            return Cow::Borrowed(text);
+            return text.clone();
         }
         let mut body = String::new();
         for piece in &self.response.body {

@@ -1,6 +1,5 @@
 //! Headers of responses that report limits.
 
-use super::protocol::{PUSHBACK, RefusalReply};
 use super::{Record, Refusal, Report};
 use diana_policy::LimitFields;
 use diana_policy::headers::Headers;
@@ -64,29 +63,6 @@ impl Refusal {
         }
         if !configured.iter().any(|(name, _)| name == CACHE_CONTROL) {
             headers.push(CACHE_CONTROL, "no-store");
-        }
-        headers
-    }
-
-    /// All headers of this reply to it, with those that are configured.
-    #[must_use]
-    pub fn headers_of(&self, reply: &RefusalReply<'_>) -> Headers {
-        let mut headers = self.headers();
-        for (name, value) in &self.response.headers {
-            headers.push(name, value);
-        }
-        // Envoy adds this type to a body without one, for a fraction of the cost of a header here.
-        if reply.content_type != "text/plain" {
-            headers.push("content-type", reply.content_type);
-        }
-        // Envoy adds these only if the client sent gRPC, not if a preceding filter converted the
-        // request to gRPC.
-        if let Some(message) = &reply.grpc_message {
-            headers.write("grpc-status", |text| push_decimal(text, reply.grpc_status.into()));
-            headers.push("grpc-message", message);
-            if let Some(ms) = reply.grpc_pushback {
-                headers.push(PUSHBACK, &ms.to_string());
-            }
         }
         headers
     }

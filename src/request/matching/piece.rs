@@ -18,7 +18,7 @@ pub struct Piece<'p> {
 
 /// The effect of a segment on the current directory of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step<'p> {
+pub enum PathStep<'p> {
     /// No effect.
     Stay,
     /// Leads to the parent directory.
@@ -65,23 +65,23 @@ impl<'p> Piece<'p> {
     /// The possible effects of the segment that ends with this piece. A reader that does not
     /// resolve dot segments (`resolves` is false) treats them as names. A configured name covers
     /// the same name with parameters.
-    pub fn steps(&self, resolves: bool) -> (Step<'p>, Option<Step<'p>>) {
+    pub fn steps(&self, resolves: bool) -> (PathStep<'p>, Option<PathStep<'p>>) {
         let head = self.head();
         if head.is_empty() {
             // With its parameters it is a name.
-            let name = if self.text.is_empty() { Step::Down(head) } else { Step::Below };
-            return (Step::Stay, Some(name));
+            let name = if self.text.is_empty() { PathStep::Down(head) } else { PathStep::Below };
+            return (PathStep::Stay, Some(name));
         }
         let dots = match self.dots() {
-            None => return (Step::Down(head), None),
-            Some(1) => Step::Stay,
-            Some(_) => Step::Up,
+            None => return (PathStep::Down(head), None),
+            Some(1) => PathStep::Stay,
+            Some(_) => PathStep::Up,
         };
         let is_sure = self.is_sure && self.cut.is_none() && !head.contains(&b'%');
         match (resolves, is_sure) {
-            (false, _) => (Step::Below, None),
+            (false, _) => (PathStep::Below, None),
             (true, true) => (dots, None),
-            (true, false) => (dots, Some(Step::Below)),
+            (true, false) => (dots, Some(PathStep::Below)),
         }
     }
 }

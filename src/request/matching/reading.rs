@@ -7,7 +7,7 @@
 //! that node, so thousands of readings become a few states.
 
 use super::path_tree::PathTree;
-use super::piece::{self, Piece, Pieces, Step};
+use super::piece::{self, PathStep, Piece, Pieces};
 
 /// Comparisons of states before the reader gives up.
 const MOST_WORK: usize = 1 << 14;
@@ -101,7 +101,7 @@ impl PathReader<'_> {
                 }
             }
             if piece.is_loose {
-                for state in after(self.tree, state, Step::Below).into_iter().flatten() {
+                for state in after(self.tree, state, PathStep::Below).into_iter().flatten() {
                     self.add(PathState { continues: true, ..state })?;
                 }
             }
@@ -116,8 +116,8 @@ impl PathReader<'_> {
     fn advance_single(
         &mut self,
         piece: &Piece<'_>,
-        step: Step<'_>,
-        other: Option<Step<'_>>,
+        step: PathStep<'_>,
+        other: Option<PathStep<'_>>,
     ) -> bool {
         let [state] = self.states.as_mut_slice() else { return false };
         let has_other_meanings = piece.is_loose || other.is_some();
@@ -162,15 +162,15 @@ impl PathReader<'_> {
 
 /// The states behind a step. A name leads to the child with that name, and to the child of every
 /// name.
-fn after(tree: &PathTree, state: PathState, step: Step<'_>) -> [Option<PathState>; 2] {
+fn after(tree: &PathTree, state: PathState, step: PathStep<'_>) -> [Option<PathState>; 2] {
     let PathState { node, beyond, .. } = state;
     let at = |(node, beyond)| Some(PathState { node, beyond, ..state });
     match step {
-        Step::Stay => [at((node, beyond)), None],
-        Step::Up if beyond > 0 => [at((node, beyond - 1)), None],
-        Step::Up => [at((tree.parent(node), 0)), None],
-        Step::Down(_) | Step::Below if beyond > 0 => [at((node, beyond + 1)), None],
-        Step::Down(name) => {
+        PathStep::Stay => [at((node, beyond)), None],
+        PathStep::Up if beyond > 0 => [at((node, beyond - 1)), None],
+        PathStep::Up => [at((tree.parent(node), 0)), None],
+        PathStep::Down(_) | PathStep::Below if beyond > 0 => [at((node, beyond + 1)), None],
+        PathStep::Down(name) => {
             let any = tree.any(node).filter(|_| !name.is_empty());
             match (tree.child(node, name), any) {
                 (None, None) => [at((node, 1)), None],
@@ -178,6 +178,6 @@ fn after(tree: &PathTree, state: PathState, step: Step<'_>) -> [Option<PathState
                 (None, Some(any)) => [at((any, 0)), None],
             }
         }
-        Step::Below => [at(tree.any(node).map_or((node, 1), |any| (any, 0))), None],
+        PathStep::Below => [at(tree.any(node).map_or((node, 1), |any| (any, 0))), None],
     }
 }

@@ -85,7 +85,8 @@ impl Worker {
         self.streams += 1;
         let request = Rc::new(request(caller));
         let mut stream = Stream::new(self.instance.clone(), self.streams);
-        stream.request(&*request, &self.worker, &self.host);
+        let step = stream.request(&*request, &self.worker, &self.host);
+        self.host.take(self.streams, step);
         let outcome =
             self.host.take_decided().pop().map_or(StreamOutcome::Goes, |decided| decided.outcome);
         if matches!(outcome, StreamOutcome::Asks(_)) {
@@ -99,13 +100,13 @@ impl Worker {
         self.set_clock(now);
         if self.host.next().is_some_and(|(fires, _)| fires <= now) {
             self.host.fire(ROOT);
-            self.root.tick(&self.worker, &self.host);
+            self.host.take_all(self.root.tick(&self.worker, &self.host));
         }
         for (token, call) in self.host.take_calls() {
             let Some(Response { status, body }) = redis(&call) else { continue };
             let fetch = || Some(body.clone());
             let answer = Answer { status, size: body.len(), body: &fetch, etag: &|| None };
-            self.root.on_reply(token, &answer, &self.worker, &self.host);
+            self.host.take_all(self.root.on_reply(token, &answer, &self.worker, &self.host));
         }
         for decided in self.host.take_decided() {
             let known = self.waiting.remove(&decided.stream);

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use diana_limiter::{Protocol, RefusalReply};
+use diana_limiter::{LocalReply, Protocol, Refusal};
 use kit::fake::FakeRequest;
 use serde_json::{Value, json};
 
@@ -96,12 +96,24 @@ const MESSAGE: &str = "50 % of 2, gr\u{fc}n, by r: 7";
 /// The same in gRPC's encoding.
 const ENCODED: &str = "50 %25 of 2, gr%C3%BCn, by r: 7";
 
+fn content_type(reply: &LocalReply) -> Option<&str> {
+    reply.headers.get("content-type")
+}
+
+fn message(reply: &LocalReply) -> Option<&str> {
+    reply.headers.get("grpc-message")
+}
+
+fn pushback(reply: &LocalReply) -> Option<&str> {
+    reply.headers.get("grpc-retry-pushback-ms")
+}
+
 /// Replies in one protocol, with the body as plain text and as a problem.
-fn replies(content_type: &str, assert: impl Fn(RefusalReply<'_>)) {
+fn replies(content_type: &str, assert: impl Fn(LocalReply)) {
     for response in ["status: 503", "status: 503, problem: true"] {
         let refusal = refusal(&format!("{{{response}, body: '{BODY}'}}"));
-        let call = call("POST", content_type, Some("1"));
-        assert(refusal.reply(protocol_of(&call), b"7"));
+        let call = call("POST", content_type, Some("1")).header("x-request-id", "7");
+        assert(*refusal.reply(String::new(), &call));
     }
 }
 
@@ -109,9 +121,10 @@ fn replies(content_type: &str, assert: impl Fn(RefusalReply<'_>)) {
 fn grpc_reply_has_the_plain_text_as_message() {
     replies("application/grpc+proto", |reply| {
         assert_eq!((reply.status, reply.grpc_status), (200, 8));
-        assert_eq!(reply.content_type, "application/grpc");
-        assert_eq!(reply.grpc_message.as_deref(), Some(ENCODED));
-        assert_eq!(reply.grpc_pushback, Some(2_760_000));
+        assert_eq!(content_type(&reply), Some("application/grpc"));
+        assert_eq!(reply.headers.get("grpc-status"), Some("8"));
+        assert_eq!(reply.headers.get("grpc-message"), Some(ENCODED));
+        assert_eq!(pushback(&reply), Some("2760000"));
         assert!(reply.body.is_empty());
     });
 }
@@ -127,8 +140,8 @@ fn grpc_web_reply_ends_its_body_with_trailers() {
         ("application/grpc-web-text", STANDARD.encode(&frame).into_bytes()),
     ] {
         replies(content_type, |reply| {
-            assert_eq!((reply.status, reply.content_type), (200, content_type));
-            assert_eq!((&*reply.body, reply.grpc_message), (&*body, None));
+            assert_eq!((reply.status, self::content_type(&reply)), (200, Some(content_type)));
+            assert_eq!((&*reply.body, message(&reply)), (&*body, None));
         });
     }
 }
@@ -137,8 +150,9 @@ fn grpc_web_reply_ends_its_body_with_trailers() {
 fn connect_unary_reply_is_an_error_in_json() {
     for content_type in ["application/json", "application/proto"] {
         replies(content_type, |reply| {
-            assert_eq!((reply.status, reply.content_type), (429, "application/json"));
-            assert_eq!(reply.grpc_message, None);
+            let media_type = self::content_type(&reply);
+            assert_eq!((reply.status, media_type), (429, Some("application/json")));
+            assert_eq!(message(&reply), None);
             let error: Value = serde_json::from_slice(&reply.body).unwrap();
             assert_eq!(error, json!({"code": "resource_exhausted", "message": MESSAGE}));
         });
@@ -148,8 +162,8 @@ fn connect_unary_reply_is_an_error_in_json() {
 #[test]
 fn connect_stream_reply_is_one_end_of_stream_message() {
     replies("application/connect+proto", |reply| {
-        assert_eq!((reply.status, reply.content_type), (200, "application/connect+proto"));
-        assert_eq!(reply.grpc_message, None);
+        assert_eq!((reply.status, content_type(&reply)), (200, Some("application/connect+proto")));
+        assert_eq!(message(&reply), None);
         let (flags, rest) = reply.body.split_first().unwrap();
         let (length, message) = rest.split_first_chunk().unwrap();
         assert_eq!(*flags, 2);
@@ -161,15 +175,16 @@ fn connect_stream_reply_is_one_end_of_stream_message() {
 
 #[test]
 fn grpc_status_and_pushback_are_those_of_the_refusal() {
-    let reply = |refusal: &diana_limiter::Refusal| {
-        let call = call("POST", "application/grpc", None);
-        let reply = refusal.reply(protocol_of(&call), b"");
-        (reply.grpc_status, reply.grpc_pushback)
+    let reply = |refusal: &Refusal| {
+        let reply = refusal.reply(String::new(), &call("POST", "application/grpc", None));
+        let ms = pushback(&reply).and_then(|ms| ms.parse::<i32>().ok());
+        assert_eq!(reply.headers.get("grpc-status"), Some(&*reply.grpc_status.to_string()));
+        (reply.grpc_status, ms)
     };
     assert_eq!(reply(&refusal("{grpc_status: 14}")), (14, Some(2_760_000)));
     let unary = call("POST", "application/proto", Some("1"));
     let unavailable = refusal("{grpc_status: 14}");
-    assert_eq!(unavailable.reply(protocol_of(&unary), b"").status, 503);
+    assert_eq!(unavailable.reply(String::new(), &unary).status, 503);
     let mut gate =
         Gate::new("limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 0, scope: local}]}]");
     assert_eq!(reply(&gate.refusal(&from("ann"))), (8, Some(-1)));
@@ -194,12 +209,13 @@ fn grpc_status_and_pushback_are_those_of_the_refusal() {
 #[test]
 fn plain_http_reply_is_the_configured_one() {
     let plain = refusal("{status: 429, body: 'by {rule}', content_type: text/x-plain}");
-    let reply = plain.reply(Protocol::Http, b"");
-    assert_eq!((reply.status, reply.content_type), (429, "text/x-plain"));
-    assert_eq!((&*reply.body, reply.grpc_message), (&b"by r"[..], None));
-    let problem = refusal("{problem: true}");
-    let reply = problem.reply(Protocol::Http, b"");
-    assert_eq!((reply.status, reply.content_type), (503, "application/problem+json"));
+    let reply = plain.reply(String::new(), &from("ann"));
+    assert_eq!((reply.status, content_type(&reply)), (429, Some("text/x-plain")));
+    assert_eq!((&*reply.body, message(&reply)), (&b"by r"[..], None));
+    let reply = refusal("{problem: true}").reply(String::new(), &from("ann"));
+    assert_eq!((reply.status, content_type(&reply)), (503, Some("application/problem+json")));
+    // The host adds it.
+    assert_eq!(content_type(&refusal("{body: text}").reply(String::new(), &from("ann"))), None);
 }
 
 #[test]
@@ -209,13 +225,11 @@ fn unavailable_redis_is_code_unavailable_to_rpc_clients() {
          limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, scope: global}]}]",
     );
     let refusal = gate.refusal(&from("ann"));
-    let reply = |content_type: &'static str| {
-        let call = call("POST", content_type, Some("1"));
-        refusal.reply(Protocol::of(content_type.as_bytes(), &call), b"")
-    };
+    let reply =
+        |content_type: &str| refusal.reply(String::new(), &call("POST", content_type, Some("1")));
     let grpc = reply("application/grpc");
     assert_eq!((grpc.status, grpc.grpc_status), (200, 14));
-    assert_eq!(grpc.grpc_message.as_deref(), Some("rate limiter unavailable"));
+    assert_eq!(message(&grpc), Some("rate limiter unavailable"));
     let trailers = "grpc-status:14\r\ngrpc-message:rate limiter unavailable\r\n\
                     grpc-retry-pushback-ms:1000\r\n";
     let frame = [b"\x80\0\0\0\x54", trailers.as_bytes()].concat();

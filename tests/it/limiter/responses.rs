@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use diana_limiter::{Protocol, Refusal};
+use diana_limiter::Refusal;
 use diana_policy::time::SECOND;
 use kit::fake::FakeRequest;
 
@@ -28,7 +28,7 @@ fn body_is_rendered_from_its_pieces() {
         r#"{body: '{"rule": "{rule}", "in": {retry_after}, "of": {limit}, "left": {remaining}, "id": "{id}", "{rules}{": 1}'}"#,
     );
     assert!(refusal.contains_id());
-    let body = |id: &[u8]| refusal.body(id);
+    let body = |id: &[u8]| refusal.body(id).to_string();
     let expected = |id: &str| {
         format!(
             r#"{{"rule": "r", "in": 2760, "of": 2, "left": 0, "id": "{id}", "{{rules}}{{": 1}}"#
@@ -47,11 +47,9 @@ fn body_is_rendered_from_its_pieces() {
 fn caches_store_no_refusal() {
     let cached = |response: &str| {
         let refusal = refusal(response);
-        let own = refusal.headers();
-        let own = own.iter().map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let all = own.chain(refusal.response.headers.clone());
-        let all = all.filter(|(name, _)| name == "cache-control").map(|(_, value)| value);
-        all.collect::<Vec<_>>()
+        let headers = refusal.reply(String::new(), &from("ann")).headers;
+        let all = headers.iter().filter(|(name, _)| *name == "cache-control");
+        all.map(|(_, value)| value.to_owned()).collect::<Vec<_>>()
     };
     for response in [
         "{}",
@@ -147,7 +145,7 @@ response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
     let delay = |gate: &mut Gate, account: &str| {
         let refusal = gate.refusal(&from(account));
         let header = refusal.headers().get("retry-after").unwrap().to_owned();
-        assert_eq!(refusal.body(b""), header);
+        assert_eq!(*refusal.body(b""), *header);
         header.parse::<u64>().unwrap()
     };
     let (mut plain, mut jittered) = (gate("0"), gate("20s"));
@@ -177,14 +175,16 @@ response: {{jitter: {jitter}, body: '{{retry_after}}'}}"
 fn delays(refusal: &Refusal) -> [u64; 4] {
     let headers = refusal.headers();
     let text = |name: &str| headers.get(name).unwrap_or_default().to_owned();
-    let pushback = refusal.reply(Protocol::Grpc, b"").grpc_pushback.unwrap();
+    let call = from("ann").header("content-type", "application/grpc");
+    let reply = refusal.reply(String::new(), &FakeRequest { method: Some("POST".into()), ..call });
+    let pushback = reply.headers.get("grpc-retry-pushback-ms").unwrap();
     let t = text("ratelimit").rsplit(";t=").next().unwrap_or_default().to_owned();
     let resets = [t, text("x-ratelimit-reset"), text("ratelimit-reset")];
     let reset: u64 = resets.iter().find_map(|reset| reset.parse().ok()).unwrap();
     [
         text("retry-after").parse().unwrap(),
         refusal.body(b"").parse().unwrap(),
-        u64::try_from(pushback).unwrap().div_ceil(1000),
+        pushback.parse::<u64>().unwrap().div_ceil(1000),
         reset,
     ]
 }

@@ -32,7 +32,7 @@ fn answer(thread: &mut Thread, request: FakeRequest) -> (u16, Value) {
 fn reply(thread: &mut Thread) -> Option<(u16, Value)> {
     let (stream, reply) = thread.host.replies.borrow_mut().pop()?;
     assert_eq!(stream, 90);
-    Some((reply.status, serde_json::from_str(&reply.body).unwrap()))
+    Some((reply.status, serde_json::from_slice(&reply.body).unwrap()))
 }
 
 const FLEET: &str = "redis: {cluster: redis, timeout: 20ms}\nlimits: [{Url: /, rules: [{name: g, actor: account, \

@@ -289,6 +289,7 @@ fn repeated_changes_take_no_more_memory() {
         thread.pass(10 * SECOND);
         thread.host.log.take();
         thread.host.refusals.take();
+        thread.host.replies.take();
         thread.host.streams.take();
         taken.push(allocator::bytes());
     }

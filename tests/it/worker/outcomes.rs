@@ -59,8 +59,9 @@ fn answered(thread: &mut Thread, after: u64, status: u16) {
     let request = FakeRequest::get("/").header("x-account-id", "ann");
     let ending = FakeEnding::answered(status);
     let mut stream = Stream::new(thread.roots[&1].instance().cloned().unwrap(), 10);
-    thread.host.begin(1, 10);
-    assert!(stream.request(&request, &thread.worker, &thread.host));
+    thread.host.begin(1);
+    let step = stream.request(&request, &thread.worker, &thread.host);
+    assert!(thread.host.take(10, step));
     thread.pass(after);
     stream.response(&ending, &thread.worker, &thread.host);
     stream.end(&ending, &thread.worker, &thread.host);

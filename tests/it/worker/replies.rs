@@ -11,7 +11,7 @@ use crate::support::redis::decides;
 use diana_policy::headers::Headers;
 use diana_policy::key::Key;
 use diana_policy::port::{Property, Pseudo, Request, Values};
-use diana_policy::time::{Micros, SECOND};
+use diana_policy::time::SECOND;
 use kit::ending::FakeEnding;
 
 fn fields(thread: &mut Thread, stream: u32) -> Headers {
@@ -76,7 +76,7 @@ fn present_limits_of_a_response_stay_alone() {
     assert_eq!(added("ietf", &others), ["ratelimit-policy", "ratelimit"]);
 }
 
-/// A request that no rule knows a caller of, with a count of the reads of its address.
+/// A call that no rule knows a caller of, with a count of the reads of its address.
 struct Anonymous {
     address: String,
     reads: Rc<Cell<u32>>,
@@ -84,11 +84,15 @@ struct Anonymous {
 
 impl Request for Anonymous {
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
-        (which == Pseudo::Path).then_some(Cow::Borrowed(b"/"))
+        match which {
+            Pseudo::Path => Some(Cow::Borrowed(b"/")),
+            Pseudo::Method => Some(Cow::Borrowed(b"POST")),
+            Pseudo::Authority => None,
+        }
     }
 
-    fn header(&self, _: &str) -> Values<'_> {
-        Values::None
+    fn header(&self, name: &str) -> Values<'_> {
+        if name == "content-type" { Values::One(b"application/grpc") } else { Values::None }
     }
 
     fn client(&self) -> Option<IpAddr> {
@@ -101,21 +105,25 @@ impl Request for Anonymous {
     }
 }
 
-/// The jitter of a refusal by the only rule, in ticks, and the number of reads of the address.
-fn jitter(rule: &str, most: &str, address: String) -> (Micros, u32) {
+/// The milliseconds after which a call that the only rule refuses may be retried, with this jitter,
+/// and the number of reads of the address.
+fn retry(rule: &str, most: &str, address: String) -> (u64, u32) {
     let mut thread = Thread::with(&format!(
         "redis: {{cluster: redis}}\nresponse: {{jitter: {most}}}\n\
          limits: [{{Url: /, rules: [{{actor: all, unit: day, {rule}}}]}}]"
     ));
     let reads = Rc::new(Cell::new(0));
-    assert!(!thread.ask(1, 10, Anonymous { address, reads: reads.clone() }));
-    if thread.host.refusals.borrow().is_empty() {
+    let request = || Anonymous { address: address.clone(), reads: reads.clone() };
+    if thread.ask(1, 10, request()) {
+        assert!(!thread.ask(1, 11, request()));
+    } else {
         thread.pass(2 * MILLISECOND);
         let refusal = decides(&[-1, 3_600_000_000, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         thread.answer(1, 0, Some(200), &refusal);
     }
-    let (_, refusal) = thread.host.refusals.borrow_mut().pop().expect("it is refused");
-    (refusal.jitter.ticks(), reads.get())
+    let (_, reply) = thread.host.replies.borrow_mut().pop().expect("it is refused");
+    let pushback = reply.headers.get("grpc-retry-pushback-ms").expect("it may be retried");
+    (pushback.parse().unwrap(), reads.get())
 }
 
 /// At once, and after it waited for Redis.
@@ -123,17 +131,18 @@ fn jitter(rule: &str, most: &str, address: String) -> (Micros, u32) {
 fn jitter_without_a_known_caller_follows_the_address() {
     let v4 = |number: u32| Ipv4Addr::from_bits(number).to_string();
     let v6 = |number: u32| Ipv6Addr::from_bits(u128::from(number) << 64).to_string();
-    for rule in ["rpu: 0, scope: local", "rpu: 9, algo: W, scope: global"] {
+    for rule in ["rpu: 1, algo: W, scope: local", "rpu: 9, algo: W, scope: global"] {
         for address in [&v4 as &dyn Fn(u32) -> String, &v6] {
-            let jitters = (0..300).map(|number| jitter(rule, "100s", address(number)));
-            let (jitters, reads): (BTreeSet<Micros>, Vec<u32>) = jitters.unzip();
-            assert!(jitters.len() > 290, "{rule}: {jitters:?}");
+            let delays = (0..300).map(|number| retry(rule, "100s", address(number)));
+            let (delays, reads): (BTreeSet<u64>, Vec<u32>) = delays.unzip();
+            assert!(delays.len() > 290, "{rule}: {delays:?}");
             assert_eq!(reads, [1; 300], "{rule}");
-            assert_eq!(jitter(rule, "100s", address(7)), jitter(rule, "100s", address(7)));
+            assert_eq!(retry(rule, "100s", address(7)), retry(rule, "100s", address(7)));
         }
-        assert_eq!(jitter(rule, "0s", v4(7)), (0, 0), "{rule}");
+        let (without, reads) = retry(rule, "0s", v4(7));
+        assert_eq!((retry(rule, "0s", v4(8)).0, reads), (without, 0), "{rule}");
         // An internal listener has none.
-        assert_eq!(jitter(rule, "100s", String::new()), jitter(rule, "100s", String::new()));
+        assert_eq!(retry(rule, "100s", String::new()), retry(rule, "100s", String::new()));
     }
 }
 

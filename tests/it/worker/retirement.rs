@@ -118,8 +118,9 @@ fn reactivated_instance_closes_after_its_last_stream() {
     let mut stream = Stream::new(thread.roots[&1].instance().cloned().unwrap(), 40);
     assert!(thread.configure(1, "limits: []"));
     let request = FakeRequest::get("/").header("x-account-id", "ann");
-    thread.host.begin(1, 40);
-    assert!(stream.request(&request, &thread.worker, &thread.host));
+    thread.host.begin(1);
+    let step = stream.request(&request, &thread.worker, &thread.host);
+    assert!(thread.host.take(40, step));
     thread.pass(SECOND);
     let keys = |thread: &Thread| thread.host.count_of("diana.ns.rule.r.keys");
     assert_eq!(keys(&thread), 1);

@@ -153,21 +153,25 @@ impl Operator {
     /// The replies, refusals, resumed requests, marks and log lines since the last step.
     fn events(&mut self) -> String {
         let mut events = String::new();
+        let mut why = String::new();
         for (_, reply) in self.thread.host.replies.take() {
-            writeln!(events, "{} {}", reply.status, reply.body).unwrap();
-            let body: Json = serde_json::from_str(&reply.body).unwrap();
+            if reply.details == "diana_refused" {
+                why = reply.headers.get("x-why").map_or(String::new(), lines);
+                continue;
+            }
+            let body = String::from_utf8(reply.body.to_vec()).unwrap();
+            writeln!(events, "{} {body}", reply.status).unwrap();
+            let body: Json = serde_json::from_str(&body).unwrap();
             if let Some(key) = body["callers"][0]["key"].as_str() {
                 self.key = key.into();
             }
-            for (name, value) in reply.headers().filter(|(name, _)| !name.starts_with('c')) {
+            for (name, value) in reply.headers.iter().filter(|(name, _)| !name.starts_with('c')) {
                 writeln!(events, "{name}: {value}").unwrap();
             }
         }
         if let Some((_, refusal)) = self.thread.host.refusals.take().pop() {
             let state = refusal.by.state();
             let kind = state.split(' ').next().unwrap();
-            let header = refusal.response.headers.iter().find(|(name, _)| name == "x-why");
-            let why = header.map_or(String::new(), |(_, rules)| lines(rules));
             writeln!(events, "{kind} by {}{why}", refusal.by.rule).unwrap();
             self.key = state.split_once(" key=").unwrap().1.into();
         }

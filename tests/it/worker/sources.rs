@@ -126,7 +126,7 @@ limits:
     let mut worker = Thread::with(&rules);
     for (number, ending) in (10..).zip(responses) {
         assert!(worker.ask(1, number, FakeRequest::get("/")));
-        worker.host.begin(1, number);
+        worker.host.begin(1);
         let mut stream = worker.streams.remove(&number).unwrap();
         _ = stream.response(&ending, &worker.worker, &worker.host);
         stream.end(&ending, &worker.worker, &worker.host);

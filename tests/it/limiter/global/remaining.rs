@@ -53,5 +53,5 @@ fn cost_above_the_limit_reports_no_remaining_permits() {
     assert_eq!(worker.verdicts, [true, true, true, false]);
     assert_eq!(worker.refused.get("ratelimit"), None);
     assert!(worker.refused.get("ratelimit-policy").is_some());
-    assert_eq!(worker.refusal.unwrap().body(b""), "");
+    assert_eq!(&*worker.refusal.unwrap().body(b""), "");
 }
