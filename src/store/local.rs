@@ -155,12 +155,16 @@ impl Draft {
     ) {
         let Reservation { account, cost, now, .. } = *reservation;
         let location = table.find(account.key, now);
-        let state = table.state(account.key, location);
-        let decision = algorithm.step(state, table.no_earlier(now), 0, cost, &mut self.other);
+        let (state, at) = (table.state(account.key, location), table.no_earlier(now));
+        let decision = algorithm.step(state, at, 0, cost, &mut self.other);
         (self.location, self.key) = (location, account.key);
-        reservation.memo = Memo::Draft(table.begin_draft());
         reservation.is_overflow = location == RowLocation::Overflow;
         reservation.outcome = CheckOutcome::of(decision, algorithm.properties().longest_delay);
+        if let CheckOutcome::Refused(refused) = &mut reservation.outcome {
+            // For the report, which would have to find the state again.
+            refused.remaining = Some(algorithm.balance(state, at).remaining);
+        }
+        reservation.memo = Memo::Draft(table.begin_draft());
     }
 
     /// Returns true if it is about this reservation, and the table has not changed since.
