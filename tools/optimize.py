@@ -13,6 +13,8 @@ VERSION = "132.0.0"
 FEATURES = "bulk-memory bulk-memory-opt call-indirect-overlong extended-const multivalue mutable-globals nontrapping-float-to-int reference-types sign-ext"
 OPTIONS = "-Oz --memory-packing --gufa-optimizing --merge-similar-functions --reorder-functions --reorder-globals -Oz"
 OPTIONS += " --coalesce-locals-learning -Oz --strip-debug --strip-producers --strip-target-features"
+# Otherwise the work that few requests need would become a part of the function that each one calls, which then begins slower.
+OPTIONS += " --one-caller-inline-max-function-size=300"
 
 # The callbacks of the SDK that the filter does not need: for each request, the host calls all that a module exports, also empty ones.
 # Not `delete`: without it the SDK never drops a stream's context.
