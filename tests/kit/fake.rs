@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash, Hasher};
 use std::net::IpAddr;
+use std::rc::Rc;
 
 use diana_policy::port::{
     Call, Callout, Clock, Environment, Property, Pseudo, Request, SharedData, Values,
@@ -21,11 +23,20 @@ impl Clock for FakeClock {
     }
 }
 
+/// A value of shared data.
+#[derive(Clone)]
+struct Value {
+    bytes: Vec<u8>,
+    number: u32,
+    /// How often its key was written.
+    writes: u32,
+}
+
 /// Shared data with Envoy's semantics: one counter numbers all writes, and any version is accepted
 /// for an absent key.
 #[derive(Default)]
 pub struct FakeSharedData {
-    values: RefCell<HashMap<String, (Vec<u8>, u32)>>,
+    values: RefCell<BTreeMap<String, Value>>,
     written: Cell<u32>,
     /// Called before each write with its key, to let another worker write first.
     #[allow(clippy::type_complexity)]
@@ -33,13 +44,33 @@ pub struct FakeSharedData {
     /// Runs once, after this number of accesses, to let another worker run in the middle of a call.
     #[allow(clippy::type_complexity)]
     pub interruption: RefCell<Option<(u32, Box<dyn FnOnce()>)>>,
+    /// Called before each access with its key, to let all other workers run first, and in their turn as far.
+    #[allow(clippy::type_complexity)]
+    pub before_access: RefCell<Option<Rc<dyn Fn(&FakeSharedData, &str)>>>,
 }
 
 impl FakeSharedData {
     /// Writes unconditionally.
     pub fn set(&self, key: &str, value: &[u8]) {
-        self.written.set(self.written.get() + 1);
-        self.values.borrow_mut().insert(key.into(), (value.into(), self.written.get()));
+        let number = self.written.get() + 1;
+        self.written.set(number);
+        let mut values = self.values.borrow_mut();
+        let writes = values.get(key).map_or(0, |value| value.writes) + 1;
+        values.insert(key.into(), Value { bytes: value.into(), number, writes });
+    }
+
+    /// Hashes what an access to a key finds. Numbers are only compared with others of the same key, so the number of writes is
+    /// enough.
+    pub fn hash_value(&self, key: &str, hasher: &mut impl Hasher) {
+        let values = self.values.borrow();
+        values.get(key).map(|value| (&value.bytes, value.writes)).hash(hasher);
+    }
+
+    /// Hashes everything.
+    pub fn hash_all(&self, hasher: &mut impl Hasher) {
+        for (key, Value { bytes, writes, .. }) in &*self.values.borrow() {
+            (key, bytes, writes).hash(hasher);
+        }
     }
 
     /// Removes everything, as a restart does.
@@ -47,7 +78,11 @@ impl FakeSharedData {
         self.values.borrow_mut().clear();
     }
 
-    fn interrupt(&self) {
+    fn interrupt(&self, key: &str) {
+        let before_access = self.before_access.borrow().clone();
+        if let Some(pause) = before_access {
+            pause(self, key);
+        }
         let waiting = self.interruption.take();
         match waiting {
             Some((0, run)) => run(),
@@ -59,27 +94,25 @@ impl FakeSharedData {
     /// All keys, sorted.
     #[must_use]
     pub fn keys(&self) -> Vec<String> {
-        let mut keys: Vec<String> = self.values.borrow().keys().cloned().collect();
-        keys.sort();
-        keys
+        self.values.borrow().keys().cloned().collect()
     }
 }
 
 impl SharedData for FakeSharedData {
     fn get(&self, key: &str) -> Option<(Vec<u8>, u32)> {
-        self.interrupt();
-        self.values.borrow().get(key).cloned()
+        self.interrupt(key);
+        self.values.borrow().get(key).map(|value| (value.bytes.clone(), value.number))
     }
 
     fn swap(&self, key: &str, value: &[u8], number: Option<u32>) -> bool {
-        self.interrupt();
+        self.interrupt(key);
         // Removed while it runs, so that its own writes do not call it.
         let hook = self.before_swap.borrow_mut().take();
         if let Some(mut hook) = hook {
             hook(self, key);
             *self.before_swap.borrow_mut() = Some(hook);
         }
-        let present = self.values.borrow().get(key).map(|(_, number)| *number);
+        let present = self.values.borrow().get(key).map(|value| value.number);
         let fits = present.is_none() || present == number;
         if fits {
             self.set(key, value);

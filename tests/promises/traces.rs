@@ -3,22 +3,22 @@
 //!
 //! `DIANA_DEPTH` is the number of events, by default 3. Traces of one caller with costs of 0 and 1 have one event more.
 
-mod case;
+pub mod case;
 mod world;
 
 use std::cell::Cell;
 
 use kit::choices::{Tried, try_all};
 
+use crate::depth;
 use case::{Place, cases};
 use world::{FULL, NARROW, World};
 
 /// Tries all traces in a store. In some trace of each rule the bound is reached.
 fn hold(place: Place) {
-    let depth = std::env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"));
     let cases = cases(place);
     let reached: Vec<_> = cases.iter().map(|_| Cell::new(false)).collect();
-    let Tried { worlds, .. } = try_all(1..=depth, |events, choices| {
+    let Tried { worlds, .. } = try_all(1..=depth(), |events, choices| {
         let number = choices.pick(cases.len());
         let is_narrow = choices.pick(2) == 1;
         let (scale, events) = if is_narrow { (NARROW, events + 1) } else { (FULL, events) };

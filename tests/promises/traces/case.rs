@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use diana_algorithm::{Entry, Leasing, REGISTRY, entry};
 use diana_policy::time::{DAY, Micros, Now, SECOND, Unit};
-use diana_policy::{Plan, PlanKind, Plans, Quota, Starts};
+use diana_policy::{Plan, PlanKind, Plans, Quota, Scope, Starts};
 use diana_store::CounterSpec;
 use kit::oracle::{Oracle, oracle};
 use kit::zones::zone;
@@ -27,6 +27,11 @@ impl Place {
         if self == Place::Worker { 1 } else { 2 }
     }
 
+    /// The scope of a rule in shared data.
+    pub fn scope(self) -> Scope {
+        if self == Place::Share { Scope::Global } else { Scope::Gateway }
+    }
+
     /// Whether workers keep refusals in mind.
     pub fn remembers(self) -> bool {
         matches!(self, Place::Slots | Place::Share)
@@ -44,6 +49,8 @@ pub struct Case {
     pub is_queue: bool,
     /// Whether a held request that leaves returns its position.
     pub leaves: bool,
+    /// Whether workers lease permits of its callers.
+    pub is_busy: bool,
 }
 
 /// A tick before the end of a minute, of January 2027 in UTC, and of a day in central Europe after which one has 23 hours.
@@ -58,6 +65,25 @@ const WEEK: Micros = 1_806_451_200 * SECOND - 1;
 /// Rules of every algorithm.
 pub fn cases(place: Place) -> Vec<Case> {
     REGISTRY.iter().flat_map(|entry| cases_of(entry.short, place)).collect()
+}
+
+/// Rules with limits of which a worker leases permits.
+pub fn busy_cases(place: Place) -> Vec<Case> {
+    let minute = |rpu| Quota::new(Unit::Minute, rpu);
+    let second = |rpu| Quota { slices: Some(2), ..Quota::new(Unit::Second, rpu) };
+    let sliced = |rpu| Quota { slices: Some(2), ..minute(rpu) };
+    let of = |short, wall, quotas: [Quota; 3]| Case {
+        is_busy: true,
+        ..Case::new(short, place, wall, quotas, false)
+    };
+    vec![
+        of("W", MINUTE + 1, [20, 24, 20].map(minute)),
+        of("W", MINUTE - SECOND / 50, [20, 24, 20].map(minute)),
+        of("SW", MINUTE, [20, 24, 20].map(sliced)),
+        of("SW", MINUTE, [20, 24, 20].map(second)),
+        of("TB", MINUTE, [20, 24, 20].map(minute)),
+        of("TB", MINUTE, [20, 24, 20].map(second)),
+    ]
 }
 
 /// Rules of an algorithm: small, and in each the parameters that change what happens.
@@ -140,7 +166,14 @@ impl Case {
             start: Now { mono: DAY, wall },
             is_queue: holds || own.warm_up.is_some(),
             leaves: (entry.capabilities)(&own).queues,
+            is_busy: false,
         }
+    }
+
+    /// Rules of one kind differ in their numbers only.
+    pub fn kind(&self) -> impl PartialEq + use<> {
+        let is_warm = self.quotas[0][0].warm_up.is_some();
+        (self.specs[0].entry.short, self.specs[0].keeps_used, self.is_queue, self.leaves, is_warm)
     }
 
     /// Whether a trace of few requests can reach the bound: not while a bucket warms up.

@@ -1,0 +1,101 @@
+//! Bans: enough refusals begin exactly one, and every worker enforces it.
+
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use diana_policy::time::{DAY, Now, SECOND};
+use diana_policy::{Ban, Scope};
+use diana_store::bans::Bans;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use kit::bans::BAN;
+use kit::choices::Choices;
+use kit::store::gateway::key;
+
+use super::stage::{Between, Stage, Work};
+
+const START: Now = Now { mono: DAY, wall: DAY };
+
+/// How long a worker may enforce what it read.
+const STALE: u64 = SECOND / 20;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Act {
+    /// The rule refuses this number of requests.
+    Refuse(u64),
+    /// A request asks whether its caller is banned.
+    Look,
+    /// The timer, which counts gathered refusals.
+    Count,
+}
+
+const ACTS: [Act; 4] = [Act::Refuse(1), Act::Refuse(2), Act::Look, Act::Count];
+
+struct Worker {
+    bans: RefCell<Bans>,
+    /// Refusals in it.
+    refused: RefCell<u64>,
+    begun: RefCell<u64>,
+}
+
+/// A world of workers, each with this number of acts.
+pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
+    let ban = Ban { after: 2 + choices.pick(2) as u64, ..BAN };
+    let stage = Rc::new(Stage::new(workers, START, false));
+    let workers: Vec<_> = (0..workers)
+        .map(|_| {
+            let mut tables = Tables::default();
+            let mut stores = Stores::new("promises".into(), stage.data.clone(), &mut tables);
+            let bans = Bans::new(ban, Scope::Gateway, 7, 8, None, &mut stores);
+            let (refused, begun) = Default::default();
+            Rc::new(Worker { bans: RefCell::new(bans), refused, begun })
+        })
+        .collect();
+    let mut programs = vec![Vec::new(); workers.len()];
+    for program in &mut programs {
+        (0..acts).for_each(|_| program.push(ACTS[choices.pick(ACTS.len())]));
+    }
+    let mut hasher = DefaultHasher::new();
+    (ban.after, &programs).hash(&mut hasher);
+    let work = |(worker, acts): (&Rc<Worker>, Vec<Act>)| {
+        let worker = worker.clone();
+        let work: Work = Box::new(move || acts.into_iter().for_each(|act| worker.act(act)));
+        work
+    };
+    let works = workers.iter().zip(programs).map(work).collect();
+    let between = Between { ends: 1, ..Between::default() };
+    let Some(dead) = stage.run(works, between, choices, hasher.finish()) else { return };
+    let living = || (0..workers.len()).filter(|it| !dead.contains(it)).map(|it| &workers[it]);
+    living().for_each(|worker| worker.act(Act::Count));
+    let refused: u64 = living().map(|worker| *worker.refused.borrow()).sum();
+    let begun = || living().map(|worker| *worker.begun.borrow()).sum::<u64>();
+    if dead.is_empty() {
+        assert_eq!(begun(), u64::from(refused >= ban.after), "bans that began");
+    }
+    assert!(begun() <= 1, "a ban begins twice");
+    // A worker that ends may not have told the others of its ban. The next refusals do.
+    if !dead.is_empty() {
+        living().take(1).for_each(|worker| worker.act(Act::Refuse(ban.after)));
+    }
+    let is_banned = refused >= ban.after || !dead.is_empty();
+    let now = START.mono + STALE;
+    for worker in living() {
+        let left = worker.bans.borrow_mut().left(key(0), now);
+        assert_eq!(left, if is_banned { ban.period - STALE } else { 0 }, "after {refused}");
+    }
+}
+
+impl Worker {
+    fn act(&self, act: Act) {
+        let mut bans = self.bans.borrow_mut();
+        match act {
+            Act::Refuse(refusals) => {
+                *self.refused.borrow_mut() += refusals;
+                bans.count(key(0), refusals, START.mono);
+            }
+            Act::Look => _ = bans.left(key(0), START.mono),
+            Act::Count => *self.begun.borrow_mut() += bans.maintain(START.mono),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Requests in flight: at every instant at most the limit, and in the end each slot is free again.
+
+use std::cell::RefCell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use diana_algorithm::IN_FLIGHT;
+use diana_policy::settlement::Settlement;
+use diana_policy::time::{DAY, Micros, Now, SECOND, Unit};
+use diana_policy::{Quota, Scope};
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::{CounterSpec, Reservation, Store};
+use kit::choices::Choices;
+use kit::store::gateway::key;
+use kit::store::{Take, account, ended};
+
+use super::stage::{Between, Stage, Work};
+
+const START: Now = Now { mono: DAY, wall: DAY };
+
+/// The interval of heartbeats, and after how long without any a worker is dead.
+const BEAT: Micros = SECOND / 2;
+const LIFE: Micros = 3 * SECOND / 2;
+
+/// For how long a worker may stand still.
+const STILL: Micros = 9 * SECOND / 10;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Act {
+    Enter,
+    /// A request that another rule refuses after it has its slot.
+    Cancel,
+    /// The latest request ends.
+    Leave,
+    /// The timer, which sends a heartbeat.
+    Beat,
+}
+
+const ACTS: [Act; 4] = [Act::Enter, Act::Cancel, Act::Leave, Act::Beat];
+
+struct Worker {
+    stage: Rc<Stage>,
+    store: RefCell<Box<dyn Store>>,
+    open: RefCell<Vec<Reservation>>,
+    /// The number of open requests after each change, of all workers.
+    counts: Rc<RefCell<Vec<u64>>>,
+}
+
+/// A world of workers, each with this number of acts.
+pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
+    let limit = 1 + choices.pick(2) as u64;
+    // Time passes, or one of the workers may end.
+    let is_timed = choices.pick(2) == 1;
+    let stage = Rc::new(Stage::new(workers, START, is_timed));
+    let counts = Rc::new(RefCell::new(vec![0]));
+    let workers: Vec<_> = (0..workers)
+        .map(|_| {
+            let store = RefCell::new(open(limit, &stage));
+            let (stage, counts) = (stage.clone(), counts.clone());
+            Rc::new(Worker { stage, store, open: RefCell::default(), counts })
+        })
+        .collect();
+    if choices.pick(2) == 1 {
+        workers[1].enter(limit);
+    }
+    let mut programs = vec![Vec::new(); workers.len()];
+    for program in &mut programs {
+        (0..acts).for_each(|_| program.push(ACTS[choices.pick(ACTS.len())]));
+    }
+    let waits = if is_timed { vec![[BEAT, STILL][choices.pick(2)]] } else { Vec::new() };
+    let ends = usize::from(!is_timed);
+    let mut hasher = DefaultHasher::new();
+    (limit, &programs, &waits).hash(&mut hasher);
+    let work = |(worker, acts): (&Rc<Worker>, Vec<Act>)| {
+        let worker = worker.clone();
+        let work: Work = Box::new(move || acts.into_iter().for_each(|act| worker.act(act, limit)));
+        work
+    };
+    let works = workers.iter().zip(programs).map(work).collect();
+    let between = Between { waits: &waits, ends };
+    let Some(dead) = stage.run(works, between, choices, hasher.finish()) else { return };
+    let living = workers.iter().enumerate().filter(|(number, _)| !dead.contains(number));
+    let worker = living.clone().next().expect("a worker that lives").1;
+    living.for_each(|(_, worker)| while worker.leave() {});
+    // The next request finds those without heartbeats, and a second later their slots are free.
+    stage.wait(LIFE);
+    let mut first = worker.store.borrow_mut().checked(account(key(0), 0), 1, stage.now());
+    worker.store.borrow_mut().charge(&mut first, 0);
+    worker.store.borrow_mut().cancel(&mut first);
+    for _ in 0..SECOND / BEAT {
+        stage.wait(BEAT);
+        worker.act(Act::Beat, limit);
+    }
+    worker.counts.replace(vec![0]);
+    (0..limit).for_each(|_| assert!(worker.take(limit), "a slot is lost"));
+    assert!(!worker.take(limit), "there is a slot too many");
+}
+
+fn open(limit: u64, stage: &Stage) -> Box<dyn Store> {
+    let quota = Quota::new(Unit::Second, limit);
+    let spec = CounterSpec {
+        entry: IN_FLIGHT,
+        algorithm: (IN_FLIGHT.build)(&quota).expect("a limit"),
+        quota,
+        plans: None::<Arc<_>>,
+        gateways: 1,
+        is_share: false,
+        unit_cost: 1,
+        fingerprint: 7,
+        keys: 8,
+        is_compound: false,
+        lines: diana_store::stores::lines(1),
+        daily: None,
+        may_be_cancelled: true,
+        settles: true,
+        checks: false,
+        keeps_used: false,
+        on_failure: None,
+    };
+    let mut tables = Tables::default();
+    Stores::new("promises".into(), stage.data.clone(), &mut tables).open(Scope::Gateway, spec)
+}
+
+impl Worker {
+    fn act(&self, act: Act, limit: u64) {
+        match act {
+            Act::Enter => self.enter(limit),
+            Act::Cancel => {
+                let Some(mut request) = self.charge(limit) else { return };
+                self.store.borrow_mut().cancel(&mut request);
+                self.count(false);
+            }
+            Act::Leave => _ = self.leave(),
+            Act::Beat => _ = self.store.borrow_mut().maintain(self.stage.read_clock()),
+        }
+    }
+
+    /// Returns true if a request may proceed.
+    fn take(&self, limit: u64) -> bool {
+        let before = self.open.borrow().len();
+        self.enter(limit);
+        self.open.borrow().len() > before
+    }
+
+    fn enter(&self, limit: u64) {
+        let request = self.charge(limit);
+        self.open.borrow_mut().extend(request);
+    }
+
+    fn charge(&self, limit: u64) -> Option<Reservation> {
+        let now = self.stage.read_clock();
+        let began = self.counts.borrow().len() - 1;
+        let mut store = self.store.borrow_mut();
+        let mut request = store.checked(account(key(0), 0), 1, now);
+        if !request.is_admitted() || !store.charged(&mut request, 0).is_admitted() {
+            let counts = self.counts.borrow();
+            assert!(counts[began..].contains(&limit), "refused while a slot was free");
+            return None;
+        }
+        self.count(true);
+        assert!(self.counts.borrow().last() <= Some(&limit), "more than {limit} in flight");
+        Some(request)
+    }
+
+    fn leave(&self) -> bool {
+        let Some(request) = self.open.borrow_mut().pop() else { return false };
+        let now = self.stage.read_clock();
+        let settlement = Settlement { receipt: 0, since: request.now.mono, reserved: 1, used: 0 };
+        let charge = ended(request.account, &settlement);
+        assert!(self.store.borrow_mut().settle(&charge, now), "too many races");
+        self.count(false);
+        true
+    }
+
+    fn count(&self, is_more: bool) {
+        let mut counts = self.counts.borrow_mut();
+        let last = *counts.last().expect("a count");
+        counts.push(if is_more { last + 1 } else { last - 1 });
+    }
+}
