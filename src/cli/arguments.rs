@@ -8,7 +8,7 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use diana_policy::ModuleKind;
 
-use crate::advice::ADVICE;
+use crate::advice;
 
 const HELP: &str = "\
 Examples:
@@ -151,7 +151,7 @@ pub struct CheckArguments {
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub format: Format,
     /// Leave out advice with this identifier, which stands before its message; repeat it for others
-    #[arg(long, value_name = "ADVICE", value_delimiter = ',', value_parser = PossibleValuesParser::new(ADVICE), hide_possible_values = true)]
+    #[arg(long, value_name = "ADVICE", value_delimiter = ',', value_parser = PossibleValuesParser::new(advice::ids()), hide_possible_values = true)]
     pub accept: Vec<String>,
     /// The form of the module that reads the rules; by default native in a filter of the dynamic module,
     /// and otherwise wasm, with advice about what only the native module refuses

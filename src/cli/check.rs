@@ -140,10 +140,12 @@ fn check_rules(
     KnownGateways { host, has_replicas }: KnownGateways,
     findings: &mut Findings,
 ) {
-    match reader(module).read(source) {
+    match reader(module).check(source) {
         Ok((policy, advice)) => {
             findings.rules += policy.limits.iter().map(|limit| limit.rules.len()).sum::<usize>();
-            let advice = advice.into_iter().chain(advice::of(&policy, module, has_replicas));
+            // A single gateway has no load balancer that tries another one.
+            let concerns = |advice: &Advice| has_replicas || advice.id != "server-error";
+            let advice = advice.into_iter().filter(concerns);
             let walks = outline::rules(source);
             let finding = |advice| advised(part, source, &policy, &walks, advice);
             findings.list.extend(advice.map(finding));

@@ -1,275 +1,336 @@
-//! Warnings about settings that are allowed and probably unintended.
+//! Advice about settings that are allowed and probably unintended: a row for each kind.
 
-pub mod empty;
+pub mod about;
+mod cover;
+mod empty;
+mod encoded;
+mod grpc;
+mod guards;
 mod large;
-pub mod total;
+mod presence;
+mod renewed;
+mod rounded;
+mod total;
 mod wildcards;
 
-use std::collections::BTreeSet;
+use about::{About, Find, Found, Row, is_chosen_value, named, of_document};
 
-use super::actors::ActorSources;
-use diana_policy::names;
+use super::{settings, starts};
+use diana_limiter::sizing;
+use diana_policy::port::Destination;
 use diana_policy::time::Unit;
-use diana_policy::{CostSource, Except, IdentitySource, Limit, PlanKind, Prefix, Rule, Scope};
-use diana_request::identity::{self, header};
+use diana_policy::{ConditionBlock, CostSource, Limit, ModuleKind, OnFault, PlanKind, Rule, Scope};
+use diana_request::identity::header;
 
-/// A setting that is allowed and probably unintended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Advice {
-    /// The kind of the setting, by which operators accept the advice.
-    pub id: &'static str,
-    /// The setting, and how to fix it.
-    pub message: String,
-    /// The names of the rules concerned. Empty if it does not concern rules.
-    pub rules: Vec<String>,
-    /// Whether the filter applies the document differently from its text, so that `diana check`
-    /// fails.
-    pub is_mistake: bool,
-}
+/// Memory of a worker in bytes from which advice on memory is given.
+const MUCH: u64 = 256 << 20;
 
-impl Advice {
-    /// Advice that does not concern rules, and that the filter applies as written.
-    pub fn new(id: &'static str, message: impl Into<String>) -> Advice {
-        Advice { id, message: message.into(), rules: Vec::new(), is_mistake: false }
-    }
+/// Minimum number of Envoy's metric series per rule: limit, window, room for callers, and admitted
+/// requests.
+const SERIES: usize = 4;
 
-    /// Formats a line for the log.
-    #[must_use]
-    pub fn line(&self) -> String {
-        let Advice { message, rules, .. } = self;
-        if rules.is_empty() {
-            return message.clone();
-        }
-        format!("{message}: {}", names::listed(rules))
-    }
-}
+/// Number of metric series from which advice on metrics is given.
+const MANY_SERIES: usize = 2_000;
 
-/// All advice about a valid document. `twins` are the fingerprints of rules that differ only by
-/// their order.
-pub fn lines(
-    limits: &[Limit],
-    actors: &[ActorSources],
-    keys: usize,
-    except: &Except,
-    twins: &BTreeSet<u64>,
-) -> Vec<Advice> {
-    let mut lines: Vec<Advice> = actors.iter().flat_map(of_sources).collect();
-    lines.extend(wildcards::advice(limits, except));
-    lines.extend(large::advice(limits));
-    let replaced = replaced(limits);
-    let guards: Vec<&Limit> =
-        limits.iter().filter(|limit| is_guard(limit, actors, &replaced)).collect();
-    lines.extend(line(
-        "chosen-key",
-        "clients choose the key of these rules, so one client can use any number of keys; add a rule with a `client_address` \
-         actor for the same requests",
-        limits.iter().flat_map(|limit| unguarded(limit, &guards, (actors, &replaced))),
-    ));
-    lines.extend(line(
-        "chosen-key-memory",
-        &format!(
-            "clients choose the key of these rules, and each key is stored for hours; beyond `keys: {keys}` live callers, new \
-             callers share buckets, so check that `keys` is large enough"
-        ),
-        rules_where(limits, &|rule| {
-            is_caller_chosen(rule, actors)
-                && rule.daily.is_none()
-                && rule.quota.period() >= Unit::Hour.micros()
-        }),
-    ));
-    lines.extend(line(
+/// The advice in the log of a gateway, in its order.
+pub const IN_LOG: &[Row] = &[
+    other("actor-source", of_sources),
+    mistake(other("wildcard", wildcards::find)),
+    mistake(entries(
+        "large-number",
+        "conditions of these rules compare a claim or metadata with a number from 2⁵³ on; Envoy stores numbers as 64-bit floats, \
+         so only a text equals it: let the issuer write the value as a text",
+        |_, limit| large::compares_large(limit),
+    )),
+    other("chosen-key", guards::find),
+    other("chosen-key-memory", of_chosen_keys),
+    rules(
         "chosen-cost",
         "clients choose the cost of their requests under these rules, unless a proxy in front of Diana sets the header of \
          `cost`",
-        rules_where(limits, &|rule| {
-            let Some(CostSource::Number(cost)) = rule.cost_source.as_deref() else { return false };
-            cost.source.kind == header::KIND.name && rule.settling.is_none()
-        }),
-    ));
-    lines.extend(line(
+        |_, rule| match rule.cost_source.as_deref() {
+            Some(CostSource::Number(cost)) => {
+                cost.source.kind == header::KIND.name && rule.settling.is_none()
+            }
+            _ => false,
+        },
+    ),
+    rules(
         "chosen-cost",
         "clients choose the value by which their requests cost more or less under these rules, unless a proxy or a filter in front \
          of Diana sets it; give a value that is not listed the `default` of a dear request, or read the value from metadata",
-        rules_where(limits, &|rule| match rule.cost_source.as_deref() {
+        |_, rule| match rule.cost_source.as_deref() {
             Some(CostSource::Chosen(chosen)) => chosen.by.iter().any(is_chosen_value),
             _ => false,
-        }),
-    ));
-    lines.extend(line(
+        },
+    ),
+    rules(
         "chosen-reserve",
         "clients choose the permits that their requests reserve under these rules, unless a proxy in front of Diana sets the header \
          or the parameter; many requests with a small reservation are admitted at once, so add a rule with `in_flight`",
-        rules_where(limits, &|rule| match rule.cost_source.as_deref() {
-            Some(CostSource::Number(cost)) if rule.settling.is_some() => {
-                is_chosen_value(&cost.source)
+        |_, rule| match rule.cost_source.as_deref() {
+            Some(CostSource::Number(cost)) => {
+                rule.settling.is_some() && is_chosen_value(&cost.source)
             }
             _ => false,
-        }),
-    ));
-    lines.extend(line(
+        },
+    ),
+    rules(
         "reserve-zero",
         "`reserve: 0` only checks that a permit is left, so all simultaneous requests are admitted, whatever they use; reserve \
          a typical cost, and add a rule with `in_flight`",
-        rules_where(limits, &|rule| rule.settling.as_ref().is_some_and(|it| it.reserve == 0)),
-    ));
-    lines.extend(line(
+        |_, rule| rule.settling.as_ref().is_some_and(|it| it.reserve == 0),
+    ),
+    rules(
         "chosen-key-slots",
         "clients choose the key of these rules, so a stranger can occupy the `in_flight` slots of another caller with slow \
          requests; use an address or a verified token as the actor",
-        rules_where(limits, &|rule| rule.is_in_flight() && is_caller_chosen(rule, actors)),
-    ));
-    lines.extend(line(
-        "idle-rule",
-        "these rules allow more per unit than another rule of the same entry and actor allows per larger unit, so they may \
-         never refuse a request",
-        limits.iter().flat_map(|limit| idle(limit, &replaced)),
-    ));
-    lines.extend(line(
+        |about, rule| rule.is_in_flight() && about.is_caller_chosen(rule),
+    ),
+    other("idle-rule", cover::find_idle),
+    rules(
         "chosen-plan",
         "clients choose the plan of these rules, so every client can choose the largest",
-        rules_where(limits, &|rule| has_chosen_plans(rule, actors)),
-    ));
-    lines.extend(line(
+        has_chosen_plans,
+    ),
+    rules(
         "ban-of-all",
         "all requests count as one caller under these rules, so a ban refuses all of them",
-        rules_where(limits, &|rule| rule.actor.is_empty() && rule.ban.is_some()),
-    ));
-    lines.extend(line(
+        |_, rule| rule.actor.is_empty() && rule.ban.is_some(),
+    ),
+    rules(
         "twin-rules",
         "these rules count the same for the same callers, so only their order tells them apart, and they exchange their counts \
          if it changes; give each a `name`",
-        rules_where(limits, &|rule| twins.contains(&rule.fingerprint)),
-    ));
-    lines
+        |about, rule| about.twins.contains(&rule.fingerprint),
+    ),
+    other("exempts-all", total::find_exempt),
+    entries("excludes-all", "`unless` excludes every request of these rules", |about, limit| {
+        !about.is_replaceable() && limit.matcher.unless.iter().any(total::always_holds)
+    }),
+    rules(
+        "free",
+        "`max: 0` of `cost` exempts every request: it is free, so these rules refuse none",
+        |about, rule| {
+            let cost = rule.settling.as_ref().and_then(|it| it.response_cost.as_ref());
+            !about.is_replaceable() && rule.quota.rpu > 0 && cost.is_some_and(|it| it.most == 0)
+        },
+    ),
+    other("refuses-all", total::find_closed),
+    mistake(other("empty-condition", empty::find)),
+    other("few-keys", settings::find_few_keys),
+    other("on-fault-unused", of_on_fault),
+    mistake(other("start-unused", starts::find_unused)),
+    rules(
+        "global-without-redis",
+        "without `redis`, each gateway counts `global` rules by itself and admits the whole limit; with `quota`, each worker \
+         does",
+        |about, rule| about.policy.redis.is_none() && rule.scope == Scope::Global,
+    ),
+    other("redis-unused", |about| {
+        let message = "`redis` is not used, since no rule has `scope: global`";
+        of_document(is_redis_idle(about).then_some(message))
+    }),
+    mistake(other("redis-without-namespace", of_namespace)),
+    other("disabled", |about| {
+        let message = "`disabled: true`: no request is counted, held or refused; usage stays, and counts go on without it";
+        of_document(about.policy.disabled.then_some(message))
+    }),
+];
+
+/// Further advice, which would be too verbose for the log of a gateway: only in `diana check`.
+pub const ONLY_IN_CHECK: &[Row] = &[
+    other("covered-rule", cover::find_covered),
+    rules(
+        "server-error",
+        "refusals of these rules have a status of server errors, by default 503, for which a load balancer takes a gateway out of \
+         use, and tries the request at the next one; set `response: {status: 429}`",
+        |_, rule| rule.response.status >= 500 && !rule.shadow && rule.over.is_none(),
+    ),
+    other("redis-without-pipe", of_pipe),
+    entries(
+        "encoded-text",
+        "`unless` of these rules contains percent-encoded text, but query parameters and cookies are decoded before they are \
+         compared; write `@` instead of `%40`",
+        |_, limit| encoded::has_encoded(limit),
+    ),
+    other("grpc-status", grpc::find_statuses),
+    other("grpc-header", grpc::find_headers),
+    entries(
+        "get-without-head",
+        "`match` of these rules has `GET` without `HEAD`, for which most upstreams do the same work; write `methods: [GET, HEAD]`",
+        leaves_out_head,
+    ),
+    other("counts-none", presence::find_idle),
+    other("unlimited-requests", presence::find_leaky),
+    rules(
+        "rounded-caller",
+        "these rules read a claim by `payload`, where Envoy rounds numbers from 2⁵³ on, so that neighbours share permits and bans; \
+         if the claim may have such numbers, read it by `payload_header`",
+        rounded::may_be_rounded,
+    ),
+    rules(
+        "renewed-key",
+        "these rules count by a token or a certificate, and each new one has the whole limit again; count by a value that stays, \
+         such as the claim `sub` or `uri_san` of the certificate; a key that is never renewed may stay",
+        renewed::is_renewed,
+    ),
+    rules(
+        "local-scope",
+        "each worker counts these rules for itself, so a gateway with N workers admits up to N times the limit; `scope: gateway` \
+         counts all workers together",
+        |_, rule| rule.is_local() && rule.daily.is_none() && !rule.shadow && rule.quota.rpu > 0,
+    ),
+    rules(
+        "held-late",
+        "requests that these rules hold continue when Envoy's timer fires, up to 4 ms late; with EVENT_PRECISE_TIMER=1 in Envoy's \
+         environment, at most 2 ms late",
+        holds,
+    ),
+    rules(
+        "held-without-timeout",
+        "if a worker's VM dies, requests that these rules hold last until a timeout of Envoy ends them; set `request_timeout` or \
+         `stream_idle_timeout` above `max_delay`, since Istio sets neither",
+        holds,
+    ),
+    other("many-metrics", of_metrics),
+    other("memory", of_memory),
+];
+
+/// The identifiers of all advice that operators may accept.
+pub fn ids() -> impl Iterator<Item = &'static str> {
+    let rows = IN_LOG.iter().chain(ONLY_IN_CHECK);
+    rows.filter(|row| !row.is_mistake).map(|row| row.id)
 }
 
-/// The names of rules that another rule replaces.
-fn replaced(limits: &[Limit]) -> BTreeSet<&str> {
-    let rules = limits.iter().flat_map(|limit| &limit.rules);
-    rules.flat_map(|rule| &rule.replaces).map(String::as_str).collect()
+const fn rules(id: &'static str, message: &'static str, is: fn(&About<'_>, &Rule) -> bool) -> Row {
+    Row { id, is_mistake: false, find: Find::Rules(message, is) }
 }
 
-/// The warning about `global` rules without Redis, or Redis without `global` rules. The latter is
-/// omitted for rules that a remote document may replace (`are_final` is false).
-pub fn of_fleet(limits: &[Limit], has_redis: bool, are_final: bool) -> Option<Advice> {
-    let mut global = rules_where(limits, &|rule| rule.scope == Scope::Global).peekable();
-    if !has_redis {
-        let message = "without `redis`, each gateway counts `global` rules by itself and admits the whole limit; with `quota`, \
-                       each worker does";
-        return line("global-without-redis", message, global);
-    }
-    let is_idle = are_final && global.peek().is_none();
-    is_idle.then(|| {
-        Advice::new("redis-unused", "`redis` is not used, since no rule has `scope: global`")
-    })
+const fn entries(
+    id: &'static str,
+    message: &'static str,
+    is: fn(&About<'_>, &Limit) -> bool,
+) -> Row {
+    Row { id, is_mistake: false, find: Find::Entries(message, is) }
 }
 
-/// The warning about Redis without a namespace, for the gateway's own document.
-pub fn of_namespace(has_redis: bool, has_namespace: bool) -> Option<Advice> {
-    let message = "`redis` without `namespace`: all gateways with this Redis and root id count together, those of another \
-                   environment, too; set `namespace` to another name in each environment, such as `production` (usage then \
-                   starts from zero once)";
-    let advice = || Advice { is_mistake: true, ..Advice::new("redis-without-namespace", message) };
-    (has_redis && !has_namespace).then(advice)
+const fn other(id: &'static str, find: fn(&About<'_>) -> Vec<Found>) -> Row {
+    Row { id, is_mistake: false, find: Find::Other(find) }
 }
 
-fn of_sources(known: &ActorSources) -> Vec<Advice> {
-    let name = &known.actor.name;
-    let warnings = known.sources.iter().filter_map(|source| source.warning());
-    let advice = |warning| Advice::new("actor-source", format!("actor `{name}`: {warning}"));
-    warnings.map(advice).collect()
+const fn mistake(row: Row) -> Row {
+    Row { is_mistake: true, ..row }
 }
 
-/// Rules without effect: another rule of the entry counts the same, and its longer unit allows
-/// less.
-fn idle<'l>(limit: &'l Limit, replaced: &BTreeSet<&str>) -> impl Iterator<Item = &'l Rule> {
-    let counts = |rule: &Rule| !rule.is_in_flight() && rule.quota.burst.is_none();
-    let is_less = move |less: &Rule, more: &Rule| {
-        counts(less)
-            && !less.shadow
-            && less.over.is_none()
-            && !replaced.contains(less.name.as_str())
-            && (&less.actor, less.scope, less.usual_cost())
-                == (&more.actor, more.scope, more.usual_cost())
-            && less.quota.unit.micros() > more.quota.unit.micros()
-            && less.quota.rpu < more.quota.rpu
+fn of_sources(about: &About<'_>) -> Vec<Found> {
+    let warnings = about.actors.iter().flat_map(|known| {
+        let warnings = known.sources.iter().filter_map(|source| source.warning());
+        warnings.map(|warning| format!("actor `{}`: {warning}", known.actor.name))
+    });
+    warnings.map(|message| (message, Vec::new())).collect()
+}
+
+fn of_chosen_keys(about: &About<'_>) -> Vec<Found> {
+    let message = format!(
+        "clients choose the key of these rules, and each key is stored for hours; beyond `keys: {}` live callers, new callers \
+         share buckets, so check that `keys` is large enough",
+        about.policy.keys
+    );
+    let is_long = |rule: &&Rule| {
+        about.is_caller_chosen(rule)
+            && rule.daily.is_none()
+            && rule.quota.period() >= Unit::Hour.micros()
     };
-    let rules = limit.rules.iter().filter(move |rule| counts(rule));
-    rules.filter(move |rule| limit.rules.iter().any(|other| is_less(other, rule)))
-}
-
-/// Returns true if a limit has a rule that depends on client addresses only, and that no other rule
-/// replaces.
-fn is_guard(limit: &Limit, actors: &[ActorSources], replaced: &BTreeSet<&str>) -> bool {
-    let by_address = |rule: &Rule| actors_of(rule, actors).all(|known| known.is_address);
-    let is_one = |rule: &Rule| {
-        !rule.actor.is_empty() && !replaced.contains(rule.name.as_str()) && rule.over.is_none()
-    };
-    limit.rules.iter().any(|rule| is_one(rule) && by_address(rule))
-}
-
-/// Rules with chosen keys whose requests are not covered by any guard.
-fn unguarded<'l>(
-    limit: &'l Limit,
-    guards: &[&Limit],
-    (actors, replaced): (&'l [ActorSources], &BTreeSet<&str>),
-) -> impl Iterator<Item = &'l Rule> {
-    let is_below = |guard: &Limit, url: &Prefix| guard.urls.iter().any(|it| it.covers(url.path()));
-    // A condition on values that clients choose may exclude requests from the guard.
-    let is_open = |guard: &Limit| {
-        let has_values = guard.matcher.unless.iter().any(|block| !block.values.is_empty());
-        guard.matcher == limit.matcher || guard.matcher.any.is_empty() && !has_values
-    };
-    let covers =
-        |guard: &&Limit| is_open(guard) && limit.urls.iter().all(|url| is_below(guard, url));
-    let guarded = is_guard(limit, actors, replaced) || guards.iter().any(covers);
-    limit.rules.iter().filter(move |rule| !guarded && is_caller_chosen(rule, actors))
-}
-
-/// Clients choose a compound key if they choose any part: that part alone yields an unlimited
-/// number of keys.
-fn is_caller_chosen(rule: &Rule, actors: &[ActorSources]) -> bool {
-    actors_of(rule, actors).any(|known| known.is_caller_chosen)
-}
-
-/// Returns true if clients choose the value of a source.
-fn is_chosen_value(wanted: &IdentitySource) -> bool {
-    identity::build(wanted).is_ok_and(|source| source.is_caller_chosen())
+    named(&message, about.rules().filter(is_long))
 }
 
 /// Returns true if clients choose the plan of a rule.
-fn has_chosen_plans(rule: &Rule, actors: &[ActorSources]) -> bool {
+fn has_chosen_plans(about: &About<'_>, rule: &Rule) -> bool {
     match rule.plans.as_ref().map(|plans| &plans.kind) {
         Some(PlanKind::Listed { by: Some(by), .. }) => by.iter().any(is_chosen_value),
         Some(PlanKind::Listed { by: None, of, .. }) => {
-            !of.is_empty() && is_caller_chosen(rule, actors)
+            !of.is_empty() && about.is_caller_chosen(rule)
         }
         Some(PlanKind::FromData(_)) | None => false,
     }
 }
 
-fn actors_of<'k>(
-    rule: &Rule,
-    actors: &'k [ActorSources],
-) -> impl Iterator<Item = &'k ActorSources> {
-    rule.actor.iter().filter_map(|&index| actors.get(index))
+/// A setting of the other form of the module.
+fn of_on_fault(about: &About<'_>) -> Vec<Found> {
+    let policy = about.policy;
+    let is_idle = !policy.is_remote
+        && policy.on_fault == OnFault::Refuse
+        && policy.module == ModuleKind::Wasm;
+    of_document(is_idle.then_some(
+        "`on_fault: refuse` is for the dynamic module; after a fault of the wasm module, Envoy's `failure_policy` decides, \
+         and `FAIL_RELOAD` refuses the request, too",
+    ))
 }
 
-/// The rules for which `is` returns true.
-fn rules_where<'l>(
-    limits: &'l [Limit],
-    is: &dyn Fn(&Rule) -> bool,
-) -> impl Iterator<Item = &'l Rule> + use<'l> {
-    let rules = limits.iter().flat_map(|limit| &limit.rules);
-    rules.filter(|rule| is(rule)).collect::<Vec<_>>().into_iter()
+/// Returns true if no rule uses Redis, and no remote document may replace the rules.
+fn is_redis_idle(about: &About<'_>) -> bool {
+    let policy = about.policy;
+    let are_final = !policy.is_remote && policy.remote.is_none();
+    let mut rules = about.rules();
+    policy.redis.is_some() && are_final && rules.all(|rule| rule.scope != Scope::Global)
 }
 
-/// Advice about some rules. `None` if there are none.
-fn line<'r>(
-    id: &'static str,
-    message: &str,
-    rules: impl Iterator<Item = &'r Rule>,
-) -> Option<Advice> {
-    let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
-    (!rules.is_empty()).then(|| Advice { rules, ..Advice::new(id, message) })
+/// Redis without a namespace, in the gateway's own document.
+fn of_namespace(about: &About<'_>) -> Vec<Found> {
+    let policy = about.policy;
+    let uses_redis = !policy.is_remote && policy.redis.is_some() && !is_redis_idle(about);
+    of_document((uses_redis && !about.top.has("namespace")).then_some(
+        "`redis` without `namespace`: all gateways with this Redis and root id count together, those of another environment, \
+         too; set `namespace` to another name in each environment, such as `production` (usage then starts from zero once)",
+    ))
+}
+
+/// Redis without a pipe.
+fn of_pipe(about: &About<'_>) -> Vec<Found> {
+    let redis = about.policy.redis.as_ref();
+    let is_by_cluster =
+        redis.is_some_and(|redis| matches!(redis.destination, Destination::Cluster(_)));
+    of_document((about.policy.module == ModuleKind::Native && is_by_cluster).then_some(
+        "calls to Redis wait while Envoy's main thread is busy, and then the gateway is in degraded mode; set `pipe`, as in \
+         envoy/native-fleet.yaml",
+    ))
+}
+
+/// Returns true if an entry for `GET` leaves out `HEAD`.
+fn leaves_out_head(_: &About<'_>, limit: &Limit) -> bool {
+    let has = |block: &ConditionBlock, name: &str| block.methods.iter().any(|it| it == name);
+    let any = &limit.matcher.any;
+    any.iter().any(|block| has(block, "GET")) && !any.iter().any(|block| has(block, "HEAD"))
+}
+
+/// Returns true if a rule holds requests.
+fn holds(_: &About<'_>, rule: &Rule) -> bool {
+    rule.quota.max_delay.map_or(rule.algo == "LB", |delay| delay > 0)
+}
+
+fn of_metrics(about: &About<'_>) -> Vec<Found> {
+    let rules = about.rules().count();
+    of_document((rules * SERIES >= MANY_SERIES).then(|| {
+        format!(
+            "the metrics of {rules} rules have at least {} series, and Envoy keeps the series of removed and renamed rules \
+             until it restarts; keep the names of generated rules stable",
+            rules * SERIES
+        )
+    }))
+}
+
+fn of_memory(about: &About<'_>) -> Vec<Found> {
+    let policy = about.policy;
+    let memory = sizing::memory(&policy.limits, policy.keys);
+    of_document((memory.worker.max(memory.shared) >= MUCH).then(|| {
+        format!(
+            "callers use up to {} MiB in each worker and {} MiB of shared data, with room for {} callers in each of {} rules; \
+             reduce `keys`, rules or slices to use less",
+            memory.worker >> 20,
+            memory.shared >> 20,
+            policy.keys,
+            about.rules().count()
+        )
+    }))
 }

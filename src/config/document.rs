@@ -4,7 +4,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::actors::SOURCES;
-use super::advice::{self, Advice};
+use super::advice::IN_LOG;
+use super::advice::about::{About, Advice, Row};
 use super::context::Context;
 use super::entry::ENTRY;
 use super::fields::{Fields, NameIndex};
@@ -86,12 +87,13 @@ pub static PLACES: [Place; 4] = [
     (&MATCH, "in `match` or `unless`"),
 ];
 
-/// The warning about a document that switches Diana off.
-const DISABLED: &str = "`disabled: true`: no request is counted, held or refused; usage stays, and counts go on without it";
-
-/// Reads the documents of one configuration. Returns the policy, and advice about it. `own` is
-/// given for a remote document.
-pub fn read(report: &ProblemReport<'_>, own: Option<&Own>) -> Option<(Policy, Vec<Advice>)> {
+/// Reads the documents of one configuration. Returns the policy, and the advice about it that the
+/// log has, and that of `more`. `own` is given for a remote document.
+pub fn read(
+    report: &ProblemReport<'_>,
+    own: Option<&Own>,
+    more: &[Row],
+) -> Option<(Policy, Vec<Advice>)> {
     let mut roots = node::roots(report);
     roots.retain(|root| *root.tree() != Tree::Null);
     match roots.as_slice() {
@@ -105,11 +107,11 @@ pub fn read(report: &ProblemReport<'_>, own: Option<&Own>) -> Option<(Policy, Ve
             if own.is_some() {
                 refuse_gateway_keys(&top);
             }
-            Some(policy(&top, &top.list("limits").unwrap_or_default(), own))
+            Some(policy((&top, &top.list("limits").unwrap_or_default()), own, more))
         }
         [first, ..] => {
             let entries: Vec<Node<'_>> = roots.iter().flat_map(blocks).collect();
-            Some(policy(&Fields::none(first, &DOCUMENT), &entries, own))
+            Some(policy((&Fields::none(first, &DOCUMENT), &entries), own, more))
         }
     }
 }
@@ -155,7 +157,11 @@ fn refuse_gateway_keys(top: &Fields<'_>) {
     }
 }
 
-fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy, Vec<Advice>) {
+fn policy(
+    (top, entries): (&Fields<'_>, &[Node<'_>]),
+    own: Option<&Own>,
+    more: &[Row],
+) -> (Policy, Vec<Advice>) {
     let actors = actors::read(top);
     let TimeZone { zone, rule } = top.get("time_zone").map(time_zone::read).unwrap_or_default();
     let context = Context {
@@ -181,29 +187,11 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
     let callers = settings::fit(top, &limits, own.keys);
     let except = matching::except(top, false);
     mark::check(top, &own, &limits, &actors, &except);
-    let mut advice = advice::lines(&limits, &actors, callers, &except, &twins);
-    // Until its remote document arrives, a gateway may refuse or exempt every request on purpose.
-    if !is_own || !top.has("remote") {
-        advice.extend(advice::total::advice(&limits, &except, &actors));
-    }
-    advice.extend(advice::empty::advice(top, &except, entries, &limits));
-    advice.extend(settings::advice(&limits, own.keys, callers));
-    advice.extend(is_own.then(|| settings::advice_on_fault(&own)).flatten());
-    advice.extend(starts::advice(top, &limits));
-    let remote = remote::read(top);
-    let module = own.module;
-    let are_final = is_own && remote.is_none();
-    let fleet = advice::of_fleet(&limits, own.redis.is_some(), are_final);
-    let uses_redis = is_own && own.redis.is_some() && fleet.is_none();
-    advice.extend(fleet);
-    advice.extend(advice::of_namespace(uses_redis, top.has("namespace")));
-    let disabled = top.flag("disabled", false);
-    advice.extend(disabled.then(|| Advice::new("disabled", DISABLED)));
-    let policy = Policy {
-        warnings: advice.iter().map(Advice::line).collect(),
+    let mut policy = Policy {
+        warnings: Vec::new(),
         except,
         shadow: top.flag("shadow", false),
-        disabled,
+        disabled: top.flag("disabled", false),
         namespace: top.text("namespace").map(Into::into),
         keys: callers,
         wanted_keys: own.keys,
@@ -216,11 +204,15 @@ fn policy(top: &Fields<'_>, entries: &[Node<'_>], own: Option<&Own>) -> (Policy,
         is_remote: !is_own,
         checksum: 0,
         redis: own.redis,
-        remote,
-        module,
+        remote: remote::read(top),
+        module: own.module,
         on_fault: own.on_fault,
         limits,
-        actors: actors.into_iter().map(|known| known.actor).collect(),
+        actors: actors.iter().map(|known| known.actor.clone()).collect(),
     };
+    let about = About::new(&policy, &actors, top, entries, &twins);
+    let (mut advice, more) = (about.advice(IN_LOG), about.advice(more));
+    policy.warnings = advice.iter().map(Advice::line).collect();
+    advice.extend(more);
     (policy, advice)
 }

@@ -39,12 +39,14 @@ mod time_zone;
 mod values;
 mod yaml;
 
-pub use advice::Advice;
+pub use advice::about::Advice;
+pub use advice::ids as advice_ids;
 pub use node_path::ConfigSource;
 pub use schema::schema;
 pub use time_zone::rule_of as zone_rule;
 pub use yaml::scalar::Dialect;
 
+use advice::about::Row;
 use problem::Problems;
 use report::ProblemReport;
 
@@ -92,9 +94,25 @@ impl Reader {
     /// # Errors
     /// Every problem of the source.
     pub fn read(&self, source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
+        self.advised(source, &[])
+    }
+
+    /// As [`Reader::read`], with advice that would be too verbose for a log.
+    ///
+    /// # Errors
+    /// Every problem of the source.
+    pub fn check(&self, source: &ConfigSource) -> Result<(Policy, Vec<Advice>), Problems> {
+        self.advised(source, advice::ONLY_IN_CHECK)
+    }
+
+    fn advised(
+        &self,
+        source: &ConfigSource,
+        more: &[Row],
+    ) -> Result<(Policy, Vec<Advice>), Problems> {
         let report = ProblemReport::new(source, self.module, &document::PLACES);
         node::roots(&report).iter().for_each(fields::find_duplicates);
-        match document::read(&report, self.own.as_ref()) {
+        match document::read(&report, self.own.as_ref(), more) {
             Some(read) if report.is_empty() => Ok(read),
             _ => Err(report.into_problems()),
         }

@@ -2,7 +2,7 @@
 
 use std::iter::successors;
 
-use super::advice::Advice;
+use super::advice::about::{About, Found, of_document};
 use super::fields::Fields;
 use super::mapping::Allowed;
 use super::mapping::Allowed::Flag;
@@ -10,7 +10,7 @@ use super::mapping::{Choices, Mapping, mapping, optional};
 use super::{headers, operator, redis};
 use diana_limiter::sizing::memory;
 use diana_policy::remote::{DEFAULT_KEYS, Own};
-use diana_policy::{Accepted, Limit, ModuleKind, OnFault};
+use diana_policy::{Accepted, Limit, OnFault};
 
 /// Whether refusals are logged.
 pub const LOGS: Choices<bool> = &[("none", false), ("refused", true)];
@@ -77,27 +77,19 @@ pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
     fits.unwrap_or(1)
 }
 
-/// Advice about a reduced number of callers, compared with the default, or with the gateway's
-/// setting for remote rules.
-pub fn advice(limits: &[Limit], wanted: usize, keys: usize) -> Option<Advice> {
-    let rules: usize = limits.iter().map(|limit| limit.rules.len()).sum();
-    (keys < wanted).then(|| {
-        let message = format!(
-            "each of these {rules} rules has room for `keys: {keys}` live callers instead of {wanted}, since the tables of a \
+/// A reduced number of callers, compared with the default, or with the gateway's setting for remote
+/// rules.
+pub fn find_few_keys(about: &About<'_>) -> Vec<Found> {
+    let (keys, wanted) = (about.policy.keys, about.policy.wanted_keys);
+    of_document((keys < wanted).then(|| {
+        format!(
+            "each of these {} rules has room for `keys: {keys}` live callers instead of {wanted}, since the tables of a \
              worker are limited to {} MiB; beyond that, new callers share buckets and may be refused because of each other; \
              use `scope: gateway`, which stores callers outside the workers, or fewer rules or slices",
+            about.rules().count(),
             MAX_BYTES >> 20
-        );
-        Advice::new("few-keys", message)
-    })
-}
-
-/// Advice about a setting of the other form of the module.
-pub fn advice_on_fault(own: &Own) -> Option<Advice> {
-    const ADVICE: &str = "`on_fault: refuse` is for the dynamic module; after a fault of the wasm module, Envoy's \
-                          `failure_policy` decides, and `FAIL_RELOAD` refuses the request, too";
-    (own.on_fault == OnFault::Refuse && own.module == ModuleKind::Wasm)
-        .then(|| Advice::new("on-fault-unused", ADVICE))
+        )
+    }))
 }
 
 fn accepted(top: &Fields<'_>) -> Accepted {

@@ -1,6 +1,6 @@
 //! `day_starts`, `week_starts` and `month_starts`, of a document or of a rule.
 
-use super::advice::Advice;
+use super::advice::about::{About, Found};
 use super::conditions::PAYLOAD;
 use super::fields::Fields;
 use super::mapping::Allowed::{self, Choice, Either, Map, Text, Whole};
@@ -12,7 +12,7 @@ use super::values::TEXT;
 use diana_algorithm::entry;
 use diana_policy::time::{DAY, Unit};
 use diana_policy::tree::Tree;
-use diana_policy::{Limit, NumberForm, NumberSource, Quota, Rule, Starts};
+use diana_policy::{NumberForm, NumberSource, Quota, Rule, Starts};
 
 /// `day_starts`.
 pub const DAY_STARTS: Allowed =
@@ -132,18 +132,17 @@ pub fn check(rule: &Fields<'_>, quota: &Quota, by_calendar: bool) {
     }
 }
 
-/// Advice about keys of a document that concern none of its rules.
-pub fn advice(top: &Fields<'_>, limits: &[Limit]) -> Vec<Advice> {
-    let by_calendar = |rule: &&Rule| entry(rule.algo).is_some_and(|entry| entry.by_calendar);
-    let rules: Vec<&Rule> = limits.iter().flat_map(|limit| &limit.rules).collect();
-    let is_idle = |Concern { key, concerns, .. }: &Concern| {
-        let mut counted = rules.iter().copied().filter(by_calendar);
-        !rules.is_empty() && top.has(key) && !counted.any(|rule| concerns(&rule.quota))
+/// Keys of a document that concern none of its rules.
+pub fn find_unused(about: &About<'_>) -> Vec<Found> {
+    let by_calendar = |rule: &Rule| entry(rule.algo).is_some_and(|entry| entry.by_calendar);
+    let is_idle = |Concern { key, concerns, .. }: &&Concern| {
+        let mut rules = about.rules().peekable();
+        let has_rules = rules.peek().is_some();
+        let is_used = rules.any(|rule| by_calendar(rule) && concerns(&rule.quota));
+        has_rules && about.top.has(key) && !is_used
     };
-    let idle = CONCERNS.iter().filter(|concern| is_idle(concern));
-    let advice = idle.map(|Concern { key, units, .. }| {
-        let message = format!("`{key}` has no effect: no rule has `algo: W` and {units}");
-        Advice { is_mistake: true, ..Advice::new("start-unused", message) }
+    let idle = CONCERNS.iter().filter(is_idle).map(|Concern { key, units, .. }| {
+        format!("`{key}` has no effect: no rule has `algo: W` and {units}")
     });
-    advice.collect()
+    idle.map(|message| (message, Vec::new())).collect()
 }

@@ -2,29 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use super::Advice;
-use crate::fields::Fields;
-use crate::node::Node;
+use super::about::{About, Found};
+use diana_policy::Rule;
 use diana_policy::tree::Tree;
-use diana_policy::{Except, Limit, Rule};
 
-/// Advice about each such place. `entries` are the nodes of `limits`.
-pub fn advice(
-    top: &Fields<'_>,
-    except: &Except,
-    entries: &[Node<'_>],
-    limits: &[Limit],
-) -> Vec<Advice> {
+/// A finding for each such place.
+pub fn find(about: &About<'_>) -> Vec<Found> {
+    let About { policy, top, entries, .. } = about;
     // The rules by the message.
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut add = |message: String, rules: &[Rule]| {
         let names = rules.iter().map(|rule| rule.name.clone());
         found.entry(message).or_default().extend(names);
     };
-    if top.has("except") && except.is_empty() {
+    if top.has("except") && policy.except.is_empty() {
         add(of_except("`except` of the document"), &[]);
     }
-    for (entry, limit) in entries.iter().zip(limits) {
+    for (entry, limit) in entries.iter().zip(&policy.limits) {
         if let Some(unless) = child(entry.tree(), "unless") {
             of_unless(unless, "unless", &mut |message| add(message, &limit.rules));
         }
@@ -39,12 +33,7 @@ pub fn advice(
             }
         }
     }
-    let advice = |(message, rules): (String, _)| Advice {
-        rules,
-        is_mistake: true,
-        ..Advice::new("empty-condition", message)
-    };
-    found.into_iter().map(advice).collect()
+    found.into_iter().collect()
 }
 
 fn of_except(place: &str) -> String {

@@ -2,56 +2,47 @@
 
 use ipnet::IpNet;
 
-use super::{Advice, actors_of, line, replaced, rules_where};
-use crate::actors::ActorSources;
+use super::about::{About, Found, named};
 use diana_policy::{
     Absent, Condition, ConditionBlock, Except, Limit, PlanKind, Plans, Prefix, Rule, Test,
 };
 
-/// Advice about a document, its entries and its rules.
-pub fn advice(limits: &[Limit], except: &Except, actors: &[ActorSources]) -> Vec<Advice> {
-    let mut lines: Vec<Advice> = exempting(except, &[b"/"])
-        .map(|key| {
-            let message = format!("`except.{key}` exempts every request, so no request is limited");
-            Advice::new("exempts-all", message)
-        })
-        .collect();
+/// Keys of `except` that exempt every request, of the document, and of entries and rules.
+pub fn find_exempt(about: &About<'_>) -> Vec<Found> {
+    if about.is_replaceable() {
+        return Vec::new();
+    }
+    let policy = about.policy;
+    let of_all = exempting(&policy.except, &[b"/"])
+        .map(|key| format!("`except.{key}` exempts every request, so no request is limited"));
+    let mut found: Vec<Found> = of_all.map(|message| (message, Vec::new())).collect();
     for key in ["paths", "addresses", "headers"] {
         let is_exempt = |limit: &Limit, rule: &Rule| {
             let paths: Vec<&[u8]> = limit.urls.iter().map(Prefix::path).collect();
             let both = [&limit.except, &rule.except];
             both.iter().any(|except| exempting(except, &paths).any(|it| it == key))
         };
-        let all = limits.iter().flat_map(|limit| limit.rules.iter().map(move |it| (limit, it)));
-        let exempt = all.filter(|(limit, rule)| is_exempt(limit, rule)).map(|(_, rule)| rule);
-        let message = format!("`except.{key}` exempts every request of these rules");
-        lines.extend(line("exempts-all", &message, exempt));
+        let exempt = policy
+            .limits
+            .iter()
+            .flat_map(|limit| limit.rules.iter().filter(move |rule| is_exempt(limit, rule)));
+        found
+            .extend(named(&format!("`except.{key}` exempts every request of these rules"), exempt));
     }
-    let excluded = limits.iter().filter(|limit| limit.matcher.unless.iter().any(always_holds));
-    lines.extend(line(
-        "excludes-all",
-        "`unless` excludes every request of these rules",
-        excluded.flat_map(|limit| &limit.rules),
-    ));
-    lines.extend(line(
-        "free",
-        "`max: 0` of `cost` exempts every request: it is free, so these rules refuse none",
-        rules_where(limits, &|rule| {
-            let cost = rule.settling.as_ref().and_then(|it| it.response_cost.as_ref());
-            rule.quota.rpu > 0 && cost.is_some_and(|cost| cost.most == 0)
-        }),
-    ));
+    found
+}
+
+/// Rules that refuse every request.
+pub fn find_closed(about: &About<'_>) -> Vec<Found> {
+    let except = &about.policy.except;
     let is_open = except.addresses.is_empty() && !except.reads_headers();
-    let closed = limits.iter().filter(|limit| is_open && is_for_all(limit));
-    let replaced = replaced(limits);
-    let is_closed =
-        |rule: &&Rule| refuses_all(rule, actors) && !replaced.contains(rule.name.as_str());
-    lines.extend(line(
-        "refuses-all",
-        "these rules refuse every request",
-        closed.flat_map(|limit| &limit.rules).filter(is_closed),
-    ));
-    lines
+    if about.is_replaceable() || !is_open {
+        return Vec::new();
+    }
+    let limits = about.policy.limits.iter().filter(|limit| is_for_all(limit));
+    let is_closed = |rule: &&Rule| refuses_all(about, rule) && !about.is_replaced(rule);
+    let rules = limits.flat_map(|limit| &limit.rules).filter(is_closed);
+    named("these rules refuse every request", rules)
 }
 
 /// The keys of `except` which exempt every request below these paths.
@@ -71,7 +62,7 @@ fn are_all(networks: &[IpNet]) -> bool {
 }
 
 /// Returns true if a block of `unless` excludes every request.
-fn always_holds(block: &ConditionBlock) -> bool {
+pub fn always_holds(block: &ConditionBlock) -> bool {
     block.methods.is_empty()
         && block.hosts.is_empty()
         && (block.addresses.is_empty() || are_all(&block.addresses))
@@ -96,7 +87,7 @@ fn is_for_all(limit: &Limit) -> bool {
 }
 
 /// Returns true if a rule refuses every request of its entry.
-fn refuses_all(rule: &Rule, actors: &[ActorSources]) -> bool {
+fn refuses_all(about: &About<'_>, rule: &Rule) -> bool {
     let is_closed = |plans: &Plans| match &plans.kind {
         PlanKind::Listed { of, is_other_unlimited, .. } => {
             let mut quotas = of.iter().map(|plan| plan.quota.as_ref());
@@ -104,7 +95,7 @@ fn refuses_all(rule: &Rule, actors: &[ActorSources]) -> bool {
         }
         PlanKind::FromData(_) => false,
     };
-    let has_caller = rule.absent != Absent::Skip || actors_of(rule, actors).all(|it| it.is_address);
+    let has_caller = rule.absent != Absent::Skip || about.actors_of(rule).all(|it| it.is_address);
     rule.quota.rpu == 0
         && rule.plans.as_deref().is_none_or(is_closed)
         && has_caller

@@ -2,24 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use super::Advice;
+use super::about::{About, Found};
 use diana_policy::path::{Segment, WILDCARDS};
-use diana_policy::{Except, Limit, Prefix, Rule};
+use diana_policy::{Limit, Prefix, Rule};
 
 /// Texts that routers use for a part of a path, and that paths of requests hardly contain.
 const MARKS: &[&str] = &["*", "{", "}", "<", ">", "[", "]", "^", "|", ".+"];
 
-/// Advice about each path with a wildcard, with the path to write instead.
-pub fn advice<'l>(limits: &'l [Limit], except: &'l Except) -> Vec<Advice> {
-    let mut places: Vec<(&str, &'l [Prefix], Vec<&str>)> =
-        vec![("except.paths", &except.paths, vec![])];
-    for Limit { urls, rules, except, .. } in limits {
+/// A finding for each path with a wildcard, with the path to write instead.
+pub fn find(about: &About<'_>) -> Vec<Found> {
+    let policy = about.policy;
+    let mut places: Vec<(&str, &[Prefix], Vec<&str>)> =
+        vec![("except.paths", &policy.except.paths, vec![])];
+    for Limit { urls, rules, except, .. } in &policy.limits {
         let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
         places.push(("Url", urls, names.clone()));
         places.push(("except.paths", &except.paths, names));
-        let of_rule =
-            |rule: &'l Rule| ("except.paths", &*rule.except.paths, vec![rule.name.as_str()]);
-        places.extend(rules.iter().map(of_rule));
+        for Rule { name, except, .. } in rules {
+            places.push(("except.paths", &except.paths, vec![name]));
+        }
     }
     // The rules by the key and the path.
     let mut found: BTreeMap<(&str, String), Vec<String>> = BTreeMap::new();
@@ -29,12 +30,7 @@ pub fn advice<'l>(limits: &'l [Limit], except: &'l Except) -> Vec<Advice> {
             rules.extend(names.iter().map(|name| (*name).to_string()));
         }
     }
-    let advice = |((_, message), rules): ((_, String), _)| Advice {
-        rules,
-        is_mistake: true,
-        ..Advice::new("wildcard", message)
-    };
-    found.into_iter().map(advice).collect()
+    found.into_iter().map(|((_, message), rules)| (message, rules)).collect()
 }
 
 fn of_path(key: &str, path: &Prefix) -> Option<String> {

@@ -1,35 +1,27 @@
 //! Outcomes and usage of HTTP on paths of gRPC: its errors have status 200, and its usage is in trailers.
 
-use diana_config::Advice;
+use super::about::{About, Found, named};
 use diana_policy::path::Segment;
-use diana_policy::{Policy, Prefix, ResponseSource, Rule};
+use diana_policy::{Prefix, ResponseSource, Rule};
 
-/// Names the rules with such outcomes, and those that look for usage in headers.
-pub fn advice(policy: &Policy) -> Vec<Advice> {
-    let by_status = "`count` of these rules lists statuses of HTTP, but their paths look like those of gRPC, whose errors have status \
-                     200; list statuses of gRPC, such as `grpc_status: [16]` for a wrong password";
-    let by_header = "`cost` of these rules reads a header of the response, but their paths look like those of gRPC, whose services \
-                     report usage in trailers; read it by `trailer`";
-    let advice = |(id, message, is): (_, &str, fn(&Rule) -> bool)| about(policy, id, message, is);
-    [
-        ("grpc-status", by_status, counts_by_status as fn(&Rule) -> bool),
-        ("grpc-header", by_header, reads_header),
-    ]
-    .into_iter()
-    .filter_map(advice)
-    .collect()
+/// Rules with such outcomes.
+pub fn find_statuses(about: &About<'_>) -> Vec<Found> {
+    let message = "`count` of these rules lists statuses of HTTP, but their paths look like those of gRPC, whose errors have status \
+                   200; list statuses of gRPC, such as `grpc_status: [16]` for a wrong password";
+    named(message, rules(about).filter(|rule| counts_by_status(rule)))
 }
 
-fn about(
-    policy: &Policy,
-    id: &'static str,
-    message: &str,
-    is: fn(&Rule) -> bool,
-) -> Option<Advice> {
-    let limits = policy.limits.iter().filter(|limit| limit.urls.iter().any(is_service));
-    let rules = limits.flat_map(|limit| &limit.rules).filter(|rule| is(rule));
-    let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
-    (!rules.is_empty()).then(|| Advice { rules, ..Advice::new(id, message) })
+/// Rules that look for usage in headers.
+pub fn find_headers(about: &About<'_>) -> Vec<Found> {
+    let message = "`cost` of these rules reads a header of the response, but their paths look like those of gRPC, whose services \
+                   report usage in trailers; read it by `trailer`";
+    named(message, rules(about).filter(|rule| reads_header(rule)))
+}
+
+/// The rules of entries with such a path.
+fn rules<'a>(about: &About<'a>) -> impl Iterator<Item = &'a Rule> + use<'a> {
+    let limits = about.policy.limits.iter();
+    limits.filter(|limit| limit.urls.iter().any(is_service)).flat_map(|limit| &limit.rules)
 }
 
 fn counts_by_status(rule: &Rule) -> bool {

@@ -1,23 +1,42 @@
 //! Rules that never refuse, since a stricter rule refuses the same requests before.
 
-use std::collections::BTreeSet;
+use super::about::{About, Found, named};
+use diana_policy::{Limit, Prefix, Rule, Scope};
 
-use diana_config::Advice;
-use diana_policy::{Limit, Policy, Prefix, Rule, Scope};
+/// Rules without effect: another rule of the entry counts the same, and its longer unit allows
+/// less.
+pub fn find_idle(about: &About<'_>) -> Vec<Found> {
+    let counts = |rule: &Rule| !rule.is_in_flight() && rule.quota.burst.is_none();
+    let is_less = |less: &Rule, more: &Rule| {
+        counts(less)
+            && !less.shadow
+            && less.over.is_none()
+            && !about.is_replaced(less)
+            && (&less.actor, less.scope, less.usual_cost())
+                == (&more.actor, more.scope, more.usual_cost())
+            && less.quota.unit.micros() > more.quota.unit.micros()
+            && less.quota.rpu < more.quota.rpu
+    };
+    let is_idle = |limit: &Limit, rule: &Rule| {
+        counts(rule) && limit.rules.iter().any(|other| is_less(other, rule))
+    };
+    let message = "these rules allow more per unit than another rule of the same entry and actor allows per larger unit, so they may \
+                   never refuse a request";
+    let limits = about.policy.limits.iter();
+    let idle = limits.flat_map(|limit| limit.rules.iter().filter(move |rule| is_idle(limit, rule)));
+    named(message, idle)
+}
 
-/// Advice about such rules, each with the rule that covers it.
-pub fn advice(policy: &Policy) -> Vec<Advice> {
+/// Rules that another one covers, each with that rule.
+pub fn find_covered(about: &About<'_>) -> Vec<Found> {
+    let limits = &about.policy.limits;
     let rules =
-        || policy.limits.iter().flat_map(|limit| limit.rules.iter().map(move |rule| (limit, rule)));
-    // A rule that another one replaces does not refuse all that it covers.
-    let replaced: BTreeSet<&str> =
-        rules().flat_map(|(_, rule)| &rule.replaces).map(String::as_str).collect();
-    let strict = || rules().filter(|(_, rule)| !replaced.contains(rule.name.as_str()));
+        || limits.iter().flat_map(|limit| limit.rules.iter().map(move |rule| (limit, rule)));
+    let strict = || rules().filter(|(_, rule)| !about.is_replaced(rule));
     let covered = rules().filter_map(|idle| {
         let strict = strict().find(|strict| is_covered(idle, *strict))?;
         let message = "the first of these rules never refuses a request, since the second one refuses it earlier";
-        let rules = vec![idle.1.name.clone(), strict.1.name.clone()];
-        Some(Advice { rules, ..Advice::new("covered-rule", message) })
+        Some((message.into(), vec![idle.1.name.clone(), strict.1.name.clone()]))
     });
     covered.collect()
 }

@@ -1,45 +1,46 @@
 //! Conditions on the presence of a value, where rules skip requests without a caller.
 
-use diana_config::Advice;
+use super::about::{About, Found, named};
 use diana_policy::port::Property;
 use diana_policy::tree::Tree;
 use diana_policy::{
-    Absent, Condition, ConditionBlock, ConditionField, IdentitySource, Limit, Match, Policy,
+    Absent, Condition, ConditionBlock, ConditionField, IdentitySource, Limit, Match, Policy, Rule,
+    Test,
 };
-use diana_policy::{Rule, Test};
 
 const AUTHORIZATION: &str = "authorization";
 
-/// Advice about rules that count no requests, and rules that leave requests unlimited.
-pub fn advice(policy: &Policy) -> Vec<Advice> {
-    let idle = "these rules count no request: their entry matches only requests without a value, their actor reads only that \
-                value, and `absent: skip` skips requests without a caller";
-    let leaky = "these rules skip requests without a caller (`absent: skip`), and `unless` or `match` excludes the same \
-                 requests from another entry because a value is present, so no rule limits them; write `absent: share` or \
-                 `deny`, or test the value that the actor reads";
+/// Rules that count no request.
+pub fn find_idle(about: &About<'_>) -> Vec<Found> {
+    let message = "these rules count no request: their entry matches only requests without a value, their actor reads only that \
+                   value, and `absent: skip` skips requests without a caller";
+    named(message, rules(about.policy, |limit, rule| is_idle(about.policy, limit, rule)))
+}
+
+/// Rules that leave requests unlimited.
+pub fn find_leaky(about: &About<'_>) -> Vec<Found> {
+    let policy = about.policy;
+    let message = "these rules skip requests without a caller (`absent: skip`), and `unless` or `match` excludes the same requests \
+                   from another entry because a value is present, so no rule limits them; write `absent: share` or `deny`, or test \
+                   the value that the actor reads";
     // Few entries have such conditions, and there may be thousands of rules.
     let conditional: Vec<&Limit> =
         policy.limits.iter().filter(|limit| excluded(&limit.matcher).next().is_some()).collect();
     if conditional.is_empty() {
         return Vec::new();
     }
-    let is_leaky = |limit: &Limit, rule: &Rule| is_leaky(policy, &conditional, limit, rule);
-    [
-        ("counts-none", idle, rules(policy, &|limit, rule| is_idle(policy, limit, rule))),
-        ("unlimited-requests", leaky, rules(policy, &is_leaky)),
-    ]
-    .into_iter()
-    .filter(|(.., rules)| !rules.is_empty())
-    .map(|(id, message, rules)| Advice { rules, ..Advice::new(id, message) })
-    .collect()
+    named(message, rules(policy, |limit, rule| is_leaky(policy, &conditional, limit, rule)))
 }
 
-/// The names of rules with `absent: skip` for which `is` returns true.
-fn rules(policy: &Policy, is: &dyn Fn(&Limit, &Rule) -> bool) -> Vec<String> {
+/// The rules with `absent: skip` for which `is` returns true.
+fn rules<'p>(
+    policy: &'p Policy,
+    is: impl Fn(&Limit, &Rule) -> bool,
+) -> impl Iterator<Item = &'p Rule> {
     let rules =
         policy.limits.iter().flat_map(|limit| limit.rules.iter().map(move |it| (limit, it)));
     let skipping = rules.filter(|(_, rule)| rule.absent == Absent::Skip);
-    skipping.filter(|(limit, rule)| is(limit, rule)).map(|(_, it)| it.name.clone()).collect()
+    skipping.filter(move |(limit, rule)| is(limit, rule)).map(|(_, it)| it)
 }
 
 /// Returns true if the entry leaves only requests in which the actor finds no caller.

@@ -1,21 +1,11 @@
 //! Conditions of `unless` on percent-encoded text, which never match, since values are compared
 //! decoded.
 
-use diana_config::Advice;
 use diana_policy::spelling::decoded;
-use diana_policy::{Condition, ConditionField, Limit, Policy, Test};
+use diana_policy::{Condition, ConditionField, Limit, Test};
 
-/// Names the rules of entries with such conditions.
-pub fn advice(policy: &Policy) -> Option<Advice> {
-    let limits = policy.limits.iter().filter(|limit| has_encoded(limit));
-    let rules: Vec<String> =
-        limits.flat_map(|limit| &limit.rules).map(|rule| rule.name.clone()).collect();
-    let message = "`unless` of these rules contains percent-encoded text, but query parameters and cookies are decoded before \
-                   they are compared; write `@` instead of `%40`";
-    (!rules.is_empty()).then(|| Advice { rules, ..Advice::new("encoded-text", message) })
-}
-
-fn has_encoded(limit: &Limit) -> bool {
+/// Returns true if an entry has such a condition.
+pub fn has_encoded(limit: &Limit) -> bool {
     limit.matcher.unless.iter().flat_map(|block| &block.values).any(is_encoded)
 }
 
