@@ -17,6 +17,21 @@
 //! A rule with reservations keeps the settled usage in a second state, for refusals and resets
 //! (`counted.rs`). Windows support that, but buckets do not: a window holds a charge until the
 //! window ends, but a bucket drains a charge while its stream is open.
+//!
+//! ```
+//! use diana_algorithm::entry;
+//! use diana_policy::Quota;
+//! use diana_policy::decision::{Decision, Retry};
+//! use diana_policy::time::{Now, SECOND, Unit};
+//!
+//! let window = entry("W").unwrap().algorithm(&Quota::new(Unit::Minute, 1), false).unwrap();
+//! let (mut state, mut next) = (vec![0; window.properties().words], vec![0; window.properties().words]);
+//! let now = Now { mono: 0, wall: 75 * SECOND };
+//! assert_eq!(window.step(&state, now, 0, 1, &mut next), Decision::Admit { wait: 0 });
+//! state.copy_from_slice(&next);
+//! let refused = Decision::Refuse { retry: Retry::After(45 * SECOND) };
+//! assert_eq!(window.step(&state, now, 0, 1, &mut next), refused);
+//! ```
 
 mod bucket;
 pub mod calendar;

@@ -117,7 +117,7 @@ pub enum Command {
     /// Suggest a limit from the real traffic in an access log
     Suggest(Suggest),
     /// Print the value of `time_zone` for a time zone such as Europe/Berlin
-    #[command(after_help = TIME_ZONE_HELP)]
+    #[command(hide = true, after_help = TIME_ZONE_HELP)]
     TimeZone {
         /// Name of the time zone
         #[arg(value_name = "NAME")]

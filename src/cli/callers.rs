@@ -18,7 +18,7 @@ pub struct ActorValue {
 
 /// The results for a request of all actors that rules name.
 pub fn of(policy: &Policy, request: &dyn Request) -> Vec<ActorValue> {
-    let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
+    let rules = || policy.rules();
     let is_named = |number: usize| rules().any(|rule| rule.actor.contains(&number));
     let named = policy.actors.iter().enumerate().filter(|(number, _)| is_named(*number));
     named

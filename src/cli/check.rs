@@ -206,7 +206,7 @@ fn advised(
     walks: &[Vec<usize>],
     advice: Advice,
 ) -> Finding {
-    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let rules = policy.rules();
     let named = rules.zip(walks).filter(|(rule, _)| advice.rules.contains(&rule.name));
     let mut spans: Vec<_> =
         named.filter_map(|(rule, walk)| Some((&rule.name, source.span_of(walk)?))).collect();

@@ -61,7 +61,7 @@ fn explained(explain: &ExplainArguments) -> Result<ExplainedRequest, (Exit, Stri
 
 /// Sets the configured scope of `global` rules in their explanations.
 fn count_for_fleet(explained: &mut [Explained], policy: &Policy) {
-    let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
+    let rules = || policy.rules();
     for explained in explained {
         if let Explained::Decided(record) = explained
             && rules().any(|rule| rule.scope == Scope::Global && *rule.name == *record.rule)

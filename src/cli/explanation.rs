@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use diana_limiter::Why;
 use diana_policy::time::{Micros, SECOND};
 use serde_json::Value;
 
@@ -47,17 +48,8 @@ fn text<'r>(rule: &'r Value, key: &str) -> &'r str {
 /// The reason of a rule's decision, or why it did not apply.
 fn reason(rule: &Value) -> String {
     if !decided(rule) {
-        return match text(rule, "why") {
-            "disabled" => "the document has `disabled: true`".into(),
-            "path" => "its entry does not cover the path".into(),
-            "match" => "its entry covers the path, but its `match` fails".into(),
-            "exempt" => "an `except` matches".into(),
-            "absent" => "the request has no value for its actor".into(),
-            "replaced" => format!("the rule `{}` replaces it", plain(text(rule, "by"))),
-            "plan" => "the caller's plan is unlimited".into(),
-            "banned" => "another rule bans the caller".into(),
-            _ => "another rule refuses".into(),
-        };
+        let why = Why::text(text(rule, "why")).unwrap_or("another rule refuses");
+        return why.replace("{by}", &plain(text(rule, "by")));
     }
     let wait = rule.get("wait");
     let ticks = wait.and_then(Value::as_f64).map(|seconds| (seconds * SECOND as f64).round());

@@ -13,7 +13,7 @@ mod rounded;
 mod total;
 mod wildcards;
 
-use about::{About, Find, Found, Row, is_chosen_value, named, of_document};
+use about::{About, Advised, Find, Row, is_chosen_value, named, of_document};
 
 use super::{settings, starts};
 use diana_limiter::sizing;
@@ -215,7 +215,7 @@ const fn entries(
     Row { id, is_mistake: false, find: Find::Entries(message, is) }
 }
 
-const fn other(id: &'static str, find: fn(&About<'_>) -> Vec<Found>) -> Row {
+const fn other(id: &'static str, find: fn(&About<'_>) -> Vec<Advised>) -> Row {
     Row { id, is_mistake: false, find: Find::Other(find) }
 }
 
@@ -223,7 +223,7 @@ const fn mistake(row: Row) -> Row {
     Row { is_mistake: true, ..row }
 }
 
-fn of_sources(about: &About<'_>) -> Vec<Found> {
+fn of_sources(about: &About<'_>) -> Vec<Advised> {
     let warnings = about.actors.iter().flat_map(|known| {
         let warnings = known.sources.iter().filter_map(|source| source.warning());
         warnings.map(|warning| format!("actor `{}`: {warning}", known.actor.name))
@@ -231,7 +231,7 @@ fn of_sources(about: &About<'_>) -> Vec<Found> {
     warnings.map(|message| (message, Vec::new())).collect()
 }
 
-fn of_chosen_keys(about: &About<'_>) -> Vec<Found> {
+fn of_chosen_keys(about: &About<'_>) -> Vec<Advised> {
     let message = format!(
         "clients choose the key of these rules, and each key is stored for hours; beyond `keys: {}` live callers, new callers \
          share buckets, so check that `keys` is large enough",
@@ -257,7 +257,7 @@ fn has_chosen_plans(about: &About<'_>, rule: &Rule) -> bool {
 }
 
 /// A setting of the other form of the module.
-fn of_on_fault(about: &About<'_>) -> Vec<Found> {
+fn of_on_fault(about: &About<'_>) -> Vec<Advised> {
     let policy = about.policy;
     let is_idle = !policy.is_remote
         && policy.on_fault == OnFault::Refuse
@@ -277,7 +277,7 @@ fn is_redis_idle(about: &About<'_>) -> bool {
 }
 
 /// Redis without a namespace, in the gateway's own document.
-fn of_namespace(about: &About<'_>) -> Vec<Found> {
+fn of_namespace(about: &About<'_>) -> Vec<Advised> {
     let policy = about.policy;
     let uses_redis = !policy.is_remote && policy.redis.is_some() && !is_redis_idle(about);
     of_document((uses_redis && !about.top.has("namespace")).then_some(
@@ -287,7 +287,7 @@ fn of_namespace(about: &About<'_>) -> Vec<Found> {
 }
 
 /// Redis without a pipe.
-fn of_pipe(about: &About<'_>) -> Vec<Found> {
+fn of_pipe(about: &About<'_>) -> Vec<Advised> {
     let redis = about.policy.redis.as_ref();
     let is_by_cluster =
         redis.is_some_and(|redis| matches!(redis.destination, Destination::Cluster(_)));
@@ -309,7 +309,7 @@ fn holds(_: &About<'_>, rule: &Rule) -> bool {
     rule.quota.max_delay.map_or(rule.algo == "LB", |delay| delay > 0)
 }
 
-fn of_metrics(about: &About<'_>) -> Vec<Found> {
+fn of_metrics(about: &About<'_>) -> Vec<Advised> {
     let rules = about.rules().count();
     of_document((rules * SERIES >= MANY_SERIES).then(|| {
         format!(
@@ -320,7 +320,7 @@ fn of_metrics(about: &About<'_>) -> Vec<Found> {
     }))
 }
 
-fn of_memory(about: &About<'_>) -> Vec<Found> {
+fn of_memory(about: &About<'_>) -> Vec<Advised> {
     let policy = about.policy;
     let memory = sizing::memory(&policy.limits, policy.keys);
     of_document((memory.worker.max(memory.shared) >= MUCH).then(|| {

@@ -5,7 +5,6 @@ use std::cell::{Cell, RefCell};
 use super::actors::ActorSources;
 use super::fields::NameIndex;
 use super::plans::PlanDraft;
-use super::rule::replaces::ReplacesDraft;
 use super::starts::PeriodStarts;
 use diana_policy::Zone;
 
@@ -22,8 +21,6 @@ pub struct Context<'c> {
     pub starts: PeriodStarts,
     /// The configured names of rules, each with the number for the next rule of that name.
     pub names: RefCell<NameIndex<'c>>,
-    /// The rules that replace others, so far.
-    pub replaces: RefCell<Vec<ReplacesDraft<'c>>>,
     /// Memory in bytes per worker for the quotas of the rules so far.
     pub quotas: Cell<u64>,
 }

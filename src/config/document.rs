@@ -118,13 +118,8 @@ pub fn read(
 
 /// Returns true if a document is in the full form, with the key `limits`, and not a block.
 pub fn is_full(root: &Tree) -> bool {
-    match root {
-        Tree::Map(pairs) => {
-            let has = |wanted: &str| pairs.iter().any(|(key, _)| key == wanted);
-            has("limits") || !(has("Url") || has("url") || has("rules"))
-        }
-        _ => false,
-    }
+    let is_block = ["Url", "url", "rules"].iter().any(|key| root.get(key).is_some());
+    matches!(root, Tree::Map(_)) && (root.get("limits").is_some() || !is_block)
 }
 
 /// The blocks of one of several documents.
@@ -170,13 +165,12 @@ fn policy(
         zone,
         starts: starts::read(top, &PeriodStarts::default()),
         names: RefCell::new(NameIndex::new()),
-        replaces: RefCell::default(),
         quotas: Cell::new(0),
     };
     let response = response::read(top, &Rc::new(response::standard()));
     let mut limits: Vec<_> =
         entries.iter().filter_map(|node| entry::read(node, &response, &context)).collect();
-    rule::check(&context);
+    rule::check(entries, &context);
     let twins = fingerprint::fill(&mut limits, &actors, rule.as_deref());
     naming::fill(&mut limits, &actors, context.names.into_inner());
     let is_own = own.is_none();

@@ -2,6 +2,17 @@
 //!
 //! YAML becomes plain [`Tree`](diana_policy::tree::Tree)s, with a separate list of the positions of
 //! all nodes. Readers walk them and report unknown content.
+//!
+//! ```
+//! use diana_config::Reader;
+//!
+//! let text = "limits: [{Url: /, rules: [{actor: all, unit: minute, rpu: 9, algo: TBB}]}]";
+//! let problems = Reader::default().policy(text.as_bytes()).unwrap_err().to_string();
+//! assert!(problems.starts_with("1:68 limits[0].rules[0].algo: found `TBB`; did you mean `TB`?"));
+//!
+//! let policy = Reader::default().policy(text.replace("TBB", "TB").as_bytes()).unwrap();
+//! assert_eq!(policy.limits[0].rules[0].quota.rpu, 9);
+//! ```
 
 pub mod difference;
 pub mod outline;

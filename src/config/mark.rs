@@ -67,7 +67,7 @@ fn is_used_by_rule(rule: &Rule, mark: &str) -> bool {
 }
 
 fn excepts(except: &Except, mark: &str) -> bool {
-    except.headers.iter().any(|condition| reads_header(condition, mark))
+    except.any.iter().flat_map(|block| &block.values).any(|it| reads_header(it, mark))
 }
 
 fn reads_header(condition: &Condition, mark: &str) -> bool {

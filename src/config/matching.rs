@@ -153,10 +153,16 @@ pub fn except(outer: &Fields<'_>, ignore_case: bool) -> Except {
     let Some(fields) = outer.mapping("except") else { return Except::default() };
     let path = |node: &Node<'_>| values::path(node, &"a path such as `/healthz`", ignore_case);
     let items = |key| fields.list(key).unwrap_or_default();
-    Except {
-        addresses: items("addresses").iter().filter_map(addresses::read).collect(),
-        paths: items("paths").iter().filter_map(path).collect(),
-        hosts: items("hosts").iter().filter_map(host).collect(),
-        headers: conditions::of_headers(fields.named("headers")),
-    }
+    let addresses = items("addresses").iter().filter_map(addresses::read).collect();
+    let paths = items("paths").iter().filter_map(path).collect();
+    let hosts = items("hosts").iter().filter_map(host).collect();
+    let mut any = vec![ConditionBlock { hosts, ..ConditionBlock::default() }];
+    any.extend(
+        conditions::of_headers(fields.named("headers")).into_iter().map(|condition| {
+            ConditionBlock { values: vec![condition], ..ConditionBlock::default() }
+        }),
+    );
+    any.push(ConditionBlock { addresses, ..ConditionBlock::default() });
+    any.retain(|block| *block != ConditionBlock::default());
+    Except { paths, any }
 }

@@ -49,17 +49,17 @@ impl<'a> Node<'a> {
         (0..count).map(|position| self.child(position)).collect()
     }
 
+    /// The value of a key, if this is a mapping that has it.
+    pub fn get(&self, key: &str) -> Option<Node<'a>> {
+        let Tree::Map(pairs) = self.tree else { return None };
+        let position = pairs.iter().position(|(name, _)| name == key)?;
+        Some(self.child(position))
+    }
+
     /// The node below this one at `path`, keys separated by dots. The last existing node if the
     /// path continues.
     pub fn descend(&self, path: &str) -> Node<'a> {
-        let mut node = self.clone();
-        for key in path.split('.') {
-            if let Tree::Map(pairs) = node.tree {
-                let position = pairs.iter().position(|(name, _)| name == key);
-                node = position.map_or(node.clone(), |position| node.child(position));
-            }
-        }
-        node
+        path.split('.').fold(self.clone(), |node, key| node.get(key).unwrap_or(node))
     }
 
     fn at(&self, position: usize, tree: &'a Tree) -> Node<'a> {

@@ -23,11 +23,9 @@ pub fn rules(source: &ConfigSource) -> Vec<Vec<usize>> {
 /// Returns true if a tree looks like rules.
 #[must_use]
 pub fn looks_like_rules(tree: &Tree) -> bool {
-    let has = |pairs: &[(String, Tree)], wanted: &str| pairs.iter().any(|(key, _)| key == wanted);
+    let has = |key: &str| tree.get(key).is_some();
     match tree {
-        Tree::Map(pairs) => {
-            has(pairs, "limits") || has(pairs, "rules") && (has(pairs, "Url") || has(pairs, "url"))
-        }
+        Tree::Map(_) => has("limits") || has("rules") && (has("Url") || has("url")),
         Tree::List(items) => items
             .first()
             .is_some_and(|first| matches!(first, Tree::Map(_)) && looks_like_rules(first)),

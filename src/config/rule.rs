@@ -36,7 +36,6 @@ use diana_policy::time::Now;
 use diana_policy::time::Unit;
 use diana_policy::tree::Tree;
 use diana_policy::{Absent, Prefix, Response, Rule, Scope};
-use replaces::ReplacesDraft;
 use settling::SETTLED_COST;
 
 /// A rule.
@@ -105,7 +104,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
     let enforce = fields.number("enforce").unwrap_or(100);
     let name = name(&fields, context);
     let except = matching::except(&fields, entry.ignore_case);
-    let replaces = replaces(&fields, &name, context);
+    let replaces = replaces::read(&fields);
     let response = response::read(&fields, entry.response);
     let ban = ban::read(&fields);
     let is_all = actor.as_ref().is_some_and(Vec::is_empty) && !entry.each;
@@ -158,8 +157,8 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
 }
 
 /// Reports names of rules in other rules that mean none, or too much.
-pub fn check(context: &Context<'_>) {
-    replaces::check(&context.replaces.borrow(), &context.names.borrow());
+pub fn check(entries: &[Node<'_>], context: &Context<'_>) {
+    replaces::check(entries, &context.names.borrow());
 }
 
 /// The keys of an entry that its rules depend on.
@@ -258,14 +257,6 @@ fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
         fields.report("name", format!("duplicate name: an earlier rule has the name `{text}`"));
     }
     text.into()
-}
-
-/// The names of the rules that the rule `name` replaces.
-fn replaces<'c>(fields: &Fields<'c>, name: &str, context: &Context<'c>) -> Vec<String> {
-    let others = replaces::read(fields);
-    let names = others.iter().map(|(other, _)| String::from(*other)).collect();
-    context.replaces.borrow_mut().push(ReplacesDraft { name: name.into(), others });
-    names
 }
 
 /// The percentage of the limit above which admitted requests are counted.

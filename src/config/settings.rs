@@ -2,7 +2,7 @@
 
 use std::iter::successors;
 
-use super::advice::about::{About, Found, of_document};
+use super::advice::about::{About, Advised, of_document};
 use super::fields::Fields;
 use super::mapping::Allowed;
 use super::mapping::Allowed::Flag;
@@ -79,7 +79,7 @@ pub fn fit(top: &Fields<'_>, limits: &[Limit], keys: usize) -> usize {
 
 /// A reduced number of callers, compared with the default, or with the gateway's setting for remote
 /// rules.
-pub fn find_few_keys(about: &About<'_>) -> Vec<Found> {
+pub fn find_few_keys(about: &About<'_>) -> Vec<Advised> {
     let (keys, wanted) = (about.policy.keys, about.policy.wanted_keys);
     of_document((keys < wanted).then(|| {
         format!(

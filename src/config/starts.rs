@@ -1,6 +1,6 @@
 //! `day_starts`, `week_starts` and `month_starts`, of a document or of a rule.
 
-use super::advice::about::{About, Found};
+use super::advice::about::{About, Advised};
 use super::conditions::PAYLOAD;
 use super::fields::Fields;
 use super::mapping::Allowed::{self, Choice, Either, Map, Text, Whole};
@@ -8,7 +8,7 @@ use super::mapping::{Choices, Mapping, mapping, optional, required, words};
 use super::node::Node;
 use super::rule::cost::{METADATA, TYPE, TYPES};
 use super::rule::limit::source;
-use super::values::TEXT;
+use super::values::{self, TEXT};
 use diana_algorithm::entry;
 use diana_policy::time::{DAY, Unit};
 use diana_policy::tree::Tree;
@@ -89,13 +89,7 @@ fn month_source(fields: &Fields<'_>) -> Option<NumberSource> {
 
 /// The seconds from midnight to a time such as `20:00`.
 fn second(text: &str) -> Option<u32> {
-    let (hours, minutes) = text.split_once(':')?;
-    let two = |part: &str| {
-        let is_two = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-        if is_two { part.parse::<u32>().ok() } else { None }
-    };
-    let (hours, minutes) = (two(hours)?, two(minutes)?);
-    (hours < 24 && minutes < 60).then_some((hours * 60 + minutes) * 60)
+    values::minutes(text).filter(|minutes| *minutes < 24 * 60).map(|minutes| minutes * 60)
 }
 
 /// A key, and the units of `W` that it concerns.
@@ -133,7 +127,7 @@ pub fn check(rule: &Fields<'_>, quota: &Quota, by_calendar: bool) {
 }
 
 /// Keys of a document that concern none of its rules.
-pub fn find_unused(about: &About<'_>) -> Vec<Found> {
+pub fn find_unused(about: &About<'_>) -> Vec<Advised> {
     let by_calendar = |rule: &Rule| entry(rule.algo).is_some_and(|entry| entry.by_calendar);
     let is_idle = |Concern { key, concerns, .. }: &&Concern| {
         let mut rules = about.rules().peekable();

@@ -1,6 +1,7 @@
 //! `time_zone`: an offset, a POSIX rule as in `TZ`, or a name, which stands for the current rule of its zone.
 
 use crate::node::Node;
+use crate::values;
 use diana_policy::{Summer, Zone};
 use jiff_core::tz::posix::{self, Rule};
 
@@ -89,13 +90,7 @@ fn offset(text: &str) -> Option<i32> {
         ("-", digits) => (-1, digits),
         _ => return None,
     };
-    let (hours, minutes) = digits.split_once(':')?;
-    let two = |part: &str| {
-        let is_two = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
-        if is_two { part.parse::<i32>().ok() } else { None }
-    };
-    let (hours, minutes) = (two(hours)?, two(minutes)?);
-    (minutes < 60).then_some(sign * (hours * 60 + minutes) * 60)
+    Some(sign * i32::try_from(values::minutes(digits)?).ok()? * 60)
 }
 
 /// `std offset [dst [offset] , start [/time] , end [/time]]`.

@@ -104,6 +104,17 @@ pub fn ticks(tree: &Tree) -> Option<Micros> {
     }
 }
 
+/// The minutes of a text such as `20:00`, up to 99 hours.
+pub fn minutes(text: &str) -> Option<u32> {
+    let (hours, minutes) = text.split_once(':')?;
+    let two = |part: &str| {
+        let is_two = part.len() == 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+        if is_two { part.parse::<u32>().ok() } else { None }
+    };
+    let (hours, minutes) = (two(hours)?, two(minutes)?);
+    (minutes < 60).then_some(hours * 60 + minutes)
+}
+
 const SIZES: [(&str, u64); 2] = [("KiB", 1 << 10), ("MiB", 1 << 20)];
 const LEAST: u64 = 1 << 10;
 

@@ -1,15 +1,18 @@
 //! A request in progress, and its check against each rule that applies.
 
-use crate::pending::Waiter;
-use crate::report::Outcome;
 use crate::report::explanation::Explained;
-use crate::rules::CompiledRule;
+use crate::report::{Outcome, Record};
+use crate::rule::CompiledRule;
 use diana_algorithm::latest_renewal;
+use diana_policy::Scope;
 use diana_policy::decision::Retry;
 use diana_policy::key::{Key, KeyHasher};
 use diana_policy::port::Clock;
 use diana_policy::time::{Micros, Now};
+use diana_request::settling::{GrpcOutcome, HeaderUsage};
+use diana_store::permit::OpenCharge;
 use diana_store::refusal::{Reason, Refused};
+use diana_store::reservation::Decider;
 use diana_store::usage::Remaining;
 use diana_store::{CheckOutcome, Reservation};
 
@@ -119,7 +122,7 @@ impl Check {
     /// Returns true if the rule may ban the caller, or may report that in shadow it would. In the
     /// part of callers outside of `enforce` it does neither.
     pub(crate) fn may_be_banned(&self, rule: &CompiledRule) -> bool {
-        self.is_identified && (!self.is_shadow() || rule.shadow)
+        self.is_identified && (!self.is_shadow() || rule.tries_bans)
     }
 
     /// Checks the request at `now`, for the first time or again. A refused request stays refused.
@@ -262,4 +265,108 @@ impl Check {
     pub(crate) fn wait_without_shadow(&self) -> Micros {
         self.reservation.wait()
     }
+
+    /// The decision at `now`, where an authority outside of the gateway may be available.
+    pub(crate) fn record(&self, rule: &mut CompiledRule, has_backend: bool, now: Now) -> Record {
+        let Reservation { by, account, .. } = self.reservation;
+        let is_shadow = self.is_trial();
+        Record {
+            scope: match by {
+                Decider::Share => Scope::Gateway,
+                _ => rule.config.scope_with(has_backend),
+            },
+            shadow: is_shadow,
+            marks: self.marks,
+            shown: rule.config.expose && !is_shadow && by != Decider::Unavailable,
+            outcome: self.outcome(rule, now),
+            policy: match &mut rule.plans {
+                Some(plans) => plans.policy(account.plan),
+                None => rule.algorithm.properties().quota(),
+            },
+            plan: rule.plans.as_ref().and_then(|plans| plans.name(account.plan)),
+            caller: rule.logged(account.key),
+            rule: rule.name.clone(),
+        }
+    }
+
+    /// Counts a request that the rule refuses, towards a ban of its caller, too.
+    pub(crate) fn count_refusal(&self, rule: &mut CompiledRule, now: Now) {
+        let reason = self.refused().map(|refused| refused.reason);
+        rule.counts.leased += u64::from(reason == Some(Reason::Outstanding));
+        self.count_final_refusal(rule, now);
+    }
+
+    /// Counts a request that the rule would have refused outside of shadow.
+    pub(crate) fn count_shadow_refusal(&self, rule: &mut CompiledRule, now: Now) {
+        rule.counts.shadow_refused += 1;
+        rule.counts.shadow_banned += u64::from(self.is_shadow_ban());
+        if self.may_be_banned(rule) {
+            self.count_final_refusal(rule, now);
+        }
+    }
+
+    /// Counts a refusal towards a ban of the caller, if it is final and the rule does not ban by
+    /// usage.
+    fn count_final_refusal(&self, rule: &mut CompiledRule, now: Now) {
+        let bans_by_usage =
+            rule.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.bans());
+        let is_final = self.refused().is_some_and(|refused| refused.is_final());
+        if self.is_identified && is_final && !bans_by_usage {
+            rule.count_towards_ban(self.reservation.account, now);
+        }
+    }
+
+    /// Returns true if the caller has used more than `near` percent of its limit.
+    #[inline(never)]
+    pub(crate) fn is_near(&self, rule: &mut CompiledRule) -> bool {
+        let Some(near) = rule.config.near else { return false };
+        let limit = rule.algorithm.properties().limit;
+        let used = self.remaining(rule).map(|left| limit.saturating_sub(left));
+        used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * u128::from(near))
+    }
+
+    /// Asks the authority about a request, and whether its caller is banned.
+    pub(crate) fn add_questions(
+        &mut self,
+        rule: &mut CompiledRule,
+        delay: Micros,
+        is_tentative: bool,
+    ) {
+        self.reservation.is_tentative = is_tentative;
+        rule.store.charge(&mut self.reservation, delay);
+        if let Some(bans) = &rule.bans
+            && self.may_be_banned(rule)
+        {
+            self.is_ban_asked = bans.ask(self.key());
+        }
+    }
+
+    /// The charge for a request, if there was one and a store counts it.
+    pub(crate) fn charge(&self, rule: &CompiledRule, now: Now) -> Option<OpenCharge> {
+        let Reservation { account, cost, receipt, by, .. } = self.reservation;
+        receipt.filter(|_| by != Decider::Unavailable).map(|receipt| OpenCharge {
+            key: account.key,
+            receipt,
+            since: now.mono,
+            reserved: cost,
+            used: 0,
+            rule: self.rule as u32,
+            plan: account.plan,
+            header_usage: HeaderUsage::Nothing,
+            grpc: GrpcOutcome::Other,
+            is_identified: self.may_be_banned(rule),
+            is_degraded: by == Decider::Share,
+        })
+    }
+}
+
+/// A request that waits, or has waited, for replies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Waiter {
+    /// Its number in the limiter; 0 if it has not waited.
+    pub id: u64,
+    /// Its stream, by the host's number.
+    pub stream: u32,
+    /// Since when it waits for the replies of a round.
+    pub since: Micros,
 }

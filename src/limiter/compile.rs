@@ -5,25 +5,25 @@ use std::fmt;
 use std::rc::Rc;
 
 use crate::check::InProgress;
-use crate::commit::ChargePhase;
 use crate::entry_watch::EntryWatch;
 use crate::fleet::Fleet;
 use crate::limiter::Limiter;
 use crate::matcher::{LimitRules, Matcher};
 use crate::plans::RulePlans;
-use crate::replaces;
+use crate::replaces::Replacements;
 use crate::report::metrics::{RequestCounts, RuleCounts};
-use crate::rules::{CompiledRule, Rules};
+use crate::rule::{ChargePhase, CompiledRule};
+use crate::rules::Rules;
 use crate::source_watch::{self, SourceWatch};
 use crate::upkeep::Upkeep;
 use crate::verdict::Reporter;
 use diana_algorithm::{self as algorithm, Leasing};
 use diana_policy::key::{GatewayId, Seed};
 use diana_policy::path::Path;
-use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{
-    self as policy, Actor, CostSource, IdentitySource, Policy, Prefix, ResponseCost, Rule, Scope,
+    self as policy, Actor, ConditionBlock, IdentitySource, Policy, Prefix, ResponseCost, Rule,
+    Scope,
 };
 use diana_request::cost::CostReader;
 use diana_request::identity::caller::{Callers, CountScope};
@@ -36,7 +36,6 @@ use diana_store::backend::Backend;
 use diana_store::bans::Bans;
 use diana_store::hot::spotter::{Spotter, Storage};
 use diana_store::stores::Stores;
-use diana_store::tables::Tables;
 use diana_store::{CounterSpec, stores};
 
 /// A rule or an actor that cannot be built.
@@ -60,91 +59,78 @@ impl fmt::Display for Unbuildable {
     }
 }
 
-impl Limiter {
-    /// A limiter that counts in `stores`. `seed` is the secret that callers are hashed with.
-    ///
-    /// # Errors
-    /// If a rule cannot be built. Configurations without problems have no such rule.
-    pub fn new(
-        policy: Policy,
-        seed: Seed,
-        mut stores: Stores<'_>,
-        backend: Option<Box<dyn Backend>>,
-    ) -> Result<Limiter, Unbuildable> {
-        stores.resets_bans = policy.admin.is_some();
-        let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
-        let is_disabled = policy.disabled;
-        // Without paths no entry covers a request.
-        let covering = policy.limits.iter().filter(|_| !is_disabled);
-        let paths = PathIndex::new(covering.map(|limit| limit.urls.as_slice()));
-        let reads_headers = !is_disabled && reads_headers(&policy, &actors);
-        let needs_path = !is_disabled && (paths.needs_path() || excepts_paths(&policy));
-        let needs_address = !is_disabled && needs_address(&policy);
-        let has_exemptions = !is_disabled && has_exemptions(&policy);
-        let entries = EntryWatch::new(&policy.limits);
-        let mut builder = Builder::new(&policy, actors, seed, stores, backend);
-        let (limits, mut list) = builder.limits(policy.limits)?;
-        let has_replaced = replaces::resolve(&mut list) && !is_disabled;
-        let Builder { stores, callers, selectors, backend, .. } = builder;
-        let has_phase = |phase: &ChargePhase| list.iter().any(|rule| rule.phase == *phase);
-        let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
-        let (tick_interval, upkeep) = intervals(&list, stores.process.is_some());
-        let mut covering = Vec::new();
-        paths.covering(Path::of(b"/"), &mut covering);
-        let process = stores.process.map(|(process, _)| process);
-        let is_global = !is_disabled && list.iter().any(|rule| rule.config.scope == Scope::Global);
-        Ok(Limiter {
-            matcher: Matcher {
-                paths,
-                limits,
-                except: policy.except,
-                replaced: if has_replaced { vec![None; list.len()] } else { Vec::new() },
-                has_exemptions: has_exemptions || has_replaced,
-                needs_address,
-                is_exempted: false,
-                counts: RequestCounts::default(),
-                needs_path,
-                covering,
-                path: Vec::new(),
-                reads_headers: reads_headers || !is_disabled && selectors.reads_headers(),
-                is_disabled,
-                callers,
-                selectors,
-            },
-            reporter: Reporter {
-                log_refused: policy.log_refused,
-                accepted: policy.accepted,
-                fields: policy.fields,
-                markers: markers(&list, policy.mark.as_ref()),
-                mark: policy.mark,
-            },
-            entries,
-            upkeep: Upkeep::new(tick_interval, upkeep, stores.traffic),
-            rules: Rules {
-                phases,
-                has_bans: list.iter().any(|rule| rule.bans.is_some()),
-                settles: list.iter().any(|rule| rule.usage_reader.is_some()),
-                returned: Rc::default(),
-                has_backend: backend.is_some(),
-                process: process.filter(|_| list.iter().any(CompiledRule::has_turns)),
-                list,
-            },
-            fleet: Fleet::new(backend, is_global),
-            progress: InProgress::default(),
-        })
-    }
-
-    /// A limiter with separate tables and without an authority for the fleet, for tools and tests.
-    ///
-    /// # Errors
-    /// As [`Limiter::new`].
-    pub fn standalone(
-        policy: Policy,
-        seed: Seed,
-        data: Rc<dyn SharedData>,
-    ) -> Result<Limiter, Unbuildable> {
-        Limiter::new(policy, seed, Stores::new("alone".into(), data, &mut Tables::default()), None)
-    }
+/// Builds a limiter that counts in `stores`.
+pub(crate) fn limiter(
+    policy: Policy,
+    seed: Seed,
+    mut stores: Stores<'_>,
+    backend: Option<Box<dyn Backend>>,
+) -> Result<Limiter, Unbuildable> {
+    stores.resets_bans = policy.admin.is_some();
+    let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
+    let is_disabled = policy.disabled;
+    // Without paths no entry covers a request.
+    let covering = policy.limits.iter().filter(|_| !is_disabled);
+    let paths = PathIndex::new(covering.map(|limit| limit.urls.as_slice()));
+    let reads_headers = !is_disabled && reads_headers(&policy);
+    let needs_path = !is_disabled
+        && (paths.needs_path() || policy.excepts().any(|except| !except.paths.is_empty()));
+    let is_address = |source: &IdentitySource| source.kind == client_address::KIND.name;
+    let needs_address = !is_disabled
+        && (policy.blocks().any(|block| !block.addresses.is_empty())
+            || policy.sources().any(is_address));
+    let has_exemptions = !is_disabled && policy.excepts().any(|except| !except.is_empty());
+    let entries = EntryWatch::new(&policy.limits);
+    let mut builder = Builder::new(&policy, actors, seed, stores, backend);
+    let (limits, list) = builder.limits(policy.limits)?;
+    let replacements = if is_disabled { Replacements::default() } else { Replacements::new(&list) };
+    let Builder { stores, callers, selectors, backend, .. } = builder;
+    let has_phase = |phase: &ChargePhase| list.iter().any(|rule| rule.phase == *phase);
+    let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
+    let (tick_interval, upkeep) = intervals(&list, stores.process.is_some());
+    let mut covering = Vec::new();
+    paths.covering(Path::of(b"/"), &mut covering);
+    let process = stores.process.map(|(process, _)| process);
+    let is_global = !is_disabled && list.iter().any(|rule| rule.config.scope == Scope::Global);
+    Ok(Limiter {
+        matcher: Matcher {
+            paths,
+            limits,
+            except: policy.except,
+            has_exemptions: has_exemptions || replacements.is_any(),
+            replacements,
+            needs_address,
+            is_exempted: false,
+            counts: RequestCounts::default(),
+            needs_path,
+            covering,
+            path: Vec::new(),
+            reads_headers: reads_headers || !is_disabled && selectors.reads_headers(),
+            is_disabled,
+            callers,
+            selectors,
+        },
+        reporter: Reporter {
+            log_refused: policy.log_refused,
+            accepted: policy.accepted,
+            fields: policy.fields,
+            markers: markers(&list, policy.mark.as_ref()),
+            mark: policy.mark,
+        },
+        entries,
+        upkeep: Upkeep::new(tick_interval, upkeep, stores.traffic),
+        rules: Rules {
+            phases,
+            has_bans: list.iter().any(|rule| rule.bans.is_some()),
+            settles: list.iter().any(|rule| rule.usage_reader.is_some()),
+            returned: Rc::default(),
+            has_backend: backend.is_some(),
+            process: process.filter(|_| list.iter().any(CompiledRule::has_turns)),
+            list,
+        },
+        fleet: Fleet::new(backend, is_global),
+        progress: InProgress::default(),
+    })
 }
 
 /// Inputs for all rules of a limiter.
@@ -173,7 +159,7 @@ impl<'s> Builder<'s> {
         stores: Stores<'s>,
         backend: Option<Box<dyn Backend>>,
     ) -> Builder<'s> {
-        let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
+        let rules = || policy.rules();
         let percentiles = rules().any(|rule| (1..100).contains(&rule.enforce));
         let mut callers = Callers::new(actors, seed, percentiles);
         if let Some(backend) = &backend {
@@ -284,13 +270,12 @@ impl<'s> Builder<'s> {
         Ok(CompiledRule {
             gateway,
             actor,
-            replaces: None,
             callers,
             usage,
             whole_usage,
             is_rounded: false,
-            shadow,
-            yields: shadow || rule.over.is_some(),
+            enforce: if shadow { 0 } else { rule.enforce },
+            tries_bans: shadow,
             phase: ChargePhase::of(&rule, leasing),
             queues: capabilities.queues,
             counts: RuleCounts::default(),
@@ -380,18 +365,12 @@ fn counter_spec(
     let entry = algorithm::entry(rule.algo);
     let entry = entry.ok_or_else(|| Unbuildable::new(rule, "unknown algorithm"))?;
     let keeps_used = entry.keeps_used(rule.settling.as_deref());
-    let algorithm = entry.algorithm(&rule.quota, keeps_used);
+    let spec = CounterSpec::new(entry, rule.quota, keeps_used);
+    let spec = spec.map_err(|_| Unbuildable::new(rule, "its quota is invalid"))?;
     let leases = (entry.capabilities)(&rule.quota).leasing != Leasing::Never;
     let is_even = rule.cost_source.is_none() || !leases;
-    let algorithm = algorithm.map_err(|_| Unbuildable::new(rule, "its quota is invalid"))?;
     Ok(CounterSpec {
-        entry,
-        quota: rule.quota,
         plans: rule.plans.clone(),
-        gateways: 1,
-        is_share: false,
-        algorithm,
-        keeps_used,
         unit_cost: if is_even { rule.quota.cost } else { 1 },
         fingerprint: rule.fingerprint,
         keys: if parts.is_empty() { 1 } else { keys },
@@ -403,55 +382,16 @@ fn counter_spec(
         settles: rule.settling.is_some(),
         checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
         on_failure: rule.on_failure,
+        ..spec
     })
-}
-
-/// Returns true if any request is exempt from any rule.
-fn has_exemptions(policy: &Policy) -> bool {
-    let by_limit = |limit: &policy::Limit| {
-        !limit.except.is_empty() || limit.rules.iter().any(|rule| !rule.except.is_empty())
-    };
-    !policy.except.is_empty() || policy.limits.iter().any(by_limit)
-}
-
-/// Returns true if the rules depend on the client's address.
-fn needs_address(policy: &Policy) -> bool {
-    let is_address = |source: &IdentitySource| source.kind == client_address::KIND.name;
-    let by_actor = |actor: &usize| {
-        policy.actors.get(*actor).is_some_and(|actor| actor.sources.iter().any(is_address))
-    };
-    let by_cost = |cost: &CostSource| cost.sources().iter().any(is_address);
-    let by_rule = |rule: &Rule| {
-        rule.except.reads_address()
-            || rule.actor.iter().any(by_actor)
-            || rule.cost_source.as_deref().is_some_and(by_cost)
-    };
-    let by_limit = |limit: &policy::Limit| limit.reads_address() || limit.rules.iter().any(by_rule);
-    policy.except.reads_address() || policy.limits.iter().any(by_limit)
-}
-
-/// Returns true if requests are exempt by their paths.
-fn excepts_paths(policy: &Policy) -> bool {
-    let by_rule = |rule: &Rule| !rule.except.paths.is_empty();
-    let by_limit =
-        |limit: &policy::Limit| !limit.except.paths.is_empty() || limit.rules.iter().any(by_rule);
-    !policy.except.paths.is_empty() || policy.limits.iter().any(by_limit)
 }
 
 /// Returns true if the rules depend on other headers than the path. One call reads all headers, for
 /// less than several look-ups.
-fn reads_headers(policy: &Policy, actors: &[Sources]) -> bool {
-    let by_actor = |actor: &usize| actors.get(*actor).is_some_and(Sources::reads_headers);
+fn reads_headers(policy: &Policy) -> bool {
     // A source without mistakes, as the configuration has been read.
     let is_header = |source: &IdentitySource| {
         identity::build(source).is_ok_and(|source| source.reads_headers())
     };
-    let by_cost = |cost: &CostSource| cost.sources().iter().any(is_header);
-    let by_rule = |rule: &Rule| {
-        rule.except.reads_headers()
-            || rule.actor.iter().any(by_actor)
-            || rule.cost_source.as_deref().is_some_and(by_cost)
-    };
-    let by_limit = |limit: &policy::Limit| limit.reads_headers() || limit.rules.iter().any(by_rule);
-    policy.except.reads_headers() || policy.limits.iter().any(by_limit)
+    policy.blocks().any(ConditionBlock::reads_headers) || policy.sources().any(is_header)
 }

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
 
 use crate::check::{Check, InProgress};
-use crate::commit::ChargePhase;
-use crate::limiter::Limiter;
-use crate::pending::{Pending, PendingOrder, Ready, ReadyRequest, Waiting};
-use crate::rules::{CompiledRule, Rules};
+use crate::order::PendingOrder;
+use crate::pending::{Pending, Waiting};
+use crate::rule::{ChargePhase, CompiledRule};
+use crate::rules::Rules;
 use crate::verdict::Verdict;
-use diana_policy::time::{Micros, Now};
+use diana_policy::time::Micros;
 use diana_request::identity::caller::Callers;
 use diana_store::backend::{Backend, Receiver};
 
@@ -22,9 +22,9 @@ use diana_store::backend::{Backend, Receiver};
 pub(crate) struct Fleet {
     pub(crate) backend: Option<Box<dyn Backend>>,
     /// Requests and orders that wait for replies, or have them and were not resumed yet.
-    pending: BTreeMap<u64, Pending>,
+    pub(crate) pending: BTreeMap<u64, Pending>,
     /// The numbers of the requests and orders that have their replies, in order.
-    ready: VecDeque<u64>,
+    pub(crate) ready: VecDeque<u64>,
     /// The number of the latest request or order.
     last: u64,
     /// Whether rules of scope `global` decide about requests.
@@ -97,7 +97,7 @@ impl Fleet {
         id
     }
 
-    fn remember(&mut self, id: u64, pending: Pending, now: Micros) {
+    pub(crate) fn remember(&mut self, id: u64, pending: Pending, now: Micros) {
         self.pending.insert(id, pending);
         self.send(id, 0, now);
     }
@@ -113,7 +113,7 @@ impl Fleet {
         }
     }
 
-    fn next_complete(&mut self) -> Option<Receiver> {
+    pub(crate) fn next_complete(&mut self) -> Option<Receiver> {
         self.backend.as_mut()?.next_complete()
     }
 
@@ -131,7 +131,7 @@ impl Fleet {
 
     /// Marks a request or order with all of its replies as ready. Returns a request if its client
     /// has left.
-    fn on_answered(&mut self, id: u64) -> Option<InProgress> {
+    pub(crate) fn on_answered(&mut self, id: u64) -> Option<InProgress> {
         match self.pending.remove(&id)? {
             Pending { is_cancelled: true, waiting: Waiting::Request(progress), .. } => {
                 Some(progress)
@@ -141,95 +141,6 @@ impl Fleet {
                 self.ready.push_back(id);
                 None
             }
-        }
-    }
-}
-
-/// The replies of the authority, and the requests that they complete.
-impl Limiter {
-    /// The number of requests and orders that have their replies and were not resumed yet.
-    #[must_use]
-    pub fn ready(&self) -> usize {
-        self.fleet.ready.len()
-    }
-
-    /// The next request to be resumed, or order to be answered. Charges of cancelled requests are
-    /// returned.
-    pub fn next_ready(&mut self, now: Now) -> Option<Ready> {
-        while let Some(id) = self.fleet.ready.pop_front() {
-            let Some(pending) = self.fleet.pending.remove(&id) else { continue };
-            let Pending { is_cancelled, waiting } = pending;
-            match waiting {
-                Waiting::Request(progress) if is_cancelled => self.abandon(id, progress, now),
-                Waiting::Request(progress) => {
-                    let waiter = progress.waiter;
-                    return Some(Ready::Request(ReadyRequest { waiter, progress }));
-                }
-                Waiting::Order(order) => {
-                    self.fleet.begin(id);
-                    let stream = (!is_cancelled).then_some(order.stream);
-                    match self.execute(order, now) {
-                        Ok(result) => return Some(Ready::Order { stream, result }),
-                        // The callers are known by other keys now: the order is given again.
-                        Err(order) => {
-                            let waiting = Waiting::Order(order);
-                            self.fleet.remember(id, Pending { is_cancelled, waiting }, now.mono);
-                        }
-                    }
-                }
-            }
-        }
-        None
-    }
-
-    /// Returns true if all callers of rules of scope `global` are counted together with the other
-    /// gateways.
-    #[must_use]
-    pub fn is_connected(&self) -> bool {
-        self.fleet.is_connected()
-    }
-
-    /// Takes the results of questions to the authority. Requests with all of their replies become
-    /// ready. Due after each call of the connection to it.
-    pub fn take_results(&mut self, now: Now) {
-        while let Some(receiver) = self.fleet.next_complete() {
-            match receiver {
-                Receiver::Request(id) => {
-                    if let Some(progress) = self.fleet.on_answered(id) {
-                        self.abandon(id, progress, now);
-                    }
-                }
-                Receiver::Store(rule, account) => {
-                    if let Some(rule) = self.rules.list.get_mut(rule) {
-                        rule.store.on_reply(account, now);
-                    }
-                }
-                Receiver::Bans(rule, caller) => {
-                    let rule = self.rules.list.get_mut(rule);
-                    if let Some(bans) = rule.and_then(|rule| rule.bans.as_mut()) {
-                        bans.on_reply(caller, now.mono);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads the replies about a request after its client has left, and cancels the charges.
-    fn abandon(&mut self, id: u64, progress: InProgress, now: Now) {
-        self.fleet.begin(id);
-        self.rules.abandon(progress, now);
-    }
-}
-
-impl Check {
-    /// Asks the authority about a request, and whether its caller is banned.
-    fn add_questions(&mut self, rule: &mut CompiledRule, delay: Micros, is_tentative: bool) {
-        self.reservation.is_tentative = is_tentative;
-        rule.store.charge(&mut self.reservation, delay);
-        if let Some(bans) = &rule.bans
-            && self.may_be_banned(rule)
-        {
-            self.is_ban_asked = bans.ask(self.key());
         }
     }
 }

@@ -5,20 +5,34 @@
 //! value ([`InProgress`]): `decide` begins it, it is stored while an authority is asked, and
 //! `resume` continues it.
 
+use std::rc::Rc;
+
 use crate::check::InProgress;
-use crate::commit::JointOutcome;
+use crate::compile::{self, Unbuildable};
 use crate::entry_watch::EntryWatch;
 use crate::fleet::Fleet;
 use crate::matcher::Matcher;
-use crate::pending::ReadyRequest;
-use crate::rules::{CompiledRule, Rules};
+use crate::operator::{self, Parts};
+use crate::order::{CallerQuery, Inquired, OrderResult, PendingOrder};
+use crate::pending::{Pending, Ready, ReadyRequest, Waiting};
+use crate::report::hot::HotCallers;
+use crate::report::metrics::{self, RuleCounts};
+use crate::rule::CompiledRule;
+use crate::rules::{JointOutcome, Rules};
 use crate::upkeep::Upkeep;
 use crate::verdict::{Reporter, Verdict};
-use diana_policy::port::{Clock, Ending, Request};
-use diana_policy::time::Now;
+use crate::{commit, permit};
+use diana_policy::key::{GatewayId, Key, LoggedKey, Seed};
+use diana_policy::port::{Clock, Ending, Metrics, Request, SharedData};
+use diana_policy::time::{Micros, Now};
+use diana_policy::{Policy, Rule, words};
+use diana_store::backend::{Backend, Receiver};
 use diana_store::permit::Permit;
 use diana_store::process::Process;
-use std::rc::Rc;
+use diana_store::reclaimer::SlotReclaimer;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use diana_store::usage::{Order, OrderError};
 
 /// Decides about requests by the rules of one policy.
 pub struct Limiter {
@@ -34,6 +48,31 @@ pub struct Limiter {
 }
 
 impl Limiter {
+    /// A limiter that counts in `stores`. `seed` is the secret that callers are hashed with.
+    ///
+    /// # Errors
+    /// If a rule cannot be built. Configurations without problems have no such rule.
+    pub fn new(
+        policy: Policy,
+        seed: Seed,
+        stores: Stores<'_>,
+        backend: Option<Box<dyn Backend>>,
+    ) -> Result<Limiter, Unbuildable> {
+        compile::limiter(policy, seed, stores, backend)
+    }
+
+    /// A limiter with separate tables and without an authority for the fleet, for tools and tests.
+    ///
+    /// # Errors
+    /// As [`Limiter::new`].
+    pub fn standalone(
+        policy: Policy,
+        seed: Seed,
+        data: Rc<dyn SharedData>,
+    ) -> Result<Limiter, Unbuildable> {
+        Limiter::new(policy, seed, Stores::new("alone".into(), data, &mut Tables::default()), None)
+    }
+
     /// Headers that mark requests. They are removed from every incoming request.
     #[must_use]
     pub fn markers(&self) -> &[Rc<str>] {
@@ -81,7 +120,7 @@ impl Limiter {
     /// Continues a request that has its replies. Returns `None` if a question was lost: then
     /// [`Limiter::restart`] decides about the request again.
     pub fn resume(&mut self, ready: &mut ReadyRequest, now: Now) -> Option<Verdict> {
-        self.rules.return_charges(now);
+        permit::return_charges(&mut self.rules, now);
         self.fleet.begin(ready.waiter.id);
         let progress = &mut ready.progress;
         progress.now = now;
@@ -127,36 +166,376 @@ impl Limiter {
     /// Returns true if the bytes of the request's body are read at its end, for one of its charges.
     #[must_use]
     pub fn reads_request_bytes_of(&self, permit: &mut Permit) -> bool {
-        self.rules.reads_request_bytes(permit)
+        permit::reads_request_bytes(&self.rules, permit)
     }
 
     /// Reads the usage of a request from the headers of its response.
     pub fn on_response(&self, permit: &mut Permit, ending: &dyn Ending) {
-        self.rules.on_response(permit, ending);
+        permit::on_response(&self.rules, permit, ending);
     }
 
     /// Reads the usage of a request from the trailers of its response.
     pub fn on_trailers(&self, permit: &mut Permit, ending: &dyn Ending) {
-        self.rules.on_trailers(permit, ending);
+        permit::on_trailers(&self.rules, permit, ending);
     }
 
     /// Settles the charges of a request at the end of its stream.
     pub fn finish(&mut self, permit: Permit, ending: &dyn Ending, now: Now) {
-        self.rules.finish(permit, ending, now);
+        permit::finish(&mut self.rules, permit, ending, now);
     }
 
     /// Cancels and settles the charges of requests that have ended. Due before another worker or
     /// limiter with the same state checks a request.
     pub fn return_charges(&mut self, now: Now) {
-        self.rules.return_charges(now);
+        permit::return_charges(&mut self.rules, now);
     }
 
     #[inline]
     fn prepare(&mut self, clock: &dyn Clock) {
         if self.rules.returned.is_any() {
-            self.rules.return_charges(clock.now());
+            permit::return_charges(&mut self.rules, clock.now());
         }
         self.fleet.prepare(&mut self.matcher.callers, false);
+    }
+
+    /// The number of requests and orders that have their replies and were not resumed yet.
+    #[must_use]
+    pub fn ready(&self) -> usize {
+        self.fleet.ready.len()
+    }
+
+    /// The next request to be resumed, or order to be answered. Charges of cancelled requests are
+    /// returned.
+    pub fn next_ready(&mut self, now: Now) -> Option<Ready> {
+        while let Some(id) = self.fleet.ready.pop_front() {
+            let Some(pending) = self.fleet.pending.remove(&id) else { continue };
+            let Pending { is_cancelled, waiting } = pending;
+            match waiting {
+                Waiting::Request(progress) if is_cancelled => self.abandon(id, progress, now),
+                Waiting::Request(progress) => {
+                    let waiter = progress.waiter;
+                    return Some(Ready::Request(ReadyRequest { waiter, progress }));
+                }
+                Waiting::Order(order) => {
+                    self.fleet.begin(id);
+                    let stream = (!is_cancelled).then_some(order.stream);
+                    match operator::execute(&mut self.parts(), order, now) {
+                        Ok(result) => return Some(Ready::Order { stream, result }),
+                        // The callers are known by other keys now: the order is given again.
+                        Err(order) => {
+                            let waiting = Waiting::Order(order);
+                            self.fleet.remember(id, Pending { is_cancelled, waiting }, now.mono);
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns true if all callers of rules of scope `global` are counted together with the other
+    /// gateways.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.fleet.is_connected()
+    }
+
+    /// Takes the results of questions to the authority. Requests with all of their replies become
+    /// ready. Due after each call of the connection to it.
+    pub fn take_results(&mut self, now: Now) {
+        while let Some(receiver) = self.fleet.next_complete() {
+            match receiver {
+                Receiver::Request(id) => {
+                    if let Some(progress) = self.fleet.on_answered(id) {
+                        self.abandon(id, progress, now);
+                    }
+                }
+                Receiver::Store(rule, account) => {
+                    if let Some(rule) = self.rules.list.get_mut(rule) {
+                        rule.store.on_reply(account, now);
+                    }
+                }
+                Receiver::Bans(rule, caller) => {
+                    let rule = self.rules.list.get_mut(rule);
+                    if let Some(bans) = rule.and_then(|rule| rule.bans.as_mut()) {
+                        bans.on_reply(caller, now.mono);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads the replies about a request after its client has left, and cancels the charges.
+    fn abandon(&mut self, id: u64, progress: InProgress, now: Now) {
+        self.fleet.begin(id);
+        self.rules.abandon(progress, now);
+    }
+
+    /// The rules, in document order.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.list.iter().map(|rule| &rule.config)
+    }
+
+    /// This gateway, if a rule counts in each one.
+    #[must_use]
+    pub fn gateway(&self, rule: usize) -> Option<GatewayId> {
+        self.rules.list.get(rule)?.gateway
+    }
+
+    /// The names of the actors of a rule; none if it has a single counter.
+    pub fn actors(&self, rule: usize) -> impl Iterator<Item = &str> {
+        self.matcher.callers.actors(self.rules.list.get(rule).and_then(|rule| rule.actor))
+    }
+
+    /// Carries out an order of the request of a stream. Without an error [`Inquired::Done`] is
+    /// empty if the rule has no such caller.
+    ///
+    /// # Errors
+    /// Why the order cannot be carried out.
+    pub fn inquire(
+        &mut self,
+        rule: usize,
+        query: CallerQuery,
+        order: Order,
+        stream: u32,
+        now: Now,
+    ) -> Result<Inquired, OrderError> {
+        if let Some(rule) = self.rules.list.get(rule)
+            && order.sets().is_some()
+            && rule.bans.is_none()
+        {
+            return Err(OrderError::NoBans);
+        }
+        if let Some(rule) = self.rules.list.get(rule)
+            && let CallerQuery::Key(LoggedKey { gateway: Some(gateway), .. }) = query
+            && rule.gateway != Some(gateway)
+        {
+            return Err(OrderError::Foreign);
+        }
+        let pending = PendingOrder { rule, order, query, stream, callers: Vec::new() };
+        match operator::execute(&mut self.parts(), pending, now) {
+            Ok(OrderResult { seen, .. }) => seen.map(Inquired::Done),
+            Err(pending) => Ok(Inquired::Pending(self.fleet.send_order(pending, now.mono))),
+        }
+    }
+
+    /// The hot callers of a rule with their numbers of requests; `None` if the rule has no `hot`,
+    /// or counts per worker.
+    #[must_use]
+    pub fn top(&mut self, rule: usize, now: Micros) -> Option<Vec<(u64, Key)>> {
+        self.rules.list.get_mut(rule)?.hot.as_mut()?.top(now)
+    }
+
+    /// How often [`Limiter::maintain`] and [`Limiter::flush`] are due, in ticks.
+    #[must_use]
+    pub fn tick_interval(&self) -> Micros {
+        self.upkeep.tick_interval
+    }
+
+    /// Maintains all rules. Returns true if more is due soon, even without a request.
+    pub fn maintain(&mut self, now: Now) -> bool {
+        permit::return_charges(&mut self.rules, now);
+        let mut more = false;
+        for rule in &mut self.rules.list {
+            let done = rule.store.maintain(now);
+            more |= done.is_busy;
+            rule.change_in_keys += done.keys;
+        }
+        if !self.upkeep.begin_update(now.mono) {
+            // Bans and hot keys may have gathered counts for the next update.
+            return true;
+        }
+        for rule in &mut self.rules.list {
+            rule.maintain_bans(now);
+            more |= rule.hot.as_mut().is_some_and(|hot| hot.maintain(now.mono));
+        }
+        more
+    }
+
+    /// Reports the counts since the last flush.
+    pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
+        let Matcher { counts, callers, .. } = &mut self.matcher;
+        counts.without_metadata += std::mem::take(&mut callers.without_metadata);
+        counts.flush(namespace, metrics);
+        // Only a worker with requests reports a mode: Envoy's main thread has a VM, too, but no
+        // requests.
+        self.upkeep.serves |=
+            self.rules.list.iter().any(|rule| rule.counts != RuleCounts::default());
+        let mode = if self.is_connected() { "fleet" } else { "gateway" };
+        self.report_mode(
+            namespace,
+            (self.fleet.is_global && self.upkeep.serves).then_some(mode),
+            metrics,
+        );
+        if let Some(backend) = &mut self.fleet.backend {
+            metrics::flush_fleet(namespace, &backend.take_counts(), metrics);
+        }
+        metrics::flush_traffic(namespace, &self.upkeep.traffic, metrics);
+        for rule in &mut self.rules.list {
+            rule.counts.flush(namespace, &rule.config.name, metrics);
+            let change = std::mem::take(&mut rule.change_in_keys);
+            metrics::flush_keys(namespace, &rule.config.name, change, metrics);
+            if let Some(spotter) = &mut rule.hot {
+                let change = std::mem::take(&mut spotter.change);
+                metrics::flush_hot_keys(namespace, &rule.config.name, change, metrics);
+            }
+        }
+    }
+
+    /// Reports the limits of its rules. `in_force` is false when the rules no longer apply.
+    pub fn report_limits(&self, namespace: &str, in_force: bool, metrics: &dyn Metrics) {
+        metrics::report_disabled(namespace, in_force && self.is_disabled(), metrics);
+        for rule in &self.rules.list {
+            let (limit, window) = rule.algorithm.properties().quota();
+            let values = if in_force { [limit, window, rule.keys] } else { [0; 3] };
+            let scope = rule.config.scope_with(self.fleet.backend.is_some());
+            metrics::report_limit(namespace, &rule.name, scope, values, metrics);
+        }
+    }
+
+    /// The next list of hot callers, for the log.
+    pub fn hot_callers(&mut self) -> Option<HotCallers<'_>> {
+        self.rules.list.iter_mut().find_map(|CompiledRule { config, hot, .. }| {
+            let spotter = hot.as_mut()?;
+            let list = spotter.list.take()?;
+            let (is_local, hot) = (config.is_local(), spotter.hot());
+            Some(HotCallers { rule: &config.name, is_local, hot, list })
+        })
+    }
+
+    /// Moves this worker from one gauge of a mode to another, if its mode has changed.
+    fn report_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
+        let before = std::mem::replace(&mut self.upkeep.mode, mode);
+        if before != mode {
+            if let Some(before) = before {
+                metrics::flush_mode(namespace, before, -1, metrics);
+            }
+            if let Some(mode) = mode {
+                metrics::flush_mode(namespace, mode, 1, metrics);
+            }
+        }
+    }
+
+    /// Calls `log` with a line for each rule that has seen many requests, and never its source. Returns true if it is due again,
+    /// after other workers have reported theirs.
+    pub fn missing_sources(
+        &mut self,
+        namespace: &str,
+        data: &dyn SharedData,
+        log: &dyn Fn(&str),
+    ) -> bool {
+        let mut waits = false;
+        for rule in &mut self.rules.list {
+            let CompiledRule { config, callers, usage, whole_usage, .. } = rule;
+            for (kind, watch) in [
+                ("caller", Some(callers)),
+                ("usage", usage.as_deref_mut()),
+                ("whole usage", whole_usage.as_deref_mut()),
+            ] {
+                let name = || format!("diana/2/{namespace}/{:016x}/{kind}", config.fingerprint);
+                let Some(watch) = watch.filter(|watch| watch.is_due()) else { continue };
+                if watch.report(&name(), data) {
+                    log(&watch.line(&config.name, kind));
+                }
+                waits |= watch.is_enough;
+            }
+        }
+        waits
+    }
+
+    /// Calls `log` once in a gateway with a line for each rule with callers that are numbers which the host has rounded.
+    pub fn rounded_callers(&mut self, namespace: &str, data: &dyn SharedData, log: &dyn Fn(&str)) {
+        for CompiledRule { config, actor, is_rounded, .. } in &mut self.rules.list {
+            if *is_rounded || !self.matcher.callers.has_rounded(*actor) {
+                continue;
+            }
+            *is_rounded = true;
+            let name = format!("diana/1/{namespace}/{:016x}/rounded", config.fingerprint);
+            if words::write([1], data, &name, None) {
+                log(&format!(
+                    "rule `{}`: callers have numbers from 2⁵³ on, which Envoy has rounded, so that neighbours share permits and \
+                     bans; read a claim by `payload_header`, or let the issuer write it as a text",
+                    config.name
+                ));
+            }
+        }
+    }
+
+    /// Reports the entries that applied to none of some thousand requests: their number, and a line
+    /// for the log. `requests` are those since the last report. Exempt ones do not
+    /// count, since no entry may apply to them. Due before [`Limiter::flush`].
+    pub fn unused_entries(
+        &mut self,
+        namespace: &str,
+        requests: u64,
+        (data, metrics): (&dyn SharedData, &dyn Metrics),
+        log: &dyn Fn(&str),
+    ) {
+        let Matcher { limits, counts, is_disabled, .. } = &self.matcher;
+        if *is_disabled {
+            return;
+        }
+        let requests = requests.saturating_sub(counts.exempt);
+        let name = format!("diana/1/{namespace}/entries");
+        let has_applied = limits.iter().map(|limit| limit.has_applied.get());
+        if let Some(unused) = self.entries.report(requests, has_applied, &name, data) {
+            metrics.set(&format!("diana.{namespace}.entries_unused"), unused.count);
+            unused.line.iter().for_each(|line| log(line));
+        }
+    }
+
+    /// The values of its rules in shared data, to be cleared when the rules are removed.
+    #[must_use]
+    pub fn remains(
+        &self,
+        namespace: &Rc<str>,
+        data: &Rc<dyn SharedData>,
+        now: Micros,
+    ) -> Vec<SlotReclaimer> {
+        let mut all = Vec::new();
+        let of_all = || (namespace.clone(), data.clone());
+        for CompiledRule { config, algorithm, .. } in
+            self.rules.list.iter().filter(|rule| !rule.config.is_local())
+        {
+            let ((name, data), fingerprint) = (of_all(), config.fingerprint);
+            if config.daily.is_none() {
+                let algorithm = algorithm.clone();
+                all.push(SlotReclaimer::of_callers(name, data, fingerprint, algorithm, now));
+            }
+            let (name, data) = of_all();
+            all.extend(
+                config.ban.map(|ban| SlotReclaimer::of_bans(name, data, fingerprint, ban, now)),
+            );
+        }
+        all
+    }
+
+    /// Returns true if requests are in flight under a rule that other workers count, too.
+    #[must_use]
+    pub fn holds_slots(&self) -> bool {
+        permit::holds_slots(&self.rules)
+    }
+
+    /// Reports the last counts, and subtracts this limiter's callers from the gauges.
+    pub fn retire(&mut self, namespace: &str, now: Now, metrics: &dyn Metrics) {
+        permit::return_charges(&mut self.rules, now);
+        for rule in &mut self.rules.list {
+            rule.maintain_bans(now);
+            if let Some(spotter) = &mut rule.hot {
+                spotter.close(now.mono);
+            }
+        }
+        self.flush(namespace, metrics);
+        self.report_mode(namespace, None, metrics);
+        for rule in &mut self.rules.list {
+            let change = rule.store.close(now);
+            metrics::flush_keys(namespace, &rule.config.name, change, metrics);
+        }
+    }
+
+    fn parts(&mut self) -> Parts<'_> {
+        let Limiter { matcher, rules, fleet, .. } = self;
+        Parts { matcher, rules, fleet }
     }
 }
 
@@ -203,7 +582,7 @@ fn conclude(
     fleet: &mut Fleet,
     reporter: &Reporter,
 ) -> Verdict {
-    match rules.commit(progress, checked) {
+    match commit::commit(rules, progress, checked) {
         JointOutcome::Admitted(delay) => reporter.admit(progress, delay, rules),
         JointOutcome::Pending(delay) => fleet.send_questions(progress, delay, rules),
         JointOutcome::Refused => {

@@ -6,9 +6,11 @@ use std::rc::Rc;
 
 use crate::check::{Check, InProgress};
 use crate::plans::Chosen;
+use crate::replaces::Replacements;
 use crate::report::explanation::{Explained, Why};
 use crate::report::metrics::RequestCounts;
-use crate::rules::{CompiledRule, Rules};
+use crate::rule::CompiledRule;
+use crate::rules::Rules;
 use diana_policy::key::Key;
 use diana_policy::path::Path;
 use diana_policy::port::{Clock, Pseudo, Request};
@@ -24,9 +26,8 @@ pub(crate) struct Matcher {
     pub(crate) limits: Vec<LimitRules>,
     /// The requests that are exempt from all rules.
     pub(crate) except: Except,
-    /// The rules that other rules replace for the current request, each with the number of the first
-    /// such rule; empty if no rule replaces others.
-    pub(crate) replaced: Vec<Option<usize>>,
+    /// The rules that other rules replace.
+    pub(crate) replacements: Replacements,
     /// Whether anything is exempt from any rule, or replaced.
     pub(crate) has_exemptions: bool,
     /// Whether any rule, condition or exemption depends on the client's address.
@@ -145,35 +146,21 @@ impl Matcher {
         self.has_exemptions && matcher::exempts(except, request, &self.path)
     }
 
-    /// The rule that replaces a rule for the current request.
-    fn replaced_by(&self, number: usize) -> Option<usize> {
-        self.replaced.get(number).copied().flatten()
-    }
-
     /// Finds the rules that others replace for a request.
     #[inline(never)]
     fn replace(&mut self, rules: &mut Rules, request: &dyn Request) {
-        if self.replaced.is_empty() {
+        if !self.replacements.is_any() {
             return;
         }
-        self.replaced.fill(None);
-        let mut replacing = Vec::new();
-        for limit in &self.covering {
-            let numbers = self.limits.get(*limit).map_or(0..0, |entry| entry.rules.clone());
-            for number in numbers {
-                let replaces = rules.list.get(number).and_then(|rule| rule.replaces.as_ref());
-                replacing.extend(replaces.map(|replaces| (replaces.rank, number, *limit)));
-            }
-        }
+        let covering =
+            self.covering.iter().filter_map(|&index| Some((index, self.limits.get(index)?)));
+        let covering =
+            covering.flat_map(|(index, limit)| limit.rules.clone().map(move |it| (it, index)));
         // A rule that is replaced itself replaces none.
-        replacing.sort_unstable();
-        for (_, number, limit) in replacing {
+        for (number, limit) in self.replacements.begin(covering) {
             let Some(rule) = rules.list.get(number) else { continue };
-            if self.replaced_by(number).is_none() && self.is_in_force(rule, limit, request) {
-                for &other in rule.replaces.iter().flat_map(|replaces| &replaces.rules) {
-                    let replaced = self.replaced.get_mut(other);
-                    replaced.into_iter().for_each(|it| *it = it.or(Some(number)));
-                }
+            if self.replacements.by(number).is_none() && self.is_in_force(rule, limit, request) {
+                self.replacements.replace(number);
             }
         }
     }
@@ -185,7 +172,11 @@ impl Matcher {
         let is_meant = limit.urls.iter().any(|url| url.covers(&self.path))
             && matcher::surely_holds(&limit.matcher, request);
         let is_exempt = self.is_exempt(&limit.except, request);
-        if !is_meant || is_exempt || self.is_exempt(&rule.config.except, request) || rule.shadow {
+        if !is_meant
+            || is_exempt
+            || self.is_exempt(&rule.config.except, request)
+            || rule.enforce == 0
+        {
             return false;
         }
         let percentile = match self.callers.of(rule.actor, request) {
@@ -193,7 +184,7 @@ impl Matcher {
             Caller::Known { percentile, .. } => percentile,
             Caller::Absent | Caller::Shared(_) => 0,
         };
-        percentile < rule.config.enforce
+        percentile < rule.enforce
     }
 
     fn apply_all(&mut self, rules: &mut Rules, input: &MatchInput<'_>, progress: &mut InProgress) {
@@ -224,7 +215,7 @@ impl Matcher {
         progress: &mut InProgress,
     ) {
         if self.has_exemptions {
-            if self.replaced_by(number).is_some() {
+            if self.replacements.by(number).is_some() {
                 return;
             }
             if matcher::exempts(&rule.config.except, input.request, &self.path) {
@@ -254,11 +245,9 @@ impl Matcher {
             is_ban_asked: false,
         }));
         let Some(check) = progress.checks.last_mut() else { return };
-        let is_out = percentile >= rule.config.enforce;
-        check.reservation.is_shadow = rule.yields || is_out;
-        if rule.yields {
-            check.marks = !rule.shadow && !is_out;
-        }
+        let (is_out, marks) = (percentile >= rule.enforce, rule.config.over.is_some());
+        check.reservation.is_shadow = is_out || marks;
+        check.marks = marks && !is_out;
         if is_denied || is_suspended {
             check.deny();
         }
@@ -372,7 +361,7 @@ impl Matcher {
         input: &MatchInput<'_>,
         progress: &mut InProgress,
     ) -> Why {
-        if let Some(by) = self.replaced_by(number).and_then(|by| rules.list.get(by)) {
+        if let Some(by) = self.replacements.by(number).and_then(|by| rules.list.get(by)) {
             return Why::Replaced(by.name.clone());
         }
         let Some(rule) = rules.list.get_mut(number) else { return Why::Absent };

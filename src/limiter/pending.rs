@@ -1,9 +1,7 @@
 //! Requests, and orders of operators, that wait for replies of an authority.
 
-use crate::check::InProgress;
-use crate::operator::{CallerInquiry, CallerQuery, OrderResult};
-use diana_policy::time::Micros;
-use diana_store::usage::Order;
+use crate::check::{InProgress, Waiter};
+use crate::order::{OrderResult, PendingOrder};
 
 /// A request or an order that waits.
 pub(crate) struct Pending {
@@ -16,18 +14,6 @@ pub(crate) struct Pending {
 pub(crate) enum Waiting {
     Request(InProgress),
     Order(PendingOrder),
-}
-
-/// An order of an operator.
-pub(crate) struct PendingOrder {
-    /// The rule's number.
-    pub(crate) rule: usize,
-    pub(crate) order: Order,
-    pub(crate) query: CallerQuery,
-    /// The stream of its request, by the host's number.
-    pub(crate) stream: u32,
-    /// An inquiry for each of its callers.
-    pub(crate) callers: Vec<CallerInquiry>,
 }
 
 /// A request or an order that has its replies.
@@ -48,15 +34,4 @@ pub struct ReadyRequest {
     /// Its number, its stream, and since when it waited.
     pub waiter: Waiter,
     pub(crate) progress: InProgress,
-}
-
-/// A request that waits, or has waited, for replies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Waiter {
-    /// Its number in the limiter; 0 if it has not waited.
-    pub id: u64,
-    /// Its stream, by the host's number.
-    pub stream: u32,
-    /// Since when it waits for the replies of a round.
-    pub since: Micros,
 }

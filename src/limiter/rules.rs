@@ -1,30 +1,30 @@
-//! The rules of a limiter, each with its store.
+//! All rules of a limiter: their checks, and their part in reports.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
 use crate::check::{Check, InProgress};
-use crate::commit::{ChargePhase, JointOutcome};
-use crate::plans::RulePlans;
-use crate::replaces::Replaces;
 use crate::report::Record;
 use crate::report::explanation::{Explained, Why};
-use crate::report::metrics::RuleCounts;
-use crate::source_watch::SourceWatch;
-use diana_algorithm::Algorithm;
+use crate::rule::{ChargePhase, CompiledRule};
 use diana_policy::decision::Retry;
-use diana_policy::key::{GatewayId, Key, LoggedKey};
-use diana_policy::time::{Micros, Now, SECOND};
-use diana_policy::{Rule, Scope};
-use diana_request::cost::CostReader;
-use diana_request::settling::UsageReader;
-use diana_store::bans::Bans;
-use diana_store::hot::spotter::Spotter;
+use diana_policy::time::{Micros, Now};
+use diana_store::CheckOutcome;
 use diana_store::permit::CancelQueue;
-use diana_store::process::{Process, TurnNumber, Turns};
+use diana_store::process::{Process, Turns};
 use diana_store::refusal::Reason;
-use diana_store::reservation::Decider;
-use diana_store::{Account, CheckOutcome, Reservation, Store};
+
+/// The outcome of all rules together: of their checks, and then of the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JointOutcome {
+    /// Every rule admits the request, and has charged it after a commit. It may proceed this many
+    /// ticks after its check.
+    Admitted(Micros),
+    /// A rule refuses. Only an authority may have charged its rules; the other rules are not
+    /// charged.
+    Refused,
+    /// An authority must be asked. Other rules hold the request for this many ticks.
+    Pending(Micros),
+}
 
 /// All rules, in the order of the document.
 pub(crate) struct Rules {
@@ -41,54 +41,6 @@ pub(crate) struct Rules {
     pub(crate) has_backend: bool,
     /// The process with the callers of `gateway` rules, if workers take turns for them.
     pub(crate) process: Option<&'static Process>,
-}
-
-/// A rule with its usage.
-pub(crate) struct CompiledRule {
-    pub(crate) config: Rule,
-    /// Its name, which records share.
-    pub(crate) name: Rc<str>,
-    pub(crate) algorithm: Arc<dyn Algorithm>,
-    /// Reads the cost of requests, unless all cost the same.
-    pub(crate) cost_reader: Option<Box<CostReader>>,
-    /// Reads what requests used, if that is settled at their end.
-    pub(crate) usage_reader: Option<Box<UsageReader>>,
-    pub(crate) plans: Option<Box<RulePlans>>,
-    /// The rules that it replaces, if any.
-    pub(crate) replaces: Option<Box<Replaces>>,
-    /// This gateway, if its callers are counted here: no other gateway knows their keys.
-    pub(crate) gateway: Option<GatewayId>,
-    /// Its actor's number in the callers; none for `all`.
-    pub(crate) actor: Option<usize>,
-    /// Whether it is checked and reported only.
-    pub(crate) shadow: bool,
-    /// Whether it refuses no request: in shadow, or since it marks them.
-    pub(crate) yields: bool,
-    /// Counts its callers.
-    pub(crate) store: Box<dyn Store>,
-    /// Whether that is a store of the authority outside of the gateway.
-    pub(crate) is_in_backend: bool,
-    /// The number of callers that the store has room for.
-    pub(crate) keys: u64,
-    /// Counts its refusals, and knows its banned callers.
-    pub(crate) bans: Option<Box<Bans>>,
-    pub(crate) hot: Option<Spotter>,
-    /// Whether requests ever have a caller.
-    pub(crate) callers: SourceWatch,
-    /// Whether responses ever have the usage, if that is settled.
-    pub(crate) usage: Option<Box<SourceWatch>>,
-    /// Whether responses ever have all numbers of the usage, if that is a sum.
-    pub(crate) whole_usage: Option<Box<SourceWatch>>,
-    /// Whether a caller had a number that the host has rounded, and the log has its line.
-    pub(crate) is_rounded: bool,
-    /// Whether requests take positions in a queue, which are returned if a client leaves.
-    pub(crate) queues: bool,
-    pub(crate) phase: ChargePhase,
-    pub(crate) counts: RuleCounts,
-    /// The change of the number of callers in this worker's memory since the last flush.
-    pub(crate) change_in_keys: i64,
-    /// When its last line was logged.
-    pub(crate) logged: Option<Micros>,
 }
 
 impl Rules {
@@ -210,7 +162,7 @@ impl Rules {
                 continue;
             }
             if check.is_refused() {
-                rule.count_shadow_refusal(check, progress.now);
+                check.count_shadow_refusal(rule, progress.now);
                 would_refuse = would_refuse.or(Some(index));
                 continue;
             }
@@ -219,7 +171,7 @@ impl Rules {
                 rule.counts.shadow_held += 1;
                 would_hold = would_hold.or(Some(index));
             }
-            if rule.config.near.is_some() && rule.is_near(check) {
+            if rule.config.near.is_some() && check.is_near(rule) {
                 rule.counts.near += 1;
             }
         }
@@ -256,125 +208,6 @@ impl Rules {
     /// The decision of one rule at `now`.
     pub(crate) fn record(&mut self, check: &Check, now: Now) -> Option<Record> {
         let rule = self.list.get_mut(check.rule)?;
-        Some(rule.record(check, self.has_backend, now))
-    }
-}
-
-impl CompiledRule {
-    /// Returns true if workers take turns for its callers, where they are threads of one process.
-    pub(crate) fn has_turns(&self) -> bool {
-        self.config.scope == Scope::Gateway
-    }
-
-    /// The turn of a caller.
-    pub(crate) fn turn(&self, key: Key) -> Option<TurnNumber> {
-        self.has_turns().then(|| TurnNumber::of(self.config.fingerprint, key))
-    }
-
-    /// Returns true if it limits the requests in flight.
-    pub(crate) fn is_in_flight(&self) -> bool {
-        self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.is_slot())
-    }
-
-    /// Returns true if the bytes of requests' bodies are read at the end.
-    pub(crate) fn reads_request_bytes(&self) -> bool {
-        self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.reads_request_bytes())
-    }
-
-    /// A caller's key for logs and operators.
-    pub(crate) fn logged(&self, key: Key) -> LoggedKey {
-        LoggedKey { key, gateway: self.gateway }
-    }
-
-    /// The decision at `now`, where an authority outside of the gateway may be available.
-    fn record(&mut self, check: &Check, has_backend: bool, now: Now) -> Record {
-        let Reservation { by, account, .. } = check.reservation;
-        let is_shadow = check.is_trial();
-        Record {
-            scope: match by {
-                Decider::Share => Scope::Gateway,
-                _ => self.config.scope_with(has_backend),
-            },
-            shadow: is_shadow,
-            marks: check.marks,
-            shown: self.config.expose && !is_shadow && by != Decider::Unavailable,
-            outcome: check.outcome(self, now),
-            policy: match &mut self.plans {
-                Some(plans) => plans.policy(account.plan),
-                None => self.algorithm.properties().quota(),
-            },
-            plan: self.plans.as_ref().and_then(|plans| plans.name(account.plan)),
-            caller: self.logged(account.key),
-            rule: self.name.clone(),
-        }
-    }
-
-    /// Counts a request that the rule skips, since it has no value for the actor.
-    #[cold]
-    pub(crate) fn count_absent(&mut self, is_new: bool) {
-        self.counts.absent += u64::from(is_new);
-        self.callers.miss(is_new);
-    }
-
-    /// Counts a request that the rule refuses, towards a ban of its caller, too.
-    pub(crate) fn count_refusal(&mut self, check: &Check, now: Now) {
-        let reason = check.refused().map(|refused| refused.reason);
-        self.counts.leased += u64::from(reason == Some(Reason::Outstanding));
-        self.count_final_refusal(check, now);
-    }
-
-    /// Counts a request that the rule would have refused outside of shadow.
-    pub(crate) fn count_shadow_refusal(&mut self, check: &Check, now: Now) {
-        self.counts.shadow_refused += 1;
-        self.counts.shadow_banned += u64::from(check.is_shadow_ban());
-        if check.may_be_banned(self) {
-            self.count_final_refusal(check, now);
-        }
-    }
-
-    /// Counts a refusal towards a ban of the caller, if it is final and the rule does not ban by
-    /// usage.
-    fn count_final_refusal(&mut self, check: &Check, now: Now) {
-        let bans_by_usage =
-            self.usage_reader.as_ref().is_some_and(|usage_reader| usage_reader.bans());
-        let is_final = check.refused().is_some_and(|refused| refused.is_final());
-        if check.is_identified && is_final && !bans_by_usage {
-            self.count_towards_ban(check.reservation.account, now);
-        }
-    }
-
-    /// Counts a refusal, or a request with usage, towards a ban of the caller.
-    pub(crate) fn count_towards_ban(&mut self, account: Account, now: Now) {
-        if let Some(bans) = &mut self.bans {
-            bans.count(account.key, 1, now.mono);
-        }
-    }
-
-    /// Counts the refusals that its bans have gathered, and the bans that began.
-    pub(crate) fn maintain_bans(&mut self, now: Now) {
-        if let Some(bans) = &mut self.bans {
-            let begun = bans.maintain(now.mono);
-            let count =
-                if self.shadow { &mut self.counts.shadow_bans } else { &mut self.counts.bans };
-            *count += begun;
-        }
-    }
-
-    /// Returns true if the rule may log a line now: at most once a second.
-    pub(crate) fn may_log(&mut self, now: Now) -> bool {
-        let is_due = self.logged.is_none_or(|last| now.mono.saturating_sub(last) >= SECOND);
-        if is_due {
-            self.logged = Some(now.mono);
-        }
-        is_due
-    }
-
-    /// Returns true if the caller has used more than `near` percent of its limit.
-    #[inline(never)]
-    pub(crate) fn is_near(&mut self, check: &Check) -> bool {
-        let Some(near) = self.config.near else { return false };
-        let limit = self.algorithm.properties().limit;
-        let used = check.remaining(self).map(|left| limit.saturating_sub(left));
-        used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * u128::from(near))
+        Some(check.record(rule, self.has_backend, now))
     }
 }

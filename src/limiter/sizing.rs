@@ -15,7 +15,7 @@ pub fn summary(policy: &Policy) -> String {
          and {shared} KiB of shared data",
         if rules == 1 { "" } else { "s" }
     );
-    for rule in policy.limits.iter().flat_map(|limit| &limit.rules) {
+    for rule in policy.rules() {
         let Some(daily) = rule.daily else { continue };
         let bytes = daily.bytes().div_ceil(1024);
         line.push_str(&format!("; of this, the quota of `{}` takes {bytes} KiB", rule.name));

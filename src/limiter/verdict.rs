@@ -4,12 +4,12 @@
 use std::rc::Rc;
 
 use crate::check::{Check, InProgress};
+use crate::permit::{self, QueueLine};
 use crate::report::explanation::{Explained, Why};
 use crate::report::jitter::Jitter;
 use crate::report::{Refusal, Report};
 use crate::rules::Rules;
 use diana_policy::decision::Retry;
-use diana_policy::key::Key;
 use diana_policy::time::Micros;
 use diana_policy::{Accepted, LimitFields};
 use diana_store::permit::Permit;
@@ -62,17 +62,6 @@ pub struct Held {
     pub report: Report,
 }
 
-/// A line of requests of one caller under one rule of a limiter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueueLine {
-    /// The rule's number in its limiter.
-    pub rule: usize,
-    /// The caller.
-    pub key: Key,
-    /// The plan of the request. Positions have the same length only under the same plan.
-    pub plan: u64,
-}
-
 /// Makes verdicts and their reports, by these settings.
 pub(crate) struct Reporter {
     pub(crate) log_refused: bool,
@@ -103,7 +92,7 @@ impl Reporter {
     ) -> Verdict {
         // Before the report: this cancels the charges of rules that reserve no permits, and so
         // changes the remaining permits.
-        let permit = rules.open_charges(progress);
+        let permit = permit::open_charges(rules, progress);
         let shadowed = rules.count_admitted(progress);
         let is_silent = shadowed.is_none()
             && delay == 0
@@ -118,7 +107,7 @@ impl Reporter {
             return Verdict::Admit(permit, Some(Box::new(report)));
         }
         let until = progress.now.mono.saturating_add(delay);
-        let (position, line) = rules.queued_charges(progress);
+        let (position, line) = permit::queued_charges(rules, progress);
         Verdict::Hold(Box::new(Held { until, line, position, permit, report }))
     }
 
@@ -192,10 +181,10 @@ impl Reporter {
                 continue;
             }
             if check.is_shadow() {
-                rule.count_shadow_refusal(check, progress.now);
+                check.count_shadow_refusal(rule, progress.now);
                 continue;
             }
-            rule.count_refusal(check, progress.now);
+            check.count_refusal(rule, progress.now);
             longest = longest.max(refused.retry);
             first = first.or(Some((index, check.rule, refused.reason)));
         }

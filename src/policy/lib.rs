@@ -104,6 +104,33 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// All rules, in document order.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.limits.iter().flat_map(|limit| &limit.rules)
+    }
+
+    /// The exemptions of the document, its entries and its rules.
+    pub fn excepts(&self) -> impl Iterator<Item = &Except> {
+        let entries = self.limits.iter().map(|limit| &limit.except);
+        entries.chain(self.rules().map(|rule| &rule.except)).chain([&self.except])
+    }
+
+    /// All blocks of conditions.
+    pub fn blocks(&self) -> impl Iterator<Item = &ConditionBlock> {
+        let matchers = self.limits.iter().map(|limit| &limit.matcher);
+        let of_entries = matchers.flat_map(|matcher| matcher.any.iter().chain(&matcher.unless));
+        of_entries.chain(self.excepts().flat_map(|except| &except.any))
+    }
+
+    /// The sources that its rules read from requests, but for those of plans.
+    pub fn sources(&self) -> impl Iterator<Item = &IdentitySource> {
+        self.rules().flat_map(|rule| {
+            let actors = rule.actor.iter().filter_map(|&actor| self.actors.get(actor));
+            let costs = rule.cost_source.iter().flat_map(|cost| cost.sources());
+            actors.flat_map(|actor| &actor.sources).chain(costs)
+        })
+    }
+
     /// The settings that remain valid under the rules of a remote document.
     #[must_use]
     pub fn own(&self) -> Own {

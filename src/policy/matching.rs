@@ -44,18 +44,6 @@ impl Match {
     pub fn is_empty(&self) -> bool {
         self.any.is_empty() && self.unless.is_empty()
     }
-
-    /// Returns true if a condition reads headers.
-    #[must_use]
-    pub fn reads_headers(&self) -> bool {
-        self.any.iter().chain(&self.unless).any(ConditionBlock::reads_headers)
-    }
-
-    /// Returns true if a condition reads the client's address.
-    #[must_use]
-    pub fn reads_address(&self) -> bool {
-        self.any.iter().chain(&self.unless).any(|block| !block.addresses.is_empty())
-    }
 }
 
 /// Conditions that must all hold. An empty list always holds.
@@ -72,7 +60,9 @@ pub struct ConditionBlock {
 }
 
 impl ConditionBlock {
-    fn reads_headers(&self) -> bool {
+    /// Returns true if a condition reads headers.
+    #[must_use]
+    pub fn reads_headers(&self) -> bool {
         let by_value =
             |condition: &Condition| !matches!(condition.field, ConditionField::Property(_));
         !self.methods.is_empty() || !self.hosts.is_empty() || self.values.iter().any(by_value)
@@ -177,35 +167,16 @@ impl Test {
 /// Exemptions. One match exempts a request.
 #[derive(Debug, Clone, Default)]
 pub struct Except {
-    /// Client addresses, IPv4-mapped IPv6 written as IPv4.
-    pub addresses: Vec<IpNet>,
     /// Paths.
     pub paths: Vec<Prefix>,
-    /// Hosts.
-    pub hosts: Vec<HostPattern>,
-    /// Header conditions.
-    pub headers: Vec<Condition>,
+    /// Conditions. One block that holds in all readings exempts a request.
+    pub any: Vec<ConditionBlock>,
 }
 
 impl Except {
     /// Returns true if there are no exemptions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.addresses.is_empty()
-            && self.paths.is_empty()
-            && self.hosts.is_empty()
-            && self.headers.is_empty()
-    }
-
-    /// Returns true if an exemption reads headers.
-    #[must_use]
-    pub fn reads_headers(&self) -> bool {
-        !self.headers.is_empty() || !self.hosts.is_empty()
-    }
-
-    /// Returns true if it depends on the client's address.
-    #[must_use]
-    pub fn reads_address(&self) -> bool {
-        !self.addresses.is_empty()
+        self.paths.is_empty() && self.any.is_empty()
     }
 }

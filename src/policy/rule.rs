@@ -26,20 +26,6 @@ pub struct Limit {
     pub fingerprint: u64,
 }
 
-impl Limit {
-    /// Returns true if its conditions or exemptions read headers.
-    #[must_use]
-    pub fn reads_headers(&self) -> bool {
-        self.matcher.reads_headers() || self.except.reads_headers()
-    }
-
-    /// Returns true if its conditions or exemptions read the client's address.
-    #[must_use]
-    pub fn reads_address(&self) -> bool {
-        self.matcher.reads_address() || self.except.reads_address()
-    }
-}
-
 /// One rule.
 #[derive(Debug, Clone)]
 pub struct Rule {

@@ -60,6 +60,13 @@ impl Tree {
         }
     }
 
+    /// The value of a key, if the node is a mapping that has it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Tree> {
+        let Tree::Map(pairs) = self else { return None };
+        pairs.iter().find(|(name, _)| name == key).map(|(_, value)| value)
+    }
+
     /// The text, if the node is text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {

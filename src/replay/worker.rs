@@ -146,8 +146,7 @@ fn for_worker(mut policy: Policy, number: WorkerNumber) -> Policy {
     policy.remote = None;
     policy.redis = None;
     // The records of admitted requests name the callers that a rule in shadow would refuse.
-    let has_shadow = policy.shadow
-        || policy.limits.iter().flat_map(|limit| &limit.rules).any(|rule| rule.shadow);
+    let has_shadow = policy.shadow || policy.rules().any(|rule| rule.shadow);
     policy.accepted = Accepted { headers: has_shadow, filter_state: false };
     for rule in policy.limits.iter_mut().flat_map(|limit| &mut limit.rules) {
         let apart = match rule.scope {

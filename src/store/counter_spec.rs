@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use diana_algorithm::{Algorithm, Capabilities, Entry, Leasing};
+use diana_algorithm::{Algorithm, Capabilities, Conflict, Entry, Leasing};
 use diana_policy::bloom::Shape;
 use diana_policy::redis::OnFailure;
 use diana_policy::{Plans, Quota};
@@ -49,6 +49,38 @@ pub struct CounterSpec {
 }
 
 impl CounterSpec {
+    /// The specification of a rule alone, of usual callers, with room for one. Without leases of
+    /// another cost than that of the quota.
+    ///
+    /// # Errors
+    /// The conflicts of the quota.
+    pub fn new(
+        entry: &'static Entry,
+        quota: Quota,
+        keeps_used: bool,
+    ) -> Result<CounterSpec, Vec<Conflict>> {
+        let algorithm = entry.algorithm(&quota, keeps_used)?;
+        Ok(CounterSpec {
+            entry,
+            quota,
+            algorithm,
+            keeps_used,
+            plans: None,
+            gateways: 1,
+            is_share: false,
+            unit_cost: quota.cost,
+            fingerprint: 0,
+            keys: 1,
+            is_compound: false,
+            lines: 1,
+            daily: None,
+            may_be_cancelled: false,
+            settles: false,
+            checks: false,
+            on_failure: None,
+        })
+    }
+
     /// The specification of one of `gateways` equal shares.
     #[must_use]
     pub fn share(&self, gateways: u64) -> CounterSpec {

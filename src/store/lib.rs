@@ -29,6 +29,43 @@
 //! and expire by the slowest. A lease and a remembered refusal end when the caller changes its
 //! plan; a charge is settled by the plan that charged it. A store holds the quota of one plan
 //! (`plans.rs`), and switches when a call is about another.
+//!
+//! A store of one worker, with a rule of one request per minute:
+//!
+//! ```
+//! use std::rc::Rc;
+//!
+//! use diana_policy::key::Key;
+//! use diana_policy::time::{Now, SECOND, Unit};
+//! use diana_policy::{Quota, Scope};
+//! use diana_store::stores::Stores;
+//! use diana_store::tables::Tables;
+//! use diana_store::{Account, CounterSpec, Reservation};
+//! # use diana_policy::port::SharedData;
+//! # struct NoData;
+//! # impl SharedData for NoData {
+//! #     fn get(&self, _: &str) -> Option<(Vec<u8>, u32)> { None }
+//! #     fn swap(&self, _: &str, _: &[u8], _: Option<u32>) -> bool { false }
+//! # }
+//!
+//! let entry = diana_algorithm::entry("W").unwrap();
+//! let spec = CounterSpec::new(entry, Quota::new(Unit::Minute, 1), false).unwrap();
+//! let mut tables = Tables::default();
+//! let mut store = Stores::new("shop".into(), Rc::new(NoData), &mut tables).open(Scope::Local, spec);
+//!
+//! let ann = Account { key: Key { hash: 1, second_hash: 2 }, plan: 0 };
+//! let mut admit = |now| {
+//!     let mut reservation = Reservation::new(ann, 1, now);
+//!     store.check(&mut reservation);
+//!     let is_admitted = reservation.refused().is_none();
+//!     if is_admitted {
+//!         store.charge(&mut reservation, 0);
+//!     }
+//!     is_admitted
+//! };
+//! let now = Now { mono: SECOND, wall: SECOND };
+//! assert_eq!([now, now, now.later(60 * SECOND)].map(admit), [true, false, true]);
+//! ```
 
 pub mod backend;
 pub mod bans;

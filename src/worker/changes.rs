@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
-use diana_policy::{Policy, Rule};
+use diana_policy::{Policy, Rule, words};
 
 /// Maximum number of configurations that are recorded at the same time. Fixed, since shared data is
 /// never freed.
@@ -46,33 +46,29 @@ pub(crate) fn detect(
     hasher.part(0, text);
     let digest = hasher.finish().hash;
     let key = format!("diana/1/{namespace}/config/{}", digest % SLOTS);
-    let known = data.get(&key).and_then(|(bytes, _)| <[u8; 16]>::try_from(bytes).ok());
-    let known = known.map_or(0, u128::from_le_bytes);
-    if (known >> 64) as u64 == digest && now.saturating_sub(known as u64) <= KNOWN_FOR {
+    let ([accepted_at, known], number) = words::read(data, &key);
+    if known == digest && now.saturating_sub(accepted_at) <= KNOWN_FOR {
         return None;
     }
-    let record = u128::from(digest) << 64 | u128::from(now);
-    write(data, &key, &record.to_le_bytes());
+    words::write([now, digest], data, &key, number);
     Some(compare(namespace, policy, data))
 }
 
 /// Compares the rules of a configuration with the previous ones of its namespace, and records them.
 pub(crate) fn compare(namespace: &str, policy: &Policy, data: &dyn SharedData) -> ConfigChanges {
     let key = format!("diana/1/{namespace}/rules");
-    let (bytes, number) = data.get(&key).unzip();
-    let (before, _) = bytes.as_deref().unwrap_or_default().as_chunks::<8>();
-    let rules = || policy.limits.iter().flat_map(|limit| &limit.rules);
-    let now: Vec<[u8; 8]> = rules().map(|rule| rule.fingerprint.to_le_bytes()).collect();
+    let (before, number) = words::read_all(data, &key);
+    let rules = || policy.rules();
+    let now: Vec<u64> = rules().map(|rule| rule.fingerprint).collect();
     // A removed rule's usage may remain until it returns, or the rule may belong to another plugin.
     let removed = before.iter().filter(|fingerprint| !now.contains(fingerprint));
-    let mut known = Vec::with_capacity((now.len() + before.len()) * 8);
-    now.iter().chain(removed).take(MOST_RULES).for_each(|fingerprint| known.extend(fingerprint));
-    let is_written = data.swap(&key, &known, number);
+    let known: Vec<u64> = now.iter().chain(removed).copied().take(MOST_RULES).collect();
+    let is_written = words::write_all(&known, data, &key, number);
     let ended_rules = replace_names(namespace, policy, data);
     if number.is_none() {
         return ConfigChanges { new_rules: Vec::new(), ended_rules, is_first: is_written };
     }
-    let is_new = |rule: &&Rule| !before.contains(&rule.fingerprint.to_le_bytes());
+    let is_new = |rule: &&Rule| !before.contains(&rule.fingerprint);
     ConfigChanges {
         new_rules: rules().filter(is_new).map(|rule| rule.name.clone()).collect(),
         ended_rules,
@@ -84,11 +80,11 @@ pub(crate) fn compare(namespace: &str, policy: &Policy, data: &dyn SharedData) -
 /// Several filters may have the namespace: the former version is the one with most names in common.
 fn replace_names(namespace: &str, policy: &Policy, data: &dyn SharedData) -> Vec<String> {
     let key = format!("diana/1/{namespace}/names");
-    let before = data.get(&key).map(|(bytes, _)| bytes).unwrap_or_default();
-    let before = String::from_utf8_lossy(&before);
+    let (before, number) = data.get(&key).unzip();
+    let before = String::from_utf8_lossy(before.as_deref().unwrap_or_default());
     let mut recorded: Vec<Vec<&str>> =
         before.split(BETWEEN).map(|names| names.lines().collect()).collect();
-    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let rules = policy.rules();
     let names: Vec<&str> = rules.map(|rule| rule.name.as_str()).collect();
     let known: BTreeSet<&str> = names.iter().copied().collect();
     let common = |other: &Vec<&str>| other.iter().filter(|name| known.contains(*name)).count();
@@ -106,12 +102,6 @@ fn replace_names(namespace: &str, policy: &Policy, data: &dyn SharedData) -> Vec
     }
     recorded.iter_mut().for_each(|names| names.truncate(MOST_RULES));
     let recorded: Vec<String> = recorded.iter().map(|names| names.join("\n")).collect();
-    write(data, &key, recorded.join(BETWEEN).as_bytes());
+    data.swap(&key, recorded.join(BETWEEN).as_bytes(), number);
     ended
-}
-
-/// Overwrites a value. A concurrent writer writes the same kind of value.
-fn write(data: &dyn SharedData, key: &str, value: &[u8]) {
-    let number = data.get(key).map(|(_, number)| number);
-    data.swap(key, value, number);
 }

@@ -84,7 +84,7 @@ impl RedisAccess {
 
 /// A number of the rules that Redis counts, in any order. Zero if there are none.
 fn number(policy: &Policy) -> u64 {
-    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let rules = policy.rules();
     let global = rules.filter(|rule| rule.scope == Scope::Global);
     global.map(Rule::digest).fold(0, u64::wrapping_add)
 }

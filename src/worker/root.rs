@@ -244,7 +244,7 @@ fn log_configuration(namespace: &str, policy: &Policy, changes: &ConfigChanges, 
 
 /// Returns true if a rule counts the callers of all workers in this process.
 fn counts_in_gateway(policy: &Policy) -> bool {
-    let mut rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let mut rules = policy.rules();
     rules.any(|rule| rule.scope_with(policy.redis.is_some()) == Scope::Gateway)
 }
 

@@ -54,7 +54,7 @@ fn share(first: &PluginDocument<'_>, second: &PluginDocument<'_>) -> bool {
 
 /// The hashes of the rules that are counted in a place, in any order.
 fn digests(policy: &Policy, is_counted: fn(&Rule) -> bool) -> Vec<u64> {
-    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let rules = policy.rules();
     let mut digests: Vec<u64> = rules.filter(|rule| is_counted(rule)).map(Rule::digest).collect();
     digests.sort_unstable();
     digests

@@ -37,7 +37,7 @@ pub struct RefusedCallers {
 impl RefusedCallers {
     /// An empty set for the callers of these rules.
     pub fn new(policy: &Policy) -> RefusedCallers {
-        let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+        let rules = policy.rules();
         let actors = |numbers: &[usize]| {
             numbers.iter().filter_map(|number| policy.actors.get(*number).cloned()).collect()
         };

@@ -51,7 +51,7 @@ impl Side {
     /// If a worker cannot build the rules.
     pub fn new(policy: &Policy, gateways: usize, workers: usize) -> Result<Side, String> {
         let fleet = ReplayFleet::new(policy, gateways, workers)?;
-        let all = || policy.limits.iter().flat_map(|limit| &limit.rules);
+        let all = || policy.rules();
         let rules: Vec<String> = all().map(|rule| rule.name.clone()).collect();
         let none = vec![DecisionCounts::default(); rules.len() + 1];
         let waits = rules.iter().map(|_| Histogram::new_with_max(LONGEST, DIGITS));

@@ -100,7 +100,7 @@ impl RulesFile {
 }
 
 fn names_of(policy: &Policy) -> Vec<String> {
-    let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+    let rules = policy.rules();
     rules.map(|rule| rule.name.clone()).collect()
 }
 

@@ -56,11 +56,11 @@ pub enum Find {
     /// The message, and whether it concerns all rules of an entry.
     Entries(&'static str, fn(&About<'_>, &Limit) -> bool),
     /// A message for each finding, with the names of its rules.
-    Other(fn(&About<'_>) -> Vec<Found>),
+    Other(fn(&About<'_>) -> Vec<Advised>),
 }
 
 /// A message, and the names of the rules that it concerns.
-pub type Found = (String, Vec<String>);
+pub type Advised = (String, Vec<String>);
 
 /// A valid document.
 pub struct About<'a> {
@@ -87,7 +87,7 @@ impl<'a> About<'a> {
         entries: &'a [Node<'a>],
         twins: &'a BTreeSet<u64>,
     ) -> About<'a> {
-        let rules = policy.limits.iter().flat_map(|limit| &limit.rules);
+        let rules = policy.rules();
         let replaced = rules.flat_map(|rule| &rule.replaces).map(String::as_str).collect();
         About { policy, actors, top, entries, twins, replaced }
     }
@@ -111,7 +111,7 @@ impl<'a> About<'a> {
 
     /// All rules.
     pub fn rules(&self) -> impl Iterator<Item = &'a Rule> + use<'a> {
-        self.policy.limits.iter().flat_map(|limit| &limit.rules)
+        self.policy.rules()
     }
 
     /// Returns true if another rule replaces this one, so that it does not refuse all that it covers.
@@ -142,13 +142,13 @@ impl<'a> About<'a> {
 }
 
 /// A finding about some rules; none without rules.
-pub fn named<'r>(message: &str, rules: impl Iterator<Item = &'r Rule>) -> Vec<Found> {
+pub fn named<'r>(message: &str, rules: impl Iterator<Item = &'r Rule>) -> Vec<Advised> {
     let rules: Vec<String> = rules.map(|rule| rule.name.clone()).collect();
     if rules.is_empty() { Vec::new() } else { vec![(message.into(), rules)] }
 }
 
 /// A finding about the document.
-pub fn of_document(message: Option<impl Into<String>>) -> Vec<Found> {
+pub fn of_document(message: Option<impl Into<String>>) -> Vec<Advised> {
     message.into_iter().map(|message| (message.into(), Vec::new())).collect()
 }
 

@@ -1,11 +1,11 @@
 //! Rules that never refuse, since a stricter rule refuses the same requests before.
 
-use super::about::{About, Found, named};
+use super::about::{About, Advised, named};
 use diana_policy::{Limit, Prefix, Rule, Scope};
 
 /// Rules without effect: another rule of the entry counts the same, and its longer unit allows
 /// less.
-pub fn find_idle(about: &About<'_>) -> Vec<Found> {
+pub fn find_idle(about: &About<'_>) -> Vec<Advised> {
     let counts = |rule: &Rule| !rule.is_in_flight() && rule.quota.burst.is_none();
     let is_less = |less: &Rule, more: &Rule| {
         counts(less)
@@ -28,7 +28,7 @@ pub fn find_idle(about: &About<'_>) -> Vec<Found> {
 }
 
 /// Rules that another one covers, each with that rule.
-pub fn find_covered(about: &About<'_>) -> Vec<Found> {
+pub fn find_covered(about: &About<'_>) -> Vec<Advised> {
     let limits = &about.policy.limits;
     let rules =
         || limits.iter().flat_map(|limit| limit.rules.iter().map(move |rule| (limit, rule)));

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::about::{About, Found};
+use super::about::{About, Advised};
 use diana_policy::Rule;
 use diana_policy::tree::Tree;
 
 /// A finding for each such place.
-pub fn find(about: &About<'_>) -> Vec<Found> {
+pub fn find(about: &About<'_>) -> Vec<Advised> {
     let About { policy, top, entries, .. } = about;
     // The rules by the message.
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -19,16 +19,16 @@ pub fn find(about: &About<'_>) -> Vec<Found> {
         add(of_except("`except` of the document"), &[]);
     }
     for (entry, limit) in entries.iter().zip(&policy.limits) {
-        if let Some(unless) = child(entry.tree(), "unless") {
+        if let Some(unless) = entry.tree().get("unless") {
             of_unless(unless, "unless", &mut |message| add(message, &limit.rules));
         }
-        if child(entry.tree(), "except").is_some() && limit.except.is_empty() {
+        if entry.tree().get("except").is_some() && limit.except.is_empty() {
             add(of_except("`except`"), &limit.rules);
             continue;
         }
-        let Some(Tree::List(nodes)) = child(entry.tree(), "rules") else { continue };
+        let Some(Tree::List(nodes)) = entry.tree().get("rules") else { continue };
         for (node, rule) in nodes.iter().zip(&limit.rules) {
-            if child(node, "except").is_some() && rule.except.is_empty() {
+            if node.get("except").is_some() && rule.except.is_empty() {
                 add(of_except("`except`"), std::slice::from_ref(rule));
             }
         }
@@ -54,9 +54,4 @@ fn of_unless(tree: &Tree, place: &str, add: &mut dyn FnMut(String)) {
         )),
         _ => {}
     }
-}
-
-fn child<'t>(tree: &'t Tree, wanted: &str) -> Option<&'t Tree> {
-    let Tree::Map(pairs) = tree else { return None };
-    pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value)
 }

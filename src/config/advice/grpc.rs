@@ -1,18 +1,18 @@
 //! Outcomes and usage of HTTP on paths of gRPC: its errors have status 200, and its usage is in trailers.
 
-use super::about::{About, Found, named};
+use super::about::{About, Advised, named};
 use diana_policy::path::Segment;
 use diana_policy::{Prefix, ResponseSource, Rule};
 
 /// Rules with such outcomes.
-pub fn find_statuses(about: &About<'_>) -> Vec<Found> {
+pub fn find_statuses(about: &About<'_>) -> Vec<Advised> {
     let message = "`count` of these rules lists statuses of HTTP, but their paths look like those of gRPC, whose errors have status \
                    200; list statuses of gRPC, such as `grpc_status: [16]` for a wrong password";
     named(message, rules(about).filter(|rule| counts_by_status(rule)))
 }
 
 /// Rules that look for usage in headers.
-pub fn find_headers(about: &About<'_>) -> Vec<Found> {
+pub fn find_headers(about: &About<'_>) -> Vec<Advised> {
     let message = "`cost` of these rules reads a header of the response, but their paths look like those of gRPC, whose services \
                    report usage in trailers; read it by `trailer`";
     named(message, rules(about).filter(|rule| reads_header(rule)))

@@ -1,10 +1,10 @@
 //! Rules whose keys clients choose, without a rule beside them that counts addresses.
 
-use super::about::{About, Found, named};
+use super::about::{About, Advised, named};
 use diana_policy::{Limit, Prefix, Rule};
 
 /// Finds such rules.
-pub fn find(about: &About<'_>) -> Vec<Found> {
+pub fn find(about: &About<'_>) -> Vec<Advised> {
     let limits = &about.policy.limits;
     let guards: Vec<&Limit> = limits.iter().filter(|limit| is_guard(about, limit)).collect();
     let message = "clients choose the key of these rules, so one client can use any number of keys; add a rule with a `client_address` \

@@ -1,6 +1,6 @@
 //! Conditions on the presence of a value, where rules skip requests without a caller.
 
-use super::about::{About, Found, named};
+use super::about::{About, Advised, named};
 use diana_policy::port::Property;
 use diana_policy::tree::Tree;
 use diana_policy::{
@@ -11,14 +11,14 @@ use diana_policy::{
 const AUTHORIZATION: &str = "authorization";
 
 /// Rules that count no request.
-pub fn find_idle(about: &About<'_>) -> Vec<Found> {
+pub fn find_idle(about: &About<'_>) -> Vec<Advised> {
     let message = "these rules count no request: their entry matches only requests without a value, their actor reads only that \
                    value, and `absent: skip` skips requests without a caller";
     named(message, rules(about.policy, |limit, rule| is_idle(about.policy, limit, rule)))
 }
 
 /// Rules that leave requests unlimited.
-pub fn find_leaky(about: &About<'_>) -> Vec<Found> {
+pub fn find_leaky(about: &About<'_>) -> Vec<Advised> {
     let policy = about.policy;
     let message = "these rules skip requests without a caller (`absent: skip`), and `unless` or `match` excludes the same requests \
                    from another entry because a value is present, so no rule limits them; write `absent: share` or `deny`, or test \
@@ -33,10 +33,7 @@ pub fn find_leaky(about: &About<'_>) -> Vec<Found> {
 }
 
 /// The rules with `absent: skip` for which `is` returns true.
-fn rules<'p>(
-    policy: &'p Policy,
-    is: impl Fn(&Limit, &Rule) -> bool,
-) -> impl Iterator<Item = &'p Rule> {
+fn rules(policy: &Policy, is: impl Fn(&Limit, &Rule) -> bool) -> impl Iterator<Item = &Rule> {
     let rules =
         policy.limits.iter().flat_map(|limit| limit.rules.iter().map(move |it| (limit, it)));
     let skipping = rules.filter(|(_, rule)| rule.absent == Absent::Skip);

@@ -2,20 +2,20 @@
 
 use ipnet::IpNet;
 
-use super::about::{About, Found, named};
+use super::about::{About, Advised, named};
 use diana_policy::{
     Absent, Condition, ConditionBlock, Except, Limit, PlanKind, Plans, Prefix, Rule, Test,
 };
 
 /// Keys of `except` that exempt every request, of the document, and of entries and rules.
-pub fn find_exempt(about: &About<'_>) -> Vec<Found> {
+pub fn find_exempt(about: &About<'_>) -> Vec<Advised> {
     if about.is_replaceable() {
         return Vec::new();
     }
     let policy = about.policy;
     let of_all = exempting(&policy.except, &[b"/"])
         .map(|key| format!("`except.{key}` exempts every request, so no request is limited"));
-    let mut found: Vec<Found> = of_all.map(|message| (message, Vec::new())).collect();
+    let mut found: Vec<Advised> = of_all.map(|message| (message, Vec::new())).collect();
     for key in ["paths", "addresses", "headers"] {
         let is_exempt = |limit: &Limit, rule: &Rule| {
             let paths: Vec<&[u8]> = limit.urls.iter().map(Prefix::path).collect();
@@ -33,10 +33,8 @@ pub fn find_exempt(about: &About<'_>) -> Vec<Found> {
 }
 
 /// Rules that refuse every request.
-pub fn find_closed(about: &About<'_>) -> Vec<Found> {
-    let except = &about.policy.except;
-    let is_open = except.addresses.is_empty() && !except.reads_headers();
-    if about.is_replaceable() || !is_open {
+pub fn find_closed(about: &About<'_>) -> Vec<Advised> {
+    if about.is_replaceable() || !about.policy.except.any.is_empty() {
         return Vec::new();
     }
     let limits = about.policy.limits.iter().filter(|limit| is_for_all(limit));
@@ -50,8 +48,8 @@ fn exempting(except: &Except, paths: &[&[u8]]) -> impl Iterator<Item = &'static 
     let is_exempt = |path: &&[u8]| except.paths.iter().any(|prefix| prefix.covers(path));
     let keys = [
         ("paths", paths.iter().all(is_exempt)),
-        ("addresses", are_all(&except.addresses)),
-        ("headers", except.headers.iter().any(always_passes)),
+        ("addresses", except.any.iter().any(|block| are_all(&block.addresses))),
+        ("headers", except.any.iter().flat_map(|block| &block.values).any(always_passes)),
     ];
     keys.into_iter().filter(|(_, is_total)| *is_total).map(|(key, _)| key)
 }

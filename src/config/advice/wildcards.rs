@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::about::{About, Found};
+use super::about::{About, Advised};
 use diana_policy::path::{Segment, WILDCARDS};
 use diana_policy::{Limit, Prefix, Rule};
 
@@ -10,7 +10,7 @@ use diana_policy::{Limit, Prefix, Rule};
 const MARKS: &[&str] = &["*", "{", "}", "<", ">", "[", "]", "^", "|", ".+"];
 
 /// A finding for each path with a wildcard, with the path to write instead.
-pub fn find(about: &About<'_>) -> Vec<Found> {
+pub fn find(about: &About<'_>) -> Vec<Advised> {
     let policy = about.policy;
     let mut places: Vec<(&str, &[Prefix], Vec<&str>)> =
         vec![("except.paths", &policy.except.paths, vec![])];

@@ -81,12 +81,8 @@ impl Cost {
 pub fn read(rule: &Fields<'_>) -> Option<Cost> {
     let Some(node) = rule.get("cost") else { return Some(Cost::ONE) };
     match node.tree() {
-        Tree::Map(pairs) if pairs.iter().any(|(key, _)| key == "response") => {
-            return settling::cost(node);
-        }
-        Tree::Map(pairs) if pairs.iter().any(|(key, _)| key == "by" || key == "of") => {
-            return chosen(node);
-        }
+        tree if tree.get("response").is_some() => return settling::cost(node),
+        tree if tree.get("by").or(tree.get("of")).is_some() => return chosen(node),
         Tree::Map(_) => {}
         _ => return rule.number("cost").map(|most| Cost { most, ..Cost::ONE }),
     }

@@ -134,9 +134,7 @@ fn kind(entry: u64, rule: &Rule, actors: &[ActorSources], zone: Option<&str>) ->
 
 /// The value of a key of a mapping, unless it is empty.
 fn value<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
-    let Tree::Map(pairs) = tree else { return None };
-    let (_, value) = pairs.iter().find(|(name, _)| name == key)?;
-    Some(value).filter(|value| **value != Tree::Null)
+    tree.get(key).filter(|value| **value != Tree::Null)
 }
 
 /// The tree with the keys of mappings and the items of lists sorted, and without repeated items.

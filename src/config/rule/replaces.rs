@@ -15,34 +15,44 @@ pub const RULES: Allowed = List("a list of names of rules such as `[general]`", 
 const NAMED: usize = 20;
 
 /// A rule that replaces others, as written.
-#[derive(Debug)]
-pub struct ReplacesDraft<'a> {
+struct ReplacesDraft<'a> {
     /// The configured name of the rule. Empty if there is none.
-    pub name: String,
+    name: &'a str,
     /// The names of the others.
-    pub others: Vec<(&'a str, Node<'a>)>,
+    others: Vec<(&'a str, Node<'a>)>,
 }
 
 /// Reads the names of the rules that a rule replaces. [`check`] knows whether they exist.
-pub fn read<'c>(rule: &Fields<'c>) -> Vec<(&'c str, Node<'c>)> {
+pub fn read(rule: &Fields<'_>) -> Vec<String> {
     let Some(node) = rule.get("replaces") else { return Vec::new() };
     let items = node.list(&RULES).unwrap_or_default();
     if *node.tree() == Tree::List(Vec::new()) {
         node.problem(format!("found an empty list, allowed: {RULES}"));
     }
-    let mut others: Vec<(&str, Node<'_>)> = Vec::new();
+    let mut others: Vec<String> = Vec::new();
     for item in items {
         let Some(other) = item.text(&"the name of a rule") else { continue };
-        if others.iter().any(|(known, _)| *known == other) {
+        if others.iter().any(|known| known == other) {
             item.problem(format!("{} is already in the list", item.tree().found()));
         }
-        others.push((other, item));
+        others.push(other.into());
     }
     others
 }
 
+/// The rule of a node, if it replaces others.
+fn draft<'a>(rule: &Node<'a>) -> Option<ReplacesDraft<'a>> {
+    let items = rule.get("replaces")?.children().into_iter();
+    let others = items.filter_map(|item| Some((item.tree().text()?, item))).collect();
+    let name = rule.tree().get("name").and_then(Tree::text).unwrap_or_default();
+    Some(ReplacesDraft { name, others })
+}
+
 /// Reports names that no rule has, and rules that replace each other.
-pub fn check(drafts: &[ReplacesDraft<'_>], names: &NameIndex<'_>) {
+pub fn check(entries: &[Node<'_>], names: &NameIndex<'_>) {
+    let rules = entries.iter().filter_map(|entry| entry.get("rules"));
+    let rules: Vec<Node<'_>> = rules.flat_map(|rules| rules.children()).collect();
+    let drafts: Vec<ReplacesDraft<'_>> = rules.iter().filter_map(draft).collect();
     for (other, node) in drafts.iter().flat_map(|draft| &draft.others) {
         if !names.contains_key(*other) {
             let known: Vec<&str> = names.keys().map(|name| &**name).collect();
@@ -54,7 +64,7 @@ pub fn check(drafts: &[ReplacesDraft<'_>], names: &NameIndex<'_>) {
             node.unknown_name(other, &known, &allowed);
         }
     }
-    for (name, node) in circles(drafts) {
+    for (name, node) in circles(&drafts) {
         node.problem(format!(
             "`{name}` is replaced by this rule and replaces it in turn, so that neither would apply; remove one of the names"
         ));
@@ -64,7 +74,7 @@ pub fn check(drafts: &[ReplacesDraft<'_>], names: &NameIndex<'_>) {
 /// The names by which rules replace themselves, directly or by others in between.
 fn circles<'d, 'a>(drafts: &'d [ReplacesDraft<'a>]) -> Vec<(&'a str, &'d Node<'a>)> {
     let numbers: BTreeMap<&str, usize> =
-        drafts.iter().enumerate().map(|(number, draft)| (draft.name.as_str(), number)).collect();
+        drafts.iter().enumerate().map(|(number, draft)| (draft.name, number)).collect();
     // The drafts that a draft replaces, and those that replace it.
     let mut edges = vec![(Vec::new(), Vec::new()); drafts.len()];
     for (from, draft) in drafts.iter().enumerate().filter(|(_, draft)| !draft.name.is_empty()) {

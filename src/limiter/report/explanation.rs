@@ -83,7 +83,7 @@ impl Serialize for Explained {
             Explained::Decided(record) => record.members(),
             Explained::Skipped { rule, why } => {
                 let by = if let Why::Replaced(by) = why { Some(&**by) } else { None };
-                let why = why.reason();
+                let why = why.words().map(|(name, _)| name);
                 let decision = if why.is_some() { "skipped" } else { "not asked" };
                 Members { rule, decision, why, by, ..Members::default() }
             }
@@ -113,16 +113,26 @@ impl Explained {
 }
 
 impl Why {
-    fn reason(&self) -> Option<&'static str> {
+    /// The text of a reason for people, by its name in JSON. `{by}` stands for the rule that
+    /// replaces the rule.
+    #[must_use]
+    pub fn text(name: &str) -> Option<&'static str> {
+        let replaced = Why::Replaced("".into());
+        let all = [Why::Disabled, Why::Path, Why::Match, Why::Exempt, Why::Absent, Why::Plan];
+        let all = all.into_iter().chain([Why::Banned, replaced]);
+        all.filter_map(|why| why.words()).find(|(known, _)| *known == name).map(|(_, text)| text)
+    }
+
+    fn words(&self) -> Option<(&'static str, &'static str)> {
         match self {
-            Why::Disabled => Some("disabled"),
-            Why::Path => Some("path"),
-            Why::Match => Some("match"),
-            Why::Exempt => Some("exempt"),
-            Why::Absent => Some("absent"),
-            Why::Replaced(_) => Some("replaced"),
-            Why::Plan => Some("plan"),
-            Why::Banned => Some("banned"),
+            Why::Disabled => Some(("disabled", "the document has `disabled: true`")),
+            Why::Path => Some(("path", "its entry does not cover the path")),
+            Why::Match => Some(("match", "its entry covers the path, but its `match` fails")),
+            Why::Exempt => Some(("exempt", "an `except` matches")),
+            Why::Absent => Some(("absent", "the request has no value for its actor")),
+            Why::Replaced(_) => Some(("replaced", "the rule `{by}` replaces it")),
+            Why::Plan => Some(("plan", "the caller's plan is unlimited")),
+            Why::Banned => Some(("banned", "another rule bans the caller")),
             Why::NotAsked => None,
         }
     }

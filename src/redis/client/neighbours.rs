@@ -3,6 +3,7 @@
 
 use super::Client;
 use diana_policy::time::{Micros, SECOND};
+use diana_policy::words;
 
 /// How often a worker reports the rules of its gateway.
 const REPORTED: Micros = SECOND;
@@ -30,7 +31,7 @@ impl Client {
     #[must_use]
     pub fn with_rules(mut self, root_id: &str, rules: u64) -> Client {
         (self.neighbours.root_id, self.neighbours.rules) = (root_id.into(), rules);
-        if self.record().0 != rules {
+        if self.record().0.0 != rules {
             self.write_record(false);
         }
         self
@@ -44,7 +45,7 @@ impl Client {
             return None;
         }
         self.neighbours.reported = now;
-        let (latest, is_logged) = self.record();
+        let ((latest, is_logged), _) = self.record();
         self.neighbours.is_logged |= is_logged;
         (latest == rules).then_some(rules)
     }
@@ -69,24 +70,18 @@ impl Client {
         }
     }
 
-    /// The number of the latest rules of this plugin, and whether others have been logged.
-    fn record(&self) -> (u64, bool) {
-        let record = self.data.get(&self.record_key());
-        let words = record.and_then(|(bytes, _)| <[u8; 16]>::try_from(bytes).ok());
-        let words = words.map_or(0, u128::from_le_bytes);
-        (words as u64, words >> 64 != 0)
+    /// The number of the latest rules of this plugin, whether others have been logged, and the version of this record.
+    fn record(&self) -> ((u64, bool), Option<u32>) {
+        let ([rules, is_logged], number) = words::read(&*self.data, &self.record_key());
+        ((rules, is_logged != 0), number)
     }
 
     /// Returns true if this worker has changed the record.
     fn write_record(&self, is_logged: bool) -> bool {
-        let key = self.record_key();
-        let number = self.data.get(&key).map(|(_, number)| number);
+        let (known, number) = self.record();
         let record = (self.neighbours.rules, is_logged);
-        if self.record() == record {
-            return false;
-        }
-        let words = u128::from(record.1) << 64 | u128::from(record.0);
-        self.data.swap(&key, &words.to_le_bytes(), number)
+        let words = [record.0, record.1.into()];
+        known != record && words::write(words, &*self.data, &self.record_key(), number)
     }
 
     fn record_key(&self) -> String {

@@ -48,20 +48,13 @@ fn holds_method(
     method.is_some_and(|method| block.methods.iter().any(|known| is(&method, known.as_bytes())))
 }
 
+/// With `plain` only a plain authority matches.
 fn holds_host(block: &ConditionBlock, request: &dyn Request, plain: bool) -> bool {
-    block.hosts.is_empty() || is_host(&block.hosts, request, plain)
-}
-
-/// Returns true if a request is for one of these hosts. With `plain` only a plain authority
-/// matches.
-pub(super) fn is_host(hosts: &[HostPattern], request: &dyn Request, plain: bool) -> bool {
-    if hosts.is_empty() {
-        return false;
-    }
-    request.pseudo(Pseudo::Authority).is_some_and(|authority| {
-        hosts.iter().any(|host| host.matches(&authority))
-            && (!plain || HostPattern::is_plain(&authority))
-    })
+    block.hosts.is_empty()
+        || request.pseudo(Pseudo::Authority).is_some_and(|authority| {
+            block.hosts.iter().any(|host| host.matches(&authority))
+                && (!plain || HostPattern::is_plain(&authority))
+        })
 }
 
 fn holds_address(block: &ConditionBlock, request: &dyn Request) -> bool {
@@ -74,13 +67,5 @@ fn holds_address(block: &ConditionBlock, request: &dyn Request) -> bool {
 #[must_use]
 pub fn exempts(except: &Except, request: &dyn Request, path: &[u8]) -> bool {
     except.paths.iter().any(|prefix| prefix.covers(path))
-        || is_host(&except.hosts, request, true)
-        || except.headers.iter().any(|condition| condition::must_hold(condition, request))
-        || (!except.addresses.is_empty() && covers_address(except, request))
-}
-
-fn covers_address(except: &Except, request: &dyn Request) -> bool {
-    request
-        .client()
-        .is_some_and(|address| except.addresses.iter().any(|net| net.contains(&address)))
+        || except.any.iter().any(|block| must_hold(block, request))
 }

@@ -74,23 +74,12 @@ impl Rule {
         let Rule { entry, algorithm, quota, is_even, .. } = self;
         let lends = (entry.capabilities)(quota).leasing != Leasing::Never;
         CounterSpec {
-            settles: false,
-            checks: false,
-            on_failure: None,
-            keeps_used: false,
-            plans: None,
-            gateways: 1,
-            is_share: false,
-            entry,
-            quota: *quota,
             algorithm: algorithm.clone(),
             unit_cost: if *is_even || !lends { quota.cost } else { 1 },
             fingerprint: 7,
             keys,
-            is_compound: false,
             lines: diana_store::stores::lines(1),
-            daily: None,
-            may_be_cancelled: false,
+            ..CounterSpec::new(entry, *quota, false).expect("a rule that means something")
         }
     }
 
