@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use diana_policy::port::{Ending, Property, Values};
-use diana_worker::ending;
 
 use crate::abi::{self, Attribute, Call, Map};
 use crate::{property, request};
@@ -40,15 +39,6 @@ impl<'c, 'h> HostEnding<'c, 'h> {
     pub(crate) fn of_trailers(call: &'c Call<'h>) -> HostEnding<'c, 'h> {
         HostEnding { map: Map::Trailers, ..HostEnding::new(Some(call), None) }
     }
-
-    fn details_now(&self) -> Option<&[u8]> {
-        self.call.filter(|_| abi::reports_ends())?.text(Attribute::ResponseCodeDetails)
-    }
-
-    fn flags(&self) -> u64 {
-        let call = self.call.filter(|_| abi::reports_ends());
-        call.and_then(|call| call.number(Attribute::ResponseFlags)).unwrap_or(0)
-    }
 }
 
 impl Ending for HostEnding<'_, '_> {
@@ -65,24 +55,14 @@ impl Ending for HostEnding<'_, '_> {
         u16::try_from(status).ok().filter(|status| *status > 0)
     }
 
-    fn is_from_upstream(&self) -> bool {
-        ending::is_from_upstream(self.details_now())
-    }
-
-    fn is_complete(&self) -> bool {
-        ending::is_complete(self.details_now())
-    }
-
-    fn is_followed(&self) -> bool {
-        ending::is_followed(self.details_now())
-    }
-
     fn details(&self) -> Option<Cow<'_, [u8]>> {
-        self.details_now().map(Cow::Borrowed)
+        let call = self.call.filter(|_| abi::reports_ends());
+        call?.text(Attribute::ResponseCodeDetails).map(Cow::Borrowed)
     }
 
-    fn client_left(&self) -> bool {
-        ending::client_left(self.details_now(), self.status(), || self.flags())
+    fn flags(&self) -> u64 {
+        let call = self.call.filter(|_| abi::reports_ends());
+        call.and_then(|call| call.number(Attribute::ResponseFlags)).unwrap_or(0)
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

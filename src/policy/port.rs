@@ -1,10 +1,14 @@
 //! Capabilities of the host, one trait each.
 
+mod ending;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
 use crate::time::{Micros, Now};
+
+pub use ending::Ending;
 
 /// The clocks of the host.
 pub trait Clock {
@@ -94,45 +98,6 @@ pub trait Request {
     }
 
     /// A property's bytes. `None` if the request has no such property.
-    fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>>;
-}
-
-/// The response to a request, and the end of its stream.
-pub trait Ending {
-    /// All values of a response header, by its name in lower case. Valid only while the headers
-    /// arrive. While the trailers arrive, all values of a trailer.
-    fn header(&self, name: &str) -> Values<'_>;
-
-    /// Returns true if the response has a header with this name in lower case. Valid only while the
-    /// headers arrive.
-    fn has_header(&self, name: &str) -> bool {
-        self.header(name) != Values::None
-    }
-
-    /// Returns true if the headers end the response. Valid only while they arrive.
-    fn ends_with_headers(&self) -> bool;
-
-    /// The response status. `None` if there was no response.
-    fn status(&self) -> Option<u16>;
-
-    /// Returns true if the headers came from the upstream. Valid only while they arrive.
-    fn is_from_upstream(&self) -> bool;
-
-    /// Returns true if the response came from the upstream, and is complete. Valid at the end of
-    /// the stream.
-    fn is_complete(&self) -> bool;
-
-    /// Returns true if the host follows an internal redirect with a new stream.
-    fn is_followed(&self) -> bool;
-
-    /// The host's reason for the response, or for its end.
-    fn details(&self) -> Option<Cow<'_, [u8]>>;
-
-    /// Returns true if the client ended the stream: it disconnected, reset the stream, or violated
-    /// the protocol.
-    fn client_left(&self) -> bool;
-
-    /// A property's bytes. `None` if the stream has no such property.
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>>;
 }
 

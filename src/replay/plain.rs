@@ -66,24 +66,8 @@ impl Ending for PlainRequest {
         Some(self.status)
     }
 
-    fn is_from_upstream(&self) -> bool {
-        true
-    }
-
-    fn is_complete(&self) -> bool {
-        true
-    }
-
-    fn is_followed(&self) -> bool {
-        false
-    }
-
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         Some(b"via_upstream".into())
-    }
-
-    fn client_left(&self) -> bool {
-        false
     }
 
     fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {

@@ -8,7 +8,6 @@ use proxy_wasm::types::MapType;
 
 use super::{pairs, raw};
 use diana_policy::port::{Ending, Property, Values};
-use diana_worker::ending;
 
 /// The stream of the host's current call.
 pub(super) struct HostEnding {
@@ -25,10 +24,6 @@ impl HostEnding {
     pub(super) fn new(map: MapType, are_last: bool) -> HostEnding {
         let (details, flags, headers) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
         HostEnding { map, are_last, details, flags, headers }
-    }
-
-    fn details_now(&self) -> Option<&[u8]> {
-        self.details.get_or_init(|| raw::property(b"response\0code_details")).as_deref()
     }
 }
 
@@ -53,26 +48,13 @@ impl Ending for HostEnding {
         u16::try_from(number(b"response\0code")?).ok()
     }
 
-    fn is_from_upstream(&self) -> bool {
-        ending::is_from_upstream(self.details_now())
-    }
-
-    fn is_complete(&self) -> bool {
-        ending::is_complete(self.details_now())
-    }
-
-    fn is_followed(&self) -> bool {
-        ending::is_followed(self.details_now())
-    }
-
     fn details(&self) -> Option<Cow<'_, [u8]>> {
-        self.details_now().map(Cow::Borrowed)
+        let read = || raw::property(b"response\0code_details");
+        self.details.get_or_init(read).as_deref().map(Cow::Borrowed)
     }
 
-    fn client_left(&self) -> bool {
-        let read = || number(b"response\0flags").unwrap_or(0);
-        let flags = || *self.flags.get_or_init(read);
-        ending::client_left(self.details_now(), self.status(), flags)
+    fn flags(&self) -> u64 {
+        *self.flags.get_or_init(|| number(b"response\0flags").unwrap_or(0))
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

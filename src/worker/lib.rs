@@ -23,7 +23,6 @@
 mod admin;
 mod changes;
 mod clock;
-pub mod ending;
 pub mod hold;
 pub mod host;
 mod instance;

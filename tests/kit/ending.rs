@@ -87,24 +87,12 @@ impl Ending for FakeEnding {
         self.status
     }
 
-    fn is_from_upstream(&self) -> bool {
-        self.details == "via_upstream"
-    }
-
-    fn is_complete(&self) -> bool {
-        self.details == "via_upstream"
-    }
-
-    fn is_followed(&self) -> bool {
-        self.details == "internal_redirect"
-    }
-
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         Some(Cow::Borrowed(self.details.as_bytes()))
     }
 
-    fn client_left(&self) -> bool {
-        self.client_left
+    fn flags(&self) -> u64 {
+        u64::from(self.client_left) << 14
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

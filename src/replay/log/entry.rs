@@ -217,10 +217,6 @@ impl Ending for LogEntry {
         }
     }
 
-    fn is_followed(&self) -> bool {
-        self.field(LogField::Details) == Some(b"internal_redirect")
-    }
-
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         self.field(LogField::Details).map(Cow::Borrowed)
     }
