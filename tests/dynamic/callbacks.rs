@@ -208,7 +208,10 @@ callbacks! {
         let bytes: usize = headers.iter().map(|header| header.name.copied().len() + header.value.copied().len()).sum();
         assert!(bytes + body.copied().len() > 0 && details.copied().starts_with(b"diana_"));
         assert_eq!((of(pointer).outcome, status), (Outcome::Open, 503));
+        assert!(!of(pointer).has_ended);
         of(pointer).outcome = Outcome::Refused;
+        of(pointer).reply = headers.iter().map(|header| (header.name.copied(), header.value.copied())).collect();
+        stream::end_neighbour(pointer.cast());
         if of(pointer).is_hasty {
             stream::end(pointer.cast());
         }
@@ -216,7 +219,9 @@ callbacks! {
 
     fn envoy_dynamic_module_callback_http_filter_continue_decoding(pointer: *mut c_void) {
         assert_eq!(of(pointer).outcome, Outcome::Open);
+        assert!(!of(pointer).has_ended);
         of(pointer).outcome = Outcome::Passed;
+        stream::end_neighbour(pointer.cast());
         if of(pointer).is_hasty {
             stream::respond(pointer.cast());
             stream::end(pointer.cast());

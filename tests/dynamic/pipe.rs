@@ -14,7 +14,7 @@ use fastrand::Rng;
 use kit::model::redis::Redis;
 
 use crate::config::{self, Configuration};
-use crate::stream::{self, Outcome, Stream};
+use crate::stream::{self, Headers, Outcome, Stream};
 use crate::worker::Queue;
 use crate::{ALONE, WORKERS, callbacks, hooks};
 
@@ -114,10 +114,14 @@ struct Request {
 
 impl Request {
     fn begin(worker: usize, account: &str) -> Request {
+        Request::to("/fleet", worker, &[("x-account", account)])
+    }
+
+    fn to(path: &'static str, worker: usize, headers: &[(&str, &str)]) -> Request {
         let queue: Arc<Queue> = Arc::default();
-        let mut stream = Stream::new(0, worker, "/fleet", queue.clone(), &mut Rng::with_seed(1));
+        let mut stream = Stream::new(0, worker, path, queue.clone(), &mut Rng::with_seed(1));
         stream.request.retain(|(name, _)| name.starts_with(b":"));
-        stream.request.push((b"x-account".into(), account.into()));
+        stream.request.extend(headers.iter().map(|&(name, value)| (name.into(), value.into())));
         stream.is_hasty = false;
         let stream = Box::into_raw(stream);
         stream::begin(stream);
@@ -125,8 +129,7 @@ impl Request {
     }
 
     fn outcome(&self) -> Outcome {
-        // SAFETY: `end` frees the stream.
-        unsafe { (*self.stream).outcome }
+        self.of(|stream| stream.outcome)
     }
 
     /// The worker runs the next event of the module.
@@ -138,6 +141,26 @@ impl Request {
                 None => thread::yield_now(),
             }
         }
+    }
+
+    /// The worker runs the events of the module, if there are any. Those of ended streams are dropped.
+    fn turn_all(&self) {
+        loop {
+            let event = self.queue.lock().unwrap().pop_front();
+            match event {
+                Some((_, event)) if self.of(|it| !it.has_ended) => {
+                    stream::schedule(self.stream, event);
+                }
+                Some(_) => (),
+                None => return,
+            }
+        }
+    }
+
+    /// What the module has done to the stream so far.
+    fn of<T>(&self, read: impl FnOnce(&Stream) -> T) -> T {
+        // SAFETY: `end` frees the stream, and no hook is called within.
+        read(unsafe { &*self.stream })
     }
 
     fn end(self) {
@@ -160,11 +183,16 @@ fn passes(worker: usize, account: &str) -> bool {
 
 /// A gateway with a fake Redis, in this process alone.
 fn gateway(pipe: &str) {
+    update(&document(pipe));
+}
+
+/// Envoy gets this document.
+fn update(document: &str) {
     // Envoy's main thread. The one of the test is that of the workers.
     let config = thread::scope(|scope| {
         let main = scope.spawn(|| {
             hooks::program_init();
-            Configuration::new(&document(pipe)).expect("the document is valid")
+            Configuration::new(document).expect("the document is valid")
         });
         main.join().unwrap()
     });
@@ -222,14 +250,17 @@ fn pipe_that_is_away_is_logged_once_until_it_is_back() {
     config::end_all();
 }
 
+/// The variable of a process of one test alone, and its value.
+const APART: &str = "DIANA_TEST_APART";
+const TOKEN: &str = "a token of 24 characters";
+
 /// Returns true in a process of this test alone, which it runs otherwise, since other tests start the thread for calls.
 fn is_apart(test: &str) -> bool {
-    const APART: &str = "DIANA_TEST_APART";
     let is_apart = env::var_os(APART).is_some();
     if !is_apart {
         let mut apart = Command::new(env::current_exe().unwrap());
         let test = format!("pipe::{test}");
-        assert!(apart.args(["--exact", &test]).env(APART, "1").status().unwrap().success());
+        assert!(apart.args(["--exact", &test]).env(APART, TOKEN).status().unwrap().success());
     }
     is_apart
 }
@@ -388,5 +419,97 @@ fn call_is_made_after_the_end_of_its_configuration() {
     let (mut connection, _) = listener.accept().unwrap();
     let body = call(&mut connection).expect("a whole call");
     _ = connection.write_all(&Redis::default().answer(&body, NOON));
+    assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0);
+}
+
+/// Rules that refuse, mark and hold, and explain their decisions.
+fn outcomes(pipe: &str) -> String {
+    format!(
+        "actors: {{account: [{{header: x-account}}]}}
+redis: {{cluster: redis, pipe: '{pipe}', timeout: 1s, on_failure: deny}}
+explain: {{header: x-why, token_env: {APART}}}
+limits:
+- {{Url: /refused, rules: [{{name: refused, actor: account, unit: day, rpu: 1, algo: W, scope: global}}]}}
+- {{Url: /marked, rules: [{{name: marked, actor: account, unit: day, rpu: 1, algo: W, scope: global, over: {{mark: x-tier, value: spill}}}}]}}
+- {{Url: /held, rules: [{{name: held, actor: account, unit: second, rpu: 20, algo: LB, scope: global}}]}}
+"
+    )
+}
+
+fn value(headers: &Headers, name: &str) -> Option<String> {
+    let found = headers.iter().find(|(found, _)| found == name.as_bytes());
+    found.map(|(_, value)| String::from_utf8(value.clone()).unwrap())
+}
+
+/// Replies of Redis and timers reach the latest root, and each step its stream.
+#[test]
+fn old_root_refuses_marks_and_holds_while_a_new_one_exists() {
+    if !is_apart("old_root_refuses_marks_and_holds_while_a_new_one_exists") {
+        return;
+    }
+    let pipe = name("old");
+    let _redis = Fake::start(&pipe, answers());
+    update(&outcomes(&pipe));
+    // The second request of each is refused, marked or held, and the third as well, at the same time.
+    let requests = ["/refused", "/marked", "/held"].map(|path| {
+        [(); 3].map(|()| Request::to(path, 0, &[("x-account", "ann"), ("x-why", TOKEN)]))
+    });
+    update(&(outcomes(&pipe) + "# later"));
+    while requests.iter().flatten().any(|it| it.outcome() == Outcome::Open) {
+        requests.iter().flatten().for_each(Request::turn_all);
+        thread::yield_now();
+    }
+    for request in requests.iter().flatten() {
+        assert_eq!(request.of(|it| value(&it.request, "x-why")), None, "the token stays here");
+    }
+    let state = |request: &Request| {
+        request.of(|it| it.state.get(b"wasm.diana".as_slice()).cloned()).map(String::from_utf8)
+    };
+    let has_state = |request, part| state(request).is_some_and(|it| it.unwrap().contains(part));
+    let [refused, marked, held] = &requests;
+    for request in &refused[1..] {
+        assert_eq!(request.outcome(), Outcome::Refused);
+        assert!(has_state(request, "refused rule=refused "), "{:?}", state(request));
+        let why = request.of(|it| value(&it.reply, "x-why"));
+        assert!(why.is_some_and(|why| why.contains("\"rule\":\"refused\"")));
+    }
+    for (place, request) in marked.iter().enumerate() {
+        let tier = request.of(|it| value(&it.request, "x-tier"));
+        assert_eq!(tier.as_deref(), (place > 0).then_some("spill"));
+    }
+    assert!(held[1..].iter().all(|request| has_state(request, "held rule=held ")));
+    for request in requests.into_iter().flatten() {
+        if request.outcome() == Outcome::Passed {
+            stream::respond(request.stream);
+            assert!(request.of(|it| value(&it.response, "x-why")).is_some());
+        }
+        request.end();
+    }
+    config::end_all();
+}
+
+/// Envoy may close the connection of a client that it refuses, with all of its streams.
+#[test]
+fn step_may_end_the_stream_of_a_later_one() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let pipe = name("neighbour");
+    let redis = Fake::start(&pipe, answers());
+    gateway(&pipe);
+    until_redis_counts("before");
+    // Nobody of these has a lease.
+    let calls = redis.calls();
+    let requests = ["one", "two", "three"].map(|account| Request::begin(0, account));
+    let [first, second, third] = &requests;
+    // SAFETY: no hook is called.
+    unsafe { (*first.stream).neighbour = second.stream };
+    while third.outcome() == Outcome::Open {
+        requests.iter().for_each(Request::turn_all);
+        thread::yield_now();
+    }
+    assert!(redis.calls() > calls);
+    let outcomes = requests.each_ref().map(Request::outcome);
+    assert_eq!(outcomes, [Outcome::Passed, Outcome::Open, Outcome::Passed]);
+    requests.into_iter().for_each(Request::end);
+    config::end_all();
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0);
 }

@@ -11,7 +11,7 @@ use crate::config::Configuration;
 use crate::hooks::{self, Buf};
 use crate::worker::Queue;
 
-type Headers = Vec<(Vec<u8>, Vec<u8>)>;
+pub type Headers = Vec<(Vec<u8>, Vec<u8>)>;
 
 pub const PATHS: [&str; 10] = [
     "/exact", "/held", "/fleet", "/open", "/plan", "/used", "/upload", "/grpc", "/marked",
@@ -47,6 +47,10 @@ pub struct Stream {
     /// Whether its response has ended with status 0 of gRPC.
     pub is_fine: bool,
     pub state: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// The headers of the module's own response.
+    pub reply: Headers,
+    /// Another stream of its connection, which ends within the reply to this one or its continuation.
+    pub neighbour: *mut Stream,
     pub queue: Arc<Queue>,
     /// Bytes that the module may read until the end of the hook, or the next setter.
     lent: Vec<Box<[u8]>>,
@@ -96,6 +100,8 @@ impl Stream {
             trailers: Vec::new(),
             is_fine: false,
             state: BTreeMap::new(),
+            reply: Vec::new(),
+            neighbour: ptr::null_mut(),
             queue,
             lent: Vec::new(),
             module: ptr::null_mut(),
@@ -159,6 +165,15 @@ pub fn begin_another(stream: *mut Stream) {
     // SAFETY: no hook of the stream follows.
     let other = unsafe { Box::from_raw(other) };
     assert_eq!(other.outcome, Outcome::Passed, "no rule covers it");
+}
+
+/// The neighbour of a stream ends, if it has one.
+pub fn end_neighbour(stream: *mut Stream) {
+    // SAFETY: as in `within`.
+    let neighbour = unsafe { (*stream).neighbour };
+    if !neighbour.is_null() {
+        end(neighbour);
+    }
 }
 
 /// An event that the module has committed.
