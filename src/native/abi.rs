@@ -1,30 +1,24 @@
-//! The ABI of Envoy's dynamic modules: the functions that this crate uses, and the hooks that Envoy calls. No other file has
-//! `unsafe`.
+//! The functions of Envoy that this module calls, in safe Rust. Envoy's SDK has them all, but no release, and needs libclang and
+//! a clone of Envoy's repository.
 //!
 //! The declarations are those of Envoy 1.38. Since 1.40 Envoy never changes a released function. Functions that 1.38 lacks are
 //! looked up by their names when the module is loaded, since a library with an unknown function cannot be loaded.
 //!
 //! Envoy owns the memory that a getter returns. It is valid until the end of the hook, or until the next setter. So getters
-//! borrow a [`Call`], and setters need it exclusively.
+//! borrow a [`StreamCall`], and setters need it exclusively.
 
 #![allow(unsafe_code)]
-#![allow(missing_docs, reason = "the hooks are Envoy's interface")]
 
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::slice;
 use std::sync::OnceLock;
 
-use crate::filter::HttpFilter;
-use crate::metrics::{Labels, MetricKind};
-use crate::{calls, config, faults, filter, metrics, response};
-use diana_policy::OnFault;
-use diana_policy::headers::Headers as OwnHeaders;
-use diana_policy::port::Call as HttpCall;
+use crate::families::MetricKind;
+use diana_policy::headers::Headers;
+use diana_policy::port::Call;
 use diana_policy::time::Micros;
-use diana_worker::Next;
 
 /// Bytes of Envoy or of the module.
 #[repr(C)]
@@ -36,9 +30,9 @@ pub struct Buf {
 
 /// A header of the module.
 #[repr(C)]
-pub struct Header {
-    name: Buf,
-    value: Buf,
+pub struct HeaderBytes {
+    pub(crate) name: Buf,
+    pub(crate) value: Buf,
 }
 
 impl Buf {
@@ -50,7 +44,7 @@ impl Buf {
 
     /// # Safety
     /// The bytes must outlive `'b`.
-    unsafe fn bytes<'b>(self) -> &'b [u8] {
+    pub(crate) unsafe fn bytes<'b>(self) -> &'b [u8] {
         if self.ptr.is_null() {
             return &[];
         }
@@ -74,7 +68,7 @@ callbacks! {
     fn worker_index = envoy_dynamic_module_callback_http_filter_get_worker_index(filter: *mut c_void) -> u32;
     fn get_header = envoy_dynamic_module_callback_http_get_header(filter: *mut c_void, map: u32, name: Buf, out: *mut Buf, index: usize, total: *mut usize) -> bool;
     fn headers_size = envoy_dynamic_module_callback_http_get_headers_size(filter: *mut c_void, map: u32) -> usize;
-    fn get_headers = envoy_dynamic_module_callback_http_get_headers(filter: *mut c_void, map: u32, out: *mut Header) -> bool;
+    fn get_headers = envoy_dynamic_module_callback_http_get_headers(filter: *mut c_void, map: u32, out: *mut HeaderBytes) -> bool;
     fn add_header = envoy_dynamic_module_callback_http_add_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
     fn set_header = envoy_dynamic_module_callback_http_set_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
     fn clear_route_cache = envoy_dynamic_module_callback_http_clear_route_cache(filter: *mut c_void);
@@ -93,7 +87,7 @@ callbacks! {
     fn get_filter_state = envoy_dynamic_module_callback_http_get_filter_state_bytes(filter: *mut c_void, key: Buf, out: *mut Buf) -> bool;
     fn typed_filter_state = envoy_dynamic_module_callback_http_get_filter_state_typed(filter: *mut c_void, key: Buf, out: *mut Buf) -> bool;
     fn set_filter_state = envoy_dynamic_module_callback_http_set_filter_state_bytes(filter: *mut c_void, key: Buf, value: Buf) -> bool;
-    fn send_response = envoy_dynamic_module_callback_http_send_response(filter: *mut c_void, status: u32, headers: *const Header, count: usize, body: Buf, details: Buf);
+    fn send_response = envoy_dynamic_module_callback_http_send_response(filter: *mut c_void, status: u32, headers: *const HeaderBytes, count: usize, body: Buf, details: Buf);
     fn continue_decoding = envoy_dynamic_module_callback_http_filter_continue_decoding(filter: *mut c_void);
     fn scheduler_new = envoy_dynamic_module_callback_http_filter_scheduler_new(filter: *mut c_void) -> *mut c_void;
     fn scheduler_commit = envoy_dynamic_module_callback_http_filter_scheduler_commit(scheduler: *mut c_void, event: u64);
@@ -107,9 +101,12 @@ callbacks! {
     fn increment_counter = envoy_dynamic_module_callback_http_filter_increment_counter(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
     fn set_gauge = envoy_dynamic_module_callback_http_filter_set_gauge(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
     fn record_value = envoy_dynamic_module_callback_http_filter_record_histogram_value(filter: *mut c_void, id: usize, labels: *const Buf, count: usize, value: u64) -> u32;
-    fn config_http_callout = envoy_dynamic_module_callback_http_filter_config_http_callout(config: *mut c_void, id: *mut u64, cluster: Buf, headers: *const Header, count: usize, body: Buf, milliseconds: u64) -> u32;
+    fn config_http_callout = envoy_dynamic_module_callback_http_filter_config_http_callout(config: *mut c_void, id: *mut u64, cluster: Buf, headers: *const HeaderBytes, count: usize, body: Buf, milliseconds: u64) -> u32;
     fn dlsym = dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
+
+/// The values of a metric's labels.
+pub(crate) type Labels<'l> = [&'l str];
 
 /// A function of metrics, by a filter or by a configuration.
 type MetricFunction = unsafe extern "C" fn(*mut c_void, usize, *const Buf, usize, u64) -> u32;
@@ -236,7 +233,7 @@ pub(crate) fn has_secrets() -> bool {
 }
 
 /// The version of the ABI for the Envoy that loads the module. Another one makes it log a warning.
-fn abi_version() -> *const c_char {
+pub(crate) fn version() -> *const c_char {
     let has_log_v2 = find(c"envoy_dynamic_module_callback_log_v2").is_some();
     if has_log_v2 { c"v0.2.0".as_ptr() } else { c"v0.1.0".as_ptr() }
 }
@@ -294,22 +291,22 @@ pub(crate) enum Map {
 
 /// A stream in Envoy. It is valid on its worker's thread, until the hook `destroy`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct StreamPointer(*mut c_void);
+pub(crate) struct StreamPointer(pub(crate) *mut c_void);
 
 impl StreamPointer {
     /// The stream, in a hook on its worker's thread, before its end.
-    pub(crate) fn call<'h>(self) -> Call<'h> {
-        Call { filter: self.0, hook: PhantomData }
+    pub(crate) fn call<'h>(self) -> StreamCall<'h> {
+        StreamCall { filter: self.0, hook: PhantomData }
     }
 }
 
 /// A stream during a hook.
-pub(crate) struct Call<'h> {
+pub(crate) struct StreamCall<'h> {
     filter: *mut c_void,
     hook: PhantomData<&'h ()>,
 }
 
-impl Call<'_> {
+impl StreamCall<'_> {
     pub(crate) fn pointer(&self) -> StreamPointer {
         StreamPointer(self.filter)
     }
@@ -339,7 +336,7 @@ impl Call<'_> {
     }
 
     /// All headers. The list takes this memory.
-    pub(crate) fn headers(&self, map: Map, memory: HeaderMemory) -> Headers<'_> {
+    pub(crate) fn headers(&self, map: Map, memory: HeaderMemory) -> HeaderList<'_> {
         let mut list = memory.0;
         // SAFETY: see `worker`.
         let size = unsafe { headers_size(self.filter, map as u32) };
@@ -350,7 +347,7 @@ impl Call<'_> {
                 list.set_len(size);
             }
         }
-        Headers { list, call: PhantomData }
+        HeaderList { list, call: PhantomData }
     }
 
     /// Adds a value to a header.
@@ -374,7 +371,7 @@ impl Call<'_> {
     }
 
     /// An attribute that is text.
-    pub(crate) fn text(&self, attribute: Attribute) -> Option<&[u8]> {
+    pub(crate) fn text(&self, attribute: StreamAttribute) -> Option<&[u8]> {
         let mut out = Buf::EMPTY;
         // SAFETY: the destination is valid, and the value stays as that of a header.
         unsafe {
@@ -383,7 +380,7 @@ impl Call<'_> {
     }
 
     /// An attribute that is a number.
-    pub(crate) fn number(&self, attribute: Attribute) -> Option<u64> {
+    pub(crate) fn number(&self, attribute: StreamAttribute) -> Option<u64> {
         let mut out = 0;
         // SAFETY: the destination is valid.
         unsafe { attribute_int(self.filter, attribute as u32, &raw mut out).then_some(out) }
@@ -497,12 +494,12 @@ impl Call<'_> {
     }
 
     /// Responds to the request. The stream may end within.
-    pub(crate) fn respond(self, status: u16, headers: &OwnHeaders, body: &[u8], details: &str) {
-        let header = |(name, value): (&str, &str)| Header {
+    pub(crate) fn respond(self, status: u16, headers: &Headers, body: &[u8], details: &str) {
+        let header = |(name, value): (&str, &str)| HeaderBytes {
             name: Buf::of(name.as_bytes()),
             value: Buf::of(value.as_bytes()),
         };
-        let headers: Vec<Header> = headers.iter().map(header).collect();
+        let headers: Vec<HeaderBytes> = headers.iter().map(header).collect();
         let (body, details) = (Buf::of(body), Buf::of(details.as_bytes()));
         // SAFETY: all texts are valid, and the call is not used any more.
         unsafe {
@@ -543,12 +540,12 @@ impl Call<'_> {
 }
 
 /// All headers of a stream. They stay as the value of a header does.
-pub(crate) struct Headers<'c> {
-    list: Vec<Header>,
+pub(crate) struct HeaderList<'c> {
+    list: Vec<HeaderBytes>,
     call: PhantomData<&'c ()>,
 }
 
-impl<'c> Headers<'c> {
+impl<'c> HeaderList<'c> {
     /// The values of a header.
     pub(crate) fn values(&self, name: &str) -> impl Iterator<Item = &'c [u8]> {
         // Envoy stores names in lower case.
@@ -568,11 +565,11 @@ impl<'c> Headers<'c> {
 
 /// Memory for all headers of a stream: its allocation would cost a tenth of a decision.
 #[derive(Default)]
-pub(crate) struct HeaderMemory(Vec<Header>);
+pub(crate) struct HeaderMemory(Vec<HeaderBytes>);
 
 /// Attributes of a stream, by Envoy's numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Attribute {
+pub(crate) enum StreamAttribute {
     RequestPath = 0,
     RequestHost = 2,
     RequestMethod = 4,
@@ -606,7 +603,7 @@ impl Drop for Scheduler {
 }
 
 /// A configuration of the filter, in a hook on the main thread.
-pub(crate) struct ConfigCall(*mut c_void);
+pub(crate) struct ConfigCall(pub(crate) *mut c_void);
 
 impl ConfigCall {
     /// Defines a metric, only while the configuration is created. Returns its id.
@@ -642,13 +639,13 @@ impl ConfigCall {
     ///
     /// # Errors
     /// The problem with the cluster.
-    pub(crate) fn http_call(&self, call: &HttpCall) -> Result<u64, &'static str> {
+    pub(crate) fn http_call(&self, call: &Call) -> Result<u64, &'static str> {
         const MILLISECOND: Micros = 1000;
-        let header = |(name, value): &(String, String)| Header {
+        let header = |(name, value): &(String, String)| HeaderBytes {
             name: Buf::of(name.as_bytes()),
             value: Buf::of(value.as_bytes()),
         };
-        let headers: Vec<Header> = call.headers.iter().map(header).collect();
+        let headers: Vec<HeaderBytes> = call.headers.iter().map(header).collect();
         let (cluster, body) = (Buf::of(call.destination.name().as_bytes()), Buf::of(&call.body));
         let (mut id, timeout) = (0, call.timeout.div_ceil(MILLISECOND).max(1));
         // SAFETY: all texts and the destination are valid.
@@ -717,268 +714,14 @@ impl Drop for ConfigScheduler {
     }
 }
 
-/// Runs a hook, or work of a thread of the module. A panic ends here: Envoy would abort.
-pub(crate) fn guarded<T>(hook: &'static str, run: impl FnOnce() -> T) -> Option<T> {
-    let run = || {
-        #[cfg(feature = "faults")]
-        faults::injected::begin(hook);
-        run()
-    };
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(done) => Some(done),
-        Err(panic) => {
-            // Dropping the panic's value may panic again.
-            _ = catch_unwind(AssertUnwindSafe(|| drop(panic)));
-            _ = catch_unwind(|| faults::recover(hook));
-            None
-        }
-    }
-}
-
-/// The filter of a stream. `None` if it could not be created.
-///
-/// # Safety
-/// The pointer must come from `on_http_filter_new`, and the stream must not have been destroyed.
-unsafe fn filter<'h>(filter: *mut HttpFilter) -> Option<&'h mut HttpFilter> {
-    // SAFETY: Envoy calls the hooks of a stream on one thread, and none within another: replies and continuations, which call
-    // hooks, come after the last use of the reference.
-    unsafe { filter.as_mut() }
-}
-
-const CONTINUE: u32 = 0;
-/// The request waits, its body is buffered, and no more is read from the client when the buffer is full.
-const STOP_ALL_AND_WATERMARK: u32 = 4;
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
-    guarded("program_init", || {
-        faults::install();
-        abi_version()
-    })
-    .unwrap_or(ptr::null())
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
-    config: *mut c_void,
-    name: Buf,
-    text: Buf,
-) -> *const config::FilterConfig {
-    // SAFETY: Envoy passes texts that stay during the call.
-    let (name, text) = unsafe { (name.bytes(), text.bytes()) };
-    let built =
-        guarded("config_new", || config::FilterConfig::new(&ConfigCall(config), name, text));
-    built.flatten().map_or(ptr::null(), |config| Box::into_raw(Box::new(config)))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(
-    config: *mut config::FilterConfig,
-) {
-    // SAFETY: Envoy passes the pointer of `config_new` back, once.
-    guarded("config_destroy", || unsafe { Box::from_raw(config) }.end());
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
-    call: *mut c_void,
-    config: *const config::FilterConfig,
-    event: u64,
-) {
-    // SAFETY: the configuration exists until its hook `destroy`, and is only shared.
-    let done = guarded("config_scheduled", || {
-        unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call), event))
-    });
-    if done.is_none() {
-        metrics::miss();
-    }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_config_http_callout_done(
-    _call: *mut c_void,
-    config: *const config::FilterConfig,
-    id: u64,
-    result: u32,
-    headers: *const Header,
-    header_count: usize,
-    chunks: *const Buf,
-    chunk_count: usize,
-) {
-    const SUCCESS: u32 = 0;
-    guarded("http_callout_done", || {
-        // SAFETY: as for `config_scheduled`; Envoy passes lists and texts that stay during the call.
-        let (config, headers, chunks) =
-            unsafe { (config.as_ref()?, list(headers, header_count), list(chunks, chunk_count)) };
-        let header = |name: &[u8]| {
-            let mut texts =
-                headers.iter().map(|header| unsafe { (header.name.bytes(), header.value.bytes()) });
-            texts.find(|(known, _)| *known == name).map(|(_, value)| value)
-        };
-        let status =
-            header(b":status").and_then(|status| str::from_utf8(status).ok()?.parse().ok());
-        let etag = header(b"etag").map(<[u8]>::to_vec);
-        let body: Vec<u8> =
-            chunks.iter().flat_map(|chunk| unsafe { chunk.bytes() }).copied().collect();
-        calls::reply(config.number, id, status.filter(|_| result == SUCCESS), body, etag);
-        Some(())
-    });
-}
-
 /// A list of Envoy, which may be null if it is empty.
 ///
 /// # Safety
 /// The list must outlive `'l`.
-unsafe fn list<'l, T>(first: *const T, count: usize) -> &'l [T] {
+pub(crate) unsafe fn list<'l, T>(first: *const T, count: usize) -> &'l [T] {
     if first.is_null() {
         return &[];
     }
     // SAFETY: Envoy returns a valid list with its length, and the caller chooses a lifetime in which it stays.
     unsafe { slice::from_raw_parts(first, count) }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_new(
-    config: *const config::FilterConfig,
-    stream: *mut c_void,
-) -> *mut HttpFilter {
-    let call = StreamPointer(stream).call();
-    // SAFETY: as for `config_scheduled`.
-    let built =
-        guarded("new", || unsafe { config.as_ref() }.map(|config| HttpFilter::new(config, &call)));
-    // SAFETY: as above.
-    let on_fault = || unsafe { config.as_ref() }.map_or(OnFault::Pass, |config| config.on_fault);
-    // Without a filter Envoy would respond with 500.
-    Box::into_raw(Box::new(built.flatten().unwrap_or_else(|| HttpFilter::failed(on_fault()))))
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
-    stream: *mut c_void,
-    module: *mut HttpFilter,
-    _end: bool,
-) -> u32 {
-    // SAFETY: see `filter`.
-    let decided = guarded("request_headers", || {
-        unsafe { filter(module) }.map(|it| it.request(&mut StreamPointer(stream).call()))
-    });
-    // SAFETY: see `filter`.
-    let step_of_fault = || unsafe { filter(module) }.map(|it| it.step_of_fault());
-    let Some(step) = decided.unwrap_or_else(step_of_fault) else { return CONTINUE };
-    let applied = guarded("effects", || step.apply(&mut StreamPointer(stream).call()));
-    match applied.or_else(|| Some(step_of_fault()?.next)) {
-        None | Some(Next::Continue) => CONTINUE,
-        Some(Next::Wait) => STOP_ALL_AND_WATERMARK,
-        Some(Next::Reply(reply)) => {
-            // The stream may end within, and free the filter.
-            guarded("response", || response::send(*reply, StreamPointer(stream).call()));
-            STOP_ALL_AND_WATERMARK
-        }
-    }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
-    stream: *mut c_void,
-    module: *mut HttpFilter,
-    _end: bool,
-) -> u32 {
-    // SAFETY: see `filter`.
-    guarded("request_body", || {
-        unsafe { filter(module) }.map(|it| it.request_body(&StreamPointer(stream).call()))
-    });
-    CONTINUE
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
-    stream: *mut c_void,
-    module: *mut HttpFilter,
-    end: bool,
-) -> u32 {
-    let mut call = StreamPointer(stream).call();
-    // SAFETY: see `filter`.
-    let fields = guarded("response_headers", || {
-        unsafe { filter(module) }.and_then(|it| it.response(end, &call))
-    });
-    for (name, value) in fields.iter().flatten().flat_map(OwnHeaders::iter) {
-        call.add_header(Map::Response, name, value.as_bytes());
-    }
-    CONTINUE
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
-    stream: *mut c_void,
-    module: *mut HttpFilter,
-) -> u32 {
-    // SAFETY: see `filter`.
-    guarded("response_trailers", || {
-        unsafe { filter(module) }.map(|it| it.trailers(&StreamPointer(stream).call()))
-    });
-    CONTINUE
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
-    stream: *mut c_void,
-    module: *mut HttpFilter,
-) {
-    // SAFETY: see `filter`.
-    guarded("stream_complete", || {
-        unsafe { filter(module) }.map(|it| it.end(Some(&StreamPointer(stream).call())))
-    });
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_destroy(module: *mut HttpFilter) {
-    // SAFETY: see `filter`.
-    guarded("destroy", || unsafe { filter(module) }.map(|it| it.end(None)));
-    if !module.is_null() {
-        // SAFETY: Envoy passes the pointer of `new` back, once.
-        guarded("destroy", || drop(unsafe { Box::from_raw(module) }));
-    }
-}
-
-#[unsafe(no_mangle)]
-pub extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
-    stream: *mut c_void,
-    module: *mut HttpFilter,
-    event: u64,
-) {
-    // SAFETY: see `filter`.
-    let slot = unsafe { filter(module) }.and_then(|it| it.slot());
-    // SAFETY: see `filter`.
-    let done = guarded("scheduled", || {
-        unsafe { filter(module) }.map(|it| it.scheduled(event, StreamPointer(stream)))
-    });
-    if done.is_none() {
-        // SAFETY: see `filter`.
-        let missed = || unsafe { filter(module) }.map(|it| it.missed(event, StreamPointer(stream)));
-        _ = catch_unwind(AssertUnwindSafe(missed));
-    }
-    if let Some(slot) = slot {
-        // The stream may end within, and free the filter.
-        guarded("scheduled", || filter::act(slot));
-    }
-}
-
-/// Hooks that Envoy requires, and this module does not need.
-macro_rules! unused {
-    ($($name:ident($($arg:ty),*) $(-> $out:ty)?;)*) => {
-        $(#[unsafe(no_mangle)] pub extern "C" fn $name($(_: $arg),*) $(-> $out)? { $(<$out>::default())? })*
-    };
-}
-
-unused! {
-    envoy_dynamic_module_on_http_filter_request_trailers(*mut c_void, *mut c_void) -> u32;
-    envoy_dynamic_module_on_http_filter_response_body(*mut c_void, *mut c_void, bool) -> u32;
-    envoy_dynamic_module_on_http_filter_http_callout_done(*mut c_void, *mut c_void, u64, u32, *const c_void, usize, *const c_void, usize);
-    envoy_dynamic_module_on_http_filter_http_stream_headers(*mut c_void, *mut c_void, u64, *const c_void, usize, bool);
-    envoy_dynamic_module_on_http_filter_http_stream_data(*mut c_void, *mut c_void, u64, *const c_void, usize, bool);
-    envoy_dynamic_module_on_http_filter_http_stream_trailers(*mut c_void, *mut c_void, u64, *const c_void, usize);
-    envoy_dynamic_module_on_http_filter_http_stream_complete(*mut c_void, *mut c_void, u64);
-    envoy_dynamic_module_on_http_filter_http_stream_reset(*mut c_void, *mut c_void, u64, u32);
-    envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(*mut c_void, *mut c_void);
-    envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(*mut c_void, *mut c_void);
 }

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use diana_policy::port::{Call as HttpCall, Destination};
+use diana_policy::port::{Call, Destination};
 
 use crate::abi::{ConfigCall, LogLevel, log};
-use crate::{config, slot};
+use crate::configurations;
 
 /// The status with which Envoy replies if it cannot connect.
 pub(crate) const UNAVAILABLE: u16 = 503;
@@ -16,19 +16,17 @@ pub(crate) const UNAVAILABLE: u16 = 503;
 const UNREACHABLE: &str = "status 503, which Envoy returns if it cannot connect. The dynamic module calls from Envoy's main \
                            thread, which reaches no internal listener: for Redis, use `pipe`, as in envoy/native-fleet.yaml";
 
-/// The receiver of a reply.
+/// A call of a worker, which receives the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Caller {
-    pub(crate) slot: usize,
+pub(crate) struct CallId {
+    pub(crate) cell: usize,
     pub(crate) root: u32,
     /// The number of the call in its worker.
     pub(crate) token: u32,
 }
 
-/// A reply. Without a status the connection broke off, or the reply was too large.
-pub(crate) struct Reply {
-    pub(crate) root: u32,
-    pub(crate) token: u32,
+/// A reply to a call. Without a status the connection broke off, or the reply was too large.
+pub(crate) struct CallReply {
     pub(crate) status: Option<u16>,
     pub(crate) body: Vec<u8>,
     /// The value of its header `etag`.
@@ -39,13 +37,16 @@ pub(crate) struct Reply {
 struct Sent {
     /// Envoy's number of it, unknown while Envoy receives the call.
     id: Option<u64>,
-    caller: Caller,
+    caller: CallId,
     destination: Destination,
 }
 
+/// Hands a reply to its worker, from any thread.
+pub(crate) type Deliver = fn(CallId, CallReply);
+
 /// The known state of a destination.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Seen {
+enum Reachability {
     /// The latest call could not be made.
     Lacking,
     /// Envoy has not been able to connect.
@@ -57,9 +58,9 @@ enum Seen {
 #[derive(Default)]
 struct Calls {
     /// Calls that Envoy has not received.
-    waiting: Vec<(Caller, HttpCall)>,
+    waiting: Vec<(CallId, Call)>,
     sent: Vec<Sent>,
-    destinations: BTreeMap<Destination, Seen>,
+    destinations: BTreeMap<Destination, Reachability>,
 }
 
 static CALLS: Mutex<Calls> =
@@ -67,7 +68,7 @@ static CALLS: Mutex<Calls> =
 
 impl Calls {
     /// Records the state of a destination, and logs a new one.
-    fn record(&mut self, destination: &Destination, seen: Seen, line: &str) {
+    fn record(&mut self, destination: &Destination, seen: Reachability, line: &str) {
         if self.destinations.insert(destination.clone(), seen) != Some(seen) {
             log(LogLevel::Warn, &format!("{destination}: {line}"));
         }
@@ -75,13 +76,13 @@ impl Calls {
 
     /// Records a reply of a destination, or one of Envoy.
     fn record_reply(&mut self, destination: &Destination, status: u16) {
-        if self.destinations.get(destination) == Some(&Seen::Reached) {
+        if self.destinations.get(destination) == Some(&Reachability::Reached) {
             return;
         }
         if status == UNAVAILABLE {
-            self.record(destination, Seen::Unreachable, UNREACHABLE);
+            self.record(destination, Reachability::Unreachable, UNREACHABLE);
         } else {
-            self.destinations.insert(destination.clone(), Seen::Reached);
+            self.destinations.insert(destination.clone(), Reachability::Reached);
         }
     }
 }
@@ -92,7 +93,7 @@ pub(crate) fn record_pipe(pipe: &Destination, reached: Result<(), &str>, has_had
     if reached.is_err() && !has_had_requests {
         return;
     }
-    let seen = if reached.is_ok() { Seen::Reached } else { Seen::Lacking };
+    let seen = if reached.is_ok() { Reachability::Reached } else { Reachability::Lacking };
     let is_new = calls().destinations.insert(pipe.clone(), seen) != Some(seen);
     if let (Err(why), true) = (reached, is_new) {
         log(LogLevel::Warn, &format!("{pipe}: {why}"));
@@ -104,17 +105,18 @@ fn calls() -> MutexGuard<'static, Calls> {
 }
 
 /// Hands a call of a worker over to the main thread.
-pub(crate) fn send(caller: Caller, call: &HttpCall) -> Result<(), &'static str> {
+pub(crate) fn send(caller: CallId, call: &Call) -> Result<(), &'static str> {
     calls().waiting.push((caller, call.clone()));
-    if config::schedule(caller.root) {
+    if configurations::schedule(caller.root) {
         return Ok(());
     }
     end(caller.root);
     Err("the configuration has ended")
 }
 
-/// The main thread makes the calls of a configuration.
-pub(crate) fn make(root: u32, config: &ConfigCall) {
+/// The main thread makes the calls of a configuration. Returns replies to those that cannot be made.
+pub(crate) fn make(root: u32, config: &ConfigCall) -> Vec<(CallId, CallReply)> {
+    let mut failed = Vec::new();
     let waiting: Vec<_> =
         calls().waiting.extract_if(.., |(caller, _)| caller.root == root).collect();
     for (caller, call) in waiting {
@@ -133,28 +135,26 @@ pub(crate) fn make(root: u32, config: &ConfigCall) {
             }
             Err(why) => {
                 calls.sent.remove(position);
-                calls.record(&call.destination, Seen::Lacking, why);
-                drop(calls);
-                deliver(caller, Some(UNAVAILABLE), Vec::new(), None);
+                calls.record(&call.destination, Reachability::Lacking, why);
+                let (status, body, etag) = (Some(UNAVAILABLE), Vec::new(), None);
+                failed.push((caller, CallReply { status, body, etag }));
             }
         }
     }
+    failed
 }
 
-/// Envoy has a reply for a configuration.
-pub(crate) fn reply(root: u32, id: u64, status: Option<u16>, body: Vec<u8>, etag: Option<Vec<u8>>) {
-    let caller = {
-        let mut calls = calls();
-        let position = |id| calls.sent.iter().position(|it| it.caller.root == root && it.id == id);
-        // A call with this number, or the one that Envoy is receiving.
-        let Some(found) = position(Some(id)).or_else(|| position(None)) else { return };
-        let Sent { caller, destination, .. } = calls.sent.remove(found);
-        if let Some(status) = status {
-            calls.record_reply(&destination, status);
-        }
-        caller
-    };
-    deliver(caller, status, body, etag);
+/// Envoy has a reply for a configuration. Returns the call that it is for.
+pub(crate) fn take(root: u32, id: u64, status: Option<u16>) -> Option<CallId> {
+    let mut calls = calls();
+    let position = |id| calls.sent.iter().position(|it| it.caller.root == root && it.id == id);
+    // A call with this number, or the one that Envoy is receiving.
+    let found = position(Some(id)).or_else(|| position(None))?;
+    let Sent { caller, destination, .. } = calls.sent.remove(found);
+    if let Some(status) = status {
+        calls.record_reply(&destination, status);
+    }
+    Some(caller)
 }
 
 /// A configuration has ended: Envoy drops the replies to its calls.
@@ -162,12 +162,4 @@ pub(crate) fn end(root: u32) {
     let mut calls = calls();
     calls.waiting.retain(|(caller, _)| caller.root != root);
     calls.sent.retain(|it| it.caller.root != root);
-}
-
-/// The worker receives a reply.
-pub(crate) fn deliver(caller: Caller, status: Option<u16>, body: Vec<u8>, etag: Option<Vec<u8>>) {
-    let Caller { slot, root, token } = caller;
-    if let Some(slot) = slot::all().get(slot) {
-        slot.enter(|state| state.deliver(Reply { root, token, status, body, etag }));
-    }
 }

@@ -1,8 +1,7 @@
-//! The clocks, and the thread that runs the timers of all workers.
+//! The clocks, and the sleep of the thread that runs timers.
 
 #![allow(clippy::disallowed_methods, reason = "the adapter reads the clocks")]
 
-use std::panic::catch_unwind;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -10,8 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use diana_policy::time::{Micros, SECOND};
 
-use crate::abi::{LogLevel, has_runtime, log};
-use crate::{config, faults, slot, switches};
+use crate::abi::{LogLevel, log};
 
 /// The monotonic clock when it is first read. Instants before it must not be negative.
 const BEGIN: Micros = 3600 * SECOND;
@@ -37,7 +35,7 @@ fn micros(duration: Duration) -> Micros {
 }
 
 /// Starts the thread, unless it runs.
-pub(crate) fn start() {
+pub(crate) fn start(run: fn()) {
     THREAD.get_or_init(|| match thread::Builder::new().name("diana".into()).spawn(run) {
         Ok(handle) => Some(handle.thread().clone()),
         Err(why) => {
@@ -59,42 +57,11 @@ pub(crate) fn notify(due: Micros) {
     }
 }
 
-fn run() {
-    let mut looks_at = if has_runtime() { monotonic() } else { Micros::MAX };
-    loop {
-        let now = monotonic();
-        if looks_at <= now {
-            config::schedule_look();
-            looks_at = now.saturating_add(switches::PERIOD);
-        }
-        let due_of_slots = next_due();
-        if due_of_slots <= now {
-            fire();
-            continue;
-        }
-        let due = due_of_slots.min(looks_at);
-        SLEEPS_UNTIL.store(due, Ordering::SeqCst);
-        // A timer that was set in between has seen the thread awake.
-        if next_due() == due_of_slots {
-            thread::park_timeout(Duration::from_micros(due.saturating_sub(monotonic())));
-        }
-        SLEEPS_UNTIL.store(0, Ordering::SeqCst);
+/// The thread sleeps until an instant, unless `is_stale`: a timer that was set in between has seen it awake.
+pub(crate) fn sleep(until: Micros, is_stale: impl FnOnce() -> bool) {
+    SLEEPS_UNTIL.store(until, Ordering::SeqCst);
+    if !is_stale() {
+        thread::park_timeout(Duration::from_micros(until.saturating_sub(monotonic())));
     }
-}
-
-fn next_due() -> Micros {
-    slot::all().iter().map(slot::Slot::due).min().unwrap_or(Micros::MAX)
-}
-
-fn fire() {
-    for slot in slot::all().iter().filter(|slot| slot.due() <= monotonic()) {
-        let fired = catch_unwind(|| {
-            #[cfg(feature = "faults")]
-            faults::injected::begin("timer");
-            slot.fire();
-        });
-        if fired.is_err() {
-            _ = catch_unwind(|| faults::recover("timer"));
-        }
-    }
+    SLEEPS_UNTIL.store(0, Ordering::SeqCst);
 }

@@ -12,7 +12,7 @@ const SHARDS: usize = 64;
 /// A value grows by this number of bytes, which one more caller takes, without being moved.
 const ROOM: usize = 80;
 
-struct Value {
+struct ProcessValue {
     key: Box<str>,
     bytes: Vec<u8>,
     /// How often the value was written.
@@ -20,12 +20,12 @@ struct Value {
 }
 
 #[derive(Default)]
-struct Shard(HashTable<Value>);
+struct ValuesPart(HashTable<ProcessValue>);
 
 /// All values. It lives as long as the module is loaded.
 struct ProcessValues {
     hasher: DefaultHashBuilder,
-    shards: [Mutex<Shard>; SHARDS],
+    shards: [Mutex<ValuesPart>; SHARDS],
 }
 
 static VALUES: LazyLock<ProcessValues> = LazyLock::new(|| ProcessValues {
@@ -37,7 +37,7 @@ static VALUES: LazyLock<ProcessValues> = LazyLock::new(|| ProcessValues {
 pub(crate) struct ProcessData;
 
 impl ProcessValues {
-    fn shard(&self, hash: u64) -> Option<MutexGuard<'_, Shard>> {
+    fn shard(&self, hash: u64) -> Option<MutexGuard<'_, ValuesPart>> {
         // The table uses the highest and the lowest bits.
         let shard = self.shards.get((hash >> 32) as usize % SHARDS)?;
         Some(shard.lock().unwrap_or_else(|poisoned| {
@@ -64,7 +64,7 @@ impl SharedData for ProcessData {
         let hash = VALUES.hasher.hash_one(key);
         let Some(mut shard) = VALUES.shard(hash) else { return false };
         let Some(found) = shard.0.find_mut(hash, |value| *value.key == *key) else {
-            let value = Value { key: key.into(), bytes: bytes.into(), number: 1 };
+            let value = ProcessValue { key: key.into(), bytes: bytes.into(), number: 1 };
             shard.0.insert_unique(hash, value, |value| VALUES.hasher.hash_one(&*value.key));
             return true;
         };

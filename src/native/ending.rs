@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use diana_policy::port::{Ending, Property, Values};
 
-use crate::abi::{self, Attribute, Call, Map};
+use crate::abi::{self, Map, StreamAttribute, StreamCall};
 use crate::{property, request};
 
 /// The stream of a hook. Without a call the stream has ended, and the host has dropped its data.
 pub(crate) struct HostEnding<'c, 'h> {
-    call: Option<&'c Call<'h>>,
+    call: Option<&'c StreamCall<'h>>,
     request_bytes: Option<u64>,
     /// What arrives in this hook.
     map: Map,
@@ -20,7 +20,7 @@ pub(crate) struct HostEnding<'c, 'h> {
 impl<'c, 'h> HostEnding<'c, 'h> {
     /// With the bytes of the request's body, if they were counted.
     pub(crate) fn new(
-        call: Option<&'c Call<'h>>,
+        call: Option<&'c StreamCall<'h>>,
         request_bytes: Option<u64>,
     ) -> HostEnding<'c, 'h> {
         HostEnding { call, request_bytes, map: Map::Response, are_last: false }
@@ -28,7 +28,7 @@ impl<'c, 'h> HostEnding<'c, 'h> {
 
     /// As [`HostEnding::new`] while the headers arrive.
     pub(crate) fn of_headers(
-        call: &'c Call<'h>,
+        call: &'c StreamCall<'h>,
         request_bytes: Option<u64>,
         are_last: bool,
     ) -> HostEnding<'c, 'h> {
@@ -36,7 +36,7 @@ impl<'c, 'h> HostEnding<'c, 'h> {
     }
 
     /// While the trailers arrive.
-    pub(crate) fn of_trailers(call: &'c Call<'h>) -> HostEnding<'c, 'h> {
+    pub(crate) fn of_trailers(call: &'c StreamCall<'h>) -> HostEnding<'c, 'h> {
         HostEnding { map: Map::Trailers, ..HostEnding::new(Some(call), None) }
     }
 }
@@ -51,18 +51,18 @@ impl Ending for HostEnding<'_, '_> {
     }
 
     fn status(&self) -> Option<u16> {
-        let status = self.call?.number(Attribute::ResponseCode)?;
+        let status = self.call?.number(StreamAttribute::ResponseCode)?;
         u16::try_from(status).ok().filter(|status| *status > 0)
     }
 
     fn details(&self) -> Option<Cow<'_, [u8]>> {
         let call = self.call.filter(|_| abi::reports_ends());
-        call?.text(Attribute::ResponseCodeDetails).map(Cow::Borrowed)
+        call?.text(StreamAttribute::ResponseCodeDetails).map(Cow::Borrowed)
     }
 
     fn flags(&self) -> u64 {
         let call = self.call.filter(|_| abi::reports_ends());
-        call.and_then(|call| call.number(Attribute::ResponseFlags)).unwrap_or(0)
+        call.and_then(|call| call.number(StreamAttribute::ResponseFlags)).unwrap_or(0)
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
@@ -70,7 +70,7 @@ impl Ending for HostEnding<'_, '_> {
             // Envoy 1.39 does not report it.
             b"request\0total_size" => self.request_bytes,
             // That of its attribute `response.total_size` includes headers, which the wasm host no longer has at the end.
-            b"response\0total_size" => self.call?.number(Attribute::ResponseSize),
+            b"response\0total_size" => self.call?.number(StreamAttribute::ResponseSize),
             _ => return property::read(self.call?, property),
         };
         bytes.map(|bytes| Cow::Owned(bytes.to_le_bytes().into()))

@@ -6,12 +6,12 @@ use diana_policy::OnFault;
 use diana_policy::headers::Headers;
 use diana_worker::{Next, Step, Stream};
 
-use crate::abi::{Call, StreamPointer};
+use crate::abi::{StreamCall, StreamPointer};
+use crate::cell::{self, WorkerCell};
 use crate::config::{self, FilterConfig};
 use crate::ending::HostEnding;
-use crate::host::{HostCall, HostState};
+use crate::host::{HostCall, HostState, PASS};
 use crate::request::{self, HostRequest};
-use crate::slot::{self, PASS, Slot};
 use crate::{metrics, response};
 
 /// A filter. Envoy has it from the beginning of a stream to its end.
@@ -20,16 +20,16 @@ pub(crate) struct HttpFilter {
     root: u32,
     /// What happens to the request after a panic.
     on_fault: OnFault,
-    state: FilterState,
+    state: FilterStage,
     /// The bytes of the request's body so far, if they are read at the end.
     request_bytes: Option<u64>,
 }
 
-enum FilterState {
+enum FilterStage {
     /// The request has not arrived at this worker.
-    Begun(&'static Slot),
+    Begun(&'static WorkerCell),
     /// The stream has work at its response or at its end, or its request waits.
-    Open { slot: &'static Slot, generation: u32, id: u32, stream: Stream },
+    Open { cell: &'static WorkerCell, generation: u32, id: u32, stream: Stream },
     /// The filter could not be created.
     Failed,
     /// The stream needs no further work, like most admitted requests.
@@ -37,30 +37,30 @@ enum FilterState {
 }
 
 impl HttpFilter {
-    pub(crate) fn new(config: &FilterConfig, call: &Call<'_>) -> HttpFilter {
-        let slot = slot::all().get(call.worker());
+    pub(crate) fn new(config: &FilterConfig, call: &StreamCall<'_>) -> HttpFilter {
+        let cell = cell::all().get(call.worker());
         HttpFilter {
             root: config.number,
             on_fault: config.on_fault,
-            state: slot.map_or(FilterState::Failed, FilterState::Begun),
+            state: cell.map_or(FilterStage::Failed, FilterStage::Begun),
             request_bytes: None,
         }
     }
 
     /// A filter that could not be created.
     pub(crate) fn failed(on_fault: OnFault) -> HttpFilter {
-        HttpFilter { root: 0, on_fault, state: FilterState::Failed, request_bytes: None }
+        HttpFilter { root: 0, on_fault, state: FilterStage::Failed, request_bytes: None }
     }
 
     /// The request has arrived.
-    pub(crate) fn request(&mut self, call: &mut Call<'_>) -> Step {
-        let state = mem::replace(&mut self.state, FilterState::Done);
-        let FilterState::Begun(slot) = state else { return self.step_of_fault() };
+    pub(crate) fn request(&mut self, call: &mut StreamCall<'_>) -> Step {
+        let state = mem::replace(&mut self.state, FilterStage::Done);
+        let FilterStage::Begun(cell) = state else { return self.step_of_fault() };
         let root = self.root;
         if metrics::need_a_stream() {
-            config::flush_by(root, call);
+            metrics::flush(root, |kind, id, labels, value| call.change(kind, id, labels, value));
         }
-        slot.enter(|state| {
+        cell.enter(|state| {
             let Some(known) = state.root(root) else { return self.step_of_fault() };
             // Without rules, if those of a configuration server are not there.
             let Some(instance) = known.instance().cloned() else { return Step::default() };
@@ -86,7 +86,7 @@ impl HttpFilter {
             if let Some(mut stream) = stream {
                 self.request_bytes = stream.reads_request_bytes().then_some(0);
                 let generation = state.generation;
-                self.state = FilterState::Open { slot, generation, id, stream };
+                self.state = FilterStage::Open { cell, generation, id, stream };
             }
             step
         })
@@ -99,18 +99,18 @@ impl HttpFilter {
 
     /// A part of the request's body has arrived.
     #[inline]
-    pub(crate) fn request_body(&mut self, call: &Call<'_>) {
+    pub(crate) fn request_body(&mut self, call: &StreamCall<'_>) {
         if let Some(bytes) = &mut self.request_bytes {
             *bytes = bytes.saturating_add(call.request_chunk());
         }
     }
 
     /// The response headers have arrived. `end` is true if they end the response. Returns headers to add.
-    pub(crate) fn response(&mut self, end: bool, call: &Call<'_>) -> Option<Headers> {
-        let state = mem::replace(&mut self.state, FilterState::Done);
-        let FilterState::Open { slot, generation, id, mut stream } = state else { return None };
+    pub(crate) fn response(&mut self, end: bool, call: &StreamCall<'_>) -> Option<Headers> {
+        let state = mem::replace(&mut self.state, FilterStage::Done);
+        let FilterStage::Open { cell, generation, id, mut stream } = state else { return None };
         let (root, request_bytes) = (self.root, self.request_bytes);
-        slot.enter(|state| {
+        cell.enter(|state| {
             state.host.forget(id);
             if state.generation != generation {
                 drop(stream);
@@ -120,17 +120,17 @@ impl HttpFilter {
             let ending = HostEnding::of_headers(call, request_bytes, end);
             let fields = stream.response(&ending, &state.worker, &host);
             if stream.is_open() {
-                self.state = FilterState::Open { slot, generation, id, stream };
+                self.state = FilterStage::Open { cell, generation, id, stream };
             }
             fields
         })
     }
 
     /// The response trailers have arrived.
-    pub(crate) fn trailers(&mut self, call: &Call<'_>) {
-        let FilterState::Open { slot, generation, stream, .. } = &mut self.state else { return };
+    pub(crate) fn trailers(&mut self, call: &StreamCall<'_>) {
+        let FilterStage::Open { cell, generation, stream, .. } = &mut self.state else { return };
         let root = self.root;
-        slot.enter(|state| {
+        cell.enter(|state| {
             if state.generation == *generation {
                 let host = HostCall::new(root, &state.host);
                 stream.trailers(&HostEnding::of_trailers(call), &host);
@@ -139,11 +139,11 @@ impl HttpFilter {
     }
 
     /// The stream has ended. Without a call, the host has dropped the stream's data.
-    pub(crate) fn end(&mut self, call: Option<&Call<'_>>) {
-        let state = mem::replace(&mut self.state, FilterState::Done);
-        let FilterState::Open { slot, generation, id, mut stream } = state else { return };
+    pub(crate) fn end(&mut self, call: Option<&StreamCall<'_>>) {
+        let state = mem::replace(&mut self.state, FilterStage::Done);
+        let FilterStage::Open { cell, generation, id, mut stream } = state else { return };
         let (root, request_bytes) = (self.root, self.request_bytes);
-        slot.enter(move |state| {
+        cell.enter(move |state| {
             state.host.forget(id);
             if state.generation == generation {
                 let host = HostCall::new(root, &state.host);
@@ -155,11 +155,11 @@ impl HttpFilter {
 
     /// An event was committed.
     pub(crate) fn scheduled(&mut self, event: u64, pointer: StreamPointer) {
-        let FilterState::Open { slot, .. } = self.state else { return };
+        let FilterStage::Open { cell, .. } = self.state else { return };
         if event == PASS {
             return self.missed(event, pointer);
         }
-        slot.enter(|state| {
+        cell.enter(|state| {
             state.host.take_over();
             state.tick();
         });
@@ -168,27 +168,27 @@ impl HttpFilter {
     /// What an event needs without the worker, also after a panic: the request does not wait, or the
     /// thread of the module runs the timers again.
     pub(crate) fn missed(&mut self, event: u64, pointer: StreamPointer) {
-        let FilterState::Open { slot, id, .. } = self.state else { return };
+        let FilterStage::Open { cell, id, .. } = self.state else { return };
         let next = response::of_fault(self.on_fault);
-        slot.with_host(|host| match event {
+        cell.with_host(|host| match event {
             PASS => host.conclude(id, pointer, next),
             _ => host.take_over(),
         });
     }
 
-    /// The slot of the worker, if the stream needs further work.
-    pub(crate) fn slot(&self) -> Option<&'static Slot> {
+    /// The cell of the worker, if the stream needs further work.
+    pub(crate) fn cell(&self) -> Option<&'static WorkerCell> {
         match self.state {
-            FilterState::Open { slot, .. } => Some(slot),
+            FilterStage::Open { cell, .. } => Some(cell),
             _ => None,
         }
     }
 }
 
 /// Runs the actions that are due.
-pub(crate) fn act(slot: &Slot) {
+pub(crate) fn act(cell: &WorkerCell) {
     // One at a time, since each may end other streams.
-    while let Some(action) = slot.with_host(HostState::next_action) {
+    while let Some(action) = cell.with_host(HostState::next_action) {
         action.run();
     }
 }

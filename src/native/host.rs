@@ -5,31 +5,35 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::sync::LazyLock;
 
-use diana_policy::port::{
-    Call as OutCall, Callout, Destination, Environment, Metrics, Request, SharedData,
-};
+use diana_policy::port::{Call, Callout, Destination, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
 use diana_policy::{ModuleKind, Switches};
 use diana_store::process::Process;
 use diana_worker::host::{Clocks, Host, Level, Log};
 use diana_worker::{Next, Step, Steps};
 
-use crate::abi::{self, Call, HeaderMemory, LogLevel, Scheduler, StreamPointer};
-use crate::calls::{Caller, Reply};
+use crate::abi::{self, HeaderMemory, LogLevel, Scheduler, StreamCall, StreamPointer};
+use crate::calls::{CallId, CallReply, Deliver};
 use crate::data::ProcessData;
 use crate::request::HostRequest;
-use crate::slot::{PASS, TICK};
-use crate::{calls, clock, config, metrics, pipe, response};
+use crate::{calls, clock, configurations, metrics, pipe, response};
 
 /// The first number of a root. Streams have smaller ones.
 pub(crate) const FIRST_ROOT: u32 = 1 << 31;
 
 const MILLISECOND: Micros = SECOND / 1000;
 
+/// The event of a waiting stream that runs the timers of its worker.
+pub(crate) const TICK: u64 = 0;
+
+/// The event of a waiting stream after its worker has failed.
+pub(crate) const PASS: u64 = 1;
+
 /// The state of a worker's host between two calls.
 pub(crate) struct HostState {
-    /// The number of the worker's slot.
-    pub(crate) slot: usize,
+    /// The number of the worker's cell.
+    pub(crate) cell: usize,
+    pub(crate) deliver: Deliver,
     /// The number of the latest call.
     token: Cell<u32>,
     /// The number of the latest stream.
@@ -42,7 +46,7 @@ pub(crate) struct HostState {
     waiting: RefCell<BTreeMap<u32, WaitingStream>>,
     actions: RefCell<VecDeque<Action>>,
     /// Replies that the worker has not processed.
-    replies: RefCell<Vec<Reply>>,
+    replies: RefCell<Vec<(CallId, CallReply)>>,
     /// Memory for the headers of a request.
     pub(crate) headers: Cell<HeaderMemory>,
 }
@@ -80,9 +84,10 @@ impl Action {
 }
 
 impl HostState {
-    pub(crate) fn new(slot: usize) -> HostState {
+    pub(crate) fn new(cell: usize, deliver: Deliver) -> HostState {
         HostState {
-            slot,
+            cell,
+            deliver,
             token: Cell::default(),
             stream: Cell::default(),
             timers: RefCell::default(),
@@ -116,7 +121,7 @@ impl HostState {
     }
 
     /// The request of a stream waits.
-    pub(crate) fn wait(&self, stream: u32, call: &Call<'_>) {
+    pub(crate) fn wait(&self, stream: u32, call: &StreamCall<'_>) {
         let waiting = WaitingStream { pointer: call.pointer(), scheduler: call.scheduler() };
         self.waiting.borrow_mut().insert(stream, waiting);
     }
@@ -185,13 +190,13 @@ impl HostState {
     }
 
     /// A call has a reply.
-    pub(crate) fn add_reply(&self, reply: Reply) {
+    pub(crate) fn add_reply(&self, call: CallId, reply: CallReply) {
         self.timers_changed.set(true);
-        self.replies.borrow_mut().push(reply);
+        self.replies.borrow_mut().push((call, reply));
     }
 
     /// Takes the replies.
-    pub(crate) fn take_replies(&self) -> Vec<Reply> {
+    pub(crate) fn take_replies(&self) -> Vec<(CallId, CallReply)> {
         self.replies.take()
     }
 
@@ -247,14 +252,15 @@ impl<'s> HostCall<'s> {
 }
 
 impl Callout for HostCall<'_> {
-    fn send(&self, call: &OutCall) -> Result<u32, &'static str> {
+    fn send(&self, call: &Call) -> Result<u32, &'static str> {
         let token = self.state.token.get().wrapping_add(1);
         self.state.token.set(token);
-        let caller = Caller { slot: self.state.slot, root: self.root, token };
+        let id = CallId { cell: self.state.cell, root: self.root, token };
         match &call.destination {
-            Destination::Cluster(_) => calls::send(caller, call)?,
+            Destination::Cluster(_) => calls::send(id, call)?,
             Destination::Pipe(path) => {
-                pipe::send(caller, path, call, self.state.has_had_requests())?
+                let HostState { deliver, .. } = self.state;
+                pipe::send(id, path, call, self.state.has_had_requests(), *deliver)?
             }
         }
         Ok(token)
@@ -323,7 +329,7 @@ impl Host for HostCall<'_> {
     }
 
     fn switches(&self) -> Switches {
-        config::switches(self.root)
+        configurations::switches(self.root)
     }
 
     fn set_period(&self, root: u32, milliseconds: u32) -> bool {
@@ -359,6 +365,6 @@ impl Environment for HostCall<'_> {
     }
 
     fn password(&self) -> Option<String> {
-        config::password(self.root)
+        configurations::password(self.root)
     }
 }

@@ -8,52 +8,61 @@ use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::abi::{ConfigCall, has_config_metrics};
-use crate::config;
-pub(crate) use crate::families::MetricKind;
-use crate::families::{FAMILIES, Family};
-
-/// The values of a metric's labels.
-pub(crate) type Labels<'l> = [&'l str];
+use crate::abi::{ConfigCall, Labels, has_config_metrics};
+use crate::configurations;
+use crate::families::{FAMILIES, Family, MetricKind};
 
 /// The metrics of one configuration.
 ///
 /// Envoy drops a counter or gauge with the last configuration that has changed it, and the next one would begin at zero. So each
 /// configuration changes each of them once.
-pub(crate) struct MetricIds {
+struct MetricIds {
+    /// The number of the configuration.
+    root: u32,
     ids: BTreeMap<String, (MetricKind, usize)>,
     /// The number of counters and gauges that it has changed.
     changed: usize,
 }
 
-impl MetricIds {
-    pub(crate) fn define(call: &ConfigCall) -> MetricIds {
-        let each = |family: &'static Family| {
-            let Family { kind, labels, prefix, names } = family;
-            names.iter().filter_map(move |name| {
-                let name = format!("{prefix}{name}");
-                let id = call.define(*kind, &name, labels)?;
-                Some((name, (*kind, id)))
-            })
-        };
-        MetricIds { ids: FAMILIES.iter().flat_map(each).collect(), changed: 0 }
-    }
+fn all_ids() -> MutexGuard<'static, Vec<MetricIds>> {
+    static IDS: Mutex<Vec<MetricIds>> = Mutex::new(Vec::new());
+    IDS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Defines all metrics for a configuration, while it is created.
+pub(crate) fn define(root: u32, call: &ConfigCall) {
+    let each = |family: &'static Family| {
+        let Family { kind, labels, prefix, names } = family;
+        names.iter().filter_map(move |name| {
+            let name = format!("{prefix}{name}");
+            let id = call.define(*kind, &name, labels)?;
+            Some((name, (*kind, id)))
+        })
+    };
+    let ids = FAMILIES.iter().flat_map(each).collect();
+    all_ids().push(MetricIds { root, ids, changed: 0 });
+}
+
+/// A configuration has ended.
+pub(crate) fn end(root: u32) {
+    all_ids().retain(|it| it.root != root);
+    schedule_anew();
 }
 
 /// The values of metrics, by the core's names.
 #[derive(Default)]
-struct Values {
+struct MetricValues {
     /// Counters, and what Envoy does not have of them.
     counters: BTreeMap<String, (u64, u64)>,
     /// Gauges, and whether Envoy has the value.
     gauges: BTreeMap<String, (i64, bool)>,
-    /// Values of histograms that Envoy does not have.
+    /// MetricValues of histograms that Envoy does not have.
     records: Vec<(String, u64)>,
     /// The number of counters and gauges that some configuration has changed.
     changed: usize,
 }
 
-static VALUES: Mutex<Values> = Mutex::new(Values {
+static VALUES: Mutex<MetricValues> = Mutex::new(MetricValues {
     counters: BTreeMap::new(),
     gauges: BTreeMap::new(),
     records: Vec::new(),
@@ -63,7 +72,7 @@ static VALUES: Mutex<Values> = Mutex::new(Values {
 /// Whether Envoy lacks a value.
 static IS_BEHIND: AtomicBool = AtomicBool::new(false);
 
-fn values() -> MutexGuard<'static, Values> {
+fn values() -> MutexGuard<'static, MetricValues> {
     VALUES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -132,7 +141,7 @@ fn entry<'v, V: Default>(values: &'v mut BTreeMap<String, V>, name: &str) -> &'v
 /// Makes the main thread report the metrics, if Envoy can do so without a stream.
 fn schedule() {
     if !IS_BEHIND.swap(true, Ordering::AcqRel) && has_config_metrics() {
-        config::schedule_metrics();
+        configurations::schedule_metrics();
     }
 }
 
@@ -140,7 +149,7 @@ fn schedule() {
 pub(crate) fn schedule_anew() {
     IS_BEHIND.store(true, Ordering::Release);
     if has_config_metrics() {
-        config::schedule_metrics();
+        configurations::schedule_metrics();
     }
 }
 
@@ -155,11 +164,14 @@ pub(crate) fn miss() {
     IS_BEHIND.store(false, Ordering::Release);
 }
 
-/// Reports what Envoy does not have. Returns true if no configuration had changed some of these metrics before.
+/// Reports what Envoy does not have, by a configuration. Returns true if none had changed some of these metrics before.
+#[cold]
 pub(crate) fn flush(
-    metrics: &mut MetricIds,
+    root: u32,
     mut change: impl FnMut(MetricKind, usize, &Labels<'_>, u64),
 ) -> bool {
+    let mut all = all_ids();
+    let Some(metrics) = all.iter_mut().find(|it| it.root == root) else { return false };
     IS_BEHIND.store(false, Ordering::Release);
     let mut report = |name: &str, value: u64| {
         if let Some((name, labels)) = split(name)

@@ -5,7 +5,6 @@ use std::mem;
 use diana_policy::Policy;
 
 use crate::abi::{self, ConfigCall};
-use crate::config::refuse;
 
 const NEEDS_SECRETS: &str = "redis.password_secret: needs Envoy 1.40 or later; use `password_env`";
 
@@ -19,31 +18,35 @@ pub(crate) struct Password {
 }
 
 impl Password {
-    /// Subscribes to the secret of a document, only while the configuration is created. `None` if that fails; the log has the
-    /// reason.
-    pub(crate) fn subscribe(policy: Option<&Policy>, call: &ConfigCall) -> Option<Password> {
+    /// Subscribes to the secret of a document, only while the configuration is created.
+    ///
+    /// # Errors
+    /// Why that fails.
+    pub(crate) fn subscribe(
+        policy: Option<&Policy>,
+        call: &ConfigCall,
+    ) -> Result<Password, String> {
         let redis = policy.and_then(|policy| policy.redis.as_ref());
         let Some((redis, secret)) = redis.and_then(|it| Some((it, it.password_secret.as_ref()?)))
         else {
-            return Some(Password::default());
+            return Ok(Password::default());
         };
         if !abi::has_secrets() {
-            if redis.password_env.is_none() {
-                refuse(NEEDS_SECRETS);
-                return None;
-            }
-            return Some(Password::default());
+            return match redis.password_env {
+                Some(_) => Ok(Password::default()),
+                None => Err(NEEDS_SECRETS.into()),
+            };
         }
         let id = call.subscribe(&secret.name, secret.sds.as_deref().unwrap_or_default());
-        if id.is_none() {
+        let id = id.ok_or_else(|| {
             let name = &secret.name;
-            refuse(&format!(
+            format!(
                 "redis.password_secret: Envoy has no static secret `{name}`, or cannot use `sds`"
-            ));
-        }
-        let mut password = Password { secret: Some(id?), value: None };
+            )
+        })?;
+        let mut password = Password { secret: Some(id), value: None };
         password.look(call);
-        Some(password)
+        Ok(password)
     }
 
     /// Reads it. Returns true if it has changed.

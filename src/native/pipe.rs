@@ -7,14 +7,13 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use diana_policy::port::{Call as PipeCall, Destination};
+use diana_policy::port::{Call, Destination};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Handle};
 use tokio::time::timeout;
 
-use crate::abi::guarded;
-use crate::calls::{self, Caller, UNAVAILABLE};
+use crate::calls::{self, CallId, CallReply, Deliver, UNAVAILABLE};
 use crate::clock;
 
 /// The most bytes of a reply, as many as Envoy buffers of one.
@@ -25,10 +24,11 @@ const OK: u16 = 200;
 
 /// Starts a call of a worker. The end of its configuration does not cancel it, since it may have settlements.
 pub(crate) fn send(
-    caller: Caller,
+    id: CallId,
     path: &str,
-    call: &PipeCall,
+    call: &Call,
     has_had_requests: bool,
+    deliver: Deliver,
 ) -> Result<(), &'static str> {
     let (pipe, body) = (Destination::Pipe(path.into()), call.body.clone());
     let thread = thread().map_err(|why| {
@@ -40,7 +40,7 @@ pub(crate) fn send(
         let rest = Duration::from_micros(ends_at.saturating_sub(clock::monotonic()));
         let replied = timeout(rest, exchange(&pipe, &body, has_had_requests)).await.ok().flatten();
         let (status, reply) = replied.unzip();
-        guarded("pipe", || calls::deliver(caller, status, reply.unwrap_or_default(), None));
+        deliver(id, CallReply { status, body: reply.unwrap_or_default(), etag: None });
     });
     Ok(())
 }

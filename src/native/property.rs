@@ -7,18 +7,18 @@ use std::collections::BTreeMap;
 
 use diana_policy::port::Property;
 
-use crate::abi::{Attribute, Call};
+use crate::abi::{StreamAttribute, StreamCall};
 
 /// A property. `None` if the stream has none, or this host cannot read it.
-pub(crate) fn read<'v>(call: &'v Call<'_>, property: &Property) -> Option<Cow<'v, [u8]>> {
+pub(crate) fn read<'v>(call: &'v StreamCall<'_>, property: &Property) -> Option<Cow<'v, [u8]>> {
     let mut path = property.encoded().split(|byte| *byte == 0);
     let segments = [path.next(), path.next(), path.next(), path.next(), path.next()];
     match segments {
         [Some(b"connection"), Some(b"uri_san_peer_certificate"), None, ..] => {
-            text(call, Attribute::UriSanPeerCertificate)
+            text(call, StreamAttribute::UriSanPeerCertificate)
         }
         [Some(b"connection"), Some(b"sha256_peer_certificate_digest"), None, ..] => {
-            text(call, Attribute::Sha256PeerCertificate)
+            text(call, StreamAttribute::Sha256PeerCertificate)
         }
         [Some(b"metadata"), Some(b"filter_metadata"), Some(namespace), Some(key), None] => {
             metadata(call, property, namespace, key)
@@ -31,7 +31,7 @@ pub(crate) fn read<'v>(call: &'v Call<'_>, property: &Property) -> Option<Cow<'v
     }
 }
 
-fn text<'v>(call: &'v Call<'_>, attribute: Attribute) -> Option<Cow<'v, [u8]>> {
+fn text<'v>(call: &'v StreamCall<'_>, attribute: StreamAttribute) -> Option<Cow<'v, [u8]>> {
     call.text(attribute).filter(|text| !text.is_empty()).map(Cow::Borrowed)
 }
 
@@ -49,7 +49,7 @@ enum Kind {
 
 /// The types of the values at a path, as far as a worker has read them. Envoy logs an error for each getter of another type, except that of lists.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
+struct KnownTypes {
     /// The types, the latest one first.
     kinds: [Kind; 3],
     /// Where the latest list had an item that is no text, and the type of the item.
@@ -60,16 +60,16 @@ struct Seen {
 
 thread_local! {
     /// By the path of the value.
-    static SEEN: RefCell<BTreeMap<Box<[u8]>, Seen>> = const { RefCell::new(BTreeMap::new()) };
+    static SEEN: RefCell<BTreeMap<Box<[u8]>, KnownTypes>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen { kinds: [Kind::Text, Kind::Number, Kind::Flag], odd: None, unknown: 0 }
+impl Default for KnownTypes {
+    fn default() -> KnownTypes {
+        KnownTypes { kinds: [Kind::Text, Kind::Number, Kind::Flag], odd: None, unknown: 0 }
     }
 }
 
-impl Seen {
+impl KnownTypes {
     /// Counts a read. Returns false if no getter is asked, since none has known the value for long: it is a mapping or null.
     fn asks(&mut self) -> bool {
         const LONG: u32 = 256;
@@ -79,7 +79,7 @@ impl Seen {
 }
 
 fn metadata<'v>(
-    call: &'v Call<'_>,
+    call: &'v StreamCall<'_>,
     property: &Property,
     namespace: &[u8],
     key: &[u8],
@@ -89,7 +89,7 @@ fn metadata<'v>(
     }
     let known = SEEN.with_borrow(|all| all.get(property.encoded()).copied()).unwrap_or_default();
     let mut seen = known;
-    let value = Value { call, namespace, key };
+    let value = MetadataValue { call, namespace, key };
     let found = if seen.asks() { value.read(&mut seen) } else { None };
     if found.is_some() {
         seen.unknown = 0;
@@ -101,23 +101,23 @@ fn metadata<'v>(
 }
 
 /// A value of metadata.
-struct Value<'v, 'h, 'n> {
-    call: &'v Call<'h>,
+struct MetadataValue<'v, 'h, 'n> {
+    call: &'v StreamCall<'h>,
     namespace: &'n [u8],
     key: &'n [u8],
 }
 
-impl<'v> Value<'v, '_, '_> {
+impl<'v> MetadataValue<'v, '_, '_> {
     /// The value. `None` if no getter knows it.
-    fn read(&self, seen: &mut Seen) -> Option<Cow<'v, [u8]>> {
+    fn read(&self, seen: &mut KnownTypes) -> Option<Cow<'v, [u8]>> {
         match self.call.list_size(self.namespace, self.key) {
             Some(size) => self.list(size, seen),
             None => self.single(seen),
         }
     }
 
-    fn single(&self, seen: &mut Seen) -> Option<Cow<'v, [u8]>> {
-        let Value { call, namespace, key } = *self;
+    fn single(&self, seen: &mut KnownTypes) -> Option<Cow<'v, [u8]>> {
+        let MetadataValue { call, namespace, key } = *self;
         let read = |kind| {
             Some(match kind {
                 Kind::Text => Cow::Borrowed(call.metadata_text(namespace, key)?),
@@ -133,8 +133,8 @@ impl<'v> Value<'v, '_, '_> {
         Some(bytes)
     }
 
-    fn list(&self, size: usize, seen: &mut Seen) -> Option<Cow<'v, [u8]>> {
-        let Value { call, namespace, key } = *self;
+    fn list(&self, size: usize, seen: &mut KnownTypes) -> Option<Cow<'v, [u8]>> {
+        let MetadataValue { call, namespace, key } = *self;
         let is_known = |(place, kind)| place < size && self.has_item(place, kind);
         if seen.odd.is_some_and(is_known) {
             return Some(Cow::Borrowed(UNREADABLE));

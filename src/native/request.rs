@@ -8,14 +8,14 @@ use diana_policy::port::{Property, Pseudo, Request, Values};
 use diana_policy::spelling;
 use diana_worker::HostStream;
 
-use crate::abi::{Attribute, Call, HeaderMemory, Headers, Map};
+use crate::abi::{HeaderList, HeaderMemory, Map, StreamAttribute, StreamCall};
 use crate::property;
 
 /// The request of the stream of a hook.
 pub(crate) struct HostRequest<'c, 'h> {
-    call: &'c Call<'h>,
+    call: &'c StreamCall<'h>,
     /// All headers, after the first access: Envoy's lookup by name takes more than reading all of them.
-    headers: OnceCell<Headers<'c>>,
+    headers: OnceCell<HeaderList<'c>>,
     /// The memory for the headers of the next request.
     memory: &'c Cell<HeaderMemory>,
     /// The client address, for several exemptions and actors.
@@ -23,7 +23,10 @@ pub(crate) struct HostRequest<'c, 'h> {
 }
 
 impl<'c, 'h> HostRequest<'c, 'h> {
-    pub(crate) fn new(call: &'c Call<'h>, memory: &'c Cell<HeaderMemory>) -> HostRequest<'c, 'h> {
+    pub(crate) fn new(
+        call: &'c StreamCall<'h>,
+        memory: &'c Cell<HeaderMemory>,
+    ) -> HostRequest<'c, 'h> {
         HostRequest { call, headers: OnceCell::new(), memory, client: OnceCell::new() }
     }
 
@@ -43,7 +46,7 @@ impl Drop for HostRequest<'_, '_> {
 }
 
 /// Removes a header that only this filter may set, unless an earlier one in the chain has set it.
-pub(crate) fn remove_forged(call: &mut Call<'_>, name: &str) {
+pub(crate) fn remove_forged(call: &mut StreamCall<'_>, name: &str) {
     let is_there = call.header(Map::Request, name, 0).is_some();
     if is_there && !diana_worker::is_marked(name, call) {
         HostStream::remove_header(call, name);
@@ -51,7 +54,7 @@ pub(crate) fn remove_forged(call: &mut Call<'_>, name: &str) {
 }
 
 /// All values of a header.
-pub(crate) fn values<'v>(call: &'v Call<'_>, map: Map, name: &str) -> Values<'v> {
+pub(crate) fn values<'v>(call: &'v StreamCall<'_>, map: Map, name: &str) -> Values<'v> {
     let Some((first, total)) = call.header(map, name, 0) else { return Values::None };
     match total {
         0 => Values::None,
@@ -66,9 +69,9 @@ pub(crate) fn values<'v>(call: &'v Call<'_>, map: Map, name: &str) -> Values<'v>
 impl Request for HostRequest<'_, '_> {
     fn pseudo(&self, which: Pseudo) -> Option<Cow<'_, [u8]>> {
         let (attribute, name) = match which {
-            Pseudo::Path => (Attribute::RequestPath, ":path"),
-            Pseudo::Method => (Attribute::RequestMethod, ":method"),
-            Pseudo::Authority => (Attribute::RequestHost, ":authority"),
+            Pseudo::Path => (StreamAttribute::RequestPath, ":path"),
+            Pseudo::Method => (StreamAttribute::RequestMethod, ":method"),
+            Pseudo::Authority => (StreamAttribute::RequestHost, ":authority"),
         };
         match self.headers.get() {
             // Only the attribute is cheaper than all headers.
@@ -87,7 +90,9 @@ impl Request for HostRequest<'_, '_> {
     }
 
     fn client(&self) -> Option<IpAddr> {
-        *self.client.get_or_init(|| spelling::address(self.call.text(Attribute::SourceAddress)?))
+        *self
+            .client
+            .get_or_init(|| spelling::address(self.call.text(StreamAttribute::SourceAddress)?))
     }
 
     fn lacks_client(&self) -> bool {

@@ -7,27 +7,27 @@ use diana_limiter::{LocalReply, is_grpc};
 use diana_policy::OnFault;
 use diana_worker::{HostStream, Next};
 
-use crate::abi::{self, Call, Map};
+use crate::abi::{self, Map, StreamCall};
 
-impl HostStream for Call<'_> {
+impl HostStream for StreamCall<'_> {
     fn remove_header(&mut self, name: &str) {
-        Call::remove_header(self, name);
+        StreamCall::remove_header(self, name);
         self.clear_route_cache();
     }
 
     fn add_header(&mut self, name: &str, value: &str) {
-        Call::add_header(self, Map::Request, name, value.as_bytes());
+        StreamCall::add_header(self, Map::Request, name, value.as_bytes());
         self.clear_route_cache();
     }
 
     fn filter_state(&self, name: &str) -> Option<Cow<'_, [u8]>> {
-        Call::filter_state(self, name.as_bytes()).map(Cow::Borrowed)
+        StreamCall::filter_state(self, name.as_bytes()).map(Cow::Borrowed)
     }
 
     fn set_filter_state(&mut self, name: &str, value: &[u8]) {
         // Envoy 1.38 writes each entry once, and otherwise reports a bug in Envoy.
-        if abi::has_config_metrics() || Call::filter_state(self, name.as_bytes()).is_none() {
-            Call::set_filter_state(self, name, value);
+        if abi::has_config_metrics() || StreamCall::filter_state(self, name.as_bytes()).is_none() {
+            StreamCall::set_filter_state(self, name, value);
         }
     }
 }
@@ -50,7 +50,7 @@ pub(crate) fn of_fault(on_fault: OnFault) -> Next {
 }
 
 /// Sends a response. The stream may end within.
-pub(crate) fn send(mut reply: LocalReply, call: Call<'_>) {
+pub(crate) fn send(mut reply: LocalReply, call: StreamCall<'_>) {
     // Envoy encodes such a response for gRPC, for any method, and with status 0.
     if reply.may_be_grpc
         && call.header(Map::Request, "content-type", 0).is_some_and(|(kind, _)| is_grpc(kind))

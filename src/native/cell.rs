@@ -11,30 +11,31 @@ use diana_policy::time::Micros;
 use diana_worker::{Root, Worker};
 
 use crate::abi::Confined;
-use crate::calls::Reply;
+use crate::calls::{CallId, CallReply, Deliver};
 use crate::host::{HostCall, HostState};
-use crate::{clock, config};
+use crate::{clock, configurations};
 
-/// The event of a waiting stream that runs the timers of its worker.
-pub(crate) const TICK: u64 = 0;
+static CELLS: OnceLock<Box<[WorkerCell]>> = OnceLock::new();
 
-/// The event of a waiting stream after its worker has failed.
-pub(crate) const PASS: u64 = 1;
-
-static SLOTS: OnceLock<Box<[Slot]>> = OnceLock::new();
-
-/// The slots of all workers.
-pub(crate) fn all() -> &'static [Slot] {
-    SLOTS.get().map(|slots| &**slots).unwrap_or_default()
+/// The cells of all workers.
+pub(crate) fn all() -> &'static [WorkerCell] {
+    CELLS.get().map(|cells| &**cells).unwrap_or_default()
 }
 
-/// Creates a slot for each worker. Their number never changes.
-pub(crate) fn create(workers: usize) {
-    SLOTS.get_or_init(|| (0..workers).map(Slot::new).collect());
+/// Creates a cell for each worker. Their number never changes. `deliver` hands them the replies of other threads.
+pub(crate) fn create(workers: usize, deliver: Deliver) {
+    CELLS.get_or_init(|| (0..workers).map(|number| WorkerCell::new(number, deliver)).collect());
+}
+
+/// The worker of a call receives the reply.
+pub(crate) fn deliver(call: CallId, reply: CallReply) {
+    if let Some(cell) = all().get(call.cell) {
+        cell.enter(|state| state.deliver(call, reply));
+    }
 }
 
 /// A worker behind its mutex.
-pub(crate) struct Slot {
+pub(crate) struct WorkerCell {
     worker: Mutex<Confined<WorkerState>>,
     /// When its next timer fires.
     due: AtomicU64,
@@ -49,10 +50,11 @@ pub(crate) struct WorkerState {
     pub(crate) generation: u32,
 }
 
-impl Slot {
-    fn new(number: usize) -> Slot {
-        let worker = Mutex::new(Confined::new(WorkerState::new(number, 0)));
-        Slot { worker, due: AtomicU64::new(Micros::MAX) }
+impl WorkerCell {
+    fn new(number: usize, deliver: Deliver) -> WorkerCell {
+        let state = WorkerState::new(HostState::new(number, deliver), 0);
+        let worker = Mutex::new(Confined::new(state));
+        WorkerCell { worker, due: AtomicU64::new(Micros::MAX) }
     }
 
     /// Calls the worker. Hooks must not be called within.
@@ -60,7 +62,7 @@ impl Slot {
     pub(crate) fn enter<T>(&self, call: impl FnOnce(&mut WorkerState) -> T) -> T {
         self.visit(|state| {
             #[cfg(feature = "faults")]
-            crate::faults::injected::panic();
+            crate::injected::panic();
             call(state)
         })
     }
@@ -116,9 +118,8 @@ impl Slot {
 }
 
 impl WorkerState {
-    fn new(number: usize, generation: u32) -> WorkerState {
-        let (worker, host) = (Worker::default(), HostState::new(number));
-        WorkerState { worker, host, roots: BTreeMap::new(), generation }
+    fn new(host: HostState, generation: u32) -> WorkerState {
+        WorkerState { worker: Worker::default(), host, roots: BTreeMap::new(), generation }
     }
 
     /// Applies a configuration. Returns false if it is invalid.
@@ -141,8 +142,8 @@ impl WorkerState {
     }
 
     /// A call has a reply. Only the worker's thread may resume requests, so it processes the reply if any wait.
-    pub(crate) fn deliver(&mut self, reply: Reply) {
-        self.host.add_reply(reply);
+    fn deliver(&mut self, call: CallId, reply: CallReply) {
+        self.host.add_reply(call, reply);
         if !self.host.hand_over() {
             self.tick();
         }
@@ -150,7 +151,8 @@ impl WorkerState {
 
     /// Processes replies, and runs the timers that are due.
     pub(crate) fn tick(&mut self) {
-        for Reply { root: number, token, status, body, etag } in self.host.take_replies() {
+        for (call, CallReply { status, body, etag }) in self.host.take_replies() {
+            let CallId { root: number, token, .. } = call;
             if let Some(root) = self.roots.get_mut(&number) {
                 let (size, body) = (body.len(), || Some(body.clone()));
                 let answer = Answer { status, size, body: &body, etag: &|| etag.clone() };
@@ -169,13 +171,14 @@ impl WorkerState {
     /// Replaces a worker in an unknown state by a new one with the same configurations. Its waiting requests wait no longer.
     fn rebuild(&mut self) {
         let generation = self.generation.wrapping_add(1);
-        let fresh = WorkerState::new(self.host.slot, generation);
+        let host = HostState::new(self.host.cell, self.host.deliver);
+        let fresh = WorkerState::new(host, generation);
         let broken = mem::replace(self, fresh);
         broken.host.let_pass();
         self.host.continue_from(&broken.host);
         // Dropping it may panic again.
         _ = catch_unwind(AssertUnwindSafe(|| drop(broken)));
-        for (number, name, text) in config::all() {
+        for (number, name, text) in configurations::all() {
             let built = catch_unwind(AssertUnwindSafe(|| self.configure(number, &name, &text)));
             if built.is_err() {
                 // Its requests are not checked.

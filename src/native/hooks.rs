@@ -1,0 +1,256 @@
+//! The hooks that Envoy calls. No panic leaves them, and no reference to a filter is alive while a change of a stream may call further
+//! hooks.
+
+#![allow(unsafe_code)]
+#![allow(missing_docs, reason = "the hooks are Envoy's interface")]
+
+use std::ffi::{c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use crate::abi::{self, Buf, ConfigCall, HeaderBytes, Map, StreamPointer, list};
+use crate::calls::CallReply;
+use crate::faults::{self, guarded};
+use crate::filter::{self, HttpFilter};
+use crate::{calls, cell, config, metrics, response};
+use diana_policy::OnFault;
+use diana_policy::headers::Headers;
+use diana_worker::Next;
+
+/// The filter of a stream. `None` if it could not be created.
+///
+/// # Safety
+/// The pointer must come from `on_http_filter_new`, and the stream must not have been destroyed.
+unsafe fn filter<'h>(filter: *mut HttpFilter) -> Option<&'h mut HttpFilter> {
+    // SAFETY: Envoy calls the hooks of a stream on one thread, and none within another: replies and continuations, which call
+    // hooks, come after the last use of the reference.
+    unsafe { filter.as_mut() }
+}
+
+const CONTINUE: u32 = 0;
+/// The request waits, its body is buffered, and no more is read from the client when the buffer is full.
+const STOP_ALL_AND_WATERMARK: u32 = 4;
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_program_init() -> *const c_char {
+    guarded("program_init", || {
+        faults::install();
+        abi::version()
+    })
+    .unwrap_or(ptr::null())
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_new(
+    config: *mut c_void,
+    name: Buf,
+    text: Buf,
+) -> *const config::FilterConfig {
+    // SAFETY: Envoy passes texts that stay during the call.
+    let (name, text) = unsafe { (name.bytes(), text.bytes()) };
+    let built =
+        guarded("config_new", || config::FilterConfig::new(&ConfigCall(config), name, text));
+    built.flatten().map_or(ptr::null(), |config| Box::into_raw(Box::new(config)))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_destroy(
+    config: *mut config::FilterConfig,
+) {
+    // SAFETY: Envoy passes the pointer of `config_new` back, once.
+    guarded("config_destroy", || unsafe { Box::from_raw(config) }.end());
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_scheduled(
+    call: *mut c_void,
+    config: *const config::FilterConfig,
+    event: u64,
+) {
+    // SAFETY: the configuration exists until its hook `destroy`, and is only shared.
+    let done = guarded("config_scheduled", || {
+        unsafe { config.as_ref() }.map(|config| config.scheduled(&ConfigCall(call), event))
+    });
+    if done.is_none() {
+        metrics::miss();
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_config_http_callout_done(
+    _call: *mut c_void,
+    config: *const config::FilterConfig,
+    id: u64,
+    result: u32,
+    headers: *const HeaderBytes,
+    header_count: usize,
+    chunks: *const Buf,
+    chunk_count: usize,
+) {
+    const SUCCESS: u32 = 0;
+    guarded("http_callout_done", || {
+        // SAFETY: as for `config_scheduled`; Envoy passes lists and texts that stay during the call.
+        let (config, headers, chunks) =
+            unsafe { (config.as_ref()?, list(headers, header_count), list(chunks, chunk_count)) };
+        let header = |name: &[u8]| {
+            let mut texts =
+                headers.iter().map(|header| unsafe { (header.name.bytes(), header.value.bytes()) });
+            texts.find(|(known, _)| *known == name).map(|(_, value)| value)
+        };
+        let status =
+            header(b":status").and_then(|status| str::from_utf8(status).ok()?.parse().ok());
+        let etag = header(b"etag").map(<[u8]>::to_vec);
+        let body: Vec<u8> =
+            chunks.iter().flat_map(|chunk| unsafe { chunk.bytes() }).copied().collect();
+        let status = status.filter(|_| result == SUCCESS);
+        let call = calls::take(config.number, id, status)?;
+        cell::deliver(call, CallReply { status, body, etag });
+        Some(())
+    });
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_new(
+    config: *const config::FilterConfig,
+    stream: *mut c_void,
+) -> *mut HttpFilter {
+    let call = StreamPointer(stream).call();
+    // SAFETY: as for `config_scheduled`.
+    let built =
+        guarded("new", || unsafe { config.as_ref() }.map(|config| HttpFilter::new(config, &call)));
+    // SAFETY: as above.
+    let on_fault = || unsafe { config.as_ref() }.map_or(OnFault::Pass, |config| config.on_fault);
+    // Without a filter Envoy would respond with 500.
+    Box::into_raw(Box::new(built.flatten().unwrap_or_else(|| HttpFilter::failed(on_fault()))))
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_request_headers(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+    _end: bool,
+) -> u32 {
+    // SAFETY: see `filter`.
+    let decided = guarded("request_headers", || {
+        unsafe { filter(module) }.map(|it| it.request(&mut StreamPointer(stream).call()))
+    });
+    // SAFETY: see `filter`.
+    let step_of_fault = || unsafe { filter(module) }.map(|it| it.step_of_fault());
+    let Some(step) = decided.unwrap_or_else(step_of_fault) else { return CONTINUE };
+    let applied = guarded("effects", || step.apply(&mut StreamPointer(stream).call()));
+    match applied.or_else(|| Some(step_of_fault()?.next)) {
+        None | Some(Next::Continue) => CONTINUE,
+        Some(Next::Wait) => STOP_ALL_AND_WATERMARK,
+        Some(Next::Reply(reply)) => {
+            // The stream may end within, and free the filter.
+            guarded("response", || response::send(*reply, StreamPointer(stream).call()));
+            STOP_ALL_AND_WATERMARK
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_request_body(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+    _end: bool,
+) -> u32 {
+    // SAFETY: see `filter`.
+    guarded("request_body", || {
+        unsafe { filter(module) }.map(|it| it.request_body(&StreamPointer(stream).call()))
+    });
+    CONTINUE
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_response_headers(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+    end: bool,
+) -> u32 {
+    let mut call = StreamPointer(stream).call();
+    // SAFETY: see `filter`.
+    let fields = guarded("response_headers", || {
+        unsafe { filter(module) }.and_then(|it| it.response(end, &call))
+    });
+    for (name, value) in fields.iter().flatten().flat_map(Headers::iter) {
+        call.add_header(Map::Response, name, value.as_bytes());
+    }
+    CONTINUE
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_response_trailers(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+) -> u32 {
+    // SAFETY: see `filter`.
+    guarded("response_trailers", || {
+        unsafe { filter(module) }.map(|it| it.trailers(&StreamPointer(stream).call()))
+    });
+    CONTINUE
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_stream_complete(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+) {
+    // SAFETY: see `filter`.
+    guarded("stream_complete", || {
+        unsafe { filter(module) }.map(|it| it.end(Some(&StreamPointer(stream).call())))
+    });
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_destroy(module: *mut HttpFilter) {
+    // SAFETY: see `filter`.
+    guarded("destroy", || unsafe { filter(module) }.map(|it| it.end(None)));
+    if !module.is_null() {
+        // SAFETY: Envoy passes the pointer of `new` back, once.
+        guarded("destroy", || drop(unsafe { Box::from_raw(module) }));
+    }
+}
+
+#[unsafe(no_mangle)]
+pub extern "C" fn envoy_dynamic_module_on_http_filter_scheduled(
+    stream: *mut c_void,
+    module: *mut HttpFilter,
+    event: u64,
+) {
+    // SAFETY: see `filter`.
+    let cell = unsafe { filter(module) }.and_then(|it| it.cell());
+    // SAFETY: see `filter`.
+    let done = guarded("scheduled", || {
+        unsafe { filter(module) }.map(|it| it.scheduled(event, StreamPointer(stream)))
+    });
+    if done.is_none() {
+        // SAFETY: see `filter`.
+        let missed = || unsafe { filter(module) }.map(|it| it.missed(event, StreamPointer(stream)));
+        _ = catch_unwind(AssertUnwindSafe(missed));
+    }
+    if let Some(cell) = cell {
+        // The stream may end within, and free the filter.
+        guarded("scheduled", || filter::act(cell));
+    }
+}
+
+/// Hooks that Envoy requires, and this module does not need.
+macro_rules! unused {
+    ($($name:ident($($arg:ty),*) $(-> $out:ty)?;)*) => {
+        $(#[unsafe(no_mangle)] pub extern "C" fn $name($(_: $arg),*) $(-> $out)? { $(<$out>::default())? })*
+    };
+}
+
+unused! {
+    envoy_dynamic_module_on_http_filter_request_trailers(*mut c_void, *mut c_void) -> u32;
+    envoy_dynamic_module_on_http_filter_response_body(*mut c_void, *mut c_void, bool) -> u32;
+    envoy_dynamic_module_on_http_filter_http_callout_done(*mut c_void, *mut c_void, u64, u32, *const c_void, usize, *const c_void, usize);
+    envoy_dynamic_module_on_http_filter_http_stream_headers(*mut c_void, *mut c_void, u64, *const c_void, usize, bool);
+    envoy_dynamic_module_on_http_filter_http_stream_data(*mut c_void, *mut c_void, u64, *const c_void, usize, bool);
+    envoy_dynamic_module_on_http_filter_http_stream_trailers(*mut c_void, *mut c_void, u64, *const c_void, usize);
+    envoy_dynamic_module_on_http_filter_http_stream_complete(*mut c_void, *mut c_void, u64);
+    envoy_dynamic_module_on_http_filter_http_stream_reset(*mut c_void, *mut c_void, u64, u32);
+    envoy_dynamic_module_on_http_filter_downstream_above_write_buffer_high_watermark(*mut c_void, *mut c_void);
+    envoy_dynamic_module_on_http_filter_downstream_below_write_buffer_low_watermark(*mut c_void, *mut c_void);
+}
