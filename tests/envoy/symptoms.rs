@@ -164,9 +164,9 @@ limits:
             "diana_refused - unavailable rule=away",
             ["`diana_refused`", "| `unavailable`"],
         ),
-        (0, "no upstream", "no_healthy_upstream UH -", ["`no_healthy_upstream`", "| empty"]),
-        (0, "a dead VM", "wasm_fail_stream - -", ["`wasm_fail_stream`", "| empty"]),
-        (1, "no filter", " NFCF -", ["flag `NFCF`, status 500", "| empty"]),
+        (0, "no upstream", "no_healthy_upstream UH -", ["`no_healthy_upstream`", "| `-`"]),
+        (0, "a dead VM", "wasm_fail_stream - -", ["`wasm_fail_stream`", "| `-`"]),
+        (1, "no filter", " NFCF -", ["flag `NFCF`, status 500", "| `-`"]),
     ] {
         let log = || envoys[number].access_log();
         let found = || log().iter().any(|line| line.starts_with(beginning)).then_some(());
