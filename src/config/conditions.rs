@@ -146,7 +146,7 @@ fn keyed(node: &Node<'_>, below: &[&str], kind: &str) -> Vec<Condition> {
             one => one.text().map(|one| vec![one]),
         };
         if keys.as_ref().is_some_and(|keys| below.len() + keys.len() > 2) {
-            native::report_nested(key?);
+            key?.native_problem(native::NESTED);
         }
         let found = keys.filter(|keys| !keys.is_empty()).and_then(|keys| field(&keys));
         if found.is_none() {

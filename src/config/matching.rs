@@ -106,7 +106,7 @@ fn block(node: &Node<'_>) -> Option<ConditionBlock> {
             conditions::of_metadata(fields.named("metadata")),
             fields
                 .get("claims")
-                .inspect(|node| native::check_claims(node))
+                .inspect(|node| node.native_problem(native::CLAIMS))
                 .and_then(|_| fields.mapping("claims"))
                 .map(|claims| conditions::of_claims(&claims))
                 .unwrap_or_default(),

@@ -14,15 +14,15 @@ const NUMBER: &str = "the native module cannot read claims from metadata; use pl
                       `payload_header`, or `metadata` with a key at the first level";
 
 /// Claims as conditions.
-const CLAIMS: &str = "the native module cannot read claims from metadata; let jwt_authn set headers by \
+pub const CLAIMS: &str = "the native module cannot read claims from metadata; let jwt_authn set headers by \
                       `claim_to_headers`, and use `headers`";
 
 /// Metadata below the first level.
-const NESTED: &str =
+pub const NESTED: &str =
     "the native module reads only the first level of metadata: a namespace and one key";
 
 /// Metadata of a message.
-const TYPED: &str =
+pub const TYPED: &str =
     "the native module cannot read typed metadata; use `header`, or metadata without `typed`";
 
 /// Reports a source of a caller that the native module cannot read.
@@ -34,7 +34,7 @@ pub fn check_source(node: &Node<'_>, source: &IdentitySource) {
     if source.kind == metadata::KIND.name {
         check_metadata(&node.descend("metadata"));
         if source.options.contains(&(metadata::TYPED.into(), Tree::Bool(true))) {
-            check_typed(&node.descend(metadata::TYPED));
+            node.descend(metadata::TYPED).native_problem(TYPED);
         }
     }
 }
@@ -50,21 +50,6 @@ pub fn check_number(node: &Node<'_>, source: &IdentitySource) {
 /// Reports a path in metadata that the native module cannot read.
 pub fn check_metadata(node: &Node<'_>) {
     if matches!(node.tree(), Tree::List(path) if path.len() > 2) {
-        report_nested(node);
+        node.native_problem(NESTED);
     }
-}
-
-/// Reports a key below the first level of metadata.
-pub fn report_nested(node: &Node<'_>) {
-    node.native_problem(NESTED);
-}
-
-/// Reports usage in typed metadata.
-pub fn check_typed(node: &Node<'_>) {
-    node.native_problem(TYPED);
-}
-
-/// Reports conditions on claims.
-pub fn check_claims(node: &Node<'_>) {
-    node.native_problem(CLAIMS);
 }

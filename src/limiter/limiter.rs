@@ -534,8 +534,7 @@ impl Limiter {
     }
 
     fn parts(&mut self) -> Parts<'_> {
-        let Limiter { matcher, rules, fleet, .. } = self;
-        Parts { matcher, rules, fleet }
+        (&mut self.matcher, &mut self.rules, &mut self.fleet)
     }
 }
 

@@ -11,11 +11,7 @@ use diana_request::identity::named::Named;
 use diana_store::usage::OrderError;
 
 /// The parts of a limiter that an order needs.
-pub(crate) struct Parts<'l> {
-    pub(crate) matcher: &'l mut Matcher,
-    pub(crate) rules: &'l mut Rules,
-    pub(crate) fleet: &'l mut Fleet,
-}
+pub(crate) type Parts<'l> = (&'l mut Matcher, &'l mut Rules, &'l mut Fleet);
 
 /// Carries an order out, or takes the replies to it. If an authority must reply first, returns
 /// the order; its questions are ready to be sent.
@@ -36,7 +32,7 @@ pub(crate) fn execute(
 
 /// Carries an order out for each of its callers. `None` if an authority must reply first.
 fn try_order(
-    Parts { matcher, rules, fleet }: &mut Parts<'_>,
+    (matcher, rules, fleet): &mut Parts<'_>,
     order: &mut PendingOrder,
     now: Now,
 ) -> Option<Result<Vec<Seen>, OrderError>> {

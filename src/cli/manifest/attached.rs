@@ -4,7 +4,7 @@ use diana_config::ConfigSource;
 use diana_config::problem::Position;
 use diana_policy::tree::Tree;
 
-use super::walk::{children, get, names_us, step, text};
+use super::walk::{children, names_us, step, text};
 use crate::view::FilePart;
 
 /// A name with its kind and namespace. Two objects without a namespace are in the same one.
@@ -87,25 +87,25 @@ impl Objects {
             }
             return;
         }
-        let Some(spec) = get(object, "spec") else { return };
-        let Some(name) = get(object, "metadata").and_then(|metadata| text(metadata, "name")) else {
+        let Some(spec) = object.get("spec") else { return };
+        let Some(name) = object.get("metadata").and_then(|metadata| text(metadata, "name")) else {
             return;
         };
-        let namespace = get(object, "metadata").and_then(|metadata| text(metadata, "namespace"));
+        let namespace = object.get("metadata").and_then(|metadata| text(metadata, "namespace"));
         let references = |list: &str, one: &str| {
-            let listed = get(spec, list).map(|list| children(list, &[])).unwrap_or_default();
-            listed.into_iter().map(|(item, _)| item).chain(get(spec, one)).collect::<Vec<_>>()
+            let listed = spec.get(list).map(|list| children(list, &[])).unwrap_or_default();
+            listed.into_iter().map(|(item, _)| item).chain(spec.get(one)).collect::<Vec<_>>()
         };
         if kind == "EnvoyExtensionPolicy" {
             let targets = references("targetRefs", "targetRef");
-            let modules = get(spec, "wasm").map(|list| children(list, &[])).unwrap_or_default();
+            let modules = spec.get("wasm").map(|list| children(list, &[])).unwrap_or_default();
             self.policies.push(ExtensionPolicy {
                 part: part.clone(),
                 span: source.span_of(&steps).map(|(begin, end)| (begin, Some(end))),
                 name: name.into(),
                 targets: targets.iter().filter_map(|target| targeted(target, namespace)).collect(),
                 has_diana: modules.iter().any(|(module, _)| names_us(module)),
-                is_merged: get(spec, "mergeType").is_some(),
+                is_merged: spec.get("mergeType").is_some(),
             });
         } else if kind.ends_with("Route") || kind == "ListenerSet" {
             let parents = references("parentRefs", "parentRef");
@@ -122,14 +122,14 @@ impl Objects {
 
 /// Returns true if there are more than one somewhere in a document.
 fn has_replicas(tree: &Tree) -> bool {
-    let is_many = |key| matches!(get(tree, key), Some(Tree::Int(number)) if *number > 1);
+    let is_many = |key| matches!(tree.get(key), Some(Tree::Int(number)) if *number > 1);
     REPLICAS.iter().any(|key| is_many(key))
         || children(tree, &[]).iter().any(|(child, _)| has_replicas(child))
 }
 
 fn targeted(target: &Tree, namespace: Option<&str>) -> Option<PolicyTarget> {
     let object = named(target, text(target, "kind")?, namespace)?;
-    Some(PolicyTarget { object, is_section: get(target, "sectionName").is_some() })
+    Some(PolicyTarget { object, is_section: target.get("sectionName").is_some() })
 }
 
 fn parent_of(parent: &Tree, namespace: Option<&str>) -> Option<ObjectName> {

@@ -73,20 +73,20 @@ const ENVOY: &[&str] =
 /// values of a Helm chart. In a file that the user named (`is_named`), a mapping `config` is one of
 /// rules, also if its keys are unknown.
 pub fn is_manifest(tree: &Tree, is_named: bool) -> bool {
-    let is_kubernetes = get(tree, "apiVersion").is_some() && get(tree, "kind").is_some();
+    let is_kubernetes = tree.get("apiVersion").is_some() && tree.get("kind").is_some();
     is_envoy(tree) || is_kubernetes || has_values(tree) || is_named && has_config(tree)
 }
 
 /// Returns true if a document is Envoy's own configuration.
 pub fn is_envoy(tree: &Tree) -> bool {
-    ENVOY.iter().any(|key| get(tree, key).is_some())
+    ENVOY.iter().any(|key| tree.get(key).is_some())
 }
 
 /// Returns true if a document has rules as the chart's value `config` or `rulesText`, also below
 /// the name of a chart.
 fn has_values(tree: &Tree) -> bool {
     let Tree::Map(pairs) = tree else { return false };
-    let is_config = |tree| get(tree, "config").is_some_and(outline::looks_like_rules);
+    let is_config = |tree: &Tree| tree.get("config").is_some_and(outline::looks_like_rules);
     let is_here = is_config(tree) || text(tree, RULES_TEXT).is_some_and(|text| !text.is_empty());
     !outline::looks_like_rules(tree)
         && (is_here || pairs.iter().any(|(_, value)| has_values(value)))
@@ -118,11 +118,11 @@ pub fn misplaced(tree: &Tree, steps: &[usize]) -> Option<Vec<usize>> {
     let Tree::Map(_) = tree else { return None };
     // Other programs have mappings named `limits`.
     let has_entries = |limits: &Tree| match limits {
-        Tree::List(entries) => entries.first().is_some_and(|entry| get(entry, "rules").is_some()),
+        Tree::List(entries) => entries.first().is_some_and(|entry| entry.get("rules").is_some()),
         _ => false,
     };
     let is_rules = |tree: &Tree| {
-        get(tree, "limits").is_some_and(has_entries)
+        tree.get("limits").is_some_and(has_entries)
             || tree.text().is_some_and(super::mentions_rules)
     };
     children(tree, steps).into_iter().find_map(|(child, steps)| {
@@ -135,7 +135,7 @@ pub fn candidates(document: &Tree, number: usize, is_named: bool) -> Vec<Candida
     let mut found = Vec::new();
     of_document(document, vec![number], &mut found);
     // Otherwise the search has found it.
-    if is_named && found.is_empty() && get(document, "kind").is_none() && has_config(document) {
+    if is_named && found.is_empty() && document.get("kind").is_none() && has_config(document) {
         let configs = configs(document, &[number]).into_iter();
         found.extend(configs.map(|(tree, steps)| held(Holds::Tree, tree, steps, true)));
     }
@@ -143,7 +143,7 @@ pub fn candidates(document: &Tree, number: usize, is_named: bool) -> Vec<Candida
 }
 
 fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>>) {
-    match get(tree, "kind").and_then(Tree::text) {
+    match tree.get("kind").and_then(Tree::text) {
         Some("WasmPlugin") => {
             let Some((spec, steps)) = step(tree, &steps, "spec") else { return };
             let is_ours = names_us(tree) || names_us(spec);
@@ -192,7 +192,7 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
     let configuration =
         CONFIGURATION.iter().find_map(|(key, module)| Some((*module, step(tree, &steps, key)?)));
     if let Some((module, (config, steps))) = configuration {
-        let kind = get(config, "@type").and_then(Tree::text).unwrap_or_default();
+        let kind = config.get("@type").and_then(Tree::text).unwrap_or_default();
         let holds = match kind.rsplit('.').next() {
             Some("StringValue") => Some(Holds::Text),
             Some("Struct") => Some(Holds::Tree),
@@ -200,7 +200,7 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
         };
         let value = holds.zip(step(config, &steps, "value"));
         let is_ours = names_us(tree);
-        let either = |tree, keys: &[&str]| keys.iter().find_map(|key| get(tree, key));
+        let either = |tree: &'t Tree, keys: &[&str]| keys.iter().find_map(|key| tree.get(key));
         let id = |tree, keys| either(tree, keys).and_then(Tree::text).unwrap_or_default();
         let vm_id = either(tree, &VM_CONFIG).map_or("", |vm| id(vm, &VM_ID));
         let ids = Some((id(tree, &ROOT_ID), vm_id));
@@ -216,7 +216,7 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
     found.extend(rules.map(|(tree, steps)| served(tree, steps)));
     for (child, steps) in children(tree, &steps) {
         // The VM has a `configuration` of its own, which is not the plugin's.
-        if !VM_CONFIG.iter().any(|key| get(tree, key).is_some_and(|vm| ptr::eq(vm, child))) {
+        if !VM_CONFIG.iter().any(|key| tree.get(key).is_some_and(|vm| ptr::eq(vm, child))) {
             of_envoy(child, steps, found);
         }
     }
@@ -234,7 +234,7 @@ fn served(tree: &Tree, steps: Vec<usize>) -> Candidate<'_> {
 
 /// Returns true if an object is part of the companion of our chart.
 fn is_of_companion(object: &Tree) -> bool {
-    let labels = get(object, "metadata").and_then(|metadata| get(metadata, "labels"));
+    let labels = object.get("metadata").and_then(|metadata| metadata.get("labels"));
     labels.is_some_and(|labels| {
         text(labels, "app.kubernetes.io/name") == Some("diana")
             && text(labels, "app.kubernetes.io/component") == Some("companion")
@@ -247,17 +247,12 @@ pub fn names_us(tree: &Tree) -> bool {
         text(tree, key).is_some_and(|text| text.to_ascii_lowercase().contains("diana"))
     };
     let inner = VM_CONFIG.iter().chain(&["code", "local", "metadata", "image", "http"]);
-    NAMES.iter().any(is_ours) || inner.filter_map(|key| get(tree, key)).any(names_us)
+    NAMES.iter().any(is_ours) || inner.filter_map(|key| tree.get(key)).any(names_us)
 }
 
 /// The text of a key.
 pub fn text<'t>(tree: &'t Tree, key: &str) -> Option<&'t str> {
-    get(tree, key).and_then(Tree::text)
-}
-
-/// The value of a key.
-pub fn get<'t>(tree: &'t Tree, key: &str) -> Option<&'t Tree> {
-    step(tree, &[], key).map(|(tree, _)| tree)
+    tree.get(key).and_then(Tree::text)
 }
 
 /// The value of a key, and the path to it.

@@ -235,7 +235,7 @@ fn term(fields: &Fields<'_>) -> Option<Term> {
 /// Reports metadata that the native module cannot read.
 fn check_native(fields: &Fields<'_>, node: &Node<'_>) {
     if let Some(typed) = fields.get("typed").filter(|node| *node.tree() == Tree::Bool(true)) {
-        native::check_typed(typed);
+        typed.native_problem(native::TYPED);
     }
     native::check_metadata(node);
 }
