@@ -5,7 +5,7 @@ export PYTHONDONTWRITEBYTECODE := 1
 export NATIVE RULES
 
 .DEFAULT_GOAL := help
-.PHONY: help build native docs playground image release cli run fleet watch cluster test platforms test-all soak promises lint bench cost lines simulate fuzz mutants clean
+.PHONY: help build native docs playground image release cli run fleet watch cluster test platforms test-all soak promises mutations lint bench cost lines simulate fuzz mutants clean
 
 help: ## list the targets
 	@sed -nE 's/^([a-z-]+):.*## /make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -48,6 +48,9 @@ soak: build ## run the laws with fresh seeds, and the fuzz targets, for hours (M
 
 promises: ## try everything that can happen in small worlds, some minutes (DEPTH=5 for hours: one more event)
 	@python3 tools/promises.py $(DEPTH)
+
+mutations: ## make small mistakes in a copy of the tree, each of which `make promises` must find, some minutes
+	@python3 tools/mutations.py
 
 lint: ## run only the checks that need no test: format, clippy, docs
 	@python3 tools/check.py lint

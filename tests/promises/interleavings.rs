@@ -1,7 +1,8 @@
 //! Workers of one gateway that run at once: each order of their accesses to shared data. A worker may stand still or end
 //! between any two of them.
 //!
-//! `DIANA_DEPTH` chooses the largest worlds: two requests, or from 5 on up to six.
+//! `DIANA_DEPTH` chooses the largest worlds: two requests, four by two workers from 4 on, three by three
+//! workers from 5 on.
 
 mod arrears;
 mod bans;
@@ -19,11 +20,15 @@ use crate::depth;
 use crate::traces::case::{Case, Place, busy_cases, cases};
 
 /// Workers, and the acts of each.
-const SIZES: [(usize, usize); 4] = [(2, 1), (2, 2), (3, 1), (2, 3)];
+const SIZES: [(usize, usize); 3] = [(2, 1), (2, 2), (3, 1)];
 
 /// The number of sizes at this depth.
 fn sizes() -> usize {
-    if depth() < 5 { 1 } else { SIZES.len() }
+    match depth() {
+        ..4 => 1,
+        4 => 2,
+        _ => SIZES.len(),
+    }
 }
 
 /// Tries all orders with each rule.

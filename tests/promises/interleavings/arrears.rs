@@ -35,7 +35,7 @@ enum Act {
     Ask,
 }
 
-/// The first ones alone are tried several times for each worker.
+/// The first ones alone are tried in larger worlds.
 const ACTS: [Act; 5] = [Act::Take, Act::Ask, Act::Unanswered, Act::Lost, Act::Cancel];
 const FEW: usize = 3;
 
@@ -55,7 +55,7 @@ pub fn world(case: &Case, workers: usize, acts: usize, choices: &mut Choices) {
         workers[0].act(Act::Take, now);
     }
     let mut programs = vec![Vec::new(); workers.len()];
-    let kinds = if acts > 1 { FEW } else { ACTS.len() };
+    let kinds = if workers.len() > 2 || acts > 1 { FEW } else { ACTS.len() };
     for program in &mut programs {
         (0..acts).for_each(|_| program.push(ACTS[choices.pick(kinds)]));
     }

@@ -38,7 +38,9 @@ enum Act {
     Beat,
 }
 
-const ACTS: [Act; 4] = [Act::Enter, Act::Cancel, Act::Leave, Act::Beat];
+/// The first ones alone are tried in larger worlds.
+const ACTS: [Act; 4] = [Act::Enter, Act::Leave, Act::Cancel, Act::Beat];
+const FEW: usize = 2;
 
 struct Worker {
     stage: Rc<Stage>,
@@ -66,8 +68,9 @@ pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
         workers[1].enter(limit);
     }
     let mut programs = vec![Vec::new(); workers.len()];
+    let kinds = if workers.len() > 2 || acts > 1 { FEW } else { ACTS.len() };
     for program in &mut programs {
-        (0..acts).for_each(|_| program.push(ACTS[choices.pick(ACTS.len())]));
+        (0..acts).for_each(|_| program.push(ACTS[choices.pick(kinds)]));
     }
     let waits = if is_timed { vec![[BEAT, STILL][choices.pick(2)]] } else { Vec::new() };
     let ends = usize::from(!is_timed);
@@ -81,6 +84,11 @@ pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
     let works = workers.iter().zip(programs).map(work).collect();
     let between = Between { waits: &waits, ends };
     let Some(dead) = stage.run(works, between, choices, hasher.finish()) else { return };
+    if dead.is_empty() && !is_timed {
+        let usage = workers[0].store.borrow_mut().usage(account(key(0), 0), false, stage.now());
+        let told = usage.ok().and_then(|usage| usage.in_flight);
+        assert_eq!(told.as_ref(), workers[0].counts.borrow().last(), "slots in use");
+    }
     let living = workers.iter().enumerate().filter(|(number, _)| !dead.contains(number));
     let worker = living.clone().next().expect("a worker that lives").1;
     living.for_each(|(_, worker)| while worker.leave() {});

@@ -76,11 +76,14 @@ pub fn busy_cases(place: Place) -> Vec<Case> {
         is_busy: true,
         ..Case::new(short, place, wall, quotas, false)
     };
+    // A lease outlives its slice.
+    let mono = DAY + SECOND / 2 - SECOND / 50;
+    let late = |case: Case| Case { start: Now { mono, ..case.start }, ..case };
     vec![
         of("W", MINUTE + 1, [20, 24, 20].map(minute)),
         of("W", MINUTE - SECOND / 50, [20, 24, 20].map(minute)),
         of("SW", MINUTE, [20, 24, 20].map(sliced)),
-        of("SW", MINUTE, [20, 24, 20].map(second)),
+        late(of("SW", MINUTE, [20, 24, 20].map(second))),
         of("TB", MINUTE, [20, 24, 20].map(minute)),
         of("TB", MINUTE, [20, 24, 20].map(second)),
     ]
@@ -156,7 +159,8 @@ impl Case {
             ..quota
         });
         let spec = |own: Quota| spec(entry, own, plan, place, keeps_used);
-        let specs = [spec(own), spec(next)];
+        // Other configurations have room for more callers.
+        let specs = [spec(own), CounterSpec { keys: 64, ..spec(next) }];
         let quotas = [&specs[0], &specs[1]].map(|spec| [spec.quota, spec.under(1).quota]);
         let holds = (entry.capabilities)(&own).holds;
         Case {
