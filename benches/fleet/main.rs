@@ -29,8 +29,14 @@ const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../MEASURED.md");
 fn main() -> ExitCode {
     // Cargo adds an option.
     let names: Vec<String> = std::env::args().skip(1).filter(|it| !it.starts_with('-')).collect();
-    let tables: [(&str, Table); 5] =
-        [("size", size), ("busy", busy), ("shards", shards), ("many", many), ("faults", faults)];
+    let tables: [(&str, Table); 6] = [
+        ("size", size),
+        ("below", below),
+        ("busy", busy),
+        ("shards", shards),
+        ("many", many),
+        ("faults", faults),
+    ];
     let known = |name: &String| name == "laws" || tables.iter().any(|(table, _)| table == name);
     for name in &names {
         assert!(known(name), "no table is called {name}");
@@ -76,6 +82,7 @@ fn laws() -> String {
             plans.extend(far.map(|latency| Plan { latency, spread: 2, ..plan.clone() }));
         }
         plans.push(Plan { algo, lost: 10, seconds: 3, ..Plan::default() });
+        plans.push(Plan { algo, gateways: 2, demand: 8000, seconds: 3, ..Plan::default() });
         // A flood while Redis is away again and again.
         plans.extend([2, 3].map(|gateways| Plan {
             algo,
@@ -99,6 +106,21 @@ fn size() -> String {
         }
     }
     table(plans, &[ALGO, SKEW, GATEWAYS, USED, CALLS, PROCESSORS, WAITING])
+}
+
+/// Growing fleets at four fifths of the limit.
+fn below() -> String {
+    let mut plans = Vec::new();
+    for algo in ["W", "SW", "TB"] {
+        plans.extend([10, 100].map(|gateways| Plan {
+            algo,
+            gateways,
+            demand: 8000,
+            seconds: 10,
+            ..Plan::default()
+        }));
+    }
+    table(plans, &[ALGO, GATEWAYS, REFUSED, CALLS, PROCESSORS, WAITING])
 }
 
 /// A hundred thousand requests a second.
@@ -215,6 +237,8 @@ const WAITS: Column = ("p50, p99 of waits", |_, seen| {
     let wait = |part| seen.waits.get(seen.waits.len() * part / 100).map_or(0, |wait| *wait);
     format!("{}, {}", milliseconds(wait(50)), milliseconds(wait(99)))
 });
+const REFUSED: Column =
+    ("refused", |_, seen| per_cent(seen.requests - seen.admitted, seen.requests));
 const FAILED: Column = ("calls that fail", |_, seen| per_cent(seen.failed, seen.calls));
 const ALONE: Column = ("degraded mode", |_, seen| per_cent(seen.alone, seen.requests));
 

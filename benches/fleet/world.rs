@@ -91,6 +91,10 @@ impl Plan {
         let is_near = self.latency * (100 + self.spread) / 100 + 1000 < self.timeout;
         if is_near && self.lost + self.away == 0 && self.shards.is_none() {
             assert_eq!(seen.alone, 0, "{self:?}");
+            if self.callers == 1 && self.demand * 5 <= self.rpu * 4 {
+                let refused = seen.requests - seen.admitted;
+                assert!(refused * 1000 <= seen.requests, "{refused} are refused: {self:?}");
+            }
             // SW returns permits slice by slice, each a round trip late.
             let least = if self.algo == "SW" { 95 } else { 99 };
             assert!(

@@ -203,9 +203,10 @@ impl Client {
     pub fn next(&self, now: Micros, outbox: &Outbox) -> Option<Micros> {
         let again = self.batches.iter().filter_map(|batch| batch.second_at);
         let batches = self.batches.iter().map(Batch::expires_at).chain(again);
-        let operations = self.batches.is_empty() && outbox.has_operations();
-        let leave = operations || !self.waiting.is_empty() || !self.resends.is_empty();
-        let others = [leave.then_some(now), self.probe(now, outbox), self.beat(now, outbox)];
+        let operations = outbox.due(now).filter(|_| self.batches.is_empty());
+        let leave = !self.waiting.is_empty() || !self.resends.is_empty();
+        let leave = if leave { Some(now) } else { operations };
+        let others = [leave, self.probe(now, outbox), self.beat(now, outbox)];
         batches.chain(others.into_iter().flatten()).min()
     }
 
@@ -276,7 +277,9 @@ impl Client {
             let known = self.round_trip.unwrap_or(trip);
             self.round_trip = Some(known.min(trip) + trip.saturating_sub(known) / SLOWLY);
             let slow = self.slow_trip.unwrap_or(trip);
-            self.slow_trip = Some(slow.max(trip) - slow.saturating_sub(trip) / SLOWLY);
+            let slow = slow.max(trip) - slow.saturating_sub(trip) / SLOWLY;
+            self.slow_trip = Some(slow);
+            outbox.trip = slow;
             self.has_script = true;
             self.report_far(trip, slow.max(trip));
         }

@@ -7,11 +7,15 @@ use super::results::Results;
 use super::shard::{Shard, Shards};
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
+use diana_policy::time::{Micros, SECOND};
 use diana_store::Account;
 use diana_store::backend::Receiver;
 
 /// The maximum number of waiting operations, except renewals. Each lease has at most one of those.
 const MOST: usize = 8192;
+
+/// How long a return waits for another call at most.
+const LATER: Micros = SECOND / 5;
 
 /// The maximum number of questions in a rehearsal.
 const REHEARSED: usize = 64;
@@ -75,6 +79,11 @@ pub struct Outbox {
     /// A question about each rule, which charges nothing.
     rehearsal: Vec<Charge>,
     operations: Vec<Operation>,
+    /// Returns that leave with the next call, or at an instant at the latest.
+    later: Vec<Operation>,
+    later_at: Micros,
+    /// About how long a reply takes.
+    pub trip: Micros,
     /// The questions of the request in progress.
     asked: Vec<Question>,
     /// The results that were not read yet.
@@ -96,6 +105,9 @@ impl Outbox {
             unavailable: Vec::new(),
             rehearsal: Vec::new(),
             operations: Vec::new(),
+            later: Vec::new(),
+            later_at: 0,
+            trip: 0,
             asked: Vec::new(),
             results: Results::default(),
             ledgers: Ledgers::default(),
@@ -154,14 +166,33 @@ impl Outbox {
         }
     }
 
+    /// Adds an operation that may wait for the next call for a while. As [`Outbox::add`] otherwise.
+    pub fn add_later(&mut self, operation: Operation, now: Micros) {
+        if self.later.is_empty() {
+            self.later_at = now.saturating_add(LATER);
+        }
+        if self.later.len() < MOST {
+            self.later.push(operation);
+        }
+    }
+
     /// Removes at most `most` operations, oldest first.
     pub fn take(&mut self, most: usize) -> Vec<Operation> {
+        self.gather();
         let rest = self.operations.split_off(most.min(self.operations.len()));
         std::mem::replace(&mut self.operations, rest)
     }
 
+    /// All operations are taken now.
+    fn gather(&mut self) {
+        let operations = std::mem::take(&mut self.operations);
+        self.operations = std::mem::take(&mut self.later);
+        self.operations.extend(operations);
+    }
+
     /// Removes all operations for unavailable shards.
     pub(super) fn take_unavailable(&mut self) -> Vec<Operation> {
+        self.gather();
         let (unavailable, shards) = (&self.unavailable, self.shards);
         let is_unavailable =
             |it: &mut Operation| unavailable.binary_search(&shards.of(it.caller())).is_ok();
@@ -171,6 +202,17 @@ impl Outbox {
     /// Returns true if there are operations or settlements to send.
     #[must_use]
     pub fn has_operations(&self) -> bool {
+        !self.later.is_empty() || self.is_due()
+    }
+
+    /// The instant at which operations or settlements are due.
+    #[must_use]
+    pub(super) fn due(&self, now: Micros) -> Option<Micros> {
+        let later = (!self.later.is_empty()).then_some(self.later_at);
+        if self.is_due() { Some(now) } else { later.map(|at| at.max(now)) }
+    }
+
+    fn is_due(&self) -> bool {
         !self.operations.is_empty() || self.ledgers.is_ready(&self.unavailable)
     }
 }

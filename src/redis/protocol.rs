@@ -162,6 +162,8 @@ pub struct Charge {
     /// Permits to lease in addition to the cost; the block is often smaller. If the block is empty
     /// and the cost is zero, the reply has the retry delay of a request.
     pub want: u64,
+    /// Ticks in which they are expected to be spent. A block that ends earlier is smaller.
+    pub ahead: Micros,
     /// Whether a refusal is only reported. The rule is then charged if it admits and all others do.
     pub shadow: bool,
     /// Whether the request may still be refused elsewhere, so that its cost may soon be returned.

@@ -14,13 +14,13 @@ use super::outbox::{Operation, Outbox};
 use super::protocol::{Charge, Effect, Numbers, Question};
 use super::results::QuestionResult;
 use super::shard::Shards;
-use diana_algorithm::{Capabilities, Leasing, latest_renewal};
+use diana_algorithm::{Capabilities, Leasing, Properties, latest_renewal};
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_store::lease::{Block, LeaseDecision};
+use diana_store::lease::{Block, LeaseDecision, Pace, Wanted};
 use diana_store::leases::{Leases, Returned};
 use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
@@ -29,6 +29,7 @@ use diana_store::reservation::{Decider, Memo};
 use diana_store::stores::Stores;
 use diana_store::usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
 use diana_store::{Account, CheckOutcome, CounterSpec, Reservation, Store};
+pub use replies::Received;
 use share::Share;
 
 /// The refusal of all requests because Redis is unavailable.
@@ -63,6 +64,10 @@ struct Parameters {
     leases: bool,
     /// The maximum cost of an admitted request.
     most: u64,
+    /// The longest time in which a permit can be spent.
+    window: Micros,
+    /// How long a saturated bucket is not asked: it must not be full before.
+    longest_pause: Option<Micros>,
 }
 
 impl Parameters {
@@ -73,6 +78,9 @@ impl Parameters {
             Some(shape) => Numbers::of_quota(&spec.quota, shape.of_part(shards.number().into())),
             None => Numbers::of_rule(spec.entry, &spec.quota)?,
         };
+        let unused = vec![0; spec.algorithm.properties().words];
+        let mut charged = unused.clone();
+        spec.algorithm.step(&unused, Now::default(), 0, spec.unit_cost, &mut charged);
         let Capabilities { holds, leasing, .. } = spec.capabilities();
         Some(Parameters {
             numbers,
@@ -81,6 +89,11 @@ impl Parameters {
             // count as outstanding.
             leases: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
             most: spec.algorithm.properties().most_at_once,
+            window: spec.algorithm.spend_by(&charged, Now::default()).unwrap_or(0),
+            longest_pause: (leasing == Leasing::Bucket).then(|| {
+                let Properties { most_out, .. } = spec.algorithm.properties();
+                most_out.saturating_mul(spec.quota.period()) / spec.quota.rpu.max(1)
+            }),
             spec: spec.clone(),
         })
     }
@@ -151,12 +164,16 @@ impl RedisStore {
         if lease.plan != plan {
             self.change_plan(key, plan);
         }
-        match self.leases.decide(key, cost, now) {
+        match self.leases.decide(key, cost, now, self.pace()) {
             LeaseDecision::Leased => {
                 (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
             }
             LeaseDecision::Refused(refused) if !is_degraded => {
                 reservation.outcome = CheckOutcome::Refused(refused);
+                self.renew_early(key, now);
+                if let Some((block, left)) = self.leases.take_ended(key, now) {
+                    self.return_block(key, block, left);
+                }
             }
             LeaseDecision::Refused(_) | LeaseDecision::Undecided => {
                 // Returns a block that is spent or too small for this request, so that the request
@@ -167,6 +184,11 @@ impl RedisStore {
             }
         }
         true
+    }
+
+    /// How leases follow demand.
+    fn pace(&self) -> Pace {
+        Pace::of_fleet(self.outbox.borrow().trip, self.parameters.window)
     }
 
     /// Decides without Redis, now and when the reservation is checked again.
@@ -202,7 +224,9 @@ impl Store for RedisStore {
             return self.check_degraded(reservation);
         }
         match (reservation.memo, &mut reservation.outcome) {
-            (Memo::Asked(arrears), _) => return self.on_result(arrears, reservation),
+            (Memo::Asked { arrears, leases }, _) => {
+                return self.on_result(arrears, leases, reservation);
+            }
             (Memo::Granted { until, .. }, CheckOutcome::Admitted { wait, .. }) => {
                 *wait = until.saturating_sub(now.mono);
                 return;
@@ -242,9 +266,9 @@ impl Store for RedisStore {
                 self.use_plan(account.plan);
                 let Reservation { is_shadow, is_tentative, .. } = *reservation;
                 let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
-                let arrears = charge.arrears;
+                let (arrears, leases) = (charge.arrears, charge.want > 0);
                 self.outbox.borrow_mut().ask(Question::Rule(charge));
-                reservation.memo = Memo::Asked(arrears);
+                reservation.memo = Memo::Asked { arrears, leases };
             }
             (Decider::Gateway, CheckOutcome::Admitted { .. }) if !reservation.is_charged() => {
                 self.use_plan(account.plan);
@@ -365,27 +389,27 @@ impl RedisStore {
         let checks = self.parameters.spec.checks;
         let in_arrears = self.with_arrears(key, now);
         let mut charge = Charge { cost, shadow, tentative, checks, ..in_arrears };
+        let pace = self.pace();
         if self.parameters.leases
             && let Some(lease) = self.leases.claim(key)
             && !lease.is_asking
         {
-            charge.want = lease.permits_to_lease(cost, now);
-            lease.is_asking = true;
+            Wanted { permits: charge.want, ahead: charge.ahead } = lease.ask(cost, now, pace);
         }
         charge
     }
 
-    /// Requests the next block if the current one runs low, so that no request waits for it.
+    /// Requests the next block if that is due, so that no request waits for it.
     fn renew_early(&mut self, key: Key, now: Now) {
-        let unit_cost = self.parameters.spec.unit_cost;
+        let (unit_cost, pace) = (self.parameters.spec.unit_cost, self.pace());
         let Some(lease) = self.leases.find(key) else { return };
-        if lease.is_asking || !lease.runs_low(now) {
-            return;
-        }
-        let want = lease.permits_to_lease(unit_cost, now);
-        if want > 0 {
-            lease.is_asking = true;
-            let charge = Charge { want, ..self.with_arrears(key, now) };
+        if lease.is_due(unit_cost, now, pace) && lease.wanted(unit_cost, now, pace).permits > 0 {
+            let Wanted { permits: want, ahead } = lease.ask(unit_cost, now, pace);
+            if lease.block().1 == 0 {
+                let (block, left) = self.leases.take(key);
+                self.return_former(key, block, left, now);
+            }
+            let charge = Charge { want, ahead, ..self.with_arrears(key, now) };
             self.outbox.borrow_mut().add(Operation::Renew(
                 self.number,
                 self.plans.current(),
@@ -438,15 +462,29 @@ impl RedisStore {
         self.leases.change_plan(key);
     }
 
-    /// Returns a block with `left` unspent permits.
+    /// Returns a block with `left` unspent permits. A spent one, too: it counts as outstanding until
+    /// then.
     fn return_block(&self, key: Key, block: Block, left: u64) {
-        // A spent block is returned, too: it counts as outstanding until then.
-        if block.permits == 0 {
-            return;
+        if block.permits > 0 {
+            let operation = Operation::Return(self.returned(key, block, left));
+            self.outbox.borrow_mut().add(operation);
         }
+    }
+
+    /// Returns a block that another one follows: with the next call, if little is left.
+    fn return_former(&self, key: Key, block: Block, left: u64, now: Now) {
+        if left > block.permits / 4 {
+            self.return_block(key, block, left);
+        } else if block.permits > 0 {
+            let operation = Operation::Return(self.returned(key, block, left));
+            self.outbox.borrow_mut().add_later(operation, now.mono);
+        }
+    }
+
+    fn returned(&self, key: Key, block: Block, left: u64) -> Charge {
         let Block { permits, term, receipt } = block;
         let effect = Effect::ReturnBlock { receipt, term, block: permits, left };
-        self.send_return(key, effect);
+        Charge { effect, ..self.empty_charge(key) }
     }
 
     /// Returns blocks that have ended, or all of them: in one call, at most as many as
@@ -479,6 +517,7 @@ impl RedisStore {
             cost: 0,
             unit_cost: self.parameters.spec.unit_cost,
             want: 0,
+            ahead: 0,
             shadow: false,
             tentative: false,
             checks: false,

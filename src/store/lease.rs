@@ -2,7 +2,7 @@
 //! data, or Redis), and its latest refusal. Forgetting it costs only one more request to the
 //! authority.
 //!
-//! A lease is small and short: the expected demand of the next `AHEAD`, for at most `LIFE`.
+//! A lease is small and short: the caller's expected demand in a time that its [`Pace`] bounds.
 //! Unspent permits then return to the authority.
 
 use crate::refusal::{Reason, Refused};
@@ -10,11 +10,46 @@ use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
 
-/// How long leased permits may be spent.
-pub(crate) const LIFE: Micros = SECOND / 20;
+/// The longest life of a lease: shorter than the term in which Redis counts it as outstanding.
+pub const LONGEST: Micros = SECOND * 2 / 5;
 
-/// A lease covers the expected demand of this time.
+/// The shortest time of demand that a lease covers.
 const AHEAD: Micros = SECOND / 50;
+
+/// A lease covers the demand of the time in which about so many requests come.
+const REQUESTS: u64 = 8;
+
+/// So many requests of a busy caller come within a certain time.
+const LEAST: u64 = 4;
+
+/// How the leases of an authority follow demand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// The longest span in which demand is counted.
+    pub span: Micros,
+    /// The shortest and the longest time of demand that a lease covers.
+    pub ahead: (Micros, Micros),
+    /// A caller is busy if [`LEAST`] requests come within this time.
+    pub busy: Micros,
+    /// How long before the end of a lease the next one is requested.
+    pub notice: Micros,
+}
+
+impl Pace {
+    /// Of shared data, which replies at once.
+    pub const GATEWAY: Pace =
+        Pace { span: SECOND / 10, ahead: (AHEAD, AHEAD), busy: Micros::MAX, notice: 0 };
+
+    /// Of an authority whose replies take about `trip`, for a rule of which no permit can be spent
+    /// for longer than `window`. A question may wait for the reply to an earlier one.
+    #[must_use]
+    pub fn of_fleet(trip: Micros, window: Micros) -> Pace {
+        let notice = trip.saturating_mul(2).min(LONGEST);
+        let least = notice.max(AHEAD);
+        let longest = LONGEST.min(window / 4).max(least);
+        Pace { span: 2 * SECOND, ahead: (least, longest), busy: longest, notice }
+    }
+}
 
 /// How long a refusal is remembered at most, since the limit itself may have changed by then.
 const FINAL: Micros = SECOND;
@@ -42,10 +77,19 @@ pub struct Lease {
     ends: Now,
     demand: Demand,
     refusal: CachedRefusal,
+    /// Until then the authority is not asked again, since it has too few permits for all workers;
+    /// zero if its latest reply leased the whole block.
+    pause: Micros,
+    /// When a request was last refused here.
+    refused_at: Micros,
     /// Remaining permits at the authority, by its latest reply.
     pub remaining_at_authority: u64,
     /// Whether a request that may lease a block is pending.
     pub is_asking: bool,
+    /// The block of the latest question to the authority.
+    pub asked: Wanted,
+    /// Whether the block ends with its window.
+    ends_with_window: bool,
     /// Whether the table of leases lists its block for return.
     pub(crate) is_listed: bool,
 }
@@ -59,6 +103,41 @@ pub struct Block {
     pub term: u64,
     /// The receipt of its charge.
     pub receipt: u64,
+}
+
+/// A block to ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wanted {
+    /// Its permits.
+    pub permits: u64,
+    /// The time in which they are spent.
+    pub ahead: Micros,
+}
+
+impl Wanted {
+    /// The life of the block: permits that a lull leaves can still be spent.
+    #[must_use]
+    pub fn life(self) -> Micros {
+        (self.ahead * 5 / 2).min(LONGEST)
+    }
+}
+
+/// For how long a block may be spent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Life {
+    /// Ticks.
+    pub ticks: Micros,
+    /// Whether its window, or slice, ends then.
+    pub ends_with_window: bool,
+}
+
+/// How long an authority with too few permits is not asked again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Pause {
+    /// Ticks; zero if it has enough.
+    pub ticks: Micros,
+    /// Whether its window, or slice, ends then.
+    pub ends_with_window: bool,
 }
 
 /// A decision by a lease.
@@ -82,28 +161,43 @@ impl Lease {
     }
 
     /// Decides a request of `cost` permits, and counts it as demand.
-    pub(crate) fn decide(&mut self, cost: u64, now: Now) -> LeaseDecision {
-        self.demand.count(now);
+    pub(crate) fn decide(&mut self, cost: u64, now: Now, pace: Pace) -> LeaseDecision {
+        self.demand.count(now, pace);
         if self.has(cost, now) {
             return LeaseDecision::Leased;
         }
-        if let Some(refusal) = self.refusal.at(cost, now) {
+        let refusal = self.refusal.at(cost, now).or_else(|| self.refuse_busy(now, pace));
+        if let Some(refusal) = refusal {
+            self.refused_at = now.mono;
             return LeaseDecision::Refused(refusal);
-        }
-        let was_refused = self.refusal.age(now) < RECENT;
-        if self.is_asking && was_refused && self.demand.is_busy() {
-            return LeaseDecision::Refused(Refused {
-                reason: Reason::Outstanding,
-                retry: Retry::After(SECOND),
-                remaining: Some(0),
-            });
         }
         LeaseDecision::Undecided
     }
 
-    /// Permits to lease if each request takes `cost`; zero unless the caller is busy.
-    pub fn permits_to_lease(&self, cost: u64, now: Now) -> u64 {
-        self.demand.expected(cost, now)
+    /// The refusal of a busy caller, without a question: one was refused and another one is pending,
+    /// or the authority has too few permits. The next lease is then requested in advance.
+    fn refuse_busy(&self, now: Now, pace: Pace) -> Option<Refused> {
+        let is_recent = |at: Micros| at > 0 && now.mono.saturating_sub(at) < RECENT;
+        let was_refused = self.is_asking && is_recent(self.refusal.since);
+        let is_paused = now.mono < self.pause || self.pause > 0 && is_recent(self.refused_at);
+        let is_refused = self.demand.is_busy(now, pace) && (was_refused || is_paused);
+        is_refused.then_some(Refused {
+            reason: Reason::Outstanding,
+            retry: Retry::After(SECOND),
+            remaining: Some(0),
+        })
+    }
+
+    /// The next block if each request takes `cost`; without permits unless the caller is busy.
+    pub fn wanted(&self, cost: u64, now: Now, pace: Pace) -> Wanted {
+        self.demand.expected(cost, now, pace)
+    }
+
+    /// Records a question for the next block, which it returns as [`Lease::wanted`] does.
+    pub fn ask(&mut self, cost: u64, now: Now, pace: Pace) -> Wanted {
+        self.asked = self.wanted(cost, now, pace);
+        self.is_asking = self.asked.permits > 0;
+        self.asked
     }
 
     /// The block, and its unspent permits.
@@ -120,10 +214,24 @@ impl Lease {
         self.left >= cost && now.mono < self.ends.mono && now.wall < self.ends.wall
     }
 
-    /// Returns true if it is time to request the next block, before this one is spent or ends.
-    pub fn runs_low(&self, now: Now) -> bool {
-        let ends_soon = self.ends.mono < now.mono.saturating_add(AHEAD / 2);
-        self.left <= self.block.permits / 2 || ends_soon
+    /// Returns true if it is time to request the next block, so that no request waits for it:
+    /// before this one is spent or ends, or before the authority may be asked again.
+    pub fn is_due(&self, cost: u64, now: Now, pace: Pace) -> bool {
+        let soon = now.mono.saturating_add(pace.notice);
+        let may_ask = match self.pause {
+            0 => self.has_block(),
+            pause => pause.max(self.refusal.until) <= soon,
+        };
+        let runs_low = || {
+            let rest = self.ends.mono.saturating_sub(now.mono);
+            let notice = if self.ends_with_window { pace.notice.min(rest) } else { pace.notice };
+            let expected = self.demand.within(notice, cost, now);
+            self.left <= expected.saturating_add(expected.min(2 * cost)).saturating_add(cost)
+        };
+        // A question that comes before the end of the window gets another block that ends with it.
+        let ahead = if self.ends_with_window { pace.notice / 4 } else { pace.notice };
+        let ends_soon = || self.ends.mono < now.mono.saturating_add(ahead);
+        !self.is_asking && may_ask && (runs_low() || ends_soon())
     }
 
     /// Spends leased permits.
@@ -131,17 +239,20 @@ impl Lease {
         self.left = self.left.saturating_sub(cost);
     }
 
-    /// Returns permits of the latest spend.
+    /// Returns permits of the latest spend, unless the block was returned since.
     pub(crate) fn unspend(&mut self, cost: u64) {
-        self.left += cost;
+        if self.has_block() {
+            self.left += cost;
+        }
     }
 
-    /// Stores a new block, to be spent within `life` ticks of `now`. Returns the previous block,
+    /// Stores a new block, to be spent within `life` ticks of `since`. Returns the previous block,
     /// for return to the authority.
-    pub(crate) fn renew(&mut self, block: Block, life: Micros, now: Now) -> (Block, u64) {
+    pub(crate) fn renew(&mut self, block: Block, life: Life, since: Now) -> (Block, u64) {
         let before = self.block();
-        self.ends = now.later(life.min(LIFE));
-        (self.block, self.left, self.is_asking) = (block, block.permits, false);
+        self.ends = since.later(life.ticks);
+        self.ends_with_window = life.ends_with_window;
+        (self.block, self.left) = (block, block.permits);
         self.refusal.until = 0;
         before
     }
@@ -157,11 +268,23 @@ impl Lease {
         (std::mem::take(&mut self.block), std::mem::take(&mut self.left))
     }
 
+    /// The authority has replied to a question that was sent at `sent`. After a pause it is asked
+    /// again in advance, unless its window is another one then.
+    pub fn on_reply(&mut self, pause: Pause, sent: Now) {
+        let until = sent.mono.saturating_add(pause.ticks);
+        self.is_asking = false;
+        self.pause = if pause.ticks > 0 && !pause.ends_with_window { until } else { 0 };
+        if pause.ends_with_window && self.refusal.until < until {
+            let (reason, retry, since) = (Reason::Outstanding, SECOND, sent.mono);
+            self.refusal = CachedRefusal { cost: 0, reason, retry, remaining: 0, since, until };
+        }
+    }
+
     /// Remembers a refusal of `cost` permits by the authority, which decided at `sent` or later.
     /// The refusal arrived at `now`. One that is not final is remembered only briefly, since a
     /// charge that is cancelled at once may have caused it.
     pub fn refuse(&mut self, cost: u64, refused: Refused, is_final: bool, (sent, now): (Now, Now)) {
-        self.is_asking = false;
+        self.refused_at = now.mono;
         let Retry::After(retry) = refused.retry else { return };
         let is_final = is_final && refused.reason != Reason::Outstanding;
         let longest = if is_final { FINAL } else { PROVISIONAL };
@@ -177,7 +300,9 @@ impl Lease {
 
     /// Returns true if the block must be returned.
     pub(crate) fn has_ended(&self, now: Now) -> bool {
-        self.has_block() && (self.left == 0 || !self.has(0, now))
+        // During a pause, a spent block is returned with the next question.
+        let is_spent = self.left == 0 && self.pause == 0;
+        self.has_block() && (is_spent || !self.has(0, now))
     }
 }
 
@@ -210,28 +335,26 @@ impl CachedRefusal {
         let lasts = now.mono < self.until && cost >= self.cost;
         lasts.then_some(Refused { reason, retry, remaining: Some(remaining) })
     }
-
-    /// Ticks since it arrived, or the maximum if there was none.
-    fn age(&self, now: Now) -> Micros {
-        if self.since == 0 { Micros::MAX } else { now.mono.saturating_sub(self.since) }
-    }
 }
 
-/// The demand of a caller in this worker: requests in the current span and in the previous one.
+/// The demand of a caller: requests in the current span and in the previous one.
 #[derive(Debug, Clone, Copy, Default)]
 struct Demand {
     /// The start of the current span.
     since: Micros,
+    /// The length of the previous one; zero if there was none.
+    before: Micros,
     current: u32,
     previous: u32,
 }
 
 impl Demand {
+    /// The shortest span.
     const SPAN: Micros = SECOND / 10;
 
-    /// Requests in one to two spans from which on a caller is busy, which is 100 to 200 a second.
-    /// Below that, each request is sent to the authority, so that no worker leases permits that the
-    /// caller needs in another one.
+    /// Requests in one to two spans from which on a caller may be busy. Below that, each request is
+    /// sent to the authority, so that no worker leases permits that the caller needs in another
+    /// one.
     const BUSY: u32 = 20;
 
     /// The shortest time over which demand is measured.
@@ -240,30 +363,45 @@ impl Demand {
     /// The maximum expected demand, in permits.
     const MOST: u64 = 1 << 16;
 
-    /// Counts a request.
-    fn count(&mut self, now: Now) {
+    /// Counts a request. A span lasts until the requests of a busy caller have come, as far as it
+    /// may.
+    fn count(&mut self, now: Now, pace: Pace) {
         let age = now.mono.saturating_sub(self.since);
-        if age >= 2 * Demand::SPAN {
-            (self.since, self.previous, self.current) = (now.mono, 0, 0);
-        } else if age >= Demand::SPAN {
-            self.since += Demand::SPAN;
+        if age >= 2 * pace.span {
+            *self = Demand { since: now.mono, ..Demand::default() };
+        } else if age >= pace.span || age >= Demand::SPAN && self.current >= Demand::BUSY {
+            (self.since, self.before) = (now.mono, age);
             (self.previous, self.current) = (self.current, 0);
         }
         self.current += 1;
     }
 
-    fn is_busy(&self) -> bool {
-        self.previous + self.current >= Demand::BUSY
+    fn is_busy(&self, now: Now, pace: Pace) -> bool {
+        let requests = self.previous + self.current;
+        requests >= Demand::BUSY && self.time_of(LEAST, now) <= pace.busy
     }
 
-    /// Permits that a busy caller takes in the next `AHEAD`, if each request takes `cost`.
-    fn expected(&self, cost: u64, now: Now) -> u64 {
-        if !self.is_busy() {
-            return 0;
-        }
-        let previous = if self.previous > 0 { Demand::SPAN } else { 0 };
-        let elapsed = (previous + now.mono.saturating_sub(self.since)).max(Demand::SHORTEST);
-        let requests = (u64::from(self.previous + self.current) * AHEAD / elapsed).max(1);
+    /// Ticks in which `requests` come.
+    fn time_of(&self, requests: u64, now: Now) -> Micros {
+        requests * self.elapsed(now) / u64::from(self.previous + self.current).max(1)
+    }
+
+    fn elapsed(&self, now: Now) -> Micros {
+        (self.before + now.mono.saturating_sub(self.since)).max(Demand::SHORTEST)
+    }
+
+    /// Permits that are taken within this time, if each request takes `cost`.
+    fn within(&self, ticks: Micros, cost: u64, now: Now) -> u64 {
+        let requests = u64::from(self.previous + self.current) * ticks / self.elapsed(now);
         requests.saturating_mul(cost).min(Demand::MOST.max(cost))
+    }
+
+    /// The next block, if each request takes `cost`.
+    fn expected(&self, cost: u64, now: Now, pace: Pace) -> Wanted {
+        let (least, most) = pace.ahead;
+        let ahead = self.time_of(REQUESTS, now).clamp(least, most);
+        let permits =
+            if self.is_busy(now, pace) { self.within(ahead, cost, now).max(cost) } else { 0 };
+        Wanted { permits, ahead }
     }
 }

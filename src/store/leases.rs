@@ -1,9 +1,9 @@
 //! The callers that this worker remembers, with their leases and refusals.
 
 use super::counter_spec::CounterSpec;
-use super::lease::{Block, Lease, LeaseDecision};
+use super::lease::{Block, Lease, LeaseDecision, Life, Pace};
 use diana_policy::key::Key;
-use diana_policy::time::{Micros, Now};
+use diana_policy::time::Now;
 
 /// Remembered callers per rule.
 pub(super) const LINES: usize = 4096;
@@ -94,8 +94,8 @@ impl Leases {
     }
 
     /// Decides a request, if this worker can.
-    pub fn decide(&mut self, key: Key, cost: u64, now: Now) -> LeaseDecision {
-        self.find(key).map_or(LeaseDecision::Undecided, |lease| lease.decide(cost, now))
+    pub fn decide(&mut self, key: Key, cost: u64, now: Now, pace: Pace) -> LeaseDecision {
+        self.find(key).map_or(LeaseDecision::Undecided, |lease| lease.decide(cost, now, pace))
     }
 
     /// Spends permits of a caller's lease. Returns the receipt of its block, or `None` if too few
@@ -113,13 +113,13 @@ impl Leases {
         }
     }
 
-    /// Stores a new block of a caller with a line, to be spent within `life` ticks of `now`.
+    /// Stores a new block of a caller with a line, to be spent within its `life` from `since` on.
     /// Returns the previous block, for return to the authority, or `block` if the caller has no
     /// line.
-    pub fn renew(&mut self, key: Key, block: Block, life: Micros, now: Now) -> (Block, u64) {
+    pub fn renew(&mut self, key: Key, block: Block, life: Life, since: Now) -> (Block, u64) {
         let line = self.line(key);
         let Some(lease) = self.find(key) else { return (block, block.permits) };
-        let before = lease.renew(block, life, now);
+        let before = lease.renew(block, life, since);
         if lease.has_block() && !std::mem::replace(&mut lease.is_listed, true) {
             self.list.push(line as u16);
         }
@@ -138,6 +138,11 @@ impl Leases {
     /// Removes a caller's block.
     pub fn take(&mut self, key: Key) -> (Block, u64) {
         self.find(key).map(Lease::take_block).unwrap_or_default()
+    }
+
+    /// Removes a caller's block if it must be returned.
+    pub fn take_ended(&mut self, key: Key, now: Now) -> Option<(Block, u64)> {
+        self.find(key).filter(|lease| lease.has_ended(now)).map(Lease::take_block)
     }
 
     /// Switches a caller to the current plan.

@@ -79,8 +79,13 @@ pub enum Memo {
     Slots(u64),
     /// Leased permits decide.
     Lease,
-    /// The authority is asked, with these arrears.
-    Asked(Option<Arrears>),
+    /// The authority is asked.
+    Asked {
+        /// With these arrears.
+        arrears: Option<Arrears>,
+        /// Whether for a block, too.
+        leases: bool,
+    },
     /// The authority has admitted the request under this rule.
     Granted {
         /// The request's turn, on the monotonic clock.

@@ -9,7 +9,7 @@ mod returns;
 
 use std::rc::Rc;
 
-use super::lease::{Block, LeaseDecision};
+use super::lease::{Block, LeaseDecision, Life, Pace};
 use super::leases::Leases;
 use super::plans::ByPlan;
 use super::refusal::{Reason, Refused};
@@ -28,7 +28,10 @@ use diana_policy::decision::{Decision, Retry};
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::settlement::Settlement;
-use diana_policy::time::{Micros, Now};
+use diana_policy::time::{Micros, Now, SECOND};
+
+/// How long leased permits may be spent.
+const LIFE: Micros = SECOND / 20;
 
 /// A block is at most this fraction of the remaining permits, so that blocks shrink to zero near
 /// the limit.
@@ -242,7 +245,7 @@ impl Shared {
         if lease.plan != self.plans.current() {
             self.change_plan(key, now);
         }
-        match self.leases.decide(key, cost, now) {
+        match self.leases.decide(key, cost, now, Pace::GATEWAY) {
             LeaseDecision::Leased => {
                 (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
             }
@@ -384,7 +387,7 @@ impl Shared {
             return 0;
         }
         let Some(lease) = self.leases.claim(transaction.key) else { return 0 };
-        let want = lease.permits_to_lease(cost, at);
+        let want = lease.wanted(cost, at, Pace::GATEWAY).permits;
         let left = algorithm.balance(&transaction.after, transaction.now).remaining;
         let room = algorithm
             .properties()
@@ -400,7 +403,8 @@ impl Shared {
         let (algorithm, Transaction { key, at, now, after, outstanding, .. }) =
             (&self.spec.algorithm, transaction);
         let block = Block { permits, term: outstanding.term(), receipt: algorithm.receipt(after) };
-        let life = algorithm.spend_by(after, *now).unwrap_or(0).saturating_sub(now.mono);
+        let window = algorithm.spend_by(after, *now).unwrap_or(0).saturating_sub(now.mono);
+        let life = Life { ticks: window.min(LIFE), ends_with_window: window < LIFE };
         self.leases.renew(*key, block, life, *at);
     }
 }

@@ -34,10 +34,7 @@ pub const TERM: u64 = SECOND / 10;
 pub const LONG: u64 = SECOND / 2;
 
 /// Maximum lifetime of a lease.
-pub const LEASE: u64 = SECOND / 20;
-
-/// The time of demand that a lease covers.
-const AHEAD: u64 = SECOND / 50;
+pub const LEASE: u64 = SECOND * 2 / 5;
 
 /// The kind of a question that only checks.
 pub const CHECKS: u64 = 6;
@@ -57,6 +54,8 @@ pub struct Asked {
     pub cost: u64,
     pub unit_cost: u64,
     pub want: u64,
+    /// The time in which a block is spent.
+    pub ahead: u64,
     pub shadow: bool,
     pub tentative: bool,
     pub keys: u64,

@@ -17,6 +17,9 @@ use crate::oracle::oracle;
 /// The initial wall clock of tests, in microseconds of Unix time: the middle of an hour.
 pub const START: Micros = 1_790_001_200 * SECOND;
 
+/// The time in which a leased block is spent.
+pub const AHEAD: Micros = SECOND / 50;
+
 /// An algorithm by which Redis counts, by any number.
 pub fn counted_in_redis(number: usize) -> &'static Entry {
     let counted: Vec<_> = REGISTRY.iter().filter(|entry| entry.codec.is_some()).collect();
@@ -92,6 +95,7 @@ impl Rule {
             cost,
             unit_cost: self.case.quota.cost,
             want,
+            ahead: AHEAD,
             keys: 1_000_000,
             counted: self.counts.then_some(0),
             ..charge(self.fingerprint, caller, self.numbers)
@@ -108,6 +112,7 @@ pub fn charge(fingerprint: u64, caller: Key, numbers: Numbers) -> Charge {
         cost: 1,
         unit_cost: 1,
         want: 0,
+        ahead: 0,
         shadow: false,
         tentative: false,
         checks: false,

@@ -8,7 +8,7 @@ use kit::rules::counted_in_redis;
 
 use kit::laws::stream;
 use kit::model::{Asked, Model};
-use kit::rules::{Rule, at, pipeline, today};
+use kit::rules::{AHEAD, Rule, at, pipeline, today};
 use kit::seed;
 use kit::server::Server;
 
@@ -34,7 +34,8 @@ fn key_lives_until_its_last_slice_ends() {
             let time = now.mono - if rng.u8(0..10) == 0 { rng.u64(0..3_000_000) } else { 0 };
             let (caller, unit_cost) = (1, rules[0].case.quota.cost);
             let want = if rng.bool() { 1000 } else { 0 };
-            let asked = Asked { caller, cost, unit_cost, want, keys: 1, ..Asked::default() };
+            let asked =
+                Asked { caller, cost, unit_cost, want, ahead: AHEAD, keys: 1, ..Asked::default() };
             let now = model.at(time);
             model.ask(&rules, now, 0, &[asked]);
             let life = model.life(&rules, 0, caller, now);

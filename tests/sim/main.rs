@@ -119,10 +119,10 @@ fn play(test: &str, start: Start, seeds: impl Iterator<Item = u64>) {
         "a promise was broken in the worlds {broken:?}; to play one again: \
          DIANA_SEED=<number> cargo test --test sim {test} -- --nocapture"
     );
-    // Of few worlds, most refusals may be excused.
+    // Of few worlds, all refusals may be excused; of the others, those of busy callers.
     if !is_one {
         assert!(sum.admissions > 100 * seeds.len(), "too tame: {sum:?}");
-        assert!(sum.accountable * 4 > sum.refusals, "too tame: {sum:?}");
+        assert!(sum.accountable * 6 > sum.refusals, "too tame: {sum:?}");
     }
 }
 

@@ -18,12 +18,24 @@ const RECOVERY: Micros = 2 * SECOND;
 /// Longest delay until a settlement is counted.
 const SETTLING: Micros = SECOND;
 
-/// A worker leases permits for a caller after this many requests within `BUSY_WITHIN`.
+/// A worker leases permits for a caller after this many requests within `busy_within`.
 const BUSY: usize = 20;
-const BUSY_WITHIN: Micros = 200 * MILLISECOND;
+
+fn busy_within(rule: &Rule) -> Micros {
+    // In Redis, four requests in the longest time that a block is for, a part of the window or slice.
+    let longest = match (rule.scope, rule.algo) {
+        (Scope::Global, "W") => rule.unit / 4,
+        (Scope::Global, "SW") => rule.unit / 40,
+        (Scope::Global, _) => SECOND,
+        _ => 0,
+    };
+    (5 * longest).clamp(200 * MILLISECOND, 2 * SECOND)
+}
 
 /// How long a lease lives, with the time until its rest is given back.
-const LEASED: Micros = 75 * MILLISECOND;
+fn leased(scope: Scope) -> Micros {
+    if scope == Scope::Global { 650 * MILLISECOND } else { 75 * MILLISECOND }
+}
 
 /// How long a lease counts that is not returned.
 const TERMS: Micros = SECOND;
@@ -148,7 +160,7 @@ impl Oracle<'_> {
     fn forgets(&self, rule: &Rule, order: &Entry) -> Option<Range<Micros>> {
         let carried_out = order.report.starts_with(":status: 200;");
         let is_lent = self.may_be_outstanding(rule, order, order.arrived);
-        let lent = if is_lent { LEASED + TIMEOUT } else { 0 };
+        let lent = if is_lent { leased(rule.scope) + TIMEOUT } else { 0 };
         carried_out.then(|| order.arrived.saturating_sub(lent)..reset_span(order).end)
     }
 
@@ -330,8 +342,8 @@ impl Oracle<'_> {
         let Plan { gateways, workers, demand, .. } = self.plan;
         let shares = if *gateways == 1 { 0 } else { alone as u64 };
         let block = match rule.cost {
-            // The demand of 20 ms, measured over two spans of which the first may be short.
-            Cost::Plain(_) => demand.div_ceil(25),
+            // The demand of 20 ms, measured over two spans of which the first may be short, or eight requests.
+            Cost::Plain(_) => demand.div_ceil(25).max(16 * rule.cost.max()),
             // Rules with settled costs grant no leases.
             Cost::QuestionResult { .. } => 0,
         };
@@ -511,7 +523,8 @@ impl Oracle<'_> {
         };
         let own = entry.counted_as(rule);
         let lost = if self.may_be_lost(rule, &(entry.arrived..decided)) { TERMS } else { 0 };
-        let since = entry.arrived.saturating_sub(LEASED + BUSY_WITHIN + trip + lost);
+        let within = busy_within(rule);
+        let since = entry.arrived.saturating_sub(leased(rule.scope) + within + trip + lost);
         let mut arrivals: BTreeMap<usize, Vec<Micros>> = BTreeMap::new();
         for other in &self.entries {
             if (since..=decided).contains(&other.arrived)
@@ -523,7 +536,7 @@ impl Oracle<'_> {
         }
         arrivals.values_mut().any(|times| {
             times.sort_unstable();
-            times.windows(BUSY).any(|some| some[BUSY - 1] - some[0] < BUSY_WITHIN)
+            times.windows(BUSY).any(|some| some[BUSY - 1] - some[0] < within)
         })
     }
 

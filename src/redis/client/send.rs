@@ -69,7 +69,7 @@ impl Client {
         let most = if is_near { BATCHES } else { FAR_BATCHES };
         // Probes and heartbeats do not count: no request waits for them.
         match self.batches.iter().filter(|batch| !batch.probing && !batch.is_beat).count() {
-            0 => !self.waiting.is_empty() || outbox.has_operations(),
+            0 => !self.waiting.is_empty() || outbox.due(now) == Some(now),
             pending if pending >= most => false,
             pending if pending < BATCHES && self.waiting.len() >= MOST => true,
             _ => !self.waiting.is_empty() && is_long,

@@ -181,6 +181,7 @@ impl Charge {
             }
             None => to.count(0),
         }
+        to.count(self.ahead);
     }
 }
 
@@ -194,6 +195,7 @@ impl Refusals {
             .into_iter()
             .for_each(|number| to.count(number));
         numbers.pack_plans(to);
+        to.count(0);
         to.count(0);
     }
 }

@@ -5,52 +5,81 @@ use crate::protocol::{Charge, Effect, Question, Reply, RuleReply};
 use crate::results::QuestionResult;
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
-use diana_policy::time::{Micros, Now};
-use diana_store::lease::Block;
+use diana_policy::time::{Micros, Now, SECOND};
+use diana_store::lease::{Block, LONGEST, Life, Pause, Wanted};
 use diana_store::refusal::{Reason, Refused};
 use diana_store::reservation::{Decider, Memo};
 use diana_store::slots::arrears::Arrears;
 use diana_store::usage::{Order, OrderError, Usage};
-use diana_store::{CheckOutcome, Reservation};
+use diana_store::{Account, CheckOutcome, Reservation};
+
+/// How long a block counts as outstanding at least, from before the call: the length of a term.
+const COUNTED: Micros = SECOND / 2;
+
+/// The reply to a question, and the question as far as its store must know it.
+#[derive(Debug, Clone, Copy)]
+pub struct Received<'r> {
+    /// The reply.
+    pub reply: &'r RuleReply,
+    /// The permits of the request, or of one that the block is for.
+    pub cost: u64,
+    /// The charged permits of the request: the cost, or none.
+    pub charged: u64,
+    /// Whether it asked for a block.
+    pub leases: bool,
+    /// When it was sent.
+    pub sent: Now,
+    /// When Redis decided, as estimated.
+    pub at: Micros,
+    /// When the reply came.
+    pub now: Now,
+}
 
 impl RedisStore {
-    /// Decides a request by the result of its question, which contained these arrears.
-    pub(super) fn on_result(&mut self, arrears: Option<Arrears>, reservation: &mut Reservation) {
-        let key = reservation.account.key;
+    /// Decides a request by the result of its question, which contained these arrears, and asked for
+    /// a block if `leases`.
+    pub(super) fn on_result(
+        &mut self,
+        arrears: Option<Arrears>,
+        leases: bool,
+        reservation: &mut Reservation,
+    ) {
+        let Reservation { account: Account { key, .. }, cost, now, .. } = *reservation;
         reservation.memo = Memo::Empty;
         match self.result(key) {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
                 if let Some(arrears) = arrears {
                     let gateways = self.gateways();
-                    let Reservation { account, now, .. } = *reservation;
+                    let account = reservation.account;
                     self.share.confirm_arrears(account, arrears, gateways, now);
                 }
-                self.decide(&reply, (wait, at), sent, reservation);
+                let wait = wait.filter(|_| reply.retry.is_none());
+                let charged = if wait.is_some() { cost } else { 0 };
+                let reply = &reply;
+                let received = Received { reply, cost, charged, leases, sent, at, now };
+                self.decide(received, wait, reservation);
             }
-            Some(QuestionResult::Repeat) => {
-                self.clear_pending(key);
-                reservation.outcome = CheckOutcome::Lost;
-            }
-            _ => {
-                self.clear_pending(key);
-                self.check_degraded(reservation);
+            result => {
+                if leases {
+                    self.clear_pending(key);
+                }
+                match result {
+                    Some(QuestionResult::Repeat) => reservation.outcome = CheckOutcome::Lost,
+                    _ => self.check_degraded(reservation),
+                }
             }
         }
     }
 
-    /// Decides a request by the reply of Redis: it may leave `wait` ticks after `at`, the instant
-    /// of the decision. The question was sent at `sent`.
+    /// Decides a request by the reply of Redis: it may leave `wait` ticks after the decision.
     fn decide(
         &mut self,
-        reply: &RuleReply,
-        (wait, at): (Option<Micros>, Micros),
-        sent: Now,
+        received: Received<'_>,
+        wait: Option<Micros>,
         reservation: &mut Reservation,
     ) {
-        let Reservation { account, cost, now, .. } = *reservation;
-        let wait = wait.filter(|_| reply.retry.is_none());
-        let charged = if wait.is_some() { cost } else { 0 };
-        let receipt = self.receive(account.key, reply, (cost, charged), (sent, now));
+        let (account, Received { reply, at, now, .. }) = (reservation.account, received);
+        let receipt = self.receive(account.key, received);
         // Leased permits of this worker are available to the caller, too.
         let left = self.left(account.key).unwrap_or(reply.remaining);
         match reply.retry {
@@ -72,15 +101,10 @@ impl RedisStore {
         (reservation.by, reservation.is_overflow) = (Decider::Authority, reply.overflow);
     }
 
-    /// Handles the reply to a request of `cost` permits, sent at `sent`, of which `permits` were
-    /// charged: the cost, or none. Returns the receipt for their return.
-    pub fn receive(
-        &mut self,
-        key: Key,
-        reply: &RuleReply,
-        (cost, permits): (u64, u64),
-        (sent, now): (Now, Now),
-    ) -> u64 {
+    /// Handles the reply to a question about a caller. Returns the receipt for the return of its
+    /// cost.
+    pub fn receive(&mut self, key: Key, received: Received<'_>) -> u64 {
+        let Received { reply, charged: permits, now, .. } = received;
         if self.is_in_flight {
             let mut outbox = self.outbox.borrow_mut();
             let shard = outbox.shards.of(key);
@@ -99,9 +123,9 @@ impl RedisStore {
             self.record_grant(self.account(key), permits + reply.block, now);
         }
         match reply.retry {
-            None if self.parameters.spec.daily.is_none() => self.store_lease(key, reply, sent),
+            None if self.parameters.spec.daily.is_none() => self.store_lease(key, received),
             None => {}
-            Some(retry) => self.remember_refusal(key, reply, cost, retry, (sent, now)),
+            Some(retry) => self.remember_refusal(key, received, retry),
         }
         reply.receipt
     }
@@ -134,8 +158,10 @@ impl RedisStore {
     /// Handles the result of a renewal.
     pub(super) fn complete(&mut self, key: Key, now: Now) {
         match self.result(key) {
-            Some(QuestionResult::Decided { reply: Reply::Rule(reply), sent, .. }) => {
-                self.receive(key, &reply, (self.parameters.spec.unit_cost, 0), (sent, now));
+            Some(QuestionResult::Decided { reply: Reply::Rule(reply), sent, at, .. }) => {
+                let (reply, cost) = (&reply, self.parameters.spec.unit_cost);
+                let (charged, leases) = (0, true);
+                self.receive(key, Received { reply, cost, charged, leases, sent, at, now });
             }
             _ => self.clear_pending(key),
         }
@@ -150,40 +176,66 @@ impl RedisStore {
 
     /// Stores a block that was leased with an admission. The rest of the previous block is
     /// returned.
-    fn store_lease(&mut self, key: Key, reply: &RuleReply, sent: Now) {
+    fn store_lease(&mut self, key: Key, received: Received<'_>) {
+        let Received { reply, leases, sent, at, now, .. } = received;
         let block = leased(reply);
-        if block.permits == 0 {
+        let Some(lease) = self.leases.claim(key) else {
+            return self.return_block(key, block, block.permits);
+        };
+        lease.remaining_at_authority = reply.remaining;
+        let Wanted { permits, ahead } = lease.asked;
+        // A block is smaller, too, if its window ends before it would be spent.
+        let in_time = permits.saturating_mul(reply.spend.min(ahead)) / ahead.max(1);
+        let unit_cost = self.parameters.spec.unit_cost;
+        // A bucket may have permits that must not be leased, and callers that share one get none.
+        let may_lease = block.permits > 0 || reply.remaining < unit_cost;
+        let is_short = leases && may_lease && block.permits + unit_cost <= in_time;
+        // Its life begins when Redis decided. The end of a window is known only from before the
+        // call.
+        let ends_with_window = reply.spend < LONGEST;
+        let since = at.saturating_sub(sent.mono);
+        let life = (since + lease.asked.life()).min(COUNTED);
+        let ticks = if ends_with_window { life.min(reply.spend) } else { life };
+        let life = Life { ticks, ends_with_window: ends_with_window && ticks == reply.spend };
+        if block.permits > 0 {
+            let (before, left) = self.leases.renew(key, block, life, sent);
+            self.return_former(key, before, left, now);
             if let Some(lease) = self.leases.find(key) {
-                (lease.remaining_at_authority, lease.is_asking) = (reply.remaining, false);
+                lease.remaining_at_authority = lease.remaining_at_authority.saturating_add(left);
             }
-            return;
         }
-        if let Some(lease) = self.leases.claim(key) {
-            lease.remaining_at_authority = reply.remaining;
-        }
-        let (before, left) = self.leases.renew(key, block, reply.spend, sent);
-        self.return_block(key, before, left);
-        if let Some(lease) = self.leases.find(key) {
-            lease.remaining_at_authority = lease.remaining_at_authority.saturating_add(left);
+        let pause = if is_short { self.pause(ahead, reply.spend) } else { Pause::default() };
+        if let Some(lease) = self.leases.find(key)
+            && leases
+        {
+            lease.on_reply(pause, sent);
         }
     }
 
-    fn remember_refusal(
-        &mut self,
-        key: Key,
-        reply: &RuleReply,
-        cost: u64,
-        retry: Retry,
-        (sent, now): (Now, Now),
-    ) {
+    /// How long Redis is not asked again, if it has too few permits for all workers: for the time
+    /// of a block, or until the window ends after `rest` ticks.
+    fn pause(&self, ahead: Micros, rest: Micros) -> Pause {
+        match self.parameters.longest_pause {
+            Some(longest) => Pause { ticks: ahead.min(longest), ends_with_window: false },
+            None => Pause { ticks: ahead.min(rest), ends_with_window: rest <= ahead },
+        }
+    }
+
+    fn remember_refusal(&mut self, key: Key, received: Received<'_>, retry: Retry) {
+        let Received { reply, cost, leases, sent, now, .. } = received;
+        let is_final = !self.parameters.spec.settles;
         let Some(lease) = self.leases.claim(key) else { return };
-        (lease.remaining_at_authority, lease.is_asking) = (reply.remaining, false);
-        lease.refuse(
-            cost,
-            refused(reply, retry, reply.remaining),
-            !self.parameters.spec.settles,
-            (sent, now),
-        );
+        lease.remaining_at_authority = reply.remaining;
+        let ahead = lease.asked.ahead;
+        lease.refuse(cost, refused(reply, retry, reply.remaining), is_final, (sent, now));
+        let rest = if let Retry::After(ticks) = retry { ticks } else { 0 };
+        let is_early = !reply.overflow && (reply.is_outstanding || rest < ahead);
+        let pause = if is_early { self.pause(ahead, rest) } else { Pause::default() };
+        if let Some(lease) = self.leases.find(key)
+            && leases
+        {
+            lease.on_reply(pause, sent);
+        }
     }
 }
 

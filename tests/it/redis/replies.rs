@@ -89,12 +89,12 @@ fn pipeline_logs_in_calls_and_quits() {
     let [now, gateway, seed, numbers] = &ask[7..] else { panic!("{ask:?}") };
     assert_eq!((&now[..], &gateway[..]), (&b""[..], &b"0000000000000007"[..]));
     assert_eq!(seed, b"00000000000000010000000000000002");
-    // MessagePack, an array of 23. Seconds may be counted from any of them, such as the first.
+    // MessagePack, an array of 24. Seconds may be counted from any of them, such as the first.
     let second = [0xce, 0, 15, 0x42, 0x40];
     let rule =
         [&[1, 0, 0xa1, b'W', 5], &second[..], &[0x91, 0, 0, 0, 1, 1, 0, 0, 0, 100, 0, 0, 0, 0, 0]]
             .concat();
-    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 23], &rule[..], &[0; 4]].concat());
+    assert_eq!(*numbers, [&[0xdd, 0, 0, 0, 24], &rule[..], &[0; 5]].concat());
     assert_eq!(commands(&Login::default(), Script::Digest).len(), 2);
 }
 
@@ -214,7 +214,7 @@ fn ban_has_its_own_question_and_reply() {
     let caller = format!("diana:{{2:shop}}:{:016x}:{:032x}", 2, 0);
     assert_eq!(words[7], Value::Bulk(caller.as_bytes()));
     let Some(Value::Bulk(numbers)) = words.last() else { panic!("{words:?}") };
-    let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let asked = [0xa1, b'B', 3, 2, 5, 6, 7, 4, 1, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     assert!(numbers.ends_with(&asked), "{numbers:?}");
     for begins in [true, false] {
         let body =

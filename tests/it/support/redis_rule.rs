@@ -9,7 +9,7 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Charge, Reply, RuleReply};
 use diana_redis::results::QuestionResult;
-use diana_redis::store::RedisStore;
+use diana_redis::store::{Received, RedisStore};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::usage::{Inquiry, Order};
@@ -47,6 +47,15 @@ pub fn refuses(retry: u64, is_outstanding: bool) -> RuleReply {
     RuleReply { retry: Some(Retry::After(retry)), is_outstanding, remaining: 0, ..lends(0) }
 }
 
+/// A reply to a question that asked for a block of requests of `cost` permits.
+pub fn received(
+    reply: &RuleReply,
+    (cost, charged): (u64, u64),
+    (sent, now): (Now, Now),
+) -> Received<'_> {
+    Received { reply, cost, charged, leases: true, sent, at: sent.mono, now }
+}
+
 impl RedisRule {
     pub fn new(short: &str, rpu: u64) -> RedisRule {
         RedisRule::of(Rule::new(short, Quota::new(Unit::Second, rpu)).spec(100))
@@ -74,7 +83,7 @@ impl RedisRule {
 
     pub fn on_reply(&mut self, reply: &RuleReply, sent: u64, after: u64) {
         let instants: (Now, Now) = (START.later(sent), START.later(after));
-        self.store.receive(key(1), reply, (1, 0), instants);
+        self.store.receive(key(1), received(reply, (1, 0), instants));
     }
 
     /// A question that no request waits for fails.

@@ -47,15 +47,16 @@ fn lease_renewal_is_sent_at_once() {
         assert!(thread.request(1, 60, "ann"), "it has a block");
         spent += 1;
     }
-    assert!((10..=20).contains(&spent), "{spent} of 40");
+    assert!((25..=35).contains(&spent), "{spent} of 40");
 }
 
 /// Frequent replies do not delay reports.
 #[test]
 fn replies_do_not_delay_maintenance() {
     let mut thread = Thread::with(FLEET);
-    for _ in 0..50 {
-        ask(&mut thread, &lease_reply(0));
+    for caller in 0..50 {
+        assert!(!thread.request(1, 10, &caller.to_string()));
+        answer(&mut thread, &lease_reply(0));
         thread.pass(MILLISECOND);
     }
     assert!(thread.host.count_of("diana.ns.rule.r.allowed") > 20, "{:?}", thread.host.counts);

@@ -1,5 +1,6 @@
 //! Random questions: charges, and returns of earlier ones.
 
+use diana_policy::time::SECOND;
 use diana_redis::protocol::{Ask, Charge, Effect};
 use diana_store::slots::arrears::Arrears;
 
@@ -47,12 +48,14 @@ impl Play {
         let tentative = rng.u8(0..3) == 0;
         let plain = self.rules[rule].charge(caller, cost, want);
         let keys = [1, 2, 100][rng.usize(0..3)];
-        let mut charge = Charge { unit_cost, shadow, tentative, keys, ..plain };
+        let ahead = (SECOND / 50) << rng.u8(0..5);
+        let mut charge = Charge { unit_cost, ahead, shadow, tentative, keys, ..plain };
         if charge.counted.is_some() && rng.u8(0..4) == 0 {
             charge.counted = Some(rng.u64(0..=quota.rpu.clamp(1, MOST)));
         }
         let counted = charge.counted;
-        let plain = Asked { rule, caller, cost, unit_cost, want, counted, ..Asked::default() };
+        let plain =
+            Asked { rule, caller, cost, unit_cost, want, ahead, counted, ..Asked::default() };
         let mut asked = Asked { shadow, tentative, keys, ..plain };
         if rng.u8(0..8) == 0 {
             (charge.checks, asked.what) = (true, CHECKS);

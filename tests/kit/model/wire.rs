@@ -115,8 +115,10 @@ impl<'b> Asking<'b> {
             _ => ([numbers.count(), 0], 0),
         };
         let overdraft = overdraft.cast_unsigned();
+        let ahead = numbers.count();
         let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
-        let needs = Asked { rule, caller, cost, unit_cost, want, counted, ..Asked::default() };
+        let needs =
+            Asked { rule, caller, cost, unit_cost, want, ahead, counted, ..Asked::default() };
         let (shadow, tentative, what) = (shadow == 1, kind == 1, kind);
         let asked = Asked {
             shadow,

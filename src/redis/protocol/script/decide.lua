@@ -96,7 +96,7 @@ end
 -- write: r.own or that of a shared bucket. is_over: the batch of settlements was already applied.
 local function rule(r,is_over)
   local w,p=words,place
-  place,keys=p+19,keys+1
+  place,keys=p+20,keys+1
   local kind=made[w[p+1]]
   if not kind then
     kind=({W=window,SW=sliding,TB=bucket,LB=bucket,B=ban,Q=quota,P=in_flight})[w[p+1]]()
@@ -104,6 +104,7 @@ local function rule(r,is_over)
   end
   r.kind,r.rpu,r.unit,r.a,r.b,r.c=kind,w[p+2],w[p+3],w[p+4],w[p+5],w[p+6]
   r.cost,r.unit_cost,r.want,r.shadow=w[p+7],w[p+8],w[p+9],w[p+10]==1
+  r.ahead=w[p+20]
   r.what,r.keys=w[p+11],w[p+12]
   r.tentative=r.what==1
   r.receipt,r.term,r.block,r.back=w[p+13],w[p+14],w[p+15],w[p+16]
@@ -185,11 +186,14 @@ local function judge(count,delay)
   end
   return agreed
 end
--- A block: at most the requested and remaining permits, and those that can be spent within its
--- life.
+-- A block: at most the requested permits, those that are expected to be spent within its life and
+-- two requests more, and an equal part of the remaining ones if other workers have blocks, or
+-- the permits of one request.
 local function block_of(r,left,life)
-  local want=life<AHEAD and ceil(r.want*life/AHEAD) or r.want
-  local most=min(want,left,r.kind.room(r),65536)
+  local want=life<r.ahead and min(ceil(r.want*life/r.ahead)+2*r.unit_cost,r.want) or r.want
+  local s,t=r.s,r.t
+  local parts=max(1,min(floor((s[t+1]+s[t+2])/(4*r.want)),8))
+  local most=min(want,left,max(floor(left/parts),r.unit_cost),r.kind.room(r),65536)
   return max(0,most-most%r.unit_cost)
 end
 -- Counts leased and tentatively charged permits as outstanding. r.term becomes their term.

@@ -2,9 +2,8 @@ local floor,ceil,min,max=math.floor,math.ceil,math.min,math.max
 local NEVER,SOON_AGAIN,STILL,ALIVE,SECOND,FAR=-1,-2,1000000,1000000,1000000,2^53
 -- Usage stops here. Numbers from FAR on are corrupt, and earlier versions add without an end.
 local USED=FAR/2-1
-local TERM,LONG,LEASE=100000,500000,50000
+local TERM,LONG,LEASE=100000,500000,400000
 local CHECKS,LOOKS,RESETS=6,7,8
-local AHEAD=20000
 local spread=unpack
 local call,pack,unpack=redis.call,cmsgpack.pack,cmsgpack.unpack
 local wall=tonumber(ARGV[1])

@@ -20,7 +20,7 @@ use kit::store::rule::Rule;
 use kit::store::together;
 
 use crate::redis::store::away;
-use crate::support::redis_rule::{self, refuses};
+use crate::support::redis_rule::{self, received, refuses};
 
 const FREE: u64 = 0;
 const GOLD: u64 = 1;
@@ -83,7 +83,7 @@ impl RedisRule {
     /// Processes the reply to a question under a plan.
     fn on_reply(&mut self, plan: u64, reply: &RuleReply, now: Now) -> u64 {
         self.store.use_plan(plan);
-        self.store.receive(key(1), reply, (1, 1), (now, now))
+        self.store.receive(key(1), received(reply, (1, 1), (now, now)))
     }
 
     fn admitted(&mut self, plan: u64, now: Now) -> u64 {
@@ -130,8 +130,8 @@ fn low_lease_is_renewed_under_its_own_plan() {
     for plan in [FREE, GOLD] {
         let mut redis_rule = RedisRule::new();
         (0..40).for_each(|_| _ = redis_rule.question(plan, START));
-        redis_rule.on_reply(plan, &lends(10), START);
-        assert_eq!(redis_rule.admitted(plan, START), 10);
+        redis_rule.on_reply(plan, &lends(100), START);
+        assert_eq!(redis_rule.admitted(plan, START), 100);
         let all = redis_rule.outbox.borrow_mut().take(usize::MAX);
         let [Operation::Renew(0, under, _), Operation::Return(used_up)] = &all[..] else {
             panic!("{all:?}")
@@ -150,7 +150,7 @@ fn reply_under_a_former_plan_is_recorded_once() {
         redis_rule.question(GOLD, START);
         redis_rule.store.use_plan(FREE);
         let instants = (START, START);
-        redis_rule.store.receive(key(1), &lends(0), (1, permits), instants);
+        redis_rule.store.receive(key(1), received(&lends(0), (1, permits), instants));
         assert_eq!(redis_rule.data.writes.get() > 0, is_noted, "{settles} {permits}");
     }
 }

@@ -8,7 +8,7 @@ use diana_policy::time::{Micros, Now, SECOND, Unit};
 use diana_policy::{MAX_DRAINED, Quota};
 use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Effect, RuleReply};
-use diana_redis::store::RedisStore;
+use diana_redis::store::{Received, RedisStore};
 use diana_store::Store;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -22,15 +22,19 @@ use kit::store::{Decided, Take};
 use crate::support::gateway::MS;
 use crate::support::redis_rule::{lends, refuses};
 
-/// The longest life of a lease, and the time of demand that it covers.
-const LIFE: Micros = 50 * MS;
+/// The longest life of a lease, and the shortest time of demand that it covers.
+const LONGEST: Micros = 400 * MS;
 const AHEAD: Micros = 20 * MS;
 
-/// How long a busy caller is refused after a refusal, while a call to Redis is pending.
-const SHORT: Micros = 100 * MS;
+/// How long a busy caller is refused after a refusal, while a call to Redis is pending or due.
+const RECENT: Micros = 100 * MS;
 
-/// Demand is counted in consecutive spans of this length, each with at least one request.
+/// The shortest span in which demand is counted, and the longest.
 const SPAN: Micros = SECOND / 10;
+const SPANS: Micros = 2 * SECOND;
+
+/// The requests that end a span, and make a caller busy.
+const MANY: u64 = 20;
 
 /// All spans with requests: the start of each, and the number of requests.
 #[derive(Default)]
@@ -39,29 +43,21 @@ struct Demand(Vec<(Micros, u64)>);
 impl Demand {
     fn see(&mut self, at: Micros) {
         match self.0.last_mut() {
-            Some((begins, seen)) if at < *begins + SPAN => *seen += 1,
-            Some(&mut (begins, _)) if at < begins + 2 * SPAN => self.0.push((begins + SPAN, 1)),
-            _ => self.0.push((at, 1)),
+            Some((begins, seen)) => match at - *begins {
+                age if age >= 2 * SPANS => self.0 = vec![(at, 1)],
+                age if age >= SPANS || age >= SPAN && *seen >= MANY => self.0.push((at, 1)),
+                _ => *seen += 1,
+            },
+            None => self.0.push((at, 1)),
         }
     }
 
     /// Requests in the last two spans, and the length of these.
     fn lately(&self, at: Micros) -> (u64, Micros) {
-        let Some(&(begins, during)) = self.0.last() else { return (0, at) };
-        match self.0.iter().rev().nth(1).filter(|(earlier, _)| earlier + SPAN == begins) {
-            Some((earlier, before)) => (before + during, at - earlier),
-            None => (during, at - begins),
-        }
-    }
-
-    fn is_busy(&self, at: Micros) -> bool {
-        self.lately(at).0 >= 20
-    }
-
-    /// Permits to lease.
-    fn wants(&self, cost: u64, at: Micros) -> u64 {
-        let (seen, lasted) = self.lately(at);
-        if seen < 20 { 0 } else { (seen * AHEAD / lasted.max(SPAN / 8)).max(1) * cost }
+        let last = self.0.len().saturating_sub(2)..;
+        let begins = self.0.get(last.clone()).and_then(|last| last.first());
+        let requests = self.0[last].iter().map(|(_, requests)| requests).sum();
+        (requests, begins.map_or(at, |(begins, _)| at - begins).max(SPAN / 8))
     }
 }
 
@@ -72,12 +68,22 @@ struct Held {
     permits: u64,
     left: u64,
     ends: Now,
+    ends_with_window: bool,
 }
 
 impl Held {
     fn has(&self, permits: u64, now: Now) -> bool {
         self.left >= permits && now.mono < self.ends.mono && now.wall < self.ends.wall
     }
+}
+
+/// A refusal: the permits, its arrival, the end of the memory of it, and when the request fits.
+#[derive(Clone, Copy, Default)]
+struct Refusal {
+    cost: u64,
+    since: Micros,
+    until: Micros,
+    fits: Micros,
 }
 
 /// A worker with one caller.
@@ -90,15 +96,18 @@ struct RedisRule {
     receipts: u64,
     demand: Demand,
     hand: Held,
-    asking: bool,
-    /// The latest refusal: its cost, its arrival, the end of the memory of it, and when the request
-    /// fits.
-    refused: Option<(u64, Micros, Micros, Micros)>,
+    /// The permits of the pending question for a block, and the time in which they are spent.
+    asking: Option<(u64, Micros)>,
+    refused: Refusal,
+    /// Until when Redis is not asked since it has too few permits, if it had at last.
+    pause: Option<Micros>,
+    refused_at: Option<Micros>,
+    /// How long before the end of a block the next one is requested.
+    notice: Micros,
     /// Blocks to return.
     back: Vec<Effect>,
-    /// Requests by lease, refused by memory, refused while a call is pending, sent to Redis;
-    /// renewals.
-    seen: [u64; 5],
+    /// Requests by lease, refused by memory, refused by a busy caller's, sent to Redis; renewals; pauses.
+    seen: [u64; 6],
 }
 
 impl RedisRule {
@@ -110,6 +119,8 @@ impl RedisRule {
         let short = ["W", "SW", "TB"][rng.usize(..3)];
         let rule = Rule { is_even: rng.bool(), ..Rule::new(short, quota) };
         let outbox = together();
+        let trip = rng.u64(0..8 * MS);
+        outbox.borrow_mut().trip = trip;
         let opened = RedisStore::new(rule.spec(100), 3, outbox.clone(), &mut stores);
         let mut store = opened.unwrap();
         // A caller is unknown before its first question.
@@ -123,11 +134,31 @@ impl RedisRule {
             receipts: 0,
             demand: Demand::default(),
             hand: Held::default(),
-            asking: true,
-            refused: None,
+            asking: None,
+            refused: Refusal::default(),
+            pause: None,
+            refused_at: None,
+            notice: trip * 2,
             back: Vec::new(),
-            seen: [0; 5],
+            seen: [0; 6],
         }
+    }
+
+    /// The longest time of demand that a lease covers: a quarter of what Redis counts together.
+    fn longest(&self) -> Micros {
+        match self.rule.entry.short {
+            "W" => SECOND / 4,
+            "SW" => SECOND / 40,
+            _ => LONGEST,
+        }
+    }
+
+    /// The block to ask for, if the caller is busy: its permits, and the time in which they are spent.
+    fn wants(&self, cost: u64) -> Option<(u64, Micros)> {
+        let (seen, lasted) = self.demand.lately(self.now.mono);
+        let ahead = (8 * lasted / seen).clamp(AHEAD, self.longest());
+        let is_busy = seen >= MANY && 4 * lasted / seen <= self.longest();
+        is_busy.then(|| ((seen * ahead / lasted).max(1) * cost, ahead))
     }
 
     fn give_back(&mut self) {
@@ -144,18 +175,26 @@ impl RedisRule {
 
     /// Advances the clock, often to a change or a tick before or after it.
     fn pass(&mut self) {
-        let (_, since, until, fits) = self.refused.unwrap_or_default();
-        let turns = [self.hand.ends.mono, since + SHORT, until, fits];
+        let Refusal { since, until, fits, .. } = self.refused;
+        let pause = self.pause.unwrap_or_default();
+        let turns = [
+            self.hand.ends.mono,
+            since + RECENT,
+            until,
+            fits,
+            pause,
+            pause.saturating_sub(self.notice),
+        ];
         let turn = self.rng.choice(turns).unwrap();
         let until = (turn + self.rng.u64(0..3)).saturating_sub(self.now.mono + 1);
         let ticks = match self.rng.u8(0..24) {
             0..2 if until < SECOND => until,
             2 => self.rng.u64(0..SPAN),
-            _ => self.rng.u64(0..MS),
+            _ => self.rng.u64(0..2 * MS),
         };
         self.now = self.now.later(ticks);
         if self.rng.u8(0..100) == 0 {
-            self.now.wall += self.rng.u64(0..LIFE);
+            self.now.wall += self.rng.u64(0..LONGEST);
         }
     }
 
@@ -167,87 +206,173 @@ impl RedisRule {
             self.seen[0] += 1;
             assert!(self.store.charged(&mut found, 0).is_admitted());
             self.hand.left -= cost;
-            let ends_soon = self.hand.ends.mono < now.mono + AHEAD / 2;
-            self.done(self.hand.left <= self.hand.permits / 2 || ends_soon);
+            let wanted = self.due();
+            self.done(wanted);
             if self.rng.u8(0..8) == 0 {
                 self.store.cancel(&mut found);
-                self.hand.left += cost;
+                if self.hand.permits > 0 {
+                    self.hand.left += cost;
+                }
             }
             return;
         }
-        if let Some((least, since, until, fits)) = self.refused {
-            if now.mono < until && cost >= least {
-                self.seen[1] += 1;
-                let retry = fits.saturating_sub(now.mono).max(1);
-                assert_eq!(found.decision(), Decision::retry(retry));
-                return self.done(false);
-            }
-            if self.asking && now.mono - since < SHORT && self.demand.is_busy(now.mono) {
-                self.seen[2] += 1;
-                assert!(found.is_outstanding() && !found.decision().is_admitted());
-                return self.done(false);
-            }
+        let Refusal { cost: least, since, until, fits } = self.refused;
+        if now.mono < until && cost >= least {
+            self.seen[1] += 1;
+            let retry = fits.saturating_sub(now.mono).max(1);
+            assert_eq!(found.decision(), Decision::retry(retry));
+            return self.refused();
+        }
+        let is_recent = |at: Micros| at > 0 && now.mono - at < RECENT;
+        let was_refused = self.asking.is_some() && is_recent(since);
+        let is_paused = |pause| now.mono < pause || self.refused_at.is_some_and(is_recent);
+        if self.wants(1).is_some() && (was_refused || self.pause.is_some_and(is_paused)) {
+            self.seen[2] += 1;
+            assert!(found.is_outstanding() && !found.decision().is_admitted());
+            return self.refused();
         }
         self.seen[3] += 1;
         assert!(found.is_pending());
         self.give_back();
-        self.done(false);
+        self.done(None);
         if self.rng.bool() {
-            let want = self.store.question((key(1), cost), now, false, false).want;
-            let wanted = if self.asking { 0 } else { self.demand.wants(cost, now.mono) };
-            assert_eq!(want, wanted);
-            self.asking = true;
+            let charge = self.store.question((key(1), cost), now, false, false);
+            let wanted = if self.asking.is_some() { None } else { self.wants(cost) };
+            assert_eq!(charge.want, wanted.map_or(0, |(permits, _)| permits));
+            self.asking = self.asking.or(wanted);
         }
     }
 
-    /// Handles operations of Redis: returns of blocks, and a renewal if it is due.
-    fn done(&mut self, is_due: bool) {
-        let mut back = Vec::new();
-        let mut asked = 0;
+    /// A request is refused here. A block that has ended is returned.
+    fn refused(&mut self) {
+        self.refused_at = Some(self.now.mono);
+        let wanted = self.due();
+        if self.has_ended() {
+            self.give_back();
+        }
+        self.done(wanted);
+    }
+
+    fn has_ended(&self) -> bool {
+        self.hand.left == 0 && self.pause.is_none() || !self.hand.has(0, self.now)
+    }
+
+    /// Requests the next block if that is due.
+    fn due(&mut self) -> Option<(u64, Micros)> {
+        let Held { permits, left, ends, ends_with_window, .. } = self.hand;
+        let unit_cost = self.rule.spec(1).unit_cost;
+        let soon = self.now.mono + self.notice;
+        let may_ask = match self.pause {
+            Some(pause) => pause <= soon && self.refused.until <= soon,
+            None => permits > 0,
+        };
+        let (seen, lasted) = self.demand.lately(self.now.mono);
+        let rest = ends.mono.saturating_sub(self.now.mono);
+        let notice = if ends_with_window { self.notice.min(rest) } else { self.notice };
+        let expected = seen * notice / lasted * unit_cost;
+        let runs_low = left <= expected + expected.min(2 * unit_cost) + unit_cost;
+        let ahead = if ends_with_window { self.notice / 4 } else { self.notice };
+        let is_due = may_ask && (runs_low || ends.mono < self.now.mono + ahead);
+        let wanted = self.wants(unit_cost).filter(|_| is_due && self.asking.is_none());
+        if wanted.is_some() && left == 0 {
+            self.give_back();
+        }
+        self.asking = self.asking.or(wanted);
+        self.seen[4] += u64::from(wanted.is_some());
+        wanted
+    }
+
+    /// Handles operations of Redis: returns of blocks, and the renewal with this block.
+    fn done(&mut self, renewed: Option<(u64, Micros)>) {
+        let mut asked = None;
         for operation in self.outbox.borrow_mut().take(usize::MAX) {
             match operation {
-                Operation::Return(charge) => back.push(charge.effect),
-                Operation::Renew(3, _, charge) => asked += charge.want,
+                Operation::Return(charge) => {
+                    let place = self.back.iter().position(|effect| *effect == charge.effect);
+                    let place = place.unwrap_or_else(|| panic!("{charge:?} at {:?}", self.now));
+                    self.back.swap_remove(place);
+                }
+                Operation::Renew(3, _, charge) if asked.is_none() => {
+                    asked = Some((charge.want, charge.ahead));
+                }
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(back, std::mem::take(&mut self.back), "at {:?}", self.now);
-        let unit_cost = self.rule.spec(1).unit_cost;
-        let is_asked = is_due && !self.asking;
-        let wanted = if is_asked { self.demand.wants(unit_cost, self.now.mono) } else { 0 };
-        assert_eq!(asked, wanted, "at {:?}", self.now);
-        self.asking |= asked > 0;
-        self.seen[4] += u64::from(asked > 0);
+        assert_eq!(self.back, [], "at {:?}", self.now);
+        assert_eq!(asked, renewed, "at {:?}", self.now);
     }
 
+    /// The reply to the pending question for a block, or to one without a block.
     fn answer(&mut self) {
         let now = self.now;
         let ago = self.rng.u64(0..5 * MS);
         let sent = Now { mono: now.mono - ago, wall: now.wall - ago };
-        self.asking = false;
+        let at = sent.mono + self.rng.u64(0..=ago);
+        let asked = self.asking.filter(|_| self.rng.u8(0..8) > 0);
         let reply = if self.rng.u8(0..3) == 0 {
-            let retry = self.rng.u64(1..2 * SECOND) >> self.rng.u8(0..12);
-            let is_outstanding = self.rng.bool();
-            let longest = if is_outstanding { 20 * MS } else { SECOND };
-            let until = sent.mono + retry.min(longest);
-            self.refused = Some((self.rule.quota.cost, now.mono, until, now.mono + retry));
-            refuses(retry, is_outstanding)
+            self.refuse(asked, sent)
         } else {
-            self.receipts += 2;
-            let (permits, spend) = (self.rng.u64(0..20), self.rng.u64(1..2 * LIFE));
+            self.lend(asked, sent, at)
+        };
+        if asked.is_some() {
+            self.asking = None;
+        }
+        let (reply, cost) = (&reply, self.rule.quota.cost);
+        let (charged, leases) = (0, asked.is_some());
+        self.store.receive(key(1), Received { reply, cost, charged, leases, sent, at, now });
+        self.done(None);
+    }
+
+    fn refuse(&mut self, asked: Option<(u64, Micros)>, sent: Now) -> RuleReply {
+        let (now, cost) = (self.now.mono, self.rule.quota.cost);
+        let retry = self.rng.u64(1..2 * SECOND) >> self.rng.u8(0..12);
+        let is_outstanding = self.rng.bool();
+        let longest = if is_outstanding { 20 * MS } else { SECOND };
+        let until = sent.mono + retry.min(longest);
+        self.refused = Refusal { cost, since: now, until, fits: now + retry };
+        self.refused_at = Some(now);
+        if let Some((_, ahead)) = asked {
+            self.pause = None;
+            if is_outstanding || retry < ahead {
+                self.begin_pause(ahead, retry, sent.mono);
+            }
+        }
+        refuses(retry, is_outstanding)
+    }
+
+    fn lend(&mut self, asked: Option<(u64, Micros)>, sent: Now, at: Micros) -> RuleReply {
+        self.receipts += 2;
+        let (lease, term, spend) = (self.receipts, self.receipts + 1, self.rng.u64(1..=LONGEST));
+        let permits = asked.map_or(0, |_| self.rng.u64(0..20));
+        if let Some((wanted, ahead)) = asked {
             if permits > 0 {
                 self.give_back();
-                let ends = sent.later(spend.min(LIFE));
-                self.hand = Held { receipt: self.receipts, permits, left: permits, ends };
+                let life = at - sent.mono + (ahead * 5 / 2).min(LONGEST);
+                let ticks = if spend < LONGEST { life.min(spend) } else { life };
+                let ends_with_window = spend < LONGEST && life >= spend;
+                let ends = sent.later(ticks);
+                self.hand = Held { receipt: lease, permits, left: permits, ends, ends_with_window };
                 // The refusal is forgotten, but is still recent.
-                self.refused = self.refused.map(|(cost, since, _, fits)| (cost, since, 0, fits));
+                self.refused.until = 0;
             }
-            let (lease, term) = (self.receipts, self.receipts + 1);
-            RuleReply { lease, term, spend, ..lends(permits) }
-        };
-        let asked = (self.rule.quota.cost, 0);
-        self.store.receive(key(1), &reply, asked, (sent, now));
-        self.done(false);
+            self.pause = None;
+            let in_time = wanted * spend.min(ahead) / ahead;
+            if permits > 0 && permits + self.rule.spec(1).unit_cost <= in_time {
+                self.begin_pause(ahead, spend, sent.mono);
+            }
+        }
+        RuleReply { lease, term, spend, ..lends(permits) }
+    }
+
+    /// For the time of a block, Redis has too few permits; its window ends after `rest` ticks.
+    fn begin_pause(&mut self, ahead: Micros, rest: Micros, sent: Micros) {
+        self.seen[5] += 1;
+        if self.rule.entry.short == "TB" || rest > ahead {
+            self.pause = Some(sent + ahead);
+        } else if self.refused.until < sent + rest {
+            let (until, fits) = (sent + rest, sent + SECOND);
+            self.refused = Refusal { cost: 0, since: sent, until, fits };
+        }
     }
 
     fn step(&mut self) {
@@ -255,19 +380,18 @@ impl RedisRule {
         match self.rng.u8(0..24) {
             0..2 => self.answer(),
             2 => {
-                let is_over = self.hand.left == 0 || !self.hand.has(0, self.now);
-                if is_over {
+                if self.has_ended() {
                     self.give_back();
                 }
                 let is_out = self.hand.permits > 0;
                 assert_eq!(self.store.maintain(self.now).is_busy, is_out);
-                self.done(false);
+                self.done(None);
             }
             3 => {
                 // There is no decision.
                 self.outbox.borrow_mut().results.begin(0);
                 self.store.on_reply(key(1).into(), self.now);
-                self.asking = false;
+                self.asking = None;
             }
             _ => self.request(),
         }
@@ -279,13 +403,13 @@ impl RedisRule {
 #[test]
 fn worker_agrees_with_a_record_of_replies() {
     let mut rng = Rng::with_seed(kit::seed::next());
-    let mut seen = [0; 5];
+    let mut seen = [0; 6];
     for _ in 0..600 {
         let mut redis_rule = RedisRule::new(rng.fork());
         (0..500).for_each(|_| redis_rule.step());
         redis_rule.give_back();
         redis_rule.store.close(redis_rule.now);
-        redis_rule.done(false);
+        redis_rule.done(None);
         seen.iter_mut().zip(redis_rule.seen).for_each(|(sum, of)| *sum += of);
     }
     assert!(seen.iter().all(|number| *number > 500), "{seen:?}");

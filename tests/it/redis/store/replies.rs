@@ -14,7 +14,7 @@ use kit::store::{Take, left};
 
 use super::away;
 use crate::support::gateway::MS;
-use crate::support::redis_rule::{RedisRule, lends, refuses};
+use crate::support::redis_rule::{RedisRule, lends, received, refuses};
 
 fn daily() -> CounterSpec {
     let daily = Some(Shape::new(1000, 10_000, 10));
@@ -57,7 +57,7 @@ fn lease_without_a_cache_slot_is_returned() {
         redis_rule.store.question((key(caller), 1), START, false, false);
     }
     redis_rule.on_reply(&lends(10), 0, 0);
-    redis_rule.store.receive(key(2), &lends(7), (1, 1), (START, START));
+    redis_rule.store.receive(key(2), received(&lends(7), (1, 1), (START, START)));
     assert_eq!(back(&mut redis_rule), [(key(2).hash, block(7, 7))]);
     assert_eq!(redis_rule.store.left(key(1)), Some(510));
 }
@@ -144,7 +144,7 @@ fn daily_admissions_by_redis_count_in_degraded_mode() {
     for after in [0, 24 * 3600 * SECOND] {
         let now = START.later(after);
         for _ in 0..4 {
-            redis_rule.store.receive(key(1), &lends(0), (1, 1), (now, now));
+            redis_rule.store.receive(key(1), received(&lends(0), (1, 1), (now, now)));
         }
         redis_rule.outbox.replace(away());
         for (caller, left) in [(1, 6), (2, 10)] {

@@ -12,7 +12,7 @@ use kit::store::{Take, ended};
 
 use super::away;
 use crate::support::gateway::MS;
-use crate::support::redis_rule::{RedisRule, lends, refuses};
+use crate::support::redis_rule::{RedisRule, lends, received, refuses};
 
 /// Another rule may have refused the earlier requests, so that their reservations were returned.
 #[test]
@@ -64,7 +64,7 @@ fn admission_by_redis_counts_at_settlement() {
     let mut redis_rule = RedisRule::of(CounterSpec { settles: true, ..rule.spec(100) });
     for permits in [1, 40] {
         let instants = (START, START);
-        redis_rule.store.receive(key(1), &lends(0), (permits, permits), instants);
+        redis_rule.store.receive(key(1), received(&lends(0), (permits, permits), instants));
     }
     assert_eq!(redis_rule.data.writes.get(), 0);
     redis_rule.outbox.replace(away());
