@@ -245,9 +245,12 @@ impl Matcher {
             is_ban_asked: false,
         }));
         let Some(check) = progress.checks.last_mut() else { return };
-        let (is_out, marks) = (percentile >= rule.enforce, rule.config.over.is_some());
-        check.reservation.is_shadow = is_out || marks;
-        check.marks = marks && !is_out;
+        let is_out = percentile >= rule.enforce;
+        check.reservation.is_shadow = is_out;
+        if rule.config.over.is_some() {
+            check.reservation.is_shadow = true;
+            check.marks = !is_out;
+        }
         if is_denied || is_suspended {
             check.deny();
         }

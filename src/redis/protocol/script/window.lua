@@ -24,7 +24,7 @@ local function window()
     local s=r.s
     if s[3]>now or s[5]>current then return end
     age(s,5)
-    if r.back+r.block>0 and s[3]==r.receipt then
+    if r.back+r.block>0 and s[4]==r.receipt then
       comes_in(r,s,5)
       s[2]=max(0,s[2]-r.back)
     end
@@ -47,14 +47,14 @@ local function window()
   end
   function W.note(r,permits)
     local s=r.used.s
-    if r.s[2]>0 and r.s[3]==r.receipt then s[2]=min(s[2]+permits,USED) end
+    if r.s[2]>0 and r.s[4]==r.receipt then s[2]=min(s[2]+permits,USED) end
   end
   function W.reset_used(r,s,used) s[2],used[2]=max(0,s[2]-used[2]),0 end
   function W.charged(r) return r.s[2] end
   function W.charge(r,permits) r.s[2]=min(r.s[2]+permits,USED) end
   function W.left(r) return max(0,r.rpu-r.s[2]) end
   function W.room() return FAR end
-  function W.receipt(r) return r.s[3] end
+  function W.receipt(r) return r.s[4] end
   W.lease=W.receipt
   function W.life(r) return r.unit end
   -- The value must outlive every window that the wall clock may return to.
