@@ -57,8 +57,8 @@ pub struct Play {
     plans: Vec<Vec<Quota>>,
     model: Model,
     held: Vec<Held>,
-    /// The latest arrears of each rule and caller.
-    arrears: HashMap<(usize, u64), Arrears>,
+    /// The arrears of each rule and caller: those before, and the latest ones.
+    arrears: HashMap<(usize, u64), [Arrears; 2]>,
     pub in_arrears: usize,
     pub leased: usize,
     pub given_back: usize,

@@ -112,19 +112,25 @@ impl Play {
         (charge, asked)
     }
 
-    /// The gateway has arrears of the caller: more than in the latest question, as many, or a new total.
+    /// The gateway has arrears of the caller: more than in the latest question, as many, or a new total. Or a late question has
+    /// those before.
     fn add_arrears(&mut self, charge: &mut Charge, asked: &mut Asked) {
         let rpu = self.rules[asked.rule].case.quota.rpu.clamp(1, MOST);
         let new = if self.rng.bool() { self.rng.u64(1..=rpu) } else { 0 };
-        let arrears = self.arrears.entry((asked.rule, asked.caller)).or_default();
+        let [former, arrears] = self.arrears.entry((asked.rule, asked.caller)).or_default();
+        charge.overdraft = self.rng.u64(0..=rpu);
+        asked.overdraft = charge.overdraft;
+        if former.total > 0 && self.rng.u8(0..6) == 0 {
+            charge.arrears = Some(*former);
+            return;
+        }
         if self.rng.u8(0..3) == 0 {
+            *former = *arrears;
             *arrears = Arrears { total: 0, since: arrears.since + self.rng.u64(1..9) };
         }
         arrears.total += new;
         if arrears.total > 0 {
             (charge.arrears, asked.arrears) = (Some(*arrears), new);
-            charge.overdraft = self.rng.u64(0..=rpu);
-            asked.overdraft = charge.overdraft;
             self.in_arrears += usize::from(new > 0);
         }
     }

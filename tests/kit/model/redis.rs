@@ -1,5 +1,6 @@
 //! A Redis that runs only the model of the script: bytes in, bytes out.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
@@ -153,9 +154,14 @@ impl Redis {
         if total > 0 {
             let known =
                 self.arrears.entry((asking.gateway.into(), fingerprint, caller)).or_default();
-            let charged = if known[1] == since { known[0] } else { 0 };
-            asked.arrears = total.saturating_sub(charged);
-            *known = [total.max(charged), since];
+            asked.arrears = match since.cmp(&known[1]) {
+                Ordering::Less => 0,
+                Ordering::Equal => total.saturating_sub(known[0]),
+                Ordering::Greater => total,
+            };
+            if asked.arrears > 0 {
+                *known = [total, since];
+            }
         }
         match self.rules.get_mut(place) {
             Some(rule) if limit.is_of(rule) => {}

@@ -83,10 +83,11 @@ local function reset(r)
   kind.reset(r,r.t and all_out(r.s,r.t) or 0)
 end
 -- Permits of a total that the gateway admitted without Redis, and that are not charged yet. The
--- charged part is stored for a minute, since the reply may be lost, and the total sent again.
+-- charged part is stored for a minute, since the reply may be lost, and the total sent again. Each
+-- total of a gateway begins later than the one before, which a late question may still contain.
 local function arrears(key,total,since)
   local s=load(key,2)
-  local new=s[1]==since and max(0,total-s[2]) or total
+  local new=since>s[1] and total or since==s[1] and max(0,total-s[2]) or 0
   if new>0 then call('SET',key,pack({since,total}),'PX',60000) end
   return new
 end
