@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use diana_import::REGISTRY;
 use diana_policy::ModuleKind;
 
 use crate::advice;
@@ -35,6 +36,13 @@ Examples:
   diana explain rules.yaml --url /login --times 6 --at 2026-11-24T21:38:34Z --format json
 
 Exit status: 0 fine, 1 the rules have problems, 2 the input is unusable.";
+const IMPORT_HELP: &str = "\
+Examples:
+  kubectl get ingress,configmap -A -o yaml | diana import - -o rules.yaml
+  diana import deploy/ --fleet 3
+  diana import manifests.yaml --from ingress-nginx --format json
+
+Exit status: 0 complete, 2 the input is unusable, 3 the rules lack a part of the input.";
 const REPLAY_HELP: &str = "\
 Examples:
   diana replay rules.yaml access.log --set header:x-account-id=14
@@ -105,6 +113,8 @@ pub enum Command {
     },
     /// Explain the decision about one request, and why other rules do not apply
     Explain(ExplainArguments),
+    /// Convert the limits of another program, and list what differs
+    Import(ImportArguments),
     /// Ask `diana serve` on this machine whether it is ready, and print its problems
     Ready(ReadyArguments),
     /// Show how rules would have limited the requests of an access log
@@ -211,6 +221,33 @@ pub struct ExplainArguments {
     /// The same as `--format json`
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
+}
+
+/// Convert the limits of another program, and list what differs.
+///
+/// Each rule has the line of its origin, and the differences between both limiters. Lists name the
+/// limits that no rule expresses, and the settings that never had an effect.
+#[derive(Debug, Args)]
+#[command(after_help = IMPORT_HELP)]
+pub struct ImportArguments {
+    /// Manifests and configurations; folders; `-` for standard input
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Read this format only; by default each that the files have
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(REGISTRY.iter().map(|format| format.name)))]
+    pub from: Option<String>,
+    /// Write the rules to this file instead of standard output
+    #[arg(short, long, value_name = "RULES")]
+    pub output: Option<PathBuf>,
+    /// Format of the output
+    #[arg(long, value_enum, default_value_t = ReportFormat::Text)]
+    pub format: ReportFormat,
+    /// Count in each gateway, as the original in each of its processes; the default
+    #[arg(long, conflicts_with = "fleet")]
+    pub per_gateway: bool,
+    /// Count in all gateways together, with the total of this number of processes of the original
+    #[arg(long, value_name = "PROCESSES", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub fleet: Option<u32>,
 }
 
 /// Show the explanation in a gateway's response as a table.

@@ -11,6 +11,8 @@ pub enum Exit {
     Problems = 1,
     /// The input is unreadable, or has no usable content.
     Unusable = 2,
+    /// The result lacks a part of the input.
+    Incomplete = 3,
     /// The command was interrupted, and reported its results so far.
     Interrupted = 130,
 }

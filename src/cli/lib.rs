@@ -11,6 +11,7 @@ mod exit;
 mod explain;
 mod explanation;
 mod finding;
+mod import;
 mod input;
 mod interrupt;
 mod log;
@@ -52,6 +53,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Command::Copy { file, folder } => copy::run(&file, &folder),
         Command::Completions { shell } => completions::script(shell, &mut out),
         Command::Explain(explain) => explain::run(&explain, &mut out),
+        Command::Import(import) => import::run(&import, &mut out),
         Command::Ready(ready) => ready::run(&ready, &mut out),
         Command::Replay(replay) => replay::run(&replay, &mut out),
         Command::Schema => schema::run(&mut out),

@@ -40,15 +40,23 @@ impl ConfigSource {
     /// The syntax error.
     pub fn read_as(bytes: &[u8], dialect: Dialect) -> Result<ConfigSource, Problems> {
         let text = characters::check(bytes)?;
-        let (events, spans) = (Expanded::new(text), Vec::new());
-        let mut reader = YamlReader { events, dialect, left: MAX_SIZE, closed: None, spans };
+        let mut reader = YamlReader::new(text, dialect);
         match reader.documents() {
             Ok(documents) => Ok(ConfigSource { documents, spans: reader.spans }),
-            Err(YamlFailure::Refused(position, message)) => {
-                Err(Problems::one(Some(position), message.into()))
-            }
-            Err(YamlFailure::NoYaml(error)) => Err(problems(error, text)),
+            Err(failure) => Err(failure.problems(text)),
         }
+    }
+
+    /// Parses manifests of any length as Kubernetes does, and passes each object to `visit`: each
+    /// document, but the items of a list one by one, as the memory of a large list is not bounded.
+    /// The list itself comes last, with an empty `items`.
+    ///
+    /// # Errors
+    /// The syntax error. Earlier objects have been visited.
+    pub fn each_object(text: &str, visit: &mut dyn FnMut(ConfigSource)) -> Result<(), Problems> {
+        characters::printable(text)?;
+        let mut reader = YamlReader::new(text, Dialect::Kubernetes);
+        reader.objects(visit).map_err(|failure| failure.problems(text))
     }
 }
 
@@ -89,6 +97,17 @@ impl From<Error> for YamlFailure {
     }
 }
 
+impl YamlFailure {
+    fn problems(self, text: &str) -> Problems {
+        match self {
+            YamlFailure::Refused(position, message) => {
+                Problems::one(Some(position), message.into())
+            }
+            YamlFailure::NoYaml(error) => problems(error, text),
+        }
+    }
+}
+
 struct YamlReader<'t> {
     events: Expanded<'t>,
     dialect: Dialect,
@@ -101,6 +120,55 @@ struct YamlReader<'t> {
 }
 
 impl<'t> YamlReader<'t> {
+    fn new(text: &'t str, dialect: Dialect) -> YamlReader<'t> {
+        let (events, spans) = (Expanded::new(text), Vec::new());
+        YamlReader { events, dialect, left: MAX_SIZE, closed: None, spans }
+    }
+
+    fn objects(&mut self, visit: &mut dyn FnMut(ConfigSource)) -> Result<(), YamlFailure> {
+        loop {
+            let event = self.events.next()?;
+            let tree = match event.kind {
+                EventKind::End => return Ok(()),
+                EventKind::Map => self.object((event.position, event.end), visit)?,
+                _ => self.tree(event, 0)?,
+            };
+            visit(self.take_source(tree));
+        }
+    }
+
+    /// The mapping of an object that begins at `span`.
+    fn object(
+        &mut self,
+        span: NodeSpan,
+        visit: &mut dyn FnMut(ConfigSource),
+    ) -> Result<Tree, YamlFailure> {
+        self.count(span, "")?;
+        let mut pairs = Vec::new();
+        while let Some((key, value)) = self.pair()? {
+            if key != "items" || !matches!(value.kind, EventKind::List) {
+                pairs.push((key, self.tree(value, 1)?));
+                continue;
+            }
+            self.count((value.position, value.end), "")?;
+            let (spans, left) = (std::mem::take(&mut self.spans), self.left);
+            while let Some(item) = self.inner()? {
+                self.left = MAX_SIZE;
+                let tree = self.tree(item, 2)?;
+                visit(self.take_source(tree));
+            }
+            (self.spans, self.left) = (spans, left);
+            pairs.push((key, Tree::List(Vec::new())));
+        }
+        Ok(Tree::Map(pairs))
+    }
+
+    /// A document with the spans so far. The size of the next one is counted from zero.
+    fn take_source(&mut self, tree: Tree) -> ConfigSource {
+        self.left = MAX_SIZE;
+        ConfigSource { documents: vec![tree], spans: std::mem::take(&mut self.spans) }
+    }
+
     fn documents(&mut self) -> Result<Vec<Tree>, YamlFailure> {
         let mut documents = Vec::new();
         loop {
@@ -156,17 +224,22 @@ impl<'t> YamlReader<'t> {
     /// Reads a mapping.
     fn map(&mut self, depth: usize) -> Result<Vec<(String, Tree)>, YamlFailure> {
         let mut pairs = Vec::new();
-        while let Some(YamlEvent { position, end, kind, .. }) = self.inner()? {
-            let EventKind::Scalar { text: key, plain } = kind else {
-                let message = "found a list or a mapping as a key, allowed: text";
-                return Err(YamlFailure::Refused(position, message));
-            };
-            self.count((position, end), &key)?;
-            let Some(value) = self.inner()? else { break };
-            let key = scalar::key(key.into_owned(), plain, self.dialect);
+        while let Some((key, value)) = self.pair()? {
             pairs.push((key, self.tree(value, depth)?));
         }
         Ok(pairs)
+    }
+
+    /// The next key of the innermost mapping, and the first event of its value. `None` at its end.
+    fn pair(&mut self) -> Result<Option<(String, YamlEvent<'t>)>, YamlFailure> {
+        let Some(YamlEvent { position, end, kind, .. }) = self.inner()? else { return Ok(None) };
+        let EventKind::Scalar { text: key, plain } = kind else {
+            let message = "found a list or a mapping as a key, allowed: text";
+            return Err(YamlFailure::Refused(position, message));
+        };
+        self.count((position, end), &key)?;
+        let key = scalar::key(key.into_owned(), plain, self.dialect);
+        Ok(self.inner()?.map(|value| (key, value)))
     }
 
     /// The next event of the innermost list or mapping. `None` at its end.

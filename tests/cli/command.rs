@@ -92,6 +92,7 @@ fn help_names_all_commands_and_the_exit_codes() {
         "check",
         "copy",
         "explain",
+        "import",
         "replay",
         "schema",
         "serve",
@@ -111,7 +112,7 @@ fn help_names_all_commands_and_the_exit_codes() {
 #[test]
 fn help_of_each_command_has_examples() {
     let commands =
-        "check copy explain ready replay schema serve suggest time-zone why completions man";
+        "check copy explain import ready replay schema serve suggest time-zone why completions man";
     for command in commands.split(' ') {
         let help = diana(&[command, "--help"]).out;
         assert!(help.contains("Example") && help.contains(&format!("diana {command}")), "{help}");

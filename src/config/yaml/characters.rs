@@ -22,6 +22,11 @@ pub fn check(bytes: &[u8]) -> Result<&str, Problems> {
         Problems::one(None, message)
     })?;
     let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
+    printable(text).map(|()| text)
+}
+
+/// Checks that a text contains only characters that YAML allows.
+pub fn printable(text: &str) -> Result<(), Problems> {
     let (mut line, mut column, mut directives, mut before) = (1, 1, 0_usize, ' ');
     for found in text.chars() {
         if found == '%' && column == 1 {
@@ -44,7 +49,7 @@ pub fn check(bytes: &[u8]) -> Result<&str, Problems> {
         };
         return Err(Problems::one(Some((line, column)), message));
     }
-    Ok(text)
+    Ok(())
 }
 
 /// The printable characters of YAML.

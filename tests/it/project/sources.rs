@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const CRATES: [&str; 12] = [
+const CRATES: [&str; 13] = [
     "algorithm",
     "cli",
     "config",
+    "import",
     "limiter",
     "policy",
     "redis",

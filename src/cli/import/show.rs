@@ -1,0 +1,94 @@
+//! The report of an import.
+
+use std::io::{self, Write};
+
+use diana_import::{Counting, ImportResult, ImportedEntry, Note, Notes, Origin};
+use serde_json::{Value, json};
+
+use crate::text::plain;
+
+/// Number of remarks of a list in the text.
+const SHOWN: usize = 100;
+
+/// Writes the report for people.
+pub fn text(result: &ImportResult, counting: Counting, out: &mut dyn Write) -> io::Result<()> {
+    let rules: usize = result.entries.iter().map(|entry| entry.rules.len()).sum();
+    let count = |number: usize, one: &str, many: &str| {
+        format!("{number} {}", if number == 1 { one } else { many })
+    };
+    match result.formats.as_slice() {
+        [] => writeln!(out, "No file has limits in a known format.")?,
+        formats => writeln!(
+            out,
+            "Imported {} in {} from {}.",
+            count(rules, "rule", "rules"),
+            count(result.entries.len(), "entry", "entries"),
+            formats.join(", ")
+        )?,
+    }
+    if rules > 0 {
+        match counting {
+            Counting::PerGateway => writeln!(
+                out,
+                "Each gateway counts apart, as each process of the original: N of them admit N times a limit. `--fleet N` writes rules that \
+                 count in all gateways together, with the same total."
+            )?,
+            Counting::Fleet(processes) => writeln!(
+                out,
+                "All gateways count together, with the total that {} of the original admitted: add `redis` to the document.",
+                count(processes as usize, "process", "processes")
+            )?,
+        }
+    }
+    notes("Not in these rules", &result.gaps, out)?;
+    notes("Never had an effect", &result.inert, out)
+}
+
+fn notes(title: &str, notes: &Notes, out: &mut dyn Write) -> io::Result<()> {
+    if notes.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{title}:")?;
+    for Note { origin, about, reason } in notes.list().iter().take(SHOWN) {
+        writeln!(out, "{origin} {}\n    {}", plain(about), plain(reason))?;
+    }
+    match notes.list().len().saturating_sub(SHOWN) + notes.more() {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} more; `--format json` has up to {}", Notes::MOST),
+    }
+}
+
+/// Writes the document and the report for programs.
+pub fn json(result: &ImportResult, out: &mut dyn Write) -> io::Result<()> {
+    let note = |note: &Note| {
+        let Note { origin, about, reason } = note;
+        json!({"file": &*origin.file, "line": origin.line, "about": about, "reason": reason})
+    };
+    let list = |notes: &Notes| notes.list().iter().map(note).collect::<Vec<_>>();
+    let value = json!({
+        "formats": result.formats,
+        "document": result.document,
+        "entries": result.entries.iter().map(entry).collect::<Vec<_>>(),
+        "gaps": list(&result.gaps),
+        "gaps_more": result.gaps.more(),
+        "inert": list(&result.inert),
+        "inert_more": result.inert.more(),
+    });
+    serde_json::to_writer_pretty(&mut *out, &value)?;
+    writeln!(out)
+}
+
+fn entry(entry: &ImportedEntry) -> Value {
+    let origin = |origin: &Origin| json!({"file": &*origin.file, "line": origin.line});
+    let rules = entry.rules.iter().map(|rule| {
+        let differences = &rule.differences;
+        json!({
+            "name": rule.name,
+            "origin": origin(&rule.origin),
+            "refused": differences.refused,
+            "belongs": differences.belongs,
+            "keyless": differences.keyless,
+        })
+    });
+    json!({"title": entry.title, "origin": origin(&entry.origin), "rules": rules.collect::<Vec<_>>()})
+}

@@ -1,0 +1,34 @@
+//! The formats. Each is one file, and a line in [`REGISTRY`].
+
+mod ingress_nginx;
+
+use crate::manifest::Manifest;
+use crate::outcome::Imported;
+use crate::source::{SourceFiles, SourceText};
+
+/// A format.
+pub struct ImportFormat {
+    /// Its name, as in `--from`.
+    pub name: &'static str,
+    /// Makes a reader of it.
+    pub(crate) reader: fn() -> Box<dyn FormatReader>,
+}
+
+/// All formats. Each text is offered to all of them.
+pub static REGISTRY: &[ImportFormat] = &[ingress_nginx::FORMAT];
+
+/// Reads the texts of one import. It remembers what it needs, so that memory is bounded by the
+/// limits, not by the texts.
+pub(crate) trait FormatReader {
+    /// Reads an object: a manifest, or a document of YAML or JSON. Returns true if it has, or may
+    /// have, limits of this format.
+    fn object(&mut self, object: &Manifest) -> bool;
+
+    /// Reads a text. Returns false if it is of another format, and so is offered as objects.
+    fn text(&mut self, _: &SourceText, _: &dyn SourceFiles) -> bool {
+        false
+    }
+
+    /// The limits of all texts.
+    fn finish(self: Box<Self>) -> Imported;
+}

@@ -1,0 +1,469 @@
+//! Annotations of Ingress objects that the community's ingress-nginx reads, with its ConfigMap.
+//!
+//! The controller makes up to three zones for an Ingress, which all of its hosts and paths share:
+//! of requests a second, of requests a minute, and of connections. Its generated location has
+//! `limit_req … burst=N·m nodelay`, which is a token bucket of N·m + 1 permits.
+
+mod annotations;
+mod routes;
+
+use diana_policy::tree::Tree;
+use hashbrown::HashMap;
+
+use super::{FormatReader, ImportFormat};
+use crate::manifest::{Manifest, ManifestNode};
+use crate::nginx::variables::{self, KeySource};
+use crate::outcome::{Differences, Imported, ImportedEntry, ImportedRule, Notes};
+use crate::source::Origin;
+use annotations::IngressLimits;
+use routes::{IngressPath, Routes};
+
+/// `ingress-nginx` in the registry.
+pub(super) const FORMAT: ImportFormat =
+    ImportFormat { name: "ingress-nginx", reader: || Box::<IngressReader>::default() };
+
+/// The prefix of the controller's annotations, unless an argument of it names another one.
+const DEFAULT_PREFIX: &str = "nginx.ingress.kubernetes.io";
+
+/// Names of classes of well-known other controllers.
+const OTHER_CLASSES: [&str; 14] = [
+    "alb",
+    "apisix",
+    "azure-application-gateway",
+    "cilium",
+    "contour",
+    "gce",
+    "gce-internal",
+    "haproxy",
+    "higress",
+    "istio",
+    "kong",
+    "openshift-default",
+    "traefik",
+    "tailscale",
+];
+
+/// The controller's name in an IngressClass.
+const CONTROLLER: &str = "k8s.io/ingress-nginx";
+
+/// The relevant parts of an Ingress.
+#[derive(Debug)]
+struct Ingress {
+    origin: Origin,
+    /// `<namespace>/<name>`.
+    name: String,
+    /// When it was created, as RFC 3339 writes it, so that texts order as times.
+    created: Option<String>,
+    class: Option<(String, Origin)>,
+    /// All annotations that may have to do with limits or routes.
+    annotations: Vec<Annotation>,
+    /// The paths of each host. An empty host stands for all.
+    paths: Vec<IngressPath>,
+}
+
+/// An annotation.
+#[derive(Debug, Clone)]
+struct Annotation {
+    key: String,
+    /// Its text; none if it is no text, which Kubernetes refuses.
+    text: Option<String>,
+    /// Its value for readers.
+    value: String,
+    origin: Origin,
+}
+
+/// A key of the controller's ConfigMap.
+type Setting = (String, Origin);
+
+#[derive(Default)]
+struct IngressReader {
+    ingresses: Vec<Ingress>,
+    /// The controller's ConfigMap.
+    settings: HashMap<String, Setting>,
+    prefix: Option<String>,
+    /// The controllers of classes.
+    classes: HashMap<String, String>,
+}
+
+/// Keys of a ConfigMap that only this controller has.
+const SETTINGS: [&str; 13] = [
+    "limit-req-status-code",
+    "limit-conn-status-code",
+    "limit-conn-zone-variable",
+    "limit-rate",
+    "limit-rate-after",
+    "use-forwarded-headers",
+    "use-proxy-protocol",
+    "enable-real-ip",
+    "http-snippet",
+    "server-snippet",
+    "location-snippet",
+    "global-rate-limit-memcached-host",
+    "global-rate-limit-status-code",
+];
+
+impl FormatReader for IngressReader {
+    fn object(&mut self, object: &Manifest) -> bool {
+        let root = object.root();
+        match root.text_of("kind") {
+            Some("Ingress") => {
+                let ingress = Ingress::read(&root);
+                let is_relevant = ingress.is_of_controller();
+                self.ingresses.push(ingress);
+                is_relevant
+            }
+            Some("IngressClass") => {
+                let name = root.descend("metadata.name").and_then(|name| name.tree().text());
+                let controller = root.descend("spec.controller").and_then(|it| it.tree().text());
+                self.classes.extend(
+                    name.zip(controller).map(|(name, it)| (name.to_owned(), it.to_owned())),
+                );
+                controller == Some(CONTROLLER)
+            }
+            Some("ConfigMap") => self.settings(&root),
+            Some("Deployment" | "DaemonSet" | "StatefulSet" | "Pod") => self.arguments(&root),
+            _ => false,
+        }
+    }
+
+    fn finish(self: Box<Self>) -> Imported {
+        self.import()
+    }
+}
+
+impl IngressReader {
+    /// Reads the ConfigMap, if it is the controller's.
+    fn settings(&mut self, root: &ManifestNode<'_>) -> bool {
+        let data = root.get("data").map(|data| data.pairs()).unwrap_or_default();
+        let known = data.iter().filter(|(key, _)| SETTINGS.contains(key));
+        let before = self.settings.len();
+        for (key, node) in known {
+            if let Some(text) = node.tree().text() {
+                self.settings.insert((*key).into(), (text.into(), node.origin()));
+            }
+        }
+        self.settings.len() > before
+    }
+
+    /// Reads `--annotations-prefix` of the controller.
+    fn arguments(&mut self, root: &ManifestNode<'_>) -> bool {
+        let containers =
+            ["spec.template.spec.containers", "spec.containers"].map(|path| root.descend(path));
+        let containers = containers.into_iter().flatten().flat_map(|it| it.items());
+        let arguments = containers.filter_map(|it| it.get("args")).flat_map(|it| it.items());
+        let is_prefix = |argument: ManifestNode<'_>| {
+            argument.tree().text()?.strip_prefix("--annotations-prefix=").map(str::to_owned)
+        };
+        let found = arguments.filter_map(is_prefix).next_back();
+        let is_found = found.is_some();
+        self.prefix = found.or(self.prefix.take());
+        is_found
+    }
+
+    /// The prefix of annotations: the controller's argument, or the only other one that has limits
+    /// if the default one has none.
+    fn prefix(&self, gaps: &mut Notes) -> String {
+        if let Some(prefix) = &self.prefix {
+            return prefix.clone();
+        }
+        let mut others: Vec<(&str, &Annotation)> = Vec::new();
+        for annotation in self.ingresses.iter().flat_map(|it| &it.annotations) {
+            let Some((prefix, name)) = annotation.key.rsplit_once('/') else { continue };
+            if !annotations::LIMITS.contains(&name) {
+                continue;
+            }
+            if prefix == DEFAULT_PREFIX {
+                return DEFAULT_PREFIX.into();
+            }
+            if !others.iter().any(|(other, _)| *other == prefix) {
+                others.push((prefix, annotation));
+            }
+        }
+        match others.as_slice() {
+            [(prefix, annotation)] => {
+                let reason = format!(
+                    "taken for the controller's `--annotations-prefix`, since no annotation of a limit has the prefix `{DEFAULT_PREFIX}`"
+                );
+                gaps.add(annotation.origin.clone(), format!("the prefix `{prefix}`"), reason);
+                (*prefix).into()
+            }
+            _ => DEFAULT_PREFIX.into(),
+        }
+    }
+
+    fn import(mut self) -> Imported {
+        let mut imported = Imported::default();
+        let prefix = self.prefix(&mut imported.gaps);
+        // The oldest Ingress has a path that several have.
+        self.ingresses.sort_by(|one, other| {
+            let key = |it: &Ingress| (it.created.is_none(), it.created.clone());
+            key(one).cmp(&key(other))
+        });
+        let served: Vec<Ingress> = std::mem::take(&mut self.ingresses)
+            .into_iter()
+            .filter(|ingress| self.is_served(ingress, &prefix, &mut imported.inert))
+            .collect();
+        let status = |key: &str, gaps: &mut Notes| {
+            let Some((text, origin)) = self.settings.get(key) else { return 503 };
+            let status = text.trim().parse().ok().filter(|status| (400..=599).contains(status));
+            status.unwrap_or_else(|| {
+                let reason = "found no status from 400 to 599; 503 is written instead";
+                gaps.add(origin.clone(), format!("{key}: {text}"), reason);
+                503
+            })
+        };
+        let statuses = Statuses {
+            requests: status("limit-req-status-code", &mut imported.gaps),
+            connections: status("limit-conn-status-code", &mut imported.gaps),
+        };
+        self.setting_gaps(&mut imported.gaps);
+        let key = self.key(&mut imported.gaps);
+        let limits: Vec<IngressLimits> = served
+            .iter()
+            .map(|ingress| {
+                let limits = annotations::read(&prefix, &ingress.annotations, &mut imported);
+                ingress.without_canary(limits, &mut imported.inert)
+            })
+            .collect();
+        let routes = Routes::new(&served, &limits, &mut imported.gaps);
+        let Some(key) = key else { return imported };
+        for (number, (ingress, limits)) in served.iter().zip(&limits).enumerate() {
+            if limits.is_empty() {
+                continue;
+            }
+            let Some(covered) = routes.of(number, &mut imported.gaps) else { continue };
+            imported.entries.push(ImportedEntry {
+                origin: ingress.origin.clone(),
+                title: format!("Ingress {}", ingress.name),
+                keys: entry_keys(&covered, limits),
+                rules: rules(ingress, limits, &key, statuses),
+            });
+        }
+        imported.entries.sort_by(|one, other| one.origin.cmp(&other.origin));
+        imported
+    }
+
+    /// Returns true if this controller serves an Ingress. Otherwise its annotations have no effect.
+    fn is_served(&self, ingress: &Ingress, prefix: &str, inert: &mut Notes) -> bool {
+        let Some((class, origin)) = &ingress.class else { return true };
+        let controller = self.classes.get(class).map(String::as_str);
+        let is_other = match controller {
+            Some(controller) => controller != CONTROLLER,
+            None => OTHER_CLASSES.contains(&class.as_str()),
+        };
+        let has_limits = ingress.annotations.iter().any(|annotation| {
+            let name = annotation.key.strip_prefix(prefix).and_then(|it| it.strip_prefix('/'));
+            name.is_some_and(|name| annotations::LIMITS.contains(&name))
+        });
+        if is_other && has_limits {
+            let about = format!("all limits of the Ingress {}", ingress.name);
+            let reason =
+                format!("its class `{class}` is of another controller, which does not read them");
+            inert.add(origin.clone(), about, reason);
+        }
+        !is_other
+    }
+
+    /// Remarks about settings of the controller that no rule expresses.
+    fn setting_gaps(&self, gaps: &mut Notes) {
+        let is_set = |text: &str| !matches!(text.trim(), "" | "0" | "false");
+        let mut settings: Vec<_> = self.settings.iter().collect();
+        settings.sort_by(|(_, (_, one)), (_, (_, other))| one.cmp(other));
+        for (key, (text, origin)) in settings {
+            let reason = match key.as_str() {
+                "limit-rate" | "limit-rate-after" if is_set(text) => annotations::SHAPER,
+                "use-forwarded-headers" | "use-proxy-protocol" | "enable-real-ip"
+                    if is_set(text) =>
+                {
+                    "the controller takes the client's address from a proxy in front; Envoy needs the same, by xff_num_trusted_hops or \
+                     the PROXY protocol, or all clients of that proxy are one caller"
+                }
+                "http-snippet" | "server-snippet" | "location-snippet"
+                    if text.contains("limit_") =>
+                {
+                    annotations::SNIPPET
+                }
+                key if key.starts_with("global-rate-limit") && is_set(text) => annotations::GLOBAL,
+                _ => continue,
+            };
+            gaps.add(origin.clone(), format!("{key}: {}", annotations::short(text)), reason);
+        }
+    }
+
+    /// The key of the zones: the client's address, or the ConfigMap's variable. None if Diana
+    /// cannot count by it.
+    fn key(&self, gaps: &mut Notes) -> Option<KeySource> {
+        let Some((text, origin)) = self.settings.get("limit-conn-zone-variable") else {
+            return variables::source("binary_remote_addr");
+        };
+        let source = text.trim().strip_prefix('$').and_then(variables::source);
+        if source.is_none() {
+            let reason = "Diana does not count by this variable, which is the key of all limits of the controller; no limit is imported";
+            gaps.add(origin.clone(), format!("limit-conn-zone-variable: {text}"), reason);
+        }
+        source
+    }
+}
+
+/// The statuses of refusals.
+#[derive(Debug, Clone, Copy)]
+struct Statuses {
+    requests: u16,
+    connections: u16,
+}
+
+impl Ingress {
+    fn read(root: &ManifestNode<'_>) -> Ingress {
+        let text = |path: &str| root.descend(path).and_then(|node| node.tree().text());
+        let namespace = text("metadata.namespace").unwrap_or("default");
+        let name = text("metadata.name").or(text("metadata.generateName")).unwrap_or("unnamed");
+        let all = root.descend("metadata.annotations").map(|it| it.pairs()).unwrap_or_default();
+        let class_annotation = all.iter().find(|(key, _)| *key == "kubernetes.io/ingress.class");
+        let class_name = root.descend("spec.ingressClassName");
+        let class = class_annotation.map(|(_, node)| node).or(class_name.as_ref());
+        let relevant = all.iter().filter(|(key, _)| annotations::is_relevant(key));
+        Ingress {
+            origin: root.origin(),
+            name: format!("{namespace}/{name}"),
+            created: text("metadata.creationTimestamp").map(str::to_owned),
+            class: class.and_then(|it| Some((it.tree().text()?.to_owned(), it.origin()))),
+            annotations: relevant
+                .map(|(key, node)| Annotation {
+                    key: (*key).into(),
+                    text: node.tree().text().map(str::to_owned),
+                    value: node.tree().text().map_or_else(|| node.tree().found(), Into::into),
+                    origin: node.origin(),
+                })
+                .collect(),
+            paths: routes::read(root),
+        }
+    }
+
+    /// Returns true if the Ingress names this controller, or is of a class that may be its.
+    fn is_of_controller(&self) -> bool {
+        let has_ours = |annotation: &Annotation| {
+            annotation.key.rsplit('/').next().is_some_and(|it| annotations::LIMITS.contains(&it))
+                || annotation.key.starts_with(DEFAULT_PREFIX)
+        };
+        let is_class = self.class.as_ref().is_some_and(|(class, _)| class.contains("nginx"));
+        is_class || self.annotations.iter().any(has_ours)
+    }
+}
+
+impl Ingress {
+    /// The limits of an Ingress: a canary has none, since the controller ignores them.
+    fn without_canary(&self, limits: IngressLimits, inert: &mut Notes) -> IngressLimits {
+        let has_limits =
+            |it: &&Annotation| annotations::LIMITS.iter().any(|name| it.key.ends_with(name));
+        if !limits.is_canary || limits.is_empty() {
+            return limits;
+        }
+        for annotation in self.annotations.iter().filter(has_limits) {
+            let reason = "the Ingress is a canary, whose limits the controller ignores";
+            inert.add(annotation.origin.clone(), annotation.shown(), reason);
+        }
+        IngressLimits { is_canary: true, ..IngressLimits::default() }
+    }
+}
+
+impl Annotation {
+    /// The annotation on one line.
+    fn shown(&self) -> String {
+        format!("{}: {}", self.key, annotations::short(&self.value))
+    }
+}
+
+/// The keys of the entry of an Ingress.
+fn entry_keys(covered: &routes::Covered, limits: &IngressLimits) -> Vec<(&'static str, Tree)> {
+    let list = |texts: &[String]| Tree::List(texts.iter().cloned().map(Tree::Text).collect());
+    let one = |key: &str, texts: &[String]| (key.to_owned(), list(texts));
+    let mut keys = vec![(
+        "Url",
+        match covered.paths.as_slice() {
+            [path] => Tree::Text(path.clone()),
+            paths => list(paths),
+        },
+    )];
+    if covered.ignore_case {
+        keys.push(("ignore_case", Tree::Bool(true)));
+    }
+    if !covered.hosts.is_empty() {
+        keys.push(("match", Tree::Map(vec![one("hosts", &covered.hosts)])));
+    }
+    let mut unless = Vec::new();
+    if !covered.other_hosts.is_empty() {
+        unless.push(Tree::Map(vec![one("hosts", &covered.other_hosts)]));
+    }
+    if limits.has_cors {
+        // nginx answers them before it counts.
+        unless.push(Tree::Map(vec![one("methods", &["OPTIONS".into()])]));
+    }
+    if !unless.is_empty() {
+        keys.push(("unless", Tree::List(unless)));
+    }
+    let mut except = Vec::new();
+    if !limits.allowed.is_empty() {
+        except.push(one("addresses", &limits.allowed));
+    }
+    if !covered.other_paths.is_empty() {
+        except.push(one("paths", &covered.other_paths));
+    }
+    if !except.is_empty() {
+        keys.push(("except", Tree::Map(except)));
+    }
+    keys
+}
+
+/// The rules of an Ingress.
+fn rules(
+    ingress: &Ingress,
+    limits: &IngressLimits,
+    key: &KeySource,
+    statuses: Statuses,
+) -> Vec<ImportedRule> {
+    let whole = |number: u64| Tree::Int(i128::from(number));
+    let bucket = |unit: &'static str, limit: u64| {
+        vec![
+            ("unit", unit.into()),
+            ("rpu", whole(limit)),
+            ("algo", "token bucket".into()),
+            ("burst", whole(limit * limits.multiplier + 1)),
+        ]
+    };
+    let rule = |name: &str, origin: &Origin, status, keys, refused: &str| ImportedRule {
+        origin: origin.clone(),
+        name: format!("{}-{name}", ingress.name),
+        actors: vec![key.actor()],
+        keys,
+        status,
+        differences: Differences {
+            refused: refused.into(),
+            belongs: format!(
+                "all hosts and paths of this Ingress together, in each pod of the controller; here of this entry, in each gateway; by {}",
+                key.counts
+            ),
+            keyless: key.without(!limits.allowed.is_empty()),
+        },
+    };
+    let plain = "do not count, in both";
+    let mut rules = Vec::new();
+    if let Some((limit, origin)) = &limits.per_second {
+        rules.push(rule("rps", origin, statuses.requests, bucket("second", *limit), plain));
+    }
+    if let Some((limit, origin)) = &limits.per_minute {
+        let rounded = variables::rounding(*limit);
+        let refused = format!("{plain}{rounded}");
+        rules.push(rule("rpm", origin, statuses.requests, bucket("minute", *limit), &refused));
+    }
+    if let Some((limit, origin)) = &limits.connections {
+        let refused = match rules.is_empty() {
+            true => "take no slot, in both",
+            false => {
+                "take no slot, in both, but nginx counts them under its limits of requests, and Diana does not"
+            }
+        };
+        let keys = vec![("in_flight", whole(*limit))];
+        rules.push(rule("connections", origin, statuses.connections, keys, refused));
+    }
+    rules
+}

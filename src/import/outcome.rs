@@ -1,0 +1,123 @@
+//! The result of a format.
+
+use diana_policy::tree::Tree;
+
+use crate::source::Origin;
+
+/// The result of a format.
+#[derive(Debug, Default)]
+pub struct Imported {
+    /// Its entries, in the order of the texts.
+    pub entries: Vec<ImportedEntry>,
+    /// Limits and settings that no entry expresses.
+    pub gaps: Notes,
+    /// Settings that look like limits, and never had an effect.
+    pub inert: Notes,
+}
+
+/// An entry of the document: one object of the original, whose rules apply together.
+#[derive(Debug)]
+pub struct ImportedEntry {
+    /// Where the object begins.
+    pub origin: Origin,
+    /// Its name for readers, such as `Ingress shop/web`.
+    pub title: String,
+    /// `Url`, `match`, `unless` and `except`.
+    pub keys: Vec<(&'static str, Tree)>,
+    /// Its rules.
+    pub rules: Vec<ImportedRule>,
+}
+
+/// A rule of the document: one limit of the original.
+#[derive(Debug)]
+pub struct ImportedRule {
+    /// Where the limit is.
+    pub origin: Origin,
+    /// The wanted name. The importer replaces other characters than those of names, and adds a
+    /// number if another rule has it.
+    pub name: String,
+    /// The names and sources of the actors that count, which form the key together. None is `all`.
+    pub actors: Vec<(String, Tree)>,
+    /// All other keys, such as `unit` and `rpu`.
+    pub keys: Vec<(&'static str, Tree)>,
+    /// The status of a refusal.
+    pub status: u16,
+    /// Where the original and Diana may differ.
+    pub differences: Differences,
+}
+
+/// The three facts in which rate limiters differ most, each of the original and of Diana.
+#[derive(Debug, Clone)]
+pub struct Differences {
+    /// Do refused requests count?
+    pub refused: String,
+    /// Does a count belong to a route, an object, a gateway or all gateways?
+    pub belongs: String,
+    /// What happens without a key?
+    pub keyless: String,
+}
+
+/// A remark about a line of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// The line.
+    pub origin: Origin,
+    /// Its subject, such as an annotation with its value.
+    pub about: String,
+    /// The reason, and the substitute.
+    pub reason: String,
+}
+
+/// A list of remarks with a maximum length.
+#[derive(Debug, Default)]
+pub struct Notes {
+    list: Vec<Note>,
+    more: usize,
+}
+
+impl Notes {
+    /// Maximum number of remarks. Further ones are counted.
+    pub const MOST: usize = 10_000;
+
+    /// Adds a remark.
+    pub fn add(&mut self, origin: Origin, about: impl Into<String>, reason: impl Into<String>) {
+        if self.list.len() == Notes::MOST {
+            self.more += 1;
+        } else {
+            self.list.push(Note { origin, about: about.into(), reason: reason.into() });
+        }
+    }
+
+    /// Adds the remarks of another list.
+    pub fn append(&mut self, other: Notes) {
+        self.more += other.more;
+        for Note { origin, about, reason } in other.list {
+            self.add(origin, about, reason);
+        }
+    }
+
+    /// The same remarks in the order of files and lines.
+    #[must_use]
+    pub fn sorted(mut self) -> Notes {
+        self.list.sort_by(|one, other| one.origin.cmp(&other.origin));
+        self
+    }
+
+    /// The remarks.
+    #[must_use]
+    pub fn list(&self) -> &[Note] {
+        &self.list
+    }
+
+    /// The number of further remarks.
+    #[must_use]
+    pub fn more(&self) -> usize {
+        self.more
+    }
+
+    /// Returns true if there are no remarks.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+}
