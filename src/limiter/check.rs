@@ -66,9 +66,25 @@ impl InProgress {
         self.now
     }
 
+    /// Continues at a later instant, at which the rules that do not refuse it are checked again.
+    pub(crate) fn resume(&mut self, now: Now) {
+        self.now = now;
+        for check in self.checks.iter_mut().filter(|check| !check.is_refused()) {
+            check.reservation.now = now;
+        }
+    }
+
     /// Returns true if a question about it was lost, so that it must be decided again.
     pub(crate) fn is_lost(&self) -> bool {
         self.checks.iter().any(|check| check.reservation.outcome == CheckOutcome::Lost)
+    }
+
+    /// The check of an admitted request whose rule marks it, or else whose rule in shadow would have
+    /// refused it, or held it: the first of them.
+    pub(crate) fn spared(&self) -> Option<usize> {
+        let first = |is_it: fn(&Check) -> bool| self.checks.iter().position(is_it);
+        let refused = || first(Check::is_refused).or_else(|| first(Check::would_hold));
+        first(Check::is_over).or_else(refused)
     }
 
     /// A hash of all callers that its rules distinguish: as fine as the finest of them. `None` if
@@ -125,25 +141,24 @@ impl Check {
         self.is_identified && (!self.is_shadow() || rule.tries_bans)
     }
 
-    /// Checks the request at `now`, for the first time or again. A refused request stays refused.
+    /// Checks the request, for the first time or again. A refused request stays refused.
     #[inline]
-    pub(crate) fn check(&mut self, rule: &mut CompiledRule, now: Now) {
+    pub(crate) fn check(&mut self, rule: &mut CompiledRule) {
         if self.is_refused() {
             return;
         }
-        self.reservation.now = now;
         rule.store.check(&mut self.reservation);
         self.is_identified &= !self.reservation.is_overflow;
         if self.is_ban_asked {
-            self.check_ban(rule, now);
+            self.check_ban(rule);
         }
     }
 
     #[inline(never)]
-    fn check_ban(&mut self, rule: &mut CompiledRule, now: Now) {
+    fn check_ban(&mut self, rule: &mut CompiledRule) {
         self.is_ban_asked = false;
         if let Some(bans) = &mut rule.bans {
-            let left = bans.on_reply(self.key(), now.mono);
+            let left = bans.on_reply(self.key(), self.reservation.now.mono);
             self.refuse_banned(rule, left);
         }
     }
@@ -266,6 +281,11 @@ impl Check {
         self.reservation.wait()
     }
 
+    /// Returns true if the rule would hold the request outside of shadow.
+    pub(crate) fn would_hold(&self) -> bool {
+        self.is_shadow() && self.wait_without_shadow() > 0
+    }
+
     /// The decision at `now`, where an authority outside of the gateway may be available.
     pub(crate) fn record(&self, rule: &mut CompiledRule, has_backend: bool, now: Now) -> Record {
         let Reservation { by, account, .. } = self.reservation;
@@ -316,10 +336,28 @@ impl Check {
         }
     }
 
-    /// Returns true if the caller has used more than `near` percent of its limit.
+    /// Counts an admitted request under a rule that neither refuses nor holds it. Returns true if
+    /// another rule would have.
+    #[inline(never)]
+    pub(crate) fn count_in_shadow(&self, rule: &mut CompiledRule, now: Now) -> bool {
+        match self.reservation.outcome {
+            CheckOutcome::Refused(_) if self.marks => rule.counts.over += 1,
+            CheckOutcome::Refused(_) => self.count_shadow_refusal(rule, now),
+            _ => {
+                let would_hold = self.would_hold();
+                rule.counts.admit(0);
+                rule.counts.shadow_held += u64::from(would_hold);
+                return would_hold;
+            }
+        }
+        true
+    }
+
+    /// Returns true if the rule admits the request, and the caller has used more than `near` percent
+    /// of its limit.
     #[inline(never)]
     pub(crate) fn is_near(&self, rule: &mut CompiledRule) -> bool {
-        let Some(near) = rule.config.near else { return false };
+        let Some(near) = rule.config.near.filter(|_| !self.is_refused()) else { return false };
         let limit = rule.algorithm.properties().limit;
         let used = self.remaining(rule).map(|left| limit.saturating_sub(left));
         used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * u128::from(near))

@@ -12,6 +12,7 @@ const ROUNDS: usize = 16;
 
 /// Charges every rule that admits the request, for the first instant at which it may leave, by
 /// the outcome of their checks.
+#[inline]
 pub(crate) fn commit(
     rules: &mut Rules,
     progress: &mut InProgress,
@@ -30,7 +31,12 @@ pub(crate) fn commit(
         }
         outcome = rules.check(progress);
     }
-    // Other workers won every race.
+    refuse_busy(rules, progress)
+}
+
+/// Refuses a request after other workers won every race.
+#[cold]
+fn refuse_busy(rules: &mut Rules, progress: &mut InProgress) -> JointOutcome {
     let mut committed = JointOutcome::Admitted(0);
     for check in progress.checks.iter_mut().filter(|check| !check.is_trial()) {
         let Some(rule) = rules.list.get_mut(check.rule) else { continue };
@@ -44,6 +50,7 @@ pub(crate) fn commit(
 }
 
 /// Returns true if every rule can hold the request for as long as the slowest one.
+#[inline(never)]
 fn can_hold(rules: &mut Rules, progress: &mut InProgress, delay: Micros) -> bool {
     let shorter = |check: &&mut Check| !check.is_shadow() && check.wait() < delay;
     for check in progress.checks.iter_mut().filter(shorter) {
@@ -61,6 +68,7 @@ fn can_hold(rules: &mut Rules, progress: &mut InProgress, delay: Micros) -> bool
 
 /// Charges the rules, phase by phase. If one of them no longer admits the request, cancels the
 /// charges made here and returns false.
+#[inline]
 fn charge_all(rules: &mut Rules, progress: &mut InProgress, delay: Micros) -> bool {
     for &phase in &rules.phases {
         for check in &mut progress.checks {
@@ -82,6 +90,7 @@ fn charge_all(rules: &mut Rules, progress: &mut InProgress, delay: Micros) -> bo
 }
 
 /// Cancels the charges made by [`charge_all`].
+#[inline(never)]
 fn cancel_all(rules: &mut Rules, progress: &mut InProgress) {
     for check in progress.checks.iter_mut().rev() {
         if !check.reservation.is_granted()

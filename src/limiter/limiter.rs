@@ -123,7 +123,7 @@ impl Limiter {
         permit::return_charges(&mut self.rules, now);
         self.fleet.begin(ready.waiter.id);
         let progress = &mut ready.progress;
-        progress.now = now;
+        progress.resume(now);
         let _turns = self.rules.process.map(|process| self.rules.turns(process, progress));
         let outcome = self.rules.check(progress);
         if progress.is_lost() {

@@ -214,13 +214,8 @@ impl Matcher {
         input: &MatchInput<'_>,
         progress: &mut InProgress,
     ) {
-        if self.has_exemptions {
-            if self.replacements.by(number).is_some() {
-                return;
-            }
-            if matcher::exempts(&rule.config.except, input.request, &self.path) {
-                return self.record_exemption();
-            }
+        if self.has_exemptions && self.is_skipped((number, rule), input) {
+            return;
         }
         let cost_read = rule.cost_reader.as_ref().map(|reader| reader.cost(input.request));
         let mut cost = cost_read.unwrap_or(rule.config.quota.cost);
@@ -259,6 +254,22 @@ impl Matcher {
         } else {
             rule.callers.miss(input.is_new);
         }
+    }
+
+    /// Returns true if a rule does not apply to the current request, since it is exempt or another
+    /// rule replaces this one.
+    #[inline(never)]
+    fn is_skipped(
+        &mut self,
+        (number, rule): (usize, &CompiledRule),
+        input: &MatchInput<'_>,
+    ) -> bool {
+        if self.replacements.by(number).is_some() {
+            return true;
+        }
+        let is_exempt = matcher::exempts(&rule.config.except, input.request, &self.path);
+        self.is_exempted |= is_exempt;
+        is_exempt
     }
 
     /// The plan by which a rule with plans checks a request; `None` if its caller has no limit.

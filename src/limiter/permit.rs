@@ -23,10 +23,13 @@ pub struct QueueLine {
 }
 
 /// The charges of a request that are settled at its end.
+#[inline]
 pub(crate) fn open_charges(rules: &mut Rules, progress: &mut InProgress) -> Permit {
-    if !rules.settles {
-        return Permit::NONE;
-    }
+    if rules.settles { open(rules, progress) } else { Permit::NONE }
+}
+
+#[inline(never)]
+fn open(rules: &mut Rules, progress: &mut InProgress) -> Permit {
     let now = progress.now;
     let freed = Rc::clone(&rules.returned);
     let charges = progress.checks.iter_mut().filter_map(|check| open_charge(rules, check, now));

@@ -54,12 +54,11 @@ impl Rules {
     /// Checks a request against every rule, for the first time or again. Pending checks read the
     /// replies; the others are repeated at the present instant.
     pub(crate) fn check(&mut self, progress: &mut InProgress) -> JointOutcome {
-        let now = progress.now;
         let is_full = self.settles && self.returned.is_full();
         let (mut delay, mut is_pending, mut is_refused) = (0, false, false);
         for check in &mut progress.checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
-            check.check(rule, now);
+            check.check(rule);
             if is_full && rule.is_in_flight() && !check.is_refused() {
                 // Without memory for its charge, the slot could not be freed.
                 check.cancel(rule);
@@ -141,41 +140,33 @@ impl Rules {
     /// Reads the replies about a request after its client has left, and cancels the charges.
     pub(crate) fn abandon(&mut self, mut progress: InProgress, now: Now) {
         for check in progress.checks.iter_mut().filter(|it| it.reservation.is_pending()) {
+            check.reservation.now = now;
             if let Some(rule) = self.list.get_mut(check.rule) {
-                check.check(rule, now);
+                check.check(rule);
             }
         }
         self.cancel(&mut progress);
     }
 
-    /// Counts an admitted request. Returns the index of the first rule whose limit it exceeds, or
-    /// else of the first rule in shadow that would have refused it, or that would have held it.
-    pub(crate) fn count_admitted(&mut self, progress: &InProgress) -> Option<usize> {
-        let (mut over, mut would_refuse, mut would_hold) = (None, None, None);
-        for (index, check) in progress.checks.iter().enumerate() {
+    /// Counts an admitted request. Returns true if a rule that neither refuses nor holds requests
+    /// would have.
+    #[inline]
+    pub(crate) fn count_admitted(&mut self, progress: &InProgress) -> bool {
+        let mut is_spared = false;
+        for check in &progress.checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
             rule.counts.overflow += u64::from(check.reservation.is_overflow);
             rule.counts.degraded += u64::from(check.reservation.is_degraded());
-            if check.is_over() {
-                rule.counts.over += 1;
-                over = over.or(Some(index));
-                continue;
-            }
-            if check.is_refused() {
-                check.count_shadow_refusal(rule, progress.now);
-                would_refuse = would_refuse.or(Some(index));
-                continue;
-            }
-            rule.counts.admit(check.wait());
-            if check.wait_without_shadow() > check.wait() {
-                rule.counts.shadow_held += 1;
-                would_hold = would_hold.or(Some(index));
+            if check.is_shadow() {
+                is_spared |= check.count_in_shadow(rule, progress.now);
+            } else {
+                rule.counts.admit(check.wait_without_shadow());
             }
             if rule.config.near.is_some() && check.is_near(rule) {
                 rule.counts.near += 1;
             }
         }
-        over.or(would_refuse).or(would_hold)
+        is_spared
     }
 
     /// The headers that mark a request: with the rules of hot callers, and with the values of rules

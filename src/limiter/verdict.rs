@@ -84,6 +84,7 @@ impl Reporter {
 
     /// The verdict on a request that only rules without a refusal refuse, if any, and that proceeds
     /// `delay` ticks after its check.
+    #[inline]
     pub(crate) fn admit(
         &self,
         progress: &mut InProgress,
@@ -93,8 +94,8 @@ impl Reporter {
         // Before the report: this cancels the charges of rules that reserve no permits, and so
         // changes the remaining permits.
         let permit = permit::open_charges(rules, progress);
-        let shadowed = rules.count_admitted(progress);
-        let is_silent = shadowed.is_none()
+        let is_spared = rules.count_admitted(progress);
+        let is_silent = !is_spared
             && delay == 0
             && progress.hot.is_empty()
             && progress.explained.is_none()
@@ -102,7 +103,19 @@ impl Reporter {
         if is_silent {
             return Verdict::Admit(permit, None);
         }
-        let report = self.report(progress, shadowed, delay, rules);
+        self.admit_with_report(progress, permit, delay, rules)
+    }
+
+    /// The verdict on an admitted request that proceeds after `delay` ticks, with its report.
+    #[inline(never)]
+    fn admit_with_report(
+        &self,
+        progress: &mut InProgress,
+        permit: Permit,
+        delay: Micros,
+        rules: &mut Rules,
+    ) -> Verdict {
+        let report = self.report(progress, delay, rules);
         if delay == 0 {
             return Verdict::Admit(permit, Some(Box::new(report)));
         }
@@ -111,24 +124,17 @@ impl Reporter {
         Verdict::Hold(Box::new(Held { until, line, position, permit, report }))
     }
 
-    /// The report of a request that proceeds after `delay` ticks. The rule of the check at
-    /// `shadowed` would have refused or held it.
-    #[inline(never)]
-    fn report(
-        &self,
-        progress: &mut InProgress,
-        shadowed: Option<usize>,
-        delay: Micros,
-        rules: &mut Rules,
-    ) -> Report {
+    /// The report of a request that proceeds after `delay` ticks.
+    fn report(&self, progress: &mut InProgress, delay: Micros, rules: &mut Rules) -> Report {
         let explained = explained(progress, rules);
+        let spared = progress.spared();
         let holding = || {
             let checks = progress.checks.iter().enumerate();
             checks.max_by_key(|(_, check)| check.wait()).map(|(index, _)| index)
         };
-        let by = if delay > 0 { shadowed.or_else(holding) } else { shadowed };
+        let by = if delay > 0 { spared.or_else(holding) } else { spared };
         let mut marks = rules.marks(progress);
-        if shadowed.is_some() {
+        if spared.is_some() {
             marks.extend(self.shadow_mark(progress, rules));
         }
         let (fields, wall) = (self.fields, progress.now.wall);
@@ -163,6 +169,7 @@ impl Reporter {
 
     /// The verdict on a request that a rule refuses. Reports and counts the first such rule, with
     /// the longest retry delay of all of them.
+    #[inline(never)]
     pub(crate) fn refuse(&self, progress: &mut InProgress, rules: &mut Rules) -> Verdict {
         let mut first = None;
         let mut longest = Retry::Soon;
