@@ -17,5 +17,5 @@ mod source;
 
 pub use formats::{ImportFormat, REGISTRY};
 pub use importer::{Counting, ImportResult, Importer};
-pub use outcome::{Differences, Imported, ImportedEntry, ImportedRule, Note, Notes};
+pub use outcome::{Imported, ImportedEntry, ImportedRule, Note, Notes, RuleDifferences};
 pub use source::{Origin, SourceFiles, SourceText};

@@ -43,12 +43,12 @@ pub struct ImportedRule {
     /// The status of a refusal.
     pub status: u16,
     /// Where the original and Diana may differ.
-    pub differences: Differences,
+    pub differences: RuleDifferences,
 }
 
 /// The three facts in which rate limiters differ most, each of the original and of Diana.
 #[derive(Debug, Clone)]
-pub struct Differences {
+pub struct RuleDifferences {
     /// Do refused requests count?
     pub refused: String,
     /// Does a count belong to a route, an object, a gateway or all gateways?

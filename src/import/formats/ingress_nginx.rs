@@ -13,7 +13,7 @@ use hashbrown::HashMap;
 use super::{FormatReader, ImportFormat};
 use crate::manifest::{Manifest, ManifestNode};
 use crate::nginx::variables::{self, KeySource};
-use crate::outcome::{Differences, Imported, ImportedEntry, ImportedRule, Notes};
+use crate::outcome::{Imported, ImportedEntry, ImportedRule, Notes, RuleDifferences};
 use crate::source::Origin;
 use annotations::IngressLimits;
 use routes::{IngressPath, Routes};
@@ -73,13 +73,13 @@ struct Annotation {
 }
 
 /// A key of the controller's ConfigMap.
-type Setting = (String, Origin);
+type ControllerSetting = (String, Origin);
 
 #[derive(Default)]
 struct IngressReader {
     ingresses: Vec<Ingress>,
     /// The controller's ConfigMap.
-    settings: HashMap<String, Setting>,
+    settings: HashMap<String, ControllerSetting>,
     prefix: Option<String>,
     /// The controllers of classes.
     classes: HashMap<String, String>,
@@ -436,7 +436,7 @@ fn rules(
         actors: vec![key.actor()],
         keys,
         status,
-        differences: Differences {
+        differences: RuleDifferences {
             refused: refused.into(),
             belongs: format!(
                 "all hosts and paths of this Ingress together, in each pod of the controller; here of this entry, in each gateway; by {}",
