@@ -2,7 +2,7 @@
 
 mod ingress_nginx;
 
-use crate::manifest::Manifest;
+use crate::manifest::ManifestObject;
 use crate::outcome::Imported;
 use crate::source::{SourceFiles, SourceText};
 
@@ -22,7 +22,7 @@ pub static REGISTRY: &[ImportFormat] = &[ingress_nginx::FORMAT];
 pub(crate) trait FormatReader {
     /// Reads an object: a manifest, or a document of YAML or JSON. Returns true if it has, or may
     /// have, limits of this format.
-    fn object(&mut self, object: &Manifest) -> bool;
+    fn object(&mut self, object: &ManifestObject) -> bool;
 
     /// Reads a text. Returns false if it is of another format, and so is offered as objects.
     fn text(&mut self, _: &SourceText, _: &dyn SourceFiles) -> bool {

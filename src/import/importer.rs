@@ -66,7 +66,7 @@ impl Importer {
             one.has_read = true;
             return;
         }
-        let mut visit = |object: &manifest::Manifest| {
+        let mut visit = |object: &manifest::ManifestObject| {
             for one in readers.iter_mut() {
                 one.has_read |= one.reader.object(object);
             }

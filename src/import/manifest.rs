@@ -9,14 +9,14 @@ use crate::source::{Origin, SourceText};
 
 /// An object of a text: a document, or an item of a list.
 #[derive(Debug)]
-pub struct Manifest {
+pub struct ManifestObject {
     file: Rc<str>,
     /// The number of lines above the document.
     above: usize,
     source: ConfigSource,
 }
 
-impl Manifest {
+impl ManifestObject {
     /// Its outermost node.
     pub fn root(&self) -> ManifestNode<'_> {
         const NOTHING: &Tree = &Tree::Null;
@@ -28,7 +28,7 @@ impl Manifest {
 /// A node of an object.
 #[derive(Debug, Clone)]
 pub struct ManifestNode<'m> {
-    manifest: &'m Manifest,
+    manifest: &'m ManifestObject,
     tree: &'m Tree,
     steps: Vec<usize>,
 }
@@ -41,7 +41,7 @@ impl<'m> ManifestNode<'m> {
 
     /// Its line: that of its key, if it has one.
     pub fn origin(&self) -> Origin {
-        let Manifest { file, above, source } = self.manifest;
+        let ManifestObject { file, above, source } = self.manifest;
         let span = source.key_span_of(&self.steps).or_else(|| source.span_of(&self.steps));
         let line = span.map_or(1, |((line, _), _)| line);
         Origin { file: file.clone(), line: above + line }
@@ -88,14 +88,14 @@ impl<'m> ManifestNode<'m> {
 /// `fault`. A document with an error does not affect the others.
 pub fn read(
     text: &SourceText,
-    visit: &mut dyn FnMut(&Manifest),
+    visit: &mut dyn FnMut(&ManifestObject),
     fault: &mut dyn FnMut(Origin, String),
 ) {
     for (above, part) in documents(&text.text) {
         let read = ConfigSource::each_object(part, &mut |source| {
             let is_empty = source.documents().first().is_none_or(|tree| *tree == Tree::Null);
             if !is_empty {
-                visit(&Manifest { file: text.name.clone(), above, source });
+                visit(&ManifestObject { file: text.name.clone(), above, source });
             }
         });
         let Err(problems) = read else { continue };

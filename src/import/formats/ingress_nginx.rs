@@ -11,7 +11,7 @@ use diana_policy::tree::Tree;
 use hashbrown::HashMap;
 
 use super::{FormatReader, ImportFormat};
-use crate::manifest::{Manifest, ManifestNode};
+use crate::manifest::{ManifestNode, ManifestObject};
 use crate::nginx::variables::{self, KeySource};
 use crate::outcome::{Imported, ImportedEntry, ImportedRule, Notes, RuleDifferences};
 use crate::source::Origin;
@@ -103,7 +103,7 @@ const SETTINGS: [&str; 13] = [
 ];
 
 impl FormatReader for IngressReader {
-    fn object(&mut self, object: &Manifest) -> bool {
+    fn object(&mut self, object: &ManifestObject) -> bool {
         let root = object.root();
         match root.text_of("kind") {
             Some("Ingress") => {

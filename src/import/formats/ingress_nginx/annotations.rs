@@ -94,7 +94,7 @@ fn looks_like_limit(name: &str) -> bool {
 }
 
 /// The annotations of an Ingress while they are read.
-struct Reading<'r> {
+struct AnnotationReading<'r> {
     limits: IngressLimits,
     gaps: &'r mut Notes,
     inert: &'r mut Notes,
@@ -110,7 +110,7 @@ pub(super) fn read(
 ) -> IngressLimits {
     let limits = IngressLimits { multiplier: MULTIPLIER, ..IngressLimits::default() };
     let Imported { gaps, inert, .. } = imported;
-    let mut reading = Reading { limits, gaps, inert, dropping: Vec::new() };
+    let mut reading = AnnotationReading { limits, gaps, inert, dropping: Vec::new() };
     for annotation in annotations {
         match annotation.key.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/')) {
             Some(name) => reading.annotation(name, annotation),
@@ -120,7 +120,7 @@ pub(super) fn read(
     reading.finish()
 }
 
-impl<'r> Reading<'r> {
+impl<'r> AnnotationReading<'r> {
     fn inert(&mut self, annotation: &Annotation, reason: &str) {
         self.inert.add(annotation.origin.clone(), annotation.shown(), reason);
     }
