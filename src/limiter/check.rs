@@ -4,11 +4,11 @@ use crate::report::explanation::Explained;
 use crate::report::{Outcome, Record};
 use crate::rule::CompiledRule;
 use diana_algorithm::latest_renewal;
-use diana_policy::Scope;
 use diana_policy::decision::Retry;
 use diana_policy::key::{Key, KeyHasher};
 use diana_policy::port::Clock;
 use diana_policy::time::{Micros, Now};
+use diana_policy::{Metric, Scope};
 use diana_request::settling::{GrpcOutcome, HeaderUsage};
 use diana_store::permit::OpenCharge;
 use diana_store::refusal::{Reason, Refused};
@@ -312,14 +312,14 @@ impl Check {
     /// Counts a request that the rule refuses, towards a ban of its caller, too.
     pub(crate) fn count_refusal(&self, rule: &mut CompiledRule, now: Now) {
         let reason = self.refused().map(|refused| refused.reason);
-        rule.counts.leased += u64::from(reason == Some(Reason::Outstanding));
+        rule.counts.add(Metric::Leased, reason == Some(Reason::Outstanding));
         self.count_final_refusal(rule, now);
     }
 
     /// Counts a request that the rule would have refused outside of shadow.
     pub(crate) fn count_shadow_refusal(&self, rule: &mut CompiledRule, now: Now) {
-        rule.counts.shadow_refused += 1;
-        rule.counts.shadow_banned += u64::from(self.is_shadow_ban());
+        rule.counts.add(Metric::ShadowRefused, 1);
+        rule.counts.add(Metric::ShadowBanned, self.is_shadow_ban());
         if self.may_be_banned(rule) {
             self.count_final_refusal(rule, now);
         }
@@ -341,12 +341,12 @@ impl Check {
     #[inline(never)]
     pub(crate) fn count_in_shadow(&self, rule: &mut CompiledRule, now: Now) -> bool {
         match self.reservation.outcome {
-            CheckOutcome::Refused(_) if self.marks => rule.counts.over += 1,
+            CheckOutcome::Refused(_) if self.marks => rule.counts.add(Metric::Over, 1),
             CheckOutcome::Refused(_) => self.count_shadow_refusal(rule, now),
             _ => {
                 let would_hold = self.would_hold();
                 rule.counts.admit(0);
-                rule.counts.shadow_held += u64::from(would_hold);
+                rule.counts.add(Metric::ShadowHeld, would_hold);
                 return would_hold;
             }
         }

@@ -279,7 +279,6 @@ impl<'s> Builder<'s> {
             phase: ChargePhase::of(&rule, leasing),
             queues: capabilities.queues,
             counts: RuleCounts::default(),
-            change_in_keys: 0,
             logged: None,
             name: rule.name.as_str().into(),
             keys: rule.daily.map_or(keys as u64, |shape| shape.callers),

@@ -16,7 +16,7 @@ use crate::operator::{self, Parts};
 use crate::order::{CallerQuery, Inquired, OrderResult, PendingOrder};
 use crate::pending::{Pending, Ready, ReadyRequest, Waiting};
 use crate::report::hot::HotCallers;
-use crate::report::metrics::{self, RuleCounts};
+use crate::report::metrics;
 use crate::rule::CompiledRule;
 use crate::rules::{JointOutcome, Rules};
 use crate::upkeep::Upkeep;
@@ -25,7 +25,7 @@ use crate::{commit, permit};
 use diana_policy::key::{GatewayId, Key, LoggedKey, Seed};
 use diana_policy::port::{Clock, Ending, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
-use diana_policy::{Policy, Rule, words};
+use diana_policy::{Metric, Policy, Rule, words};
 use diana_store::backend::{Backend, Receiver};
 use diana_store::permit::Permit;
 use diana_store::process::Process;
@@ -339,7 +339,7 @@ impl Limiter {
         for rule in &mut self.rules.list {
             let done = rule.store.maintain(now);
             more |= done.is_busy;
-            rule.change_in_keys += done.keys;
+            rule.counts.add(Metric::Keys, done.keys);
         }
         if !self.upkeep.begin_update(now.mono) {
             // Bans and hot keys may have gathered counts for the next update.
@@ -359,32 +359,25 @@ impl Limiter {
         counts.flush(namespace, metrics);
         // Only a worker with requests reports a mode: Envoy's main thread has a VM, too, but no
         // requests.
-        self.upkeep.serves |=
-            self.rules.list.iter().any(|rule| rule.counts != RuleCounts::default());
-        let mode = if self.is_connected() { "fleet" } else { "gateway" };
-        self.report_mode(
-            namespace,
-            (self.fleet.is_global && self.upkeep.serves).then_some(mode),
-            metrics,
-        );
+        self.upkeep.serves |= self.rules.list.iter().any(|rule| rule.counts.has_requests());
+        let mode = if self.is_connected() { Metric::ModeFleet } else { Metric::ModeGateway };
+        let reports = self.fleet.is_global && self.upkeep.serves;
+        self.report_mode(namespace, reports.then_some(mode), metrics);
         if let Some(backend) = &mut self.fleet.backend {
             metrics::flush_fleet(namespace, &backend.take_counts(), metrics);
         }
         metrics::flush_traffic(namespace, &self.upkeep.traffic, metrics);
         for rule in &mut self.rules.list {
-            rule.counts.flush(namespace, &rule.config.name, metrics);
-            let change = std::mem::take(&mut rule.change_in_keys);
-            metrics::flush_keys(namespace, &rule.config.name, change, metrics);
             if let Some(spotter) = &mut rule.hot {
-                let change = std::mem::take(&mut spotter.change);
-                metrics::flush_hot_keys(namespace, &rule.config.name, change, metrics);
+                rule.counts.add(Metric::HotKeys, std::mem::take(&mut spotter.change));
             }
+            rule.counts.flush(namespace, &rule.config.name, metrics);
         }
     }
 
     /// Reports the limits of its rules. `in_force` is false when the rules no longer apply.
     pub fn report_limits(&self, namespace: &str, in_force: bool, metrics: &dyn Metrics) {
-        metrics::report_disabled(namespace, in_force && self.is_disabled(), metrics);
+        metrics.set(Metric::Disabled, &[namespace], (in_force && self.is_disabled()).into());
         for rule in &self.rules.list {
             let (limit, window) = rule.algorithm.properties().quota();
             let values = if in_force { [limit, window, rule.keys] } else { [0; 3] };
@@ -404,14 +397,11 @@ impl Limiter {
     }
 
     /// Moves this worker from one gauge of a mode to another, if its mode has changed.
-    fn report_mode(&mut self, namespace: &str, mode: Option<&'static str>, metrics: &dyn Metrics) {
+    fn report_mode(&mut self, namespace: &str, mode: Option<Metric>, metrics: &dyn Metrics) {
         let before = std::mem::replace(&mut self.upkeep.mode, mode);
         if before != mode {
-            if let Some(before) = before {
-                metrics::flush_mode(namespace, before, -1, metrics);
-            }
-            if let Some(mode) = mode {
-                metrics::flush_mode(namespace, mode, 1, metrics);
+            for (mode, change) in [(before, -1), (mode, 1)] {
+                mode.into_iter().for_each(|mode| metrics.add(mode, &[namespace], change));
             }
         }
     }
@@ -479,7 +469,7 @@ impl Limiter {
         let name = format!("diana/1/{namespace}/entries");
         let has_applied = limits.iter().map(|limit| limit.has_applied.get());
         if let Some(unused) = self.entries.report(requests, has_applied, &name, data) {
-            metrics.set(&format!("diana.{namespace}.entries_unused"), unused.count);
+            metrics.set(Metric::EntriesUnused, &[namespace], unused.count);
             unused.line.iter().for_each(|line| log(line));
         }
     }
@@ -528,8 +518,8 @@ impl Limiter {
         self.flush(namespace, metrics);
         self.report_mode(namespace, None, metrics);
         for rule in &mut self.rules.list {
-            let change = rule.store.close(now);
-            metrics::flush_keys(namespace, &rule.config.name, change, metrics);
+            rule.counts.add(Metric::Keys, rule.store.close(now));
+            rule.counts.flush(namespace, &rule.config.name, metrics);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::rules::Rules;
 use diana_policy::key::Key;
 use diana_policy::path::Path;
 use diana_policy::port::{Clock, Pseudo, Request};
-use diana_policy::{Absent, Except, Match, Prefix};
+use diana_policy::{Absent, Except, Match, Metric, Prefix};
 use diana_request::identity::caller::{Caller, Callers};
 use diana_request::matching::{PathIndex, matcher};
 use diana_request::plan::PlanSelectors;
@@ -282,8 +282,8 @@ impl Matcher {
     ) -> Option<Chosen> {
         let plans = rule.plans.as_deref()?;
         let read = self.selectors.read(plans.selector, &self.callers, input.request);
-        rule.counts.limit_missing +=
-            u64::from(read.is_none() && input.is_new && plans.is_from_data());
+        rule.counts
+            .add(Metric::LimitMissing, read.is_none() && input.is_new && plans.is_from_data());
         let chosen = plans.choose(read, || progress.read_clock(input.clock))?;
         let Some(selector) = plans.month_selector else { return Some(chosen) };
         let read = self.selectors.read(selector, &self.callers, input.request);
@@ -325,7 +325,7 @@ impl Matcher {
     #[inline(never)]
     fn count_hot(&mut self, rule: &mut CompiledRule, key: Key, request: &dyn Request) {
         let Some(spotter) = &mut rule.hot else { return };
-        rule.counts.hot += 1;
+        rule.counts.add(Metric::Hot, 1);
         if spotter.is_nameless(key.hash) {
             spotter.learn(key.hash, self.callers.name(rule.actor, request));
         }

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use crate::check::{Check, InProgress};
 use crate::rule::CompiledRule;
 use crate::rules::Rules;
+use diana_policy::Metric;
 use diana_policy::key::Key;
 use diana_policy::port::Ending;
 use diana_policy::time::Now;
@@ -41,9 +42,9 @@ fn open_charge(rules: &mut Rules, check: &mut Check, now: Now) -> Option<OpenCha
     let usage_reader = rule.usage_reader.as_ref()?;
     let (is_checked_only, is_in_flight) = (usage_reader.reserves_nothing(), usage_reader.is_slot());
     let mut charge = check.charge(rule, now)?;
-    rule.counts.in_flight += i64::from(is_in_flight);
+    rule.counts.add(Metric::InFlight, is_in_flight);
     if rules.returned.is_full() && !is_in_flight {
-        rule.counts.unsettled += 1;
+        rule.counts.add(Metric::Unsettled, 1);
         return None;
     }
     if is_checked_only {
@@ -166,7 +167,7 @@ fn settle(rules: &mut Rules, charge: &OpenCharge, now: Now) -> bool {
     let is_done = rule.store.settle(charge, now);
     drop(turn);
     if is_done && rule.is_in_flight() {
-        rule.counts.in_flight -= 1;
+        rule.counts.add(Metric::InFlight, -1);
     }
     is_done
 }

@@ -9,7 +9,7 @@ use crate::source_watch::SourceWatch;
 use diana_algorithm::{Algorithm, Leasing};
 use diana_policy::key::{GatewayId, Key, LoggedKey};
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_policy::{Rule, Scope};
+use diana_policy::{Metric, Rule, Scope};
 use diana_request::cost::CostReader;
 use diana_request::settling::UsageReader;
 use diana_store::bans::Bans;
@@ -57,8 +57,6 @@ pub(crate) struct CompiledRule {
     pub(crate) queues: bool,
     pub(crate) phase: ChargePhase,
     pub(crate) counts: RuleCounts,
-    /// The change of the number of callers in this worker's memory since the last flush.
-    pub(crate) change_in_keys: i64,
     /// When its last line was logged.
     pub(crate) logged: Option<Micros>,
 }
@@ -92,7 +90,7 @@ impl CompiledRule {
     /// Counts a request that the rule skips, since it has no value for the actor.
     #[cold]
     pub(crate) fn count_absent(&mut self, is_new: bool) {
-        self.counts.absent += u64::from(is_new);
+        self.counts.add(Metric::Absent, is_new);
         self.callers.miss(is_new);
     }
 
@@ -107,9 +105,8 @@ impl CompiledRule {
     pub(crate) fn maintain_bans(&mut self, now: Now) {
         if let Some(bans) = &mut self.bans {
             let begun = bans.maintain(now.mono);
-            let count =
-                if self.tries_bans { &mut self.counts.shadow_bans } else { &mut self.counts.bans };
-            *count += begun;
+            let metric = if self.tries_bans { Metric::ShadowBans } else { Metric::Bans };
+            self.counts.add(metric, begun.cast_signed());
         }
     }
 

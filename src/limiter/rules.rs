@@ -6,6 +6,7 @@ use crate::check::{Check, InProgress};
 use crate::report::Record;
 use crate::report::explanation::{Explained, Why};
 use crate::rule::{ChargePhase, CompiledRule};
+use diana_policy::Metric;
 use diana_policy::decision::Retry;
 use diana_policy::time::{Micros, Now};
 use diana_store::CheckOutcome;
@@ -103,7 +104,7 @@ impl Rules {
             self.cancel(progress);
             for check in progress.checks.iter().filter(|check| !check.is_ban()) {
                 if let Some(rule) = self.list.get_mut(check.rule) {
-                    rule.counts.not_asked += 1;
+                    rule.counts.add(Metric::NotAsked, 1);
                 }
             }
             if let Some(explained) = &mut progress.explained {
@@ -155,15 +156,15 @@ impl Rules {
         let mut is_spared = false;
         for check in &progress.checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
-            rule.counts.overflow += u64::from(check.reservation.is_overflow);
-            rule.counts.degraded += u64::from(check.reservation.is_degraded());
+            rule.counts.add(Metric::Overflow, check.reservation.is_overflow);
+            rule.counts.add(Metric::Degraded, check.reservation.is_degraded());
             if check.is_shadow() {
                 is_spared |= check.count_in_shadow(rule, progress.now);
             } else {
                 rule.counts.admit(check.wait_without_shadow());
             }
             if rule.config.near.is_some() && check.is_near(rule) {
-                rule.counts.near += 1;
+                rule.counts.add(Metric::Near, 1);
             }
         }
         is_spared

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use diana_policy::Metric;
 use diana_policy::time::Micros;
 use diana_store::slots::Traffic;
 
@@ -18,7 +19,7 @@ pub(crate) struct Upkeep {
     /// Counters of reads and writes of shared data.
     pub(crate) traffic: Rc<Traffic>,
     /// How rules of scope `global` are counted, as last reported.
-    pub(crate) mode: Option<&'static str>,
+    pub(crate) mode: Option<Metric>,
 }
 
 impl Upkeep {

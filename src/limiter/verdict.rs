@@ -11,7 +11,7 @@ use crate::report::{Refusal, Report};
 use crate::rules::Rules;
 use diana_policy::decision::Retry;
 use diana_policy::time::Micros;
-use diana_policy::{Accepted, LimitFields};
+use diana_policy::{Accepted, LimitFields, Metric};
 use diana_store::permit::Permit;
 
 /// The decision of all rules about one request.
@@ -175,16 +175,16 @@ impl Reporter {
         let mut longest = Retry::Soon;
         for (index, check) in progress.checks.iter().enumerate() {
             let Some(rule) = rules.list.get_mut(check.rule) else { continue };
-            rule.counts.overflow += u64::from(check.reservation.is_overflow);
-            rule.counts.degraded += u64::from(check.reservation.is_degraded());
+            rule.counts.add(Metric::Overflow, check.reservation.is_overflow);
+            rule.counts.add(Metric::Degraded, check.reservation.is_degraded());
             let Some(refused) = check.refused() else {
                 let is_unasked = check.is_unasked();
-                rule.counts.not_asked += u64::from(is_unasked);
-                rule.counts.refused_by_others += u64::from(!is_unasked);
+                rule.counts.add(Metric::NotAsked, is_unasked);
+                rule.counts.add(Metric::RefusedByOthers, !is_unasked);
                 continue;
             };
             if check.marks {
-                rule.counts.refused_by_others += 1;
+                rule.counts.add(Metric::RefusedByOthers, 1);
                 continue;
             }
             if check.is_shadow() {

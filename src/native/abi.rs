@@ -15,10 +15,10 @@ use std::ptr;
 use std::slice;
 use std::sync::OnceLock;
 
-use crate::families::MetricKind;
 use diana_policy::headers::Headers;
 use diana_policy::port::Call;
 use diana_policy::time::Micros;
+use diana_policy::{Metric, MetricKind};
 
 /// Bytes of Envoy or of the module.
 #[repr(C)]
@@ -104,9 +104,6 @@ callbacks! {
     fn config_http_callout = envoy_dynamic_module_callback_http_filter_config_http_callout(config: *mut c_void, id: *mut u64, cluster: Buf, headers: *const HeaderBytes, count: usize, body: Buf, milliseconds: u64) -> u32;
     fn dlsym = dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
-
-/// The values of a metric's labels.
-pub(crate) type Labels<'l> = [&'l str];
 
 /// A function of metrics, by a filter or by a configuration.
 type MetricFunction = unsafe extern "C" fn(*mut c_void, usize, *const Buf, usize, u64) -> u32;
@@ -527,7 +524,7 @@ impl StreamCall<'_> {
     }
 
     /// Changes a metric.
-    pub(crate) fn change(&self, kind: MetricKind, id: usize, labels: &Labels<'_>, value: u64) {
+    pub(crate) fn change(&self, kind: MetricKind, id: usize, labels: &[String], value: u64) {
         let function = match kind {
             MetricKind::Counter => increment_counter,
             MetricKind::Gauge => set_gauge,
@@ -607,13 +604,15 @@ pub(crate) struct ConfigCall(pub(crate) *mut c_void);
 
 impl ConfigCall {
     /// Defines a metric, only while the configuration is created. Returns its id.
-    pub(crate) fn define(&self, kind: MetricKind, name: &str, labels: &[&str]) -> Option<usize> {
-        let function = match kind {
+    pub(crate) fn define(&self, metric: Metric) -> Option<usize> {
+        let function = match metric.kind() {
             MetricKind::Counter => define_counter,
             MetricKind::Gauge => define_gauge,
             MetricKind::Histogram => define_histogram,
         };
-        let labels: Vec<Buf> = labels.iter().map(|label| Buf::of(label.as_bytes())).collect();
+        let name = metric.plain();
+        let labels: Vec<Buf> =
+            metric.labels().iter().map(|label| Buf::of(label.as_bytes())).collect();
         let mut id = 0;
         // SAFETY: all texts and the destination are valid.
         let result = unsafe {
@@ -623,7 +622,7 @@ impl ConfigCall {
     }
 
     /// Changes a metric without a request, if Envoy can.
-    pub(crate) fn change(&self, kind: MetricKind, id: usize, labels: &Labels<'_>, value: u64) {
+    pub(crate) fn change(&self, kind: MetricKind, id: usize, labels: &[String], value: u64) {
         let Some(metrics) = config_metrics() else { return };
         let function = match kind {
             MetricKind::Counter => metrics.counter,

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use diana_policy::port::{Call, Callout, Destination, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
-use diana_policy::{ModuleKind, Switches};
+use diana_policy::{Metric, ModuleKind, Switches};
 use diana_store::process::Process;
 use diana_worker::host::{Clocks, Host, Level, Log};
 use diana_worker::{Next, Step, Steps};
@@ -293,20 +293,16 @@ impl Log for HostCall<'_> {
 }
 
 impl Metrics for HostCall<'_> {
-    fn count(&self, name: &str, amount: u64) {
-        metrics::count(name, amount);
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        metrics::add(metric, labels, change);
     }
 
-    fn gauge(&self, name: &str, change: i64) {
-        metrics::gauge(name, change);
+    fn set(&self, metric: Metric, labels: &[&str], value: u64) {
+        metrics::set(metric, labels, value);
     }
 
-    fn set(&self, name: &str, value: u64) {
-        metrics::set(name, value);
-    }
-
-    fn record(&self, name: &str, value: u64) {
-        metrics::record(name, value);
+    fn record(&self, metric: Metric, labels: &[&str], values: &[u64]) {
+        metrics::record(metric, labels, values);
     }
 }
 
@@ -344,8 +340,8 @@ impl Host for HostCall<'_> {
         }
     }
 
-    fn counter(&self, name: &str) -> u64 {
-        metrics::total(name)
+    fn counter(&self, metric: Metric, labels: &[&str]) -> u64 {
+        metrics::total(metric, labels)
     }
 
     fn random(&self) -> u128 {

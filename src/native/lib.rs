@@ -22,7 +22,6 @@ mod config;
 mod configurations;
 mod data;
 mod ending;
-mod families;
 mod faults;
 mod filter;
 mod hooks;

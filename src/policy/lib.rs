@@ -16,6 +16,7 @@ mod host;
 pub mod json;
 pub mod key;
 mod matching;
+mod metric;
 mod module_kind;
 pub mod names;
 pub mod number;
@@ -43,6 +44,7 @@ pub use ban::Ban;
 pub use matching::{
     Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test, Wildcard,
 };
+pub use metric::{Metric, MetricKind};
 pub use module_kind::{ModuleKind, OnFault};
 pub use plans::{Plan, PlanKind, Plans};
 pub use quota::{MAX_DRAINED, MAX_PERMITS, MAX_USED, Quota};

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::Metric;
 use crate::time::{Micros, Now};
 
 pub use ending::Ending;
@@ -196,17 +197,14 @@ pub struct Answer<'a> {
     pub etag: &'a dyn Fn() -> Option<Vec<u8>>,
 }
 
-/// Destination of metrics.
+/// Destination of metrics. Each call has the values of the metric's labels.
 pub trait Metrics {
-    /// Adds `amount`, which is more than zero, to a counter.
-    fn count(&self, name: &str, amount: u64);
-
-    /// Moves a gauge by `change`.
-    fn gauge(&self, name: &str, change: i64);
+    /// Adds to a counter, or moves a gauge.
+    fn add(&self, metric: Metric, labels: &[&str], change: i64);
 
     /// Sets a gauge that all workers compute alike.
-    fn set(&self, name: &str, value: u64);
+    fn set(&self, metric: Metric, labels: &[&str], value: u64);
 
-    /// Adds a value to a histogram.
-    fn record(&self, name: &str, value: u64);
+    /// Adds values to a histogram.
+    fn record(&self, metric: Metric, labels: &[&str], values: &[u64]);
 }

@@ -5,16 +5,16 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use diana_limiter::{Explained, Record};
-use diana_policy::Policy;
 use diana_policy::port::SharedData;
 use diana_policy::time::Micros;
+use diana_policy::{Metric, Policy};
 use fastrand::Rng;
 
 use crate::Arrival;
 use crate::data::MemoryData;
 use crate::decision::ReplayDecision;
 use crate::host::Counters;
-use crate::worker::{NAMESPACE, ReplayWorker, WorkerNumber};
+use crate::worker::{ReplayWorker, WorkerNumber};
 
 #[cfg(test)]
 mod tests;
@@ -90,17 +90,12 @@ impl<A: Arrival> ReplayFleet<A> {
         explained.unwrap_or((ReplayDecision::Admitted, Vec::new()))
     }
 
-    /// Takes the counts of the rules of all workers since the last call: `add` gets the name of a
-    /// rule, the name of a metric of rules such as `refused`, and the count.
-    pub fn take_counts(&mut self, mut add: impl FnMut(&str, &str, u64)) {
+    /// Takes the changes of the metrics of the rules of all workers since the last call: `add` gets the name of a rule, the metric
+    /// and the change.
+    pub fn take_counts(&mut self, mut add: impl FnMut(&str, Metric, i64)) {
         self.workers.iter().for_each(ReplayWorker::flush);
-        let prefix = format!("diana.{NAMESPACE}.rule.");
-        for (name, count) in self.counters.take() {
-            if let Some((rule, metric)) =
-                name.strip_prefix(&*prefix).and_then(|rest| rest.split_once('.'))
-            {
-                add(rule, metric, count);
-            }
+        for ((metric, rule), change) in self.counters.take() {
+            add(&rule, metric, change);
         }
     }
 

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use diana_limiter::{Record, Verdict, Waiter};
+use diana_policy::Metric;
 use diana_policy::port::{Call, Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, SECOND};
 use diana_worker::host::{Clocks, Host, Level, Log};
@@ -17,8 +18,8 @@ const MILLISECOND: Micros = SECOND / 1000;
 /// The only root of a worker. Streams have other numbers.
 pub(crate) const ROOT: u32 = 0;
 
-/// Counters of all workers of a fleet, by their names.
-pub(crate) type Counters = RefCell<HashMap<String, u64>>;
+/// Counters of the rules of all workers of a fleet.
+pub(crate) type Counters = RefCell<HashMap<(Metric, String), i64>>;
 
 /// The host of one worker.
 pub(crate) struct ReplayHost {
@@ -99,19 +100,15 @@ impl Log for ReplayHost {
 }
 
 impl Metrics for ReplayHost {
-    fn count(&self, name: &str, amount: u64) {
-        let mut counters = self.counters.borrow_mut();
-        match counters.get_mut(name) {
-            Some(count) => *count += amount,
-            None => _ = counters.insert(name.into(), amount),
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        if let [_, rule] = *labels {
+            *self.counters.borrow_mut().entry((metric, rule.into())).or_default() += change;
         }
     }
 
-    fn gauge(&self, _: &str, _: i64) {}
+    fn set(&self, _: Metric, _: &[&str], _: u64) {}
 
-    fn set(&self, _: &str, _: u64) {}
-
-    fn record(&self, _: &str, _: u64) {}
+    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
 }
 
 impl Environment for ReplayHost {
@@ -151,8 +148,9 @@ impl Host for ReplayHost {
         self.decision.set(Some(ReplayDecision::new(verdict, self.now.get())));
     }
 
-    fn counter(&self, name: &str) -> u64 {
-        self.counters.borrow().get(name).copied().unwrap_or(0)
+    /// Nobody asks a replay.
+    fn counter(&self, _: Metric, _: &[&str]) -> u64 {
+        0
     }
 
     /// The same log is decided about in the same way each time, so no bit is random.

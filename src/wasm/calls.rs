@@ -9,6 +9,7 @@ use proxy_wasm::types::{BufferType, MapType, Status};
 use super::request::HostRequest;
 use super::shared::HostSharedData;
 use super::{raw, stats};
+use diana_policy::Metric;
 use diana_policy::port::{
     Answer, Call, Callout, Destination, Environment, Metrics, Request, SharedData,
 };
@@ -86,20 +87,20 @@ impl Log for HostCall {
 }
 
 impl Metrics for HostCall {
-    fn count(&self, name: &str, amount: u64) {
-        stats::count(name, amount);
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        if let Some(id) = stats::id(metric, labels) {
+            _ = hostcalls::increment_metric(id, change);
+        }
     }
 
-    fn gauge(&self, name: &str, change: i64) {
-        stats::gauge(name, change);
+    fn set(&self, metric: Metric, labels: &[&str], value: u64) {
+        self.record(metric, labels, &[value]);
     }
 
-    fn set(&self, name: &str, value: u64) {
-        stats::set(name, value);
-    }
-
-    fn record(&self, name: &str, value: u64) {
-        stats::record(name, value);
+    fn record(&self, metric: Metric, labels: &[&str], values: &[u64]) {
+        if let Some(id) = stats::id(metric, labels) {
+            values.iter().for_each(|value| _ = hostcalls::record_metric(id, *value));
+        }
     }
 }
 
@@ -128,8 +129,8 @@ impl Host for HostCall {
         self.within(stream, || read(&HostRequest::new(reads_headers)));
     }
 
-    fn counter(&self, name: &str) -> u64 {
-        stats::counter(name)
+    fn counter(&self, metric: Metric, labels: &[&str]) -> u64 {
+        stats::id(metric, labels).and_then(|id| hostcalls::get_metric(id).ok()).unwrap_or(0)
     }
 
     fn random(&self) -> u128 {

@@ -1,61 +1,35 @@
-//! Metrics of the host. Each is defined once per VM, since the host never frees a definition.
+//! Ids of metrics. Each is defined once per VM, since the host never frees a definition.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use diana_policy::key::KeyHasher;
+use diana_policy::{Metric, MetricKind};
 use proxy_wasm::hostcalls;
 use proxy_wasm::types::MetricType;
 
 thread_local! {
-    /// Ids by the hashes of the metrics' names. The host keeps metrics of removed rules, and so
-    /// does this map. Storing the names would take more memory with every new rule.
-    static IDS: RefCell<BTreeMap<u64, u32>> = const { RefCell::new(BTreeMap::new()) };
+    /// Ids by the metrics and the hashes of their labels. The host keeps metrics of removed rules, and so
+    /// does this map. Storing the labels would take more memory with every new rule.
+    static IDS: RefCell<BTreeMap<(Metric, u64), u32>> = const { RefCell::new(BTreeMap::new()) };
 }
 
-/// Adds to a counter.
-pub(super) fn count(name: &str, amount: u64) {
-    if let (Some(id), Ok(amount)) = (id(MetricType::Counter, name), i64::try_from(amount)) {
-        _ = hostcalls::increment_metric(id, amount);
-    }
-}
-
-/// The value of a counter of this gateway.
-pub(super) fn counter(name: &str) -> u64 {
-    id(MetricType::Counter, name).and_then(|id| hostcalls::get_metric(id).ok()).unwrap_or(0)
-}
-
-/// Moves a gauge.
-pub(super) fn gauge(name: &str, change: i64) {
-    if let Some(id) = id(MetricType::Gauge, name) {
-        _ = hostcalls::increment_metric(id, change);
-    }
-}
-
-/// Sets a gauge.
-pub(super) fn set(name: &str, value: u64) {
-    if let Some(id) = id(MetricType::Gauge, name) {
-        _ = hostcalls::record_metric(id, value);
-    }
-}
-
-/// Adds a value to a histogram.
-pub(super) fn record(name: &str, value: u64) {
-    if let Some(id) = id(MetricType::Histogram, name) {
-        _ = hostcalls::record_metric(id, value);
-    }
-}
-
-fn id(kind: MetricType, name: &str) -> Option<u32> {
+/// The host's id of a metric with these labels.
+pub(super) fn id(metric: Metric, labels: &[&str]) -> Option<u32> {
     let mut hasher = KeyHasher::public();
-    hasher.part(kind as usize, name.as_bytes());
-    let hash = hasher.finish().hash;
+    labels.iter().enumerate().for_each(|(at, label)| hasher.part(at, label.as_bytes()));
+    let key = (metric, hasher.finish().hash);
     IDS.with_borrow_mut(|ids| {
-        if let Some(&id) = ids.get(&hash) {
+        if let Some(&id) = ids.get(&key) {
             return Some(id);
         }
-        let id = hostcalls::define_metric(kind, name).ok()?;
-        ids.insert(hash, id);
+        let kind = match metric.kind() {
+            MetricKind::Counter => MetricType::Counter,
+            MetricKind::Gauge => MetricType::Gauge,
+            MetricKind::Histogram => MetricType::Histogram,
+        };
+        let id = hostcalls::define_metric(kind, &metric.stat(labels)).ok()?;
+        ids.insert(key, id);
         Some(id)
     })
 }

@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 
+use diana_policy::Metric;
 use diana_policy::port::Clock;
 use diana_policy::time::{Micros, Now, SECOND};
 
@@ -28,7 +29,7 @@ pub(crate) struct ClockOffset {
 pub(crate) struct HostClock<'a> {
     pub(crate) offset: &'a ClockOffset,
     pub(crate) host: &'a dyn Host,
-    /// The prefix of the metric that counts backward steps of the wall clock.
+    /// The label of the metric that counts backward steps of the wall clock.
     pub(crate) namespace: &'a str,
 }
 
@@ -60,7 +61,7 @@ impl HostClock<'_> {
     /// Counts and logs a backward step of the wall clock.
     #[cold]
     fn report_step_back(&self, by: Micros) {
-        self.host.count(&format!("diana.{}.clock_stepped_back", self.namespace), 1);
+        self.host.add(Metric::ClockSteppedBack, &[self.namespace], 1);
         let line = format!(
             "the wall clock stepped back by {} s; an open window ends at most one unit after its first request",
             by / SECOND

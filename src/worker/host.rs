@@ -5,7 +5,7 @@ use std::rc::Rc;
 use diana_limiter::{Verdict, Waiter};
 use diana_policy::port::{Callout, Environment, Metrics, Request, SharedData};
 use diana_policy::time::Micros;
-use diana_policy::{ModuleKind, Switches};
+use diana_policy::{Metric, ModuleKind, Switches};
 use diana_store::process::Process;
 
 /// The severity of a log line.
@@ -71,7 +71,7 @@ pub trait Host: Callout + Clocks + Log + Metrics {
     fn on_decision(&self, _stream: u32, _resumed: Option<&Waiter>, _verdict: &Verdict) {}
 
     /// The value of a counter, summed over all workers.
-    fn counter(&self, name: &str) -> u64;
+    fn counter(&self, metric: Metric, labels: &[&str]) -> u64;
 
     /// Random bits. Zero if the host has none.
     fn random(&self) -> u128;

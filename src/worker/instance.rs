@@ -58,6 +58,8 @@ pub struct Instance {
     is_replaced: Cell<bool>,
     /// The requests that it saw since the last flush.
     requests: Cell<u64>,
+    /// The waits for Redis since then, in ticks.
+    waits: RefCell<Vec<Micros>>,
     /// Whether its charges have changed since the last upkeep, apart from new requests.
     busy: Cell<bool>,
     /// The time of the latest upkeep with a request since the one before.
@@ -111,6 +113,7 @@ impl Instance {
             closed: Cell::new(false),
             is_replaced: Cell::new(false),
             requests: Cell::new(0),
+            waits: RefCell::default(),
             busy: Cell::new(false),
             last_used: Cell::new(0),
             namespace,

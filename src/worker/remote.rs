@@ -10,11 +10,11 @@ mod head;
 mod lead;
 mod validate;
 use diana_config::Reader;
-use diana_policy::Policy;
 use diana_policy::key::KeyHasher;
 use diana_policy::port::{Answer, Call, Callout, Environment, SharedData};
 use diana_policy::remote::{Own, Remote};
 use diana_policy::time::{self, Micros, SECOND};
+use diana_policy::{Metric, Policy};
 use document::Unusable;
 use head::Head;
 
@@ -93,7 +93,7 @@ pub struct PollOutcome {
     /// Whether this worker received them from the server.
     pub is_first: bool,
     /// The metric of a reply: `fetched`, `failed` or `rejected`.
-    pub count: Option<&'static str>,
+    pub count: Option<Metric>,
     /// Change of the number of workers with a remote document.
     pub in_force: i64,
     /// Log lines about successes.

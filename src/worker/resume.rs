@@ -32,7 +32,7 @@ impl Worker {
     fn resume(&self, mut ready: ReadyRequest, instance: &Instance, host: &dyn Host) -> Step {
         let Waiter { stream, since, .. } = ready.waiter;
         let waited = host.monotonic().saturating_sub(since);
-        host.record(&format!("diana.{}.fleet.wait_us", instance.namespace()), waited);
+        instance.record_wait(waited, host);
         let mut step = Step::new(Next::Wait);
         host.request(stream, instance.reads_headers(), &mut |request| {
             let verdict = instance.resume(&mut ready, request, host);

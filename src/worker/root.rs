@@ -14,7 +14,7 @@ use super::without_document::{self, WithoutDocument};
 use super::worker::Worker;
 use diana_config::Reader;
 use diana_policy::port::Answer;
-use diana_policy::{Policy, Scope, names};
+use diana_policy::{Metric, Policy, Scope, names};
 
 /// Logged once by a process that counts rules in its own memory.
 const FIRST: &str = "this is the first configuration of this process, so usage that is counted per gateway starts from zero";
@@ -60,7 +60,7 @@ impl Root {
                 true
             }
             Err(problems) => {
-                host.count(&format!("diana.{root_id}.config.rejected"), 1);
+                host.add(Metric::ConfigRejected, &[&root_id], 1);
                 match WithoutDocument::begin(&root_id, text, &problems, host) {
                     Some(state) => {
                         worker.timers.begin(host.caller());
@@ -200,7 +200,8 @@ impl Root {
 
     /// Applies the results of a poll.
     fn apply_outcome(&mut self, outcome: PollOutcome, worker: &Worker, host: &dyn Host) {
-        let count = |what| host.count(&format!("diana.{}.remote.{what}", self.namespace), 1);
+        let namespace = self.namespace.clone();
+        let count = |metric| host.add(metric, &[&namespace], 1);
         outcome.count.into_iter().for_each(count);
         self.count_in_force(outcome.in_force, host);
         outcome.successes.iter().for_each(|line| host.log(Level::Info, line));
@@ -212,13 +213,13 @@ impl Root {
             if let Err(why) = self.replace(policy, worker, host) {
                 return host.log(Level::Error, &why);
             }
-            host.count(&format!("diana.{}.remote.applied", self.namespace), 1);
+            count(Metric::RemoteApplied);
         }
     }
 
     fn count_in_force(&self, change: i64, host: &dyn Host) {
         if change != 0 {
-            host.gauge(&format!("diana.{}.remote.in_force", self.namespace), change);
+            host.add(Metric::RemoteInForce, &[&self.namespace], change);
         }
     }
 }
@@ -234,7 +235,7 @@ fn poller(policy: &Policy, namespace: &str, host: &dyn Host) -> Option<Result<Po
 
 /// Counts an accepted configuration, and logs its advice and changes.
 fn log_configuration(namespace: &str, policy: &Policy, changes: &ConfigChanges, host: &dyn Host) {
-    host.count(&format!("diana.{namespace}.config.accepted"), 1);
+    host.add(Metric::ConfigAccepted, &[namespace], 1);
     for line in &policy.warnings {
         host.log(Level::Warn, line);
     }

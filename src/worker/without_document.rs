@@ -9,6 +9,7 @@
 //! So a text that was admitted once cannot be refused later: only its workers would fail.
 
 use super::host::{Host, Level};
+use diana_policy::Metric;
 use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
@@ -90,7 +91,7 @@ impl WithoutDocument {
         let was_counted = std::mem::replace(&mut self.is_counted, is_counted);
         if was_counted != is_counted {
             let change = i64::from(is_counted) - i64::from(was_counted);
-            host.gauge(&format!("diana.{}.without_document", self.root_id), change);
+            host.add(Metric::WithoutDocument, &[&self.root_id], change);
         }
     }
 }

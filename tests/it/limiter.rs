@@ -23,11 +23,11 @@ mod survival;
 mod upkeep;
 
 use diana_limiter::{Limiter, Refusal, Unbuildable, Verdict};
-use diana_policy::Policy;
 use diana_policy::key::Seed;
 use diana_policy::port::{Destination, Metrics, SharedData};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND};
+use diana_policy::{Metric, MetricKind, Policy};
 use diana_redis::backend::RedisConnection;
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::protocol::Login;
@@ -142,18 +142,18 @@ impl Gate {
 struct Lines(RefCell<Vec<String>>);
 
 impl Metrics for Lines {
-    fn record(&self, _: &str, _: u64) {}
+    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
 
-    fn count(&self, name: &str, amount: u64) {
-        self.0.borrow_mut().push(format!("{name} {amount}"));
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        let name = metric.stat(labels);
+        self.0.borrow_mut().push(match metric.kind() {
+            MetricKind::Counter => format!("{name} {change}"),
+            _ => format!("{name} {change:+}"),
+        });
     }
 
-    fn gauge(&self, name: &str, change: i64) {
-        self.0.borrow_mut().push(format!("{name} {change:+}"));
-    }
-
-    fn set(&self, name: &str, value: u64) {
-        self.0.borrow_mut().push(format!("{name} = {value}"));
+    fn set(&self, metric: Metric, labels: &[&str], value: u64) {
+        self.0.borrow_mut().push(format!("{} = {value}", metric.stat(labels)));
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use diana_limiter::{LocalReply, Refusal, Verdict, Waiter};
-use diana_policy::Switches;
 use diana_policy::port::{Call, Callout, Destination, Environment, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
+use diana_policy::{Metric, Switches};
 use diana_store::process::Process;
 use diana_worker::host::{Clocks, Host, Level, Log};
 use diana_worker::{Effects, Next, Step, Steps};
@@ -239,20 +239,16 @@ impl Log for FakeHost {
 }
 
 impl Metrics for FakeHost {
-    fn count(&self, name: &str, amount: u64) {
-        self.gauge(name, amount.cast_signed());
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        *self.counts.borrow_mut().entry(metric.stat(labels)).or_default() += change;
     }
 
-    fn gauge(&self, name: &str, change: i64) {
-        *self.counts.borrow_mut().entry(name.into()).or_default() += change;
+    fn set(&self, metric: Metric, labels: &[&str], value: u64) {
+        self.counts.borrow_mut().insert(metric.stat(labels), value.cast_signed());
     }
 
-    fn set(&self, name: &str, value: u64) {
-        self.counts.borrow_mut().insert(name.into(), value.cast_signed());
-    }
-
-    fn record(&self, name: &str, value: u64) {
-        self.count(name, value);
+    fn record(&self, metric: Metric, labels: &[&str], values: &[u64]) {
+        self.add(metric, labels, values.iter().sum::<u64>().cast_signed());
     }
 }
 
@@ -301,8 +297,8 @@ impl Host for FakeHost {
         decided.push(Decided { stream, resumed: resumed.copied(), outcome });
     }
 
-    fn counter(&self, name: &str) -> u64 {
-        self.count_of(name).cast_unsigned()
+    fn counter(&self, metric: Metric, labels: &[&str]) -> u64 {
+        self.count_of(&metric.stat(labels)).cast_unsigned()
     }
 
     fn random(&self) -> u128 {

@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use diana_policy::Metric;
+
 /// Decisions of one rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DecisionCounts {
@@ -34,17 +36,17 @@ impl DecisionCounts {
     }
 
     /// The count that a metric of a rule goes to, if it is reported.
-    pub fn metric(&mut self, name: &str) -> Option<&mut u64> {
-        match name {
-            "allowed" => Some(&mut self.admitted),
-            "refused" => Some(&mut self.refused),
-            "banned" => Some(&mut self.banned),
-            "held" => Some(&mut self.held),
-            "shadow_refused" => Some(&mut self.shadow_refused),
-            "over" => Some(&mut self.over),
-            "shadow_held" => Some(&mut self.shadow_held),
-            "bans" => Some(&mut self.bans),
-            "hot" => Some(&mut self.hot),
+    pub fn metric(&mut self, metric: Metric) -> Option<&mut u64> {
+        match metric {
+            Metric::Allowed => Some(&mut self.admitted),
+            Metric::Refused => Some(&mut self.refused),
+            Metric::Banned => Some(&mut self.banned),
+            Metric::Held => Some(&mut self.held),
+            Metric::ShadowRefused => Some(&mut self.shadow_refused),
+            Metric::Over => Some(&mut self.over),
+            Metric::ShadowHeld => Some(&mut self.shadow_held),
+            Metric::Bans => Some(&mut self.bans),
+            Metric::Hot => Some(&mut self.hot),
             _ => None,
         }
     }

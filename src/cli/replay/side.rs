@@ -143,7 +143,7 @@ impl Side {
             let number = rules.iter().position(|own| own == rule);
             let counts = number.and_then(|number| own.get_mut(number + 1));
             if let Some(sum) = counts.and_then(|counts| counts.metric(metric)) {
-                *sum += count;
+                *sum += count.cast_unsigned();
             }
         });
         if self.own.iter().any(|counts| *counts != DecisionCounts::default()) {

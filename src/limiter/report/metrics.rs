@@ -1,72 +1,21 @@
-//! The metrics and their names.
-//!
-//! The VM accumulates counts, and the timer flushes them. Names contain only configured names,
-//! never data of clients: `diana.<namespace>.rule.<rule>.<what>`, which Envoy's tag regex converts
-//! to `diana_rule_<what>{namespace="…",rule="…"}`.
+//! What is counted between two flushes.
 
-use diana_policy::Scope;
 use diana_policy::port::Metrics;
 use diana_policy::time::Micros;
+use diana_policy::{Metric, Scope};
 use diana_request::settling::UnknownUsage;
 use diana_store::backend::BackendCounts;
 use diana_store::refusal::Reason;
 use diana_store::slots::Traffic;
 
-/// Decisions of one rule since the last flush.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct RuleCounts {
-    /// Admitted requests that the rule evaluated and admits.
-    pub allowed: u64,
-    /// Requests that it was the first to refuse.
-    pub refused: u64,
-    /// Requests that it would have refused.
-    pub shadow_refused: u64,
-    /// Requests that it marked, since they exceeded its limit.
-    pub over: u64,
-    /// Requests that it refused because the caller is banned.
-    pub banned: u64,
-    /// Requests that it refused because Redis was unavailable.
-    pub unavailable: u64,
-    /// Requests that it decided in degraded mode, whatever the decision.
-    pub degraded: u64,
-    /// Bans that started.
-    pub bans: u64,
-    /// Those of `shadow_refused` that a ban would have refused.
-    pub shadow_banned: u64,
-    /// Bans that would have started outside of shadow.
-    pub shadow_bans: u64,
-    /// Requests that it held until their turn.
-    pub held: u64,
-    /// Requests that it skipped, since they have no value for its actor.
-    pub absent: u64,
-    /// Requests that another rule refused before this one was evaluated.
-    pub not_asked: u64,
-    /// Requests that it admits, and another rule refused.
-    pub refused_by_others: u64,
-    /// Requests that it would have held if it were not in shadow.
-    pub shadow_held: u64,
-    /// Requests that it admitted near its limit.
-    pub near: u64,
-    /// Requests that it refused while other workers held leases of the caller.
-    pub leased: u64,
-    /// Requests of hot callers.
-    pub hot: u64,
-    /// Requests whose data had no limit.
-    pub limit_missing: u64,
-    /// Requests decided by an overflow bucket, since the table was full of live callers.
-    pub overflow: u64,
-    /// Requests whose charges were settled at their end.
-    pub settled: u64,
-    /// Permits returned by settlements.
-    pub refunded: u64,
-    /// Permits charged by settlements beyond the reservation.
-    pub debt: u64,
-    /// Requests without settlement, since too many were open.
-    pub unsettled: u64,
-    /// Settled requests whose usage is unknown, by reason.
-    pub unknown: [u64; UNKNOWN.len()],
-    /// The change of the number of requests in flight.
-    pub in_flight: i64,
+/// The changes of the metrics that one rule sums up, since the last flush.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RuleCounts([i64; Metric::SUMS]);
+
+impl Default for RuleCounts {
+    fn default() -> RuleCounts {
+        RuleCounts([0; Metric::SUMS])
+    }
 }
 
 /// Requests since the last flush, under any rule.
@@ -84,105 +33,75 @@ impl RequestCounts {
     /// Adds the counts to the metrics and resets them.
     pub fn flush(&mut self, namespace: &str, metrics: &dyn Metrics) {
         let counts = std::mem::take(self);
-        for (what, amount) in [
-            ("exempt", counts.exempt),
-            ("address_missing", counts.without_address),
-            ("metadata_missing", counts.without_metadata),
-        ] {
-            if amount > 0 {
-                metrics.count(&format!("diana.{namespace}.{what}"), amount);
-            }
-        }
+        let counts = [
+            (Metric::Exempt, counts.exempt),
+            (Metric::AddressMissing, counts.without_address),
+            (Metric::MetadataMissing, counts.without_metadata),
+        ];
+        add_all(&counts, &[namespace], metrics);
     }
 }
 
-/// The reasons for unknown usage, and their names.
-const UNKNOWN: [(UnknownUsage, &str); 6] = [
-    (UnknownUsage::ClientLeft, "client_left"),
-    (UnknownUsage::Cut, "cut"),
-    (UnknownUsage::Unanswered, "unanswered"),
-    (UnknownUsage::Error, "error"),
-    (UnknownUsage::Absent, "absent"),
-    (UnknownUsage::Unusable, "unusable"),
-];
-
 impl RuleCounts {
+    /// Adds to a metric of the rule.
+    #[inline(always)]
+    pub fn add(&mut self, metric: Metric, change: impl Into<i64>) {
+        if let Some(sum) = self.0.get_mut(metric as usize) {
+            *sum = sum.wrapping_add(change.into());
+        }
+    }
+
+    /// Adds permits to a metric of the rule.
+    fn add_permits(&mut self, metric: Metric, permits: u64) {
+        self.add(metric, permits.cast_signed());
+    }
+
+    /// Returns true if it counts requests.
+    pub(crate) fn has_requests(&self) -> bool {
+        self.0.iter().take(Metric::Keys as usize).any(|change| *change != 0)
+    }
+
     /// Counts an admitted request, which the rule holds for this many ticks.
     #[inline]
     pub fn admit(&mut self, wait: Micros) {
-        self.allowed += 1;
-        self.held += u64::from(wait > 0);
+        self.add(Metric::Allowed, 1);
+        self.add(Metric::Held, wait > 0);
     }
 
     /// Counts a request that the rule is the first to refuse.
     pub fn refuse(&mut self, reason: Reason) {
-        match reason {
-            Reason::Banned => self.banned += 1,
-            Reason::Unavailable => self.unavailable += 1,
-            Reason::Used | Reason::Outstanding | Reason::Busy => self.refused += 1,
-        }
+        let metric = match reason {
+            Reason::Banned => Metric::Banned,
+            Reason::Unavailable => Metric::Unavailable,
+            Reason::Used | Reason::Outstanding | Reason::Busy => Metric::Refused,
+        };
+        self.add(metric, 1);
     }
 
     /// Counts a settlement: the reserved permits, and the used ones, which may be an estimate.
     pub fn settle(&mut self, reserved: u64, used: u64, unknown: Option<UnknownUsage>) {
-        self.settled += 1;
-        self.refunded += reserved.saturating_sub(used);
-        self.debt += used.saturating_sub(reserved);
-        for ((reason, _), count) in UNKNOWN.iter().zip(&mut self.unknown) {
-            *count += u64::from(unknown == Some(*reason));
-        }
+        self.add(Metric::Settled, 1);
+        self.add_permits(Metric::Refunded, reserved.saturating_sub(used));
+        self.add_permits(Metric::Debt, used.saturating_sub(reserved));
+        let metric = match unknown {
+            None | Some(UnknownUsage::Partial) => return,
+            Some(UnknownUsage::ClientLeft) => Metric::UnknownClientLeft,
+            Some(UnknownUsage::Cut) => Metric::UnknownCut,
+            Some(UnknownUsage::Unanswered) => Metric::UnknownUnanswered,
+            Some(UnknownUsage::Error) => Metric::UnknownError,
+            Some(UnknownUsage::Absent) => Metric::UnknownAbsent,
+            Some(UnknownUsage::Unusable) => Metric::UnknownUnusable,
+        };
+        self.add(metric, 1);
     }
 
-    /// Adds the counts to the metrics and resets them.
+    /// Adds the changes to the metrics and resets them.
     pub fn flush(&mut self, namespace: &str, rule: &str, metrics: &dyn Metrics) {
-        let counts = std::mem::take(self);
-        for (what, amount) in [
-            ("allowed", counts.allowed),
-            ("refused", counts.refused),
-            ("shadow_refused", counts.shadow_refused),
-            ("over", counts.over),
-            ("not_asked", counts.not_asked),
-            ("refused_by_others", counts.refused_by_others),
-            ("absent", counts.absent),
-            ("banned", counts.banned),
-            ("unavailable", counts.unavailable),
-            ("degraded", counts.degraded),
-            ("bans", counts.bans),
-            ("shadow_banned", counts.shadow_banned),
-            ("shadow_bans", counts.shadow_bans),
-            ("held", counts.held),
-            ("shadow_held", counts.shadow_held),
-            ("near", counts.near),
-            ("lent", counts.leased),
-            ("hot", counts.hot),
-            ("limit_missing", counts.limit_missing),
-            ("overflow", counts.overflow),
-            ("settled", counts.settled),
-            ("refunded", counts.refunded),
-            ("debt", counts.debt),
-            ("unsettled", counts.unsettled),
-        ] {
-            if amount > 0 {
-                metrics.count(&format!("diana.{namespace}.rule.{rule}.{what}"), amount);
-            }
-        }
-        move_gauge(namespace, rule, "in_flight", counts.in_flight, metrics);
-        for ((_, reason), amount) in UNKNOWN.iter().zip(counts.unknown) {
-            if amount > 0 {
-                metrics.count(&format!("diana.{namespace}.rule.{rule}.untold_{reason}"), amount);
-            }
+        let changes = std::mem::take(self).0;
+        for (metric, change) in Metric::ALL.iter().zip(changes).filter(|(_, change)| *change != 0) {
+            metrics.add(*metric, &[namespace, rule], change);
         }
     }
-}
-
-/// Adds the change of the number of callers in a rule's table. All workers share one gauge.
-pub fn flush_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
-    move_gauge(namespace, rule, "keys", change, metrics);
-}
-
-/// Adds the change of the number of a rule's hot callers.
-pub fn flush_hot_keys(namespace: &str, rule: &str, change: i64, metrics: &dyn Metrics) {
-    move_gauge(namespace, rule, "hot_keys", change, metrics);
 }
 
 /// Sets the gauges of a rule's limit in its scope: permits, ticks of the window, and callers in its
@@ -195,66 +114,45 @@ pub fn report_limit(
     metrics: &dyn Metrics,
 ) {
     let limited = match scope {
-        Scope::Local => "limit_local",
-        Scope::Gateway => "limit_gateway",
-        Scope::Global => "limit_global",
+        Scope::Local => Metric::LimitLocal,
+        Scope::Gateway => Metric::LimitGateway,
+        Scope::Global => Metric::LimitGlobal,
     };
-    for (what, value) in [(limited, limit), ("window_us", window), ("keys_limit", keys)] {
-        metrics.set(&format!("diana.{namespace}.rule.{rule}.{what}"), value);
-    }
-}
-
-/// Sets the gauge of documents that decide about no request.
-pub fn report_disabled(namespace: &str, is_disabled: bool, metrics: &dyn Metrics) {
-    metrics.set(&format!("diana.{namespace}.disabled"), is_disabled.into());
-}
-
-fn move_gauge(namespace: &str, rule: &str, what: &str, change: i64, metrics: &dyn Metrics) {
-    if change != 0 {
-        metrics.gauge(&format!("diana.{namespace}.rule.{rule}.{what}"), change);
+    for (metric, value) in [(limited, limit), (Metric::Window, window), (Metric::KeysLimit, keys)] {
+        metrics.set(metric, &[namespace, rule], value);
     }
 }
 
 /// Adds the accesses to shared data.
 pub fn flush_traffic(namespace: &str, traffic: &Traffic, metrics: &dyn Metrics) {
-    for (what, count) in [
-        ("writes", &traffic.writes),
-        ("conflicts", &traffic.conflicts),
-        ("exhausted", &traffic.exhausted),
-        ("foreign", &traffic.corrupt),
-        ("emptied", &traffic.emptied),
-    ] {
-        let amount = count.take();
-        if amount > 0 {
-            metrics.count(&format!("diana.{namespace}.shared.{what}"), amount);
-        }
-    }
-}
-
-/// Adds the change of the number of workers that count global rules in a `mode`: `fleet` or
-/// `gateway`.
-pub fn flush_mode(namespace: &str, mode: &str, change: i64, metrics: &dyn Metrics) {
-    metrics.gauge(&format!("diana.{namespace}.mode.{mode}"), change);
+    let counts = [
+        (Metric::SharedWrites, traffic.writes.take()),
+        (Metric::SharedConflicts, traffic.conflicts.take()),
+        (Metric::SharedExhausted, traffic.exhausted.take()),
+        (Metric::SharedForeign, traffic.corrupt.take()),
+        (Metric::SharedEmptied, traffic.emptied.take()),
+    ];
+    add_all(&counts, &[namespace], metrics);
 }
 
 /// Adds the counts of the connection to Redis.
 pub fn flush_fleet(namespace: &str, counts: &BackendCounts, metrics: &dyn Metrics) {
-    for (what, amount) in [
-        ("trips", counts.calls),
-        ("asks", counts.asks),
-        ("foreign", counts.corrupt),
-        ("apart", counts.apart),
-        ("split", counts.split),
-        ("unsettled", counts.unsettled),
-    ] {
-        if amount > 0 {
-            metrics.count(&format!("diana.{namespace}.fleet.{what}"), amount);
-        }
-    }
-    if counts.changes > 0 {
-        metrics.count(&format!("diana.{namespace}.mode.changes"), counts.changes);
-    }
-    for (name, amount) in &counts.failures {
-        metrics.count(&format!("diana.{namespace}.fleet.failed.{name}"), *amount);
+    let sums = [
+        (Metric::FleetTrips, counts.calls),
+        (Metric::FleetAsks, counts.asks),
+        (Metric::FleetForeign, counts.corrupt),
+        (Metric::FleetApart, counts.apart),
+        (Metric::FleetSplit, counts.split),
+        (Metric::FleetUnsettled, counts.unsettled),
+        (Metric::ModeChanges, counts.changes),
+    ];
+    add_all(&sums, &[namespace], metrics);
+    let failures = counts.failures.iter().map(|(name, amount)| (Metric::failed(name), *amount));
+    add_all(&failures.collect::<Vec<_>>(), &[namespace], metrics);
+}
+
+fn add_all(counts: &[(Metric, u64)], labels: &[&str], metrics: &dyn Metrics) {
+    for (metric, amount) in counts.iter().filter(|(_, amount)| *amount > 0) {
+        metrics.add(*metric, labels, amount.cast_signed());
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use diana_config::Reader;
+use diana_policy::Metric;
 use diana_policy::time::{Micros, SECOND};
 
 use super::ReplayFleet;
@@ -56,9 +57,9 @@ fn admitted(rule: &str) -> u64 {
     let mut counts = BTreeMap::new();
     fleet.take_counts(|rule, metric, count| {
         assert_eq!(rule, "it");
-        counts.insert(metric.to_owned(), count);
+        counts.insert(metric, count.cast_unsigned());
     });
-    assert_eq!((counts["allowed"], counts["refused"]), (admitted, 400 - admitted));
+    assert_eq!((counts[&Metric::Allowed], counts[&Metric::Refused]), (admitted, 400 - admitted));
     admitted
 }
 

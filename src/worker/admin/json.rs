@@ -3,10 +3,10 @@
 use crate::host::Host;
 use crate::instance::Instance;
 use diana_limiter::{Order, Seen, seconds};
-use diana_policy::Rule;
 use diana_policy::json;
 use diana_policy::key::{GatewayId, Key, LoggedKey};
 use diana_policy::time::{Micros, Now};
+use diana_policy::{Metric, Rule};
 use diana_store::usage::Usage;
 use serde::Serialize;
 use serde_json::Number;
@@ -107,10 +107,7 @@ impl Instance {
     }
 
     fn rule_status(&self, rule: &Rule, actors: Vec<String>, host: &dyn Host) -> RuleStatus {
-        let count = |what| {
-            let name = format!("diana.{}.rule.{}.{what}", self.namespace(), rule.name);
-            host.counter(&name)
-        };
+        let count = |metric| host.counter(metric, &[self.namespace(), &rule.name]);
         RuleStatus {
             rule: rule.name.clone(),
             actors,
@@ -122,8 +119,8 @@ impl Instance {
             replaces: rule.replaces.clone(),
             over: rule.over.is_some(),
             bans: rule.ban.is_some(),
-            allowed: count("allowed"),
-            refused: count("refused"),
+            allowed: count(Metric::Allowed),
+            refused: count(Metric::Refused),
         }
     }
 

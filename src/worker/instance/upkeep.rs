@@ -3,11 +3,15 @@
 use super::Instance;
 use crate::host::{Host, Level};
 use crate::redis::RedisConnection;
+use diana_policy::Metric;
 use diana_policy::time::{Micros, SECOND};
 
 /// Time without requests after which a possibly replaced instance is closed, since a listener may
 /// drain for many minutes. The worker's leases and remembered refusals have expired by then.
 const QUIET: Micros = 2 * SECOND;
+
+/// Maximum number of waits that are recorded at once.
+const MOST_WAITS: usize = 64;
 
 impl Instance {
     /// Counts a request, which makes upkeep necessary. Returns true if upkeep was not scheduled
@@ -82,11 +86,28 @@ impl Instance {
         self.flush_requests(host);
     }
 
-    /// Reports the number of requests that it saw since the last flush.
+    /// Reports the number of requests that it saw since the last flush, and their waits.
     fn flush_requests(&self, host: &dyn Host) {
         let requests = self.requests.take();
         if requests > 0 {
-            host.count(&format!("diana.{}.requests", self.namespace), requests);
+            host.add(Metric::Requests, &[&self.namespace], requests.cast_signed());
+        }
+        self.flush_waits(&mut self.waits.borrow_mut(), host);
+    }
+
+    /// Records how many ticks a request waited for Redis.
+    pub(crate) fn record_wait(&self, ticks: Micros, host: &dyn Host) {
+        let mut waits = self.waits.borrow_mut();
+        waits.push(ticks);
+        if waits.len() >= MOST_WAITS {
+            self.flush_waits(&mut waits, host);
+        }
+    }
+
+    fn flush_waits(&self, waits: &mut Vec<Micros>, host: &dyn Host) {
+        if !waits.is_empty() {
+            host.record(Metric::FleetWait, &[&self.namespace], waits);
+            waits.clear();
         }
     }
 
@@ -120,7 +141,7 @@ impl Instance {
     /// rules no longer apply.
     pub(crate) fn report_limits(&self, in_force: bool, host: &dyn Host) {
         let document = if in_force { self.checksum } else { 0 };
-        host.set(&format!("diana.{}.document", self.namespace), document.into());
+        host.set(Metric::Document, &[&self.namespace], document.into());
         let limiter = self.limiter.try_borrow();
         limiter.into_iter().for_each(|it| it.report_limits(&self.namespace, in_force, host));
     }

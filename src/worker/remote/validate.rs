@@ -5,6 +5,7 @@ use super::head::Head;
 use super::lead::LEASE;
 use super::{Access, PollOutcome, Poller, Tag, digest, version_of};
 use diana_limiter::sizing;
+use diana_policy::Metric;
 use diana_policy::time::Micros;
 
 impl Poller {
@@ -28,8 +29,8 @@ impl Poller {
             Ok(Fetched::Unchanged(_)) => return PollOutcome::default(),
             Err(unusable) => {
                 let (count, why) = match unusable {
-                    Unusable::Failed(why) => ("failed", why),
-                    Unusable::Rejected(why) => ("rejected", why),
+                    Unusable::Failed(why) => (Metric::RemoteFailed, why),
+                    Unusable::Rejected(why) => (Metric::RemoteRejected, why),
                 };
                 next.problem = digest(&[why.as_bytes()]);
                 self.problem(count, why, &head, &next)
@@ -66,14 +67,14 @@ impl Poller {
         let bad = format!("version {version:016x} is invalid");
         if version == head.rejected {
             next.problem = version;
-            return self.problem("rejected", &bad, head, next);
+            return self.problem(Metric::RemoteRejected, &bad, head, next);
         }
         match self.reader.policy(text) {
             Ok(mut policy) => {
                 next.version = version;
                 let what = format!("version {version:016x} is now active");
                 PollOutcome {
-                    count: Some("fetched"),
+                    count: Some(Metric::RemoteFetched),
                     successes: vec![self.line(&what, &sizing::summary(&policy))],
                     failures: std::mem::take(&mut policy.warnings),
                     is_first: true,
@@ -83,7 +84,7 @@ impl Poller {
             }
             Err(problems) => {
                 (next.problem, next.rejected) = (version, version);
-                let mut outcome = self.problem("rejected", &bad, head, next);
+                let mut outcome = self.problem(Metric::RemoteRejected, &bad, head, next);
                 outcome.failures.extend(problems.to_string().lines().map(str::to_owned));
                 outcome
             }
@@ -95,11 +96,11 @@ impl Poller {
         let successes = (head.problem != 0)
             .then(|| self.line("the last problem is solved", &self.active_rules()));
         let successes = successes.into_iter().collect();
-        PollOutcome { count: Some("fetched"), successes, ..PollOutcome::default() }
+        PollOutcome { count: Some(Metric::RemoteFetched), successes, ..PollOutcome::default() }
     }
 
     /// Counts a problem, and logs it if it is new.
-    fn problem(&self, count: &'static str, what: &str, head: &Head, next: &Head) -> PollOutcome {
+    fn problem(&self, count: Metric, what: &str, head: &Head, next: &Head) -> PollOutcome {
         let line = (head.problem != next.problem).then(|| self.line(what, &self.active_rules()));
         let failures = line.into_iter().collect();
         PollOutcome { count: Some(count), failures, ..PollOutcome::default() }

@@ -1,9 +1,11 @@
 //! Rules for every file of the source: its names, and the places of `unsafe`; and for every shipped
 //! listener.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use diana_policy::Metric;
 
 const CRATES: [&str; 13] = [
     "algorithm",
@@ -111,6 +113,16 @@ fn only_one_file_of_the_adapter_is_unsafe() {
                 && ["unsafe {", "unsafe extern", "unsafe impl"].iter().any(|it| line.contains(it))
         });
         assert_eq!(is_unsafe, file.ends_with("wasm/raw.rs"), "{}", file.display());
+    }
+}
+
+/// Calls that failed have their metric by its name.
+#[test]
+fn each_metric_is_counted() {
+    let code: String = texts("").into_iter().map(|(_, text)| text).collect();
+    let words = code.split(|it: char| !it.is_alphanumeric() && it != ':').collect::<BTreeSet<_>>();
+    for metric in Metric::ALL.iter().filter(|it| !it.name().starts_with("fleet.failed.")) {
+        assert!(words.contains(&*format!("Metric::{metric:?}")), "{metric:?}");
     }
 }
 

@@ -10,8 +10,8 @@ mod responses;
 mod sharing;
 mod tags;
 
-use diana_policy::Policy;
 use diana_policy::port::Answer;
+use diana_policy::{Metric, Policy};
 use diana_worker::remote::{Access, PollOutcome, Poller};
 use kit::fake::{FakeCallout, FakeEnvironment, FakeSharedData};
 use std::collections::HashMap;
@@ -130,16 +130,19 @@ impl Worker {
 
     fn take(&mut self, outcome: PollOutcome) {
         self.lines.extend(outcome.successes.into_iter().chain(outcome.failures));
-        outcome.count.into_iter().for_each(|what| *self.counts.entry(what).or_default() += 1);
+        outcome
+            .count
+            .into_iter()
+            .for_each(|metric| *self.counts.entry(metric.name()).or_default() += 1);
         self.in_force += outcome.in_force;
         if let Some(policy) = outcome.policy {
             self.rule = name(&policy);
-            *self.counts.entry("applied").or_default() += 1;
+            *self.counts.entry(Metric::RemoteApplied.name()).or_default() += 1;
         }
     }
 
     fn count(&self, what: &str) -> usize {
-        self.counts.get(what).copied().unwrap_or_default()
+        self.counts.get(&*format!("remote.{what}")).copied().unwrap_or_default()
     }
 }
 

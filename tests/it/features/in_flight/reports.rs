@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use diana_limiter::{Limiter, Verdict};
+use diana_policy::Metric;
 use diana_policy::port::Metrics;
 use diana_policy::time::Now;
 use diana_store::permit::Permit;
@@ -25,17 +26,13 @@ impl Sums {
 }
 
 impl Metrics for Sums {
-    fn count(&self, name: &str, amount: u64) {
-        self.gauge(name, amount as i64);
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        *self.0.borrow_mut().entry(metric.stat(labels)).or_default() += change;
     }
 
-    fn gauge(&self, name: &str, change: i64) {
-        *self.0.borrow_mut().entry(name.into()).or_default() += change;
-    }
+    fn set(&self, _: Metric, _: &[&str], _: u64) {}
 
-    fn set(&self, _: &str, _: u64) {}
-
-    fn record(&self, _: &str, _: u64) {}
+    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
 }
 
 fn clock() -> FakeClock {

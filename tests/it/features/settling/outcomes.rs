@@ -9,6 +9,7 @@ use diana_policy::decision::Retry;
 use diana_policy::key::Seed;
 use diana_policy::port::Metrics;
 use diana_policy::time::SECOND;
+use diana_policy::{Metric, MetricKind};
 use diana_store::permit::Permit;
 use fastrand::Rng;
 use kit::ending::FakeEnding;
@@ -147,17 +148,16 @@ fn headers_report_reserved_permits() {
 struct Lines(RefCell<Vec<String>>);
 
 impl Metrics for Lines {
-    fn record(&self, _: &str, _: u64) {}
+    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
 
-    fn count(&self, name: &str, amount: u64) {
-        self.0
-            .borrow_mut()
-            .push(format!("{} {amount}", name.trim_start_matches("diana.n.rule.r.")));
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        assert_eq!(labels, ["n", "r"]);
+        if metric.kind() == MetricKind::Counter {
+            self.0.borrow_mut().push(format!("{} {change}", metric.name()));
+        }
     }
 
-    fn gauge(&self, _: &str, _: i64) {}
-
-    fn set(&self, _: &str, _: u64) {}
+    fn set(&self, _: Metric, _: &[&str], _: u64) {}
 }
 
 /// The returned permits, the usage beyond reservations, and the requests with unknown usage.

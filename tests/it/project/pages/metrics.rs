@@ -1,50 +1,13 @@
 //! The table of metrics.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::first_cells;
-use crate::support::redis::decides;
-use crate::worker::{MILLISECOND, Thread};
-use diana_limiter::metrics::{
-    RequestCounts, RuleCounts, flush_fleet, flush_hot_keys, flush_keys, flush_mode, flush_traffic,
-    report_limit,
-};
-use diana_policy::Scope;
+use diana_limiter::metrics::RuleCounts;
 use diana_policy::port::Metrics;
-use diana_policy::time::{Now, SECOND};
+use diana_policy::{Metric, MetricKind};
 use diana_redis::protocol::Failure;
-use diana_request::settling::UnknownUsage;
-use diana_store::backend::BackendCounts;
-use diana_store::slots::Traffic;
-use kit::fake::FakeEnvironment;
-use kit::host::FakeHost;
-
-/// The names that the native module defines in Envoy.
-#[path = "../../../../src/native/families.rs"]
-mod families;
-
-/// Records the names of metrics.
-#[derive(Default)]
-struct Names(RefCell<BTreeSet<String>>);
-
-impl Metrics for Names {
-    fn count(&self, name: &str, _: u64) {
-        self.0.borrow_mut().insert(name.to_owned());
-    }
-
-    fn gauge(&self, name: &str, _: i64) {
-        self.count(name, 1);
-    }
-
-    fn set(&self, name: &str, _: u64) {
-        self.count(name, 1);
-    }
-
-    fn record(&self, name: &str, _: u64) {
-        self.count(name, 1);
-    }
-}
 
 const FAILURES: [Failure; 23] = [
     Failure::NoAuth,
@@ -72,118 +35,10 @@ const FAILURES: [Failure; 23] = [
     Failure::Reset,
 ];
 
-/// The metrics of rules and of Redis.
-fn of_the_core(names: &Names) {
-    // A new field must be added here.
-    let mut counts = RuleCounts {
-        allowed: 1,
-        refused: 1,
-        shadow_refused: 1,
-        over: 1,
-        banned: 1,
-        unavailable: 1,
-        degraded: 1,
-        bans: 1,
-        shadow_banned: 1,
-        shadow_bans: 1,
-        held: 1,
-        absent: 1,
-        not_asked: 1,
-        refused_by_others: 1,
-        shadow_held: 1,
-        near: 1,
-        leased: 1,
-        hot: 1,
-        limit_missing: 1,
-        overflow: 1,
-        settled: 1,
-        refunded: 1,
-        debt: 1,
-        unsettled: 1,
-        unknown: [0; 6],
-        in_flight: 1,
-    };
-    let reasons = [
-        UnknownUsage::ClientLeft,
-        UnknownUsage::Cut,
-        UnknownUsage::Unanswered,
-        UnknownUsage::Error,
-        UnknownUsage::Absent,
-        UnknownUsage::Unusable,
-    ];
-    reasons.into_iter().for_each(|reason| counts.settle(1, 2, Some(reason)));
-    counts.flush("ns", "r", names);
-    for scope in [Scope::Local, Scope::Gateway, Scope::Global] {
-        report_limit("ns", "r", scope, [1, 1, 1], names);
-    }
-    flush_keys("ns", "r", 1, names);
-    flush_hot_keys("ns", "r", 1, names);
-    RequestCounts { exempt: 1, without_address: 1, without_metadata: 1 }.flush("ns", names);
-    let one = || Cell::new(1);
-    let traffic = Traffic {
-        writes: one(),
-        conflicts: one(),
-        exhausted: one(),
-        corrupt: one(),
-        emptied: one(),
-    };
-    flush_traffic("ns", &traffic, names);
-    ["fleet", "gateway"].into_iter().for_each(|mode| flush_mode("ns", mode, 1, names));
-    let mut failures: Vec<(&str, u64)> = FAILURES.iter().map(|it| (it.name(), 1)).collect();
-    failures.push(("lost", 1));
-    let stats = BackendCounts {
-        calls: 1,
-        asks: 1,
-        corrupt: 1,
-        apart: 1,
-        split: 1,
-        unsettled: 1,
-        changes: 1,
-        failures,
-    };
-    flush_fleet("ns", &stats, names);
-}
-
-/// The metrics of a worker, after each counted event.
-fn of_a_worker(names: &Names) {
-    const OWN: &str = "limits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 9, algo: W, scope: local}]}]\n\
-                       remote: {cluster: centre, path: /rules, every: 1s}";
-    let mut thread = Thread::with(OWN);
-    assert!(!thread.configure(1, "limits: 7"));
-    for (status, document) in [(200, OWN.lines().next().unwrap()), (200, "limits: 7"), (503, "")] {
-        thread.pass(2 * SECOND);
-        let call = thread.host.calls.borrow().len() - 1;
-        thread.answer(1, call as u32, Some(status), document.as_bytes());
-    }
-    thread.pass(2 * SECOND);
-    thread.request(1, 10, "ann");
-    thread.pass(2 * SECOND);
-    let now = thread.host.now.get();
-    thread.host.now.set(Now { mono: now.mono + SECOND, wall: now.wall - 60 * SECOND });
-    thread.request(1, 11, "ann");
-    names.0.borrow_mut().extend(thread.host.counts.take().into_keys());
-    let environment = [("DIANA_WITHOUT_DOCUMENT".into(), "admit".into())].into();
-    let environment = FakeEnvironment(environment);
-    let mut thread = Thread::of(FakeHost { environment, ..FakeHost::default() });
-    assert!(thread.configure(1, "limits: 7"));
-    names.0.borrow_mut().extend(thread.host.counts.take().into_keys());
-    let mut thread = Thread::with(
-        "redis: {cluster: redis}\nlimits: [{Url: /, rules: [{name: r, actor: account, unit: day, rpu: 5, scope: global}]}]",
-    );
-    thread.request(1, 10, "ann");
-    thread.pass(2 * MILLISECOND);
-    thread.answer(1, 0, Some(200), &decides(&[0, 0, 0, 4, 1, 0, 0, 0, 0, 0, 0]));
-    names.0.borrow_mut().extend(thread.host.counts.take().into_keys());
-}
-
-/// All names in the form of Prometheus, such as `diana_rule_refused`.
+/// Those of documents, in the form of Prometheus, such as `diana_rule_refused`.
 fn every_metric() -> BTreeSet<String> {
-    let names = Names::default();
-    of_the_core(&names);
-    of_a_worker(&names);
-    let plain =
-        |name: &String| name.replacen(".ns", "", 1).replacen(".r.", ".", 1).replace('.', "_");
-    names.0.borrow().iter().map(plain).collect()
+    let of_documents = Metric::ALL.iter().filter(|metric| metric.labels()[0] == "namespace");
+    of_documents.map(|metric| format!("diana_{}", metric.plain())).collect()
 }
 
 /// The PodMonitor of the chart makes the label `rule` from the names of these metrics.
@@ -214,14 +69,61 @@ fn table_of_metrics_is_complete() {
     assert!(metrics.is_empty(), "not in the table of metrics: {metrics:?}");
 }
 
-/// Envoy takes no metric that a configuration has not defined when it was created.
+/// The regular expressions of envoy/envoy.yaml take the values of the labels out of the name in the statistics of the wasm module,
+/// and Prometheus has underscores in place of dots. The native module defines the other name.
 #[test]
-fn native_module_defines_each_metric() {
-    let families = families::FAMILIES.iter().filter(|family| family.labels[0] == "namespace");
-    let names = families.flat_map(|family| {
-        let rule_and_namespace = family.labels.len() == 2;
-        assert_eq!(rule_and_namespace, family.prefix == "rule_", "{:?}", family.kind);
-        family.names.iter().map(|name| format!("diana_{}{name}", family.prefix))
+fn both_modules_have_the_same_names() {
+    for metric in Metric::ALL {
+        let (stat, is_of_rule) = match metric.labels() {
+            ["namespace", "rule"] => (metric.stat(&["ns", "r"]), true),
+            [_] => (metric.stat(&["ns"]), false),
+            other => panic!("{metric:?} has the labels {other:?}"),
+        };
+        let rest = stat.strip_prefix("diana.ns.").unwrap();
+        assert_eq!(is_of_rule, rest.starts_with("rule."), "{stat}");
+        let rest = if is_of_rule { rest.replacen(".r.", ".", 1) } else { rest.into() };
+        assert_eq!(rest.replace('.', "_"), metric.plain(), "{stat}");
+    }
+}
+
+#[test]
+fn each_failure_of_redis_has_a_metric() {
+    let mut reasons: BTreeSet<&str> = FAILURES.iter().map(Failure::name).collect();
+    reasons.insert("lost");
+    let metrics: BTreeSet<Metric> = reasons.iter().map(|reason| Metric::failed(reason)).collect();
+    assert_eq!(metrics.len(), reasons.len(), "{metrics:?}");
+    let of_failures =
+        Metric::ALL.iter().filter(|metric| metric.name().starts_with("fleet.failed."));
+    assert_eq!(of_failures.copied().collect::<BTreeSet<_>>(), metrics);
+}
+
+/// Records what is added.
+#[derive(Default)]
+struct Added(RefCell<Vec<(Metric, i64)>>);
+
+impl Metrics for Added {
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        assert_eq!(labels, ["ns", "r"]);
+        self.0.borrow_mut().push((metric, change));
+    }
+
+    fn set(&self, _: Metric, _: &[&str], _: u64) {}
+
+    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
+}
+
+#[test]
+fn rules_sum_up_each_of_their_counters() {
+    let (mut counts, added) = (RuleCounts::default(), Added::default());
+    Metric::ALL.iter().zip(1_i64..).for_each(|(metric, change)| counts.add(*metric, change));
+    counts.flush("ns", "r", &added);
+    let summed = added.0.take();
+    let expected = Metric::ALL.iter().copied().zip(1_i64..).filter(|(metric, _)| {
+        let gauges = [Metric::InFlight, Metric::Keys, Metric::HotKeys];
+        let is_sum = metric.kind() == MetricKind::Counter || gauges.contains(metric);
+        is_sum && metric.labels().len() == 2
     });
-    assert_eq!(names.collect::<BTreeSet<_>>(), every_metric());
+    assert_eq!(summed, expected.collect::<Vec<_>>());
+    counts.flush("ns", "r", &added);
+    assert_eq!(added.0.take(), [], "once");
 }
