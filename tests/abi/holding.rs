@@ -1,8 +1,11 @@
 //! Held requests: the instants and the number of resumptions, and the cost of waiting.
 
 use host::Host;
+use host::answer::StreamOutcome;
+use host::call_out::Response;
 use host::request::Request;
 use host::vm::Vm;
+use kit::model::redis::Redis;
 
 const SECOND: u64 = 1_000_000;
 const MILLISECOND: u64 = 1_000;
@@ -75,6 +78,66 @@ fn at_most_32_requests_resume_each_millisecond() {
     assert_eq!(vm.most_at_once(), 32);
     let backlog = HELD.div_ceil(32) as u64;
     assert!((backlog..=backlog + 1).contains(&vm.ticks()), "{} ticks", vm.ticks());
+}
+
+/// Envoy takes the steps of one call one after the other, and may close the connection of a client, with all of its streams, at
+/// the first.
+#[test]
+fn step_may_end_the_stream_of_a_later_one() {
+    let mut host = Host::new(22);
+    let open_ones = "limits:\n- Url: /\n  rules:\n  - {name: queue, actor: all, unit: second, rpu: 1000000, algo: LB, scope: local}\n  \
+                     - {name: open, actor: device, in_flight: 9, scope: local}";
+    let mut vm = start(&mut host, open_ones);
+    let open_requests = |host: &Host| host.gauge("diana.shop.rule.open.in_flight");
+    let passed = open(&mut vm, "ann");
+    let [first, second, third] = ["bea", "cid", "dan"].map(|caller| open(&mut vm, caller));
+    vm.end_together(first, second);
+    vm.run(2 * MILLISECOND);
+    assert_eq!(vm.most_at_once(), 3, "in one call");
+    assert!(!vm.is_open(second));
+    let outcomes = [passed, first, third].map(|stream| vm.outcome(stream));
+    assert_eq!(outcomes, [StreamOutcome::Admitted; 3]);
+    vm.run(SECOND);
+    assert_eq!(open_requests(&host), Some(3));
+    [passed, first, third].into_iter().for_each(|stream| drop(vm.close(stream).unwrap()));
+    vm.run(3 * SECOND);
+    assert_eq!(open_requests(&host), Some(0));
+}
+
+/// As above, at a refusal, which calls the module within.
+#[test]
+fn refusal_may_end_the_stream_of_a_later_step() {
+    let (mut host, mut redis) = (Host::new(24), Redis::default());
+    host.add_cluster("redis");
+    let rules = "{name: few, actor: device, unit: day, rpu: 1, algo: W, scope: global}, \
+                 {name: open, actor: all, in_flight: 9, scope: local}";
+    let config =
+        format!("redis: {{cluster: redis, timeout: 20ms}}\nlimits: [{{Url: /, rules: [{rules}]}}]");
+    let mut vm = start(&mut host, &config);
+    let mut round = |vm: &mut Vm| {
+        vm.run(2 * MILLISECOND);
+        while let Some(call) = vm.call_outs().first().cloned() {
+            let body = redis.answer(&call.body, host.clock().wall());
+            vm.answer_call_out(Response { body, ..Response::new(200, "") }).unwrap();
+        }
+    };
+    let used = open(&mut vm, "ann");
+    round(&mut vm);
+    let [first, second, third] = ["ann", "cid", "dan"].map(|caller| open(&mut vm, caller));
+    vm.end_together(first, second);
+    round(&mut vm);
+    assert_eq!(vm.most_at_once(), 3, "in one call");
+    assert!(!vm.is_open(second));
+    let outcomes = [used, first, third].map(|stream| vm.outcome(stream));
+    assert_eq!(
+        outcomes,
+        [StreamOutcome::Admitted, StreamOutcome::Refused, StreamOutcome::Admitted]
+    );
+    vm.run(3 * SECOND);
+    assert_eq!(host.gauge("diana.shop.rule.open.in_flight"), Some(2));
+    [used, first, third].into_iter().for_each(|stream| drop(vm.close(stream).unwrap()));
+    vm.run(3 * SECOND);
+    assert_eq!(host.gauge("diana.shop.rule.open.in_flight"), Some(0));
 }
 
 #[test]

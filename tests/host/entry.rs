@@ -72,10 +72,17 @@ impl Vm {
     pub(crate) fn run_actions(&mut self) -> Result<(), Trap> {
         self.depth += 1;
         while let Some(action) = self.store.data_mut().actions.pop_front() {
-            match action {
-                Action::Resume(id) => self.resume(id),
-                Action::Reply(id, reply) => self.reply(id, reply)?,
-            }
+            let id = match action {
+                Action::Resume(id) => {
+                    self.resume(id);
+                    id
+                }
+                Action::Reply(id, reply) => {
+                    self.reply(id, reply)?;
+                    id
+                }
+            };
+            self.end_neighbour(id)?;
         }
         self.depth -= 1;
         Ok(())

@@ -31,6 +31,8 @@ pub struct Stream {
     pub outcome: StreamOutcome,
     /// When it passed to the upstream, on the monotonic clock.
     pub went_on: Option<u64>,
+    /// A stream that ends after this one is resumed or answered.
+    neighbour: Option<u32>,
     /// The response to the client.
     sent: (Headers, Vec<u8>, String),
 }
@@ -46,6 +48,7 @@ impl Stream {
             filter_state: BTreeMap::new(),
             outcome: StreamOutcome::Held,
             went_on: None,
+            neighbour: None,
             sent: (Headers::new(), Vec::new(), String::new()),
         }
     }
@@ -185,6 +188,18 @@ impl Vm {
         let answer = self.answer(id);
         self.guest().end(id);
         Ok(answer)
+    }
+
+    /// Lets the client of `other` leave once the stream is resumed or answered after a call of the module, as when Envoy closes
+    /// the connection of both.
+    pub fn end_together(&mut self, id: u32, other: u32) {
+        self.stream(id).neighbour = Some(other);
+    }
+
+    /// Ends the stream that ends after this one.
+    pub(crate) fn end_neighbour(&mut self, id: u32) -> Result<(), Trap> {
+        let neighbour = self.guest().streams.get_mut(&id).and_then(|it| it.neighbour.take());
+        neighbour.map_or(Ok(()), |other| self.close(other).map(|_| ()))
     }
 
     /// Notifies the module of the end of a stream.

@@ -64,15 +64,15 @@ fn leaky_bucket_costs_one_read_and_one_write() {
     assert_eq!(calls("proxy_get_shared_data"), 300);
 }
 
-/// The bounds are a third above the measured values.
+/// The bounds are a tenth above the measured values.
 #[test]
 fn fuel_per_accepted_request() {
     let mut over = Vec::new();
     for (algo, hot, asking) in [
-        ("W", 18_500, 33_000),
-        ("SW", 18_500, 33_000),
-        ("TB", 18_500, 33_000),
-        ("LB", 30_000, 30_000),
+        ("W", 13_300, 22_100),
+        ("SW", 13_300, 23_800),
+        ("TB", 13_300, 22_400),
+        ("LB", 19_300, 21_700),
     ] {
         // One in twenty requests may lease. The others are ordinary.
         let mut hot_fuel: Vec<u64> =
