@@ -1,6 +1,7 @@
 //! The formats. Each is one file, and a line in [`REGISTRY`].
 
 mod ingress_nginx;
+mod nginx;
 
 use crate::manifest::ManifestObject;
 use crate::outcome::Imported;
@@ -15,7 +16,7 @@ pub struct ImportFormat {
 }
 
 /// All formats. Each text is offered to all of them.
-pub static REGISTRY: &[ImportFormat] = &[ingress_nginx::FORMAT];
+pub static REGISTRY: &[ImportFormat] = &[ingress_nginx::FORMAT, nginx::FORMAT];
 
 /// Reads the texts of one import. It remembers what it needs, so that memory is bounded by the
 /// limits, not by the texts.

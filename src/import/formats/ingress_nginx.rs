@@ -5,18 +5,17 @@
 //! `limit_req … burst=N·m nodelay`, which is a token bucket of N·m + 1 permits.
 
 mod annotations;
-mod routes;
 
 use diana_policy::tree::Tree;
-use hashbrown::HashMap;
+use hashbrown::{HashMap, HashSet};
 
 use super::{FormatReader, ImportFormat};
 use crate::manifest::{ManifestNode, ManifestObject};
+use crate::nginx::routes::{Covered, HostPath, PathKind, Routes};
 use crate::nginx::variables::{self, KeySource};
 use crate::outcome::{Imported, ImportedEntry, ImportedRule, Notes, RuleDifferences};
 use crate::source::Origin;
 use annotations::IngressLimits;
-use routes::{IngressPath, Routes};
 
 /// `ingress-nginx` in the registry.
 pub(super) const FORMAT: ImportFormat =
@@ -58,7 +57,7 @@ struct Ingress {
     /// All annotations that may have to do with limits or routes.
     annotations: Vec<Annotation>,
     /// The paths of each host. An empty host stands for all.
-    paths: Vec<IngressPath>,
+    paths: Vec<HostPath>,
 }
 
 /// An annotation.
@@ -225,7 +224,7 @@ impl IngressReader {
                 ingress.without_canary(limits, &mut imported.inert)
             })
             .collect();
-        let routes = Routes::new(&served, &limits, &mut imported.gaps);
+        let routes = routes(&served, &limits, &mut imported.gaps);
         let Some(key) = key else { return imported };
         for (number, (ingress, limits)) in served.iter().zip(&limits).enumerate() {
             if limits.is_empty() {
@@ -335,7 +334,7 @@ impl Ingress {
                     origin: node.origin(),
                 })
                 .collect(),
-            paths: routes::read(root),
+            paths: paths(root),
         }
     }
 
@@ -373,44 +372,96 @@ impl Annotation {
     }
 }
 
+/// The hosts and paths of Ingresses, the oldest first.
+fn routes(ingresses: &[Ingress], limits: &[IngressLimits], gaps: &mut Notes) -> Routes {
+    let aliased = |ingress: &Ingress, limits: &IngressLimits| -> Vec<HostPath> {
+        let aliases = limits.aliases.iter().flat_map(|alias| {
+            let other = |path: &HostPath| HostPath { host: alias.clone(), ..path.clone() };
+            ingress.paths.iter().map(other)
+        });
+        ingress.paths.iter().cloned().chain(aliases).collect()
+    };
+    // One regular expression makes all paths of its host regular expressions.
+    let regexes = ingresses.iter().zip(limits).filter(|(_, limits)| limits.is_regex);
+    let regexes: HashSet<String> = regexes
+        .flat_map(|(ingress, limits)| aliased(ingress, limits))
+        .map(|path| path.host)
+        .collect();
+    let mut routes = Routes::default();
+    for (ingress, limit) in ingresses.iter().zip(limits) {
+        let name = format!("the Ingress {}", ingress.name);
+        let number = routes.add_owner(name, ingress.origin.clone());
+        // A canary serves a part of the requests of another Ingress.
+        let paths = if limit.is_canary { Vec::new() } else { aliased(ingress, limit) };
+        for mut path in paths {
+            if regexes.contains(&path.host) {
+                path.kind = PathKind::Regex;
+            }
+            let Some(&[owner]) = routes.owners_of(&path) else {
+                routes.add(path, &[number]);
+                continue;
+            };
+            let has_limits = |number: usize| limits.get(number).is_some_and(|it| !it.is_empty());
+            if let (true, Some(other)) =
+                (owner != number && (has_limits(number) || has_limits(owner)), ingresses.get(owner))
+            {
+                let about = format!("{}{} of {}", path.host, path.path, ingress.name);
+                gaps.add(path.origin, about, lost(ingress, other));
+            }
+        }
+    }
+    routes
+}
+
+/// Why an Ingress does not have one of its paths.
+fn lost(ingress: &Ingress, other: &Ingress) -> String {
+    match ingress.created.is_some() && other.created.is_some() {
+        true => format!("{} has the same path and is older, so its limits apply", other.name),
+        false => format!(
+            "{} has the same path; the older one applies, but the manifests have no creationTimestamp, so the first one is taken: export \
+             them by `kubectl get ingress -A -o yaml`",
+            other.name
+        ),
+    }
+}
+
+/// The paths of an Ingress. One without rules has all requests that no host of others has.
+fn paths(root: &ManifestNode<'_>) -> Vec<HostPath> {
+    let rules = root.descend("spec.rules");
+    let mut found = Vec::new();
+    for rule in rules.iter().flat_map(ManifestNode::items) {
+        let host = rule.text_of("host").unwrap_or_default().to_ascii_lowercase();
+        for path in rule.descend("http.paths").iter().flat_map(ManifestNode::items) {
+            let kind = match path.text_of("pathType") {
+                Some("Exact") => PathKind::Exact,
+                Some("Prefix") => PathKind::Prefix,
+                _ => PathKind::Text,
+            };
+            let text = path.text_of("path").filter(|text| !text.is_empty()).unwrap_or("/").into();
+            found.push(HostPath { host: host.clone(), path: text, kind, origin: path.origin() });
+        }
+    }
+    let backend = root.descend("spec.defaultBackend").or_else(|| root.descend("spec.backend"));
+    if let (true, Some(backend)) = (found.is_empty(), backend) {
+        let (host, path) = (String::new(), "/".into());
+        found.push(HostPath { host, path, kind: PathKind::Prefix, origin: backend.origin() });
+    }
+    found
+}
+
 /// The keys of the entry of an Ingress.
-fn entry_keys(covered: &routes::Covered, limits: &IngressLimits) -> Vec<(&'static str, Tree)> {
-    let list = |texts: &[String]| Tree::List(texts.iter().cloned().map(Tree::Text).collect());
-    let one = |key: &str, texts: &[String]| (key.to_owned(), list(texts));
-    let mut keys = vec![(
-        "Url",
-        match covered.paths.as_slice() {
-            [path] => Tree::Text(path.clone()),
-            paths => list(paths),
-        },
-    )];
-    if covered.ignore_case {
-        keys.push(("ignore_case", Tree::Bool(true)));
-    }
-    if !covered.hosts.is_empty() {
-        keys.push(("match", Tree::Map(vec![one("hosts", &covered.hosts)])));
-    }
-    let mut unless = Vec::new();
-    if !covered.other_hosts.is_empty() {
-        unless.push(Tree::Map(vec![one("hosts", &covered.other_hosts)]));
-    }
-    if limits.has_cors {
-        // nginx answers them before it counts.
-        unless.push(Tree::Map(vec![one("methods", &["OPTIONS".into()])]));
-    }
+fn entry_keys(covered: &Covered, limits: &IngressLimits) -> Vec<(&'static str, Tree)> {
+    let mut keys = covered.url_keys();
+    keys.extend(covered.host_pair().map(|hosts| ("match", Tree::Map(vec![hosts]))));
+    // nginx answers them before it counts.
+    let options = || ("methods".to_owned(), Tree::List(vec!["OPTIONS".into()]));
+    let cors = limits.has_cors.then(options);
+    let unless = covered.other_host_pair().into_iter().chain(cors);
+    let unless: Vec<Tree> = unless.map(|pair| Tree::Map(vec![pair])).collect();
     if !unless.is_empty() {
         keys.push(("unless", Tree::List(unless)));
     }
-    let mut except = Vec::new();
-    if !limits.allowed.is_empty() {
-        except.push(one("addresses", &limits.allowed));
-    }
-    if !covered.other_paths.is_empty() {
-        except.push(one("paths", &covered.other_paths));
-    }
-    if !except.is_empty() {
-        keys.push(("except", Tree::Map(except)));
-    }
+    keys.extend(covered.except(&limits.allowed));
     keys
 }
 

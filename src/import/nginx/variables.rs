@@ -81,6 +81,6 @@ pub(crate) fn rounding(per_minute: u64) -> String {
     let lost = (exact - rounded) as f64 / exact as f64 * 100.0;
     let rounded = rounded as f64 / 1000.0;
     format!(
-        "; nginx rounds {per_minute} a minute to {rounded}, {lost:.1} % less, and Diana does not"
+        "; nginx rounds {per_minute} a minute to {rounded}, {lost:.2} % less, and Diana does not"
     )
 }
