@@ -9,10 +9,10 @@
 //! So a text that was admitted once cannot be refused later: only its workers would fail.
 
 use super::host::{Host, Level};
-use diana_policy::Metric;
 use diana_policy::key::KeyHasher;
 use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
+use diana_policy::{Metric, words};
 
 /// The environment variable of the VM that decides about a root without a good document.
 const VARIABLE: &str = "DIANA_WITHOUT_DOCUMENT";
@@ -109,24 +109,21 @@ pub(crate) fn record_good(root_id: &str, data: &dyn SharedData) {
 fn admits(root_id: &str, text: &[u8], data: &dyn SharedData) -> bool {
     let mut hasher = KeyHasher::public();
     hasher.part(0, text);
-    let digest = hasher.finish().hash.to_le_bytes();
+    let digest = hasher.finish().hash;
     let was_good = data.get(&key(root_id, "good")).is_some();
     let admitted = key(root_id, "admitted");
     loop {
-        let (bytes, number) = data.get(&admitted).unzip();
-        let mut bytes = bytes.unwrap_or_default();
-        let (known, _) = bytes.as_chunks::<8>();
+        let (mut known, number) = words::read_all(data, &admitted);
         if known.contains(&digest) {
             return true;
         }
         if was_good {
             return false;
         }
-        let excess = (known.len() + 1).saturating_sub(MOST_TEXTS);
-        bytes.drain(..excess * 8);
-        bytes.extend(digest);
+        known.drain(..(known.len() + 1).saturating_sub(MOST_TEXTS));
+        known.push(digest);
         // It fails only if another worker has written.
-        if data.swap(&admitted, &bytes, number) {
+        if words::write_all(&known, data, &admitted, number) {
             return true;
         }
     }
@@ -135,12 +132,10 @@ fn admits(root_id: &str, text: &[u8], data: &dyn SharedData) -> bool {
 /// Returns true if no worker has logged within the interval, and records that this one does.
 fn reserve(root_id: &str, data: &dyn SharedData, now: Micros) -> bool {
     let key = key(root_id, "reported");
-    let (bytes, number) = data.get(&key).unzip();
-    let last = bytes.and_then(|bytes| <[u8; 8]>::try_from(bytes).ok()).map(Micros::from_le_bytes);
+    let ([last], number) = words::read(data, &key);
     // The timers of the workers fire at almost the same time.
-    let is_due =
-        last.is_none_or(|last| now.saturating_sub(last) >= INTERVAL - SECOND || last > now);
-    is_due && data.swap(&key, &now.to_le_bytes(), number)
+    let is_due = number.is_none() || now.saturating_sub(last) >= INTERVAL - SECOND || last > now;
+    is_due && words::write([now], data, &key, number)
 }
 
 fn key(root_id: &str, what: &str) -> String {
