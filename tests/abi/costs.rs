@@ -183,12 +183,12 @@ fn fuel_per_accepted_request() {
     let request = Request::get("/x").header("x-device-id", "5e1c9e0a-6f6b-4b1e-9a55-0d8f0c7c2f11");
     let mut over = Vec::new();
     for (what, limits, most) in [
-        ("one rule, all, TB", one("/", "all", "TB"), 8_900),
-        ("one rule, device, W", one("/", "device", "W"), 13_800),
-        ("one rule, device, SW", one("/", "device", "SW"), 14_400),
-        ("one rule, device, TB", one("/", "device", "TB"), 13_800),
-        ("one rule, device, LB", one("/", "device", "LB"), 14_500),
-        ("one rule on a path, device, TB", one("/x", "device", "TB"), 16_200),
+        ("one rule, all, TB", one("/", "all", "TB"), 8_600),
+        ("one rule, device, W", one("/", "device", "W"), 13_400),
+        ("one rule, device, SW", one("/", "device", "SW"), 14_100),
+        ("one rule, device, TB", one("/", "device", "TB"), 13_500),
+        ("one rule, device, LB", one("/", "device", "LB"), 14_200),
+        ("one rule on a path, device, TB", one("/x", "device", "TB"), 15_900),
     ] {
         let fuel = accepted(&limits, &request).fuel;
         println!("{what}: {fuel} of {most}");
@@ -234,7 +234,7 @@ fn fuel_per_token() {
         ("duplicates", &*duplicates, 5_306_000),
         ("members", &*members, 5_032_000),
         ("digits", &*digits, 1_858_000),
-        ("escapes", &*escapes, 3_064_000),
+        ("escapes", &*escapes, 3_063_000),
     ] {
         let token = format!("Bearer e30.{}.c2ln", URL_SAFE_NO_PAD.encode(claims));
         let request = Request::get("/").header("authorization", &token);

@@ -23,11 +23,11 @@ mod survival;
 mod upkeep;
 
 use diana_limiter::{Limiter, Refusal, Unbuildable, Verdict};
+use diana_policy::Policy;
 use diana_policy::key::Seed;
-use diana_policy::port::{Destination, Metrics, SharedData};
+use diana_policy::port::{Destination, SharedData};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Now, SECOND};
-use diana_policy::{Metric, MetricKind, Policy};
 use diana_redis::backend::RedisConnection;
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::protocol::Login;
@@ -35,8 +35,7 @@ use diana_redis::shard::Shards;
 use diana_store::permit::End;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
-use std::cell::RefCell;
+use kit::fake::{FakeClock, FakeMetrics, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -130,30 +129,11 @@ impl Gate {
     }
 
     pub fn metrics(&mut self) -> Vec<String> {
-        let lines = Lines::default();
+        let lines = FakeMetrics::default();
         self.limiter.flush("ns", &lines);
         let mut lines = lines.0.take();
         lines.sort();
         lines
-    }
-}
-
-#[derive(Default)]
-struct Lines(RefCell<Vec<String>>);
-
-impl Metrics for Lines {
-    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
-
-    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
-        let name = metric.stat(labels);
-        self.0.borrow_mut().push(match metric.kind() {
-            MetricKind::Counter => format!("{name} {change}"),
-            _ => format!("{name} {change:+}"),
-        });
-    }
-
-    fn set(&self, metric: Metric, labels: &[&str], value: u64) {
-        self.0.borrow_mut().push(format!("{} = {value}", metric.stat(labels)));
     }
 }
 

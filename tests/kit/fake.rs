@@ -8,10 +8,11 @@ use std::net::IpAddr;
 use std::rc::Rc;
 
 use diana_policy::port::{
-    Call, Callout, Clock, Environment, Property, Pseudo, Request, SharedData, Values,
+    Call, Callout, Clock, Environment, Metrics, Property, Pseudo, Request, SharedData, Values,
 };
 use diana_policy::spelling;
 use diana_policy::time::Now;
+use diana_policy::{Metric, MetricKind};
 
 /// A clock that moves only when a test sets it.
 #[derive(Debug, Default)]
@@ -21,6 +22,36 @@ impl Clock for FakeClock {
     fn now(&self) -> Now {
         self.0.get()
     }
+}
+
+/// Metrics as lines in order, such as `diana.ns.rule.r.allowed 1`, `diana.ns.rule.r.keys +1` and `diana.ns.disabled = 1`.
+#[derive(Debug, Default)]
+pub struct FakeMetrics(pub RefCell<Vec<String>>);
+
+impl FakeMetrics {
+    /// The sum of what was added to a metric.
+    #[must_use]
+    pub fn of(&self, name: &str) -> i64 {
+        let lines = self.0.borrow();
+        let added = lines.iter().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        added.filter_map(|change| change.parse::<i64>().ok()).sum()
+    }
+}
+
+impl Metrics for FakeMetrics {
+    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
+        let name = metric.stat(labels);
+        self.0.borrow_mut().push(match metric.kind() {
+            MetricKind::Counter => format!("{name} {change}"),
+            _ => format!("{name} {change:+}"),
+        });
+    }
+
+    fn set(&self, metric: Metric, labels: &[&str], value: u64) {
+        self.0.borrow_mut().push(format!("{} = {value}", metric.stat(labels)));
+    }
+
+    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
 }
 
 /// A value of shared data.

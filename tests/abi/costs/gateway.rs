@@ -69,10 +69,10 @@ fn leaky_bucket_costs_one_read_and_one_write() {
 fn fuel_per_accepted_request() {
     let mut over = Vec::new();
     for (algo, hot, asking) in [
-        ("W", 13_300, 22_100),
-        ("SW", 13_300, 23_800),
-        ("TB", 13_300, 22_400),
-        ("LB", 19_300, 21_700),
+        ("W", 12_900, 21_700),
+        ("SW", 12_900, 23_400),
+        ("TB", 12_900, 22_000),
+        ("LB", 19_000, 21_400),
     ] {
         // One in twenty requests may lease. The others are ordinary.
         let mut hot_fuel: Vec<u64> =

@@ -2,7 +2,7 @@
 
 use diana_limiter::Verdict;
 use diana_policy::time::{Now, SECOND};
-use kit::fake::{FakeRequest, FakeSharedData};
+use kit::fake::{FakeMetrics, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 
 use super::{Gate, from, limiter};
@@ -91,7 +91,7 @@ fn configuration_change_keeps_the_gauge_right() {
     old.tick();
     assert!(old.metrics().contains(&"diana.ns.rule.r.hot_keys +1".into()));
     let [mut new] = workers(&rule("gateway", ""), &data);
-    let lines = super::Lines::default();
+    let lines = FakeMetrics::default();
     old.limiter.retire("ns", old.clock.0.get(), &lines);
     assert!(lines.0.borrow().contains(&"diana.ns.rule.r.hot_keys -1".into()), "{:?}", lines.0);
     new.admits(&from("ann"));

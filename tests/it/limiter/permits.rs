@@ -12,10 +12,10 @@ use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_worker::hold::Queue;
 use fastrand::Rng;
-use kit::fake::{FakeClock, FakeSharedData};
+use kit::fake::{FakeClock, FakeMetrics, FakeSharedData};
 use kit::seed;
 
-use super::{Lines, from};
+use super::from;
 use crate::support::queue::Model;
 use kit::store::gateway::START;
 
@@ -190,7 +190,7 @@ impl World {
         self.configure();
         let (now, old) = (self.clock.0.get(), self.limiters.len() - 2);
         match rng.bool() {
-            true => self.limiters[old].retire("test", now, &Lines::default()),
+            true => self.limiters[old].retire("test", now, &FakeMetrics::default()),
             false => _ = self.limiters[old].maintain(now),
         }
     }

@@ -8,11 +8,11 @@ use diana_policy::time::Now;
 use diana_policy::{Quota, Scope};
 use diana_store::permit::End;
 use fastrand::Rng;
-use kit::fake::{FakeClock, FakeSharedData};
+use kit::fake::{FakeClock, FakeMetrics, FakeSharedData};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::{Lines, from, limiter};
+use super::{from, limiter};
 use kit::oracle::Admission;
 use kit::seed;
 use kit::store::gateway::{PACE, START};
@@ -168,7 +168,7 @@ fn all_rules_are_charged_or_none_despite_races() {
         gateway.data.before_swap.borrow_mut().take();
         let now = gateway.clock.0.get();
         for worker in &gateway.workers {
-            worker.borrow_mut().retire("test", now, &Lines::default());
+            worker.borrow_mut().retire("test", now, &FakeMetrics::default());
         }
         for caller in 0..CALLERS {
             let (reported, charged) = gateway.ask(caller);

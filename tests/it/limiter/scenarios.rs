@@ -23,9 +23,10 @@ use diana_store::permit::End;
 use kit::fake::FakeRequest;
 use serde_yaml::Mapping;
 
-use super::{Gate, Lines};
+use super::Gate;
 use crate::support::documents::assert_snapshots;
 use crate::support::steps;
+use kit::fake::FakeMetrics;
 
 #[test]
 fn scenarios_match_their_transcripts() {
@@ -77,7 +78,7 @@ fn take(gate: &mut Gate, mut keys: Mapping) -> String {
         return join(lines.iter().filter(|line| line.contains(&word)).map(String::as_str));
     }
     if keys.remove("retire").is_some() {
-        let lines = Lines::default();
+        let lines = FakeMetrics::default();
         gate.limiter.retire("ns", gate.clock.0.get(), &lines);
         return join(lines.0.take().iter().map(String::as_str));
     }

@@ -4,10 +4,9 @@ use diana_limiter::{Limiter, Verdict};
 use diana_policy::key::Seed;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+use kit::fake::{FakeClock, FakeMetrics, FakeRequest, FakeSharedData};
 use std::rc::Rc;
 
-use super::Lines;
 use kit::store::gateway::START;
 
 /// A worker whose configuration changes.
@@ -42,7 +41,7 @@ impl Worker {
     }
 
     fn retire(&self, mut limiter: Limiter) {
-        limiter.retire("test", self.clock.0.get(), &Lines::default());
+        limiter.retire("test", self.clock.0.get(), &FakeMetrics::default());
     }
 }
 

@@ -1,39 +1,15 @@
 //! Reports about requests in flight, and their remaining slots.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use diana_limiter::{Limiter, Verdict};
-use diana_policy::Metric;
-use diana_policy::port::Metrics;
 use diana_policy::time::Now;
 use diana_store::permit::Permit;
 use kit::ending::FakeEnding;
-use kit::fake::{FakeClock, FakeRequest};
+use kit::fake::{FakeClock, FakeMetrics, FakeRequest};
 use kit::store::gateway::START;
 
 use super::limiter;
-
-/// The sums of all metrics.
-#[derive(Default)]
-pub struct Sums(RefCell<HashMap<String, i64>>);
-
-impl Sums {
-    pub fn of(&self, name: &str) -> i64 {
-        self.0.borrow().get(name).copied().unwrap_or(0)
-    }
-}
-
-impl Metrics for Sums {
-    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
-        *self.0.borrow_mut().entry(metric.stat(labels)).or_default() += change;
-    }
-
-    fn set(&self, _: Metric, _: &[&str], _: u64) {}
-
-    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
-}
 
 fn clock() -> FakeClock {
     let clock = FakeClock::default();
@@ -78,7 +54,7 @@ fn headers_report_slots_and_a_short_retry_delay() {
         for (name, value) in [policy, ("ratelimit", "\"few\";r=0;t=1"), ("retry-after", "1")] {
             assert_eq!(headers.get(name), Some(value), "{headers:?}");
         }
-        let metrics = Sums::default();
+        let metrics = FakeMetrics::default();
         limiter.flush("n", &metrics);
         assert_eq!(metrics.of("diana.n.rule.few.in_flight"), 2);
         end(&mut limiter, first, clock.0.get());
@@ -128,7 +104,7 @@ fn open_costs_beyond_memory_stay_as_reserved() {
         end(&mut limiter, permit, clock.0.get());
     }
     assert!(!admit(&mut limiter, &clock).is_none());
-    let metrics = Sums::default();
+    let metrics = FakeMetrics::default();
     limiter.flush("n", &metrics);
     let of = |what: &str| metrics.of(&format!("diana.n.rule.r.{what}"));
     assert_eq!((of("unsettled"), of("settled"), of("in_flight")), (3, MOST as i64, 0));

@@ -10,11 +10,10 @@ use diana_policy::port::SharedData;
 use diana_policy::time::{Micros, SECOND};
 use diana_store::permit::Permit;
 use kit::ending::FakeEnding;
-use kit::fake::{CountingData, FakeClock, FakeRequest, FakeSharedData};
+use kit::fake::{CountingData, FakeClock, FakeMetrics, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 
 use super::limiter;
-use super::reports::Sums;
 
 /// The interval of a worker's reports that it lives.
 const BEAT: Micros = SECOND / 2;
@@ -73,7 +72,7 @@ fn request_costs_two_reads_and_two_writes() {
     let (reads, writes) = (data.reads.get() - reads, data.writes.get() - writes);
     assert_eq!((reads, writes), (2 * REQUESTS + beats, 2 * REQUESTS + beats));
     end(&mut limiter, long, &clock);
-    let metrics = Sums::default();
+    let metrics = FakeMetrics::default();
     limiter.flush("n", &metrics);
     // The first one read the number of slots.
     assert_eq!(metrics.of("diana.n.shared.writes").cast_unsigned() + beats + 1, data.writes.get());
@@ -92,7 +91,7 @@ fn callers_without_room_share_a_count() {
     let shared = request(&mut limiter, 40, &clock).unwrap();
     let other = request(&mut limiter, 41, &clock).unwrap();
     assert!(request(&mut limiter, 42, &clock).is_none(), "there are two for all of them");
-    let metrics = Sums::default();
+    let metrics = FakeMetrics::default();
     limiter.flush("n", &metrics);
     assert_eq!(metrics.of("diana.n.rule.r.overflow"), 3);
     // There is room for one more caller now.

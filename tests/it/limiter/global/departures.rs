@@ -7,12 +7,11 @@ use diana_policy::key::Seed;
 use diana_policy::port::{Answer, Call, Clock};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
-use kit::fake::{FakeRequest, FakeSharedData};
+use kit::fake::{FakeMetrics, FakeRequest, FakeSharedData};
 use kit::model::redis::Redis;
 
 use super::bans::receipts;
 use super::{MILLISECOND, SEED, Worker, opinion, request};
-use crate::limiter::Lines;
 use crate::support::redis::{Seen, decides, other_seed};
 
 const RULE: &str = "name: r, actor: account, unit: day, rpu: 10, algo: W, scope: global";
@@ -160,7 +159,7 @@ fn record_has_the_scope_in_force() {
     worker.request(&request());
     worker.steps(9, &mut |call, time| Some(redis.answer(&call.body, time)));
     assert!(states(&worker).starts_with("admitted rule=r scope=global "), "{}", states(&worker));
-    let lines = Lines::default();
+    let lines = FakeMetrics::default();
     worker.limiter.flush("ns", &lines);
     assert!(lines.0.take().contains(&"diana.ns.mode.fleet +1".into()));
     worker.request(&request());
@@ -186,7 +185,7 @@ fn refusal_by_a_shared_state_counts_towards_no_ban() {
     let verdict = worker.resumed();
     assert!(matches!(verdict, Some(Verdict::Refuse(_))));
     assert!(worker.send().is_empty(), "a call to Redis");
-    let lines = Lines::default();
+    let lines = FakeMetrics::default();
     worker.limiter.flush("ns", &lines);
     assert!(lines.0.take().contains(&"diana.ns.rule.r.overflow 1".into()));
 }

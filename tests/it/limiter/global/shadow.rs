@@ -3,10 +3,10 @@
 
 use diana_policy::redis::OnFailure;
 use fastrand::Rng;
+use kit::fake::FakeMetrics;
 use kit::model::redis::Redis;
 use kit::seed;
 
-use super::super::Lines;
 use super::{Worker, request};
 
 #[test]
@@ -32,7 +32,7 @@ fn every_request_counts_once_under_a_rule_in_shadow() {
         }
         worker.steps(60, &mut |call, time| Some(redis.answer(&call.body, time)));
         assert_eq!(worker.verdicts.len() as u64, REQUESTS);
-        let lines = Lines::default();
+        let lines = FakeMetrics::default();
         worker.limiter.flush("n", &lines);
         let lines = lines.0.take();
         let of = |what: &str| -> u64 {

@@ -8,12 +8,11 @@ use diana_policy::port::Clock;
 use diana_policy::redis::OnFailure;
 use diana_policy::time::SECOND;
 use fastrand::Rng;
-use kit::fake::FakeRequest;
+use kit::fake::{FakeMetrics, FakeRequest};
 use kit::model::proxy::Proxy;
 use kit::model::redis::Redis;
 use kit::seed;
 
-use super::super::Lines;
 use super::{Worker, request};
 
 /// Ticks between two requests. Returns have arrived by then, and a slot of a queue is longer.
@@ -142,7 +141,7 @@ limits: [{{Url: /, rules: [{}]}}]",
             }
             worker.clock.0.set(begun.later(APART));
         }
-        let lines = Lines::default();
+        let lines = FakeMetrics::default();
         worker.limiter.flush("ns", &lines);
         let lines = lines.0.take();
         for (at, Rule { allowed, .. }) in rules.iter().enumerate().filter(|(_, it)| it.allowed > 0)

@@ -1,11 +1,11 @@
 //! A request with a concurrent charge by another worker just before its own.
 
+use kit::fake::FakeMetrics;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use diana_limiter::Verdict;
 
-use super::super::Lines;
 use super::Gateway;
 use kit::store::gateway::START;
 
@@ -105,7 +105,7 @@ fn request_that_lost_a_race_gets_the_later_refusal() {
                 overtaken += 1;
                 assert_eq!(report(own), expected, "at the {time}th write by {text}");
                 assert_eq!(report(gateway.decide(0, 0)), expected, "later by {text}");
-                let lines = Lines::default();
+                let lines = FakeMetrics::default();
                 gateway.workers[0].borrow_mut().flush("test", &lines);
                 let gave_up = lines.0.borrow().iter().any(|line| line.contains("exhausted"));
                 assert!(!gave_up, "{:?}", lines.0);

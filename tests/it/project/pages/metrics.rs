@@ -1,13 +1,12 @@
 //! The table of metrics.
 
-use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use super::first_cells;
 use diana_limiter::metrics::RuleCounts;
-use diana_policy::port::Metrics;
 use diana_policy::{Metric, MetricKind};
 use diana_redis::protocol::Failure;
+use kit::fake::FakeMetrics;
 
 const FAILURES: [Failure; 23] = [
     Failure::NoAuth,
@@ -97,33 +96,18 @@ fn each_failure_of_redis_has_a_metric() {
     assert_eq!(of_failures.copied().collect::<BTreeSet<_>>(), metrics);
 }
 
-/// Records what is added.
-#[derive(Default)]
-struct Added(RefCell<Vec<(Metric, i64)>>);
-
-impl Metrics for Added {
-    fn add(&self, metric: Metric, labels: &[&str], change: i64) {
-        assert_eq!(labels, ["ns", "r"]);
-        self.0.borrow_mut().push((metric, change));
-    }
-
-    fn set(&self, _: Metric, _: &[&str], _: u64) {}
-
-    fn record(&self, _: Metric, _: &[&str], _: &[u64]) {}
-}
-
 #[test]
 fn rules_sum_up_each_of_their_counters() {
-    let (mut counts, added) = (RuleCounts::default(), Added::default());
+    let (mut counts, added) = (RuleCounts::default(), FakeMetrics::default());
     Metric::ALL.iter().zip(1_i64..).for_each(|(metric, change)| counts.add(*metric, change));
     counts.flush("ns", "r", &added);
-    let summed = added.0.take();
-    let expected = Metric::ALL.iter().copied().zip(1_i64..).filter(|(metric, _)| {
-        let gauges = [Metric::InFlight, Metric::Keys, Metric::HotKeys];
+    let gauges = [Metric::InFlight, Metric::Keys, Metric::HotKeys];
+    for (metric, change) in Metric::ALL.iter().zip(1..) {
         let is_sum = metric.kind() == MetricKind::Counter || gauges.contains(metric);
-        is_sum && metric.labels().len() == 2
-    });
-    assert_eq!(summed, expected.collect::<Vec<_>>());
-    counts.flush("ns", "r", &added);
-    assert_eq!(added.0.take(), [], "once");
+        let expected = if is_sum && metric.labels().len() == 2 { change } else { 0 };
+        assert_eq!(added.of(&metric.stat(&["ns", "r"])), expected, "{metric:?}");
+    }
+    let again = FakeMetrics::default();
+    counts.flush("ns", "r", &again);
+    assert!(again.0.take().is_empty(), "{counts:?}");
 }
