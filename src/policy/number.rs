@@ -191,11 +191,15 @@ fn hex(number: u32) -> [u8; 8] {
 
 /// Appends ticks as seconds with six decimals and their unit.
 pub fn push_seconds(text: &mut String, ticks: Micros) {
-    push_decimal(text, ticks / SECOND);
-    text.push('.');
-    // The first digit keeps the zeros of the others.
+    const DECIMALS: usize = 6;
     let mut digits = itoa::Buffer::new();
-    let digits = digits.format(SECOND + ticks % SECOND);
-    text.push_str(digits.get(1..).unwrap_or_default());
+    let is_fraction = ticks < SECOND;
+    // The first digit keeps the zeros of the others.
+    let digits = digits.format(if is_fraction { SECOND + ticks } else { ticks });
+    let whole = digits.len().saturating_sub(DECIMALS);
+    let (whole, decimals) = digits.split_at_checked(whole).unwrap_or_default();
+    text.push_str(if is_fraction { "0" } else { whole });
+    text.push('.');
+    text.push_str(decimals);
     text.push('s');
 }
