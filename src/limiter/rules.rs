@@ -66,11 +66,13 @@ impl Rules {
                 check.refuse_with(Reason::Busy, Retry::Soon, Some(0));
             }
             match check.reservation.outcome {
-                CheckOutcome::Pending => is_pending = true,
                 // A rule in shadow neither holds nor refuses.
-                _ if check.is_shadow() => {}
-                CheckOutcome::Refused(_) => is_refused = true,
-                _ => delay = delay.max(check.wait_without_shadow()),
+                CheckOutcome::Admitted { wait, .. } if !check.is_shadow() => {
+                    delay = delay.max(wait)
+                }
+                CheckOutcome::Refused(_) if !check.is_shadow() => is_refused = true,
+                CheckOutcome::Pending => is_pending = true,
+                _ => {}
             }
         }
         match (is_refused, is_pending) {

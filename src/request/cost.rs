@@ -46,6 +46,7 @@ impl CostReader {
     /// The cost of a request in permits, at least one. Several values, and those that cannot
     /// be read, cost the maximum, and so does a parameter that is not a number. A value that is not
     /// listed costs the default, and the maximum if it is a list.
+    #[inline(never)]
     pub fn cost(&self, request: &dyn Request) -> u64 {
         let (found, cost) = match &self.by {
             CostBy::Number { source, form, unreadable } => {

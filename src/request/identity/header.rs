@@ -26,6 +26,7 @@ fn build(name: &Tree, _options: &[(String, Tree)]) -> BuiltSource {
 
 /// The value of a request header, which may have several values that a proxy joined if `is_single`
 /// is true.
+#[inline(always)]
 fn header_value<'r>(name: &str, is_single: bool, request: &'r dyn Request) -> SourceValue<'r> {
     match request.header(name) {
         Values::None => SourceValue::Absent,

@@ -80,7 +80,7 @@ impl Sources {
     /// hashes the same in all its spellings, with and without `Bearer`, as `api_key_auth` treats
     /// it. If the client chooses among several places, some of which are percent-encoded, the key
     /// hashes the same in all of them.
-    #[inline]
+    #[inline(always)]
     pub fn hashed<'v>(&self, number: usize, value: &'v [u8]) -> Cow<'v, [u8]> {
         if self.chosen != Some(number) {
             return Cow::Borrowed(value);
@@ -114,6 +114,7 @@ impl Sources {
     }
 
     /// Tries the sources in order. Returns the first that has a value, as its number and the value.
+    #[inline]
     pub fn find<'r>(&self, request: &'r dyn Request) -> (usize, SourceValue<'r>) {
         let mut missing = SourceValue::Absent;
         for (number, source) in self.sources.iter().enumerate() {

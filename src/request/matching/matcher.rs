@@ -65,6 +65,7 @@ fn holds_address(block: &ConditionBlock, request: &dyn Request) -> bool {
 /// Returns true if `request` is exempt. `path` is the only reading of its path, and empty if
 /// readers differ. Reads only the values that the list names from the host.
 #[must_use]
+#[inline(never)]
 pub fn exempts(except: &Except, request: &dyn Request, path: &[u8]) -> bool {
     except.paths.iter().any(|prefix| prefix.covers(path))
         || except.any.iter().any(|block| must_hold(block, request))
