@@ -150,7 +150,10 @@ impl DocumentWriter {
                 format!("refused requests: {}", differences.refused),
                 format!("a count belongs to: {}", differences.belongs),
                 format!("without a key: {}", differences.keyless),
-            ] {
+            ]
+            .into_iter()
+            .chain(rule.comparison.iter().map(|it| format!("compared: {}", it.summary())))
+            {
                 text.push_str(&format!("      # {}\n", comment(&line)));
             }
             text.push_str(&format!("      - {}\n", flow(&rule_tree(rule))));
@@ -216,6 +219,30 @@ fn document(status: Option<u16>, actors: &[(String, Tree)], entries: &str) -> St
         _ => text.push_str(&format!("limits:\n{entries}")),
     }
     text
+}
+
+/// The rules of a comparison, without conditions on requests but for exempt addresses.
+pub(crate) fn of_rules(rules: &[&ImportedRule]) -> String {
+    let mut actors: Vec<(String, Tree)> = Vec::new();
+    let mut text = "  - Url: /\n    rules:\n".to_owned();
+    for (number, rule) in rules.iter().enumerate() {
+        actors.extend(rule.actors.iter().cloned());
+        let mut tree = rule_tree(rule);
+        if let Tree::Map(pairs) = &mut tree {
+            pairs.retain(|(key, _)| !["name", "shadow", "scope"].contains(&key.as_str()));
+            pairs.push(("name".into(), Tree::Text(format!("rule-{number}"))));
+            let addresses = rule.exempt.iter().cloned().map(Tree::Text).collect();
+            if !rule.exempt.is_empty() {
+                let except = Tree::Map(vec![("addresses".into(), Tree::List(addresses))]);
+                pairs.push(("except".into(), except));
+            }
+        }
+        text.push_str(&format!("      - {}\n", flow(&tree)));
+    }
+    actors.sort();
+    actors.dedup();
+    // Few callers, so small tables.
+    format!("keys: 1000\n{}", document(None, &actors, &text))
 }
 
 /// Why `diana check` fails for a document.

@@ -1,9 +1,13 @@
 //! Reads texts by all formats, and writes one document.
 
+use hashbrown::HashMap;
+
+use crate::comparison::{self, ModelComparison};
 use crate::document::DocumentWriter;
 use crate::formats::{FormatReader, ImportFormat, REGISTRY};
 use crate::manifest;
-use crate::outcome::{Imported, ImportedEntry, Notes};
+use crate::model::LimiterModel;
+use crate::outcome::{Imported, ImportedEntry, ImportedObject, ImportedRule, Notes};
 use crate::source::{SourceFiles, SourceText};
 
 /// Where the new rules count.
@@ -37,10 +41,65 @@ pub struct ImportResult {
     pub document: String,
     /// The entries in the document.
     pub entries: Vec<ImportedEntry>,
+    /// Objects with several rules, and how their rules together compare with the original.
+    pub objects: Vec<ComparedObject>,
     /// Limits and settings that the document lacks, in the order of files and lines.
     pub gaps: Notes,
     /// Settings that never had an effect.
     pub inert: Notes,
+}
+
+/// The comparison of an object.
+#[derive(Debug)]
+pub struct ComparedObject {
+    /// Its name for readers.
+    pub title: String,
+    /// The comparison of all of its rules together.
+    pub comparison: ModelComparison,
+}
+
+/// Maximum number of comparisons of different rules.
+const MOST_COMPARED: usize = 200;
+
+/// Comparisons of rules with equal numbers are made once.
+#[derive(Default)]
+struct Comparisons {
+    known: HashMap<String, Option<ModelComparison>>,
+}
+
+impl Comparisons {
+    fn of(
+        &mut self,
+        rules: &[&ImportedRule],
+        model: Box<dyn LimiterModel>,
+        unrounded: Option<Box<dyn LimiterModel>>,
+    ) -> Option<ModelComparison> {
+        let text = crate::document::of_rules(rules);
+        if let Some(known) = self.known.get(&text) {
+            return known.clone();
+        }
+        if self.known.len() == MOST_COMPARED {
+            return None;
+        }
+        let made = comparison::compare(rules, model, unrounded);
+        self.known.insert(text, made.clone());
+        made
+    }
+
+    fn object(
+        &mut self,
+        object: ImportedObject,
+        entries: &[ImportedEntry],
+    ) -> Option<ComparedObject> {
+        let ImportedObject { title, rules: origins, model, unrounded } = object;
+        let all = entries.iter().flat_map(|entry| &entry.rules);
+        let rules: Vec<_> = all.filter(|rule| origins.contains(&rule.origin)).collect();
+        // Without one of them it is another object.
+        if rules.len() < origins.len() {
+            return None;
+        }
+        self.of(&rules, model, unrounded).map(|comparison| ComparedObject { title, comparison })
+    }
 }
 
 impl Importer {
@@ -81,17 +140,34 @@ impl Importer {
     pub fn finish(self, counting: Counting) -> ImportResult {
         let Importer { readers, mut gaps } = self;
         let (mut formats, mut inert) = (Vec::new(), Notes::default());
+        let (mut comparisons, mut objects) = (Comparisons::default(), Vec::new());
         let mut writer = DocumentWriter::new(counting);
         for ActiveReader { format, reader, has_read } in readers {
             if has_read {
                 formats.push(format.name);
             }
-            let Imported { entries, gaps: own, inert: without } = reader.finish();
+            let Imported { mut entries, objects: whole, gaps: own, inert: without } =
+                reader.finish();
+            for rule in entries.iter_mut().flat_map(|entry| &mut entry.rules) {
+                let (model, unrounded) = (rule.model.take(), rule.unrounded.take());
+                rule.comparison =
+                    model.and_then(|model| comparisons.of(&[&*rule], model, unrounded));
+            }
+            for object in whole.into_iter().take(MOST_COMPARED) {
+                objects.extend(comparisons.object(object, &entries));
+            }
             gaps.append(own);
             inert.append(without);
             entries.into_iter().for_each(|entry| writer.add(entry, &mut gaps));
         }
         let (document, entries) = writer.finish(&mut gaps);
-        ImportResult { formats, document, entries, gaps: gaps.sorted(), inert: inert.sorted() }
+        ImportResult {
+            formats,
+            document,
+            entries,
+            objects,
+            gaps: gaps.sorted(),
+            inert: inert.sorted(),
+        }
     }
 }

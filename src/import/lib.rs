@@ -7,15 +7,22 @@
 //!
 //! It reads no files itself, so a page in a browser can use it.
 
+mod comparison;
 mod document;
 mod formats;
 mod importer;
 mod manifest;
+mod model;
 mod nginx;
 mod outcome;
 mod source;
+mod traffic;
 
+pub use comparison::{ComparedRequest, ModelComparison};
 pub use formats::{ImportFormat, REGISTRY};
-pub use importer::{Counting, ImportResult, Importer};
-pub use outcome::{Imported, ImportedEntry, ImportedRule, Note, Notes, RuleDifferences};
+pub use importer::{ComparedObject, Counting, ImportResult, Importer};
+pub use model::{LimiterModel, ModelDecision};
+pub use outcome::{
+    Imported, ImportedEntry, ImportedObject, ImportedRule, Note, Notes, RuleDifferences,
+};
 pub use source::{Origin, SourceFiles, SourceText};

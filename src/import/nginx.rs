@@ -1,6 +1,7 @@
 //! Shared by the formats of nginx.
 
 pub(crate) mod keys;
+pub(crate) mod model;
 pub(crate) mod paths;
 pub(crate) mod routes;
 pub(crate) mod syntax;

@@ -2,6 +2,8 @@
 
 use diana_policy::tree::Tree;
 
+use crate::comparison::ModelComparison;
+use crate::model::LimiterModel;
 use crate::source::Origin;
 
 /// The result of a format.
@@ -9,6 +11,8 @@ use crate::source::Origin;
 pub struct Imported {
     /// Its entries, in the order of the texts.
     pub entries: Vec<ImportedEntry>,
+    /// Objects with several rules.
+    pub objects: Vec<ImportedObject>,
     /// Limits and settings that no entry expresses.
     pub gaps: Notes,
     /// Settings that look like limits, and never had an effect.
@@ -44,6 +48,27 @@ pub struct ImportedRule {
     pub status: u16,
     /// Where the original and Diana may differ.
     pub differences: RuleDifferences,
+    /// The comparison of both, which the importer makes.
+    pub comparison: Option<ModelComparison>,
+    /// Addresses that the original exempts.
+    pub exempt: Vec<String>,
+    /// A model of the original.
+    pub model: Option<Box<dyn LimiterModel>>,
+    /// The same without the rounding of the original.
+    pub unrounded: Option<Box<dyn LimiterModel>>,
+}
+
+/// Rules that apply together to requests of the original.
+#[derive(Debug)]
+pub struct ImportedObject {
+    /// Its name for readers.
+    pub title: String,
+    /// Where each of its rules is.
+    pub rules: Vec<Origin>,
+    /// Its model.
+    pub model: Box<dyn LimiterModel>,
+    /// The same without the rounding of the original.
+    pub unrounded: Option<Box<dyn LimiterModel>>,
 }
 
 /// The three facts in which rate limiters differ most, each of the original and of Diana.

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use diana_import::{Counting, ImportResult, ImportedEntry, Note, Notes, Origin};
+use diana_import::{Counting, ImportResult, ImportedEntry, ModelComparison, Note, Notes, Origin};
 use serde_json::{Value, json};
 
 use crate::text::plain;
@@ -40,8 +40,41 @@ pub fn text(result: &ImportResult, counting: Counting, out: &mut dyn Write) -> i
             )?,
         }
     }
+    comparisons(result, out)?;
     notes("Not in these rules", &result.gaps, out)?;
     notes("Never had an effect", &result.inert, out)
+}
+
+/// Number of rules and objects with examples in the text.
+const SHOWN_EXAMPLES: usize = 10;
+
+/// Writes how the rules compare with the original.
+fn comparisons(result: &ImportResult, out: &mut dyn Write) -> io::Result<()> {
+    let rules = result.entries.iter().flat_map(|entry| &entry.rules);
+    let rules = rules.filter_map(|rule| Some((&rule.name, rule.comparison.as_ref()?)));
+    let objects = result.objects.iter().map(|it| (&it.title, &it.comparison));
+    let all: Vec<_> = rules.chain(objects).collect();
+    if all.is_empty() {
+        return Ok(());
+    }
+    let is_equal = |it: &ModelComparison| it.stricter.is_none() && it.looser.is_none();
+    let (equal, others): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, it)| is_equal(it));
+    writeln!(out, "\nCompared with a model of the original:")?;
+    match equal.as_slice() {
+        [] => {}
+        [(name, comparison)] => writeln!(out, "{}: {}", plain(name), comparison.summary())?,
+        equal => writeln!(out, "{} rules and objects are equal", equal.len())?,
+    }
+    for (name, comparison) in others.iter().take(SHOWN_EXAMPLES) {
+        writeln!(out, "{}: {}", plain(name), comparison.summary())?;
+        for example in comparison.examples() {
+            writeln!(out, "    {example}")?;
+        }
+    }
+    match others.len().saturating_sub(SHOWN_EXAMPLES) {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} more; `--format json` has all"),
+    }
 }
 
 fn notes(title: &str, notes: &Notes, out: &mut dyn Write) -> io::Result<()> {
@@ -73,6 +106,9 @@ pub fn json(result: &ImportResult, out: &mut dyn Write) -> io::Result<()> {
         "gaps_more": result.gaps.more(),
         "inert": list(&result.inert),
         "inert_more": result.inert.more(),
+        "objects": result.objects.iter().map(|object| {
+            json!({"title": object.title, "comparison": comparison(&object.comparison)})
+        }).collect::<Vec<_>>(),
     });
     serde_json::to_writer_pretty(&mut *out, &value)?;
     writeln!(out)
@@ -88,7 +124,19 @@ fn entry(entry: &ImportedEntry) -> Value {
             "refused": differences.refused,
             "belongs": differences.belongs,
             "keyless": differences.keyless,
+            "comparison": rule.comparison.as_ref().map(comparison),
         })
     });
     json!({"title": entry.title, "origin": origin(&entry.origin), "rules": rules.collect::<Vec<_>>()})
+}
+
+fn comparison(comparison: &ModelComparison) -> Value {
+    let ModelComparison { requests, stricter, looser, is_rounding } = comparison;
+    json!({
+        "requests": requests,
+        "stricter": stricter.is_some(),
+        "looser": looser.is_some(),
+        "rounding": is_rounding,
+        "examples": comparison.examples(),
+    })
 }

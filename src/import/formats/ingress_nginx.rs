@@ -11,9 +11,12 @@ use hashbrown::{HashMap, HashSet};
 
 use super::{FormatReader, ImportFormat};
 use crate::manifest::{ManifestNode, ManifestObject};
+use crate::nginx::model::{ConnectionLimit, KeyReader, PlaceModel, RequestLimit, RequestRate};
 use crate::nginx::routes::{Covered, HostPath, PathKind, Routes};
 use crate::nginx::variables::{self, KeySource};
-use crate::outcome::{Imported, ImportedEntry, ImportedRule, Notes, RuleDifferences};
+use crate::outcome::{
+    Imported, ImportedEntry, ImportedObject, ImportedRule, Notes, RuleDifferences,
+};
 use crate::source::Origin;
 use annotations::IngressLimits;
 
@@ -231,12 +234,18 @@ impl IngressReader {
                 continue;
             }
             let Some(covered) = routes.of(number, &mut imported.gaps) else { continue };
-            imported.entries.push(ImportedEntry {
-                origin: ingress.origin.clone(),
-                title: format!("Ingress {}", ingress.name),
-                keys: entry_keys(&covered, limits),
-                rules: rules(ingress, limits, &key, statuses),
-            });
+            let (rules, [model, unrounded]) = rules(ingress, limits, &key, statuses);
+            let title = format!("Ingress {}", ingress.name);
+            if rules.len() > 1 {
+                imported.objects.push(ImportedObject {
+                    title: title.clone(),
+                    rules: rules.iter().map(|rule| rule.origin.clone()).collect(),
+                    model: Box::new(model),
+                    unrounded: Some(Box::new(unrounded)),
+                });
+            }
+            let (origin, keys) = (ingress.origin.clone(), entry_keys(&covered, limits));
+            imported.entries.push(ImportedEntry { origin, title, keys, rules });
         }
         imported.entries.sort_by(|one, other| one.origin.cmp(&other.origin));
         imported
@@ -465,56 +474,103 @@ fn entry_keys(covered: &Covered, limits: &IngressLimits) -> Vec<(&'static str, T
     keys
 }
 
-/// The rules of an Ingress.
+/// The limits of an Ingress, as nginx has them.
+#[derive(Clone, Copy)]
+enum IngressLimit {
+    /// Requests in a number of seconds.
+    Requests(u64, u64),
+    Connections(u64),
+}
+
+/// The rules of an Ingress, and models of all of them, with rounding and without it.
 fn rules(
     ingress: &Ingress,
     limits: &IngressLimits,
     key: &KeySource,
     statuses: Statuses,
-) -> Vec<ImportedRule> {
+) -> (Vec<ImportedRule>, [PlaceModel; 2]) {
     let whole = |number: u64| Tree::Int(i128::from(number));
-    let bucket = |unit: &'static str, limit: u64| {
-        vec![
-            ("unit", unit.into()),
-            ("rpu", whole(limit)),
-            ("algo", "token bucket".into()),
-            ("burst", whole(limit * limits.multiplier + 1)),
-        ]
-    };
-    let rule = |name: &str, origin: &Origin, status, keys, refused: &str| ImportedRule {
-        origin: origin.clone(),
-        name: format!("{}-{name}", ingress.name),
-        actors: vec![key.actor()],
-        keys,
-        status,
-        differences: RuleDifferences {
-            refused: refused.into(),
-            belongs: format!(
-                "all hosts and paths of this Ingress together, in each pod of the controller; here of this entry, in each gateway; by {}",
-                key.counts
-            ),
-            keyless: key.without(!limits.allowed.is_empty()),
-        },
-    };
-    let plain = "do not count, in both";
     let mut rules = Vec::new();
-    if let Some((limit, origin)) = &limits.per_second {
-        rules.push(rule("rps", origin, statuses.requests, bucket("second", *limit), plain));
-    }
-    if let Some((limit, origin)) = &limits.per_minute {
-        let rounded = variables::rounding(*limit);
-        let refused = format!("{plain}{rounded}");
-        rules.push(rule("rpm", origin, statuses.requests, bucket("minute", *limit), &refused));
-    }
-    if let Some((limit, origin)) = &limits.connections {
-        let refused = match rules.is_empty() {
-            true => "take no slot, in both",
-            false => {
-                "take no slot, in both, but nginx counts them under its limits of requests, and Diana does not"
+    let (mut all, mut unrounded) = (PlaceModel::default(), PlaceModel::default());
+    let wanted = [
+        ("rps", &limits.per_second, Some((1, "second"))),
+        ("rpm", &limits.per_minute, Some((60, "minute"))),
+        ("connections", &limits.connections, None),
+    ];
+    for (name, limit, unit) in wanted {
+        let Some((number, origin)) = limit else { continue };
+        let mut refused = "do not count, in both".to_owned();
+        let (kind, keys, status) = match unit {
+            Some((seconds, unit)) => {
+                if seconds > 1 {
+                    refused.push_str(&variables::rounding(*number));
+                }
+                let burst = number * limits.multiplier + 1;
+                let keys = vec![
+                    ("unit", Tree::from(unit)),
+                    ("rpu", whole(*number)),
+                    ("algo", "token bucket".into()),
+                    ("burst", whole(burst)),
+                ];
+                (IngressLimit::Requests(*number, seconds), keys, statuses.requests)
+            }
+            None => {
+                refused = "take no slot, in both".into();
+                if !rules.is_empty() {
+                    refused.push_str(
+                        ", but nginx counts them under its limits of requests, and Diana does not",
+                    );
+                }
+                let keys = vec![("in_flight", whole(*number))];
+                (IngressLimit::Connections(*number), keys, statuses.connections)
             }
         };
-        let keys = vec![("in_flight", whole(*limit))];
-        rules.push(rule("connections", origin, statuses.connections, keys, refused));
+        let model = |is_rounded| {
+            let mut model = PlaceModel::default();
+            add_limit(&mut model, kind, limits, key, is_rounded);
+            Box::new(model)
+        };
+        add_limit(&mut all, kind, limits, key, true);
+        add_limit(&mut unrounded, kind, limits, key, false);
+        rules.push(ImportedRule {
+            origin: origin.clone(),
+            name: format!("{}-{name}", ingress.name),
+            actors: vec![key.actor()],
+            keys,
+            status,
+            differences: RuleDifferences {
+                refused,
+                belongs: format!(
+                    "all hosts and paths of this Ingress together, in each pod of the controller; here of this entry, in each gateway; by {}",
+                    key.counts
+                ),
+                keyless: key.without(!limits.allowed.is_empty()),
+            },
+            comparison: None,
+            exempt: limits.allowed.clone(),
+            model: Some(model(true)),
+            unrounded: Some(model(false)),
+        });
     }
-    rules
+    (rules, [all, unrounded])
+}
+
+fn add_limit(
+    model: &mut PlaceModel,
+    limit: IngressLimit,
+    limits: &IngressLimits,
+    key: &KeySource,
+    is_rounded: bool,
+) {
+    let key = KeyReader::new(vec![key.clone()], &limits.allowed);
+    match limit {
+        IngressLimit::Connections(number) => {
+            model.add_connections(ConnectionLimit::new(key, number));
+        }
+        IngressLimit::Requests(requests, seconds) => {
+            let rate = RequestRate { requests, seconds, is_rounded };
+            let burst = requests * limits.multiplier;
+            model.add_requests(RequestLimit::new(key, rate, burst, None));
+        }
+    }
 }

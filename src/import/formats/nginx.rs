@@ -14,10 +14,13 @@ use hashbrown::HashMap;
 use super::{FormatReader, ImportFormat};
 use crate::manifest::ManifestObject;
 use crate::nginx::keys::{Maps, ZoneKey};
+use crate::nginx::model::{ConnectionLimit, KeyReader, PlaceModel, RequestLimit, RequestRate};
 use crate::nginx::routes::Covered;
 use crate::nginx::syntax::{self, Directive};
 use crate::nginx::variables;
-use crate::outcome::{Imported, ImportedEntry, ImportedRule, Notes, RuleDifferences};
+use crate::outcome::{
+    Imported, ImportedEntry, ImportedObject, ImportedRule, Notes, RuleDifferences,
+};
 use crate::source::{Origin, SourceFiles, SourceText};
 use servers::{Servers, ZoneUse};
 
@@ -187,6 +190,9 @@ fn import(directives: &[Directive], gaps: Notes) -> Imported {
         let keys = entry_keys(&covered, &key);
         imported.entries.push(ImportedEntry { origin, title, keys, rules: vec![rule] });
     }
+    for owners in servers.routes.shared() {
+        imported.objects.extend(object(owners, &servers, &zones));
+    }
     let mut unused: Vec<_> = zones.iter().filter(|(_, zone)| !zone.is_used).collect();
     unused.sort_by(|(_, one), (_, other)| one.origin.cmp(&other.origin));
     for ((_, name), zone) in unused {
@@ -194,6 +200,57 @@ fn import(directives: &[Directive], gaps: Notes) -> Imported {
         imported.inert.add(zone.origin.clone(), format!("the zone {name}"), reason);
     }
     imported
+}
+
+/// All limits of a place together, if all of them are imported.
+fn object(
+    owners: &[usize],
+    servers: &Servers,
+    zones: &HashMap<(bool, String), NginxZone>,
+) -> Option<ImportedObject> {
+    let (mut titles, mut rules) = (Vec::new(), Vec::new());
+    let (mut model, mut unrounded) = (PlaceModel::default(), PlaceModel::default());
+    for number in owners {
+        let used = servers.uses.get(*number)?;
+        let zone = zones.get(&(used.is_connections, used.zone.clone()))?;
+        let key = zone.key.as_ref().ok()?;
+        add_limit(&mut model, used, zone, key, true);
+        add_limit(&mut unrounded, used, zone, key, false);
+        titles.push(used.title());
+        rules.push(used.origin.clone());
+    }
+    Some(ImportedObject {
+        title: titles.join("; "),
+        rules,
+        model: Box::new(model),
+        unrounded: Some(Box::new(unrounded)),
+    })
+}
+
+/// Adds a limit to the model of a place.
+fn add_limit(
+    model: &mut PlaceModel,
+    used: &ZoneUse,
+    zone: &NginxZone,
+    key: &ZoneKey,
+    is_rounded: bool,
+) {
+    let key = KeyReader::new(key.sources.clone(), &key.exempt);
+    match zone.rate {
+        None => model.add_connections(ConnectionLimit::new(key, used.number)),
+        Some((requests, unit)) => {
+            let seconds = if unit == "second" { 1 } else { 60 };
+            let rate = RequestRate { requests, seconds, is_rounded };
+            model.add_requests(RequestLimit::new(key, rate, used.number, used.undelayed));
+        }
+    }
+}
+
+/// The model of one limit, with nginx's rounding or without it.
+fn model(used: &ZoneUse, zone: &NginxZone, key: &ZoneKey, is_rounded: bool) -> Box<PlaceModel> {
+    let mut model = PlaceModel::default();
+    add_limit(&mut model, used, zone, key, is_rounded);
+    Box::new(model)
 }
 
 /// The zones, by their kinds and names.
@@ -331,5 +388,9 @@ fn rule(used: &ZoneUse, zone: &NginxZone, key: &ZoneKey, gaps: &mut Notes) -> Im
             ),
             keyless,
         },
+        comparison: None,
+        exempt: key.exempt.clone(),
+        model: Some(model(used, zone, key, true)),
+        unrounded: Some(model(used, zone, key, false)),
     }
 }

@@ -111,6 +111,12 @@ impl Routes {
         Some(owners)
     }
 
+    /// The owners of each place with several of them.
+    pub(crate) fn shared(&self) -> BTreeSet<&[usize]> {
+        let places = self.hosts.values().flat_map(BTreeMap::values).map(Vec::as_slice);
+        places.filter(|owners| owners.len() > 1).collect()
+    }
+
     /// Adds a path with its owners, which may be none.
     pub(crate) fn add(&mut self, path: HostPath, owners: &[usize]) {
         let known = self.hosts.entry(path.host.clone()).or_default();
