@@ -1,13 +1,11 @@
 //! Calls by a pipe to a fake Redis that replies, is missing, hangs, or fails in the middle of a reply.
 
-use std::env;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
-use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
 use fastrand::Rng;
@@ -16,7 +14,7 @@ use kit::model::redis::Redis;
 use crate::config::{self, Configuration};
 use crate::stream::{self, Headers, Outcome, Stream};
 use crate::worker::Queue;
-use crate::{ALONE, WORKERS, callbacks, hooks};
+use crate::{APART, TOKEN, WORKERS, callbacks, hooks, is_apart};
 
 /// The end of a call.
 const QUIT: &[u8] = b"*1\r\n$4\r\nQUIT\r\n";
@@ -216,7 +214,9 @@ fn until_redis_counts(name: &str) {
 
 #[test]
 fn all_workers_share_a_limit_exactly() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_apart("pipe::all_workers_share_a_limit_exactly") {
+        return;
+    }
     let pipe = name("exact");
     let redis = Fake::start(&pipe, answers());
     gateway(&pipe);
@@ -235,7 +235,9 @@ fn all_workers_share_a_limit_exactly() {
 
 #[test]
 fn pipe_that_is_away_is_logged_once_until_it_is_back() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_apart("pipe::pipe_that_is_away_is_logged_once_until_it_is_back") {
+        return;
+    }
     let pipe = name("away");
     gateway(&pipe);
     let unreachable =
@@ -250,25 +252,10 @@ fn pipe_that_is_away_is_logged_once_until_it_is_back() {
     config::end_all();
 }
 
-/// The variable of a process of one test alone, and its value.
-const APART: &str = "DIANA_TEST_APART";
-const TOKEN: &str = "a token of 24 characters";
-
-/// Returns true in a process of this test alone, which it runs otherwise, since other tests start the thread for calls.
-fn is_apart(test: &str) -> bool {
-    let is_apart = env::var_os(APART).is_some();
-    if !is_apart {
-        let mut apart = Command::new(env::current_exe().unwrap());
-        let test = format!("pipe::{test}");
-        assert!(apart.args(["--exact", &test]).env(APART, TOKEN).status().unwrap().success());
-    }
-    is_apart
-}
-
 /// Envoy may open the listener of the pipe after the first heartbeat.
 #[test]
 fn heartbeat_before_the_first_request_logs_nothing() {
-    if !is_apart("heartbeat_before_the_first_request_logs_nothing") {
+    if !is_apart("pipe::heartbeat_before_the_first_request_logs_nothing") {
         return;
     }
     let pipe = name("starts");
@@ -292,7 +279,7 @@ fn thread_names() -> impl Iterator<Item = String> {
 
 #[test]
 fn thread_for_calls_starts_when_there_is_room() {
-    if !is_apart("thread_for_calls_starts_when_there_is_room") {
+    if !is_apart("pipe::thread_for_calls_starts_when_there_is_room") {
         return;
     }
     let pipe = name("room");
@@ -333,7 +320,9 @@ fn limit_open_files(number: u64) -> u64 {
 /// Each failure costs a request its decision by Redis, and no more. Afterwards Redis decides again.
 #[test]
 fn no_failure_of_a_pipe_outlasts_it() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_apart("pipe::no_failure_of_a_pipe_outlasts_it") {
+        return;
+    }
     let pipe = name("fails");
     let redis = Fake::start(&pipe, answers());
     gateway(&pipe);
@@ -400,7 +389,9 @@ fn no_failure_of_a_pipe_outlasts_it() {
 /// The call may have settlements.
 #[test]
 fn call_is_made_after_the_end_of_its_configuration() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_apart("pipe::call_is_made_after_the_end_of_its_configuration") {
+        return;
+    }
     let pipe = name("ended");
     gateway(&pipe);
     // The thread for calls stops while it logs that it cannot connect for the first caller.
@@ -444,7 +435,7 @@ fn value(headers: &Headers, name: &str) -> Option<String> {
 /// Replies of Redis and timers reach the latest root, and each step its stream.
 #[test]
 fn old_root_refuses_marks_and_holds_while_a_new_one_exists() {
-    if !is_apart("old_root_refuses_marks_and_holds_while_a_new_one_exists") {
+    if !is_apart("pipe::old_root_refuses_marks_and_holds_while_a_new_one_exists") {
         return;
     }
     let pipe = name("old");
@@ -491,7 +482,9 @@ fn old_root_refuses_marks_and_holds_while_a_new_one_exists() {
 /// Envoy may close the connection of a client that it refuses, with all of its streams.
 #[test]
 fn step_may_end_the_stream_of_a_later_one() {
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !is_apart("pipe::step_may_end_the_stream_of_a_later_one") {
+        return;
+    }
     let pipe = name("neighbour");
     let redis = Fake::start(&pipe, answers());
     gateway(&pipe);
