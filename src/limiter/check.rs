@@ -11,7 +11,9 @@ use diana_policy::time::{Micros, Now};
 use diana_policy::{Metric, Scope};
 use diana_request::settling::{GrpcOutcome, HeaderUsage};
 use diana_store::permit::OpenCharge;
+use diana_store::question::Question;
 use diana_store::refusal::{Reason, Refused};
+use diana_store::replies::Replies;
 use diana_store::reservation::Decider;
 use diana_store::usage::Remaining;
 use diana_store::{CheckOutcome, Reservation};
@@ -25,6 +27,8 @@ pub(crate) struct InProgress {
     /// When all rules were checked. Zero until the first rule needs it.
     pub(crate) now: Now,
     pub(crate) waiter: Waiter,
+    /// The authority's replies to its questions, once all of them are there.
+    pub(crate) replies: Replies,
     /// The rules that mark it, because its caller is hot.
     pub(crate) hot: Vec<usize>,
     /// The hash of its callers, if only the checks of bans are left and one of them has jitter.
@@ -143,22 +147,22 @@ impl Check {
 
     /// Checks the request, for the first time or again. A refused request stays refused.
     #[inline]
-    pub(crate) fn check(&mut self, rule: &mut CompiledRule) {
+    pub(crate) fn check(&mut self, rule: &mut CompiledRule, replies: &Replies) {
         if self.is_refused() {
             return;
         }
-        rule.store.check(&mut self.reservation);
+        rule.store.check(&mut self.reservation, replies);
         self.is_identified &= !self.reservation.is_overflow;
         if self.is_ban_asked {
-            self.check_ban(rule);
+            self.check_ban(rule, replies);
         }
     }
 
     #[inline(never)]
-    fn check_ban(&mut self, rule: &mut CompiledRule) {
+    fn check_ban(&mut self, rule: &mut CompiledRule, replies: &Replies) {
         self.is_ban_asked = false;
         if let Some(bans) = &mut rule.bans {
-            let left = bans.on_reply(self.key(), self.reservation.now.mono);
+            let left = bans.on_reply(self.key(), replies, self.reservation.now.mono);
             self.refuse_banned(rule, left);
         }
     }
@@ -363,20 +367,19 @@ impl Check {
         used.is_some_and(|used| u128::from(used) * 100 > u128::from(limit) * u128::from(near))
     }
 
-    /// Asks the authority about a request, and whether its caller is banned.
-    pub(crate) fn add_questions(
+    /// The questions to the authority: about a request, and whether its caller is banned.
+    pub(crate) fn ask(
         &mut self,
         rule: &mut CompiledRule,
-        delay: Micros,
         is_tentative: bool,
-    ) {
+    ) -> impl Iterator<Item = Question> + use<> {
         self.reservation.is_tentative = is_tentative;
-        rule.store.charge(&mut self.reservation, delay);
-        if let Some(bans) = &rule.bans
-            && self.may_be_banned(rule)
-        {
-            self.is_ban_asked = bans.ask(self.key());
-        }
+        let about_ban = match &rule.bans {
+            Some(bans) if self.may_be_banned(rule) => bans.ask(self.key(), None),
+            _ => None,
+        };
+        self.is_ban_asked = about_ban.is_some();
+        rule.store.ask(&self.reservation).into_iter().chain(about_ban)
     }
 
     /// The charge for a request, if there was one and a store counts it.

@@ -17,6 +17,8 @@ use crate::verdict::Verdict;
 use diana_policy::time::Micros;
 use diana_request::identity::caller::Callers;
 use diana_store::backend::{Backend, Receiver};
+use diana_store::question::Question;
+use diana_store::replies::Replies;
 
 /// The authority outside of the gateway, and what waits for its replies.
 pub(crate) struct Fleet {
@@ -77,29 +79,44 @@ impl Fleet {
             progress.waiter.since = progress.now.mono;
         }
         let (id, since) = (progress.waiter.id, progress.waiter.since);
+        let mut questions = Vec::new();
         for check in progress.checks.iter_mut().filter(|check| check.reservation.is_pending()) {
             if let Some(rule) = rules.list.get_mut(check.rule)
                 && !round.waits(rule)
             {
-                check.add_questions(rule, delay, round.is_tentative);
+                questions.extend(check.ask(rule, round.is_tentative));
             }
         }
         let waiting = Waiting::Request(take(progress));
-        self.pending.insert(id, Pending { is_cancelled: false, waiting });
-        self.send(id, delay, since);
+        self.wait(id, Pending { is_cancelled: false, waiting }, questions, (delay, since));
         Verdict::Pending { id }
     }
 
     /// Sends the questions of an order, and remembers it. Returns its number.
-    pub(crate) fn send_order(&mut self, order: PendingOrder, now: Micros) -> u64 {
+    pub(crate) fn send_order(
+        &mut self,
+        order: PendingOrder,
+        questions: Vec<Question>,
+        now: Micros,
+    ) -> u64 {
         let (id, waiting) = (self.number(), Waiting::Order(order));
-        self.remember(id, Pending { is_cancelled: false, waiting }, now);
+        self.wait(id, Pending { is_cancelled: false, waiting }, questions, (0, now));
         id
     }
 
-    pub(crate) fn remember(&mut self, id: u64, pending: Pending, now: Micros) {
+    /// Sends questions, and remembers who waits for the replies. It has waited since `since`, and
+    /// other rules hold it for `delay`.
+    pub(crate) fn wait(
+        &mut self,
+        id: u64,
+        pending: Pending,
+        questions: Vec<Question>,
+        (delay, since): (Micros, Micros),
+    ) {
         self.pending.insert(id, pending);
-        self.send(id, 0, now);
+        if let Some(backend) = &mut self.backend {
+            backend.send(id, questions, delay, since);
+        }
     }
 
     fn number(&mut self) -> u64 {
@@ -107,21 +124,8 @@ impl Fleet {
         self.last
     }
 
-    fn send(&mut self, id: u64, delay: Micros, since: Micros) {
-        if let Some(backend) = &mut self.backend {
-            backend.send(id, delay, since);
-        }
-    }
-
-    pub(crate) fn next_complete(&mut self) -> Option<Receiver> {
+    pub(crate) fn next_complete(&mut self) -> Option<(Receiver, Replies)> {
         self.backend.as_mut()?.next_complete()
-    }
-
-    /// Makes the results for a request or order readable.
-    pub(crate) fn begin(&mut self, id: u64) {
-        if let Some(backend) = &mut self.backend {
-            backend.begin(id);
-        }
     }
 
     pub(crate) fn cancel(&mut self, id: u64) -> bool {
@@ -131,11 +135,14 @@ impl Fleet {
 
     /// Marks a request or order with all of its replies as ready. Returns a request if its client
     /// has left.
-    pub(crate) fn on_answered(&mut self, id: u64) -> Option<InProgress> {
-        match self.pending.remove(&id)? {
-            Pending { is_cancelled: true, waiting: Waiting::Request(progress), .. } => {
-                Some(progress)
-            }
+    pub(crate) fn on_answered(&mut self, id: u64, replies: Replies) -> Option<InProgress> {
+        let mut pending = self.pending.remove(&id)?;
+        match &mut pending.waiting {
+            Waiting::Request(progress) => progress.replies = replies,
+            Waiting::Order(order) => order.replies = replies,
+        }
+        match pending {
+            Pending { is_cancelled: true, waiting: Waiting::Request(progress) } => Some(progress),
             pending => {
                 self.pending.insert(id, pending);
                 self.ready.push_back(id);

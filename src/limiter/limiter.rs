@@ -30,6 +30,7 @@ use diana_store::backend::{Backend, Receiver};
 use diana_store::permit::Permit;
 use diana_store::process::Process;
 use diana_store::reclaimer::SlotReclaimer;
+use diana_store::replies::Replies;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use diana_store::usage::{Order, OrderError};
@@ -121,7 +122,6 @@ impl Limiter {
     /// [`Limiter::restart`] decides about the request again.
     pub fn resume(&mut self, ready: &mut ReadyRequest, now: Now) -> Option<Verdict> {
         permit::return_charges(&mut self.rules, now);
-        self.fleet.begin(ready.waiter.id);
         let progress = &mut ready.progress;
         progress.resume(now);
         let _turns = self.rules.process.map(|process| self.rules.turns(process, progress));
@@ -211,22 +211,28 @@ impl Limiter {
             let Some(pending) = self.fleet.pending.remove(&id) else { continue };
             let Pending { is_cancelled, waiting } = pending;
             match waiting {
-                Waiting::Request(progress) if is_cancelled => self.abandon(id, progress, now),
+                Waiting::Request(progress) if is_cancelled => self.rules.abandon(progress, now),
                 Waiting::Request(progress) => {
                     let waiter = progress.waiter;
                     return Some(Ready::Request(ReadyRequest { waiter, progress }));
                 }
-                Waiting::Order(order) => {
-                    self.fleet.begin(id);
-                    let stream = (!is_cancelled).then_some(order.stream);
-                    match operator::execute(&mut self.parts(), order, now) {
-                        Ok(result) => return Some(Ready::Order { stream, result }),
+                Waiting::Order(mut order) => {
+                    let mut seen = operator::carry_out(&mut self.rules, &order, now);
+                    if seen == Err(OrderError::Lost) {
                         // The callers are known by other keys now: the order is given again.
-                        Err(order) => {
-                            let waiting = Waiting::Order(order);
-                            self.fleet.remember(id, Pending { is_cancelled, waiting }, now.mono);
+                        match operator::ask(self.parts(), &mut order) {
+                            Ok(questions) if !questions.is_empty() => {
+                                let waiting = Waiting::Order(order);
+                                let pending = Pending { is_cancelled, waiting };
+                                self.fleet.wait(id, pending, questions, (0, now.mono));
+                                continue;
+                            }
+                            asked => seen = asked.map(|_| Vec::new()),
                         }
                     }
+                    let stream = (!is_cancelled).then_some(order.stream);
+                    let result = OrderResult { rule: order.rule, order: order.order, seen };
+                    return Some(Ready::Order { stream, result });
                 }
             }
         }
@@ -243,32 +249,26 @@ impl Limiter {
     /// Takes the results of questions to the authority. Requests with all of their replies become
     /// ready. Due after each call of the connection to it.
     pub fn take_results(&mut self, now: Now) {
-        while let Some(receiver) = self.fleet.next_complete() {
+        while let Some((receiver, replies)) = self.fleet.next_complete() {
             match receiver {
                 Receiver::Request(id) => {
-                    if let Some(progress) = self.fleet.on_answered(id) {
-                        self.abandon(id, progress, now);
+                    if let Some(progress) = self.fleet.on_answered(id, replies) {
+                        self.rules.abandon(progress, now);
                     }
                 }
                 Receiver::Store(rule, account) => {
                     if let Some(rule) = self.rules.list.get_mut(rule) {
-                        rule.store.on_reply(account, now);
+                        rule.store.on_reply(account, &replies, now);
                     }
                 }
                 Receiver::Bans(rule, caller) => {
                     let rule = self.rules.list.get_mut(rule);
                     if let Some(bans) = rule.and_then(|rule| rule.bans.as_mut()) {
-                        bans.on_reply(caller, now.mono);
+                        bans.on_reply(caller, &replies, now.mono);
                     }
                 }
             }
         }
-    }
-
-    /// Reads the replies about a request after its client has left, and cancels the charges.
-    fn abandon(&mut self, id: u64, progress: InProgress, now: Now) {
-        self.fleet.begin(id);
-        self.rules.abandon(progress, now);
     }
 
     /// The rules, in document order.
@@ -312,10 +312,12 @@ impl Limiter {
         {
             return Err(OrderError::Foreign);
         }
-        let pending = PendingOrder { rule, order, query, stream, callers: Vec::new() };
-        match operator::execute(&mut self.parts(), pending, now) {
-            Ok(OrderResult { seen, .. }) => seen.map(Inquired::Done),
-            Err(pending) => Ok(Inquired::Pending(self.fleet.send_order(pending, now.mono))),
+        let (callers, replies) = (Vec::new(), Replies::default());
+        let mut pending = PendingOrder { rule, order, query, stream, callers, replies };
+        let questions = operator::ask(self.parts(), &mut pending)?;
+        match questions.is_empty() {
+            true => operator::carry_out(&mut self.rules, &pending, now).map(Inquired::Done),
+            false => Ok(Inquired::Pending(self.fleet.send_order(pending, questions, now.mono))),
         }
     }
 

@@ -2,66 +2,51 @@
 
 use crate::fleet::Fleet;
 use crate::matcher::Matcher;
-use crate::order::{CallerInquiry, CallerQuery, OrderResult, PendingOrder, Seen};
+use crate::order::{CallerQuery, PendingOrder, Seen};
 use crate::rules::Rules;
 use diana_policy::Absent;
 use diana_policy::key::{Key, LoggedKey};
 use diana_policy::time::Now;
 use diana_request::identity::named::Named;
+use diana_store::question::Question;
 use diana_store::usage::OrderError;
 
 /// The parts of a limiter that an order needs.
 pub(crate) type Parts<'l> = (&'l mut Matcher, &'l mut Rules, &'l mut Fleet);
 
-/// Carries an order out, or takes the replies to it. If an authority must reply first, returns
-/// the order; its questions are ready to be sent.
-pub(crate) fn execute(
-    parts: &mut Parts<'_>,
-    mut order: PendingOrder,
-    now: Now,
-) -> Result<OrderResult, PendingOrder> {
-    let number = order.rule;
-    let mut seen = try_order(parts, &mut order, now);
-    if seen == Some(Err(OrderError::Lost)) {
-        order.callers.clear();
-        seen = try_order(parts, &mut order, now);
+/// Finds the callers of an order. Returns its questions to the authority; none if there is no
+/// authority, and the order can be carried out at once.
+///
+/// # Errors
+/// Why the order cannot be carried out.
+pub(crate) fn ask(
+    (matcher, rules, fleet): Parts<'_>,
+    order: &mut PendingOrder,
+) -> Result<Vec<Question>, OrderError> {
+    if rules.list.get(order.rule).is_some_and(|rule| rule.is_in_backend) {
+        fleet.prepare(&mut matcher.callers, true);
     }
-    let Some(seen) = seen else { return Err(order) };
-    Ok(OrderResult { rule: number, order: order.order, seen })
+    order.callers = callers_of(matcher, rules, order);
+    let mut questions = Vec::new();
+    if let Some(rule) = rules.list.get(order.rule) {
+        for caller in &order.callers {
+            questions.extend(order.ask(rule, caller)?);
+        }
+    }
+    Ok(questions)
 }
 
-/// Carries an order out for each of its callers. `None` if an authority must reply first.
-fn try_order(
-    (matcher, rules, fleet): &mut Parts<'_>,
-    order: &mut PendingOrder,
+/// Carries an order out for all of its callers, even if it fails for some; or reads the replies to
+/// its questions.
+pub(crate) fn carry_out(
+    rules: &mut Rules,
+    order: &PendingOrder,
     now: Now,
-) -> Option<Result<Vec<Seen>, OrderError>> {
-    if order.callers.is_empty() {
-        if rules.list.get(order.rule).is_some_and(|rule| rule.is_in_backend) {
-            fleet.prepare(&mut matcher.callers, true);
-        }
-        let callers = callers_of(matcher, rules, order);
-        let Some(rule) = rules.list.get(order.rule) else { return Some(Ok(Vec::new())) };
-        order.callers =
-            callers.into_iter().map(|it| CallerInquiry::new(rule, it, order.order)).collect();
-    }
-    let rule = rules.list.get_mut(order.rule)?;
-    let (mut seen, mut is_pending) = (Ok(Vec::new()), false);
-    for caller in &mut order.callers {
-        match (caller.carry_out(rule, now), &mut seen) {
-            (None, _) => is_pending = true,
-            (Some(Ok(one)), Ok(all)) => all.push(one),
-            (Some(Err(error)), seen) => *seen = Err(error),
-            (Some(Ok(_)), Err(_)) => {}
-        }
-    }
-    if is_pending && seen.is_ok() {
-        return None;
-    }
-    if let Some(backend) = &mut fleet.backend {
-        backend.discard();
-    }
-    Some(seen)
+) -> Result<Vec<Seen>, OrderError> {
+    let Some(rule) = rules.list.get_mut(order.rule) else { return Ok(Vec::new()) };
+    let callers = order.callers.iter();
+    let seen: Vec<_> = callers.map(|it| order.carry_out(rule, it, now)).collect();
+    seen.into_iter().collect()
 }
 
 /// The callers that an order names.

@@ -5,7 +5,9 @@ use diana_policy::key::LoggedKey;
 use diana_policy::time::Now;
 use diana_request::identity::named::Named;
 use diana_store::Account;
-use diana_store::usage::{Inquiry, Order, OrderError, Usage};
+use diana_store::question::Question;
+use diana_store::replies::Replies;
+use diana_store::usage::{Order, OrderError, Usage};
 
 /// Selects the callers of an order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,42 +56,44 @@ pub(crate) struct PendingOrder {
     pub(crate) query: CallerQuery,
     /// The stream of its request, by the host's number.
     pub(crate) stream: u32,
-    /// An inquiry for each of its callers.
-    pub(crate) callers: Vec<CallerInquiry>,
+    /// Its callers.
+    pub(crate) callers: Vec<Named>,
+    /// The authority's replies to its questions, once all of them are there.
+    pub(crate) replies: Replies,
 }
 
-/// An order about one caller.
-pub(crate) struct CallerInquiry {
-    caller: Named,
-    usage: Inquiry,
-    ban: Inquiry,
-}
-
-impl CallerInquiry {
-    /// An order about a caller, under the rule's own quota: the plan of a caller is known only from
-    /// its request.
-    pub(crate) fn new(rule: &CompiledRule, caller: Named, order: Order) -> CallerInquiry {
-        let plan = rule.plans.as_ref().map_or(0, |plans| plans.own());
-        let inquiry = Inquiry::new(Account { key: caller.key, plan }, order);
-        CallerInquiry { caller, usage: inquiry, ban: inquiry }
+impl PendingOrder {
+    /// The question about a caller, and whether it is banned; none if there is no authority. Or why
+    /// the order cannot be carried out.
+    pub(crate) fn ask(
+        &self,
+        rule: &CompiledRule,
+        caller: &Named,
+    ) -> Result<impl Iterator<Item = Question> + use<>, OrderError> {
+        let about_usage = rule.store.ask_usage(account(rule, caller), self.order).transpose()?;
+        let bans = rule.bans.as_ref();
+        let about_ban = bans.and_then(|bans| bans.ask(caller.key, self.order.sets()));
+        Ok(about_usage.into_iter().chain(about_ban))
     }
 
-    /// Carries out the order, or takes the replies to it. `None` if an authority must reply first.
+    /// Carries out the order for a caller, or reads the replies to its questions.
     pub(crate) fn carry_out(
-        &mut self,
+        &self,
         rule: &mut CompiledRule,
+        caller: &Named,
         now: Now,
-    ) -> Option<Result<Seen, OrderError>> {
-        let CallerInquiry { caller, usage, ban } = self;
-        let usage = rule.store.inquire(usage, now);
+    ) -> Result<Seen, OrderError> {
+        let usage = rule.store.inquire(account(rule, caller), self.order, &self.replies, now);
         // Not for an order that the store refuses, unless the bans have asked: their reply is
         // taken.
-        let is_carried_out = ban.is_asked || !matches!(usage, Some(Err(_)));
-        let bans = rule.bans.as_mut().filter(|_| is_carried_out);
-        let ban = bans.map(|bans| bans.inquire(ban, now.mono));
-        Some(usage?.and_then(|usage| {
-            let ban = ban.flatten().transpose()?;
-            Ok(Seen { caller: caller.clone(), usage: Usage { ban, ..usage } })
-        }))
+        let bans = rule.bans.as_mut().filter(|_| usage.is_ok() || rule.is_in_backend);
+        let ban = bans.map(|bans| bans.inquire(caller.key, self.order, &self.replies, now.mono));
+        let (usage, ban) = (usage?, ban.transpose()?);
+        Ok(Seen { caller: caller.clone(), usage: Usage { ban, ..usage } })
     }
+}
+
+/// A caller under the rule's own quota: its plan is known only from its request.
+fn account(rule: &CompiledRule, caller: &Named) -> Account {
+    Account { key: caller.key, plan: rule.plans.as_ref().map_or(0, |plans| plans.own()) }
 }

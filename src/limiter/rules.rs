@@ -57,9 +57,10 @@ impl Rules {
     pub(crate) fn check(&mut self, progress: &mut InProgress) -> JointOutcome {
         let is_full = self.settles && self.returned.is_full();
         let (mut delay, mut is_pending, mut is_refused) = (0, false, false);
-        for check in &mut progress.checks {
+        let InProgress { checks, replies, .. } = progress;
+        for check in checks {
             let Some(rule) = self.list.get_mut(check.rule) else { continue };
-            check.check(rule);
+            check.check(rule, replies);
             if is_full && rule.is_in_flight() && !check.is_refused() {
                 // Without memory for its charge, the slot could not be freed.
                 check.cancel(rule);
@@ -142,10 +143,11 @@ impl Rules {
 
     /// Reads the replies about a request after its client has left, and cancels the charges.
     pub(crate) fn abandon(&mut self, mut progress: InProgress, now: Now) {
-        for check in progress.checks.iter_mut().filter(|it| it.reservation.is_pending()) {
+        let InProgress { checks, replies, .. } = &mut progress;
+        for check in checks.iter_mut().filter(|it| it.reservation.is_pending()) {
             check.reservation.now = now;
             if let Some(rule) = self.list.get_mut(check.rule) {
-                check.check(rule);
+                check.check(rule, replies);
             }
         }
         self.cancel(&mut progress);

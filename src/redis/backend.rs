@@ -13,6 +13,8 @@ use diana_policy::port::{Answer, Callout};
 use diana_policy::redis::OnFailure;
 use diana_policy::time::{Micros, Now};
 use diana_store::backend::{Backend, BackendCounts, BanAuthority, Receiver};
+use diana_store::question::Question;
+use diana_store::replies::Replies;
 use diana_store::stores::Stores;
 use diana_store::{CounterSpec, Store};
 
@@ -146,15 +148,10 @@ impl Backend for RedisConnection {
         self.read(Outbox::unavailable_shards).unwrap_or(0)
     }
 
-    fn send(&mut self, id: u64, delay: Micros, since: Micros) {
+    fn send(&mut self, id: u64, questions: Vec<Question>, delay: Micros, since: Micros) {
         let mut outbox = self.outbox.borrow_mut();
         outbox.beats = true;
-        let questions = outbox.take_asked();
         self.client.borrow_mut().ask(id, delay, questions, since, &mut outbox);
-    }
-
-    fn discard(&mut self) {
-        self.outbox.borrow_mut().take_asked();
     }
 
     fn probe(&mut self) {
@@ -166,12 +163,8 @@ impl Backend for RedisConnection {
         }
     }
 
-    fn next_complete(&mut self) -> Option<Receiver> {
+    fn next_complete(&mut self) -> Option<(Receiver, Replies)> {
         self.outbox.borrow_mut().results.next_complete()
-    }
-
-    fn begin(&mut self, id: u64) {
-        self.outbox.borrow_mut().results.begin(id);
     }
 
     fn take_counts(&mut self) -> BackendCounts {

@@ -4,14 +4,12 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::outbox::{Operation, Outbox};
-use super::protocol::{Numbers, Question, Refusals, Reply};
-use super::results::QuestionResult;
+use super::protocol::{Numbers, Refusals};
 use super::store::spread;
 use diana_policy::Ban;
 use diana_policy::key::Key;
-use diana_policy::time::Micros;
 use diana_store::CounterSpec;
-use diana_store::backend::{BanAnswer, BanAuthority};
+use diana_store::backend::BanAuthority;
 
 /// The bans of one rule in Redis.
 pub struct RedisBans {
@@ -48,27 +46,17 @@ impl RedisBans {
 }
 
 impl BanAuthority for RedisBans {
+    fn question(&self, caller: Key) -> Refusals {
+        Refusals { caller, ..self.question }
+    }
+
     fn count(&self, caller: Key, refusals: u64) -> bool {
         let mut outbox = self.outbox.borrow_mut();
         if outbox.is_degraded(caller) {
             return false;
         }
-        let question = Refusals { caller, refusals, ..self.question };
+        let question = Refusals { refusals, ..self.question(caller) };
         outbox.add(Operation::Ban(self.number, question));
         true
-    }
-
-    fn query(&self, caller: Key, sets: Option<Micros>) {
-        let question = Refusals { caller, sets, ..self.question };
-        self.outbox.borrow_mut().ask(Question::Ban(question));
-    }
-
-    fn reply(&self, caller: Key) -> Option<BanAnswer> {
-        match self.outbox.borrow().results.of(self.question.fingerprint, caller)? {
-            QuestionResult::Decided { reply: Reply::Ban(reply), .. } => {
-                Some(BanAnswer { left: reply.left, begins: reply.begins, overflow: reply.overflow })
-            }
-            _ => None,
-        }
     }
 }

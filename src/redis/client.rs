@@ -20,13 +20,13 @@ use std::rc::Rc;
 use super::health::{Health, KnownFleet};
 use super::outbox::Outbox;
 use super::protocol::{Ask, Decided, Failure, Login, Question, Script, ScriptAnswer, ScriptCall};
-use super::results::QuestionResult;
 use super::shard::{Shard, Shards, Tags};
 use batch::{Batch, Wait};
 use diana_policy::key::Seed;
 use diana_policy::port::{self, Callout, Destination, SharedData};
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::backend::{BackendCounts, Receiver};
+use diana_store::replies::QuestionResult;
 use follow::Answered;
 use neighbours::Neighbours;
 use offset::Offset;
@@ -379,7 +379,7 @@ impl Client {
                     let offset = self.offsets.get_mut(usize::from(shard.number()));
                     let instant = |it: &mut Offset| it.instant(decided.now, batch.sent.mono, now);
                     let at = offset.map_or(now, instant);
-                    outbox.results.add_replies(&asks, decided.asks, batch.sent, at);
+                    outbox.results.add_replies(asks, decided.asks, batch.sent, at);
                 }
                 Ok(ScriptAnswer::Seed(_)) => {}
                 Err(_) => outbox.results.add_all(asks, QuestionResult::Degraded),

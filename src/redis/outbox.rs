@@ -1,5 +1,5 @@
 //! The interface between the client and the stores and bans of a limiter: the state of Redis,
-//! questions and operations to send, and the results of questions.
+//! operations to send, and the results of questions.
 
 use super::ledger::Ledgers;
 use super::protocol::{Ask, Charge, Question, Refusals};
@@ -59,8 +59,8 @@ impl Operation {
     }
 }
 
-/// The state of Redis, and the questions and operations of a limiter's stores and bans. They add
-/// these, and the backend has the client send them.
+/// The state of Redis, and the operations of a limiter's stores and bans. They add these, and the
+/// backend has the client send them.
 pub struct Outbox {
     /// The configured behaviour while Redis is unavailable.
     pub on_failure: OnFailure,
@@ -84,8 +84,6 @@ pub struct Outbox {
     later_at: Micros,
     /// About how long a reply takes.
     pub trip: Micros,
-    /// The questions of the request in progress.
-    asked: Vec<Question>,
     /// The results that were not read yet.
     pub results: Results,
     /// The settlements.
@@ -108,7 +106,6 @@ impl Outbox {
             later: Vec::new(),
             later_at: 0,
             trip: 0,
-            asked: Vec::new(),
             results: Results::default(),
             ledgers: Ledgers::default(),
         }
@@ -127,16 +124,6 @@ impl Outbox {
     pub(super) fn rehearsal(&self, shard: Shard) -> impl Iterator<Item = Question> + '_ {
         let caller = self.shards.caller_in(shard);
         self.rehearsal.iter().map(move |charge| Question::Rule(Charge { caller, ..charge.clone() }))
-    }
-
-    /// Adds a question of the request in progress.
-    pub fn ask(&mut self, question: Question) {
-        self.asked.push(question);
-    }
-
-    /// Removes the questions of the request in progress.
-    pub fn take_asked(&mut self) -> Vec<Question> {
-        std::mem::take(&mut self.asked)
     }
 
     /// Returns true if a shard is unavailable.

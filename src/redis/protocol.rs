@@ -26,7 +26,6 @@
 
 mod failure;
 mod key;
-mod numbers;
 mod pack;
 mod read;
 mod reply;
@@ -34,15 +33,15 @@ pub mod resp;
 mod text;
 mod write;
 
+pub use diana_store::question::{Charge, Effect, Numbers, Question, Refusals};
+pub use diana_store::replies::{BanReply, Reply, RuleReply};
 pub use failure::Failure;
-pub use numbers::Numbers;
-pub use reply::{AskReply, BanReply, Decided, Reply, RuleReply, ScriptAnswer};
+pub use reply::{AskReply, Decided, ScriptAnswer};
 
 use super::shard::{Shard, Tags};
-use diana_policy::key::{Key, Seed};
+use diana_policy::key::Seed;
 use diana_policy::time::Micros;
 use diana_store::backend::Receiver;
-use diana_store::slots::arrears::Arrears;
 
 /// Credentials for Redis.
 #[derive(Clone, Default)]
@@ -135,153 +134,4 @@ pub struct Ask {
     pub questions: Vec<Question>,
     /// The receiver of the results, which stays here. `None` if the ask only returns permits.
     pub receiver: Option<Receiver>,
-}
-
-/// A question about one value in Redis.
-#[derive(Debug, Clone)]
-pub enum Question {
-    /// About a caller of a rule; the reply is a [`RuleReply`].
-    Rule(Charge),
-    /// About a caller's ban; the reply is a [`BanReply`].
-    Ban(Refusals),
-}
-
-/// A charge of one rule.
-#[derive(Debug, Clone)]
-pub struct Charge {
-    /// The rule, identified across configurations.
-    pub fingerprint: u64,
-    /// The caller.
-    pub caller: Key,
-    /// The rule's algorithm and limits.
-    pub numbers: Numbers,
-    /// Permits to charge. A charge of zero is always admitted, and may lease a block.
-    pub cost: u64,
-    /// Permits per request, at least one; a lease is a multiple of it.
-    pub unit_cost: u64,
-    /// Permits to lease in addition to the cost; the block is often smaller. If the block is empty
-    /// and the cost is zero, the reply has the retry delay of a request.
-    pub want: u64,
-    /// Ticks in which they are expected to be spent. A block that ends earlier is smaller.
-    pub ahead: Micros,
-    /// Whether a refusal is only reported. The rule is then charged if it admits and all others do.
-    pub shadow: bool,
-    /// Whether the request may still be refused elsewhere, so that its cost may soon be returned.
-    pub tentative: bool,
-    /// Whether to check only, without a charge.
-    pub checks: bool,
-    /// How many callers of the rule may have a separate value in Redis.
-    pub keys: u64,
-    /// Permits to return from an earlier charge, or another effect, independent of the decision.
-    pub effect: Effect,
-    /// For rules that store usage separately from reservations: permits of the settled usage.
-    /// Otherwise `None`.
-    pub counted: Option<u64>,
-    /// The caller's arrears in this gateway, which are charged before the decision, as far as
-    /// permits remain. Each permit of a total is charged once, even if the question is sent again.
-    pub arrears: Option<Arrears>,
-    /// Permits by which the charged arrears may exceed the limit of a bucket: its debt.
-    pub overdraft: u64,
-}
-
-/// Effect of a question besides its charge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Effect {
-    /// No effect besides the charge.
-    #[default]
-    None,
-    /// Returns the cost of a request.
-    ReturnCost {
-        /// [`RuleReply::receipt`].
-        receipt: u64,
-        /// [`RuleReply::term`]; zero if the charge was not tentative.
-        term: u64,
-        /// Its permits.
-        permits: u64,
-    },
-    /// Charges the permits used beyond the reservation.
-    ChargeDebt {
-        /// [`RuleReply::receipt`] of the reservation.
-        receipt: u64,
-        /// Charged whether they fit or not.
-        permits: u64,
-    },
-    /// Confirms an in-flight slot that was granted in a term, for the holder in `numbers`.
-    HoldSlots {
-        /// [`RuleReply::receipt`].
-        term: u64,
-        /// The number of the caller's slots of this holder.
-        slots: u64,
-    },
-    /// Frees an in-flight slot, or reports the slots of a caller again.
-    FreeSlots {
-        /// The number of the caller's remaining slots of this holder.
-        slots: u64,
-    },
-    /// Only reads usage.
-    ReadUsage,
-    /// Resets usage, and then reads it as [`Effect::ReadUsage`].
-    Reset,
-    /// A heartbeat of the holder of in-flight slots.
-    Heartbeat,
-    /// Returns a leased block.
-    ReturnBlock {
-        /// [`RuleReply::lease`].
-        receipt: u64,
-        /// [`RuleReply::term`].
-        term: u64,
-        /// Its permits.
-        block: u64,
-        /// Its unspent permits.
-        left: u64,
-    },
-}
-
-/// Refusals that may lead to a ban.
-#[derive(Debug, Clone, Copy)]
-pub struct Refusals {
-    /// The rule's bans, identified across configurations.
-    pub fingerprint: u64,
-    /// The caller.
-    pub caller: Key,
-    /// The ban's threshold and duration.
-    pub numbers: Numbers,
-    /// Refusals to count. With zero, the script only checks whether the caller is banned.
-    pub refusals: u64,
-    /// How many callers may have a separate value in Redis.
-    pub keys: u64,
-    /// If set, bans the caller for this many ticks, or ends its ban if zero. The other fields are
-    /// ignored.
-    pub sets: Option<Micros>,
-    /// Whether a ban is only reported. Then it does not refuse the other questions of its ask.
-    pub shadow: bool,
-}
-
-impl Question {
-    /// The caller.
-    #[must_use]
-    pub fn caller(&self) -> Key {
-        match self {
-            Question::Rule(charge) => charge.caller,
-            Question::Ban(refusals) => refusals.caller,
-        }
-    }
-
-    /// The fingerprint of the rule, or of its bans.
-    #[must_use]
-    pub fn fingerprint(&self) -> u64 {
-        match self {
-            Question::Rule(charge) => charge.fingerprint,
-            Question::Ban(refusals) => refusals.fingerprint,
-        }
-    }
-
-    /// Returns true if a refusal is only reported.
-    fn is_shadow(&self) -> bool {
-        matches!(
-            self,
-            Question::Rule(Charge { shadow: true, .. })
-                | Question::Ban(Refusals { shadow: true, .. })
-        )
-    }
 }

@@ -12,7 +12,6 @@ use std::rc::Rc;
 
 use super::outbox::{Operation, Outbox};
 use super::protocol::{Charge, Effect, Numbers, Question};
-use super::results::QuestionResult;
 use super::shard::Shards;
 use diana_algorithm::{Capabilities, Leasing, Properties, latest_renewal};
 use diana_policy::decision::Retry;
@@ -25,9 +24,10 @@ use diana_store::leases::{Leases, Returned};
 use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
 use diana_store::refusal::{Reason, Refused};
+use diana_store::replies::Replies;
 use diana_store::reservation::{Decider, Memo};
 use diana_store::stores::Stores;
-use diana_store::usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
+use diana_store::usage::{Maintained, Order, OrderError, Remaining, Usage};
 use diana_store::{Account, CheckOutcome, CounterSpec, Reservation, Store};
 pub use replies::Received;
 use share::Share;
@@ -139,11 +139,6 @@ impl RedisStore {
         }
     }
 
-    /// The result of the question about a caller.
-    fn result(&self, key: Key) -> Option<QuestionResult> {
-        self.outbox.borrow().results.of(self.parameters.spec.fingerprint, key)
-    }
-
     /// A caller under the current plan.
     fn account(&self, key: Key) -> Account {
         Account { key, plan: self.plans.current() }
@@ -186,53 +181,10 @@ impl RedisStore {
         true
     }
 
-    /// How leases follow demand.
-    fn pace(&self) -> Pace {
-        Pace::of_fleet(self.outbox.borrow().trip, self.parameters.window)
-    }
-
-    /// Decides without Redis, now and when the reservation is checked again.
-    fn check_degraded(&mut self, reservation: &mut Reservation) {
-        let now = reservation.now;
-        let (on_failure, gateways) = {
-            let mut outbox = self.outbox.borrow_mut();
-            outbox.in_use = true;
-            (self.parameters.spec.on_failure.unwrap_or(outbox.on_failure), outbox.gateways)
-        };
-        (reservation.by, reservation.memo) = (Decider::Unavailable, Memo::Empty);
-        reservation.outcome = match on_failure {
-            OnFailure::Gateway => {
-                reservation.by = Decider::Share;
-                return self.share.store_for(gateways, now).check(reservation);
-            }
-            OnFailure::Allow => CheckOutcome::NOW,
-            OnFailure::Deny => CheckOutcome::Refused(UNAVAILABLE),
-        };
-    }
-}
-
-/// The number of shards over which the callers of a rule are spread.
-pub(crate) fn spread(spec: &CounterSpec, outbox: &Outbox) -> Shards {
-    if spec.is_compound { Shards::ONE } else { outbox.shards }
-}
-
-impl Store for RedisStore {
-    fn check(&mut self, reservation: &mut Reservation) {
+    /// Decides without Redis if possible; otherwise the request is pending.
+    fn check_here(&mut self, reservation: &mut Reservation) {
         let Reservation { account, cost, now, .. } = *reservation;
-        self.use_plan(account.plan);
-        if reservation.is_degraded() {
-            return self.check_degraded(reservation);
-        }
-        match (reservation.memo, &mut reservation.outcome) {
-            (Memo::Asked { arrears, leases }, _) => {
-                return self.on_result(arrears, leases, reservation);
-            }
-            (Memo::Granted { until, .. }, CheckOutcome::Admitted { wait, .. }) => {
-                *wait = until.saturating_sub(now.mono);
-                return;
-            }
-            _ => (reservation.memo, reservation.is_overflow) = (Memo::Empty, false),
-        }
+        (reservation.memo, reservation.is_overflow) = (Memo::Empty, false);
         if cost > self.parameters.most {
             let remaining = (self.parameters.most == 0).then_some(0);
             let refused = Refused { remaining, ..Refused::used(Retry::Never) };
@@ -252,24 +204,79 @@ impl Store for RedisStore {
         };
     }
 
-    fn on_reply(&mut self, account: Account, now: Now) {
+    /// The store of this gateway's share.
+    fn share(&mut self, now: Now) -> &mut dyn Store {
+        let gateways = self.gateways();
+        self.share.of(gateways, now)
+    }
+
+    /// How leases follow demand.
+    fn pace(&self) -> Pace {
+        Pace::of_fleet(self.outbox.borrow().trip, self.parameters.window)
+    }
+
+    /// Decides without Redis, now and when the reservation is checked again.
+    fn check_degraded(&mut self, reservation: &mut Reservation) {
+        let now = reservation.now;
+        let (on_failure, gateways) = {
+            let mut outbox = self.outbox.borrow_mut();
+            outbox.in_use = true;
+            (self.parameters.spec.on_failure.unwrap_or(outbox.on_failure), outbox.gateways)
+        };
+        (reservation.by, reservation.memo) = (Decider::Unavailable, Memo::Empty);
+        reservation.outcome = match on_failure {
+            OnFailure::Gateway => {
+                reservation.by = Decider::Share;
+                return self.share.of(gateways, now).check(reservation, Replies::none());
+            }
+            OnFailure::Allow => CheckOutcome::NOW,
+            OnFailure::Deny => CheckOutcome::Refused(UNAVAILABLE),
+        };
+    }
+}
+
+/// The number of shards over which the callers of a rule are spread.
+pub(crate) fn spread(spec: &CounterSpec, outbox: &Outbox) -> Shards {
+    if spec.is_compound { Shards::ONE } else { outbox.shards }
+}
+
+impl Store for RedisStore {
+    fn check(&mut self, reservation: &mut Reservation, replies: &Replies) {
+        let Reservation { account, by, .. } = *reservation;
         self.use_plan(account.plan);
-        self.complete(account.key, now);
+        match (by, reservation.memo) {
+            (Decider::Share | Decider::Unavailable, _) => self.check_degraded(reservation),
+            (_, Memo::Granted { until, .. }) => reservation.wait_until(until),
+            _ => match replies.of_rule(self.parameters.spec.fingerprint, account.key) {
+                Some((asked, result)) if reservation.is_pending() => {
+                    self.on_result(asked, result, reservation);
+                }
+                _ => self.check_here(reservation),
+            },
+        }
+    }
+
+    fn ask(&mut self, reservation: &Reservation) -> Option<Question> {
+        let Reservation { account, cost, now, is_shadow, is_tentative, .. } = *reservation;
+        self.use_plan(account.plan);
+        let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
+        Some(Question::Rule(charge))
+    }
+
+    fn on_reply(&mut self, account: Account, replies: &Replies, now: Now) {
+        self.use_plan(account.plan);
+        if let Some((asked, result)) =
+            replies.of_rule(self.parameters.spec.fingerprint, account.key)
+        {
+            self.complete(asked, result, now);
+        }
     }
 
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) {
-        let Reservation { account, cost, now, memo, .. } = *reservation;
+        let Reservation { account, cost, now, .. } = *reservation;
         match (reservation.by, reservation.outcome) {
-            (Decider::Share, _) => self.share.last().charge(reservation, delay),
+            (Decider::Share, _) => self.share(now).charge(reservation, delay),
             (Decider::Unavailable, CheckOutcome::Admitted { .. }) => reservation.receipt = Some(0),
-            (Decider::Gateway, CheckOutcome::Pending) if memo == Memo::Empty => {
-                self.use_plan(account.plan);
-                let Reservation { is_shadow, is_tentative, .. } = *reservation;
-                let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
-                let (arrears, leases) = (charge.arrears, charge.want > 0);
-                self.outbox.borrow_mut().ask(Question::Rule(charge));
-                reservation.memo = Memo::Asked { arrears, leases };
-            }
             (Decider::Gateway, CheckOutcome::Admitted { .. }) if !reservation.is_charged() => {
                 self.use_plan(account.plan);
                 reservation.receipt = self.leases.spend(account.key, cost, now).map(|_| 0);
@@ -287,7 +294,7 @@ impl Store for RedisStore {
 
     fn cancel(&mut self, reservation: &mut Reservation) {
         if reservation.by == Decider::Share {
-            return self.share.last().cancel(reservation);
+            return self.share(reservation.now).cancel(reservation);
         }
         let Some(receipt) = reservation.receipt.take() else { return };
         let Reservation { account, cost, .. } = *reservation;
@@ -303,7 +310,7 @@ impl Store for RedisStore {
 
     fn settle(&mut self, charge: &OpenCharge, now: Now) -> bool {
         if charge.is_degraded {
-            return self.share.last().settle(charge, now);
+            return self.share(now).settle(charge, now);
         }
         self.use_plan(charge.plan);
         let (key, settlement) = (charge.key, charge.settlement());
@@ -330,7 +337,7 @@ impl Store for RedisStore {
 
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining> {
         if reservation.by == Decider::Share {
-            return self.share.last().remaining(reservation);
+            return self.share(reservation.now).remaining(reservation);
         }
         let Reservation { account, cost, now, .. } = *reservation;
         self.use_plan(account.plan);
@@ -344,20 +351,25 @@ impl Store for RedisStore {
         Some(Remaining { permits, renewal })
     }
 
-    fn inquire(&mut self, inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, OrderError>> {
-        let Inquiry { account, order, is_asked } = *inquiry;
+    fn ask_usage(&self, account: Account, order: Order) -> Option<Result<Question, OrderError>> {
+        Some(self.query_usage(account.key, order))
+    }
+
+    fn inquire(
+        &mut self,
+        account: Account,
+        order: Order,
+        replies: &Replies,
+        _now: Now,
+    ) -> Result<Usage, OrderError> {
         self.use_plan(account.plan);
-        if is_asked {
-            return Some(self.usage(account.key, order));
-        }
-        let asked = self.query_usage(account.key, order);
-        inquiry.is_asked = asked.is_ok();
-        asked.err().map(Err)
+        let reply = replies.of_rule(self.parameters.spec.fingerprint, account.key);
+        self.usage(account.key, order, reply.map(|(_, result)| result))
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
         self.return_blocks(now, false);
-        let mut done = self.share.last().maintain(now);
+        let mut done = self.share(now).maintain(now);
         done.is_busy |= self.leases.has_blocks();
         if self.is_in_flight {
             let mut outbox = self.outbox.borrow_mut();
@@ -371,7 +383,7 @@ impl Store for RedisStore {
             self.return_blocks(now, true);
         }
         self.leases.clear();
-        self.share.last().close(now)
+        self.share(now).close(now)
     }
 }
 

@@ -1,13 +1,15 @@
 //! An authority outside of the gateway, which counts for the whole fleet: the interface of a crate
 //! with stores that count there.
 //!
-//! Its stores decide at once while they can. Otherwise a reservation is pending, and
-//! [`Store::charge`] adds its question to the outbox of the backend. [`Backend::send`] sends the
-//! questions of one request. Once all of them have a result, [`Backend::next_complete`] returns the
-//! request, and after [`Backend::begin`] [`Store::check`] decides its reservations by the results.
+//! Its stores decide at once while they can. Otherwise a reservation is pending, and [`Store::ask`]
+//! returns its question. [`Backend::send`] sends the questions of one request. Once all of them have
+//! a result, [`Backend::next_complete`] returns the request with its replies, by which
+//! [`Store::check`] decides its reservations.
 //!
 //! The owner of the connection makes the calls that are due, and passes the replies to it.
 
+use crate::question::{Question, Refusals};
+use crate::replies::Replies;
 use crate::stores::Stores;
 use crate::{Account, CounterSpec, Store};
 use diana_policy::Ban;
@@ -44,23 +46,17 @@ pub trait Backend {
     /// The number of unavailable shards.
     fn unavailable_shards(&self) -> usize;
 
-    /// Sends the questions since the last call with the next batch, for the request or order with
-    /// this number. It has waited since `since`, and other rules hold it for `delay` ticks.
-    fn send(&mut self, id: u64, delay: Micros, since: Micros);
-
-    /// Drops the questions since the last [`Backend::send`].
-    fn discard(&mut self);
+    /// Sends questions with the next batch, for the request or order with this number. It has waited
+    /// since `since`, and other rules hold it for `delay` ticks.
+    fn send(&mut self, id: u64, questions: Vec<Question>, delay: Micros, since: Micros);
 
     /// Reads the state of the authority that all workers share, and probes its unavailable shards
     /// from now on.
     fn probe(&mut self);
 
     /// The next request, order or operation that is complete: a question without a reply in time
-    /// has a result, too. Stores and bans read the result of an operation until the next call.
-    fn next_complete(&mut self) -> Option<Receiver>;
-
-    /// From now on, stores and bans read the results for the request or order with this number.
-    fn begin(&mut self, id: u64);
+    /// has a result, too.
+    fn next_complete(&mut self) -> Option<(Receiver, Replies)>;
 
     /// The counts since the last call.
     fn take_counts(&mut self) -> BackendCounts;
@@ -110,24 +106,10 @@ impl BackendCounts {
 
 /// The bans of one rule at an authority.
 pub trait BanAuthority {
+    /// The question whether a caller is banned.
+    fn question(&self, caller: Key) -> Refusals;
+
     /// Counts refusals of the caller; with zero, only reads its ban. No request waits for the
     /// result. Returns false while the authority is unavailable.
     fn count(&self, caller: Key, refusals: u64) -> bool;
-
-    /// Adds a question about a caller, or an operator's order to ban it for `sets` ticks.
-    fn query(&self, caller: Key, sets: Option<Micros>);
-
-    /// The reply to the question about a caller, if there is one.
-    fn reply(&self, caller: Key) -> Option<BanAnswer>;
-}
-
-/// The state of a ban at the authority.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct BanAnswer {
-    /// Remaining ticks of the ban; zero if the caller is not banned.
-    pub left: Micros,
-    /// Whether the counted refusals started the ban.
-    pub begins: bool,
-    /// Whether there was no room for the caller.
-    pub overflow: bool,
 }

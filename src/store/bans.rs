@@ -10,12 +10,14 @@
 
 use std::rc::Rc;
 
-use super::backend::{BanAnswer, BanAuthority};
+use super::backend::BanAuthority;
+use super::question::{Question, Refusals};
+use super::replies::{BanReply, Replies};
 use super::slots::names::Names;
 use super::slots::{ATTEMPTS, HOST};
 use super::slots::{Traffic, one_more};
 use super::stores::Stores;
-use super::usage::{Inquiry, Order, OrderError};
+use super::usage::{Order, OrderError};
 use diana_policy::ban::set::{self, Change, Changed};
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
@@ -45,6 +47,7 @@ struct Line {
 /// The bans of one rule.
 pub struct Bans {
     ban: Ban,
+    fingerprint: u64,
     data: Rc<dyn SharedData>,
     traffic: Rc<Traffic>,
     names: Names,
@@ -93,6 +96,7 @@ impl Bans {
         let (data, traffic) = stores.data_of_bans(scope, fingerprint);
         Bans {
             ban,
+            fingerprint,
             data,
             traffic,
             names: Names::new(&stores.namespace, fingerprint, keys),
@@ -138,50 +142,47 @@ impl Bans {
         }
     }
 
-    /// Adds a question to the authority whether a caller is banned. Returns false if the gateway
-    /// counts.
+    /// The question to the authority whether a caller is banned, or about an operator's order to ban
+    /// it for `sets` ticks. `None` if the gateway counts.
     #[must_use]
-    pub fn ask(&self, key: Key) -> bool {
-        self.fleet.iter().for_each(|fleet| fleet.query(key, None));
-        self.fleet.is_some()
+    pub fn ask(&self, key: Key, sets: Option<Micros>) -> Option<Question> {
+        let question = self.fleet.as_ref()?.question(key);
+        Some(Question::Ban(Refusals { sets, ..question }))
     }
 
     /// Reads the reply to a question. Returns the ticks for which the caller is still banned.
-    pub fn on_reply(&mut self, key: Key, now: Micros) -> Micros {
-        let reply = self.fleet.as_ref().and_then(|fleet| fleet.reply(key));
+    pub fn on_reply(&mut self, key: Key, replies: &Replies, now: Micros) -> Micros {
+        let reply = replies.of_ban(self.fingerprint, key);
         reply.map_or(0, |reply| self.apply_reply(key, &reply, now))
     }
 
-    /// Carries out an order of an operator. Returns the ticks for which the caller is banned after
-    /// it, or why it is not carried out. `None` while the authority has not replied: call again
-    /// with the same inquiry.
+    /// Carries out an order of an operator, or reads the authority's reply to its question. Returns
+    /// the ticks for which the caller is banned after it, or why it is not carried out.
+    ///
+    /// # Errors
+    /// If there is no room for the ban, or no reply.
     pub fn inquire(
         &mut self,
-        inquiry: &mut Inquiry,
+        key: Key,
+        order: Order,
+        replies: &Replies,
         now: Micros,
-    ) -> Option<Result<Micros, OrderError>> {
-        let key = inquiry.account.key;
-        let length = inquiry.order.sets();
-        let Some(fleet) = &self.fleet else {
+    ) -> Result<Micros, OrderError> {
+        let length = order.sets();
+        if self.fleet.is_none() {
             if length.is_some_and(|length| !self.set_ban(key, length, now)) {
-                return Some(Err(OrderError::NoRoom));
+                return Err(OrderError::NoRoom);
             }
-            return Some(Ok(self.left(key, now)));
-        };
-        if !std::mem::replace(&mut inquiry.is_asked, true) {
-            fleet.query(key, length);
-            return None;
+            return Ok(self.left(key, now));
         }
-        let Some(reply) = fleet.reply(key) else {
-            return Some(Err(OrderError::Unanswered));
-        };
-        if reply.overflow && matches!(inquiry.order, Order::Ban(_)) {
-            return Some(Err(OrderError::NoRoom));
+        let reply = replies.of_ban(self.fingerprint, key).ok_or(OrderError::Unanswered)?;
+        if reply.overflow && matches!(order, Order::Ban(_)) {
+            return Err(OrderError::NoRoom);
         }
         if length.is_some() {
             self.set_ban(key, reply.left, now);
         }
-        Some(Ok(reply.left))
+        Ok(reply.left)
     }
 
     /// Counts the gathered refusals. Due every 100 ms. Returns the bans that began since the last
@@ -195,7 +196,7 @@ impl Bans {
 
     /// Stores the state of a ban at the authority. Returns the ticks for which the caller is still
     /// banned.
-    fn apply_reply(&mut self, key: Key, reply: &BanAnswer, now: Micros) -> Micros {
+    fn apply_reply(&mut self, key: Key, reply: &BanReply, now: Micros) -> Micros {
         let left = self.ban.left(now.saturating_add(reply.left), now);
         let known = self.cached_left(key, now);
         // Two replies about one ban differ a little, since their delays differ.

@@ -15,9 +15,10 @@ use std::rc::Rc;
 
 use super::plans::ByPlan;
 use super::refusal::Refused;
+use super::replies::Replies;
 use super::reservation::{CheckOutcome, Memo};
-use super::usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
-use super::{CounterSpec, Reservation, Store};
+use super::usage::{Maintained, Order, OrderError, Remaining, Usage};
+use super::{Account, CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::calendar::Windows;
 use diana_policy::bloom::Shape;
@@ -76,7 +77,7 @@ impl Daily {
 }
 
 impl Store for Daily {
-    fn check(&mut self, reservation: &mut Reservation) {
+    fn check(&mut self, reservation: &mut Reservation, _replies: &Replies) {
         let Reservation { account, cost, now, .. } = *reservation;
         self.use_plan(account.plan);
         let key = account.key;
@@ -99,7 +100,7 @@ impl Store for Daily {
         // Other accounts may have been charged since the check, and they share counters with this
         // one.
         if reservation.memo != Memo::Draft(self.filter.borrow().charges()) {
-            self.check(reservation);
+            self.check(reservation, Replies::none());
         }
         if reservation.is_admitted() {
             self.filter.borrow_mut().charge(reservation.account.key, reservation.cost);
@@ -123,8 +124,14 @@ impl Store for Daily {
         })
     }
 
-    fn inquire(&mut self, _inquiry: &mut Inquiry, _now: Now) -> Option<Result<Usage, OrderError>> {
-        Some(Err(OrderError::Local))
+    fn inquire(
+        &mut self,
+        _account: Account,
+        _order: Order,
+        _replies: &Replies,
+        _now: Now,
+    ) -> Result<Usage, OrderError> {
+        Err(OrderError::Local)
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {

@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use super::in_flight_slots::{HoldingsDraft, InFlightSlots};
 use super::refusal::{Reason, Refused};
+use super::replies::Replies;
 use super::reservation::Memo;
 use super::slots::{Traffic, one_more};
-use super::usage::{Inquiry, Maintained, Order, OrderError, Remaining, Usage};
-use super::{CheckOutcome, Reservation, Store};
+use super::usage::{Maintained, Order, OrderError, Remaining, Usage};
+use super::{Account, CheckOutcome, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
@@ -36,7 +37,7 @@ impl InFlightStore {
 }
 
 impl Store for InFlightStore {
-    fn check(&mut self, reservation: &mut Reservation) {
+    fn check(&mut self, reservation: &mut Reservation, _replies: &Replies) {
         let Reservation { account, now, .. } = *reservation;
         self.slots.use_plan(account.plan);
         let draft = self.slots.read(account.key, now.mono);
@@ -86,16 +87,21 @@ impl Store for InFlightStore {
         Some(Remaining { permits, renewal: Some(1) })
     }
 
-    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, OrderError>> {
-        let Inquiry { account, order, .. } = *inquiry;
+    fn inquire(
+        &mut self,
+        account: Account,
+        order: Order,
+        _replies: &Replies,
+        now: Now,
+    ) -> Result<Usage, OrderError> {
         if order == Order::Reset {
-            return Some(Err(OrderError::InUse));
+            return Err(OrderError::InUse);
         }
         self.slots.use_plan(account.plan);
         let draft = self.slots.read(account.key, now.mono);
         let (remaining, is_shared) = self.slots.left(account.key, &draft);
         let in_flight = Some(self.slots.limit().saturating_sub(remaining));
-        Some(Ok(Usage { remaining, in_flight, is_shared, ..Usage::default() }))
+        Ok(Usage { remaining, in_flight, is_shared, ..Usage::default() })
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {

@@ -86,8 +86,6 @@ pub struct Lease {
     pub remaining_at_authority: u64,
     /// Whether a request that may lease a block is pending.
     pub is_asking: bool,
-    /// The block of the latest question to the authority.
-    pub asked: Wanted,
     /// Whether the block ends with its window.
     ends_with_window: bool,
     /// Whether the table of leases lists its block for return.
@@ -195,9 +193,9 @@ impl Lease {
 
     /// Records a question for the next block, which it returns as [`Lease::wanted`] does.
     pub fn ask(&mut self, cost: u64, now: Now, pace: Pace) -> Wanted {
-        self.asked = self.wanted(cost, now, pace);
-        self.is_asking = self.asked.permits > 0;
-        self.asked
+        let wanted = self.wanted(cost, now, pace);
+        self.is_asking = wanted.permits > 0;
+        wanted
     }
 
     /// The block, and its unspent permits.

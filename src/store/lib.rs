@@ -40,6 +40,7 @@
 //! use diana_policy::{Quota, Scope};
 //! use diana_store::stores::Stores;
 //! use diana_store::tables::Tables;
+//! use diana_store::replies::Replies;
 //! use diana_store::{Account, CounterSpec, Reservation};
 //! # use diana_policy::port::SharedData;
 //! # struct NoData;
@@ -56,7 +57,7 @@
 //! let ann = Account { key: Key { hash: 1, second_hash: 2 }, plan: 0 };
 //! let mut admit = |now| {
 //!     let mut reservation = Reservation::new(ann, 1, now);
-//!     store.check(&mut reservation);
+//!     store.check(&mut reservation, Replies::none());
 //!     let is_admitted = reservation.refused().is_none();
 //!     if is_admitted {
 //!         store.charge(&mut reservation, 0);
@@ -80,8 +81,10 @@ pub mod local;
 pub mod permit;
 pub mod plans;
 pub mod process;
+pub mod question;
 pub mod reclaimer;
 pub mod refusal;
+pub mod replies;
 pub mod reservation;
 pub mod shared;
 mod slab;
@@ -98,22 +101,28 @@ use crate::permit::OpenCharge;
 pub use counter_spec::CounterSpec;
 use diana_policy::time::{Micros, Now};
 pub use plans::Account;
+use question::Question;
+use replies::Replies;
 pub use reservation::{CheckOutcome, Reservation};
-use usage::{Inquiry, Maintained, OrderError, Remaining, Usage};
+use usage::{Maintained, Order, OrderError, Remaining, Usage};
 
 /// The callers of one rule.
 pub trait Store {
     /// Checks a request at its instant without a charge. Replaces an earlier outcome. Decides a
-    /// pending request by the reply of the authority.
-    fn check(&mut self, reservation: &mut Reservation);
+    /// pending request by the authority's reply to its question.
+    fn check(&mut self, reservation: &mut Reservation, replies: &Replies);
+
+    /// The question about a pending request. The authority charges the request before it replies.
+    fn ask(&mut self, _reservation: &Reservation) -> Option<Question> {
+        None
+    }
 
     /// Reads the reply to a question that no request waits for, about this caller.
-    fn on_reply(&mut self, _account: Account, _now: Now) {}
+    fn on_reply(&mut self, _account: Account, _replies: &Replies, _now: Now) {}
 
     /// Charges an admitted request that proceeds `delay` ticks after its check, which is at least
     /// this rule's own wait. Sets its receipt. Replaces its outcome instead if another worker was
-    /// faster, or if the rule cannot hold a request that long. If the request is pending, adds a
-    /// question for the authority, which charges the request before it replies.
+    /// faster, or if the rule cannot hold a request that long.
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros);
 
     /// Cancels the charge, if there is one, because the request does not proceed.
@@ -128,10 +137,22 @@ pub trait Store {
     /// more than the truth. `None` if unknown here. A refusal may contain them already.
     fn remaining(&mut self, reservation: &Reservation) -> Option<Remaining>;
 
-    /// Carries out an order of an operator, and returns the caller's usage after it, or why the
-    /// order is not carried out. After a reset only leases and reservations still count. `None`
-    /// while an authority has not replied: call again with the same inquiry.
-    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, OrderError>>;
+    /// The question of an operator's order to the authority, or why it cannot be asked. `None` if
+    /// there is no authority.
+    fn ask_usage(&self, _account: Account, _order: Order) -> Option<Result<Question, OrderError>> {
+        None
+    }
+
+    /// Carries out an order of an operator, or reads the authority's reply to its question. Returns
+    /// the caller's usage after it, or why the order is not carried out. After a reset only leases
+    /// and reservations still count.
+    fn inquire(
+        &mut self,
+        account: Account,
+        order: Order,
+        replies: &Replies,
+        now: Now,
+    ) -> Result<Usage, OrderError>;
 
     /// Periodic maintenance: returns unused leases, and drops expired state.
     fn maintain(&mut self, now: Now) -> Maintained;

@@ -10,11 +10,12 @@ use std::sync::{Arc, MutexGuard};
 
 use super::plans::ByPlan;
 use super::process::ProcessTable;
+use super::replies::Replies;
 use super::reservation::Memo;
 use super::slots::Traffic;
 use super::state::State;
 use super::table::{RowLocation, Table};
-use super::usage::{Inquiry, Maintained, Order, OrderError, Remaining, Usage};
+use super::usage::{Maintained, Order, OrderError, Remaining, Usage};
 use super::{Account, CheckOutcome, CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::{Algorithm, Balance};
@@ -175,7 +176,7 @@ impl Draft {
 }
 
 impl<P: TablePlace> Store for Local<P> {
-    fn check(&mut self, reservation: &mut Reservation) {
+    fn check(&mut self, reservation: &mut Reservation, _replies: &Replies) {
         self.use_plan(reservation.account.plan);
         let mut table = own(&self.table, &self.terms, reservation.account.key);
         self.draft.check(&*self.algorithm, &mut table, reservation);
@@ -245,22 +246,28 @@ impl<P: TablePlace> Store for Local<P> {
         Some(self.algorithm.balance(state, table.no_earlier(now)).into())
     }
 
-    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, OrderError>> {
+    fn inquire(
+        &mut self,
+        account: Account,
+        order: Order,
+        _replies: &Replies,
+        now: Now,
+    ) -> Result<Usage, OrderError> {
         if !P::IS_WHOLE {
-            return Some(Err(OrderError::Local));
+            return Err(OrderError::Local);
         }
-        let Account { key, plan } = inquiry.account;
+        let Account { key, plan } = account;
         self.use_plan(plan);
         let (algorithm, mut table) = (&*self.algorithm, own(&self.table, &self.terms, key));
         let location = table.find(key, now);
         let at = table.no_earlier(now);
         let mut state = State::unused(algorithm.properties().words);
-        if inquiry.order == Order::Reset {
+        if order == Order::Reset {
             if location == RowLocation::Overflow {
-                return Some(Err(OrderError::Shared));
+                return Err(OrderError::Shared);
             }
             if !algorithm.reset(table.state(key, location), at, 0, &mut state) {
-                return Some(Err(OrderError::InUse));
+                return Err(OrderError::InUse);
             }
             // A caller without a row has nothing to reset.
             if location != RowLocation::New {
@@ -269,14 +276,14 @@ impl<P: TablePlace> Store for Local<P> {
         }
         let state = table.state(key, location);
         let Balance { remaining, charged, reserved, .. } = algorithm.balance(state, at);
-        Some(Ok(Usage {
+        Ok(Usage {
             used: charged.saturating_sub(reserved),
             reserved,
             remaining,
             ends: algorithm.expires(state, at).saturating_sub(at.mono),
             is_shared: location == RowLocation::Overflow,
             ..Usage::default()
-        }))
+        })
     }
 
     fn maintain(&mut self, _now: Now) -> Maintained {

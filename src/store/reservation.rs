@@ -2,7 +2,6 @@
 
 use super::Account;
 use super::refusal::Refused;
-use super::slots::arrears::Arrears;
 use diana_policy::decision::{Decision, Retry};
 use diana_policy::time::{Micros, Now};
 
@@ -79,13 +78,6 @@ pub enum Memo {
     Slots(u64),
     /// Leased permits decide.
     Lease,
-    /// The authority is asked.
-    Asked {
-        /// With these arrears.
-        arrears: Option<Arrears>,
-        /// Whether for a block, too.
-        leases: bool,
-    },
     /// The authority has admitted the request under this rule.
     Granted {
         /// The request's turn, on the monotonic clock.
@@ -127,6 +119,13 @@ impl Reservation {
     #[inline]
     pub fn wait(&self) -> Micros {
         if let CheckOutcome::Admitted { wait, .. } = self.outcome { wait } else { 0 }
+    }
+
+    /// Sets the turn of an admitted request.
+    pub fn wait_until(&mut self, turn: Micros) {
+        if let CheckOutcome::Admitted { wait, .. } = &mut self.outcome {
+            *wait = turn.saturating_sub(self.now.mono);
+        }
     }
 
     /// Returns true if the request is admitted.

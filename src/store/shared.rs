@@ -13,13 +13,14 @@ use super::lease::{Block, LeaseDecision, Life, Pace};
 use super::leases::Leases;
 use super::plans::ByPlan;
 use super::refusal::{Reason, Refused};
+use super::replies::Replies;
 use super::reservation::Memo;
 use super::slots::caller_slots::CallerSlots;
 use super::slots::names::Names;
 use super::slots::slot::SlotFormat;
 use super::slots::transaction::Transaction;
 use super::slots::{Traffic, one_more};
-use super::usage::{Inquiry, Maintained, Order, OrderError, Remaining, Usage};
+use super::usage::{Maintained, Order, OrderError, Remaining, Usage};
 use super::{Account, CheckOutcome, CounterSpec, Reservation, Store};
 use crate::permit::OpenCharge;
 use diana_algorithm::{Balance, latest_renewal};
@@ -108,7 +109,7 @@ impl Shared {
 }
 
 impl Store for Shared {
-    fn check(&mut self, reservation: &mut Reservation) {
+    fn check(&mut self, reservation: &mut Reservation, _replies: &Replies) {
         self.use_plan(reservation.account.plan);
         if !self.recall(reservation) {
             self.read_and_check(reservation);
@@ -185,11 +186,18 @@ impl Store for Shared {
         })
     }
 
-    fn inquire(&mut self, inquiry: &mut Inquiry, now: Now) -> Option<Result<Usage, OrderError>> {
-        let Account { key, plan } = inquiry.account;
-        self.use_plan(plan);
-        let done = if inquiry.order == Order::Reset { self.reset(key, now) } else { Ok(()) };
-        Some(done.map(|()| self.usage_of(key, now)))
+    fn inquire(
+        &mut self,
+        account: Account,
+        order: Order,
+        _replies: &Replies,
+        now: Now,
+    ) -> Result<Usage, OrderError> {
+        self.use_plan(account.plan);
+        if order == Order::Reset {
+            self.reset(account.key, now)?;
+        }
+        Ok(self.usage_of(account.key, now))
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {

@@ -1,6 +1,5 @@
 //! A caller's usage, for operators.
 
-use crate::Account;
 use diana_algorithm::Balance;
 use diana_policy::time::Micros;
 
@@ -51,25 +50,6 @@ impl Order {
             Order::Ban(length) => Some(length),
             Order::Unban => Some(0),
         }
-    }
-}
-
-/// An order of an operator to a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inquiry {
-    /// The caller.
-    pub account: Account,
-    /// The order.
-    pub order: Order,
-    /// Whether an authority outside of the gateway is asked.
-    pub is_asked: bool,
-}
-
-impl Inquiry {
-    /// A new order about a caller.
-    #[must_use]
-    pub fn new(account: impl Into<Account>, order: Order) -> Inquiry {
-        Inquiry { account: account.into(), order, is_asked: false }
     }
 }
 

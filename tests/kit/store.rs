@@ -12,14 +12,13 @@ use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::Now;
 use diana_redis::outbox::Outbox;
-use diana_redis::protocol::{Ask, Question};
-use diana_redis::results::QuestionResult;
+use diana_redis::protocol::Question;
 use diana_redis::shard::Shards;
 use diana_request::settling::{GrpcOutcome, HeaderUsage};
-use diana_store::backend::Receiver;
 use diana_store::permit::OpenCharge;
 use diana_store::refusal::Reason;
-use diana_store::usage::{Inquiry, Order, OrderError, Usage};
+use diana_store::replies::{QuestionResult, Replies};
+use diana_store::usage::{Order, OrderError, Usage};
 use diana_store::{Account, Reservation, Store};
 
 /// The outbox of a `global` store, with an available Redis of one shard.
@@ -27,18 +26,11 @@ pub fn together() -> Rc<RefCell<Outbox>> {
     Rc::new(RefCell::new(Outbox::new(OnFailure::Gateway, Shards::ONE)))
 }
 
-/// The result of a question, which a store or bans may now read.
-pub fn answer(outbox: &RefCell<Outbox>, question: &Question, result: QuestionResult) {
-    let ask = Ask {
-        questions: vec![question.clone()],
-        receiver: Some(Receiver::Request(0)),
-        ..Ask::default()
-    };
-    let results = &mut outbox.borrow_mut().results;
-    results.add_ask(0);
-    results.add_all([ask], result);
-    assert_eq!(results.next_complete(), Some(Receiver::Request(0)));
-    results.begin(0);
+/// The result of a question.
+pub fn answer(question: Question, result: QuestionResult) -> Replies {
+    let mut replies = Replies::default();
+    replies.add([(question, result)]);
+    replies
 }
 
 /// A caller under a plan.
@@ -111,7 +103,7 @@ pub trait Take {
 impl<S: Store + ?Sized> Take for S {
     fn checked(&mut self, account: Account, cost: u64, now: Now) -> Reservation {
         let mut reservation = Reservation::new(account, cost, now);
-        self.check(&mut reservation);
+        self.check(&mut reservation, Replies::none());
         reservation
     }
 
@@ -125,8 +117,7 @@ impl<S: Store + ?Sized> Take for S {
 
     fn usage(&mut self, account: Account, resets: bool, now: Now) -> Result<Usage, OrderError> {
         let order = if resets { Order::Reset } else { Order::Look };
-        let done = self.inquire(&mut Inquiry::new(account, order), now);
-        done.expect("this store has an answer at once")
+        self.inquire(account, order, Replies::none(), now)
     }
 
     fn take(&mut self, account: impl Into<Account>, cost: u64, now: Now) -> Option<Reservation> {

@@ -7,11 +7,11 @@ use crate::breaker::Breaker;
 use crate::health::{Health, KnownFleet};
 use crate::outbox::Outbox;
 use crate::protocol::Failure;
-use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
 use diana_policy::key::Seed;
 use diana_policy::time::{Micros, SECOND, spell};
 use diana_policy::words;
+use diana_store::replies::QuestionResult;
 
 /// The maximum number of shards in a log line, besides the first.
 const NAMED: usize = 15;

@@ -6,10 +6,10 @@ use crate::breaker::Breaker;
 use crate::health::Health;
 use crate::outbox::{Operation, Outbox};
 use crate::protocol::{CallNumber, Failure, Pipeline, Script, ScriptCall};
-use crate::results::QuestionResult;
 use crate::shard::{Shard, Shards};
 use diana_policy::port::{Callout, Destination};
 use diana_policy::time::{Micros, Now, SECOND};
+use diana_store::replies::QuestionResult;
 
 /// The maximum number of questions in a batch. Redis is blocked while it evaluates them.
 const MOST: usize = 256;

@@ -7,12 +7,12 @@ use super::pack::Array;
 use super::resp::{command, word};
 use super::text::{DIGEST, TEXT};
 use super::{
-    Ask, CallNumber, Charge, Effect, Login, Pipeline, Question, Refusals, Script, ScriptCall,
-    SettlementBatch,
+    Ask, CallNumber, Charge, Effect, Login, Numbers, Pipeline, Question, Refusals, Script,
+    ScriptCall, SettlementBatch,
 };
 use crate::shard::{Shard, Shards};
 use diana_algorithm::Codec;
-use diana_policy::key::Seed;
+use diana_policy::key::{Key, Seed};
 use diana_policy::time::Micros;
 use diana_store::slots::arrears::Arrears;
 
@@ -143,19 +143,19 @@ impl Ask {
         to.count(self.delay);
         for question in &self.questions {
             match question {
-                Question::Rule(charge) => charge.pack(wall, to),
-                Question::Ban(refusals) => refusals.pack(wall, to),
+                Question::Rule(charge) => to.charge(charge, wall),
+                Question::Ban(refusals) => to.refusals(refusals, wall),
             }
         }
     }
 }
 
-impl Charge {
-    fn pack(&self, wall: Micros, to: &mut Array) {
-        let Charge { caller, numbers, cost, unit_cost, want, keys, effect, .. } = *self;
-        let counted = self.counted.map_or(0, |permits| permits + 1);
-        let shadow = u64::from(self.shadow);
-        let tentative = if self.checks { CHECK } else { u64::from(self.tentative) };
+impl Array {
+    fn charge(&mut self, charge: &Charge, wall: Micros) {
+        let Charge { caller, numbers, cost, unit_cost, want, keys, effect, .. } = *charge;
+        let counted = charge.counted.map_or(0, |permits| permits + 1);
+        let shadow = u64::from(charge.shadow);
+        let tentative = if charge.checks { CHECK } else { u64::from(charge.tentative) };
         let [kind, receipt, term, block, left] = match effect {
             Effect::None => [tentative, 0, 0, 0, 0],
             Effect::ReturnCost { receipt, term, permits } => [tentative, receipt, term, 0, permits],
@@ -170,32 +170,55 @@ impl Charge {
                 [tentative, receipt, term, block, left]
             }
         };
-        numbers.pack(caller, wall, to);
+        self.parameters(&numbers, caller, wall);
         [cost, unit_cost, want, shadow, kind, keys, receipt, term, block, left, counted]
             .into_iter()
-            .for_each(|number| to.count(number));
-        numbers.pack_plans(to);
-        match self.arrears {
+            .for_each(|number| self.count(number));
+        self.plans(&numbers);
+        match charge.arrears {
             Some(Arrears { total, since }) => {
-                to.list(&[total, since, self.overdraft].map(Codec::signed));
+                self.list(&[total, since, charge.overdraft].map(Codec::signed));
             }
-            None => to.count(0),
+            None => self.count(0),
         }
-        to.count(self.ahead);
+        self.count(charge.ahead);
     }
-}
 
-impl Refusals {
     /// For the script, they are the cost of an additional rule.
-    fn pack(&self, wall: Micros, to: &mut Array) {
-        let Refusals { caller, numbers, refusals, keys, sets, shadow, .. } = *self;
+    fn refusals(&mut self, refusals: &Refusals, wall: Micros) {
+        let Refusals { caller, numbers, refusals, keys, sets, shadow, .. } = *refusals;
         let kind = if sets.is_some() { RESET } else { 0 };
-        numbers.pack(caller, wall, to);
+        self.parameters(&numbers, caller, wall);
         [refusals, 1, 0, u64::from(shadow), kind, keys, sets.unwrap_or(0), 0, 0, 0, 0]
             .into_iter()
-            .for_each(|number| to.count(number));
-        numbers.pack_plans(to);
-        to.count(0);
-        to.count(0);
+            .for_each(|number| self.count(number));
+        self.plans(&numbers);
+        self.count(0);
+        self.count(0);
+    }
+
+    /// The parameters of a rule at `wall` on the gateway's wall clock.
+    fn parameters(&mut self, numbers: &Numbers, caller: Key, wall: Micros) {
+        self.word(numbers.kind.as_bytes());
+        self.count(numbers.rpu);
+        self.count(numbers.unit);
+        let [first, second, third] = numbers.own;
+        match numbers.windows {
+            Some(windows) => self.list(&windows.edges(wall)),
+            None => self.number(first),
+        }
+        self.number(second);
+        match numbers.daily {
+            Some(shape) => self.word(&shape.piece(caller).1),
+            None => self.number(third),
+        }
+    }
+
+    /// The values that all plans share.
+    fn plans(&mut self, numbers: &Numbers) {
+        match numbers.plans {
+            Some(plans) => self.list(&plans.map(Codec::signed)),
+            None => self.count(0),
+        }
     }
 }

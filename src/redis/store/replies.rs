@@ -2,16 +2,15 @@
 
 use super::RedisStore;
 use crate::protocol::{Charge, Effect, Question, Reply, RuleReply};
-use crate::results::QuestionResult;
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::lease::{Block, LONGEST, Life, Pause, Wanted};
 use diana_store::refusal::{Reason, Refused};
+use diana_store::replies::QuestionResult;
 use diana_store::reservation::{Decider, Memo};
-use diana_store::slots::arrears::Arrears;
 use diana_store::usage::{Order, OrderError, Usage};
-use diana_store::{Account, CheckOutcome, Reservation};
+use diana_store::{CheckOutcome, Reservation};
 
 /// How long a block counts as outstanding at least, from before the call: the length of a term.
 const COUNTED: Micros = SECOND / 2;
@@ -25,8 +24,8 @@ pub struct Received<'r> {
     pub cost: u64,
     /// The charged permits of the request: the cost, or none.
     pub charged: u64,
-    /// Whether it asked for a block.
-    pub leases: bool,
+    /// The block that it asked for.
+    pub asked: Wanted,
     /// When it was sent.
     pub sent: Now,
     /// When Redis decided, as estimated.
@@ -36,35 +35,33 @@ pub struct Received<'r> {
 }
 
 impl RedisStore {
-    /// Decides a request by the result of its question, which contained these arrears, and asked for
-    /// a block if `leases`.
+    /// Decides a pending request by the result of its question.
     pub(super) fn on_result(
         &mut self,
-        arrears: Option<Arrears>,
-        leases: bool,
+        question: &Charge,
+        result: QuestionResult,
         reservation: &mut Reservation,
     ) {
-        let Reservation { account: Account { key, .. }, cost, now, .. } = *reservation;
-        reservation.memo = Memo::Empty;
-        match self.result(key) {
-            Some(QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at }) => {
-                if let Some(arrears) = arrears {
+        let Reservation { account, cost, now, .. } = *reservation;
+        let asked = asked(question);
+        match result {
+            QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at } => {
+                if let Some(arrears) = question.arrears {
                     let gateways = self.gateways();
-                    let account = reservation.account;
                     self.share.confirm_arrears(account, arrears, gateways, now);
                 }
                 let wait = wait.filter(|_| reply.retry.is_none());
                 let charged = if wait.is_some() { cost } else { 0 };
                 let reply = &reply;
-                let received = Received { reply, cost, charged, leases, sent, at, now };
+                let received = Received { reply, cost, charged, asked, sent, at, now };
                 self.decide(received, wait, reservation);
             }
             result => {
-                if leases {
-                    self.clear_pending(key);
+                if asked.permits > 0 {
+                    self.clear_pending(account.key);
                 }
                 match result {
-                    Some(QuestionResult::Repeat) => reservation.outcome = CheckOutcome::Lost,
+                    QuestionResult::Repeat => reservation.outcome = CheckOutcome::Lost,
                     _ => self.check_degraded(reservation),
                 }
             }
@@ -156,12 +153,12 @@ impl RedisStore {
     }
 
     /// Handles the result of a renewal.
-    pub(super) fn complete(&mut self, key: Key, now: Now) {
-        match self.result(key) {
-            Some(QuestionResult::Decided { reply: Reply::Rule(reply), sent, at, .. }) => {
-                let (reply, cost) = (&reply, self.parameters.spec.unit_cost);
-                let (charged, leases) = (0, true);
-                self.receive(key, Received { reply, cost, charged, leases, sent, at, now });
+    pub(super) fn complete(&mut self, question: &Charge, result: QuestionResult, now: Now) {
+        let (key, asked) = (question.caller, asked(question));
+        match result {
+            QuestionResult::Decided { reply: Reply::Rule(reply), sent, at, .. } => {
+                let (reply, cost, charged) = (&reply, question.unit_cost, 0);
+                self.receive(key, Received { reply, cost, charged, asked, sent, at, now });
             }
             _ => self.clear_pending(key),
         }
@@ -177,24 +174,24 @@ impl RedisStore {
     /// Stores a block that was leased with an admission. The rest of the previous block is
     /// returned.
     fn store_lease(&mut self, key: Key, received: Received<'_>) {
-        let Received { reply, leases, sent, at, now, .. } = received;
+        let Received { reply, asked, sent, at, now, .. } = received;
         let block = leased(reply);
         let Some(lease) = self.leases.claim(key) else {
             return self.return_block(key, block, block.permits);
         };
         lease.remaining_at_authority = reply.remaining;
-        let Wanted { permits, ahead } = lease.asked;
+        let Wanted { permits, ahead } = asked;
         // A block is smaller, too, if its window ends before it would be spent.
         let in_time = permits.saturating_mul(reply.spend.min(ahead)) / ahead.max(1);
         let unit_cost = self.parameters.spec.unit_cost;
         // A bucket may have permits that must not be leased, and callers that share one get none.
         let may_lease = block.permits > 0 || reply.remaining < unit_cost;
-        let is_short = leases && may_lease && block.permits + unit_cost <= in_time;
+        let is_short = permits > 0 && may_lease && block.permits + unit_cost <= in_time;
         // Its life begins when Redis decided. The end of a window is known only from before the
         // call.
         let ends_with_window = reply.spend < LONGEST;
         let since = at.saturating_sub(sent.mono);
-        let life = (since + lease.asked.life()).min(COUNTED);
+        let life = (since + asked.life()).min(COUNTED);
         let ticks = if ends_with_window { life.min(reply.spend) } else { life };
         let life = Life { ticks, ends_with_window: ends_with_window && ticks == reply.spend };
         if block.permits > 0 {
@@ -206,7 +203,7 @@ impl RedisStore {
         }
         let pause = if is_short { self.pause(ahead, reply.spend) } else { Pause::default() };
         if let Some(lease) = self.leases.find(key)
-            && leases
+            && permits > 0
         {
             lease.on_reply(pause, sent);
         }
@@ -222,17 +219,16 @@ impl RedisStore {
     }
 
     fn remember_refusal(&mut self, key: Key, received: Received<'_>, retry: Retry) {
-        let Received { reply, cost, leases, sent, now, .. } = received;
+        let Received { reply, cost, asked: Wanted { permits, ahead }, sent, now, .. } = received;
         let is_final = !self.parameters.spec.settles;
         let Some(lease) = self.leases.claim(key) else { return };
         lease.remaining_at_authority = reply.remaining;
-        let ahead = lease.asked.ahead;
         lease.refuse(cost, refused(reply, retry, reply.remaining), is_final, (sent, now));
         let rest = if let Retry::After(ticks) = retry { ticks } else { 0 };
         let is_early = !reply.overflow && (reply.is_outstanding || rest < ahead);
         let pause = if is_early { self.pause(ahead, rest) } else { Pause::default() };
         if let Some(lease) = self.leases.find(key)
-            && leases
+            && permits > 0
         {
             lease.on_reply(pause, sent);
         }
@@ -241,8 +237,8 @@ impl RedisStore {
 
 /// Orders of operators.
 impl RedisStore {
-    /// Adds the question of an order.
-    pub(super) fn query_usage(&mut self, key: Key, order: Order) -> Result<(), OrderError> {
+    /// The question of an order.
+    pub(super) fn query_usage(&self, key: Key, order: Order) -> Result<Question, OrderError> {
         let effect = match order {
             Order::Reset => Effect::Reset,
             Order::Look | Order::Ban(_) | Order::Unban => Effect::ReadUsage,
@@ -250,17 +246,20 @@ impl RedisStore {
         if order == Order::Reset {
             self.can_reset()?;
         }
-        let mut outbox = self.outbox.borrow_mut();
-        if outbox.is_degraded(key) {
+        if self.outbox.borrow().is_degraded(key) {
             return Err(OrderError::Unavailable);
         }
-        outbox.ask(Question::Rule(Charge { effect, ..self.empty_charge(key) }));
-        Ok(())
+        Ok(Question::Rule(Charge { effect, ..self.empty_charge(key) }))
     }
 
     /// The usage after an order, by the result of its question.
-    pub(super) fn usage(&mut self, key: Key, order: Order) -> Result<Usage, OrderError> {
-        let reply = match self.result(key) {
+    pub(super) fn usage(
+        &mut self,
+        key: Key,
+        order: Order,
+        result: Option<QuestionResult>,
+    ) -> Result<Usage, OrderError> {
+        let reply = match result {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), .. }) => reply,
             Some(QuestionResult::Repeat) => return Err(OrderError::Lost),
             _ => return Err(OrderError::Unanswered),
@@ -311,6 +310,11 @@ impl RedisStore {
 fn refused(reply: &RuleReply, retry: Retry, left: u64) -> Refused {
     let reason = if reply.is_outstanding { Reason::Outstanding } else { Reason::Used };
     Refused { reason, retry, remaining: Some(left) }
+}
+
+/// The block that a question asks for.
+fn asked(question: &Charge) -> Wanted {
+    Wanted { permits: question.want, ahead: question.ahead }
 }
 
 /// The block that a reply leases.

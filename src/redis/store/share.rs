@@ -57,7 +57,7 @@ impl Share {
     }
 
     /// The store of one of `gateways` equal shares.
-    pub(super) fn store_for(&mut self, gateways: u64, now: Now) -> &mut dyn Store {
+    pub(super) fn of(&mut self, gateways: u64, now: Now) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily.share(gateways),
             None if self.gateways != gateways => {
@@ -67,11 +67,6 @@ impl Share {
             }
             None => {}
         }
-        self.last()
-    }
-
-    /// The store that [`Share::store_for`] returned last.
-    pub(super) fn last(&mut self) -> &mut dyn Store {
         match &mut self.daily {
             Some(daily) => daily,
             None => &mut *self.store,

@@ -19,13 +19,13 @@ use diana_policy::{Ban, Quota, Scope};
 use diana_redis::bans::RedisBans;
 use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{BanReply, Question, Refusals, Reply};
-use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
 use diana_store::backend::BanAuthority;
 use diana_store::bans::Bans;
+use diana_store::replies::QuestionResult;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::{Inquiry, Order, OrderError};
+use diana_store::usage::{Order, OrderError};
 use kit::bans::{BAN, Calls};
 use kit::fake::CountingData;
 use kit::store::rule::Rule;
@@ -83,10 +83,8 @@ impl Worker {
     fn on_reply(&mut self, key: Key, reply: &BanReply, now: u64) -> u64 {
         let (sent, at) = (Now::default(), now);
         let result = QuestionResult::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
-        let _ = self.bans.ask(key);
-        let [question] = &self.outbox.borrow_mut().take_asked()[..] else { panic!("no question") };
-        kit::store::answer(&self.outbox, question, result);
-        self.bans.on_reply(key, now)
+        let question = self.bans.ask(key, None).expect("Redis counts");
+        self.bans.on_reply(key, &kit::store::answer(question, result), now)
     }
 
     fn refused(&mut self, key: Key, now: u64) {
@@ -106,20 +104,13 @@ impl Worker {
     /// An operator bans the caller, or lifts its ban.
     fn set(&mut self, key: Key, length: u64, now: u64) -> bool {
         let order = if length > 0 { Order::Ban(length) } else { Order::Unban };
-        let mut inquiry = Inquiry::new(key, order);
-        let mut done = self.bans.inquire(&mut inquiry, now);
-        if done.is_none() {
-            let asked = self.outbox.borrow_mut().take_asked();
-            for question in asked {
-                let Question::Ban(asked) = &question else { panic!("{question:?}") };
-                let reply = Reply::Ban(answer(&self.redis, asked, now));
-                let (wait, sent, at) = (Some(0), Now::default(), now);
-                let result = QuestionResult::Decided { reply, wait, sent, at };
-                kit::store::answer(&self.outbox, &question, result);
-            }
-            done = self.bans.inquire(&mut inquiry, now);
-        }
-        match done.expect("Redis has replied") {
+        let replies = self.bans.ask(key, order.sets()).map(|question| {
+            let Question::Ban(asked) = &question else { panic!("{question:?}") };
+            let reply = Reply::Ban(answer(&self.redis, asked, now));
+            let (wait, sent, at) = (Some(0), Now::default(), now);
+            kit::store::answer(question, QuestionResult::Decided { reply, wait, sent, at })
+        });
+        match self.bans.inquire(key, order, &replies.unwrap_or_default(), now) {
             Ok(_) => true,
             Err(cannot) => {
                 assert_eq!(cannot, OrderError::NoRoom);

@@ -29,9 +29,9 @@ use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::outbox::{Operation, Outbox};
 use diana_redis::protocol::{Charge, Login, Numbers, Question};
-use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
 use diana_store::backend::Receiver;
+use diana_store::replies::QuestionResult;
 use kit::fake::{FakeCallout, FakeSharedData};
 use kit::rules;
 
@@ -197,17 +197,14 @@ impl Worker {
 
     fn completed(&mut self) -> Vec<Completion> {
         let mut completed = Vec::new();
-        while let Some(receiver) = self.outbox.results.next_complete() {
+        while let Some((receiver, replies)) = self.outbox.results.next_complete() {
             let caller = match receiver {
-                Receiver::Request(id) => {
-                    self.outbox.results.begin(id);
-                    self.asked[id as usize - 1]
-                }
+                Receiver::Request(id) => self.asked[id as usize - 1],
                 Receiver::Store(_, account) => account.key,
                 Receiver::Bans(_, caller) => caller,
             };
-            let result = self.outbox.results.of(charge(0).fingerprint, caller);
-            completed.push((receiver, result.unwrap()));
+            let is_own = |(question, _): &&(Question, _)| question.caller() == caller;
+            completed.push((receiver, replies.iter().find(is_own).unwrap().1));
         }
         completed
     }

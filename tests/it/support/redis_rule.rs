@@ -7,12 +7,13 @@ use diana_policy::Quota;
 use diana_policy::decision::Retry;
 use diana_policy::time::{Now, SECOND, Unit};
 use diana_redis::outbox::{Operation, Outbox};
-use diana_redis::protocol::{Charge, Reply, RuleReply};
-use diana_redis::results::QuestionResult;
+use diana_redis::protocol::{Charge, Question, Reply, RuleReply};
 use diana_redis::store::{Received, RedisStore};
+use diana_store::lease::Wanted;
+use diana_store::replies::QuestionResult;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::usage::{Inquiry, Order};
+use diana_store::usage::Order;
 use diana_store::{CounterSpec, Reservation, Store};
 use kit::fake::CountingData;
 use kit::store::gateway::{START, key};
@@ -47,13 +48,16 @@ pub fn refuses(retry: u64, is_outstanding: bool) -> RuleReply {
     RuleReply { retry: Some(Retry::After(retry)), is_outstanding, remaining: 0, ..lends(0) }
 }
 
+/// The block of each question.
+pub const ASKED: Wanted = Wanted { permits: 1, ahead: SECOND / 50 };
+
 /// A reply to a question that asked for a block of requests of `cost` permits.
 pub fn received(
     reply: &RuleReply,
     (cost, charged): (u64, u64),
     (sent, now): (Now, Now),
 ) -> Received<'_> {
-    Received { reply, cost, charged, leases: true, sent, at: sent.mono, now }
+    Received { reply, cost, charged, asked: ASKED, sent, at: sent.mono, now }
 }
 
 impl RedisRule {
@@ -88,22 +92,18 @@ impl RedisRule {
 
     /// A question that no request waits for fails.
     pub fn fail(&mut self, now: Now) {
-        // There is no decision.
-        self.outbox.borrow_mut().results.begin(0);
-        self.store.on_reply(key(1).into(), now);
+        let question = self.store.question((key(1), 0), now, false, false);
+        let replies = answer(Question::Rule(question), QuestionResult::Degraded);
+        self.store.on_reply(key(1).into(), &replies, now);
     }
 
     /// An operator resets the caller's usage.
     pub fn reset(&mut self) {
-        let mut inquiry = Inquiry::new(key(1), Order::Reset);
-        assert_eq!(self.store.inquire(&mut inquiry, START), None);
-        let asked = self.outbox.borrow_mut().take_asked();
-        for question in asked {
-            let (reply, wait, sent) = (Reply::Rule(lends(0)), Some(0), START);
-            let result = QuestionResult::Decided { reply, wait, sent, at: START.mono };
-            answer(&self.outbox, &question, result);
-        }
-        assert!(matches!(self.store.inquire(&mut inquiry, START), Some(Ok(_))));
+        let asked = self.store.ask_usage(key(1).into(), Order::Reset);
+        let (reply, wait, sent) = (Reply::Rule(lends(0)), Some(0), START);
+        let result = QuestionResult::Decided { reply, wait, sent, at: START.mono };
+        let replies = answer(asked.unwrap().unwrap(), result);
+        assert!(self.store.inquire(key(1).into(), Order::Reset, &replies, START).is_ok());
     }
 
     /// Pending renewals that no request waits for.

@@ -37,8 +37,9 @@ fn soon(thread: &Thread) -> bool {
 fn lease_renewal_is_sent_at_once() {
     let mut thread = Thread::with(FLEET);
     (0..25).for_each(|stream| _ = thread.request(1, 20 + stream, "ann"));
-    let mut body = [0, 0, 0, 90_000, 1, 7, 0, 3, 0, 0, 0].repeat(24);
-    body.extend([0, 0, 0, 90_000, 1, 7, 40, 3, 0, 100_000, 0]);
+    let mut body = [0, 0, 0, 90_000, 1, 7, 0, 3, 0, 0, 0].repeat(25);
+    // The twentieth request makes its caller busy, so that it asks for a block.
+    body[19 * 11..20 * 11].copy_from_slice(&[0, 0, 0, 90_000, 1, 7, 40, 3, 0, 100_000, 0]);
     answer(&mut thread, &decides(&body));
     thread.pass(MILLISECOND);
     assert!(!soon(&thread), "there is nothing to ask");

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use diana_policy::port::Call;
 use diana_policy::time::{Micros, SECOND};
-use diana_redis::results::QuestionResult;
 use diana_redis::shard::Shards;
+use diana_store::replies::QuestionResult;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;

@@ -5,8 +5,8 @@ use std::rc::Rc;
 use diana_policy::key::Seed;
 use diana_redis::outbox::Operation;
 use diana_redis::protocol::{Charge, Effect, Script};
-use diana_redis::results::QuestionResult;
 use diana_store::backend::Receiver;
+use diana_store::replies::QuestionResult;
 use kit::fake::FakeSharedData;
 
 use super::{MILLISECOND, OWN, TIMEOUT, Worker, charge, ok, requests, status};

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use diana_policy::port::Call;
 use diana_policy::time::SECOND;
-use diana_redis::results::QuestionResult;
+use diana_store::replies::QuestionResult;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use diana_policy::time::SECOND;
 use diana_redis::protocol::Failure;
-use diana_redis::results::QuestionResult;
+use diana_store::replies::QuestionResult;
 use kit::fake::FakeSharedData;
 
 use super::{MILLISECOND, TIMEOUT, Worker, ok, requests, reset, status};

@@ -1,7 +1,7 @@
 //! The instant of a decision in Redis is estimated, for any delay of its reply.
 
 use diana_policy::time::SECOND;
-use diana_redis::results::QuestionResult;
+use diana_store::replies::QuestionResult;
 use fastrand::Rng;
 
 use super::{Worker, ok, requests};

@@ -13,8 +13,8 @@ use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::client::{Client, Endpoint};
 use diana_redis::outbox::Outbox;
 use diana_redis::protocol::{Charge, Effect, Login, Numbers, Reply};
-use diana_redis::results::QuestionResult;
 use diana_redis::shard::{Shard, Shards};
+use diana_store::replies::QuestionResult;
 use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use diana_policy::key::{Key, Seed};
 use diana_policy::time::SECOND;
-use diana_redis::results::QuestionResult;
 use diana_redis::shard::{Shard, Shards, Tags};
+use diana_store::replies::QuestionResult;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;

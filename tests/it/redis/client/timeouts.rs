@@ -2,7 +2,7 @@
 
 use diana_policy::time::SECOND;
 use diana_redis::protocol::{Charge, Script};
-use diana_redis::results::QuestionResult;
+use diana_store::replies::QuestionResult;
 
 use super::{MILLISECOND, TIMEOUT, Worker, charge, ok, requests};
 use crate::support::redis::{Seen, no_script};

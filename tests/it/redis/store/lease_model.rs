@@ -7,17 +7,18 @@ use diana_policy::decision::Decision;
 use diana_policy::time::{Micros, Now, SECOND, Unit};
 use diana_policy::{MAX_DRAINED, Quota};
 use diana_redis::outbox::{Operation, Outbox};
-use diana_redis::protocol::{Effect, RuleReply};
+use diana_redis::protocol::{Effect, Question, RuleReply};
 use diana_redis::store::{Received, RedisStore};
 use diana_store::Store;
+use diana_store::lease::Wanted;
+use diana_store::replies::QuestionResult;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
-use kit::store::together;
-use kit::store::{Decided, Take};
+use kit::store::{Decided, Take, answer, together};
 
 use crate::support::gateway::MS;
 use crate::support::redis_rule::{lends, refuses};
@@ -318,8 +319,9 @@ impl RedisRule {
             self.asking = None;
         }
         let (reply, cost) = (&reply, self.rule.quota.cost);
-        let (charged, leases) = (0, asked.is_some());
-        self.store.receive(key(1), Received { reply, cost, charged, leases, sent, at, now });
+        let (permits, ahead) = asked.unwrap_or_default();
+        let (charged, asked) = (0, Wanted { permits, ahead });
+        self.store.receive(key(1), Received { reply, cost, charged, asked, sent, at, now });
         self.done(None);
     }
 
@@ -388,9 +390,9 @@ impl RedisRule {
                 self.done(None);
             }
             3 => {
-                // There is no decision.
-                self.outbox.borrow_mut().results.begin(0);
-                self.store.on_reply(key(1).into(), self.now);
+                let question = self.store.question((key(1), 0), self.now, false, false);
+                let lost = answer(Question::Rule(question), QuestionResult::Degraded);
+                self.store.on_reply(key(1).into(), &lost, self.now);
                 self.asking = None;
             }
             _ => self.request(),

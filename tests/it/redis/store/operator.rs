@@ -4,9 +4,9 @@ use diana_policy::Quota;
 use diana_policy::bloom::Shape;
 use diana_policy::time::Unit;
 use diana_redis::protocol::{Effect, Question};
-use diana_store::usage::{Inquiry, Order, OrderError};
+use diana_store::usage::{Order, OrderError};
 use diana_store::{CounterSpec, Store};
-use kit::store::gateway::{START, key};
+use kit::store::gateway::key;
 use kit::store::rule::Rule;
 
 use crate::support::redis_rule::RedisRule;
@@ -14,10 +14,9 @@ use crate::support::redis_rule::RedisRule;
 #[test]
 fn usage_query_charges_and_resets_nothing() {
     for (order, effect) in [(Order::Look, Effect::ReadUsage), (Order::Reset, Effect::Reset)] {
-        let mut redis_rule = RedisRule::new("W", 10);
-        assert_eq!(redis_rule.store.inquire(&mut Inquiry::new(key(1), order), START), None);
-        let asked = redis_rule.outbox.borrow_mut().take_asked();
-        let [Question::Rule(asked)] = &asked[..] else { panic!("{asked:?}") };
+        let redis_rule = RedisRule::new("W", 10);
+        let asked = redis_rule.store.ask_usage(key(1).into(), order);
+        let Some(Ok(Question::Rule(asked))) = asked else { panic!("{asked:?}") };
         assert_eq!((asked.caller, asked.effect, asked.cost, asked.want), (key(1), effect, 0, 0));
     }
 }
@@ -30,11 +29,11 @@ fn queues_and_quotas_are_not_reset_in_redis() {
         (spec("W"), None),
         (spec("SW"), None),
         (spec("TB"), None),
-        (spec("LB"), Some(Err(OrderError::InUse))),
-        (CounterSpec { daily, ..spec("W") }, Some(Err(OrderError::Quota))),
+        (spec("LB"), Some(OrderError::InUse)),
+        (CounterSpec { daily, ..spec("W") }, Some(OrderError::Quota)),
     ] {
         let name = spec.entry.short;
-        let mut inquiry = Inquiry::new(key(1), Order::Reset);
-        assert_eq!(RedisRule::of(spec).store.inquire(&mut inquiry, START), wanted, "{name}");
+        let asked = RedisRule::of(spec).store.ask_usage(key(1).into(), Order::Reset);
+        assert_eq!(asked.unwrap().err(), wanted, "{name}");
     }
 }

@@ -178,6 +178,7 @@ fn question_charges_nothing() {
     let mut redis_rule = RedisRule::new("TB", 1000);
     let mut asked = redis_rule.check(0);
     assert!(asked.is_pending());
+    assert!(redis_rule.store.ask(&asked).is_some());
     redis_rule.store.charge(&mut asked, 0);
     assert!(asked.is_pending() && !asked.is_charged());
     assert!(redis_rule.store.take(key(1), 1, START).is_some_and(|it| it.is_pending()));
