@@ -19,7 +19,7 @@ use diana_policy::key::Key;
 use diana_policy::redis::OnFailure;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND};
-use diana_store::lease::{Block, LeaseDecision, Pace, Wanted};
+use diana_store::lease::{Block, LeaseDecision, Lessor, Pace, Wanted};
 use diana_store::leases::{Leases, Returned};
 use diana_store::permit::OpenCharge;
 use diana_store::plans::ByPlan;
@@ -29,7 +29,6 @@ use diana_store::reservation::{Decider, Memo};
 use diana_store::stores::Stores;
 use diana_store::usage::{Maintained, Order, OrderError, Remaining, Usage};
 use diana_store::{Account, CheckOutcome, CounterSpec, Reservation, Store};
-pub use replies::Received;
 use share::Share;
 
 /// The refusal of all requests because Redis is unavailable.
@@ -66,8 +65,7 @@ struct Parameters {
     most: u64,
     /// The longest time in which a permit can be spent.
     window: Micros,
-    /// How long a saturated bucket is not asked: it must not be full before.
-    longest_pause: Option<Micros>,
+    lessor: Lessor,
 }
 
 impl Parameters {
@@ -90,10 +88,14 @@ impl Parameters {
             leases: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
             most: spec.algorithm.properties().most_at_once,
             window: spec.algorithm.spend_by(&charged, Now::default()).unwrap_or(0),
-            longest_pause: (leasing == Leasing::Bucket).then(|| {
-                let Properties { most_out, .. } = spec.algorithm.properties();
-                most_out.saturating_mul(spec.quota.period()) / spec.quota.rpu.max(1)
-            }),
+            lessor: Lessor {
+                unit_cost: spec.unit_cost,
+                longest_pause: (leasing == Leasing::Bucket).then(|| {
+                    let Properties { most_out, .. } = spec.algorithm.properties();
+                    most_out.saturating_mul(spec.quota.period()) / spec.quota.rpu.max(1)
+                }),
+                is_final: !spec.settles,
+            },
             spec: spec.clone(),
         })
     }
@@ -153,18 +155,16 @@ impl RedisStore {
 
     /// Decides a request without a call to Redis. Returns false if that is impossible.
     fn recall(&mut self, reservation: &mut Reservation, is_degraded: bool) -> bool {
-        let Reservation { account, cost, now, .. } = *reservation;
-        let (key, plan) = (account.key, self.plans.current());
-        let Some(lease) = self.leases.find(key) else { return false };
-        if lease.plan != plan {
-            self.change_plan(key, plan);
+        let Reservation { account, now, .. } = *reservation;
+        let key = account.key;
+        let (decision, former) = self.leases.recall(reservation, self.pace());
+        if let Some(former) = former {
+            self.give_back(former);
+            self.use_plan(account.plan);
         }
-        match self.leases.decide(key, cost, now, self.pace()) {
-            LeaseDecision::Leased => {
-                (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
-            }
-            LeaseDecision::Refused(refused) if !is_degraded => {
-                reservation.outcome = CheckOutcome::Refused(refused);
+        match decision {
+            LeaseDecision::Leased => {}
+            LeaseDecision::Refused(_) if !is_degraded => {
                 self.renew_early(key, now);
                 if let Some((block, left)) = self.leases.take_ended(key, now) {
                     self.return_block(key, block, left);
@@ -404,7 +404,6 @@ impl RedisStore {
         let pace = self.pace();
         if self.parameters.leases
             && let Some(lease) = self.leases.claim(key)
-            && !lease.is_asking
         {
             Wanted { permits: charge.want, ahead: charge.ahead } = lease.ask(cost, now, pace);
         }
@@ -462,18 +461,6 @@ impl RedisStore {
         }
     }
 
-    /// Switches a caller to another plan: its lease and refusal are no longer valid.
-    #[inline(never)]
-    fn change_plan(&mut self, key: Key, plan: u64) {
-        let before = self.leases.find(key).map_or(plan, |lease| lease.plan);
-        let (block, left) = self.leases.take(key);
-        // The block is returned under the plan that charged it.
-        self.use_plan(before);
-        self.return_block(key, block, left);
-        self.use_plan(plan);
-        self.leases.change_plan(key);
-    }
-
     /// Returns a block with `left` unspent permits. A spent one, too: it counts as outstanding until
     /// then.
     fn return_block(&self, key: Key, block: Block, left: u64) {
@@ -502,10 +489,15 @@ impl RedisStore {
     /// Returns blocks that have ended, or all of them: in one call, at most as many as
     /// `Leases::remove_ended` removes.
     fn return_blocks(&mut self, now: Now, all: bool) {
-        for Returned { key, plan, block, left } in self.leases.remove_ended(now, all) {
-            self.use_plan(plan);
-            self.return_block(key, block, left);
+        for returned in self.leases.remove_ended(now, all) {
+            self.give_back(returned);
         }
+    }
+
+    /// Returns a block under the plan that charged it.
+    fn give_back(&mut self, Returned { key, plan, block, left }: Returned) {
+        self.use_plan(plan);
+        self.return_block(key, block, left);
     }
 
     /// Frees an in-flight slot.

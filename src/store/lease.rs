@@ -6,12 +6,16 @@
 //! Unspent permits then return to the authority.
 
 use crate::refusal::{Reason, Refused};
+use crate::replies::RuleReply;
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now, SECOND};
 
 /// The longest life of a lease: shorter than the term in which Redis counts it as outstanding.
-pub const LONGEST: Micros = SECOND * 2 / 5;
+const LONGEST: Micros = SECOND * 2 / 5;
+
+/// How long a block counts as outstanding at least, from before the call: the length of a term.
+const COUNTED: Micros = SECOND / 2;
 
 /// The shortest time of demand that a lease covers.
 const AHEAD: Micros = SECOND / 50;
@@ -83,9 +87,9 @@ pub struct Lease {
     /// When a request was last refused here.
     refused_at: Micros,
     /// Remaining permits at the authority, by its latest reply.
-    pub remaining_at_authority: u64,
+    remaining_at_authority: u64,
     /// Whether a request that may lease a block is pending.
-    pub is_asking: bool,
+    is_asking: bool,
     /// Whether the block ends with its window.
     ends_with_window: bool,
     /// Whether the table of leases lists its block for return.
@@ -129,13 +133,66 @@ pub struct Life {
     pub ends_with_window: bool,
 }
 
+impl Life {
+    /// Of a block that an authority outside of the gateway leases, from before the call: it begins
+    /// when the authority decided. The end of a window is known only from before the call.
+    fn of(received: Received<'_>) -> Life {
+        let Received { reply, asked, sent, at, .. } = received;
+        let is_bounded = reply.spend < LONGEST;
+        let life = (at.saturating_sub(sent.mono) + asked.life()).min(COUNTED);
+        let ticks = if is_bounded { life.min(reply.spend) } else { life };
+        Life { ticks, ends_with_window: is_bounded && ticks == reply.spend }
+    }
+}
+
 /// How long an authority with too few permits is not asked again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pause {
+struct Pause {
     /// Ticks; zero if it has enough.
-    pub ticks: Micros,
+    ticks: Micros,
     /// Whether its window, or slice, ends then.
-    pub ends_with_window: bool,
+    ends_with_window: bool,
+}
+
+/// How an authority leases permits of a rule.
+#[derive(Debug, Clone, Copy)]
+pub struct Lessor {
+    /// Permits per request, at least one.
+    pub unit_cost: u64,
+    /// How long a saturated bucket is not asked: it must not be full before. `None` for windows.
+    pub longest_pause: Option<Micros>,
+    /// Whether a refusal may be final.
+    pub is_final: bool,
+}
+
+impl Lessor {
+    /// How long the authority is not asked again, if it has too few permits for all workers: for the
+    /// time of a block, or until the window ends after `rest` ticks.
+    fn pause(&self, ahead: Micros, rest: Micros) -> Pause {
+        match self.longest_pause {
+            Some(longest) => Pause { ticks: ahead.min(longest), ends_with_window: false },
+            None => Pause { ticks: ahead.min(rest), ends_with_window: rest <= ahead },
+        }
+    }
+}
+
+/// The reply to a question, and the question as far as the lease must know it.
+#[derive(Debug, Clone, Copy)]
+pub struct Received<'r> {
+    /// The reply.
+    pub reply: &'r RuleReply,
+    /// The permits of the request, or of one that the block is for.
+    pub cost: u64,
+    /// The charged permits of the request: the cost, or none.
+    pub charged: u64,
+    /// The block that it asked for.
+    pub asked: Wanted,
+    /// When it was sent.
+    pub sent: Now,
+    /// When the authority decided, as estimated.
+    pub at: Micros,
+    /// When the reply came.
+    pub now: Now,
 }
 
 /// A decision by a lease.
@@ -191,11 +248,27 @@ impl Lease {
         self.demand.expected(cost, now, pace)
     }
 
-    /// Records a question for the next block, which it returns as [`Lease::wanted`] does.
+    /// Records a question for the next block, which it returns as [`Lease::wanted`] does. No block
+    /// while another question is pending.
     pub fn ask(&mut self, cost: u64, now: Now, pace: Pace) -> Wanted {
+        if self.is_asking {
+            return Wanted::default();
+        }
         let wanted = self.wanted(cost, now, pace);
         self.is_asking = wanted.permits > 0;
         wanted
+    }
+
+    /// The question for a block has no reply.
+    pub fn on_no_reply(&mut self) {
+        self.is_asking = false;
+    }
+
+    /// Remaining permits, as far as this worker knows: at the authority by its latest reply, and in
+    /// its block.
+    #[must_use]
+    pub fn remaining(&self) -> u64 {
+        self.remaining_at_authority.saturating_add(self.left)
     }
 
     /// The block, and its unspent permits.
@@ -266,9 +339,46 @@ impl Lease {
         (std::mem::take(&mut self.block), std::mem::take(&mut self.left))
     }
 
+    /// The authority admits a request, or only leases a block. Returns the block that another one
+    /// follows.
+    pub(crate) fn on_admission(&mut self, received: Received<'_>, lessor: Lessor) -> (Block, u64) {
+        let Received { reply, asked: Wanted { permits, ahead }, sent, .. } = received;
+        let block = reply.leased();
+        self.remaining_at_authority = reply.remaining;
+        let before = match block.permits {
+            0 => Default::default(),
+            _ => self.renew(block, Life::of(received), sent),
+        };
+        self.remaining_at_authority = self.remaining_at_authority.saturating_add(before.1);
+        // A block is smaller, too, if its window ends before it would be spent.
+        let in_time = permits.saturating_mul(reply.spend.min(ahead)) / ahead.max(1);
+        // A bucket may have permits that must not be leased, and callers that share one get none.
+        let may_lease = block.permits > 0 || reply.remaining < lessor.unit_cost;
+        let is_short = may_lease && block.permits + lessor.unit_cost <= in_time;
+        let pause = if is_short { lessor.pause(ahead, reply.spend) } else { Pause::default() };
+        if permits > 0 {
+            self.on_reply(pause, sent);
+        }
+        before
+    }
+
+    /// The authority refuses a request, or has no block for one.
+    pub(crate) fn on_refusal(&mut self, received: Received<'_>, retry: Retry, lessor: Lessor) {
+        let Received { reply, cost, asked: Wanted { permits, ahead }, sent, now, .. } = received;
+        self.remaining_at_authority = reply.remaining;
+        let refused = reply.refused(retry, reply.remaining);
+        self.refuse(cost, refused, lessor.is_final, (sent, now));
+        let rest = if let Retry::After(ticks) = retry { ticks } else { 0 };
+        let is_early = !reply.overflow && (reply.is_outstanding || rest < ahead);
+        let pause = if is_early { lessor.pause(ahead, rest) } else { Pause::default() };
+        if permits > 0 {
+            self.on_reply(pause, sent);
+        }
+    }
+
     /// The authority has replied to a question that was sent at `sent`. After a pause it is asked
     /// again in advance, unless its window is another one then.
-    pub fn on_reply(&mut self, pause: Pause, sent: Now) {
+    fn on_reply(&mut self, pause: Pause, sent: Now) {
         let until = sent.mono.saturating_add(pause.ticks);
         self.is_asking = false;
         self.pause = if pause.ticks > 0 && !pause.ends_with_window { until } else { 0 };
@@ -281,7 +391,13 @@ impl Lease {
     /// Remembers a refusal of `cost` permits by the authority, which decided at `sent` or later.
     /// The refusal arrived at `now`. One that is not final is remembered only briefly, since a
     /// charge that is cancelled at once may have caused it.
-    pub fn refuse(&mut self, cost: u64, refused: Refused, is_final: bool, (sent, now): (Now, Now)) {
+    pub(crate) fn refuse(
+        &mut self,
+        cost: u64,
+        refused: Refused,
+        is_final: bool,
+        (sent, now): (Now, Now),
+    ) {
         self.refused_at = now.mono;
         let Retry::After(retry) = refused.retry else { return };
         let is_final = is_final && refused.reason != Reason::Outstanding;

@@ -1,7 +1,8 @@
 //! The callers that this worker remembers, with their leases and refusals.
 
 use super::counter_spec::CounterSpec;
-use super::lease::{Block, Lease, LeaseDecision, Life, Pace};
+use super::lease::{Block, Lease, LeaseDecision, Lessor, Life, Pace, Received};
+use super::reservation::{CheckOutcome, Memo, Reservation};
 use diana_policy::key::Key;
 use diana_policy::time::Now;
 
@@ -93,9 +94,44 @@ impl Leases {
         Some(lease)
     }
 
-    /// Decides a request, if this worker can.
-    pub fn decide(&mut self, key: Key, cost: u64, now: Now, pace: Pace) -> LeaseDecision {
-        self.find(key).map_or(LeaseDecision::Undecided, |lease| lease.decide(cost, now, pace))
+    /// Decides a request, if this worker can: then sets its outcome. Also returns the block of a
+    /// caller that has changed its plan, for return to the authority.
+    pub fn recall(
+        &mut self,
+        reservation: &mut Reservation,
+        pace: Pace,
+    ) -> (LeaseDecision, Option<Returned>) {
+        let (key, plan) = (reservation.account.key, self.plan);
+        let Some(lease) = self.find(key) else { return (LeaseDecision::Undecided, None) };
+        let former = (lease.plan != plan).then(|| {
+            let (before, (block, left)) = (lease.plan, lease.take_block());
+            lease.change_plan(plan);
+            Returned { key, plan: before, block, left }
+        });
+        let decision = lease.decide(reservation.cost, reservation.now, pace);
+        match decision {
+            LeaseDecision::Leased => {
+                (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
+            }
+            LeaseDecision::Refused(refused) => reservation.outcome = CheckOutcome::Refused(refused),
+            LeaseDecision::Undecided => {}
+        }
+        (decision, former)
+    }
+
+    /// Stores the authority's reply to a question. Returns a block and its unspent permits, for
+    /// return to the authority: the previous one, or the new one if the caller has no line.
+    pub fn receive(&mut self, key: Key, received: Received<'_>, lessor: Lessor) -> (Block, u64) {
+        let line = self.line(key);
+        let reply = received.reply;
+        let Some(lease) = self.claim(key) else { return (reply.leased(), reply.block) };
+        if let Some(retry) = reply.retry {
+            lease.on_refusal(received, retry, lessor);
+            return Default::default();
+        }
+        let before = lease.on_admission(received, lessor);
+        self.list(line);
+        before
     }
 
     /// Spends permits of a caller's lease. Returns the receipt of its block, or `None` if too few
@@ -113,17 +149,24 @@ impl Leases {
         }
     }
 
-    /// Stores a new block of a caller with a line, to be spent within its `life` from `since` on.
-    /// Returns the previous block, for return to the authority, or `block` if the caller has no
-    /// line.
-    pub fn renew(&mut self, key: Key, block: Block, life: Life, since: Now) -> (Block, u64) {
+    /// Stores a new block of a caller with a line, to be spent within its `life` from `since` on. The
+    /// previous block is returned already.
+    pub(crate) fn renew(&mut self, key: Key, block: Block, life: Life, since: Now) {
         let line = self.line(key);
-        let Some(lease) = self.find(key) else { return (block, block.permits) };
-        let before = lease.renew(block, life, since);
-        if lease.has_block() && !std::mem::replace(&mut lease.is_listed, true) {
+        if let Some(lease) = self.find(key) {
+            lease.renew(block, life, since);
+            self.list(line);
+        }
+    }
+
+    /// Lists a line if it contains a block.
+    fn list(&mut self, line: usize) {
+        if let Some(lease) = at(&mut self.pages, line)
+            && lease.has_block()
+            && !std::mem::replace(&mut lease.is_listed, true)
+        {
             self.list.push(line as u16);
         }
-        before
     }
 
     /// Removes a caller's block and its remembered refusal, after the authority got back the
@@ -143,14 +186,6 @@ impl Leases {
     /// Removes a caller's block if it must be returned.
     pub fn take_ended(&mut self, key: Key, now: Now) -> Option<(Block, u64)> {
         self.find(key).filter(|lease| lease.has_ended(now)).map(Lease::take_block)
-    }
-
-    /// Switches a caller to the current plan.
-    pub fn change_plan(&mut self, key: Key) {
-        let plan = self.plan;
-        if let Some(lease) = self.find(key) {
-            lease.change_plan(plan);
-        }
     }
 
     /// Removes blocks that have ended, or all of them, at most `BATCH`.

@@ -1,5 +1,6 @@
 //! Questions to an authority outside of the gateway: plain data, which its backend sends.
 
+use super::lease::Wanted;
 use super::slots::arrears::Arrears;
 use diana_algorithm::calendar::Windows;
 use diana_algorithm::{Codec, Entry};
@@ -126,6 +127,14 @@ pub struct Refusals {
     pub sets: Option<Micros>,
     /// Whether a ban is only reported. Then it does not refuse the other questions of its ask.
     pub shadow: bool,
+}
+
+impl Charge {
+    /// The block that it asks for.
+    #[must_use]
+    pub fn wanted(&self) -> Wanted {
+        Wanted { permits: self.want, ahead: self.ahead }
+    }
 }
 
 impl Question {

@@ -1,6 +1,8 @@
 //! Replies of an authority outside of the gateway to questions.
 
+use super::lease::Block;
 use super::question::{Charge, Question};
+use super::refusal::{Reason, Refused};
 use diana_policy::decision::Retry;
 use diana_policy::key::Key;
 use diana_policy::time::{Micros, Now};
@@ -121,6 +123,21 @@ pub struct BanReply {
     pub begins: bool,
     /// Whether the refusals were not counted, since the maximum number of values exists.
     pub overflow: bool,
+}
+
+impl RuleReply {
+    /// The block that it leases.
+    #[must_use]
+    pub fn leased(&self) -> Block {
+        Block { permits: self.block, term: self.term, receipt: self.lease }
+    }
+
+    /// Its refusal, with this number of remaining permits.
+    #[must_use]
+    pub fn refused(&self, retry: Retry, left: u64) -> Refused {
+        let reason = if self.is_outstanding { Reason::Outstanding } else { Reason::Used };
+        Refused { reason, retry, remaining: Some(left) }
+    }
 }
 
 impl Reply {

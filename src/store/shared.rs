@@ -10,7 +10,7 @@ mod returns;
 use std::rc::Rc;
 
 use super::lease::{Block, LeaseDecision, Life, Pace};
-use super::leases::Leases;
+use super::leases::{Leases, Returned};
 use super::plans::ByPlan;
 use super::refusal::{Reason, Refused};
 use super::replies::Replies;
@@ -236,7 +236,7 @@ impl Shared {
 
     /// Decides without a read from the gateway. Returns false if that is impossible.
     fn recall(&mut self, reservation: &mut Reservation) -> bool {
-        let Reservation { account, cost, now, .. } = *reservation;
+        let Reservation { cost, now, .. } = *reservation;
         if cost > self.most() {
             // The gateway is read only for the remaining permits, which the response reports. A
             // limit of zero has none.
@@ -248,20 +248,16 @@ impl Shared {
             }
             return is_nothing;
         }
-        let key = account.key;
-        let Some(lease) = self.leases.find(key) else { return false };
-        if lease.plan != self.plans.current() {
-            self.change_plan(key, now);
+        let (decision, former) = self.leases.recall(reservation, Pace::GATEWAY);
+        if let Some(Returned { key, block, left, .. }) = former {
+            // Under the new plan, its state has drained since its latest charge.
+            self.return_block(key, (block, left), now);
         }
-        match self.leases.decide(key, cost, now, Pace::GATEWAY) {
-            LeaseDecision::Leased => {
-                (reservation.outcome, reservation.memo) = (CheckOutcome::NOW, Memo::Lease);
-            }
-            LeaseDecision::Refused(refused) => reservation.outcome = CheckOutcome::Refused(refused),
-            LeaseDecision::Undecided => return false,
+        let is_decided = decision != LeaseDecision::Undecided;
+        if is_decided {
+            reservation.is_overflow = false;
         }
-        reservation.is_overflow = false;
-        true
+        is_decided
     }
 
     /// Decides by the state in the gateway.

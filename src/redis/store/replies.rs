@@ -2,37 +2,13 @@
 
 use super::RedisStore;
 use crate::protocol::{Charge, Effect, Question, Reply, RuleReply};
-use diana_policy::decision::Retry;
 use diana_policy::key::Key;
-use diana_policy::time::{Micros, Now, SECOND};
-use diana_store::lease::{Block, LONGEST, Life, Pause, Wanted};
-use diana_store::refusal::{Reason, Refused};
+use diana_policy::time::{Micros, Now};
+use diana_store::lease::Received;
 use diana_store::replies::QuestionResult;
 use diana_store::reservation::{Decider, Memo};
 use diana_store::usage::{Order, OrderError, Usage};
 use diana_store::{CheckOutcome, Reservation};
-
-/// How long a block counts as outstanding at least, from before the call: the length of a term.
-const COUNTED: Micros = SECOND / 2;
-
-/// The reply to a question, and the question as far as its store must know it.
-#[derive(Debug, Clone, Copy)]
-pub struct Received<'r> {
-    /// The reply.
-    pub reply: &'r RuleReply,
-    /// The permits of the request, or of one that the block is for.
-    pub cost: u64,
-    /// The charged permits of the request: the cost, or none.
-    pub charged: u64,
-    /// The block that it asked for.
-    pub asked: Wanted,
-    /// When it was sent.
-    pub sent: Now,
-    /// When Redis decided, as estimated.
-    pub at: Micros,
-    /// When the reply came.
-    pub now: Now,
-}
 
 impl RedisStore {
     /// Decides a pending request by the result of its question.
@@ -43,7 +19,7 @@ impl RedisStore {
         reservation: &mut Reservation,
     ) {
         let Reservation { account, cost, now, .. } = *reservation;
-        let asked = asked(question);
+        let asked = question.wanted();
         match result {
             QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at } => {
                 if let Some(arrears) = question.arrears {
@@ -81,7 +57,7 @@ impl RedisStore {
         let left = self.left(account.key).unwrap_or(reply.remaining);
         match reply.retry {
             Some(retry) => {
-                reservation.outcome = CheckOutcome::Refused(refused(reply, retry, left));
+                reservation.outcome = CheckOutcome::Refused(reply.refused(retry, left));
             }
             None => {
                 let holds = self.parameters.holds;
@@ -119,10 +95,10 @@ impl RedisStore {
         if permits + reply.block > 0 && !self.parameters.spec.settles {
             self.record_grant(self.account(key), permits + reply.block, now);
         }
-        match reply.retry {
-            None if self.parameters.spec.daily.is_none() => self.store_lease(key, received),
-            None => {}
-            Some(retry) => self.remember_refusal(key, received, retry),
+        // A worker remembers no admitted account of a daily quota.
+        if self.parameters.spec.daily.is_none() || reply.retry.is_some() {
+            let (block, left) = self.leases.receive(key, received, self.parameters.lessor);
+            self.return_former(key, block, left, now);
         }
         reply.receipt
     }
@@ -140,21 +116,19 @@ impl RedisStore {
         if permits > 0 && !self.parameters.spec.settles {
             self.record_grant(self.account(key), permits, now);
         }
-        let block = leased(reply);
-        self.return_block(key, block, block.permits);
+        self.return_block(key, reply.leased(), reply.block);
         reply.receipt
     }
 
     /// Remaining permits of a caller, as far as this worker knows: at Redis by its latest reply,
     /// and in this worker's lease.
     pub fn left(&mut self, key: Key) -> Option<u64> {
-        let lease = self.leases.find(key)?;
-        Some(lease.remaining_at_authority.saturating_add(lease.block().1))
+        self.leases.find(key).map(|lease| lease.remaining())
     }
 
     /// Handles the result of a renewal.
     pub(super) fn complete(&mut self, question: &Charge, result: QuestionResult, now: Now) {
-        let (key, asked) = (question.caller, asked(question));
+        let (key, asked) = (question.caller, question.wanted());
         match result {
             QuestionResult::Decided { reply: Reply::Rule(reply), sent, at, .. } => {
                 let (reply, cost, charged) = (&reply, question.unit_cost, 0);
@@ -167,70 +141,7 @@ impl RedisStore {
     /// Records that no question about the caller is pending.
     fn clear_pending(&mut self, key: Key) {
         if let Some(lease) = self.leases.find(key) {
-            lease.is_asking = false;
-        }
-    }
-
-    /// Stores a block that was leased with an admission. The rest of the previous block is
-    /// returned.
-    fn store_lease(&mut self, key: Key, received: Received<'_>) {
-        let Received { reply, asked, sent, at, now, .. } = received;
-        let block = leased(reply);
-        let Some(lease) = self.leases.claim(key) else {
-            return self.return_block(key, block, block.permits);
-        };
-        lease.remaining_at_authority = reply.remaining;
-        let Wanted { permits, ahead } = asked;
-        // A block is smaller, too, if its window ends before it would be spent.
-        let in_time = permits.saturating_mul(reply.spend.min(ahead)) / ahead.max(1);
-        let unit_cost = self.parameters.spec.unit_cost;
-        // A bucket may have permits that must not be leased, and callers that share one get none.
-        let may_lease = block.permits > 0 || reply.remaining < unit_cost;
-        let is_short = permits > 0 && may_lease && block.permits + unit_cost <= in_time;
-        // Its life begins when Redis decided. The end of a window is known only from before the
-        // call.
-        let ends_with_window = reply.spend < LONGEST;
-        let since = at.saturating_sub(sent.mono);
-        let life = (since + asked.life()).min(COUNTED);
-        let ticks = if ends_with_window { life.min(reply.spend) } else { life };
-        let life = Life { ticks, ends_with_window: ends_with_window && ticks == reply.spend };
-        if block.permits > 0 {
-            let (before, left) = self.leases.renew(key, block, life, sent);
-            self.return_former(key, before, left, now);
-            if let Some(lease) = self.leases.find(key) {
-                lease.remaining_at_authority = lease.remaining_at_authority.saturating_add(left);
-            }
-        }
-        let pause = if is_short { self.pause(ahead, reply.spend) } else { Pause::default() };
-        if let Some(lease) = self.leases.find(key)
-            && permits > 0
-        {
-            lease.on_reply(pause, sent);
-        }
-    }
-
-    /// How long Redis is not asked again, if it has too few permits for all workers: for the time
-    /// of a block, or until the window ends after `rest` ticks.
-    fn pause(&self, ahead: Micros, rest: Micros) -> Pause {
-        match self.parameters.longest_pause {
-            Some(longest) => Pause { ticks: ahead.min(longest), ends_with_window: false },
-            None => Pause { ticks: ahead.min(rest), ends_with_window: rest <= ahead },
-        }
-    }
-
-    fn remember_refusal(&mut self, key: Key, received: Received<'_>, retry: Retry) {
-        let Received { reply, cost, asked: Wanted { permits, ahead }, sent, now, .. } = received;
-        let is_final = !self.parameters.spec.settles;
-        let Some(lease) = self.leases.claim(key) else { return };
-        lease.remaining_at_authority = reply.remaining;
-        lease.refuse(cost, refused(reply, retry, reply.remaining), is_final, (sent, now));
-        let rest = if let Retry::After(ticks) = retry { ticks } else { 0 };
-        let is_early = !reply.overflow && (reply.is_outstanding || rest < ahead);
-        let pause = if is_early { self.pause(ahead, rest) } else { Pause::default() };
-        if let Some(lease) = self.leases.find(key)
-            && permits > 0
-        {
-            lease.on_reply(pause, sent);
+            lease.on_no_reply();
         }
     }
 }
@@ -304,20 +215,4 @@ impl RedisStore {
             ban: None,
         }
     }
-}
-
-/// The refusal of a reply, with this number of remaining permits.
-fn refused(reply: &RuleReply, retry: Retry, left: u64) -> Refused {
-    let reason = if reply.is_outstanding { Reason::Outstanding } else { Reason::Used };
-    Refused { reason, retry, remaining: Some(left) }
-}
-
-/// The block that a question asks for.
-fn asked(question: &Charge) -> Wanted {
-    Wanted { permits: question.want, ahead: question.ahead }
-}
-
-/// The block that a reply leases.
-fn leased(reply: &RuleReply) -> Block {
-    Block { permits: reply.block, term: reply.term, receipt: reply.lease }
 }

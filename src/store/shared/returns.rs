@@ -20,16 +20,7 @@ impl Shared {
         }
     }
 
-    /// Switches a caller to another plan: its lease and refusal are no longer valid. Under the new
-    /// plan, its state has drained since its latest charge.
-    #[inline(never)]
-    pub(super) fn change_plan(&mut self, key: Key, now: Now) {
-        let block = self.leases.take(key);
-        self.return_block(key, block, now);
-        self.leases.change_plan(key);
-    }
-
-    fn return_block(&mut self, key: Key, block: (Block, u64), now: Now) {
+    pub(super) fn return_block(&mut self, key: Key, block: (Block, u64), now: Now) {
         let mut transaction = self.begin(key, now);
         while block.0.permits > 0 && transaction.may_try() {
             self.slots.read(&mut transaction);
