@@ -12,6 +12,8 @@ ANSWER = {"direct_response": {"status": 200, "body": {"inline_string": "ok\n"}}}
 USED = "x-tokens-used"
 # A limit that no load reaches, so that every request is admitted.
 NEVER = 1_000_000_000
+# The name of the route.
+ROUTE = "httproute/team/shop/rule/0/match/0/*"
 ACTORS = {"account": [{"header": "x-account-id"}], "address": [{"client_address": {"v4": 32, "v6": 64}}]}
 
 
@@ -45,7 +47,7 @@ def cluster(name, address, options=None):
 
 def listener(name, address, filter_, route):
     router = http_filter("router", "router.v3.Router")
-    route = {"match": {"prefix": "/"}, **route}
+    route = {"name": ROUTE, "match": {"prefix": "/"}, **route}
     manager = {
         "@type": f"{TYPES}.filters.network.http_connection_manager.v3.HttpConnectionManager",
         "stat_prefix": name,
@@ -112,6 +114,17 @@ def diana(module, name, limits, redis=False, settings=None):
 
 def entry(url, *rules):
     return {"Url": url, "rules": list(rules)}
+
+
+def of_route(route, *rules):
+    """An entry for a route, or for those with a prefix."""
+    return {**entry("/", *rules), "match": {"route": route}}
+
+
+def of_others(count):
+    """Entries for other routes, half of them by prefixes."""
+    routes = [{"prefix": f"httproute/team-{number}/shop/"} if number % 2 else f"team-{number}.shop.0" for number in range(count)]
+    return [of_route(route, rule("account", name=f"other-{number}")) for number, route in enumerate(routes)]
 
 
 def rule(actor, algo="TB", unit="second", rpu=NEVER, scope="local", **more):

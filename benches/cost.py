@@ -20,7 +20,7 @@ import local
 import needs
 from build import MODULE
 from callgrind import counted
-from configuration import USED, bootstrap, diana, entry, local_ratelimit, native, ratelimit, rule
+from configuration import ROUTE, USED, bootstrap, diana, entry, local_ratelimit, native, of_others, of_route, ratelimit, rule
 from console import TARGET
 from native import LIBRARY
 
@@ -75,6 +75,9 @@ def rows():
         Row("`gateway`, by header", [entry("/", shared)], 28_800, 8_000),
         Row(f"`gateway`, by header, {CALLERS:,} callers in turn", [entry("/", rare)], 45_850, 8_100, CALLERS, guards=True),
         Row("by header, `W` by the month in a time zone", [entry("/", rule("account", unit="month", algo="W"))], 28_800, 7_850, settings={"time_zone": "Europe/Berlin"}),
+        Row("by header on a route", [of_route(ROUTE, header)], 41_170, 8_330),
+        Row("by header, beside an entry of another route", [*of_others(1), entry("/", header)], 40_950, 8_480),
+        Row("by header, beside 1,000 entries of other routes", [*of_others(1_000), entry("/", header)], 42_290, 9_320),
         Row("by header, refused", [entry("/", rule("account", unit="day", rpu=1))], 60_700, 18_900),
         Row("by header, accepted with `x-ratelimit-*`", [entry("/", header)], 51_900, 21_900, settings=X_RATE_LIMIT),
     ]

@@ -209,6 +209,10 @@ pub struct ExplainArguments {
     /// Client address
     #[arg(long)]
     pub address: Option<String>,
+    /// Name of the request's route, as `%ROUTE_NAME%` of Envoy's access log shows it; by default the
+    /// request has none
+    #[arg(long, value_name = "NAME")]
+    pub route: Option<String>,
     /// Time of the request, such as 2026-11-24T21:38:34Z; by default now
     #[arg(long)]
     pub at: Option<String>,

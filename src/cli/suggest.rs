@@ -159,7 +159,7 @@ impl Counter {
         let rule = policy.limits.first().and_then(|limit| limit.rules.first());
         let actor = rule.and_then(|rule| callers.register(&rule.actor, CountScope::Here));
         Ok(Counter {
-            paths: PathIndex::new(policy.limits.iter().map(|limit| limit.urls.as_slice())),
+            paths: PathIndex::new(policy.limits.iter().map(|it| (it.urls.as_slice(), &it.matcher))),
             callers,
             actor,
             hits: Vec::new(),
@@ -171,7 +171,7 @@ impl Counter {
 
     fn count(&mut self, entry: &LogEntry) {
         let path = entry.pseudo(Pseudo::Path);
-        self.paths.covering(Path::of(path.as_deref().unwrap_or(b"/")), &mut self.hits);
+        self.paths.covering(Path::of(path.as_deref().unwrap_or(b"/")), None, &mut self.hits);
         if self.hits.is_empty() {
             return;
         }

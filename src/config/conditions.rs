@@ -66,7 +66,8 @@ const SOME: Allowed =
         !text.is_empty() && is_line(text)
     });
 
-fn is_line(text: &str) -> bool {
+/// Returns true for text on one line.
+pub fn is_line(text: &str) -> bool {
     text.bytes().all(|byte| byte == b'\t' || !byte.is_ascii_control())
 }
 

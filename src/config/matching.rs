@@ -6,7 +6,7 @@ use super::conditions;
 use super::conditions::{CONDITIONS, KEYED_CONDITIONS, PAYLOAD};
 use super::fields::Fields;
 use super::mapping::Allowed;
-use super::mapping::Allowed::{Either, List, Map, Named};
+use super::mapping::Allowed::{Either, List, Map, Named, Text};
 use super::mapping::{Mapping, mapping, optional, required};
 use super::native;
 use super::node::Node;
@@ -14,7 +14,7 @@ use super::values;
 use super::values::TEXT;
 use diana_policy::spelling::header::is_name;
 use diana_policy::tree::Tree;
-use diana_policy::{ConditionBlock, Except, HostPattern, Match};
+use diana_policy::{ConditionBlock, Except, HostPattern, Match, RouteNames};
 
 /// The allowed values of `match` and `unless`.
 pub const BLOCKS: Allowed = Either(&[Map(&MATCH), List("a list of those", &Map(&MATCH))]);
@@ -39,7 +39,24 @@ pub static MATCH: Mapping = mapping(
             ),
         ),
         optional("claims", Map(&CLAIMS)),
+        optional("route", ROUTE),
     ],
+);
+
+/// The name of a route, or its beginning; or a list of those.
+const ROUTE: Allowed = Either(&[ROUTE_NAME, Map(&ROUTE_TEST), ROUTES]);
+const ROUTE_NAME: Allowed =
+    Text("the name of a route, which is not empty and on one line", |text| {
+        !text.is_empty() && conditions::is_line(text)
+    });
+static ROUTE_TEST: Mapping = mapping(
+    "route",
+    "one of `{exact: …}`, `{prefix: …}`",
+    &[optional("exact", ROUTE_NAME), optional("prefix", ROUTE_NAME)],
+);
+const ROUTES: Allowed = List(
+    "a list such as `[shop.0, {prefix: httproute/team-a/shop/}]`",
+    &Either(&[ROUTE_NAME, Map(&ROUTE_TEST)]),
 );
 
 const HOSTS: Allowed = List("a list of hosts such as `[example.com, \"*.example.com\"]`", &TEXT);
@@ -60,6 +77,7 @@ pub static EXCEPT: Mapping = mapping(
         optional("paths", List("a list of paths such as `[/healthz]`", &TEXT)),
         optional("hosts", HOSTS),
         optional("headers", CONDITIONS),
+        optional("route", ROUTE),
     ],
 );
 
@@ -71,6 +89,9 @@ pub fn read(entry: &Fields<'_>) -> Match {
     let mut unless = blocks(entry, "unless");
     // One without conditions would hold for all requests.
     unless.retain(|block| *block != ConditionBlock::default());
+    // A route is only read if no other block decides.
+    any.sort_by_key(ConditionBlock::reads_route);
+    unless.sort_by_key(ConditionBlock::reads_route);
     if let Some(node) = entry.get("unless")
         && node.tree() == &Tree::Map(Vec::new())
     {
@@ -112,7 +133,41 @@ fn block(node: &Node<'_>) -> Option<ConditionBlock> {
                 .unwrap_or_default(),
         ]
         .concat(),
+        routes: routes(&fields),
     })
+}
+
+/// Reads `route`.
+fn routes(fields: &Fields<'_>) -> RouteNames {
+    let mut routes = RouteNames::default();
+    let Some(node) = fields.get("route") else { return routes };
+    if let Tree::List(_) = node.tree() {
+        items(fields, "route").iter().for_each(|item| add_route(item, &mut routes));
+    } else {
+        add_route(node, &mut routes);
+    }
+    routes
+}
+
+/// Adds the name of a route, or its beginning.
+fn add_route(node: &Node<'_>, routes: &mut RouteNames) {
+    let (name, is_prefix) = match node.tree() {
+        Tree::Map(_) => {
+            let Some(fields) = Fields::read(node, &Allowed::Map(&ROUTE_TEST)) else { return };
+            if fields.pairs().len() != 1 {
+                return node.reject(ROUTE);
+            }
+            let is_prefix = fields.has("prefix");
+            (fields.text(if is_prefix { "prefix" } else { "exact" }), is_prefix)
+        }
+        _ => (node.fitting(&ROUTE), false),
+    };
+    let Some(name) = name else { return };
+    let names = if is_prefix { &mut routes.prefixes } else { &mut routes.exact };
+    match names.binary_search_by(|known| known.as_str().cmp(name)) {
+        Ok(_) => node.problem(format!("{} is already in the list", node.tree().found())),
+        Err(at) => names.insert(at, name.into()),
+    }
 }
 
 /// The items of a list. An empty list is reported, since it could mean all or none.
@@ -163,6 +218,7 @@ pub fn except(outer: &Fields<'_>, ignore_case: bool) -> Except {
         }),
     );
     any.push(ConditionBlock { addresses, ..ConditionBlock::default() });
+    any.push(ConditionBlock { routes: routes(&fields), ..ConditionBlock::default() });
     any.retain(|block| *block != ConditionBlock::default());
     Except { paths, any }
 }

@@ -148,6 +148,7 @@ pub(crate) fn plain(request: &TrafficRequest, policy: &Policy, begin: Micros) ->
         method: "GET".into(),
         path: "/".into(),
         headers: Vec::new(),
+        route: None,
     };
     if let Some(caller) = request.caller {
         policy.sources().for_each(|source| add(source, caller, &mut plain));

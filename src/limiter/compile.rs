@@ -61,17 +61,18 @@ impl fmt::Display for Unbuildable {
 
 /// Builds a limiter that counts in `stores`.
 pub(crate) fn limiter(
-    policy: Policy,
+    mut policy: Policy,
     seed: Seed,
     mut stores: Stores<'_>,
     backend: Option<Box<dyn Backend>>,
 ) -> Result<Limiter, Unbuildable> {
     stores.resets_bans = policy.admin.is_some();
+    move_exempt_routes(&mut policy);
     let actors = policy.actors.iter().map(sources).collect::<Result<Vec<_>, _>>()?;
     let is_disabled = policy.disabled;
     // Without paths no entry covers a request.
     let covering = policy.limits.iter().filter(|_| !is_disabled);
-    let paths = PathIndex::new(covering.map(|limit| limit.urls.as_slice()));
+    let paths = PathIndex::new(covering.map(|limit| (limit.urls.as_slice(), &limit.matcher)));
     let reads_headers = !is_disabled && reads_headers(&policy);
     let needs_path = !is_disabled
         && (paths.needs_path() || policy.excepts().any(|except| !except.paths.is_empty()));
@@ -80,6 +81,8 @@ pub(crate) fn limiter(
         && (policy.blocks().any(|block| !block.addresses.is_empty())
             || policy.sources().any(is_address));
     let has_exemptions = !is_disabled && policy.excepts().any(|except| !except.is_empty());
+    let enforces_by_route =
+        !is_disabled && !policy.shadow && policy.limits.iter().any(enforces_by_route);
     let entries = EntryWatch::new(&policy.limits);
     let mut builder = Builder::new(&policy, actors, seed, stores, backend);
     let (limits, list) = builder.limits(policy.limits)?;
@@ -89,7 +92,7 @@ pub(crate) fn limiter(
     let phases = ChargePhase::ALL.into_iter().filter(has_phase).collect();
     let (tick_interval, upkeep) = intervals(&list, stores.process.is_some());
     let mut covering = Vec::new();
-    paths.covering(Path::of(b"/"), &mut covering);
+    paths.covering(Path::of(b"/"), None, &mut covering);
     let process = stores.process.map(|(process, _)| process);
     let is_global = !is_disabled && list.iter().any(|rule| rule.config.scope == Scope::Global);
     Ok(Limiter {
@@ -106,6 +109,7 @@ pub(crate) fn limiter(
             covering,
             path: Vec::new(),
             reads_headers: reads_headers || !is_disabled && selectors.reads_headers(),
+            enforces_by_route,
             is_disabled,
             callers,
             selectors,
@@ -131,6 +135,24 @@ pub(crate) fn limiter(
         fleet: Fleet::new(backend, is_global),
         progress: InProgress::default(),
     })
+}
+
+/// Moves the exempt routes of the document to its entries, so that the route of a request is only read
+/// where an entry applies.
+fn move_exempt_routes(policy: &mut Policy) {
+    let exempt = std::mem::take(&mut policy.except.any);
+    let (of_routes, others): (Vec<_>, Vec<_>) =
+        exempt.into_iter().partition(ConditionBlock::reads_route);
+    policy.except.any = others;
+    policy.limits.iter_mut().for_each(|limit| limit.except.any.extend_from_slice(&of_routes));
+}
+
+/// Returns true if a rule of an entry may refuse or mark requests, and depends on the route.
+fn enforces_by_route(limit: &policy::Limit) -> bool {
+    let of_rules = limit.rules.iter().flat_map(|rule| &rule.except.any);
+    let blocks = limit.matcher.any.iter().chain(&limit.matcher.unless).chain(&limit.except.any);
+    blocks.chain(of_rules).any(ConditionBlock::reads_route)
+        && limit.rules.iter().any(|rule| !rule.shadow && rule.enforce > 0)
 }
 
 /// Inputs for all rules of a limiter.

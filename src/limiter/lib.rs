@@ -33,6 +33,7 @@
 //!         if name == "x-account-id" { Values::One(self.0.as_bytes()) } else { Values::None }
 //!     }
 //! #     fn client(&self) -> Option<IpAddr> { None }
+//! #     fn route(&self) -> Option<Cow<'_, [u8]>> { None }
 //! #     fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> { None }
 //! }
 //! #

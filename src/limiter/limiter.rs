@@ -92,6 +92,12 @@ impl Limiter {
         self.matcher.reads_headers
     }
 
+    /// Returns true if a rule that may refuse or mark requests depends on the route.
+    #[must_use]
+    pub fn enforces_by_route(&self) -> bool {
+        self.matcher.enforces_by_route
+    }
+
     /// Decides about the request of a stream, by the host's number, and charges for it if it is
     /// admitted. The clock is read once, and only if a rule applies.
     pub fn decide(&mut self, request: &dyn Request, stream: u32, clock: &dyn Clock) -> Verdict {

@@ -38,12 +38,14 @@ pub(crate) struct Matcher {
     /// Whether any entry or exemption depends on the path.
     pub(crate) needs_path: bool,
     /// The limits that cover the path of the current request: those at the root if no entry depends
-    /// on the path.
+    /// on the path. Of many that require routes, those for its route.
     pub(crate) covering: Vec<usize>,
     /// Its path for exemptions: empty unless it is spelled plainly, since the upstream may read
     /// another spelling in several ways.
     pub(crate) path: Vec<u8>,
     pub(crate) reads_headers: bool,
+    /// Whether a rule that may refuse or mark requests depends on the route.
+    pub(crate) enforces_by_route: bool,
     /// Whether no rule applies to any request.
     pub(crate) is_disabled: bool,
     pub(crate) callers: Callers,
@@ -79,6 +81,11 @@ struct RuleCaller {
     is_denied: bool,
 }
 
+/// The path by a header of a request. Requests without a path fall under the root.
+fn path_of(raw: Option<&[u8]>) -> Path<'_> {
+    Path::of(raw.filter(|raw| *raw != b"*").unwrap_or(b"/"))
+}
+
 impl Matcher {
     /// Adds a check of each rule that applies to a request. Reads the clock for the first of them.
     /// `is_new` is false if it is decided again, so that metrics and hot keys do not count it
@@ -94,7 +101,7 @@ impl Matcher {
     ) {
         self.callers.begin();
         self.selectors.begin();
-        self.read_path(request);
+        self.find_covering(request);
         if !self.is_exempt(&self.except, request) {
             if self.has_exemptions {
                 self.replace(rules, request);
@@ -125,20 +132,22 @@ impl Matcher {
         }
     }
 
-    /// Finds the limits that cover the path of a request, if any entry or exemption depends on it.
+    /// Finds the limits that cover the path and the route of a request, if any entry or exemption
+    /// depends on them.
     #[inline]
-    fn read_path(&mut self, request: &dyn Request) {
+    fn find_covering(&mut self, request: &dyn Request) {
         if !self.needs_path {
+            if self.paths.needs_route() {
+                self.paths.covering(Path::of(b"/"), Some(request), &mut self.covering);
+            }
             return;
         }
         let raw = request.pseudo(Pseudo::Path);
-        // Requests without a path fall under the root.
-        let path = Path::of(raw.as_deref().filter(|raw| *raw != b"*").unwrap_or(b"/"));
+        let path = path_of(raw.as_deref());
         if self.has_exemptions {
             self.path = path.only_reading().as_deref().unwrap_or_default().into();
         }
-        self.covering.clear();
-        self.paths.covering(path, &mut self.covering);
+        self.paths.covering(path, Some(request), &mut self.covering);
     }
 
     #[inline]
@@ -171,9 +180,8 @@ impl Matcher {
         let Some(limit) = self.limits.get(limit) else { return false };
         let is_meant = limit.urls.iter().any(|url| url.covers(&self.path))
             && matcher::surely_holds(&limit.matcher, request);
-        let is_exempt = self.is_exempt(&limit.except, request);
         if !is_meant
-            || is_exempt
+            || self.is_exempt(&limit.except, request)
             || self.is_exempt(&rule.config.except, request)
             || rule.enforce == 0
         {
@@ -341,12 +349,14 @@ impl Matcher {
     ) -> Vec<Explained> {
         let is_exempt = self.is_exempt(&self.except, request);
         let mut skipped = Vec::new();
+        let (raw, mut covering) = (request.pseudo(Pseudo::Path), Vec::new());
+        self.paths.covering(path_of(raw.as_deref()), None, &mut covering);
         for (index, limit) in self.limits.iter().enumerate() {
             let why = if self.is_disabled {
                 Some(Why::Disabled)
             } else if is_exempt {
                 Some(Why::Exempt)
-            } else if !self.covering.contains(&index) {
+            } else if !covering.contains(&index) {
                 Some(Why::Path)
             } else if !matcher::holds(&limit.matcher, request) {
                 Some(Why::Match)

@@ -72,6 +72,7 @@ callbacks! {
     fn add_header = envoy_dynamic_module_callback_http_add_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
     fn set_header = envoy_dynamic_module_callback_http_set_header(filter: *mut c_void, map: u32, name: Buf, value: Buf) -> bool;
     fn clear_route_cache = envoy_dynamic_module_callback_http_clear_route_cache(filter: *mut c_void);
+    fn route_config = envoy_dynamic_module_callback_get_most_specific_route_config(filter: *mut c_void) -> *const c_void;
     fn body_size = envoy_dynamic_module_callback_http_get_body_size(filter: *mut c_void, body: u32) -> usize;
     fn attribute_string = envoy_dynamic_module_callback_http_filter_get_attribute_string(filter: *mut c_void, id: u32, out: *mut Buf) -> bool;
     fn attribute_int = envoy_dynamic_module_callback_http_filter_get_attribute_int(filter: *mut c_void, id: u32, out: *mut u64) -> bool;
@@ -376,6 +377,15 @@ impl StreamCall<'_> {
         }
     }
 
+    /// The name of the route for the headers as they are.
+    pub(crate) fn route(&self) -> Option<&[u8]> {
+        // The attribute alone would be that of the former route after a change of headers. This filter
+        // has no configuration of routes, but to find it Envoy selects the route again if it must.
+        // SAFETY: see `worker`.
+        unsafe { route_config(self.filter) };
+        self.text(StreamAttribute::RouteName)
+    }
+
     /// An attribute that is a number.
     pub(crate) fn number(&self, attribute: StreamAttribute) -> Option<u64> {
         let mut out = 0;
@@ -577,6 +587,7 @@ pub(crate) enum StreamAttribute {
     SourceAddress = 24,
     UriSanPeerCertificate = 37,
     Sha256PeerCertificate = 38,
+    RouteName = 61,
 }
 
 /// Calls the hook `scheduled` of a stream on its worker's thread.

@@ -20,6 +20,8 @@ pub(crate) struct HostRequest<'c, 'h> {
     memory: &'c Cell<HeaderMemory>,
     /// The client address, for several exemptions and actors.
     client: OnceCell<Option<IpAddr>>,
+    /// The name of the route, for several conditions.
+    route: OnceCell<Option<&'c [u8]>>,
 }
 
 impl<'c, 'h> HostRequest<'c, 'h> {
@@ -27,7 +29,8 @@ impl<'c, 'h> HostRequest<'c, 'h> {
         call: &'c StreamCall<'h>,
         memory: &'c Cell<HeaderMemory>,
     ) -> HostRequest<'c, 'h> {
-        HostRequest { call, headers: OnceCell::new(), memory, client: OnceCell::new() }
+        let (headers, client, route) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        HostRequest { call, headers, memory, client, route }
     }
 
     /// The values of a header.
@@ -97,6 +100,10 @@ impl Request for HostRequest<'_, '_> {
 
     fn lacks_client(&self) -> bool {
         matches!(self.client.get(), Some(None))
+    }
+
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        self.route.get_or_init(|| self.call.route()).map(Cow::Borrowed)
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

@@ -42,7 +42,8 @@ mod zone;
 pub use actor::{Actor, ChosenCost, CostSource, IdentitySource, NumberSource};
 pub use ban::Ban;
 pub use matching::{
-    Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, Test, Wildcard,
+    Condition, ConditionBlock, ConditionField, Except, HostPattern, Match, Prefix, RouteNames,
+    Test, Wildcard,
 };
 pub use metric::{Metric, MetricKind};
 pub use module_kind::{ModuleKind, OnFault};

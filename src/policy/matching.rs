@@ -57,6 +57,8 @@ pub struct ConditionBlock {
     pub addresses: Vec<IpNet>,
     /// Conditions on values. All must hold.
     pub values: Vec<Condition>,
+    /// RouteNames. One must match.
+    pub routes: RouteNames,
 }
 
 impl ConditionBlock {
@@ -66,6 +68,36 @@ impl ConditionBlock {
         let by_value =
             |condition: &Condition| !matches!(condition.field, ConditionField::Property(_));
         !self.methods.is_empty() || !self.hosts.is_empty() || self.values.iter().any(by_value)
+    }
+
+    /// Returns true if it has a condition on the route.
+    #[must_use]
+    pub fn reads_route(&self) -> bool {
+        !self.routes.is_empty()
+    }
+}
+
+/// Names of routes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RouteNames {
+    /// Whole names, in ascending order, none of them empty.
+    pub exact: Vec<String>,
+    /// Beginnings of names, none of them empty.
+    pub prefixes: Vec<String>,
+}
+
+impl RouteNames {
+    /// Returns true if there are no names.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.exact.is_empty() && self.prefixes.is_empty()
+    }
+
+    /// Returns true if a route with this name is meant. One without a name never is.
+    #[must_use]
+    pub fn contain(&self, name: &[u8]) -> bool {
+        self.exact.binary_search_by(|known| known.as_bytes().cmp(name)).is_ok()
+            || self.prefixes.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
     }
 }
 

@@ -98,6 +98,10 @@ pub trait Request {
         self.client().is_none()
     }
 
+    /// The name of the route by which the host would forward the request now. `None` if there is no
+    /// such route; empty if it has no name. Read from the host once.
+    fn route(&self) -> Option<Cow<'_, [u8]>>;
+
     /// A property's bytes. `None` if the request has no such property.
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>>;
 }

@@ -27,6 +27,8 @@ pub struct PlainRequest {
     pub path: String,
     /// Its headers, by their names in lower case.
     pub headers: Vec<(String, String)>,
+    /// The name of its route, if it is known.
+    pub route: Option<String>,
 }
 
 impl Request for PlainRequest {
@@ -46,6 +48,10 @@ impl Request for PlainRequest {
 
     fn client(&self) -> Option<IpAddr> {
         self.address
+    }
+
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        self.route.as_ref().map(|name| name.as_bytes().into())
     }
 
     fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {

@@ -48,8 +48,13 @@ impl Context for Http {}
 impl HttpContext for Http {
     fn on_http_request_headers(&mut self, _: usize, _: bool) -> Action {
         let HttpState::Begun(instance) = &self.state else { return Action::Continue };
-        let request = read(instance);
+        let (request, was_forged) = read(instance);
         let host = host(instance, self.id);
+        if was_forged && instance.enforces_by_route() {
+            let step = Stream::refuse_forged(instance, worker(), &host);
+            self.state = HttpState::Done;
+            return step::take(step);
+        }
         let (step, stream) = Stream::begin(instance, self.id, &request, worker(), &host);
         self.state = stream.filter(Stream::is_open).map_or(HttpState::Done, HttpState::Open);
         step::take(step)
@@ -87,14 +92,15 @@ impl Drop for Http {
     }
 }
 
-/// The request of the host's current call, without headers that only this filter may set.
+/// The request of the host's current call, without headers that only this filter may set, and whether
+/// it had any.
 #[inline]
-fn read(instance: &Instance) -> HostRequest {
-    let mut request = HostRequest::new(instance.reads_headers());
+fn read(instance: &Instance) -> (HostRequest, bool) {
+    let (mut request, mut was_forged) = (HostRequest::new(instance.reads_headers()), false);
     for name in instance.marks() {
-        request.remove_forged(name);
+        was_forged |= request.remove_forged(name);
     }
-    request
+    (request, was_forged)
 }
 
 /// Adds headers to the response.

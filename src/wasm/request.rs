@@ -30,6 +30,8 @@ pub(super) struct HostRequest {
     path: OnceCell<Option<Vec<u8>>>,
     /// The client address, for several exemptions and actors.
     client: OnceCell<Option<IpAddr>>,
+    /// The name of the route, for several conditions.
+    route: OnceCell<Option<Vec<u8>>>,
 }
 
 impl HostRequest {
@@ -40,22 +42,26 @@ impl HostRequest {
             headers: OnceCell::new(),
             path: OnceCell::new(),
             client: OnceCell::new(),
+            route: OnceCell::new(),
         }
     }
 
     /// Removes a header that only this filter may set, unless an earlier one in the chain has set it.
+    /// Returns true if it was removed.
     #[inline(never)]
-    pub(super) fn remove_forged(&mut self, name: &str) {
+    pub(super) fn remove_forged(&mut self, name: &str) -> bool {
         // The cheapest test if headers are not read.
         let is_there = match self.reads_headers {
             true => self.values(name) != Some(Values::None),
             false => first_value(name).is_some(),
         };
-        if is_there && !diana_worker::is_marked(name, &CurrentStream) {
+        let is_forged = is_there && !diana_worker::is_marked(name, &CurrentStream);
+        if is_forged {
             _ = hostcalls::remove_map_value(MapType::HttpRequestHeaders, name);
             // The cached headers are outdated.
             self.headers.take();
         }
+        is_forged
     }
 
     /// The values of a header. `None` if the host does not return the headers.
@@ -99,6 +105,13 @@ impl Request for HostRequest {
 
     fn lacks_client(&self) -> bool {
         matches!(self.client.get(), Some(None))
+    }
+
+    // After a change of headers this is still the former route, until another filter asks for the
+    // present one: envoyproxy/envoy#20157.
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        let read = || raw::property(b"xds\0route_name");
+        self.route.get_or_init(read).as_deref().map(Cow::Borrowed)
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

@@ -176,7 +176,7 @@ impl TrafficStream {
 
     fn visit(&self, at: f64, caller: u32) -> PlainRequest {
         let ticks = |seconds: f64| (seconds * SECOND as f64) as Micros;
-        let Contents { method, path, headers } = self.contents.by(caller);
+        let Contents { method, path, headers, route } = self.contents.by(caller);
         PlainRequest {
             at: START + ticks(at),
             took: ticks(self.takes.max(0.0) / 1_000.0),
@@ -186,6 +186,7 @@ impl TrafficStream {
             method,
             path,
             headers,
+            route: Some(route).filter(|name| !name.is_empty()),
         }
     }
 }

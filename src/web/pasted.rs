@@ -70,5 +70,6 @@ fn visit(entry: &LogEntry) -> PlainRequest {
         method: pseudo(Pseudo::Method).unwrap_or_default(),
         path: pseudo(Pseudo::Path).unwrap_or_default(),
         headers: headers.collect(),
+        route: entry.route().map(|name| text(&name)),
     }
 }

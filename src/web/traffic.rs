@@ -20,6 +20,9 @@ pub struct Contents {
     pub path: String,
     /// Its headers. Names are in lower case.
     pub headers: Vec<(String, String)>,
+    /// The name of its route. Empty without one.
+    #[serde(default)]
+    pub route: String,
 }
 
 impl Contents {
@@ -32,6 +35,7 @@ impl Contents {
             method: self.method.clone(),
             path: by(&self.path),
             headers: headers.map(|(name, value)| (name.to_ascii_lowercase(), by(value))).collect(),
+            route: self.route.clone(),
         }
     }
 }

@@ -39,6 +39,8 @@ pub struct Instance {
     reads_request_bytes: bool,
     /// Headers that only this filter may set, in lower case.
     marks: Vec<Rc<str>>,
+    /// Whether a rule that may refuse or mark requests depends on the route.
+    enforces_by_route: bool,
     /// The origin of its rules, and the wall-clock time since when they apply.
     origin: (&'static str, Micros),
     /// The checksum of its document.
@@ -106,6 +108,7 @@ impl Instance {
             origin: (source, host.wall()),
             checksum,
             marks: limiter.markers().to_vec(),
+            enforces_by_route: limiter.enforces_by_route(),
             interval: limiter.tick_interval(),
             limiter: RefCell::new(limiter),
             redis,
@@ -160,6 +163,12 @@ impl Instance {
     #[inline(always)]
     pub fn marks(&self) -> &[Rc<str>] {
         &self.marks
+    }
+
+    /// Returns true if a rule that may refuse or mark requests depends on the route.
+    #[must_use]
+    pub fn enforces_by_route(&self) -> bool {
+        self.enforces_by_route
     }
 
     /// The number of shards of Redis that are unavailable, so that this gateway is in degraded mode

@@ -33,6 +33,16 @@ pub(crate) fn not_found() -> LocalReply {
     problem(404, "not found")
 }
 
+/// The reply to a request with a forged mark.
+pub(crate) fn forged() -> LocalReply {
+    const INVALID_ARGUMENT: u8 = 3;
+    LocalReply {
+        details: "diana_forged_mark",
+        grpc_status: INVALID_ARGUMENT,
+        ..problem(400, "the request has a header that only the gateway may set")
+    }
+}
+
 fn reply(status: u16, body: String) -> LocalReply {
     let common = [("content-type", "application/json"), ("cache-control", "no-store")];
     LocalReply {

@@ -73,6 +73,15 @@ impl Stream {
         (stream.conclude(verdict, is_new, request, worker, host), Some(stream))
     }
 
+    /// Refuses a request from which a forged mark was removed, where rules depend on the route and the
+    /// host only knows that of the former headers: the client would choose the rules that count it.
+    pub fn refuse_forged(instance: &Instance, worker: &Worker, host: &dyn Host) -> Step {
+        if instance.record_request(host) {
+            worker.schedule(host);
+        }
+        Step::reply(reply::forged())
+    }
+
     /// As [`Stream::begin`], for a stream that exists before its request arrives.
     #[inline(never)]
     pub fn request(&mut self, request: &dyn Request, worker: &Worker, host: &dyn Host) -> Step {

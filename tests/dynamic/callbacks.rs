@@ -121,6 +121,8 @@ callbacks! {
 
     fn envoy_dynamic_module_callback_http_clear_route_cache(_stream: *mut c_void) {}
 
+    fn envoy_dynamic_module_callback_get_most_specific_route_config(_stream: *mut c_void) -> *const c_void { std::ptr::null() }
+
     fn envoy_dynamic_module_callback_http_filter_get_attribute_string(stream: *mut c_void, id: u32, out: *mut Buf) -> bool {
         let stream = of(stream);
         let name = |name: &[u8]| stream.request.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
@@ -129,6 +131,7 @@ callbacks! {
             2 => name(b":authority"),
             4 => name(b":method"),
             16 if !stream.response.is_empty() => Some(b"via_upstream".to_vec()),
+            61 => name(b"x-route"),
             24 => Some(format!("192.0.2.{}:4711", stream.id % 3).into()),
             _ => None,
         };

@@ -42,6 +42,7 @@ mod repeated_headers;
 mod replay;
 mod reports;
 mod responses;
+mod route;
 mod rpc;
 mod secrets;
 mod settings;

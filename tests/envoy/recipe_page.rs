@@ -105,5 +105,6 @@ sections! {
     trials: "Trials, once for ever",
     closed_for_logins: "Closed for logins while Redis is away",
     open_route: "A route without limits",
+    routes: "Limits of routes",
     graphql: "GraphQL",
 }

@@ -4,3 +4,4 @@ pub mod conditions;
 mod identity;
 mod paths;
 mod presence;
+mod routes;

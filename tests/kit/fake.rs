@@ -262,6 +262,12 @@ impl FakeRequest {
         self
     }
 
+    /// Sets the name of the route.
+    #[must_use]
+    pub fn routed(self, name: &str) -> FakeRequest {
+        self.property(&["xds", "route_name"], name)
+    }
+
     /// Sets the client address, such as `192.0.2.1:4000`.
     #[must_use]
     pub fn from(self, address: &str) -> FakeRequest {
@@ -287,6 +293,10 @@ impl Request for FakeRequest {
     fn client(&self) -> Option<IpAddr> {
         let is_source = |(key, _): &&(Property, Vec<u8>)| key.encoded() == b"source\0address";
         spelling::address(&self.properties.iter().find(is_source)?.1)
+    }
+
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        Request::property(self, &Property::new(&["xds", "route_name"]))
     }
 
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {

@@ -4,7 +4,8 @@ typed_config: {{ include (ternary "diana.filter.wasm" "diana.filter.native" (emp
 {{- end }}
 
 {{/* An empty filter in front of Diana's. Its metrics show which connection managers have Diana: they have their prefix, and Envoy's other
-     metrics of modules have not. Proxies of Istio report those whose names end so. */}}
+     metrics of modules have not. Proxies of Istio report those whose names end so. It also makes Envoy select the route of headers that
+     filters before it have changed, for rules by `route`. */}}
 {{- define "diana.presence" -}}
 name: {{ include "diana.filter.name" . }}_presence
 typed_config:

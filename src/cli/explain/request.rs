@@ -33,8 +33,9 @@ pub fn described(explain: &ExplainArguments) -> Result<PlainRequest, String> {
             .ok_or(format!("found `{found}`, allowed: an address such as 192.0.2.1"))
     });
     let address = address.transpose()?;
+    let route = explain.route.clone();
     let method = explain.method.to_ascii_uppercase();
-    Ok(PlainRequest { at: 0, took: 0, status: 200, address, host, method, path, headers })
+    Ok(PlainRequest { at: 0, took: 0, status: 200, address, host, method, path, headers, route })
 }
 
 /// Host and path of a URL, or only a path.

@@ -88,7 +88,10 @@ fn is_covered(inner: &Limit, outer: &Limit) -> bool {
 /// Fields without a value in every request of an entry.
 fn excluded(matcher: &Match) -> impl Iterator<Item = &ConditionField> {
     let single = |block: &ConditionBlock| {
-        block.methods.is_empty() && block.hosts.is_empty() && block.addresses.is_empty()
+        block.methods.is_empty()
+            && block.hosts.is_empty()
+            && block.addresses.is_empty()
+            && block.routes.is_empty()
     };
     let unless = matcher.unless.iter().filter(move |block| single(block)).filter_map(|block| {
         let [condition] = block.values.as_slice() else { return None };

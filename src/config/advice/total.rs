@@ -65,6 +65,7 @@ pub fn always_holds(block: &ConditionBlock) -> bool {
         && block.hosts.is_empty()
         && (block.addresses.is_empty() || are_all(&block.addresses))
         && block.values.iter().all(always_passes)
+        && block.routes.is_empty()
 }
 
 /// Returns true if every value passes, and an absent one, too: `not: ""`.

@@ -27,6 +27,7 @@ fn request(at: u64, account: u64, took: u64) -> Rc<PlainRequest> {
         method: "GET".into(),
         path: "/".into(),
         headers: vec![("x-account-id".into(), format!("account-{account}"))],
+        route: None,
     })
 }
 

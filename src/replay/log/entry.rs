@@ -177,6 +177,10 @@ impl Request for LogEntry {
         spelling::address(list.rsplit(|byte| *byte == b',').next()?.trim_ascii())
     }
 
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        self.field(LogField::Route).map(Cow::Borrowed)
+    }
+
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
         self.set(|target| matches!(target, FieldTarget::Property(own) if own == property))
             .map(Cow::Borrowed)

@@ -24,6 +24,8 @@ pub enum LogField {
     RequestId,
     /// The `referer` header.
     Referer,
+    /// The name of its route.
+    Route,
     /// Envoy's flags of the response.
     Flags,
     /// Envoy's reason for the response, `%RESPONSE_CODE_DETAILS%`.
@@ -53,7 +55,7 @@ pub enum FieldTarget {
 }
 
 /// The names that `--set` takes, without those with a colon and a further name.
-const NAMES: [(&str, FieldTarget); 8] = [
+const NAMES: [(&str, FieldTarget); 9] = [
     ("time", FieldTarget::Time),
     ("status", FieldTarget::Status),
     ("duration", FieldTarget::Duration),
@@ -61,6 +63,7 @@ const NAMES: [(&str, FieldTarget); 8] = [
     ("path", FieldTarget::Field(LogField::Path)),
     ("host", FieldTarget::Field(LogField::Host)),
     ("address", FieldTarget::Field(LogField::Address)),
+    ("route", FieldTarget::Field(LogField::Route)),
     ("details", FieldTarget::Field(LogField::Details)),
 ];
 
@@ -155,6 +158,7 @@ pub fn usual(name: &str) -> Option<FieldTarget> {
         "path" | ":path" | "x-envoy-original-path" | "x-envoy-origin-path" => LogField::Path,
         "authority" | ":authority" | "host" => LogField::Host,
         "downstream_remote_address" | "remote_addr" | "client_ip" => LogField::Address,
+        "route_name" => LogField::Route,
         "response_flags" => LogField::Flags,
         "response_code_details" => LogField::Details,
         "x_forwarded_for" => LogField::ForwardedFor,

@@ -52,6 +52,7 @@ const ISTIO: Layout = Layout {
         (LogField::RequestId, 13),
         (LogField::Host, 14),
         (LogField::Address, 19),
+        (LogField::Route, 21),
     ],
 };
 

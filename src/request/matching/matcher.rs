@@ -26,6 +26,7 @@ fn may_hold(block: &ConditionBlock, request: &dyn Request) -> bool {
         && holds_host(block, request, false)
         && holds_address(block, request)
         && block.values.iter().all(|condition| condition::may_hold(condition, request))
+        && holds_route(block, request)
 }
 
 /// Returns true if a request meets every condition in all readings.
@@ -34,6 +35,7 @@ fn must_hold(block: &ConditionBlock, request: &dyn Request) -> bool {
         && holds_host(block, request, true)
         && holds_address(block, request)
         && block.values.iter().all(|condition| condition::must_hold(condition, request))
+        && holds_route(block, request)
 }
 
 fn holds_method(
@@ -60,6 +62,12 @@ fn holds_host(block: &ConditionBlock, request: &dyn Request, plain: bool) -> boo
 fn holds_address(block: &ConditionBlock, request: &dyn Request) -> bool {
     let is_one = |address| block.addresses.iter().any(|net| net.contains(&address));
     block.addresses.is_empty() || request.client().is_some_and(is_one)
+}
+
+/// The host knows exactly one route, so there are no readings. Last of all conditions, since it is a
+/// call of the host for this purpose alone.
+fn holds_route(block: &ConditionBlock, request: &dyn Request) -> bool {
+    block.routes.is_empty() || request.route().is_some_and(|name| block.routes.contain(&name))
 }
 
 /// Returns true if `request` is exempt. `path` is the only reading of its path, and empty if

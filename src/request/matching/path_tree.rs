@@ -2,13 +2,14 @@
 
 use std::cmp::Ordering;
 
-use diana_policy::Prefix;
+use super::by_route::{ByRoute, MANY};
 use diana_policy::path::Segment;
+use diana_policy::port::Request;
 use diana_policy::spelling::decoded;
+use diana_policy::{Prefix, RouteNames};
 
 /// Paths as a tree of names. A node is identified by its number. A parent's number is lower than
 /// those of its children.
-#[derive(Debug)]
 pub struct PathTree {
     nodes: Vec<PathNode>,
     /// Whether the tree ignores case. Its names are then in lower case, and those of requests are
@@ -16,7 +17,7 @@ pub struct PathTree {
     folds: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct PathNode {
     parent: usize,
     /// Sorted by name, shorter ones first.
@@ -25,6 +26,8 @@ struct PathNode {
     any: Option<usize>,
     /// The entries at this path, in ascending order.
     entries: Vec<usize>,
+    /// Further ones, if many require routes.
+    by_route: Option<Box<ByRoute>>,
 }
 
 impl PathTree {
@@ -48,6 +51,26 @@ impl PathTree {
             at = self.grow(at, segment);
         }
         self.nodes.get_mut(at).into_iter().for_each(|node| node.entries.push(entry));
+    }
+
+    /// Groups entries by the routes that they require, where many at a path require some. Returns true
+    /// if it has grouped any.
+    pub fn group<'a>(&mut self, required: &dyn Fn(usize) -> Option<Vec<&'a RouteNames>>) -> bool {
+        let mut has_groups = false;
+        for node in &mut self.nodes {
+            let routes = node.entries.iter().map(|&entry| Some((entry, required(entry)?)));
+            let found: Vec<(usize, Vec<&RouteNames>)> = routes.flatten().collect();
+            if found.len() < MANY {
+                continue;
+            }
+            let is_grouped = |entry: &usize| found.binary_search_by_key(entry, |it| it.0).is_ok();
+            node.entries.retain(|entry| !is_grouped(entry));
+            let mut by_route = Box::<ByRoute>::default();
+            found.iter().for_each(|(entry, routes)| by_route.insert(routes, *entry));
+            node.by_route = Some(by_route);
+            has_groups = true;
+        }
+        has_groups
     }
 
     /// The child of `parent` for a name, or for a wildcard.
@@ -101,8 +124,8 @@ impl PathTree {
     }
 
     /// Calls `take` with the entries of all nodes along a path in plain spelling. The order is
-    /// ascending, unless the tree has wildcards.
-    pub fn walk(&self, path: &[u8], mut take: impl FnMut(usize)) {
+    /// ascending, unless the tree has wildcards or groups.
+    pub fn walk(&self, path: &[u8], request: Option<&dyn Request>, mut take: impl FnMut(usize)) {
         // The nodes behind wildcards, and the rest of the path there. Each node has one parent, so
         // this ends after as many steps as there are nodes.
         let mut others = Vec::new();
@@ -110,9 +133,7 @@ impl PathTree {
         while let Some((at, rest)) = next.or_else(|| others.pop()) {
             let Some(node) = self.nodes.get(at) else { return };
             next = None;
-            for &entry in &node.entries {
-                take(entry);
-            }
+            node.each(request, &mut take);
             if node.children.is_empty() && node.any.is_none() {
                 continue;
             }
@@ -134,9 +155,20 @@ impl PathTree {
         self.nodes.get(at).map_or(PathTree::ROOT, |node| node.parent)
     }
 
-    /// The entries at the path of a node.
-    pub fn entries(&self, at: usize) -> &[usize] {
-        self.nodes.get(at).map_or(&[], |node| &node.entries)
+    /// Calls `take` with the entries at the path of a node: of those that are grouped, with the ones
+    /// for the route of the request, or with all without a request.
+    pub fn each(&self, at: usize, request: Option<&dyn Request>, take: &mut impl FnMut(usize)) {
+        self.nodes.get(at).iter().for_each(|node| node.each(request, take));
+    }
+}
+
+impl PathNode {
+    #[inline(always)]
+    fn each(&self, request: Option<&dyn Request>, take: &mut impl FnMut(usize)) {
+        self.entries.iter().for_each(|entry| take(*entry));
+        if let Some(by_route) = &self.by_route {
+            by_route.each(request, take);
+        }
     }
 }
 

@@ -6,7 +6,7 @@ export const KINDS = [["steady", "evenly"], ["poisson", "randomly"], ["bursts", 
 /** Most sources of traffic. */
 export const MOST = 8;
 
-export const STREAM = {kind: "poisson", rate: 8, every: 5, callers: 3, takes: 20, status: 200, method: "GET", path: "/", headers: "x-account-id: caller-{n}"};
+export const STREAM = {kind: "poisson", rate: 8, every: 5, callers: 3, takes: 20, status: 200, method: "GET", path: "/", headers: "x-account-id: caller-{n}", route: ""};
 
 export const START = {seconds: 30, gateways: 1, workers: 2, seed: 1, streams: [STREAM], log: "", algorithms: [""]};
 
@@ -26,6 +26,7 @@ function stream(given) {
     method: text(from.method, STREAM.method),
     path: text(from.path, STREAM.path),
     headers: text(from.headers, STREAM.headers),
+    route: text(from.route, STREAM.route),
   };
 }
 

@@ -80,6 +80,7 @@ function source(state, stream, number, draw, changed) {
     element("label", {}, "Response status", numeric("status", 100)),
     element("label", {}, "Response time, ms", numeric("takes", 0)),
     element("button", {type: "button", onclick: remove}, `Remove traffic ${number + 1}`),
+    element("label", {className: "wide"}, "Name of the route, if it has one", text("route", "input", {type: "text", spellcheck: false})),
     element("label", {className: "wide"}, "Headers, one per line", text("headers", "textarea", {rows: 2, spellcheck: false})),
     element("p", {className: "hint"}, "In the path and in headers, {n} is replaced by the number of the caller.")));
   return element("fieldset", {}, element("legend", {}, `Traffic ${number + 1}`), element("div", {className: "line"},

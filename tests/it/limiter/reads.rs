@@ -41,6 +41,11 @@ impl Request for Watched {
         self.request.client()
     }
 
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        self.note("route");
+        self.request.route()
+    }
+
     fn property(&self, property: &Property) -> Option<Cow<'_, [u8]>> {
         self.note(String::from_utf8_lossy(property.encoded()));
         Request::property(&self.request, property)
@@ -124,6 +129,10 @@ impl Document {
             self.asks.insert("client".into());
             parts.push("addresses: [10.0.0.0/8]".into());
         }
+        if rng.u8(0..4) == 0 {
+            self.asks.insert("route".into());
+            parts.push("route: elsewhere".into());
+        }
         format!("except: {{{}}}", parts.join(", "))
     }
 
@@ -138,6 +147,10 @@ impl Document {
         }
         if rng.u8(0..4) == 0 {
             parts.push(format!("headers: {{{}: {{present: false}}}}", self.header()));
+        }
+        if rng.u8(0..4) == 0 {
+            self.asks.insert("route".into());
+            parts.push("route: [other, {prefix: sho}]".into());
         }
         let matched = if parts.is_empty() {
             String::new()
@@ -175,15 +188,15 @@ fn limiter_reads_only_needed_values_and_once() {
         let mut gate = Gate::new(&document.text);
         assert_eq!(gate.limiter.reads_headers(), document.reads_headers, "{}", document.text);
         for number in 0..2 {
-            let request = FakeRequest::get("/a/b?x").from("192.0.2.1:1");
+            let request = FakeRequest::get("/a/b?x").from("192.0.2.1:1").routed("shop");
             let request = Watched { request, asked: RefCell::default() };
             gate.limiter.decide(&request, 0, &gate.clock);
             let asked = request.asked.into_inner();
             let different: BTreeSet<String> = asked.iter().cloned().collect();
             assert_eq!(different, document.asks, "request {number}: {}", document.text);
-            // Lists of addresses, and query parameters, are looked up individually.
+            // Lists of addresses, and query parameters, are looked up individually. Hosts keep addresses and routes.
             let once = |what: &&String| {
-                !["Path", "client", "Method", "Authority"].contains(&what.as_str())
+                !["Path", "client", "route", "Method", "Authority"].contains(&what.as_str())
             };
             assert_eq!(
                 asked.iter().filter(once).count(),
@@ -192,5 +205,49 @@ fn limiter_reads_only_needed_values_and_once() {
                 document.text
             );
         }
+    }
+}
+
+/// Neither what excludes a request by a cheaper condition, nor an entry of other paths, needs its route.
+#[test]
+fn route_is_read_only_for_a_rule_that_may_apply() {
+    let rule = "rules: [{name: r, actor: all, unit: day, rpu: 9, scope: local}]";
+    for (document, reads) in [
+        (format!("limits: [{{Url: /a, match: {{route: shop}}, {rule}}}]"), true),
+        (format!("limits: [{{Url: /b, match: {{route: shop}}, {rule}}}]"), false),
+        (format!("limits: [{{Url: /, match: {{route: shop, methods: [POST]}}, {rule}}}]"), false),
+        (format!("limits: [{{Url: /, match: {{route: shop, hosts: [h]}}, {rule}}}]"), false),
+        (format!("limits: [{{Url: /, match: {{route: shop, headers: {{x: y}}}}, {rule}}}]"), false),
+        (
+            format!("limits: [{{Url: /, match: {{route: shop, addresses: [10.0.0.1]}}, {rule}}}]"),
+            false,
+        ),
+        (
+            format!("limits: [{{Url: /, match: [{{route: shop}}, {{methods: [GET]}}], {rule}}}]"),
+            false,
+        ),
+        (
+            format!("limits: [{{Url: /, unless: [{{route: shop}}, {{methods: [GET]}}], {rule}}}]"),
+            false,
+        ),
+        (format!("limits: [{{Url: /, unless: {{route: shop}}, {rule}}}]"), true),
+        (format!("limits: [{{Url: /, except: {{route: shop, paths: [/a]}}, {rule}}}]"), false),
+        (format!("limits: [{{Url: /, except: {{route: shop}}, {rule}}}]"), true),
+        (format!("except: {{route: shop}}\nlimits: [{{Url: /, {rule}}}]"), true),
+        (format!("except: {{route: shop}}\nlimits: [{{Url: /b, {rule}}}]"), false),
+        (
+            format!(
+                "except: {{route: x}}\nlimits: [{{Url: /, match: {{methods: [PUT]}}, {rule}}}]"
+            ),
+            false,
+        ),
+        (format!("disabled: true\nlimits: [{{Url: /, match: {{route: shop}}, {rule}}}]"), false),
+    ] {
+        let mut gate = Gate::new(&document);
+        let request = FakeRequest::get("/a").from("192.0.2.1:1").routed("shop");
+        let request = Watched { request, asked: RefCell::default() };
+        gate.limiter.decide(&request, 0, &gate.clock);
+        let asked = request.asked.into_inner();
+        assert_eq!(asked.iter().any(|what| what == "route"), reads, "{document}");
     }
 }

@@ -75,6 +75,10 @@ impl Request for Closed {
         None
     }
 
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+
     fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
         None
     }

@@ -8,8 +8,8 @@ mod readers;
 
 use std::fmt::Write;
 
-use diana_policy::Prefix;
 use diana_policy::path::Path;
+use diana_policy::{Match, Prefix};
 use diana_request::matching::PathIndex;
 use fastrand::Rng;
 
@@ -19,14 +19,15 @@ use crate::support::steps;
 fn index(urls: &[(&str, bool)]) -> PathIndex {
     let parse = |(url, folds): &(&str, bool)| Prefix::parse(url, *folds).unwrap();
     let prefixes = urls.iter().map(parse).collect::<Vec<Prefix>>();
-    PathIndex::new(prefixes.iter().map(std::slice::from_ref))
+    let always = Match::default();
+    PathIndex::new(prefixes.iter().map(|prefix| (std::slice::from_ref(prefix), &always)))
 }
 
 /// The entries that cover a path, in order.
 fn covering(index: &PathIndex, path: &str) -> Vec<usize> {
     // Earlier hits must not matter.
     let mut hits = vec![7];
-    index.covering(Path::of(path.as_bytes()), &mut hits);
+    index.covering(Path::of(path.as_bytes()), None, &mut hits);
     hits
 }
 

@@ -24,6 +24,7 @@ pub fn request(keys: &Mapping) -> FakeRequest {
             "method" => request.method = bytes(value),
             "host" => request.authority = bytes(value),
             "from" => request = request.from(&text(value)),
+            "route" => request = request.routed(&text(value)),
             "account" => request = header(request, "x-account-id", value),
             "claims" => request = metadata(request, "envoy.filters.http.jwt_authn", value),
             "metadata" => {

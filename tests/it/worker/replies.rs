@@ -100,6 +100,10 @@ impl Request for Anonymous {
         self.address.parse().ok()
     }
 
+    fn route(&self) -> Option<Cow<'_, [u8]>> {
+        None
+    }
+
     fn property(&self, _: &Property) -> Option<Cow<'_, [u8]>> {
         None
     }

@@ -17,6 +17,7 @@ fn request(at: u64, address: u8, took: u64) -> PlainRequest {
         method: "GET".into(),
         path: "/".into(),
         headers: Vec::new(),
+        route: None,
     }
 }
 

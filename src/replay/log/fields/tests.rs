@@ -9,6 +9,9 @@ fn mapping_has_targets_and_columns() {
     let account = FieldTarget::Header("x-account-id".into());
     assert_eq!(columns, [(0, &account, 13), (2, &FieldTarget::Status, 1)]);
     assert_eq!(mapping.set[1].0, FieldTarget::Field(LogField::Referer));
+    let mapping = FieldMapping::new(&["route=15".into()]).unwrap();
+    assert_eq!(mapping.set[0].0, FieldTarget::Field(LogField::Route));
+    assert_eq!(super::usual("route_name"), Some(FieldTarget::Field(LogField::Route)));
 }
 
 #[test]

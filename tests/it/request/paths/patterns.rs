@@ -78,7 +78,9 @@ fn wildcard_has_the_segment_at_its_place() {
 #[test]
 fn entry_applies_once_though_several_of_its_paths_fit() {
     let urls = ["/a/*", "/a/b", "/*/b", "/a", "/a/**"].map(path);
-    let index = diana_request::matching::PathIndex::new([&urls[..]].into_iter());
+    let index = diana_request::matching::PathIndex::new(
+        [(&urls[..], &diana_policy::Match::default())].into_iter(),
+    );
     assert_eq!(covering(&index, "/a/b"), [0]);
     assert_eq!(covering(&index, "/a%2fb"), [0]);
 }
