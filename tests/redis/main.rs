@@ -19,4 +19,5 @@ mod overflow;
 mod resets;
 mod settlements;
 mod shards;
+mod small;
 mod units;

@@ -36,7 +36,7 @@ impl Look {
     fn ends(&self, now: Now) -> u64 {
         let counts = |words: &Vec<u64>| self.charged(words, now) > 0;
         let is_used = self.state.used.as_ref().is_some_and(counts);
-        if self.slices.is_some() && !is_used && !counts(&self.state.words) {
+        if (self.slices.is_some() || self.is_window()) && !is_used && !counts(&self.state.words) {
             return 0;
         }
         self.state.ends_by(self.short, &*self.algorithm).saturating_sub(now.mono)

@@ -1,0 +1,227 @@
+//! Every short sequence of questions about one caller: the script answers each like the model, byte by byte.
+//!
+//! `DIANA_DEPTH` is one more than the number of questions, by default two.
+
+use diana_algorithm::Capabilities;
+use diana_policy::Quota;
+use diana_policy::time::{Micros, SECOND, Unit};
+use diana_redis::protocol::{CallNumber, Charge, Effect, Login, Pipeline, Reply, Script};
+use diana_redis::protocol::{RuleReply, ScriptAnswer};
+use diana_store::slots::arrears::Arrears;
+use kit::choices::{Choices, Tried, try_all};
+use kit::model::redis::Redis;
+use kit::model::{LONG, TERM};
+use kit::rules::{Rule, START, by, pipeline};
+use kit::server::{Server, spell};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Act {
+    /// A request of this cost, which other rules may refuse if this is true.
+    Ask(u64, bool),
+    /// One that also asks for a block, and only a block.
+    Lease(u64),
+    /// One that never counts, and one that is only checked.
+    Shadow,
+    Check,
+    /// The cost or the block of the latest answer comes back.
+    ReturnCost,
+    ReturnBlock,
+    /// The latest request used more than it reserved.
+    Owe,
+    /// A gateway has admitted one more without Redis.
+    Arrears,
+    /// It has others by now.
+    NextArrears,
+    /// A late question has those before.
+    FormerArrears,
+    Read,
+    Reset,
+    /// The call arrives again.
+    Again,
+}
+
+const ACTS: [Act; 16] = [
+    Act::Ask(1, false),
+    Act::Ask(2, false),
+    Act::Ask(1, true),
+    Act::Lease(0),
+    Act::Lease(1),
+    Act::Shadow,
+    Act::Check,
+    Act::ReturnCost,
+    Act::ReturnBlock,
+    Act::Owe,
+    Act::Arrears,
+    Act::NextArrears,
+    Act::FormerArrears,
+    Act::Read,
+    Act::Reset,
+    Act::Again,
+];
+
+/// The time before a question: none, to another term, to another term of leases, and to another window.
+const WAITS: [Micros; 4] = [0, TERM, LONG, SECOND];
+
+/// What a gateway knows, and what Redis has answered.
+struct Sender<'r> {
+    rule: &'r Rule,
+    now: Micros,
+    number: u64,
+    latest: Option<(RuleReply, Charge)>,
+    arrears: [Arrears; 2],
+}
+
+impl Sender<'_> {
+    fn charge(&mut self, act: Act) -> Charge {
+        let none = self.rule.charge(1, 0, 0);
+        let (reply, asked) = self.latest.clone().unwrap_or((EMPTY, none.clone()));
+        let Capabilities { settles, holds, .. } =
+            (self.rule.entry.capabilities)(&self.rule.case.quota);
+        let [former, arrears] = &mut self.arrears;
+        let effect = |effect| Charge { effect, ..none.clone() };
+        match act {
+            Act::Ask(cost, tentative) => Charge { cost, tentative, ..none },
+            Act::Lease(cost) => Charge { cost, want: 3, ahead: SECOND / 50, ..none },
+            Act::Shadow => Charge { cost: 2, shadow: true, ..none },
+            Act::Check => Charge { cost: 2, checks: true, ..none },
+            Act::ReturnCost => {
+                let term = if asked.tentative { reply.term } else { 0 };
+                let (receipt, permits) = (reply.receipt, asked.cost);
+                effect(Effect::ReturnCost { receipt, term, permits })
+            }
+            Act::ReturnBlock => {
+                let RuleReply { lease: receipt, term, block, .. } = reply;
+                let left = block.saturating_sub(1);
+                effect(Effect::ReturnBlock { receipt, term, block, left })
+            }
+            Act::Owe if settles => {
+                let effect = Effect::ChargeDebt { receipt: reply.receipt, permits: 1 };
+                Charge { effect, counted: none.counted.map(|_| 2), ..none }
+            }
+            // Positions in a queue are neither shown nor charged afterwards.
+            Act::Read if !holds => effect(Effect::ReadUsage),
+            Act::Reset if !holds => effect(Effect::Reset),
+            Act::Owe | Act::Again | Act::Read | Act::Reset => none,
+            Act::Arrears | Act::NextArrears | Act::FormerArrears => {
+                match act {
+                    Act::NextArrears => {
+                        let since = arrears.since + 5;
+                        *former = std::mem::replace(arrears, Arrears { total: 1, since });
+                    }
+                    Act::Arrears => arrears.total += 1,
+                    _ => {}
+                }
+                let arrears = Some(*if act == Act::FormerArrears { former } else { arrears });
+                Charge {
+                    cost: 1,
+                    arrears: arrears.filter(|it| it.total > 0 && !holds),
+                    overdraft: 2,
+                    ..none
+                }
+            }
+        }
+    }
+
+    fn pipeline(&mut self, charge: Charge) -> Pipeline {
+        self.number += 1;
+        let number = Some(CallNumber { sender: 1, slot: 0, number: self.number });
+        Pipeline { number, ..pipeline(Some(self.now), vec![charge]) }
+    }
+}
+
+const EMPTY: RuleReply = RuleReply {
+    retry: None,
+    is_outstanding: false,
+    remaining: 0,
+    receipt: 0,
+    term: 0,
+    block: 0,
+    lease: 0,
+    charged: 0,
+    spend: 0,
+    overflow: false,
+};
+
+/// A sequence of questions in the model, and the calls with its answers.
+fn play(rule: &Rule, steps: usize, choices: &mut Choices) -> (Vec<u8>, Vec<u8>, Vec<Act>) {
+    let quit = spell(&["QUIT"]);
+    let (mut model, mut acts) = (Redis::default(), Vec::new());
+    let arrears = [Arrears { total: 1, since: 1 }, Arrears { total: 0, since: 5 }];
+    let mut sender = Sender { rule, now: START, number: 0, latest: None, arrears };
+    let mut bytes = spell(&["FLUSHALL"]);
+    let mut answers = b"+OK\r\n".to_vec();
+    let mut last = None;
+    for step in 0..steps {
+        sender.now += if step == 0 { 0 } else { WAITS[choices.pick(WAITS.len())] };
+        let act = ACTS[choices.pick(ACTS.len())];
+        acts.push(act);
+        let pipeline = match (act, last.take()) {
+            (Act::Again, Some(last)) => last,
+            _ => {
+                let charge = sender.charge(act);
+                sender.latest = Some((EMPTY, charge.clone()));
+                sender.pipeline(charge)
+            }
+        };
+        let login = Login::default();
+        let answer = model.answer(&by(Script::Text, &pipeline).encode(&login), sender.now);
+        if let Some(Ok(ScriptAnswer::Decided(decided))) = pipeline.answers(&login, &answer).pop()
+            && let Some(Reply::Rule(reply)) = decided.asks[0].replies.first()
+            && let Some((latest, _)) = &mut sender.latest
+        {
+            *latest = *reply;
+        }
+        let body = by(Script::Digest, &pipeline).encode(&login);
+        bytes.extend(&body[..body.len() - quit.len()]);
+        answers.extend(answer.strip_suffix(b"+OK\r\n").expect("an answer to QUIT"));
+        last = Some(pipeline);
+    }
+    bytes.extend(quit);
+    answers.extend(b"+OK\r\n");
+    (bytes, answers, acts)
+}
+
+fn hold(short: &str, quota: Quota, counts: bool) {
+    let server = Server::start();
+    let rule = Rule { counts, ..Rule::new(short, quota) };
+    // Redis has the script from here on.
+    server.decide(&pipeline(Some(START), vec![]));
+    let depth = std::env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"));
+    let Tried { worlds, .. } = try_all(1..=depth - 1, |steps, choices| {
+        let (bytes, expected, acts) = play(&rule, steps, choices);
+        let answers = server.exchange(&bytes);
+        let [own, model] = [&answers, &expected].map(|bytes| String::from_utf8_lossy(bytes));
+        assert_eq!(own, model, "the script and the model differ in {acts:?}");
+    });
+    println!("tried: {worlds} questions, {short}");
+}
+
+#[test]
+fn of_a_window() {
+    hold("W", Quota::new(Unit::Second, 4), false);
+}
+
+#[test]
+fn of_a_window_with_reservations() {
+    hold("W", Quota::new(Unit::Second, 4), true);
+}
+
+#[test]
+fn of_a_sliding_window() {
+    hold("SW", Quota { slices: Some(2), ..Quota::new(Unit::Second, 4) }, false);
+}
+
+#[test]
+fn of_a_sliding_window_with_reservations() {
+    hold("SW", Quota { slices: Some(2), ..Quota::new(Unit::Second, 4) }, true);
+}
+
+#[test]
+fn of_a_bucket() {
+    hold("TB", Quota { burst: Some(4), ..Quota::new(Unit::Second, 2) }, false);
+}
+
+#[test]
+fn of_a_queue() {
+    hold("LB", Quota::new(Unit::Second, 4), false);
+}
