@@ -1,4 +1,7 @@
-"""Tries small mistakes: each must make the test fail that its entry of tests/promises/mutations.toml names."""
+"""Tries small mistakes: each must make the test fail that its entry of tests/promises/mutations.toml names.
+
+Mistakes in the script are made one by one, and tests/redis must find them.
+"""
 
 import os
 import shutil
@@ -37,12 +40,13 @@ def main():
     mutations = tomllib.loads(LIST.read_text(encoding="utf-8"))["mutation"]
     copy()
     for number, mutation in enumerate(mutations):
-        insert(number, **mutation)
+        if not is_of_script(mutation):
+            insert(number, **mutation)
     policy = COPY / "src/policy/lib.rs"
     policy.write_text(policy.read_text(encoding="utf-8") + SWITCH, encoding="utf-8")
     began = time.monotonic()
     run("--no-run") or die("the mistakes do not compile, see above")
-    run() or die("tests fail without a mistake, see above")
+    (run() and run("small", test="redis")) or die("tests fail without a mistake, see above")
     missed = [mutation for number, mutation in enumerate(mutations) if not is_found(number, mutation)]
     say(f"{len(mutations) - len(missed)} of {len(mutations)} mistakes were found in {time.monotonic() - began:.0f} s")
     if missed:
@@ -60,29 +64,45 @@ def copy():
             shutil.copyfile(ROOT / name, COPY / name)
 
 
+def is_of_script(mutation):
+    return mutation["file"].endswith(".lua")
+
+
 def insert(number, law, file, old, new, by, **more):
     """Makes a mistake that is chosen when the program runs."""
+    switch = "crate" if file.startswith("src/policy/") else "diana_policy"
+    chosen = f"(if {switch}::mutation::is({number}) {{ {new} }} else {{ {old} }})"
+    replace(chosen, law, file, old, by, **more)
+
+
+def replace(chosen, law, file, old, by, **more):
+    """Replaces an expression in a file of the copy. Returns the text before."""
     path, text = COPY / file, (COPY / file).read_text(encoding="utf-8")
     around = more.get("in", old)
     if text.count(around) != 1 or around.count(old) != 1:
         die(f"{file} has no single `{old}` for “{law}” ({by})")
-    switch = "crate" if file.startswith("src/policy/") else "diana_policy"
-    chosen = f"(if {switch}::mutation::is({number}) {{ {new} }} else {{ {old} }})"
     path.write_text(text.replace(around, around.replace(old, chosen)), encoding="utf-8")
+    return text
 
 
 def is_found(number, mutation):
     began = time.monotonic()
-    is_found = not run(mutation["by"], number=number, depth=mutation.get("depth", GATE))
+    options = {"number": number, "depth": mutation.get("depth", GATE)}
+    if is_of_script(mutation):
+        before = replace(mutation["new"], **mutation)
+        is_found = not run(mutation["by"], test="redis", **options)
+        (COPY / mutation["file"]).write_text(before, encoding="utf-8")
+    else:
+        is_found = not run(mutation["by"], **options)
     say(f"{'found' if is_found else 'MISSED'} by {mutation['by']} in {time.monotonic() - began:.0f} s: {mutation['law']}")
     return is_found
 
 
-def run(*words, number=None, depth=GATE):
+def run(*words, number=None, depth=GATE, test="promises"):
     """Runs tests in the copy. Returns true if they pass; with a mistake they may never end."""
     environment = {**os.environ, "CARGO_TARGET_DIR": str(BUILD), "RUST_BACKTRACE": "0"}
     environment |= {"DIANA_MUTATION": str(number), "DIANA_DEPTH": str(depth)}
-    command = ["cargo", "test", "--quiet", "--test", "promises", *words]
+    command = ["cargo", "test", "--quiet", "--test", test, *words]
     options = {"cwd": COPY, "env": environment, "text": True, "start_new_session": True}
     tests = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **options)
     try:

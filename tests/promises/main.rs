@@ -2,6 +2,7 @@
 
 mod choices;
 mod interleavings;
+mod messages;
 mod traces;
 
 /// The size of the worlds.

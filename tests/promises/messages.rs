@@ -1,0 +1,104 @@
+//! Two and three gateways and one Redis, with the client, the ledger, the breaker and the stores of the module: each message
+//! arrives, is lost, doubled or late, gateways begin, end, stand still and are cut off, and Redis loses data.
+//!
+//! `DIANA_DEPTH` chooses the largest worlds: few events up to 3, with more than one failure from 5 on.
+
+mod case;
+mod gateway;
+mod network;
+mod world;
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use kit::choices::{Tried, try_all, try_all_in_full};
+
+use crate::depth;
+use case::{Case, Size, case};
+
+/// Gateways, requests, waits, faults, changes and cuts of worlds, small ones first: those of the gate, then larger ones.
+type Sizes<'s> = [&'s [[usize; 6]]; 2];
+
+const PLAIN: Sizes<'_> = [
+    &[[2, 2, 0, 0, 0, 0], [2, 1, 1, 1, 0, 0], [2, 1, 0, 0, 1, 0], [2, 2, 0, 0, 0, 1]],
+    &[[2, 1, 1, 1, 1, 0], [3, 1, 1, 1, 0, 1]],
+];
+
+/// The same, and larger ones.
+const WIDE: Sizes<'_> = [PLAIN[0], &[[2, 1, 1, 1, 1, 0], [3, 1, 1, 1, 0, 1], [2, 2, 1, 1, 0, 0]]];
+
+/// Of rules whose requests send messages when they end, too.
+const ENDING: Sizes<'_> = [
+    &[[2, 1, 1, 1, 0, 0], [2, 1, 0, 0, 1, 0], [2, 1, 0, 0, 0, 1]],
+    &[[2, 1, 1, 0, 1, 0], [2, 1, 2, 1, 0, 0], [3, 1, 1, 1, 0, 0], [2, 1, 1, 0, 0, 2]],
+];
+
+const LARGEST: &[[usize; 6]] =
+    &[[2, 2, 1, 1, 0, 0], [2, 2, 1, 0, 0, 2], [2, 2, 2, 2, 1, 0], [3, 2, 1, 1, 1, 0]];
+
+/// Tries the worlds of a rule.
+fn hold(name: &str, [small, large]: Sizes<'_>) {
+    let (large, largest) = match depth() {
+        ..4 => (&[][..], &[][..]),
+        4 => (large, &[][..]),
+        _ => (large, LARGEST),
+    };
+    let sizes = [small, large, largest].concat();
+    let worlds: Vec<(Case, Size)> =
+        sizes.into_iter().map(|size| (case(name, size[0]), Size::of(size))).collect();
+    let Tried { states, .. } = try_all(1..=worlds.len(), |number, choices| {
+        let (case, size) = &worlds[number - 1];
+        world::world(case, *size, choices);
+    });
+    println!("tried: {states} fleets, {name}");
+}
+
+#[test]
+fn of_a_window() {
+    hold("tight window", PLAIN);
+}
+
+#[test]
+fn of_a_window_with_room() {
+    hold("wide window", WIDE);
+}
+
+#[test]
+fn at_the_end_of_a_window() {
+    hold("end of a window", PLAIN);
+}
+
+#[test]
+fn of_a_sliding_window() {
+    hold("wide sliding window", PLAIN);
+}
+
+#[test]
+fn of_a_bucket() {
+    hold("wide bucket", WIDE);
+}
+
+#[test]
+fn of_settlements() {
+    hold("settled window", ENDING);
+}
+
+#[test]
+fn of_requests_in_flight() {
+    hold("in flight", ENDING);
+}
+
+/// What a gateway does depends on all that has happened to it, and Redis's replies on all calls that it has had. So equal
+/// states have an equal future.
+#[test]
+fn a_memory_of_states_loses_no_outcome() {
+    let (case, size) = (case("wide window", 2), Size::of([2, 1, 1, 1, 0, 0]));
+    let outcomes = |choices: &mut _, all: &RefCell<BTreeSet<String>>| {
+        all.borrow_mut().extend(world::world(&case, size, choices));
+    };
+    let (all, few) = Default::default();
+    let in_full = try_all_in_full(1..=1, |_, choices| outcomes(choices, &all));
+    let once = try_all(1..=1, |_, choices| outcomes(choices, &few));
+    assert!(once.worlds < in_full.worlds, "{once:?} of {in_full:?}");
+    assert_eq!(all, few);
+}

@@ -1,0 +1,126 @@
+//! A gateway of one worker: the module's code, on a fake host.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use diana_policy::Policy;
+use diana_policy::port::Answer;
+use diana_policy::time::{Micros, Now};
+use diana_worker::{Root, Steps, Stream, Worker};
+use kit::ending::FakeEnding;
+use kit::fake::FakeRequest;
+use kit::host::FakeHost;
+
+/// The number of the only root.
+const ROOT: u32 = 1;
+
+pub struct Gateway {
+    host: FakeHost,
+    worker: Worker,
+    root: Root,
+    /// The latest number of a stream.
+    last: u32,
+    open: BTreeMap<u32, Stream>,
+    /// A hash of all that has happened to it. What it does next depends on nothing else.
+    pub seen: u64,
+}
+
+/// A call to Redis.
+pub struct Call {
+    pub token: u32,
+    pub body: Vec<u8>,
+    pub timeout: Micros,
+}
+
+impl Gateway {
+    /// The gateway with this number, on the clock of the world.
+    pub fn new(policy: &Policy, now: Rc<Cell<Now>>, number: u64) -> Gateway {
+        let random = u128::from(number) << 64 | u128::from(number);
+        let host = FakeHost { now, random, ..FakeHost::default() };
+        host.roots.borrow_mut().insert(ROOT, (0, 0));
+        host.begin(ROOT);
+        let (worker, mut root) = (Worker::default(), Root::default());
+        let applied = root.apply("fleet", b"", policy.clone(), &worker, &host);
+        applied.expect("rules that mean something");
+        let (last, open, seen) = (0, BTreeMap::new(), number);
+        Gateway { host, worker, root, last, open, seen }
+    }
+
+    /// Adds to what it has seen.
+    fn see(&mut self, what: impl Hash) {
+        let mut hasher = DefaultHasher::new();
+        (self.seen, self.host.now.get().mono, what).hash(&mut hasher);
+        self.seen = hasher.finish();
+    }
+
+    /// A request of an account comes. Returns the number of its stream.
+    pub fn request(&mut self, account: &str) -> u32 {
+        self.see(account);
+        self.last += 1;
+        let request = Rc::new(FakeRequest::get("/").header("x-account-id", account));
+        self.host.streams.borrow_mut().insert(self.last, request.clone());
+        let instance = self.root.instance().expect("it is configured");
+        let (step, stream) =
+            Stream::begin(instance, self.last, &*request, &self.worker, &self.host);
+        if self.host.take(self.last, step) {
+            self.host.resumed.borrow_mut().push(self.last);
+        }
+        self.open.extend(stream.map(|stream| (self.last, stream)));
+        self.last
+    }
+
+    /// The upstream answers the request of a stream, which used these permits.
+    pub fn end(&mut self, stream: u32, used: u64) {
+        self.see((stream, used));
+        self.host.streams.borrow_mut().remove(&stream);
+        let Some(mut stream) = self.open.remove(&stream) else { return };
+        let ending =
+            FakeEnding::answered(200).header(":status", "200").header("x-used", used.to_string());
+        stream.response(&ending, &self.worker, &self.host);
+        stream.end(&ending, &self.worker, &self.host);
+    }
+
+    /// When its timer fires.
+    pub fn due(&self) -> Option<Micros> {
+        self.host.next().map(|(due, _)| due)
+    }
+
+    /// Its timer fires.
+    pub fn tick(&mut self) {
+        self.see("tick");
+        self.host.fire(ROOT);
+        self.call(|root, worker, host| root.tick(worker, host));
+        self.host.fire(ROOT);
+    }
+
+    /// The host reports the end of a call.
+    pub fn answer(&mut self, token: u32, status: u16, body: &[u8]) {
+        self.see((token, status, body));
+        let fetch = || Some(body.to_vec());
+        let (status, size) = (Some(status), body.len());
+        let answer = Answer { status, size, body: &fetch, etag: &|| None };
+        self.call(|root, worker, host| root.on_reply(token, &answer, worker, host));
+    }
+
+    fn call(&mut self, act: impl FnOnce(&mut Root, &Worker, &FakeHost) -> Steps) {
+        self.host.begin(ROOT);
+        let steps = act(&mut self.root, &self.worker, &self.host);
+        self.host.take_all(steps);
+    }
+
+    /// The calls since the last `take_calls`.
+    pub fn take_calls(&mut self) -> Vec<Call> {
+        let calls = self.host.take_calls().into_iter();
+        calls.map(|(token, call)| Call { token, body: call.body, timeout: call.timeout }).collect()
+    }
+
+    /// The requests that were decided since the last `take_decided`, and whether they pass.
+    pub fn take_decided(&mut self) -> Vec<(u32, bool)> {
+        self.host.refusals.take();
+        let passed = self.host.resumed.take().into_iter().map(|stream| (stream, true));
+        let refused = self.host.replies.take().into_iter().map(|(stream, _)| (stream, false));
+        passed.chain(refused).collect()
+    }
+}

@@ -1,0 +1,199 @@
+//! Redis, what is on the way to it and back, and which permits of each call Redis has charged.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use diana_policy::time::Micros;
+use diana_redis::protocol::resp::{Value, values};
+use kit::model::CHECKS;
+use kit::model::redis::Redis;
+use kit::model::wire::{Asking, commands};
+
+/// What is on the way.
+#[derive(Clone, Hash)]
+pub enum Way {
+    /// A call to Redis.
+    There,
+    /// Its reply.
+    Back(Rc<[u8]>),
+    /// It was lost, and the gateway waits.
+    Nowhere,
+}
+
+#[derive(Clone)]
+pub struct Message {
+    /// The gateway that waits for a reply, and its token. `None` for a copy, and after its timeout.
+    pub owner: Option<(usize, u32)>,
+    pub call: Rc<Call>,
+    pub sent: Micros,
+    /// When its gateway stops waiting.
+    pub given_up: Micros,
+    pub way: Way,
+}
+
+/// What a gateway sends: a batch, for the first or the second time.
+pub struct Call {
+    body: Vec<u8>,
+    /// A hash of the batch.
+    hash: u64,
+    /// What identifies the batch, if it is decided once.
+    number: Option<Box<str>>,
+    questions: Vec<Asked>,
+}
+
+/// The permits of a batch.
+#[derive(Default)]
+struct Account {
+    /// Charged for requests and blocks.
+    granted: u64,
+    /// Of returns, which are sent once.
+    returned: u64,
+    is_decided: bool,
+    is_answered: bool,
+}
+
+#[derive(Default)]
+pub struct Network {
+    redis: Redis,
+    /// The calls that Redis has had, each with its time.
+    had: Vec<(Rc<Call>, Micros)>,
+    pub messages: Vec<Message>,
+    accounts: BTreeMap<Box<str>, Account>,
+    /// Remaining permits by the latest reply about a request.
+    pub left: u64,
+    /// A hash of all that has happened to Redis.
+    seen: u64,
+}
+
+impl Network {
+    /// A gateway makes a call, as a result of what it has `seen`.
+    pub fn send(
+        &mut self,
+        owner: (usize, u32),
+        body: Vec<u8>,
+        (sent, timeout): (Micros, Micros),
+        seen: u64,
+    ) {
+        let call = Call::new(body, hash((owner, seen)));
+        if let Some(number) = &call.number {
+            let returned = call.questions.iter().map(|asked| asked.returned).sum();
+            let account = Account { returned, ..Account::default() };
+            self.accounts.entry(number.clone()).or_insert(account);
+        }
+        let (owner, given_up, way) = (Some(owner), sent + timeout, Way::There);
+        self.messages.push(Message { owner, call: Rc::new(call), sent, given_up, way });
+    }
+
+    /// A call reaches Redis. Its reply is on the way, if anybody waits for it.
+    pub fn arrive(&mut self, index: usize, wall: Micros) {
+        let Message { call, owner, .. } = self.messages[index].clone();
+        let reply: Rc<[u8]> = self.redis.answer(&call.body, wall).into();
+        self.seen = hash((self.seen, call.hash, wall));
+        if let Some(account) = self.account(&call)
+            && !account.is_decided
+            && let Some((granted, left)) = call.granted(&reply)
+        {
+            (account.granted, account.is_decided) = (granted, true);
+            self.left = left.unwrap_or(self.left);
+        }
+        self.had.push((call, wall));
+        match owner {
+            Some(_) => self.messages[index].way = Way::Back(reply),
+            None => _ = self.messages.remove(index),
+        }
+    }
+
+    /// A gateway has got the reply to a call.
+    pub fn answered(&mut self, call: &Call) {
+        if let Some(account) = self.account(call) {
+            account.is_answered |= account.is_decided;
+        }
+    }
+
+    fn account(&mut self, call: &Call) -> Option<&mut Account> {
+        self.accounts.get_mut(call.number.as_deref()?)
+    }
+
+    /// Redis loses all but its first calls: a replica takes over that has not had the others, or an empty one.
+    pub fn lose(&mut self, kept: usize) {
+        self.had.truncate(kept);
+        (self.redis, self.seen) = (Redis::default(), 0);
+        for (call, wall) in &self.had {
+            _ = self.redis.answer(&call.body, *wall);
+            self.seen = hash((self.seen, call.hash, wall));
+        }
+    }
+
+    /// The number of calls that Redis has had.
+    pub fn had(&self) -> usize {
+        self.had.len()
+    }
+
+    /// Permits that Redis has charged and no gateway has used: of replies that were lost, and of lost returns.
+    pub fn lost(&self) -> u64 {
+        let of = |account: &Account| match account {
+            Account { is_decided: false, returned, .. } => *returned,
+            Account { is_answered: false, granted, .. } => *granted,
+            _ => 0,
+        };
+        self.accounts.values().map(of).sum()
+    }
+
+    /// Hashes the state of Redis and all that is on the way.
+    pub fn hash(&self, hasher: &mut impl Hasher) {
+        self.seen.hash(hasher);
+        for Message { owner, call, way, sent, .. } in &self.messages {
+            (owner, call.hash, way, sent).hash(hasher);
+        }
+    }
+}
+
+/// What a question may charge and return.
+struct Asked {
+    cost: u64,
+    checks: bool,
+    returned: u64,
+}
+
+impl Call {
+    fn new(body: Vec<u8>, hash: u64) -> Call {
+        let (mut number, mut questions) = (None, Vec::new());
+        if let Some(words) = commands(&body).first() {
+            let mut asking = Asking::read(words);
+            number = asking.number.take().map(|(slot, number)| format!("{slot}:{number}").into());
+            let settled = asking.settles.map_or(0, |(.., asks)| asks as usize);
+            while let Some((rules, _)) = asking.ask() {
+                assert_eq!(rules, 1, "rules of a question");
+                let (_, asked, _) = asking.rule(0, 0);
+                // Settlements are sent again until they arrive.
+                let returned = if questions.len() < settled { 0 } else { asked.left };
+                questions.push(Asked { cost: asked.cost, checks: asked.what == CHECKS, returned });
+            }
+        }
+        Call { body, hash, number, questions }
+    }
+
+    /// The permits that it was granted, and those that are left after a request. `None` if Redis decided nothing.
+    fn granted(&self, reply: &[u8]) -> Option<(u64, Option<u64>)> {
+        let values = values(reply)?;
+        let Some(Value::Array(numbers)) = values.into_iter().next() else { return None };
+        let number = |value: &Value| if let Value::Integer(it) = value { Some(*it) } else { None };
+        let numbers: Vec<i64> = numbers.iter().filter_map(number).collect();
+        let (mut granted, mut last) = (0, None);
+        for (asked, told) in self.questions.iter().zip(numbers.get(3..)?.chunks_exact(11)) {
+            let [wait, retry, _, left, _, _, block, ..] = *told else { continue };
+            if wait >= 0 && retry == 0 && !asked.checks {
+                granted += asked.cost + block.cast_unsigned();
+            }
+            last = if asked.cost > 0 { Some(left.cast_unsigned()) } else { last };
+        }
+        Some((granted, last))
+    }
+}
+
+fn hash(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}

@@ -1,0 +1,565 @@
+//! A fleet of gateways and one Redis: requests come, messages are lost, doubled and late, gateways and Redis fail.
+
+use std::cell::Cell;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use diana_policy::time::{DAY, Micros, Now, SECOND};
+use kit::choices::Choices;
+
+use super::case::{Case, Size, TIMEOUT};
+use super::gateway::Gateway;
+use super::network::{Message, Network, Way};
+
+/// Noon, and a tick after a full minute.
+const NOON: Now = Now { mono: DAY, wall: 20_000 * DAY + DAY / 2 };
+const MINUTE: Micros = 60 * SECOND;
+
+/// The longest time until a request is decided: the timeout, the time after which the module waits for no report of it, and a
+/// tick of the timer.
+const DECIDED: Micros = TIMEOUT + SECOND / 250 + SECOND / 1000;
+
+/// How late a call may come: Redis then still knows the other attempts of its batch.
+const SOON: Micros = SECOND / 500;
+const LATEST: Micros = 19 * SECOND / 10;
+
+/// After which the fleet is at rest: breakers are closed, leases returned, the slots of dead gateways free.
+const REST: Micros = 16 * SECOND / 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    /// The message with this index arrives.
+    Arrival(usize),
+    /// Nothing else happens.
+    Over,
+    /// A request comes to a gateway.
+    Request(usize),
+    /// An admitted request ends, with the permits that it used.
+    End(usize, u64),
+    /// The timer of a gateway fires that must call soon.
+    Tick,
+    /// Time passes until this instant. Redis answers new calls if this is true.
+    Wait(Micros, bool),
+    Loss(usize),
+    Copy(usize),
+    /// A gateway ends, with all that it knows.
+    Death(usize),
+    /// Another gateway begins.
+    Birth,
+    /// A gateway stands still, and goes on.
+    Still(usize),
+    Wake(usize),
+    /// A gateway cannot reach Redis, and can again.
+    Cut(usize),
+    Mend(usize),
+    /// Redis has its first calls only.
+    Forgets(usize),
+}
+
+struct Life {
+    /// `None` after its end.
+    gateway: Option<Gateway>,
+    is_still: bool,
+    is_cut: bool,
+    /// Whether any of its messages was late or lost, so that it may have used its share.
+    has_failed: bool,
+}
+
+struct Request {
+    life: usize,
+    stream: u32,
+    arrived: Micros,
+    passes: Option<bool>,
+    /// The permits that it used, once it has ended.
+    used: Option<u64>,
+}
+
+pub struct World<'c> {
+    case: &'c Case,
+    left: Size,
+    now: Rc<Cell<Now>>,
+    lives: Vec<Life>,
+    network: Network,
+    requests: Vec<Request>,
+    /// Whether all messages have arrived once and in time.
+    is_calm: bool,
+    /// How often Redis has lost data.
+    losses: u64,
+}
+
+/// Runs a world until it ends, or until a state that another one had. Returns its outcome in the first case.
+pub fn world(case: &Case, size: Size, choices: &mut Choices) -> Option<String> {
+    let mut world = World::new(case, size);
+    loop {
+        let events = world.events();
+        match events[choices.pick(events.len())] {
+            Event::Over => break,
+            event => world.happens(event),
+        }
+        world.collect(false);
+        if choices.is_known(world.hash()) {
+            return None;
+        }
+    }
+    Some(world.close())
+}
+
+impl World<'_> {
+    fn new(case: &Case, size: Size) -> World<'_> {
+        let wall = case.before_edge.map_or(NOON.wall, |before| NOON.wall + MINUTE - before);
+        let mut world = World {
+            case,
+            left: size,
+            now: Rc::new(Cell::new(Now { wall, ..NOON })),
+            lives: Vec::new(),
+            network: Network::default(),
+            requests: Vec::new(),
+            is_calm: true,
+            losses: 0,
+        };
+        for _ in 0..size.gateways {
+            world.begin();
+        }
+        // Each gets the secret of the fleet.
+        (0..size.gateways).for_each(|life| world.ask(life, "other"));
+        world.pass(world.mono() + 2 * SOON, true);
+        assert!(world.requests.iter().all(|request| request.passes.is_some()));
+        world.requests.clear();
+        world
+    }
+
+    fn begin(&mut self) {
+        let number = self.lives.len() as u64 + 1;
+        let gateway = Gateway::new(&self.case.policy, self.now.clone(), number);
+        let gateway = Some(gateway);
+        self.lives.push(Life { gateway, is_still: false, is_cut: false, has_failed: false });
+    }
+
+    fn mono(&self) -> Micros {
+        self.now.get().mono
+    }
+
+    /// The gateway of a life, unless it has ended or stands still.
+    fn running(&mut self, life: usize) -> Option<&mut Gateway> {
+        let Life { gateway, is_still, .. } = &mut self.lives[life];
+        gateway.as_mut().filter(|_| !*is_still)
+    }
+
+    fn runs(&self, life: usize) -> bool {
+        self.lives[life].gateway.is_some() && !self.lives[life].is_still
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.network.messages.iter().any(|message| !matches!(message.way, Way::Nowhere))
+    }
+
+    /// Returns true if a message can arrive.
+    fn can_arrive(&self, message: &Message) -> bool {
+        match (&message.way, message.owner) {
+            (Way::There, _) => true,
+            (Way::Back(_), Some((life, _))) => self.runs(life),
+            _ => false,
+        }
+    }
+
+    /// All that may happen next.
+    fn events(&self) -> Vec<Event> {
+        let (left, messages) = (self.left, &self.network.messages);
+        let mut events = Vec::new();
+        let under_way = || messages.iter().enumerate();
+        events
+            .extend(under_way().filter(|it| self.can_arrive(it.1)).map(|it| Event::Arrival(it.0)));
+        let is_soon = self.next_tick().is_some_and(|due| due <= self.mono() + SOON);
+        events.extend(is_soon.then_some(Event::Tick));
+        if left.requests == 0 && !self.is_under_way() && !is_soon {
+            events.push(Event::Over);
+        }
+        let running: Vec<usize> = (0..self.lives.len()).filter(|life| self.runs(*life)).collect();
+        if left.requests > 0 {
+            // At first they are all alike.
+            let few = if self.requests.is_empty() { 1 } else { running.len() };
+            events.extend(running.iter().take(few).map(|life| Event::Request(*life)));
+        }
+        for (number, request) in self.requests.iter().enumerate() {
+            if request.passes == Some(true) && request.used.is_none() && self.runs(request.life) {
+                events.extend(self.case.used.iter().map(|used| Event::End(number, *used)));
+            }
+        }
+        // With messages under way, these are late.
+        let is_late = self.is_under_way();
+        if left.waits > 0 && (!is_late || left.faults > 0) {
+            let now = self.mono();
+            if !messages.is_empty() {
+                events.extend([TIMEOUT / 2 + SOON, DECIDED].map(|it| Event::Wait(now + it, false)));
+            }
+            if let Some(before) = self.case.before_edge {
+                let edge = NOON.mono + before;
+                let instants = [edge - 1, edge].into_iter().filter(|at| *at > now);
+                events.extend(instants.map(|at| Event::Wait(at, true)));
+            }
+            events.extend([6, 18].map(|tenths| Event::Wait(now + tenths * SECOND / 10, true)));
+        }
+        if left.faults > 0 {
+            for (index, message) in under_way().filter(|it| it.1.owner.is_some()) {
+                if !matches!(message.way, Way::Nowhere) {
+                    events.push(Event::Loss(index));
+                }
+                if matches!(message.way, Way::There) {
+                    events.push(Event::Copy(index));
+                }
+            }
+        }
+        for (life, it) in self.lives.iter().enumerate().filter(|(_, it)| it.gateway.is_some()) {
+            events.extend(it.is_still.then_some(Event::Wake(life)));
+            events.extend(it.is_cut.then_some(Event::Mend(life)));
+            if left.cuts > 0 {
+                events.extend((!it.is_cut).then_some(Event::Cut(life)));
+            }
+            if left.changes > 0 {
+                events.extend((!it.is_still).then_some(Event::Still(life)));
+                let others = self.lives.iter().filter(|other| other.gateway.is_some()).count() - 1;
+                events.extend((others > 0).then_some(Event::Death(life)));
+            }
+        }
+        if left.changes > 0 {
+            events.push(Event::Birth);
+            let had = self.network.had();
+            events.extend([0, had - 1, had - 2].map(Event::Forgets));
+        }
+        events
+    }
+
+    fn happens(&mut self, event: Event) {
+        match event {
+            Event::Over => {}
+            Event::Arrival(index) => self.arrive(index),
+            Event::Request(life) => {
+                self.left.requests -= 1;
+                self.ask(life, "caller");
+            }
+            Event::End(request, used) => self.end(request, used),
+            Event::Tick => _ = self.pass_to_next(Micros::MAX),
+            Event::Wait(until, serves) => {
+                self.left.waits -= 1;
+                if self.is_under_way() {
+                    self.left.faults -= 1;
+                    self.is_calm = false;
+                    for Message { owner, .. } in &self.network.messages {
+                        owner.iter().for_each(|(life, _)| self.lives[*life].has_failed = true);
+                    }
+                }
+                self.pass(until, serves);
+            }
+            Event::Loss(index) => {
+                (self.left.faults, self.is_calm) = (self.left.faults - 1, false);
+                let message = &mut self.network.messages[index];
+                message.way = Way::Nowhere;
+                message.owner.iter().for_each(|(life, _)| self.lives[*life].has_failed = true);
+            }
+            Event::Copy(index) => {
+                self.left.faults -= 1;
+                let copy = Message { owner: None, ..self.network.messages[index].clone() };
+                self.network.messages.push(copy);
+            }
+            Event::Wake(life) => self.lives[life].is_still = false,
+            Event::Mend(life) => self.lives[life].is_cut = false,
+            Event::Cut(life) => {
+                (self.left.cuts, self.is_calm) = (self.left.cuts - 1, false);
+                (self.lives[life].is_cut, self.lives[life].has_failed) = (true, true);
+                self.reset(life);
+            }
+            Event::Death(_) | Event::Birth | Event::Still(_) | Event::Forgets(_) => {
+                (self.left.changes, self.is_calm) = (self.left.changes - 1, false);
+                self.change(event);
+            }
+        }
+    }
+
+    fn change(&mut self, event: Event) {
+        match event {
+            Event::Death(life) => {
+                self.lives[life].gateway = None;
+                for message in &mut self.network.messages {
+                    message.owner = message.owner.filter(|owner| owner.0 != life);
+                }
+                self.network
+                    .messages
+                    .retain(|it| it.owner.is_some() || matches!(it.way, Way::There));
+            }
+            Event::Birth => self.begin(),
+            Event::Still(life) => {
+                (self.lives[life].is_still, self.lives[life].has_failed) = (true, true);
+            }
+            Event::Forgets(kept) => {
+                self.losses += 1;
+                self.network.lose(kept);
+            }
+            _ => {}
+        }
+    }
+
+    /// The connections of a gateway to Redis end.
+    fn reset(&mut self, life: usize) {
+        let is_its = |it: &mut Message| it.owner.is_some_and(|owner| owner.0 == life);
+        let ended: Vec<Message> = self.network.messages.extract_if(.., is_its).collect();
+        if let Some(gateway) = self.running(life) {
+            for (_, token) in ended.into_iter().filter_map(|message| message.owner) {
+                gateway.answer(token, 503, b"");
+            }
+        }
+    }
+
+    fn ask(&mut self, life: usize, account: &str) {
+        let arrived = self.mono();
+        let Some(gateway) = self.running(life) else { return };
+        let stream = gateway.request(account);
+        self.requests.push(Request { life, stream, arrived, passes: None, used: None });
+    }
+
+    fn end(&mut self, request: usize, used: u64) {
+        let Request { life, stream, .. } = self.requests[request];
+        self.requests[request].used = Some(used);
+        if let Some(gateway) = self.running(life) {
+            gateway.end(stream, used);
+        }
+    }
+
+    /// A message arrives.
+    fn arrive(&mut self, index: usize) {
+        let Message { owner, call, way, .. } = self.network.messages[index].clone();
+        match (way, owner) {
+            (Way::There, _) => self.network.arrive(index, self.now.get().wall),
+            (Way::Back(reply), Some((life, token))) => {
+                self.network.messages.remove(index);
+                self.network.answered(&call);
+                if let Some(gateway) = self.running(life) {
+                    gateway.answer(token, 200, &reply);
+                    self.decide(life, true);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Collects calls and decisions. If `serves` is true, Redis answers the calls at once.
+    fn collect(&mut self, serves: bool) {
+        let (now, mut is_done) = (self.mono(), false);
+        while !is_done {
+            is_done = true;
+            for (life, it) in self.lives.iter_mut().enumerate() {
+                let Some(gateway) = &mut it.gateway else { continue };
+                for call in gateway.take_calls() {
+                    is_done = false;
+                    if it.is_cut {
+                        gateway.answer(call.token, 503, b"");
+                    } else {
+                        let times = (now, call.timeout);
+                        self.network.send((life, call.token), call.body, times, gateway.seen);
+                    }
+                }
+            }
+            (0..self.lives.len()).for_each(|life| self.decide(life, false));
+            while serves && let Some(index) = self.served() {
+                self.arrive(index);
+                is_done = false;
+            }
+        }
+        self.check();
+    }
+
+    /// Collects the decisions of a gateway, which Redis has made if `is_reply` is true.
+    fn decide(&mut self, life: usize, is_reply: bool) {
+        let Some(gateway) = &mut self.lives[life].gateway else { return };
+        for (stream, passes) in gateway.take_decided() {
+            let is_it = |it: &&mut Request| (it.life, it.stream) == (life, stream);
+            let request = self.requests.iter_mut().rev().find(is_it);
+            request.expect("a request of the world").passes = Some(passes);
+            let Case { is_in_flight, used, before_edge, .. } = self.case;
+            let is_counted = !is_in_flight && used.is_empty();
+            if passes && !is_reply && is_counted && before_edge.is_none() {
+                // What Redis granted counts, too.
+                let own = self.requests.iter().filter(|it| it.life == life);
+                let admitted = own.map(|request| self.permits(request)).sum::<u64>();
+                let share = self.case.share(self.left.gateways);
+                assert!(admitted <= share, "{admitted} of a share of {share}");
+            }
+        }
+    }
+
+    /// A message that arrives in time.
+    fn served(&self) -> Option<usize> {
+        let now = self.mono();
+        let is_new = |message: &Message| message.sent == now && message.owner.is_some();
+        self.network.messages.iter().position(|it| is_new(it) && self.can_arrive(it))
+    }
+
+    /// Time passes until this instant. If `serves` is true, Redis answers the calls of this time at once.
+    fn pass(&mut self, until: Micros, serves: bool) {
+        self.collect(serves);
+        while self.pass_to_next(until) {
+            self.collect(serves);
+        }
+    }
+
+    /// When the next timer fires.
+    fn next_tick(&self) -> Option<Micros> {
+        let running = (0..self.lives.len()).filter(|life| self.runs(*life));
+        running.filter_map(|life| self.lives[life].gateway.as_ref()?.due()).min()
+    }
+
+    /// Time passes until a timer fires, or a call is given up, but not beyond `until`. Returns false if that comes first.
+    fn pass_to_next(&mut self, until: Micros) -> bool {
+        let messages = self.network.messages.iter();
+        let waiting = messages.filter(|it| it.owner.is_some_and(|(life, _)| self.runs(life)));
+        let next =
+            self.next_tick().into_iter().chain(waiting.map(|message| message.given_up)).min();
+        let at = next.unwrap_or(until).clamp(self.mono(), until);
+        self.now.set(self.now.get().later(at - self.mono()));
+        // Redis no longer knows their batches.
+        self.network.messages.retain(|it| it.owner.is_some() || at < it.sent + LATEST);
+        if next.is_none_or(|next| next > until) {
+            return false;
+        }
+        for index in 0..self.network.messages.len() {
+            let Message { owner, given_up, .. } = self.network.messages[index];
+            let Some((life, token)) = owner.filter(|_| given_up <= at) else { continue };
+            if let Some(gateway) = self.running(life) {
+                gateway.answer(token, 504, b"");
+                self.network.messages[index].owner = None;
+            }
+        }
+        let is_left = |it: &Message| it.owner.is_some() || matches!(it.way, Way::There);
+        self.network.messages.retain(is_left);
+        for life in 0..self.lives.len() {
+            if let Some(gateway) = self.running(life)
+                && gateway.due().is_some_and(|due| due <= at)
+            {
+                gateway.tick();
+            }
+        }
+        true
+    }
+
+    /// The permits of an admitted request: those that it used, or reserves.
+    fn permits(&self, request: &Request) -> u64 {
+        match request.passes {
+            Some(true) if self.case.is_in_flight => u64::from(request.used.is_none()),
+            Some(true) => request.used.unwrap_or(self.case.reserve),
+            _ => 0,
+        }
+    }
+
+    fn admitted(&self) -> u64 {
+        self.requests.iter().map(|request| self.permits(request)).sum()
+    }
+
+    /// The laws that hold at every instant.
+    fn check(&self) {
+        let Case { limit, .. } = *self.case;
+        for request in self.requests.iter().filter(|it| it.passes.is_none()) {
+            let waited = self.mono() - request.arrived;
+            assert!(
+                !self.runs(request.life)
+                    || waited <= DECIDED
+                    || !self.is_calm && waited <= 3 * SECOND,
+                "a request waits for {waited}"
+            );
+        }
+        if self.case.before_edge.is_some() || !self.is_calm {
+            return;
+        }
+        let admitted = self.admitted();
+        assert!(admitted <= limit, "{admitted} permits");
+        // While nothing is lost.
+        let undecided = self.requests.iter().filter(|it| it.passes.is_none()).count() as u64;
+        let is_refused = self.requests.iter().any(|it| it.passes == Some(false));
+        let is_full = admitted + undecided * self.case.reserve >= limit;
+        assert!(
+            !is_refused || is_full || self.case.is_in_flight,
+            "a request was refused that fits"
+        );
+    }
+
+    /// Everything arrives, the fleet comes to rest, and Redis tells what it has charged.
+    fn close(&mut self) -> String {
+        let living = |life: &&mut Life| life.gateway.is_some();
+        for life in self.lives.iter_mut().filter(living) {
+            (life.is_still, life.is_cut) = (false, false);
+        }
+        self.pass(self.mono() + if self.is_calm { SOON } else { DECIDED }, true);
+        for number in 0..self.requests.len() {
+            let Request { passes, used, .. } = self.requests[number];
+            if let (Some(true), None, Some(most)) = (passes, used, self.case.used.last()) {
+                self.end(number, *most);
+            }
+        }
+        let is_lasting = self.case.is_in_flight || !self.is_calm;
+        self.pass(self.mono() + if is_lasting { REST } else { SOON }, true);
+        self.collect(true);
+        let is_left = |request: &Request| request.passes.is_none() && self.runs(request.life);
+        assert!(!self.requests.iter().any(is_left), "a request is never decided");
+        self.end_laws();
+        let requests = self.requests.iter().map(|it| (it.life, it.arrived, it.passes, it.used));
+        format!("{:?}, {} lost", requests.collect::<Vec<_>>(), self.network.lost())
+    }
+
+    fn end_laws(&mut self) {
+        let (admitted, lost) = (self.admitted(), self.network.lost());
+        let (limit, share) = (self.case.limit, self.case.share(self.left.gateways));
+        let failed = self.lives.iter().filter(|life| life.has_failed).count() as u64;
+        if !self.case.is_in_flight && self.case.before_edge.is_none() {
+            let most = limit * (1 + self.losses) + failed * share;
+            assert!(admitted <= most, "{admitted} permits of {most}");
+        }
+        if !self.case.is_told() {
+            return;
+        }
+        let before = self.requests.len();
+        let living: Vec<usize> = (0..self.lives.len()).filter(|life| self.runs(*life)).collect();
+        for life in &living {
+            self.ask(*life, "caller");
+            self.pass(self.mono() + 2 * SOON, true);
+        }
+        let probes = living.len() as u64;
+        assert!(self.requests[before..].iter().all(|it| it.passes == Some(true)), "there is room");
+        let charged = limit - self.network.left - probes;
+        if self.case.is_in_flight {
+            assert_eq!(charged, 0, "slots in use");
+        } else {
+            // What a gateway has not told before it ended.
+            let dead = |it: &&Request| self.lives[it.life].gateway.is_none();
+            let most = self.case.used.iter().copied().max().unwrap_or(0).max(self.case.reserve);
+            let untold = self.requests[..before].iter().filter(dead).count() as u64 * most;
+            let told = admitted + lost;
+            // A Redis that loses data loses charges and settlements.
+            let all = match self.losses {
+                0 => told.saturating_sub(untold)..=told + untold,
+                _ => {
+                    0..=self.requests.iter().filter(|it| it.passes == Some(true)).count() as u64
+                        * most
+                        + lost
+                }
+            };
+            assert!(
+                all.contains(&charged),
+                "{charged} charged of {admitted} admitted and {lost} lost"
+            );
+        }
+    }
+
+    fn hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        let Size { requests, waits, faults, changes, cuts, .. } = self.left;
+        (requests, waits, faults, changes, cuts, self.mono()).hash(&mut hasher);
+        (self.is_calm, self.losses).hash(&mut hasher);
+        for Life { gateway, is_still, is_cut, has_failed } in &self.lives {
+            let seen = gateway.as_ref().map(|gateway| gateway.seen);
+            (seen, is_still, is_cut, has_failed).hash(&mut hasher);
+        }
+        for Request { life, stream, passes, used, .. } in &self.requests {
+            (life, stream, passes, used).hash(&mut hasher);
+        }
+        self.network.hash(&mut hasher);
+        hasher.finish()
+    }
+}
