@@ -257,6 +257,7 @@ GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", n
 GATE |= {"abi": suite("abi"), "native": native, "promises": suite("promises"), "oldest": oldest_envoy, "parity": parity, "crates": crates, "chart": chart}
 # What `make test-all` runs besides.
 REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost, "simulate": lambda: [step("make", "simulate")], "worlds": lambda: [step("make", "promises"), step("make", "promises", "DEPTH=5")], "mutations": lambda: [step("make", "mutations")]}
+REST |= {"nginx": suite("nginx", "--", "--ignored", needed=["nginx"])}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.

@@ -123,8 +123,8 @@ fn word(decision: ModelDecision) -> String {
 /// cannot build the rules.
 pub(crate) fn compare(
     rules: &[&ImportedRule],
-    model: Box<dyn LimiterModel>,
-    unrounded: Option<Box<dyn LimiterModel>>,
+    model: &mut dyn LimiterModel,
+    unrounded: Option<&mut (dyn LimiterModel + 'static)>,
 ) -> Option<ModelComparison> {
     let policy = policy(rules)?;
     let requests = traffic::generate(&policy);
@@ -141,7 +141,7 @@ pub(crate) fn compare(
 fn compare_with(
     policy: &Policy,
     requests: &[TrafficRequest],
-    model: Box<dyn LimiterModel>,
+    model: &mut dyn LimiterModel,
 ) -> Option<ModelComparison> {
     let mut trial = Trial { policy, model, left: MOST_DECISIONS };
     let decided = trial.run(requests)?;
@@ -186,7 +186,7 @@ impl ComparedRequest {
 /// A policy and a model.
 struct Trial<'t> {
     policy: &'t Policy,
-    model: Box<dyn LimiterModel>,
+    model: &'t mut dyn LimiterModel,
     /// The number of decisions that may still be made.
     left: usize,
 }

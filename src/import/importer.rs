@@ -56,6 +56,8 @@ pub struct ComparedObject {
     pub title: String,
     /// The comparison of all of its rules together.
     pub comparison: ModelComparison,
+    /// The model of the original.
+    pub model: Box<dyn LimiterModel>,
 }
 
 /// Maximum number of comparisons of different rules.
@@ -71,8 +73,8 @@ impl Comparisons {
     fn of(
         &mut self,
         rules: &[&ImportedRule],
-        model: Box<dyn LimiterModel>,
-        unrounded: Option<Box<dyn LimiterModel>>,
+        model: &mut dyn LimiterModel,
+        unrounded: Option<&mut (dyn LimiterModel + 'static)>,
     ) -> Option<ModelComparison> {
         let text = crate::document::of_rules(rules);
         if let Some(known) = self.known.get(&text) {
@@ -91,14 +93,15 @@ impl Comparisons {
         object: ImportedObject,
         entries: &[ImportedEntry],
     ) -> Option<ComparedObject> {
-        let ImportedObject { title, rules: origins, model, unrounded } = object;
+        let ImportedObject { title, rules: origins, mut model, mut unrounded } = object;
         let all = entries.iter().flat_map(|entry| &entry.rules);
         let rules: Vec<_> = all.filter(|rule| origins.contains(&rule.origin)).collect();
         // Without one of them it is another object.
         if rules.len() < origins.len() {
             return None;
         }
-        self.of(&rules, model, unrounded).map(|comparison| ComparedObject { title, comparison })
+        let comparison = self.of(&rules, &mut *model, unrounded.as_deref_mut())?;
+        Some(ComparedObject { title, comparison, model })
     }
 }
 
@@ -149,9 +152,10 @@ impl Importer {
             let Imported { mut entries, objects: whole, gaps: own, inert: without } =
                 reader.finish();
             for rule in entries.iter_mut().flat_map(|entry| &mut entry.rules) {
-                let (model, unrounded) = (rule.model.take(), rule.unrounded.take());
-                rule.comparison =
-                    model.and_then(|model| comparisons.of(&[&*rule], model, unrounded));
+                let Some(mut model) = rule.model.take() else { continue };
+                let mut unrounded = rule.unrounded.take();
+                rule.comparison = comparisons.of(&[&*rule], &mut *model, unrounded.as_deref_mut());
+                rule.model = Some(model);
             }
             for object in whole.into_iter().take(MOST_COMPARED) {
                 objects.extend(comparisons.object(object, &entries));
