@@ -24,7 +24,7 @@ struct MetricIds {
 }
 
 /// A metric and the values of its labels.
-type Series = (Metric, Vec<String>);
+type LabelledMetric = (Metric, Vec<String>);
 
 /// A counter or gauge.
 #[derive(Default)]
@@ -36,9 +36,9 @@ struct MetricValue {
 
 struct MetricValues {
     configurations: Vec<MetricIds>,
-    values: BTreeMap<Series, MetricValue>,
+    values: BTreeMap<LabelledMetric, MetricValue>,
     /// Values of histograms that Envoy does not have.
-    records: Vec<(Series, Vec<u64>)>,
+    records: Vec<(LabelledMetric, Vec<u64>)>,
     /// The number of counters and gauges that some configuration has changed.
     changed: usize,
 }
@@ -57,7 +57,7 @@ fn values() -> MutexGuard<'static, MetricValues> {
     VALUES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn series(metric: Metric, labels: &[&str]) -> Series {
+fn series(metric: Metric, labels: &[&str]) -> LabelledMetric {
     (metric, labels.iter().map(|label| String::from(*label)).collect())
 }
 
@@ -151,7 +151,7 @@ pub(crate) fn flush(root: u32, mut change: impl FnMut(MetricKind, usize, &[Strin
     let MetricValues { configurations, values, records, changed } = &mut *all;
     let Some(own) = configurations.iter_mut().find(|it| it.root == root) else { return false };
     IS_BEHIND.store(false, Ordering::Release);
-    let mut report = |(metric, labels): &Series, value: u64| {
+    let mut report = |(metric, labels): &LabelledMetric, value: u64| {
         if let Some(id) = own.ids.get(*metric as usize).copied().flatten() {
             change(metric.kind(), id, labels, value);
         }
