@@ -7,6 +7,9 @@ use diana_policy::tree::Tree;
 
 use crate::source::{Origin, SourceText};
 
+#[cfg(test)]
+mod tests;
+
 /// An object of a text: a document, or an item of a list.
 #[derive(Debug)]
 pub struct ManifestObject {
@@ -91,7 +94,8 @@ pub fn read(
     visit: &mut dyn FnMut(&ManifestObject),
     fault: &mut dyn FnMut(Origin, String),
 ) {
-    for (above, part) in documents(&text.text) {
+    let marked = text.text.strip_prefix('\u{feff}');
+    for (above, part) in documents(marked.unwrap_or(&text.text)) {
         let read = ConfigSource::each_object(part, &mut |source| {
             let is_empty = source.documents().first().is_none_or(|tree| *tree == Tree::Null);
             if !is_empty {
