@@ -6,7 +6,10 @@ mod config;
 mod cookie;
 mod heads;
 mod host;
+mod import;
+mod ingress_nginx;
 mod jwt;
+mod nginx;
 mod path;
 mod places;
 mod pointer;
@@ -35,7 +38,9 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("cookie", cookie::run),
     ("heads", heads::run),
     ("host", host::run),
+    ("ingress_nginx", ingress_nginx::run),
     ("jwt", jwt::run),
+    ("nginx", nginx::run),
     ("path", path::run),
     ("places", places::run),
     ("pointer", pointer::run),
