@@ -32,9 +32,9 @@ const SAME_WAIT: u64 = 1;
 pub struct ModelComparison {
     /// The number of requests.
     pub requests: usize,
-    /// A short sequence whose last request Diana refuses, or delays longer.
+    /// A short sequence. Diana refuses the last request, or delays it longer.
     pub stricter: Option<Vec<ComparedRequest>>,
-    /// A short sequence whose last request only the original refuses, or delays longer.
+    /// A short sequence. Only the original refuses the last request, or delays it longer.
     pub looser: Option<Vec<ComparedRequest>>,
     /// Whether the original's rounding is the only difference.
     pub is_rounding: bool,
@@ -217,8 +217,8 @@ impl Trial<'_> {
         Some(requests.iter().map(decide).collect())
     }
 
-    /// The requests of the last one's caller without those whose decisions differ, if that of the
-    /// last one still does. Otherwise its difference is a consequence of the earlier ones.
+    /// The requests of the last one's caller without those that are decided differently, if the last
+    /// one still is. Otherwise its difference is a consequence of the earlier ones.
     fn cleaned(
         &mut self,
         requests: &[TrafficRequest],

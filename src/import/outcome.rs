@@ -19,7 +19,7 @@ pub struct Imported {
     pub inert: Notes,
 }
 
-/// An entry of the document: one object of the original, whose rules apply together.
+/// An entry of the document: one object of the original: its rules apply together.
 #[derive(Debug)]
 pub struct ImportedEntry {
     /// Where the object begins.

@@ -15,7 +15,7 @@ pub struct SourceText {
 /// Further files that a text may include.
 pub trait SourceFiles {
     /// The files that a pattern with `*` names, in the order of their names. A relative one is
-    /// looked up beside `from`, the file that includes them.
+    /// looked up in the folder of `from`, the file that includes them.
     ///
     /// # Errors
     /// Why they are unreadable.

@@ -1,5 +1,5 @@
 //! Generated requests that show how rules count: steady ones, bursts, the edges of refills, many
-//! callers, refused ones that go on, and requests without a key.
+//! callers, requests after refusals, and requests without a key.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -46,13 +46,13 @@ impl GeneratedTraffic {
         (self.seed >> 33) % end.max(1)
     }
 
-    /// The requests for a rule whose permits return one in `interval` milliseconds, and of which
-    /// `most` pass at once.
+    /// The requests for a rule with one permit in `interval` milliseconds, of which `most` pass at
+    /// once.
     fn of_rate(&mut self, interval: u64, most: u64, callers: [u8; 3]) {
         let [first, second, third] = callers;
         let most = most.min(MOST_AT_ONCE);
         self.send(Some(first), 0, most + 2);
-        // Refused requests that go on, up to each edge and beyond.
+        // Requests after refusals, up to each edge and beyond.
         for wait in
             [interval.saturating_sub(1), 1, 1, interval.saturating_sub(2), 1, 1, 2 * interval]
         {

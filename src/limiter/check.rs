@@ -83,8 +83,8 @@ impl InProgress {
         self.checks.iter().any(|check| check.reservation.outcome == CheckOutcome::Lost)
     }
 
-    /// The check of an admitted request whose rule marks it, or else whose rule in shadow would have
-    /// refused it, or held it: the first of them.
+    /// The first check of an admitted request by a rule that marks it, or else by a rule in shadow
+    /// that would have refused or held it.
     pub(crate) fn spared(&self) -> Option<usize> {
         let first = |is_it: fn(&Check) -> bool| self.checks.iter().position(is_it);
         let refused = || first(Check::is_refused).or_else(|| first(Check::would_hold));

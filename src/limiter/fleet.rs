@@ -104,7 +104,7 @@ impl Fleet {
         id
     }
 
-    /// Sends questions, and remembers who waits for the replies. It has waited since `since`, and
+    /// Sends questions, and remembers the request that waits for the replies. It has waited since `since`, and
     /// other rules hold it for `delay`.
     pub(crate) fn wait(
         &mut self,

@@ -57,7 +57,7 @@ pub struct ConditionBlock {
     pub addresses: Vec<IpNet>,
     /// Conditions on values. All must hold.
     pub values: Vec<Condition>,
-    /// RouteNames. One must match.
+    /// Names of routes. One must match.
     pub routes: RouteNames,
 }
 

@@ -13,7 +13,7 @@ pub struct Results {
     /// By the number of the request or order: the number of its asks without a result, and the
     /// other results.
     requests: BTreeMap<u64, (usize, Replies)>,
-    /// What is complete and not passed on yet, in order.
+    /// Complete results that are not passed on yet, in order.
     completed: VecDeque<(Receiver, Replies)>,
 }
 

@@ -148,7 +148,7 @@ impl Host for ReplayHost {
         self.decision.set(Some(ReplayDecision::new(verdict, self.now.get())));
     }
 
-    /// Nobody asks a replay.
+    /// A replay gets no questions.
     fn counter(&self, _: Metric, _: &[&str]) -> u64 {
         0
     }

@@ -20,10 +20,10 @@ const COUNTED: Micros = SECOND / 2;
 /// The shortest time of demand that a lease covers.
 const AHEAD: Micros = SECOND / 50;
 
-/// A lease covers the demand of the time in which about so many requests come.
+/// A lease covers the demand of the time in which about this number of requests come.
 const REQUESTS: u64 = 8;
 
-/// So many requests of a busy caller come within a certain time.
+/// The least requests of a busy caller within a certain time.
 const LEAST: u64 = 4;
 
 /// How the leases of an authority follow demand.
@@ -44,8 +44,8 @@ impl Pace {
     pub const GATEWAY: Pace =
         Pace { span: SECOND / 10, ahead: (AHEAD, AHEAD), busy: Micros::MAX, notice: 0 };
 
-    /// Of an authority whose replies take about `trip`, for a rule of which no permit can be spent
-    /// for longer than `window`. A question may wait for the reply to an earlier one.
+    /// Of an authority whose replies take about `trip`, for a rule with permits that end
+    /// within `window`. A question may wait for the reply to an earlier one.
     #[must_use]
     pub fn of_fleet(trip: Micros, window: Micros) -> Pace {
         let notice = trip.saturating_mul(2).min(LONGEST);

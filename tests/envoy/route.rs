@@ -210,7 +210,7 @@ fn forged_mark_chooses_no_permits() {
         assert_eq!(envoy.get("/nameless", &[]).status, 200);
         envoy.assert_unharmed();
     }
-    // Rules that do not depend on the route, or refuse nothing, pass the request on.
+    // Rules that do not depend on the route, or never refuse, pass the request on.
     let free = rules(&[("all", "match: {methods: [GET]}", 1)]);
     let shadow = of_shop().replace("algo: W", "algo: W, shadow: true");
     for (document, statuses) in [(free, [200, 503]), (shadow, [200, 200])] {
@@ -232,7 +232,7 @@ fn mark_of_an_earlier_filter_chooses_the_route() {
     envoy.assert_unharmed();
 }
 
-/// An internal redirect is a further request, on a route of its own; a retry is none.
+/// An internal redirect is a further request, on another route; a retry is none.
 #[test]
 fn each_leg_of_a_redirect_counts_by_its_route() {
     let service = Upstream::answering(|arrival, to| {

@@ -29,7 +29,7 @@ impl Clock for FakeClock {
 pub struct FakeMetrics(pub RefCell<Vec<String>>);
 
 impl FakeMetrics {
-    /// The sum of what was added to a metric.
+    /// The sum of all additions to a metric.
     #[must_use]
     pub fn of(&self, name: &str) -> i64 {
         let lines = self.0.borrow();

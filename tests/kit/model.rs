@@ -26,6 +26,7 @@ use clock::Clock;
 use keys::{Counter, Location, Who};
 use rule::Rule;
 use rule_state::Look;
+pub use rule_state::NOTHING;
 use terms::Terms;
 
 /// Accounting periods: tentative charges count for one or two terms, leases for one or two long

@@ -213,7 +213,7 @@ fn model_decides_as_nginx() {
                     ModelDecision::Refused => 2,
                 };
                 let found = match decided.as_str() {
-                    // Without a key nginx decides nothing.
+                    // Without a key nginx makes no decision.
                     "passed" | "" => 0,
                     "delayed" => 1,
                     "rejected" => 2,

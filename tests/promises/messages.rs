@@ -27,7 +27,7 @@ const PLAIN: Sizes<'_> = [
 /// The same, and larger ones.
 const WIDE: Sizes<'_> = [PLAIN[0], &[[2, 1, 1, 1, 1, 0], [3, 1, 1, 1, 0, 1], [2, 2, 1, 1, 0, 0]]];
 
-/// Of rules whose requests send messages when they end, too.
+/// Of rules that also send messages at the end of a request.
 const ENDING: Sizes<'_> = [
     &[[2, 1, 1, 1, 0, 0], [2, 1, 0, 0, 1, 0], [2, 1, 0, 0, 0, 1]],
     &[[2, 1, 1, 0, 1, 0], [2, 1, 2, 1, 0, 0], [3, 1, 1, 1, 0, 0], [2, 1, 1, 0, 0, 2]],
@@ -88,7 +88,7 @@ fn of_requests_in_flight() {
     hold("in flight", ENDING);
 }
 
-/// What a gateway does depends on all that has happened to it, and Redis's replies on all calls that it has had. So equal
+/// The acts of a gateway depend on its past events, and the replies of Redis on its past calls. So equal
 /// states have an equal future.
 #[test]
 fn a_memory_of_states_loses_no_outcome() {

@@ -10,7 +10,7 @@ use diana_redis::protocol::{RuleReply, ScriptAnswer};
 use diana_store::slots::arrears::Arrears;
 use kit::choices::{Choices, Tried, try_all};
 use kit::model::redis::Redis;
-use kit::model::{LONG, TERM};
+use kit::model::{LONG, NOTHING, TERM};
 use kit::rules::{Rule, START, by, pipeline};
 use kit::server::{Server, spell};
 
@@ -62,7 +62,7 @@ const ACTS: [Act; 16] = [
 /// The time before a question: none, to another term, to another term of leases, and to another window.
 const WAITS: [Micros; 4] = [0, TERM, LONG, SECOND];
 
-/// What a gateway knows, and what Redis has answered.
+/// The knowledge of a gateway, and the replies of Redis.
 struct Sender<'r> {
     rule: &'r Rule,
     now: Micros,
@@ -74,7 +74,7 @@ struct Sender<'r> {
 impl Sender<'_> {
     fn charge(&mut self, act: Act) -> Charge {
         let none = self.rule.charge(1, 0, 0);
-        let (reply, asked) = self.latest.clone().unwrap_or((EMPTY, none.clone()));
+        let (reply, asked) = self.latest.clone().unwrap_or((NOTHING, none.clone()));
         let Capabilities { settles, holds, .. } =
             (self.rule.entry.capabilities)(&self.rule.case.quota);
         let [former, arrears] = &mut self.arrears;
@@ -129,19 +129,6 @@ impl Sender<'_> {
     }
 }
 
-const EMPTY: RuleReply = RuleReply {
-    retry: None,
-    is_outstanding: false,
-    remaining: 0,
-    receipt: 0,
-    term: 0,
-    block: 0,
-    lease: 0,
-    charged: 0,
-    spend: 0,
-    overflow: false,
-};
-
 /// A sequence of questions in the model, and the calls with its answers.
 fn play(rule: &Rule, steps: usize, choices: &mut Choices) -> (Vec<u8>, Vec<u8>, Vec<Act>) {
     let quit = spell(&["QUIT"]);
@@ -159,7 +146,7 @@ fn play(rule: &Rule, steps: usize, choices: &mut Choices) -> (Vec<u8>, Vec<u8>, 
             (Act::Again, Some(last)) => last,
             _ => {
                 let charge = sender.charge(act);
-                sender.latest = Some((EMPTY, charge.clone()));
+                sender.latest = Some((NOTHING, charge.clone()));
                 sender.pipeline(charge)
             }
         };

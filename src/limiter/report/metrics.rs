@@ -1,4 +1,4 @@
-//! What is counted between two flushes.
+//! Counts between two flushes.
 
 use diana_policy::port::Metrics;
 use diana_policy::time::Micros;

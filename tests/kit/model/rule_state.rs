@@ -16,7 +16,7 @@ use super::{Asked, CHECKS, FAR, LEASE, READ_USAGE, Receipts, State};
 use crate::laws::case::Case;
 
 /// An empty reply.
-pub(super) const NOTHING: RuleReply = RuleReply {
+pub const NOTHING: RuleReply = RuleReply {
     retry: None,
     is_outstanding: false,
     remaining: 0,

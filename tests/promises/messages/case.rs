@@ -20,7 +20,7 @@ pub struct Case {
     pub before_edge: Option<Micros>,
 }
 
-/// What may happen in a world.
+/// The events that are possible in a world.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
     pub gateways: usize,
@@ -76,9 +76,9 @@ impl Case {
         Case { policy, limit, reserve: 1, used: &[], is_in_flight: false, before_edge: None }
     }
 
-    /// Whether there is room for another request of each gateway in the end, so that what Redis has charged can be told from
-    /// what is left.
-    pub fn is_told(&self) -> bool {
+    /// Whether there is room for another request of each gateway in the end, so that the charges of Redis follow from
+    /// the permits that remain.
+    pub fn has_room(&self) -> bool {
         self.limit > 2
     }
 

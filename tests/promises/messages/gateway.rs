@@ -23,7 +23,7 @@ pub struct Gateway {
     /// The latest number of a stream.
     last: u32,
     open: BTreeMap<u32, Stream>,
-    /// A hash of all that has happened to it. What it does next depends on nothing else.
+    /// A hash of all its past events, which alone determine its next acts.
     pub seen: u64,
 }
 
@@ -48,7 +48,7 @@ impl Gateway {
         Gateway { host, worker, root, last, open, seen }
     }
 
-    /// Adds to what it has seen.
+    /// Adds an event.
     fn see(&mut self, what: impl Hash) {
         let mut hasher = DefaultHasher::new();
         (self.seen, self.host.now.get().mono, what).hash(&mut hasher);

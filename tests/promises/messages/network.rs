@@ -1,4 +1,4 @@
-//! Redis, what is on the way to it and back, and which permits of each call Redis has charged.
+//! Redis, the messages to it and from it, and the permits of each call that Redis has charged.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +10,7 @@ use kit::model::CHECKS;
 use kit::model::redis::Redis;
 use kit::model::wire::{Asking, commands};
 
-/// What is on the way.
+/// A message that has not arrived.
 #[derive(Clone, Hash)]
 pub enum Way {
     /// A call to Redis.
@@ -32,7 +32,7 @@ pub struct Message {
     pub way: Way,
 }
 
-/// What a gateway sends: a batch, for the first or the second time.
+/// A call of a gateway: a batch, for the first or the second time.
 pub struct Call {
     body: Vec<u8>,
     /// A hash of the batch.
@@ -67,7 +67,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// A gateway makes a call, as a result of what it has `seen`.
+    /// A gateway makes a call, as a result of its past events, `seen`.
     pub fn send(
         &mut self,
         owner: (usize, u32),
@@ -85,7 +85,7 @@ impl Network {
         self.messages.push(Message { owner, call: Rc::new(call), sent, given_up, way });
     }
 
-    /// A call reaches Redis. Its reply is on the way, if anybody waits for it.
+    /// A call reaches Redis. Its reply is sent if the gateway still waits for it.
     pub fn arrive(&mut self, index: usize, wall: Micros) {
         let Message { call, owner, .. } = self.messages[index].clone();
         let reply: Rc<[u8]> = self.redis.answer(&call.body, wall).into();
@@ -149,7 +149,7 @@ impl Network {
     }
 }
 
-/// What a question may charge and return.
+/// The permits that a question may charge and return.
 struct Asked {
     cost: u64,
     checks: bool,
@@ -174,15 +174,15 @@ impl Call {
         Call { body, hash, number, questions }
     }
 
-    /// The permits that it was granted, and those that are left after a request. `None` if Redis decided nothing.
+    /// The permits that it was granted, and those that are left after a request. `None` without a decision by Redis.
     fn granted(&self, reply: &[u8]) -> Option<(u64, Option<u64>)> {
         let values = values(reply)?;
         let Some(Value::Array(numbers)) = values.into_iter().next() else { return None };
         let number = |value: &Value| if let Value::Integer(it) = value { Some(*it) } else { None };
         let numbers: Vec<i64> = numbers.iter().filter_map(number).collect();
         let (mut granted, mut last) = (0, None);
-        for (asked, told) in self.questions.iter().zip(numbers.get(3..)?.chunks_exact(11)) {
-            let [wait, retry, _, left, _, _, block, ..] = *told else { continue };
+        for (asked, reply) in self.questions.iter().zip(numbers.get(3..)?.chunks_exact(11)) {
+            let [wait, retry, _, left, _, _, block, ..] = *reply else { continue };
             if wait >= 0 && retry == 0 && !asked.checks {
                 granted += asked.cost + block.cast_unsigned();
             }

@@ -30,9 +30,9 @@ const REST: Micros = 16 * SECOND / 5;
 enum Event {
     /// The message with this index arrives.
     Arrival(usize),
-    /// Nothing else happens.
+    /// There is no further event.
     Over,
-    /// A request comes to a gateway.
+    /// A gateway gets a request.
     Request(usize),
     /// An admitted request ends, with the permits that it used.
     End(usize, u64),
@@ -46,7 +46,7 @@ enum Event {
     Death(usize),
     /// Another gateway begins.
     Birth,
-    /// A gateway stands still, and goes on.
+    /// A gateway stops, and continues.
     Still(usize),
     Wake(usize),
     /// A gateway cannot reach Redis, and can again.
@@ -470,7 +470,7 @@ impl World<'_> {
         }
         let admitted = self.admitted();
         assert!(admitted <= limit, "{admitted} permits");
-        // While nothing is lost.
+        // While no message is lost.
         let undecided = self.requests.iter().filter(|it| it.passes.is_none()).count() as u64;
         let is_refused = self.requests.iter().any(|it| it.passes == Some(false));
         let is_full = admitted + undecided * self.case.reserve >= limit;
@@ -480,7 +480,7 @@ impl World<'_> {
         );
     }
 
-    /// Everything arrives, the fleet comes to rest, and Redis tells what it has charged.
+    /// All messages arrive, the fleet becomes quiet, and Redis reports its charges.
     fn close(&mut self) -> String {
         let living = |life: &&mut Life| life.gateway.is_some();
         for life in self.lives.iter_mut().filter(living) {
@@ -511,7 +511,7 @@ impl World<'_> {
             let most = limit * (1 + self.losses) + failed * share;
             assert!(admitted <= most, "{admitted} permits of {most}");
         }
-        if !self.case.is_told() {
+        if !self.case.has_room() {
             return;
         }
         let before = self.requests.len();
@@ -526,14 +526,14 @@ impl World<'_> {
         if self.case.is_in_flight {
             assert_eq!(charged, 0, "slots in use");
         } else {
-            // What a gateway has not told before it ended.
+            // Settlements that a gateway had not sent before its end.
             let dead = |it: &&Request| self.lives[it.life].gateway.is_none();
             let most = self.case.used.iter().copied().max().unwrap_or(0).max(self.case.reserve);
-            let untold = self.requests[..before].iter().filter(dead).count() as u64 * most;
-            let told = admitted + lost;
+            let unsent = self.requests[..before].iter().filter(dead).count() as u64 * most;
+            let reported = admitted + lost;
             // A Redis that loses data loses charges and settlements.
             let all = match self.losses {
-                0 => told.saturating_sub(untold)..=told + untold,
+                0 => reported.saturating_sub(unsent)..=reported + unsent,
                 _ => {
                     0..=self.requests.iter().filter(|it| it.passes == Some(true)).count() as u64
                         * most

@@ -62,7 +62,7 @@ pub(super) struct IngressLimits {
     pub(super) has_cors: bool,
     /// Whether its paths are regular expressions.
     pub(super) is_regex: bool,
-    /// Whether the Ingress is a canary, whose paths belong to another one.
+    /// Whether the Ingress is a canary: its paths belong to another one.
     pub(super) is_canary: bool,
     /// Further hosts with the same paths.
     pub(super) aliases: Vec<String>,
