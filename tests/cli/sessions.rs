@@ -1,4 +1,4 @@
-//! The output of the command: session files with a transcript next to each.
+//! The output of the command: session files with the output of each command.
 //!
 //! A session is the text of `rules.yaml` followed by commands, each after `$ `, which run in the
 //! folder of that file.
@@ -6,14 +6,14 @@
 use std::fmt::Write;
 
 use crate::command::{diana_in, folder, words};
-use crate::documents::assert_snapshots;
+use crate::documents::{assert_outcomes, outcome};
 
 const COMMAND: &str = "$ diana ";
 
 #[test]
 fn sessions_match_their_transcripts() {
     let sessions = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/cli/sessions");
-    assert_snapshots(sessions, |_, _, text| {
+    assert_outcomes(sessions, |_, _, text| {
         let (commands, rules): (Vec<&str>, Vec<&str>) =
             text.lines().partition(|line| line.starts_with(COMMAND));
         let folder = folder(&[("rules.yaml", &(rules.join("\n") + "\n"))]);
@@ -21,10 +21,11 @@ fn sessions_match_their_transcripts() {
         for command in commands {
             let arguments = command.strip_prefix(COMMAND).unwrap();
             let ran = diana_in(&folder, &words(arguments), b"");
-            write!(transcript, "{command}\n{}{}", ran.out, ran.error).unwrap();
+            let mut lines = ran.out + &ran.error;
             if let Some(code) = ran.code.filter(|code| *code != 0) {
-                writeln!(transcript, "exit status {code}").unwrap();
+                writeln!(lines, "exit status {code}").unwrap();
             }
+            transcript += &outcome(command, &lines);
         }
         transcript
     });

@@ -3,16 +3,16 @@
 use std::fmt::Write;
 
 use super::{messages, parse, policy};
-use crate::support::documents::assert_snapshots;
+use crate::support::documents::{assert_outcomes, outcome};
 use diana_policy::{BodyPiece, Policy};
 
 /// The transcript of a document has its rules, or its problems.
 #[test]
 fn documents_match_their_transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/it/config/forms");
-    assert_snapshots(folder, |_, _, text| match parse(text.as_bytes()) {
-        Ok(policy) => rules(&policy),
-        Err(_) => messages(text) + "\n",
+    assert_outcomes(folder, |_, _, text| match parse(text.as_bytes()) {
+        Ok(policy) => outcome("", &rules(&policy)),
+        Err(_) => outcome("", &messages(text)),
     });
 }
 

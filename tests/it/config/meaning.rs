@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use super::{policy, rule, with_rule};
-use crate::support::documents::assert_snapshots;
+use crate::support::documents::{assert_outcomes, outcome};
 use diana_algorithm::Form;
 
 /// Each line of a file is a part of a document: keys of a rule, keys of an entry besides `rules`, or
@@ -13,7 +13,7 @@ use diana_algorithm::Form;
 #[test]
 fn keys_match_their_transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/it/config/meanings");
-    assert_snapshots(folder, |file, heading, text| {
+    assert_outcomes(folder, |file, heading, text| {
         let is_default = heading == "## defaults";
         let plain = match file {
             _ if is_default => BTreeMap::new(),
@@ -22,17 +22,18 @@ fn keys_match_their_transcripts() {
             _ => meaning(file, ""),
         };
         let mut transcript = String::new();
-        for line in text.lines() {
-            writeln!(transcript, "> {line}").unwrap();
+        for step in text.lines() {
+            let (line, mut lines) = (step.strip_prefix("> ").unwrap(), String::new());
             let mut meaning = meaning(file, line);
             // Those of rules are in their own file.
             meaning.retain(|path, _| !is_default || !path.starts_with("limits."));
             for (path, value) in meaning.iter().filter(|(path, it)| plain.get(*path) != Some(it)) {
-                writeln!(transcript, "{path}: {value}").unwrap();
+                writeln!(lines, "{path}: {value}").unwrap();
             }
             for path in plain.keys().filter(|path| !meaning.contains_key(*path)) {
-                writeln!(transcript, "no {path}").unwrap();
+                writeln!(lines, "no {path}").unwrap();
             }
+            transcript += &outcome(step, &lines);
         }
         transcript
     });

@@ -12,13 +12,13 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use serde_yaml::Mapping;
 
 use crate::config::policy;
-use crate::support::documents::assert_snapshots;
+use crate::support::documents::{assert_outcomes, outcome};
 use crate::support::steps;
 
 /// A document has a `cost`, each step a request. The transcript has its cost.
 #[test]
 fn costs_match_their_transcripts() {
-    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/features/cost"), |_, _, text| {
+    assert_outcomes(concat!(env!("CARGO_MANIFEST_DIR"), "/it/features/cost"), |_, _, text| {
         let (cost, steps) = steps::split(text);
         let rule = format!("{{actor: all, unit: day, rpu: 1000, cost: {cost}}}");
         let policy = policy(&format!("limits: [{{Url: /, rules: [{rule}]}}]"));
@@ -26,7 +26,7 @@ fn costs_match_their_transcripts() {
         let cost_reader =
             CostReader::new(rule.cost_source.as_ref().unwrap(), rule.quota.cost).unwrap();
         let cost = |keys: &Mapping| cost_reader.cost(&steps::request(keys));
-        steps.iter().map(|(line, keys)| format!("{line} {}\n", cost(keys))).collect()
+        steps.iter().map(|(line, keys)| outcome(line, &cost(keys).to_string())).collect()
     });
 }
 

@@ -1,5 +1,4 @@
-//! Requests to one limiter and its decisions: scenarios in files, and a transcript next to each
-//! file.
+//! Requests to one limiter and its decisions: scenarios in files, with their outcomes.
 //!
 //! A scenario is a configuration followed by steps, each after `> `.
 //!
@@ -24,13 +23,13 @@ use kit::fake::FakeRequest;
 use serde_yaml::Mapping;
 
 use super::Gate;
-use crate::support::documents::assert_snapshots;
+use crate::support::documents::{assert_outcomes, outcome};
 use crate::support::steps;
 use kit::fake::FakeMetrics;
 
 #[test]
 fn scenarios_match_their_transcripts() {
-    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/limiter/scenarios"), |_, _, text| {
+    assert_outcomes(concat!(env!("CARGO_MANIFEST_DIR"), "/it/limiter/scenarios"), |_, _, text| {
         let [local, gateway] = ["local", "gateway"].map(|scope| transcript(text, scope));
         assert_eq!(local, gateway);
         local
@@ -47,7 +46,7 @@ fn transcript(scenario: &str, scope: &str) -> String {
     };
     let mut transcript = String::new();
     for (line, keys) in steps {
-        writeln!(transcript, "{line}\n{}", take(&mut gate, keys)).unwrap();
+        transcript += &outcome(line, &take(&mut gate, keys));
     }
     if scenario.contains("SCOPE") {
         transcript = transcript.replace(&format!("scope={scope}"), "scope=SCOPE");

@@ -4,7 +4,6 @@
 mod law;
 
 use std::borrow::Cow;
-use std::fmt::Write;
 use std::net::IpAddr;
 
 use diana_policy::port::{Property, Pseudo, Request, Values};
@@ -13,38 +12,35 @@ use diana_request::matching::condition;
 use kit::fake::FakeRequest;
 
 use crate::config::policy;
-use crate::support::documents::assert_snapshots;
+use crate::support::documents::{assert_outcomes, outcome};
 use crate::support::steps;
 
 /// Each step of a document is a request with a condition of `match` under `if`. The condition holds for no reader of the
 /// request, for all, or for some: a rule applies then, an exemption does not.
 #[test]
 fn conditions_match_their_transcripts() {
-    assert_snapshots(
-        concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/conditions"),
-        |_, _, text| {
-            let mut transcript = String::new();
-            for (line, mut keys) in steps::split(text).1 {
-                let block = serde_json::to_string(&keys.remove("if").unwrap()).unwrap();
-                let request = steps::request(&keys);
-                let rules = policy(&format!("{{Url: /, rules: [], match: {block}}}"));
-                let block = &rules.limits[0].matcher.any[0];
-                let held = match (&block.hosts[..], &block.values[..]) {
-                    ([host], []) => [host.matches(request.authority.as_ref().unwrap()); 2],
-                    ([], [condition]) => holds(condition, &request),
-                    _ => panic!("one condition"),
-                };
-                let held = match held {
-                    [false, false] => "no",
-                    [true, true] => "yes",
-                    [true, false] => "maybe",
-                    [false, true] => panic!("{line} holds for all, and for none"),
-                };
-                writeln!(transcript, "{line} {held}").unwrap();
-            }
-            transcript
-        },
-    );
+    assert_outcomes(concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/conditions"), |_, _, text| {
+        let mut transcript = String::new();
+        for (line, mut keys) in steps::split(text).1 {
+            let block = serde_json::to_string(&keys.remove("if").unwrap()).unwrap();
+            let request = steps::request(&keys);
+            let rules = policy(&format!("{{Url: /, rules: [], match: {block}}}"));
+            let block = &rules.limits[0].matcher.any[0];
+            let held = match (&block.hosts[..], &block.values[..]) {
+                ([host], []) => [host.matches(request.authority.as_ref().unwrap()); 2],
+                ([], [condition]) => holds(condition, &request),
+                _ => panic!("one condition"),
+            };
+            let held = match held {
+                [false, false] => "no",
+                [true, true] => "yes",
+                [true, false] => "maybe",
+                [false, true] => panic!("{line} holds for all, and for none"),
+            };
+            transcript += &outcome(line, held);
+        }
+        transcript
+    });
 }
 
 /// Whether a condition holds for some reader, and for all of them.

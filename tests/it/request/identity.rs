@@ -1,8 +1,6 @@
 //! Every source of identity, and the requests that belong to one caller. A repeated value, another
 //! spelling or another position makes no new caller.
 
-use std::fmt::Write;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use diana_policy::key::{Key, Seed};
@@ -16,7 +14,7 @@ use std::rc::Rc;
 
 use crate::config::policy;
 use crate::request::conditions::Closed;
-use crate::support::documents::assert_snapshots;
+use crate::support::documents::{assert_outcomes, outcome};
 use crate::support::steps;
 
 const SEED: Seed = Seed { k0: 1, k1: 2 };
@@ -25,7 +23,7 @@ const SEED: Seed = Seed { k0: 1, k1: 2 };
 /// transcript numbers the callers, and shows the value if the actor has one source.
 #[test]
 fn callers_match_their_transcripts() {
-    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/identity"), |_, _, text| {
+    assert_outcomes(concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/identity"), |_, _, text| {
         let (actors, steps) = steps::split(text);
         let policy = policy(&format!("limits: []\nactors: {actors}"));
         let mut known: Vec<Key> = Vec::new();
@@ -50,7 +48,7 @@ fn callers_match_their_transcripts() {
                 [_] => found(&*source(actor), &request),
                 _ => String::new(),
             };
-            writeln!(transcript, "{line}\n{}", format!("{caller} {found}").trim_end()).unwrap();
+            transcript += &outcome(line, format!("{caller} {found}").trim_end());
         }
         transcript
     });

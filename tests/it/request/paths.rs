@@ -6,14 +6,12 @@ mod oracle;
 mod patterns;
 mod readers;
 
-use std::fmt::Write;
-
 use diana_policy::path::Path;
 use diana_policy::{Match, Prefix};
 use diana_request::matching::PathIndex;
 use fastrand::Rng;
 
-use crate::support::documents::assert_snapshots;
+use crate::support::documents::{assert_outcomes, outcome};
 use crate::support::steps;
 
 fn index(urls: &[(&str, bool)]) -> PathIndex {
@@ -55,7 +53,7 @@ fn spelling(random: &mut Rng) -> String {
 /// paths takes it out.
 #[test]
 fn paths_match_their_transcripts() {
-    assert_snapshots(concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/paths"), |_, _, text| {
+    assert_outcomes(concat!(env!("CARGO_MANIFEST_DIR"), "/it/request/paths"), |_, _, text| {
         let (urls, steps) = steps::split(text);
         let mut gate = escapes::gate(urls.trim().trim_matches(['[', ']']));
         let urls: Vec<String> = serde_yaml::from_str(&urls).unwrap();
@@ -69,7 +67,7 @@ fn paths_match_their_transcripts() {
             let exempt =
                 if escapes::is_exempt(&mut gate, path.as_bytes()) { ", exempt" } else { "" };
             let covered = if covered.is_empty() { "nothing" } else { &covered };
-            writeln!(transcript, "{line} {covered}{exempt}").unwrap();
+            transcript += &outcome(line, &format!("{covered}{exempt}"));
         }
         transcript
     });

@@ -1,4 +1,4 @@
-//! Tests of the operator's endpoint that `scenarios/admin.yaml` cannot express.
+//! Tests of the operator's endpoint that `scenarios/admin.txt` cannot express.
 
 use super::{FakeHost, MILLISECOND, Thread};
 use crate::support::redis::decides;

@@ -1,4 +1,4 @@
-//! Missing and short tokens. Explanations themselves are in `scenarios/explain.yaml`.
+//! Missing and short tokens. Explanations themselves are in `scenarios/explain.txt`.
 
 use super::{FakeHost, Thread};
 use diana_worker::host::Level;

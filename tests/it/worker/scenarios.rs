@@ -1,4 +1,4 @@
-//! A worker, its clients and its operator: scenarios in files, and a transcript next to each file.
+//! A worker, its clients and its operator: scenarios in files, with their outcomes.
 //!
 //! A scenario is a configuration followed by steps, each after `> `. The gateway's environment has a `DIANA_TOKEN`.
 //!
@@ -22,7 +22,7 @@ use serde_json::Value as Json;
 use serde_yaml::{Mapping, Value};
 
 use super::{FakeHost, Thread};
-use crate::support::documents::assert_snapshots;
+use crate::support::documents::{assert_outcomes, outcome};
 use crate::support::redis::decides;
 use crate::support::steps;
 
@@ -33,14 +33,14 @@ const FIRST: u32 = 10;
 #[test]
 fn scenarios_match_their_transcripts() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/it/worker/scenarios");
-    assert_snapshots(folder, |_, _, scenario| {
+    assert_outcomes(folder, |_, _, scenario| {
         let (configuration, steps) = steps::split(scenario);
         let mut operator = Operator::new(&configuration);
-        let mut transcript = operator.events();
+        let mut transcript = outcome("", &operator.events());
         for (line, keys) in steps {
             let result = operator.take(keys);
             let result = if result.is_empty() { "nothing" } else { result.trim_end() };
-            writeln!(transcript, "{line}\n{result}").unwrap();
+            transcript += &outcome(line, result);
         }
         transcript
     });
