@@ -1,18 +1,14 @@
 //! Algorithms: their laws, and properties other than their decisions.
 
 mod calendar;
-mod clocks;
-mod counted;
 mod large;
 mod pace;
-mod receipts;
 mod renewal;
 mod warm_up;
 
 use diana_algorithm::REGISTRY;
 use diana_policy::time::{SECOND, Unit};
 use diana_policy::{Quota, Zone};
-use fastrand::Rng;
 use kit::seed;
 use kit::store::gateway::START;
 use kit::store::rule::Rule;
@@ -46,20 +42,6 @@ fn cost_above_the_limit_builds_no_rule() {
         // A rule that refuses all requests is accepted.
         assert!(Rule::try_new(entry.short, Quota { rpu: 0, ..quota }).is_some(), "{}", entry.short);
     }
-}
-
-/// Whether the next slot is free.
-#[test]
-fn leaky_bucket_has_at_most_one_remaining_permit() {
-    let Rule { algorithm, .. } = Rule::new("LB", Quota::new(Unit::Second, 10));
-    let mut state = vec![0; algorithm.properties().words];
-    assert_eq!(algorithm.balance(&state, START).remaining, 1);
-    assert!(algorithm.step(&state.clone(), START, 0, 1, &mut state).is_admitted());
-    for (ticks, left) in [(0, 0), (SECOND / 10 - 1, 0), (SECOND / 10, 1)] {
-        assert_eq!(algorithm.balance(&state, START.later(ticks)).remaining, left, "after {ticks}");
-    }
-    let none = Rule::new("LB", Quota::new(Unit::Second, 0)).algorithm;
-    assert_eq!(none.balance(&vec![0; none.properties().words], START).remaining, 0);
 }
 
 /// If a rule can be counted by a fleet, each gateway can count its share.
@@ -122,34 +104,6 @@ fn redis_gets_the_parameters_of_an_algorithm() {
         ("LB", huge, [-1, i64::MAX, i64::MAX]),
     ] {
         assert_eq!(numbers(short, quota), wanted, "{short} {quota:?}");
-    }
-}
-
-/// The reported usage is the limit minus the remaining permits, if there is no debt.
-#[test]
-fn charged_and_remaining_add_up_to_the_limit() {
-    const LIMIT: u64 = 1000;
-    let mut rng = Rng::with_seed(seed::next());
-    for short in ["W", "SW", "TB"] {
-        let Rule { algorithm, .. } = Rule::new(short, Quota::new(Unit::Day, LIMIT));
-        let (mut state, mut charged, mut now) = (vec![0; algorithm.properties().words], 0, START);
-        for _ in 0..60 {
-            let cost = rng.u64(1..40);
-            let old = state.clone();
-            charged += match algorithm.step(&old, now, 0, cost, &mut state).is_admitted() {
-                true => cost,
-                false => 0,
-            };
-            assert_eq!(algorithm.balance(&state, now).charged, charged, "{short}");
-            assert_eq!(algorithm.balance(&state, now).remaining, LIMIT - charged, "{short}");
-        }
-        for _ in 0..100 {
-            now = now.later(rng.u64(..3600 * SECOND));
-            let sum =
-                algorithm.balance(&state, now).charged + algorithm.balance(&state, now).remaining;
-            assert_eq!(sum, LIMIT, "{short} at {now:?}");
-        }
-        assert_eq!(algorithm.balance(&state, now.later(100_000 * SECOND)).charged, 0, "{short}");
     }
 }
 

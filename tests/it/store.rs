@@ -4,7 +4,6 @@ mod cache;
 mod changes;
 mod charging;
 mod clocks;
-mod conformance;
 mod daily;
 mod faults;
 mod hot;

@@ -2,10 +2,9 @@
 
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
-use diana_redis::protocol::{CallNumber, Charge, Failure, Login, Pipeline, Script, ScriptAnswer};
-use diana_store::slots::arrears::Arrears;
+use diana_redis::protocol::{CallNumber, Failure, Login, Pipeline, Script, ScriptAnswer};
 
-use kit::rules::{Rule, ask_of, by, pipeline, pipeline_of_calls};
+use kit::rules::{Rule, ask_of, by, pipeline_of_calls};
 use kit::server::{Decided, Server};
 
 const NOW: u64 = 1_700_000_000 * SECOND;
@@ -86,26 +85,4 @@ fn repeated_call_is_decided_once() {
         server.command(&["SET", &key, "x"]);
     }
     assert_eq!(one(number(1, 0, 7)), [Ok(4)]);
-}
-
-/// Questions of several workers may overtake each other, and one may arrive after the next arrears have begun.
-#[test]
-fn arrears_are_charged_once_however_late_their_question_is() {
-    let server = Server::start();
-    for short in ["W", "SW", "TB"] {
-        server.command(&["FLUSHALL"]);
-        let rule = Rule::new(short, Quota::new(Unit::Day, 100));
-        let ask = |total, since| {
-            let arrears = Some(Arrears { total, since });
-            let charge = Charge { arrears, ..rule.charge(1, 0, 0) };
-            server.decide(&pipeline(Some(NOW), vec![charge])).asks[0].rules[0].remaining
-        };
-        assert_eq!(ask(5, 10), 95);
-        assert_eq!(ask(5, 10), 95, "{short}: the same again");
-        assert_eq!(ask(7, 10), 93);
-        assert_eq!(ask(6, 10), 93, "{short}: a smaller total is an earlier one");
-        assert_eq!(ask(3, 20), 90, "{short}: the next arrears");
-        assert_eq!(ask(7, 10), 90, "{short}: a late question with those before");
-        assert_eq!(ask(4, 20), 89, "{short}");
-    }
 }

@@ -14,7 +14,6 @@ mod expiry;
 mod failures;
 mod fleet;
 mod law;
-mod leases;
 mod overflow;
 mod resets;
 mod settlements;

@@ -181,19 +181,6 @@ fn day_has_23_or_25_hours_when_clocks_change() {
 }
 
 #[test]
-fn year_has_its_months() {
-    for (year, february) in [(2023, 28), (2024, 29), (2100, 28), (2000, 29)] {
-        let first = date(year, 1, 1).to_zoned(TimeZone::UTC).unwrap().timestamp();
-        let mut wall = first.as_second() as u64 * SECOND;
-        for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-            let span = windows(Unit::Month, Zone::UTC).at(wall);
-            assert_eq!((span.ends, span.length), (wall + days * DAY, days * DAY), "{year}");
-            wall = span.ends;
-        }
-    }
-}
-
-#[test]
 fn fixed_windows_begin_on_a_local_monday() {
     let mut rng = Rng::with_seed(seed::next());
     for _ in 0..2_000 {

@@ -4,4 +4,3 @@ mod law;
 mod memory;
 mod redis;
 mod resets;
-mod settling;

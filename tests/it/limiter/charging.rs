@@ -7,7 +7,7 @@ use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
 use kit::store::gateway::START;
 use std::rc::Rc;
 
-use super::{Gate, from, limiter};
+use super::{from, limiter};
 
 #[test]
 fn request_without_a_rule_reads_no_clock() {
@@ -20,33 +20,6 @@ fn request_without_a_rule_reads_no_clock() {
     let text = "limits: [{Url: /a, rules: [{actor: all, unit: day, rpu: 0}]}]";
     let mut limiter = limiter(text, Rc::new(FakeSharedData::default()));
     assert!(limiter.decide(&FakeRequest::get("/b"), 0, &Broken).is_pass());
-}
-
-#[test]
-fn retry_delay_is_exact() {
-    let rules = [
-        "unit: minute, rpu: 60, cost: 2, algo: LB",
-        "unit: minute, rpu: 60, cost: 30, algo: LB",
-        "unit: second, rpu: 3, algo: LB, max_queue: 0",
-        "unit: second, rpu: 7, cost: 2, algo: TB",
-        "unit: second, rpu: 7, cost: 3, algo: SW",
-        "unit: second, rpu: 7, cost: 3, algo: W",
-    ];
-    for rule in rules {
-        let yaml = format!("{{Url: /, rules: [{{actor: all, scope: local, {rule}}}]}}");
-        let mut gate = Gate::new(&yaml);
-        for step in [0, 50_000, 0, 1, 0] {
-            gate.wait(step);
-            let Verdict::Refuse(refusal) = gate.decide(&from("ann")) else { continue };
-            let state = refusal.by.state();
-            let wait = state.split("wait=").nth(1).unwrap().split('s').next().unwrap();
-            let wait: u64 = wait.replace('.', "").parse().unwrap();
-            gate.wait(wait - 1);
-            assert!(!gate.admits(&from("ann")), "{rule}: {wait} is too long");
-            gate.wait(1);
-            assert!(gate.admits(&from("ann")), "{rule}: {wait} is too short");
-        }
-    }
 }
 
 /// A refusal may end earlier than reported if open requests of another worker use no permits, also

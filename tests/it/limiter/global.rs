@@ -4,7 +4,6 @@ mod arrears;
 mod bans;
 mod departures;
 mod orders;
-mod outcomes;
 mod remaining;
 mod rounds;
 mod settling;

@@ -38,33 +38,6 @@ impl Gate {
 }
 
 #[test]
-fn turns_are_exactly_one_interval_apart() {
-    for scope in ["local", "gateway"] {
-        for rpu in [3_u64, 7, 1000, 70_000] {
-            let rule = format!("{{actor: all, unit: second, rpu: {rpu}, algo: LB}}");
-            let mut gate = gate(&rule, scope);
-            // Each turn is rounded up to a tick, and rounding does not accumulate.
-            for number in 0..rpu.min(5000) {
-                let turn = (number * 1_000_000).div_ceil(rpu);
-                assert_eq!(gate.waits(&from("ann")), Some(turn), "{rpu} {scope}");
-            }
-        }
-    }
-}
-
-#[test]
-fn returned_queue_position_ends_a_refusal() {
-    for scope in ["local", "gateway"] {
-        let mut gate = gate("{actor: all, unit: second, rpu: 10, algo: LB, max_queue: 1}", scope);
-        assert_eq!(gate.waits(&from("ann")), Some(0));
-        let last = gate.held(&from("ann"));
-        assert_eq!(gate.waits(&from("ann")), None);
-        last.position.finish(End::Left);
-        assert_eq!(gate.waits(&from("ann")), Some(100 * MS));
-    }
-}
-
-#[test]
 fn request_held_by_two_rules_does_not_move_up() {
     let two = "{actor: account, unit: second, rpu: 10, algo: LB}, {actor: all, unit: second, rpu: 10, algo: LB}";
     let one = "{actor: account, unit: second, rpu: 10, algo: LB}, {actor: all, unit: second, rpu: 100, algo: W}";

@@ -127,25 +127,6 @@ fn name_identifies_a_rule() {
 }
 
 #[test]
-fn changed_bucket_keeps_usage_not_remaining_permits() {
-    for scope in ["local", "gateway"] {
-        let bucket = |more: &str| {
-            format!("{{Url: /, rules: [{{actor: account, unit: day, {more}, scope: {scope}}}]}}")
-        };
-        let before = bucket("rpu: 10");
-        for (more, left) in [
-            ("rpu: 10, burst: 20", 13),
-            ("rpu: 20", 13),
-            ("rpu: 20, burst: 8", 1),
-            ("rpu: 20, burst: 7", 0),
-            ("rpu: 10, cost: 3", 1),
-        ] {
-            assert_eq!(left_after(&before, &bucket(more)), left, "{more}");
-        }
-    }
-}
-
-#[test]
 fn equal_rules_are_distinguished_by_their_order() {
     for scope in ["local", "gateway"] {
         let two = |first: u64, second: u64| {

@@ -126,21 +126,3 @@ fn cancelled_charge_keeps_later_charges() {
         }
     }
 }
-
-/// Another rule may refuse repeatedly after this one was charged.
-#[test]
-fn cancelled_permits_are_available() {
-    for short in ["W", "SW", "TB"] {
-        for scope in [Scope::Local, Scope::Gateway] {
-            let mut store = open(&Rule::new(short, Quota::new(Unit::Day, 1000)), scope);
-            let mut admitted = 0;
-            while store.take(key(1), 1, START).is_none() {
-                admitted += 1;
-                let mut refused_elsewhere = store.checked(key(1).into(), 1, START);
-                store.charged(&mut refused_elsewhere, 0);
-                store.cancel(&mut refused_elsewhere);
-            }
-            assert_eq!(admitted, 1000, "{short} {scope:?}");
-        }
-    }
-}

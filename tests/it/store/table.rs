@@ -147,19 +147,6 @@ fn check_uses_no_instant_before_the_watermark() {
 }
 
 #[test]
-fn returned_wall_clock_is_followed_after_a_unit() {
-    let algorithm = algorithm("W", Quota::new(Unit::Minute, 1));
-    let mut table = Table::new(algorithm.clone(), 1);
-    let year = 365 * 86_400_000_000;
-    let ahead = |mono: u64| Now { mono, wall: at(mono).wall + year };
-    assert!(request(&mut table, &*algorithm, 1, ahead(0)).0);
-    assert!(request(&mut table, &*algorithm, 2, ahead(61_000_000)).0, "the row had run out");
-    // Back again: for one unit the table uses the later time, then it follows the clock.
-    assert_eq!(table.no_earlier(at(70_000_000)).wall, ahead(61_000_000).wall);
-    assert_eq!(table.no_earlier(at(121_000_000)), at(121_000_000));
-}
-
-#[test]
 fn counter_of_all_callers_takes_no_row() {
     let algorithm = algorithm("TB", Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) });
     for rows in [1, 2] {
@@ -175,21 +162,6 @@ fn counter_of_all_callers_takes_no_row() {
         table.adopt(algorithm.clone(), 4);
         assert!(request(&mut table, &*algorithm, 3, now).0);
         assert!(!request_of(&mut table, &*algorithm, Key::ALL, now).0);
-    }
-}
-
-/// `rpu: 0` closes a rule for a while. When it opens again, it continues its counts.
-#[test]
-fn rule_with_zero_limit_keeps_its_usage() {
-    for entry in REGISTRY {
-        let [closed, open] =
-            [0, 60].map(|rpu| algorithm(entry.short, Quota::new(Unit::Minute, rpu)));
-        let mut table = Table::new(open.clone(), 1);
-        while request(&mut table, &*open, 1, at(0)).0 {}
-        table.adopt(closed.clone(), 1);
-        assert!(!request(&mut table, &*closed, 2, at(1)).0);
-        table.adopt(open.clone(), 1);
-        assert!(!request(&mut table, &*open, 1, at(2)).0, "{}", entry.short);
     }
 }
 

@@ -108,7 +108,7 @@ fn bytes(value: &Value) -> Option<Vec<u8>> {
     (!value.is_null()).then(|| text(value).into_bytes())
 }
 
-/// The lines with consecutive equal ones counted.
+/// The outcomes with consecutive equal ones counted, in one line if each has one.
 pub fn counted(lines: Vec<String>) -> String {
     let mut runs: Vec<(u64, String)> = Vec::new();
     for line in lines {
@@ -121,5 +121,7 @@ pub fn counted(lines: Vec<String>) -> String {
         1 => line,
         _ => format!("{count} times {line}"),
     });
-    written.collect::<Vec<_>>().join("\n")
+    let written: Vec<_> = written.collect();
+    let has_more = written.iter().any(|outcome| outcome.contains('\n'));
+    written.join(if has_more { "\n" } else { "; " })
 }

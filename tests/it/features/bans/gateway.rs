@@ -1,6 +1,5 @@
 //! Bans in shared data: accesses, and lost or damaged values.
 
-use std::cell::Cell;
 use std::rc::Rc;
 
 use diana_policy::Scope;
@@ -8,12 +7,9 @@ use diana_policy::ban::WORDS;
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::time::SECOND;
-use diana_store::bans::Bans;
-use diana_store::stores::Stores;
-use diana_store::tables::Tables;
 use kit::fake::{CountingData, FakeSharedData};
 
-use super::{BAN, CALLER, KEYS, TICK, Worker, key};
+use super::{BAN, CALLER, TICK, Worker, key};
 
 fn open<D: SharedData + 'static>(data: &Rc<D>) -> Worker {
     Worker::new(Scope::Gateway, data)
@@ -34,40 +30,6 @@ fn only_set(data: &FakeSharedData) -> (String, Vec<u8>) {
     let set = data.keys().into_iter().find(|key| *key != name("slots")).unwrap();
     let value = data.get(&set).unwrap().0;
     (set, value)
-}
-
-#[test]
-fn refusals_of_workers_that_write_at_once_all_count() {
-    let data: Rc<FakeSharedData> = Rc::default();
-    let mut tables = Tables::default();
-    let mut stores = Stores::new("test".into(), data.clone(), &mut tables);
-    let mut ours = open(&data);
-    ours.bans = Bans::new(BAN, Scope::Gateway, 1, KEYS, None, &mut stores);
-    let mut theirs = open(&data);
-    ours.refused(CALLER, 0);
-    theirs.refused_times(2, CALLER, 0);
-    // The other worker's refusals are counted between our read and our write, repeatedly.
-    let written = Rc::new(Cell::new(0));
-    let count = written.clone();
-    *data.before_swap.borrow_mut() = Some(Box::new(move |_, key| {
-        if count.get() < 3 && key != name("slots") {
-            count.set(count.get() + 1);
-            theirs.maintain(0);
-            theirs.refused_times(2, CALLER, 0);
-        }
-    }));
-    ours.maintain(0);
-    *data.before_swap.borrow_mut() = None;
-    assert_eq!(written.get(), 3);
-    let traffic = &stores.traffic;
-    assert_eq!((traffic.conflicts.get(), traffic.exhausted.get()), (3, 0));
-    // Counted so far: one, and three times two.
-    ours.refused_times(2, CALLER, 0);
-    ours.maintain(0);
-    assert_eq!(ours.left(CALLER, 0), 0);
-    ours.refused(CALLER, 0);
-    ours.maintain(0);
-    assert_eq!(ours.left(CALLER, 0), BAN.period);
 }
 
 /// The number of reads and writes of shared data by `does`.
@@ -173,26 +135,6 @@ fn ban_of_a_spoiled_set_is_not_put_into_the_record() {
     worker.refused(CALLER, TICK);
     worker.maintain(TICK);
     assert_eq!(record(&data), before);
-}
-
-/// As if the VM of the worker that began the ban had ended between its two writes.
-#[test]
-fn ban_missing_in_the_record_is_added_by_the_next_worker_once() {
-    let data: Rc<FakeSharedData> = Rc::default();
-    let (mut ours, mut theirs) = (open(&data), open(&data));
-    assert_eq!(ours.left(CALLER, 0), 0);
-    let before = record(&data);
-    theirs.refused_times(BAN.after, CALLER, 0);
-    data.set(&name("slots"), &before);
-    assert_eq!(ours.left(CALLER, TICK), 0, "no ban is known");
-    ours.refused_times(BAN.after, CALLER, TICK);
-    assert_eq!(ours.left(CALLER, TICK), BAN.period - TICK);
-    assert_eq!(open(&data).left(CALLER, TICK), BAN.period - TICK);
-    assert_eq!((ours.bans.begun, theirs.bans.begun), (0, 1), "it is the same ban");
-    let added = record(&data);
-    ours.refused(CALLER, TICK);
-    ours.maintain(TICK);
-    assert_eq!(record(&data), added);
 }
 
 #[test]

@@ -127,18 +127,6 @@ fn process_that_stands_still_gives_no_slot_away() {
     }
 }
 
-/// The slots of a worker that died are free soon after the next request.
-#[test]
-fn slots_of_a_dead_worker_are_free_again() {
-    let mut process = Process::new(2, 5, 100);
-    assert_eq!(process.fill(0), 5);
-    process.stop(0, Micros::MAX / 2);
-    process.wait(60 * SECOND);
-    assert!(!process.request(1, 0), "it may have stood still itself");
-    process.wait(6 * SECOND / 5);
-    assert_eq!(process.fill(1), 10);
-}
-
 /// Random stops of single workers and of all, and requests of several callers, which may share a
 /// count.
 #[test]

@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use diana_algorithm::IN_FLIGHT;
-use diana_policy::settlement::Settlement;
-use diana_policy::time::{SECOND, Unit};
+use diana_policy::time::Unit;
 use diana_policy::{Quota, Scope};
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
@@ -12,7 +11,6 @@ use diana_store::usage::OrderError;
 use diana_store::{CounterSpec, Store};
 use kit::fake::FakeSharedData;
 use kit::store::Take;
-use kit::store::ended;
 use kit::store::gateway::{START, key};
 use kit::store::rule::Rule;
 
@@ -29,28 +27,6 @@ fn open() -> [Box<dyn Store>; 2] {
         let mut tables = Tables::default();
         Stores::new("test".into(), data.clone(), &mut tables).open(Scope::Gateway, spec)
     })
-}
-
-fn used(store: &mut dyn Store) -> Option<u64> {
-    store.usage(key(1).into(), false, START).unwrap().in_flight
-}
-
-#[test]
-fn slot_is_released_once() {
-    let [mut ours, mut theirs] = open();
-    let (mut one, mut other) =
-        (ours.checked(key(1).into(), 1, START), theirs.checked(key(1).into(), 1, START));
-    assert!(ours.charged(&mut one, 0).is_admitted() && theirs.charged(&mut other, 0).is_admitted());
-    ours.cancel(&mut one);
-    assert_eq!((one.is_charged(), used(&mut *theirs)), (false, Some(1)));
-    ours.cancel(&mut one);
-    assert_eq!(used(&mut *theirs), Some(1), "there was nothing to undo");
-    let settlement = Settlement { receipt: 0, since: START.mono, reserved: 1, used: 0 };
-    assert!(theirs.settle(&ended(key(1), &settlement), START));
-    assert_eq!(used(&mut *ours), Some(0));
-    assert!(!theirs.maintain(START.later(SECOND)).is_busy, "it holds nothing");
-    assert!(theirs.settle(&ended(key(1), &settlement), START), "there was nothing to free");
-    assert_eq!(used(&mut *ours), Some(0));
 }
 
 #[test]

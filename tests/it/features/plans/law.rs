@@ -13,8 +13,7 @@ use diana_store::tables::Tables;
 use diana_store::{CounterSpec, Store};
 use fastrand::Rng;
 use kit::fake::FakeSharedData;
-use kit::oracle::{Oracle, oracle};
-use kit::plans::{Given, keeps_the_bound, keeps_the_bound_after, random};
+use kit::plans::{Given, keeps_the_bound_after, random};
 use kit::seed;
 use kit::store::account;
 use kit::store::gateway::{START, key};
@@ -36,84 +35,6 @@ fn ask(store: &mut dyn Store, plan: usize, cost: u64, now: Now) -> Option<u64> {
     match store.charged(&mut found, wait) {
         Decision::Admit { wait } if found.is_charged() => Some(wait),
         _ => None,
-    }
-}
-
-/// A caller's debt in a bucket, in permits times ticks. It drains at the rate of the plan at its
-/// next request.
-#[derive(Default)]
-struct Owed {
-    amount: u128,
-    at: u64,
-}
-
-impl Owed {
-    fn left(&self, quota: &Quota, now: Now) -> u128 {
-        self.amount.saturating_sub(u128::from(now.mono - self.at) * u128::from(quota.rpu))
-    }
-}
-
-/// Returns true if a request is admitted at once. `None` if only the bound is guaranteed.
-fn fits(
-    oracle: &Oracle,
-    quota: &Quota,
-    given: &[Given],
-    owed: &Owed,
-    now: Now,
-    cost: u64,
-) -> Option<bool> {
-    let (rpu, cost) = (u128::from(quota.rpu), u128::from(cost));
-    if quota.warm_up.is_some() {
-        return None;
-    }
-    let used = |is_it: &dyn Fn(&Given) -> bool| -> u128 {
-        given.iter().filter(|one| is_it(one)).map(|one| u128::from(one.cost)).sum()
-    };
-    if !oracle.drains() {
-        return Some(used(&|one| oracle.counts(quota, one.at, now)) + cost <= rpu);
-    }
-    let left = owed.left(quota, now);
-    match (u128::from(oracle.burst(quota)), u128::from(quota.period())) {
-        (0, _) => Some(left == 0),
-        (burst, unit) => Some(left + cost * unit <= burst * unit),
-    }
-}
-
-/// One worker has all usage, so its decisions are exact.
-#[test]
-fn worker_decides_by_the_current_plan() {
-    for (number, seed) in (0..60).map(|number| (number, seed::next())) {
-        for entry in REGISTRY {
-            let mut rng = Rng::with_seed(seed);
-            println!("{} seed {seed}, case {number}", entry.short);
-            let (rule, plans, quotas) = random(entry, &mut rng);
-            let mut store = open(Scope::Local, spec(&rule, &plans), &Rc::default());
-            let (mut given, mut owed) = (Vec::new(), Owed::default());
-            let (mut now, mut plan) = (START, 0);
-            for _ in 0..300 {
-                now = now.later(rng.u64(0..=4 * rule.pace().min(1 << 40)));
-                if rng.u8(0..5) == 0 {
-                    plan = rng.usize(0..quotas.len());
-                }
-                let (quota, cost) = (&quotas[plan], rule.quota.cost);
-                let expected = fits(oracle(entry.short), quota, &given, &owed, now, cost);
-                let wait = ask(&mut *store, plan, cost, now);
-                let holds = oracle(entry.short).max_delay(quota) > 0;
-                match expected {
-                    Some(true) => assert_eq!(wait, Some(0), "refused by {quota:?} at {now:?}"),
-                    Some(false) if holds => assert_ne!(wait, Some(0), "{quota:?} at {now:?}"),
-                    Some(false) => assert_eq!(wait, None, "{quota:?} at {now:?}"),
-                    None => {}
-                }
-                if wait.is_some() {
-                    let unit = u128::from(quota.period());
-                    owed.amount = owed.left(quota, now) + u128::from(cost) * unit;
-                    owed.at = now.mono;
-                    given.push(Given { at: now, cost, plan });
-                }
-            }
-            keeps_the_bound(entry.short, &quotas, &given);
-        }
     }
 }
 

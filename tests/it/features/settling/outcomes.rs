@@ -4,17 +4,11 @@
 use std::rc::Rc;
 
 use diana_limiter::{Limiter, Verdict};
-use diana_policy::decision::Retry;
 use diana_policy::key::Seed;
-use diana_policy::time::SECOND;
 use diana_store::permit::Permit;
-use fastrand::Rng;
 use kit::ending::FakeEnding;
 use kit::fake::{FakeClock, FakeMetrics, FakeRequest, FakeSharedData};
-use kit::seed;
 use kit::store::gateway::START;
-
-const LIMIT: usize = 5;
 
 fn limiter(rule: &str) -> Limiter {
     let document = format!("limits: [{{Url: /, rules: [{rule}]}}]");
@@ -33,49 +27,6 @@ fn clock() -> FakeClock {
 
 fn request() -> FakeRequest {
     FakeRequest::get("/").from("192.0.2.1:4000")
-}
-
-/// Checked by an oracle that remembers open and counted requests.
-#[test]
-fn counting_agrees_with_the_oracle() {
-    let mut rng = Rng::with_seed(seed::next());
-    let (mut soon, mut long) = (0, 0);
-    for round in 0..60 {
-        let (algo, scope) = (["W", "SW"][round % 2], ["local", "gateway"][rng.usize(..2)]);
-        let mut limiter = limiter(&format!(
-            "{{actor: address, unit: day, rpu: {LIMIT}, algo: {algo}, scope: {scope}, count: {{status: [401]}}}}"
-        ));
-        let clock = clock();
-        let (mut open, mut counted): (Vec<Permit>, usize) = (Vec::new(), 0);
-        for _ in 0..200 {
-            clock.0.set(clock.0.get().later(rng.u64(..SECOND / 100)));
-            if rng.bool() && !open.is_empty() {
-                let mut permit = open.swap_remove(rng.usize(..open.len()));
-                let wrong = rng.u8(..6) == 0;
-                let ending = FakeEnding::answered(if wrong { 401 } else { 200 });
-                limiter.on_response(&mut permit, &ending);
-                limiter.finish(permit, &ending, clock.0.get());
-                counted += usize::from(wrong);
-                continue;
-            }
-            match limiter.decide(&request(), 0, &clock) {
-                Verdict::Admit(permit, _) => {
-                    assert!(open.len() + counted < LIMIT, "{} and {counted}", open.len());
-                    open.push(permit);
-                }
-                Verdict::Refuse(refusal) => {
-                    assert_eq!(open.len() + counted, LIMIT, "refused, {algo} in {scope}");
-                    let is_soon = counted < LIMIT;
-                    assert_eq!(refusal.retry == Retry::Soon, is_soon, "{:?}", refusal.retry);
-                    let headers = refusal.headers();
-                    assert_eq!(headers.get("retry-after").unwrap() == "1", is_soon);
-                    if is_soon { soon += 1 } else { long += 1 }
-                }
-                other => panic!("{other:?}"),
-            }
-        }
-    }
-    assert!(soon > 200 && long > 200, "too tame: {soon}, {long}");
 }
 
 /// Refusals due to open requests lead to no ban. With `on: counted` only counted outcomes do.
@@ -210,33 +161,5 @@ fn shadow_rule_with_count_bans_no_caller() {
             lines.0.borrow().iter().filter(|line| line.ends_with(".r.bans 1")).count(),
             bans
         );
-    }
-}
-
-/// The example of the page on settled costs: 800 of 900 permits count in the second window, so two
-/// reservations fit.
-#[test]
-fn late_usage_is_charged_to_the_window_of_its_end() {
-    assert_eq!(START.wall % (60 * SECOND), 0);
-    for scope in ["local", "gateway"] {
-        let mut limiter = limiter(&format!(
-            "{{actor: all, unit: minute, rpu: 1000, algo: W, scope: {scope},
-              cost: {{response: {{header: x-tokens-used}}, reserve: 100, max: 5000}}}}"
-        ));
-        let clock = clock();
-        let admit = |limiter: &mut Limiter, now| {
-            clock.0.set(now);
-            match limiter.decide(&request(), 0, &clock) {
-                Verdict::Admit(permit, _) => Some(permit),
-                _ => None,
-            }
-        };
-        let mut stream = admit(&mut limiter, START.later(50 * SECOND)).expect("it fits");
-        let end = START.later(80 * SECOND);
-        let ending = FakeEnding::answered(200).header("x-tokens-used", "900");
-        limiter.on_response(&mut stream, &ending);
-        limiter.finish(stream, &ending, end);
-        let open: Vec<Permit> = (0..9).filter_map(|_| admit(&mut limiter, end)).collect();
-        assert_eq!(open.len(), 2, "{scope}");
     }
 }

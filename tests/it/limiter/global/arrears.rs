@@ -1,13 +1,9 @@
 //! Permits that a gateway admits without Redis are charged at Redis afterwards.
 
-use std::rc::Rc;
-
 use diana_policy::port::Call;
-use diana_policy::redis::OnFailure;
-use kit::fake::FakeSharedData;
 use kit::model::redis::Redis;
 
-use super::{SEED, Worker, request};
+use super::{Worker, request};
 
 const LIMIT: usize = 10;
 
@@ -22,49 +18,6 @@ fn worker_in_arrears(rule: &str, count: usize) -> Worker {
     (1..count).for_each(|_| worker.request(&request()));
     assert_eq!(worker.admitted(), count);
     worker
-}
-
-#[test]
-fn next_question_charges_the_share() {
-    for algo in ["W", "SW", "TB"] {
-        let (mut worker, mut redis) = (worker_in_arrears(&rule(algo, "day"), 4), Redis::default());
-        worker.back(&mut redis);
-        assert_eq!(worker.admits(15, &mut redis), LIMIT - 4, "{algo}");
-    }
-}
-
-#[test]
-fn question_of_another_worker_charges_the_share() {
-    let data = Rc::new(FakeSharedData::default());
-    let text = format!(
-        "redis: {{cluster: redis}}\nlimits: [{{Url: /, rules: [{{{}}}]}}]",
-        rule("W", "day")
-    );
-    let start = || Worker::in_gateway(data.clone(), &text, OnFailure::Gateway, SEED);
-    let (mut first, mut second, mut redis) = (start(), start(), Redis::default());
-    first.away(50);
-    (0..3).for_each(|_| first.request(&request()));
-    first.back(&mut redis);
-    second.steps(2000, &mut |call, time| Some(redis.answer(&call.body, time)));
-    assert_eq!(second.admits(15, &mut redis), LIMIT - first.admitted());
-}
-
-/// Redis charges the question again, but the share only once.
-#[test]
-fn share_is_charged_once_if_a_reply_is_lost() {
-    let (mut worker, mut redis) = (worker_in_arrears(&rule("W", "day"), 4), Redis::default());
-    worker.back(&mut redis);
-    worker.request(&request());
-    let before = redis.asks;
-    let mut lose = |call: &Call, time| {
-        redis.answer(&call.body, time);
-        None
-    };
-    worker.steps(50, &mut lose);
-    let questions = (redis.asks - before) as usize;
-    assert_eq!(worker.admitted(), 5);
-    worker.back(&mut redis);
-    assert_eq!(worker.admits(15, &mut redis), LIMIT - 5 - questions);
 }
 
 /// Permits of lost replies, or of slices that the gateway counts by another clock, may leave no room for arrears. When

@@ -1,7 +1,5 @@
 //! Settlements when Redis becomes unavailable, or was unavailable at the charge.
 
-use diana_policy::port::Clock;
-use kit::ending::FakeEnding;
 use kit::model::redis::Redis;
 
 use super::bans::receipts;
@@ -14,43 +12,6 @@ fn rule(algo: &str) -> String {
         "actor: account, unit: day, rpu: {LIMIT}, algo: {algo}, scope: global,
          cost: {{response: {{header: x-used}}, reserve: 1, max: 20}}"
     )
-}
-
-impl Worker {
-    /// All admitted requests end with this usage.
-    fn all_use(&mut self, used: u64) {
-        let now = self.clock.now();
-        let came = FakeEnding::answered(200).header("x-used", used.to_string());
-        for mut permit in std::mem::take(&mut self.permits) {
-            self.limiter.on_response(&mut permit, &came);
-            self.limiter.finish(permit, &FakeEnding::answered(200), now);
-        }
-    }
-}
-
-#[test]
-fn charge_in_degraded_mode_is_settled_in_the_gateway() {
-    for algo in ["W", "SW"] {
-        let (mut worker, mut redis) = (Worker::new(&rule(algo)), Redis::default());
-        worker.away(50);
-        for _ in 0..5 {
-            (0..LIMIT).for_each(|_| worker.request(&request()));
-            worker.steps(5, &mut |_, _| None);
-            worker.all_use(0);
-            // Other workers would be informed by then.
-            worker.steps(25, &mut |_, _| None);
-        }
-        // In the first round, the request that detected the failure took one slot.
-        assert_eq!(
-            worker.admitted(),
-            5 * LIMIT,
-            "{algo}: whoever used nothing has its permit back"
-        );
-        (0..3).for_each(|_| worker.request(&request()));
-        worker.back(&mut redis);
-        worker.all_use(3);
-        assert_eq!(worker.admits(15, &mut redis), LIMIT - 9, "{algo}: Redis charges their usage");
-    }
 }
 
 /// Also in a gateway in degraded mode. In a rule that counts all requests, no permits are only

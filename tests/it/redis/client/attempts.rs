@@ -3,18 +3,15 @@
 
 use std::rc::Rc;
 
-use diana_policy::port::Call;
 use diana_policy::time::{Micros, SECOND};
 use diana_redis::shard::Shards;
 use diana_store::replies::QuestionResult;
-use fastrand::Rng;
 use kit::fake::FakeSharedData;
 use kit::model::proxy::Proxy;
 
 use super::shards::steps;
 use super::{MILLISECOND, Response, TIMEOUT, Worker, charge, ok, requests, reset, status};
 use crate::support::redis::{Seen, admits};
-use kit::seed;
 
 /// Losses of calls that the host reports at once.
 fn losses() -> [Response; 4] {
@@ -45,44 +42,6 @@ fn lost_call_is_sent_again_once_within_the_timeout() {
             assert_eq!(worker.is_connected(), !second_is_lost);
             let [(number, result)] = results[..] else { panic!("{results:?}") };
             assert_eq!((number, result == QuestionResult::Degraded), (ticket, second_is_lost));
-        }
-    }
-}
-
-/// After half of its time the call is sent again, and the first reply counts. The other attempt may
-/// be late or lost.
-#[test]
-fn first_reply_of_two_attempts_counts() {
-    let late = |call: &Call| [ok(admits(call)), status(504), status(503), reset()];
-    for winner in [0, 1] {
-        for number in 0..4 {
-            for is_lost_before in [false, true] {
-                let (mut worker, now) = (Worker::after(MILLISECOND), SECOND);
-                let ticket = worker.ask(7, now);
-                worker.work(now);
-                let first = worker.calls.one();
-                assert_eq!(worker.next(now), Some(now + TIMEOUT / 2));
-                assert!(worker.work(now + TIMEOUT / 2).is_empty());
-                let second = worker.calls.one();
-                assert_eq!((second.1.timeout, &second.1.body), (TIMEOUT / 2, &first.1.body));
-                let (first, second) = if winner == 0 { (first, second) } else { (second, first) };
-                let loss = late(&first.1)[number].clone();
-                if is_lost_before && number > 0 {
-                    assert_eq!(
-                        worker.answer(second.0, &loss, now + 11 * MILLISECOND),
-                        Some(vec![])
-                    );
-                }
-                let reply = ok(admits(&first.1));
-                let results = worker.answer(first.0, &reply, now + 12 * MILLISECOND).unwrap();
-                let results = requests(results);
-                assert!(
-                    matches!(results[..], [(id, QuestionResult::Decided { .. })] if id == ticket)
-                );
-                worker.answer(second.0, &loss, now + 13 * MILLISECOND);
-                worker.work(now + SECOND);
-                assert!(worker.calls.none() && worker.is_connected());
-            }
         }
     }
 }
@@ -246,42 +205,4 @@ fn proxy_gets_the_whole_timeout() {
     assert_eq!(Seen::of(&second).callers, [3 << 60 | 1]);
     worker.answer(token, &ok(proxy.answer(&second.body, 8 * SECOND)), later).unwrap();
     assert!(worker.is_connected());
-}
-
-/// One call of a hundred is lost, before or after Redis, at 500 calls a second: on average one
-/// request of a hundred is decided in degraded mode, in a single minute sometimes three.
-#[test]
-fn few_lost_calls_rarely_change_the_mode() {
-    let seed = seed::next();
-    println!("seed {seed}");
-    let mut rng = Rng::with_seed(seed);
-    let mut workers =
-        [(); 2].map(|()| Rc::new(FakeSharedData::default())).map(|it| Worker::of(&it));
-    let mut coming: Vec<(u64, usize, u32, Response)> = Vec::new();
-    let (mut degraded, mut asked) = (0, 0);
-    for now in (0..900 * SECOND).step_by(MILLISECOND as usize) {
-        for (number, worker) in workers.iter_mut().enumerate() {
-            let mut results = Vec::new();
-            while let Some(place) = coming.iter().position(|it| it.0 <= now && it.1 == number) {
-                let (_, _, token, back) = coming.swap_remove(place);
-                results.extend(worker.answer(token, &back, now).unwrap_or_default());
-            }
-            if now.is_multiple_of(2 * MILLISECOND) {
-                worker.ask(rng.u64(1..1000), now);
-                asked += 1;
-            }
-            results.extend(worker.work(now));
-            let is_degraded =
-                |(_, result): &(u64, QuestionResult)| *result == QuestionResult::Degraded;
-            degraded += requests(results).iter().filter(|it| is_degraded(it)).count();
-            for (token, call) in worker.calls.fresh() {
-                let (after, back) = match rng.u8(..100) {
-                    0 => (call.timeout, status(504)),
-                    _ => (MILLISECOND, ok(admits(&call))),
-                };
-                coming.push((now + after, number, token, back));
-            }
-        }
-    }
-    assert!(degraded * 50 <= asked, "{degraded} of {asked}");
 }

@@ -40,19 +40,6 @@ fn missing_cluster_is_a_failure() {
 }
 
 #[test]
-fn late_reply_is_ignored() {
-    let mut worker = worker();
-    let ticket = worker.ask(1, 0);
-    worker.work(0);
-    let (token, call) = worker.calls.one();
-    assert!(worker.work(TIMEOUT).is_empty(), "the host is going to say so");
-    let results = worker.work(TIMEOUT + 5 * MILLISECOND);
-    assert_eq!(requests(results), [(ticket, QuestionResult::Degraded)]);
-    assert_eq!(worker.answer(token, &ok(admits(&call)), TIMEOUT + 11 * MILLISECOND), None);
-    assert_eq!(worker.answer(token + 9, &ok(admits(&call)), TIMEOUT + 12 * MILLISECOND), None);
-}
-
-#[test]
 fn failures_have_names_and_are_counted() {
     let many = vec![b':'; 1 << 20];
     for (response, name) in [
