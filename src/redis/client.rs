@@ -96,6 +96,8 @@ pub struct Client {
     has_script: bool,
     /// The record of all workers, as last read.
     health: Health,
+    /// Whether questions contain the arrears of their callers.
+    knows_outage: bool,
     /// The offset of the clock of each shard.
     offsets: Vec<Offset>,
     /// Until when this worker sends no heartbeat, since one failed.
@@ -152,6 +154,7 @@ impl Client {
             busy_replies: 0,
             far_replies: 0,
             has_script: false,
+            knows_outage: health.had_outage(),
             health,
             counts: BackendCounts::default(),
             log_lines: Vec::new(),
@@ -226,6 +229,9 @@ impl Client {
         if outbox.unavailable_shards() > 0 {
             self.drop_unavailable(outbox);
             self.send_probes(now, callout, outbox);
+        }
+        if outbox.had_outage && !std::mem::replace(&mut self.knows_outage, true) {
+            self.ask_again(outbox);
         }
         for batch in std::mem::take(&mut self.resends) {
             self.send(batch, now, callout, outbox);

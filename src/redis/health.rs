@@ -43,7 +43,8 @@ pub(super) struct Health {
     beat: Micros,
     /// The fleet's secret seed, once Redis has sent it.
     seed: (u64, u64),
-    /// Breakers that are not in their initial state, ordered by shard.
+    /// Breakers that are not in their initial state, ordered by shard. The first that ever opened
+    /// stays.
     breakers: Vec<(Shard, Breaker)>,
 }
 
@@ -68,7 +69,9 @@ impl Health {
             if !change(&mut health) {
                 break;
             }
-            health.breakers.retain(|(_, breaker)| !breaker.is_calm(now));
+            // The first one stays: it tells that there was an outage.
+            let mut is_first = true;
+            health.breakers.retain(|(_, it)| std::mem::take(&mut is_first) || !it.is_calm(now));
             if words::write_all(&health.words(), data, key, number) {
                 break;
             }
@@ -201,6 +204,11 @@ impl Health {
     /// The unavailable shards, in order, and their breakers.
     pub(super) fn open(&self) -> impl Iterator<Item = &(Shard, Breaker)> {
         self.breakers.iter().filter(|(_, breaker)| breaker.is_open())
+    }
+
+    /// Returns true if a shard was unavailable since the gateway began. Only then are there arrears.
+    pub(super) fn had_outage(&self) -> bool {
+        !self.breakers.is_empty()
     }
 
     /// Returns true if a shard is unavailable.

@@ -76,6 +76,8 @@ pub struct Outbox {
     pub shards: Shards,
     /// The unavailable shards, in order.
     pub(super) unavailable: Vec<Shard>,
+    /// Whether Redis was unavailable for any worker of the gateway, so that callers may have arrears.
+    pub(super) had_outage: bool,
     /// A question about each rule, which charges nothing.
     rehearsal: Vec<Charge>,
     operations: Vec<Operation>,
@@ -101,6 +103,7 @@ impl Outbox {
             beats: false,
             shards,
             unavailable: Vec::new(),
+            had_outage: false,
             rehearsal: Vec::new(),
             operations: Vec::new(),
             later: Vec::new(),
@@ -184,6 +187,12 @@ impl Outbox {
         let is_unavailable =
             |it: &mut Operation| unavailable.binary_search(&shards.of(it.caller())).is_ok();
         self.operations.extract_if(.., is_unavailable).collect()
+    }
+
+    /// Removes all renewals.
+    pub(super) fn take_renewals(&mut self) -> Vec<Operation> {
+        let is_renewal = |it: &mut Operation| matches!(it, Operation::Renew(..));
+        self.operations.extract_if(.., is_renewal).collect()
     }
 
     /// Returns true if there are operations or settlements to send.

@@ -432,7 +432,8 @@ impl RedisStore {
     /// An empty charge with the caller's arrears.
     fn with_arrears(&mut self, key: Key, now: Now) -> Charge {
         let (account, gateways) = (self.account(key), self.gateways());
-        let arrears = self.share.send_arrears(account, gateways, now);
+        let may_have = self.outbox.borrow().had_outage;
+        let arrears = may_have.then(|| self.share.send_arrears(account, gateways, now)).flatten();
         let overdraft = if arrears.is_some() { self.share.overdraft(gateways) } else { 0 };
         Charge { arrears, overdraft, ..self.empty_charge(key) }
     }

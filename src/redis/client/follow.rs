@@ -210,6 +210,7 @@ impl Client {
         outbox.ledgers.begin(self.sender);
         let known = self.health.fleet.gateways;
         outbox.gateways = if known == 0 { self.endpoint.gateways } else { known }.max(1);
+        outbox.had_outage = self.health.had_outage();
         outbox.unavailable = self.open().map(|(shard, _)| shard).collect();
         if outbox.is_unavailable(Shard::FIRST) && !self.is_agreed() {
             outbox.unavailable = outbox.shards.all().collect();

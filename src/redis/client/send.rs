@@ -320,6 +320,14 @@ impl Client {
         outbox.results.add_all(waiting.chain(operations), result);
     }
 
+    /// Drops the questions that have not left: they were asked before an outage was known, and lack
+    /// the arrears of their callers.
+    pub(super) fn ask_again(&mut self, outbox: &mut Outbox) {
+        let waiting = std::mem::take(&mut self.waiting).into_iter().map(|wait| wait.ask);
+        let renewals = outbox.take_renewals().into_iter().map(Operation::ask);
+        outbox.results.add_all(waiting.chain(renewals), QuestionResult::Repeat);
+    }
+
     /// Drops the asks and operations for unavailable shards.
     pub(super) fn drop_unavailable(&mut self, outbox: &mut Outbox) {
         let mut dropped = Vec::new();
