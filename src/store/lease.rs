@@ -50,7 +50,7 @@ impl Pace {
     pub fn of_fleet(trip: Micros, window: Micros) -> Pace {
         let notice = trip.saturating_mul(2).min(LONGEST);
         let least = notice.max(AHEAD);
-        let longest = LONGEST.min(window / 4).max(least);
+        let longest = LONGEST.min(window).max(least);
         Pace { span: 2 * SECOND, ahead: (least, longest), busy: longest, notice }
     }
 }

@@ -22,10 +22,10 @@ const SETTLING: Micros = SECOND;
 const BUSY: usize = 20;
 
 fn busy_within(rule: &Rule) -> Micros {
-    // In Redis, four requests in the longest time that a block is for, a part of the window or slice.
+    // In Redis, four requests in the longest time that a block is for, at most the window or slice.
     let longest = match (rule.scope, rule.algo) {
-        (Scope::Global, "W") => rule.unit / 4,
-        (Scope::Global, "SW") => rule.unit / 40,
+        (Scope::Global, "W") => rule.unit,
+        (Scope::Global, "SW") => rule.unit / 10,
         (Scope::Global, _) => SECOND,
         _ => 0,
     };

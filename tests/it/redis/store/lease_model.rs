@@ -145,13 +145,9 @@ impl RedisRule {
         }
     }
 
-    /// The longest time of demand that a lease covers: a quarter of what Redis counts together.
+    /// The longest time of demand that a lease covers: at most what Redis counts together.
     fn longest(&self) -> Micros {
-        match self.rule.entry.short {
-            "W" => SECOND / 4,
-            "SW" => SECOND / 40,
-            _ => LONGEST,
-        }
+        if self.rule.entry.short == "SW" { SECOND / 10 } else { LONGEST }
     }
 
     /// The block to ask for, if the caller is busy: its permits, and the time in which they are spent.
