@@ -234,6 +234,12 @@ def install():
     yield discover("tests/install", DIANA_HELM_PYTHON=helm(), DIANA_COMMAND=ROOT / "target/release/diana")
 
 
+def local_ratelimit():
+    """What the importer makes of Envoy's own limits, against Envoys."""
+    for version in (envoy.NEWEST, envoy.MIDDLE):
+        yield tests(*TEST, "--test", "local_ratelimit", "--", "--ignored", DIANA_ENVOY=envoy.path(version))
+
+
 def workflows():
     """The workflows, and the shell scripts in them."""
     programs("go", "shellcheck")
@@ -257,7 +263,7 @@ GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", n
 GATE |= {"abi": suite("abi"), "native": native, "promises": suite("promises"), "oldest": oldest_envoy, "parity": parity, "crates": crates, "chart": chart}
 # What `make test-all` runs besides.
 REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost, "simulate": lambda: [step("make", "simulate")], "worlds": lambda: [step("make", "promises"), step("make", "promises", "DEPTH=5")], "mutations": lambda: [step("make", "mutations")]}
-REST |= {"nginx": suite("nginx", "--", "--ignored", needed=["nginx"])}
+REST |= {"nginx": suite("nginx", "--", "--ignored", needed=["nginx"]), "local_ratelimit": local_ratelimit}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.

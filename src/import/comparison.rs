@@ -49,6 +49,8 @@ pub struct ComparedRequest {
     pub caller: Option<u8>,
     /// Milliseconds that it takes.
     pub took: u64,
+    /// The rules that do not count it, as bits: it has no value, or is of another part.
+    pub lacks: u32,
     /// The decision of the original.
     pub original: ModelDecision,
     /// The decision of Diana.
@@ -91,7 +93,7 @@ fn described(requests: &[ComparedRequest]) -> String {
     }
     let skipped = runs.len().saturating_sub(SHOWN_RUNS);
     let shown = runs.into_iter().skip(skipped).map(|(first, last, count)| {
-        let ComparedRequest { at, caller, took, original, diana } = first;
+        let ComparedRequest { at, caller, took, lacks, original, diana } = first;
         let at = if last.at > *at { format!("{at} … {}", last.at) } else { at.to_string() };
         let caller = match caller {
             None => " without a key".into(),
@@ -103,7 +105,15 @@ fn described(requests: &[ComparedRequest]) -> String {
             true => word(*diana),
             false => format!("original {}, Diana {}", word(*original), word(*diana)),
         };
-        format!("{count} at {at} ms{caller}{took}: {decided}")
+        let lacking: Vec<String> = (0..u32::BITS)
+            .filter(|bit| lacks >> bit & 1 == 1)
+            .map(|bit| (bit + 1).to_string())
+            .collect();
+        let lacking = match lacking.as_slice() {
+            [] => String::new(),
+            rules => format!(" without rule {}", rules.join(", ")),
+        };
+        format!("{count} at {at} ms{caller}{lacking}{took}: {decided}")
     });
     let shown: Vec<String> = shown.collect();
     let skipped = if skipped > 0 { "…; " } else { "" };
@@ -127,23 +137,26 @@ pub(crate) fn compare(
     unrounded: Option<&mut (dyn LimiterModel + 'static)>,
 ) -> Option<ModelComparison> {
     let policy = policy(rules)?;
-    let requests = traffic::generate(&policy);
-    let rounded = compare_with(&policy, &requests, model)?;
+    let numbers = (0..rules.len()).filter(|number| document::is_part(rules, *number));
+    let partial = numbers.map(traffic::bit).sum();
+    let requests = traffic::generate(&policy, partial);
+    let rounded = compare_with(&policy, &requests, partial, model)?;
     let is_equal = |it: &ModelComparison| it.stricter.is_none() && it.looser.is_none();
     if is_equal(&rounded) {
         return Some(rounded);
     }
     let Some(unrounded) = unrounded else { return Some(rounded) };
-    let plain = compare_with(&policy, &requests, unrounded)?;
+    let plain = compare_with(&policy, &requests, partial, unrounded)?;
     Some(if is_equal(&plain) { ModelComparison { is_rounding: true, ..rounded } } else { plain })
 }
 
 fn compare_with(
     policy: &Policy,
     requests: &[TrafficRequest],
+    partial: u32,
     model: &mut dyn LimiterModel,
 ) -> Option<ModelComparison> {
-    let mut trial = Trial { policy, model, left: MOST_DECISIONS };
+    let mut trial = Trial { policy, partial, model, left: MOST_DECISIONS };
     let decided = trial.run(requests)?;
     let mut find = |direction: i8| {
         let places = decided.iter().enumerate().filter(|(_, it)| it.direction() == direction);
@@ -186,6 +199,7 @@ impl ComparedRequest {
 /// A policy and a model.
 struct Trial<'t> {
     policy: &'t Policy,
+    partial: u32,
     model: &'t mut dyn LimiterModel,
     /// The number of decisions that may still be made.
     left: usize,
@@ -199,7 +213,7 @@ impl Trial<'_> {
         self.model.reset();
         let first = requests.first().map_or(0, |request| request.at);
         let decide = |request: &TrafficRequest| {
-            let plain = Rc::new(traffic::plain(request, self.policy, BEGIN));
+            let plain = Rc::new(traffic::plain(request, self.policy, self.partial, BEGIN));
             let diana = match fleet.request(&plain) {
                 ReplayDecision::Admitted => ModelDecision::Passes,
                 ReplayDecision::Held { wait, .. } if wait < 1000 => ModelDecision::Passes,
@@ -210,6 +224,7 @@ impl Trial<'_> {
                 at: request.at - first,
                 caller: request.caller,
                 took: request.took,
+                lacks: request.lacks,
                 original: self.model.decide(&*plain),
                 diana,
             }
@@ -217,16 +232,24 @@ impl Trial<'_> {
         Some(requests.iter().map(decide).collect())
     }
 
-    /// The requests of the last one's caller without those that are decided differently, if the last
-    /// one still is. Otherwise its difference is a consequence of the earlier ones.
+    /// The requests without those that are decided differently, if the last one still is. Otherwise
+    /// its difference is a consequence of the earlier ones. Those of its caller only, if that is enough.
     fn cleaned(
         &mut self,
         requests: &[TrafficRequest],
         direction: i8,
     ) -> Option<Vec<TrafficRequest>> {
-        let last = requests.last()?;
-        let mut own: Vec<_> =
-            requests.iter().filter(|it| it.caller == last.caller).cloned().collect();
+        let caller = requests.last()?.caller;
+        let own: Vec<_> = requests.iter().filter(|it| it.caller == caller).cloned().collect();
+        let own = self.without_differences(own, direction);
+        own.or_else(|| self.without_differences(requests.to_vec(), direction))
+    }
+
+    fn without_differences(
+        &mut self,
+        mut own: Vec<TrafficRequest>,
+        direction: i8,
+    ) -> Option<Vec<TrafficRequest>> {
         loop {
             let decided = self.run(&own)?;
             let (end, earlier) = decided.split_last()?;

@@ -6,6 +6,7 @@ use hashbrown::HashSet;
 
 use crate::importer::Counting;
 use crate::outcome::{ImportedEntry, ImportedRule, Notes};
+use crate::traffic;
 
 /// Maximum size of the entries in bytes. The filter reads at most 1 MiB.
 const MOST_BYTES: usize = 1_000_000;
@@ -221,11 +222,21 @@ fn document(status: Option<u16>, actors: &[(String, Tree)], entries: &str) -> St
     text
 }
 
-/// The rules of a comparison, without conditions on requests but for exempt addresses.
+/// The rules of a comparison, without conditions on requests but for exempt addresses, and for the
+/// marks of requests of partial rules.
 pub(crate) fn of_rules(rules: &[&ImportedRule]) -> String {
     let mut actors: Vec<(String, Tree)> = Vec::new();
-    let mut text = "  - Url: /\n    rules:\n".to_owned();
+    let mut text = String::new();
     for (number, rule) in rules.iter().enumerate() {
+        let part = is_part(rules, number);
+        if number == 0 || part || is_part(rules, number - 1) {
+            text.push_str("  - Url: /\n");
+            if part {
+                let mark = traffic::part_header(number);
+                text.push_str(&format!("    match: {{headers: {{{mark}: {{present: true}}}}}}\n"));
+            }
+            text.push_str("    rules:\n");
+        }
         actors.extend(rule.actors.iter().cloned());
         let mut tree = rule_tree(rule);
         if let Tree::Map(pairs) = &mut tree {
@@ -243,6 +254,11 @@ pub(crate) fn of_rules(rules: &[&ImportedRule]) -> String {
     actors.dedup();
     // Few callers, so small tables.
     format!("keys: 1000\n{}", document(None, &actors, &text))
+}
+
+/// Returns true if a rule of a comparison is for some of its requests only.
+pub(crate) fn is_part(rules: &[&ImportedRule], number: usize) -> bool {
+    rules.len() > 1 && rules.get(number).is_some_and(|rule| rule.is_partial)
 }
 
 /// Why `diana check` fails for a document.

@@ -1,5 +1,6 @@
 //! The formats. Each is one file, and a line in [`REGISTRY`].
 
+mod envoy;
 mod ingress_nginx;
 mod nginx;
 
@@ -16,7 +17,7 @@ pub struct ImportFormat {
 }
 
 /// All formats. Each text is offered to all of them.
-pub static REGISTRY: &[ImportFormat] = &[ingress_nginx::FORMAT, nginx::FORMAT];
+pub static REGISTRY: &[ImportFormat] = &[ingress_nginx::FORMAT, nginx::FORMAT, envoy::FORMAT];
 
 /// Reads the texts of one import. It remembers what it needs, so that memory is bounded by the
 /// limits, not by the texts.

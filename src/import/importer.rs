@@ -94,10 +94,13 @@ impl Comparisons {
         entries: &[ImportedEntry],
     ) -> Option<ComparedObject> {
         let ImportedObject { title, rules: origins, mut model, mut unrounded } = object;
-        let all = entries.iter().flat_map(|entry| &entry.rules);
-        let rules: Vec<_> = all.filter(|rule| origins.contains(&rule.origin)).collect();
+        let all: Vec<_> = entries.iter().flat_map(|entry| &entry.rules).collect();
+        let mut rules = Vec::new();
+        for origin in &origins {
+            rules.extend(all.iter().copied().filter(|rule| rule.origin == *origin));
+        }
         // Without one of them it is another object.
-        if rules.len() < origins.len() {
+        if rules.len() != origins.len() {
             return None;
         }
         let comparison = self.of(&rules, &mut *model, unrounded.as_deref_mut())?;

@@ -7,14 +7,21 @@
 //!
 //! It reads no files itself, so a page in a browser can use it.
 
+mod buckets;
 mod comparison;
+mod condition;
 mod document;
+mod envoy;
 mod formats;
 mod importer;
+mod key;
 mod manifest;
 mod model;
 mod nginx;
 mod outcome;
+mod paths;
+mod regex;
+mod routes;
 mod source;
 mod traffic;
 

@@ -2,7 +2,5 @@
 
 pub(crate) mod keys;
 pub(crate) mod model;
-pub(crate) mod paths;
-pub(crate) mod routes;
 pub(crate) mod syntax;
 pub(crate) mod variables;

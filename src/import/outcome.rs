@@ -52,6 +52,8 @@ pub struct ImportedRule {
     pub comparison: Option<ModelComparison>,
     /// Addresses that the original exempts.
     pub exempt: Vec<String>,
+    /// Whether it is for some of the requests of its object only.
+    pub is_partial: bool,
     /// A model of the original.
     pub model: Option<Box<dyn LimiterModel>>,
     /// The same without the rounding of the original.
@@ -65,7 +67,7 @@ pub struct ImportedObject {
     pub title: String,
     /// Where each of its rules is.
     pub rules: Vec<Origin>,
-    /// Its model.
+    /// Its model. A request is one of the partial rule number n if it has the header `x-part-n`.
     pub model: Box<dyn LimiterModel>,
     /// The same without the rounding of the original.
     pub unrounded: Option<Box<dyn LimiterModel>>,

@@ -11,6 +11,9 @@ use diana_replay::PlainRequest;
 /// Maximum number of requests in a burst.
 const MOST_AT_ONCE: u64 = 3_000;
 
+/// Maximum number of rules of an object with requests of their own.
+const MOST_TOGETHER: usize = 8;
+
 /// The caller with an exempt address.
 pub(crate) const EXEMPT: u8 = u8::MAX;
 
@@ -23,6 +26,8 @@ pub(crate) struct TrafficRequest {
     pub(crate) caller: Option<u8>,
     /// Milliseconds that it takes.
     pub(crate) took: u64,
+    /// The rules that do not count it, as bits: it has no value, or is of another part.
+    pub(crate) lacks: u32,
 }
 
 /// Requests in the order of their times.
@@ -36,7 +41,7 @@ struct GeneratedTraffic {
 impl GeneratedTraffic {
     fn send(&mut self, caller: Option<u8>, took: u64, count: u64) {
         for _ in 0..count {
-            self.requests.push(TrafficRequest { at: self.now, caller, took });
+            self.requests.push(TrafficRequest { at: self.now, caller, took, lacks: 0 });
         }
     }
 
@@ -88,6 +93,23 @@ impl GeneratedTraffic {
         self.now += 3 * most * interval + 1000;
     }
 
+    /// For each of several rules: requests that exhaust only this one, then many of all rules, and
+    /// those that show what the others have charged for them.
+    fn of_several(&mut self, policy: &Policy, optional: u32) {
+        let most = policy.rules().map(at_once).max().unwrap_or(0).min(MOST_AT_ONCE) + 2;
+        let longest = policy.rules().map(|rule| rule.quota.period() / 1000).max().unwrap_or(0);
+        for number in 0..policy.rules().count().min(MOST_TOGETHER) {
+            let own = bit(number) & optional;
+            for (lacks, wait) in [(optional & !own, 0), (0, longest), (own, 0), (0, 0)] {
+                let from = self.requests.len();
+                self.send(Some(0), 0, most);
+                self.requests.iter_mut().skip(from).for_each(|request| request.lacks = lacks);
+                self.now += wait;
+            }
+            self.now += (2 + most) * longest;
+        }
+    }
+
     /// The requests for a rule that admits `most` of them at a time.
     fn of_slots(&mut self, most: u64, caller: u8) {
         let most = most.min(MOST_AT_ONCE);
@@ -105,8 +127,32 @@ impl GeneratedTraffic {
     }
 }
 
-/// Requests for all rules of a policy.
-pub(crate) fn generate(policy: &Policy) -> Vec<TrafficRequest> {
+/// The bit of a rule.
+pub(crate) fn bit(number: usize) -> u32 {
+    u32::try_from(number).ok().and_then(|number| 1_u32.checked_shl(number)).unwrap_or(0)
+}
+
+fn sources<'p>(rule: &'p Rule, policy: &'p Policy) -> impl Iterator<Item = &'p IdentitySource> {
+    let actors = rule.actor.iter().filter_map(|&actor| policy.actors.get(actor));
+    actors.flat_map(|actor| &actor.sources)
+}
+
+/// The rules that do not count a request without a value, as bits.
+fn keyed(policy: &Policy) -> u32 {
+    let is_keyed = |rule: &Rule| {
+        sources(rule, policy).any(|it| !["client_address", "attribute"].contains(&it.kind))
+    };
+    let rules = policy.rules().enumerate().filter(|(_, rule)| is_keyed(rule));
+    rules.map(|(number, _)| bit(number)).sum()
+}
+
+/// The header of the requests of a partial rule.
+pub(crate) fn part_header(number: usize) -> String {
+    format!("x-part-{number}")
+}
+
+/// Requests for all rules of a policy, of which those with these bits are partial.
+pub(crate) fn generate(policy: &Policy, partial: u32) -> Vec<TrafficRequest> {
     let mut traffic = GeneratedTraffic { requests: Vec::new(), now: 0, seed: 1 };
     for (number, rule) in policy.rules().enumerate() {
         let first = (number as u8).saturating_mul(4).min(200);
@@ -121,6 +167,9 @@ pub(crate) fn generate(policy: &Policy) -> Vec<TrafficRequest> {
         traffic.send(Some(EXEMPT), 0, most + 2);
         traffic.now += 3_600_000;
     }
+    if policy.rules().nth(1).is_some() {
+        traffic.of_several(policy, partial | keyed(policy));
+    }
     traffic.requests
 }
 
@@ -132,7 +181,12 @@ fn at_once(rule: &Rule) -> u64 {
 }
 
 /// The request as Diana and a model read it.
-pub(crate) fn plain(request: &TrafficRequest, policy: &Policy, begin: Micros) -> PlainRequest {
+pub(crate) fn plain(
+    request: &TrafficRequest,
+    policy: &Policy,
+    partial: u32,
+    begin: Micros,
+) -> PlainRequest {
     let exempt =
         policy.excepts().flat_map(|except| &except.any).flat_map(|it| &it.addresses).next();
     let address = match (request.caller, exempt) {
@@ -147,11 +201,18 @@ pub(crate) fn plain(request: &TrafficRequest, policy: &Policy, begin: Micros) ->
         host: Some("example.com".into()),
         method: "GET".into(),
         path: "/".into(),
-        headers: Vec::new(),
+        headers: (0..policy.rules().count())
+            .filter(|number| bit(*number) & partial & !request.lacks != 0)
+            .map(|number| (part_header(number), "yes".into()))
+            .collect(),
         route: None,
     };
     if let Some(caller) = request.caller {
-        policy.sources().for_each(|source| add(source, caller, &mut plain));
+        for (number, rule) in policy.rules().enumerate() {
+            if request.lacks & bit(number) == 0 {
+                sources(rule, policy).for_each(|source| add(source, caller, &mut plain));
+            }
+        }
     }
     plain
 }

@@ -10,13 +10,14 @@ use diana_policy::tree::Tree;
 use hashbrown::{HashMap, HashSet};
 
 use super::{FormatReader, ImportFormat};
+use crate::key::KeySource;
 use crate::manifest::{ManifestNode, ManifestObject};
 use crate::nginx::model::{ConnectionLimit, KeyReader, PlaceModel, RequestLimit, RequestRate};
-use crate::nginx::routes::{Covered, HostPath, PathKind, Routes};
-use crate::nginx::variables::{self, KeySource};
+use crate::nginx::variables;
 use crate::outcome::{
     Imported, ImportedEntry, ImportedObject, ImportedRule, Notes, RuleDifferences,
 };
+use crate::routes::{Covered, HostPath, PathKind, Routes};
 use crate::source::Origin;
 use annotations::IngressLimits;
 
@@ -396,7 +397,7 @@ fn routes(ingresses: &[Ingress], limits: &[IngressLimits], gaps: &mut Notes) -> 
         .flat_map(|(ingress, limits)| aliased(ingress, limits))
         .map(|path| path.host)
         .collect();
-    let mut routes = Routes::default();
+    let mut routes = Routes::new("nginx");
     for (ingress, limit) in ingresses.iter().zip(limits) {
         let name = format!("the Ingress {}", ingress.name);
         let number = routes.add_owner(name, ingress.origin.clone());
@@ -548,6 +549,7 @@ fn rules(
             },
             comparison: None,
             exempt: limits.allowed.clone(),
+            is_partial: false,
             model: Some(model(true)),
             unrounded: Some(model(false)),
         });

@@ -12,15 +12,16 @@ use diana_policy::tree::Tree;
 use hashbrown::HashMap;
 
 use super::{FormatReader, ImportFormat};
+use crate::key::KeySource;
 use crate::manifest::ManifestObject;
 use crate::nginx::keys::{Maps, ZoneKey};
 use crate::nginx::model::{ConnectionLimit, KeyReader, PlaceModel, RequestLimit, RequestRate};
-use crate::nginx::routes::Covered;
 use crate::nginx::syntax::{self, Directive};
 use crate::nginx::variables;
 use crate::outcome::{
     Imported, ImportedEntry, ImportedObject, ImportedRule, Notes, RuleDifferences,
 };
+use crate::routes::Covered;
 use crate::source::{Origin, SourceFiles, SourceText};
 use servers::{Servers, ZoneUse};
 
@@ -378,7 +379,7 @@ fn rule(used: &ZoneUse, zone: &NginxZone, key: &ZoneKey, gaps: &mut Notes) -> Im
     ImportedRule {
         origin: used.origin.clone(),
         name: used.zone.clone(),
-        actors: key.sources.iter().map(variables::KeySource::actor).collect(),
+        actors: key.sources.iter().map(KeySource::actor).collect(),
         keys,
         status: used.status,
         differences: RuleDifferences {
@@ -390,6 +391,7 @@ fn rule(used: &ZoneUse, zone: &NginxZone, key: &ZoneKey, gaps: &mut Notes) -> Im
         },
         comparison: None,
         exempt: key.exempt.clone(),
+        is_partial: false,
         model: Some(model(used, zone, key, true)),
         unrounded: Some(model(used, zone, key, false)),
     }

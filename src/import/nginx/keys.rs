@@ -7,7 +7,9 @@ use hashbrown::HashMap;
 use ipnet::IpNet;
 
 use super::syntax::Directive;
-use super::variables::{self, KeySource};
+use super::variables;
+use crate::key::KeySource;
+use crate::regex::literal;
 
 /// Maximum number of maps that refer to each other.
 const MAX_DEPTH: usize = 4;
@@ -257,33 +259,6 @@ fn tests(values: &[String]) -> Result<Vec<Tree>, String> {
         found.insert(0, test("in", texts(plain)));
     }
     Ok(found)
-}
-
-/// A regular expression that stands for some texts, and where they are in a value.
-fn literal(regex: &str) -> Option<(&'static str, Vec<String>)> {
-    let regex = regex.strip_prefix('*').unwrap_or(regex);
-    let (begins, regex) = regex.strip_prefix('^').map_or((false, regex), |rest| (true, rest));
-    let (ends, regex) = regex.strip_suffix('$').map_or((false, regex), |rest| (true, rest));
-    let inner = regex.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    // Without parentheses an anchor belongs to one alternative only.
-    if inner.is_none() && regex.contains('|') && (begins || ends) {
-        return None;
-    }
-    let parts = inner.unwrap_or(regex).split('|');
-    let plain = |part: &str| {
-        let text = part.replace("\\.", ".").replace("\\-", "-").replace("\\/", "/");
-        let is_special = |letter: char| "\\[](){}*+?|^$".contains(letter);
-        let has_dot = part.replace("\\.", "").contains('.');
-        (!text.is_empty() && !text.contains(is_special) && !has_dot).then_some(text)
-    };
-    let texts: Vec<String> = parts.map(plain).collect::<Option<_>>()?;
-    let key = match (begins, ends) {
-        (true, true) => "exact",
-        (true, false) => "prefix",
-        (false, true) => "suffix",
-        (false, false) => "contains",
-    };
-    Some((key, texts))
 }
 
 fn texts(list: Vec<String>) -> Tree {

@@ -9,7 +9,7 @@ use diana_replay::Arrival;
 use hashbrown::HashMap;
 use ipnet::IpNet;
 
-use super::variables::KeySource;
+use crate::key::KeySource;
 use crate::model::{LimiterModel, ModelDecision};
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ mod answer;
 mod bans;
 mod config;
 mod cookie;
+mod envoy;
 mod heads;
 mod host;
 mod import;
@@ -36,6 +37,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("bans", bans::run),
     ("config", config::run),
     ("cookie", cookie::run),
+    ("envoy", envoy::run),
     ("heads", heads::run),
     ("host", host::run),
     ("ingress_nginx", ingress_nginx::run),

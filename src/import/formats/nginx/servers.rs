@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use crate::nginx::paths;
-use crate::nginx::routes::{HostPath, PathKind, Routes};
 use crate::nginx::syntax::Directive;
 use crate::outcome::Notes;
+use crate::paths;
+use crate::routes::{HostPath, PathKind, Routes};
 use crate::source::Origin;
 
 /// A zone with the numbers of some places.
@@ -67,7 +67,7 @@ pub(super) struct Servers {
 impl Servers {
     /// Reads the directives of `http`.
     pub(super) fn read(http: &[Directive], gaps: &mut Notes) -> Servers {
-        let mut servers = Servers { uses: Vec::new(), routes: Routes::default() };
+        let mut servers = Servers { uses: Vec::new(), routes: Routes::new("nginx") };
         let none = Rc::new(Vec::new());
         let outer =
             LimitLevel { uses: [none.clone(), none], statuses: [503; 2], dry_runs: [false; 2] };

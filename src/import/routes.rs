@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use diana_policy::tree::Tree;
 use diana_policy::{HostPattern, Prefix};
 
-use super::paths;
 use crate::outcome::Notes;
+use crate::paths;
 use crate::source::Origin;
 
 /// A path of a host.
@@ -38,6 +38,8 @@ pub(crate) struct Covered {
     pub(crate) ignore_case: bool,
     /// None stands for all.
     pub(crate) hosts: Vec<String>,
+    /// The names of routes. None stands for all.
+    pub(crate) routes: Vec<String>,
     /// Hosts among those that have paths of their own.
     pub(crate) other_hosts: Vec<String>,
     /// Paths below those to which its limits do not apply.
@@ -58,6 +60,11 @@ impl Covered {
     /// The condition on the host, if there is one.
     pub(crate) fn host_pair(&self) -> Option<(String, Tree)> {
         (!self.hosts.is_empty()).then(|| ("hosts".into(), texts(&self.hosts)))
+    }
+
+    /// The condition on the route, if there is one.
+    pub(crate) fn route_pair(&self) -> Option<(String, Tree)> {
+        (!self.routes.is_empty()).then(|| ("route".into(), texts(&self.routes)))
     }
 
     /// The hosts to exclude, if there are any.
@@ -92,13 +99,20 @@ pub(crate) struct PathOwner {
 }
 
 /// All hosts.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Routes {
+    /// The name of the program.
+    original: &'static str,
     owners: Vec<PathOwner>,
     hosts: BTreeMap<String, OwnedPaths>,
 }
 
 impl Routes {
+    /// No routes of a program.
+    pub(crate) fn new(original: &'static str) -> Routes {
+        Routes { original, owners: Vec::new(), hosts: BTreeMap::new() }
+    }
+
     /// Adds an owner, and returns its number.
     pub(crate) fn add_owner(&mut self, name: String, origin: Origin) -> usize {
         self.owners.push(PathOwner { name, origin, paths: Vec::new() });
@@ -141,7 +155,7 @@ impl Routes {
                 continue;
             }
             is_regex &= *kind == PathKind::Regex;
-            let (covered, mut remark) = covered(path, *kind);
+            let (covered, mut remark) = covered_path(self.original, path, *kind);
             match Prefix::parse(&covered, false) {
                 Ok(_) => _ = by_host.entry(host).or_default().insert(covered.clone()),
                 Err(why) => remark = Some(why),
@@ -176,7 +190,14 @@ impl Routes {
         let hosts = hosts.into_iter().filter(|_| !is_all).map(str::to_owned).collect();
         let paths: Vec<String> = all.into_iter().collect();
         let is_any = !paths.is_empty();
-        is_any.then_some(Covered { paths, ignore_case: is_regex, hosts, other_hosts, other_paths })
+        is_any.then_some(Covered {
+            paths,
+            ignore_case: is_regex,
+            hosts,
+            routes: Vec::new(),
+            other_hosts,
+            other_paths,
+        })
     }
 
     /// An entry covers each of its paths on each of its hosts.
@@ -265,16 +286,18 @@ impl Routes {
             inexact.truncate(5);
             let more = if more > 0 { format!(" and {more} more") } else { String::new() };
             let about = format!("{}{more}", inexact.join(", "));
-            let reason =
-                format!("nginx does not count these requests under {}; the entry does", owner.name);
+            let reason = format!(
+                "{} does not count these requests under {}; the entry does",
+                self.original, owner.name
+            );
             gaps.add(owner.origin.clone(), about, reason);
         }
         exempt
     }
 }
 
-/// The path of an entry for a path of nginx, and how they differ.
-fn covered(text: &str, kind: PathKind) -> (String, Option<String>) {
+/// The path of an entry for a path, and how they differ.
+pub(crate) fn covered_path(original: &str, text: &str, kind: PathKind) -> (String, Option<String>) {
     let plain = paths::bare(text).to_owned();
     if kind == PathKind::Regex {
         let (prefix, is_whole) = paths::of_regex(text);
@@ -283,11 +306,11 @@ fn covered(text: &str, kind: PathKind) -> (String, Option<String>) {
     }
     let reason = match kind {
         PathKind::Exact => Some(format!("is `Exact`; the entry covers all below `{plain}`, too")),
-        PathKind::Text if text != "/" && text.ends_with('/') => {
-            Some(format!("covers only what is below it in nginx; the entry covers `{plain}`, too"))
-        }
+        PathKind::Text if text != "/" && text.ends_with('/') => Some(format!(
+            "covers only what is below it in {original}; the entry covers `{plain}`, too"
+        )),
         PathKind::Text if text != "/" => {
-            Some(format!("covers `{text}x` in nginx, too; the entry covers whole segments"))
+            Some(format!("covers `{text}x` in {original}, too; the entry covers whole segments"))
         }
         _ => None,
     };

@@ -1,0 +1,413 @@
+//! `local_ratelimit` of a real Envoy, and what `diana import` makes of it: the same decision about
+//! each request where the import says *equal*, and else a first difference of the direction that it
+//! says.
+//!
+//! Buckets refill by one token a day, so that time does not matter: what they admit at once, what a
+//! refusal charges and which requests share them is compared, and not how they refill.
+
+#![allow(
+    clippy::expect_used,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test that finds something else has failed; Envoy has its own clock"
+)]
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::rc::Rc;
+use std::time::Duration;
+use std::{env, fs, thread};
+
+use diana_import::{Counting, ImportResult, Importer, ModelDecision, SourceFiles, SourceText};
+use diana_replay::{PlainRequest, ReplayDecision, ReplayFleet};
+
+/// Requests of a configuration.
+const REQUESTS: usize = 10_000;
+
+/// Some instant, in microseconds since 1970.
+const BEGIN: u64 = 1_795_500_000_000_000;
+
+/// How Diana compares with Envoy by the import.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Equal,
+    Stricter,
+    Looser,
+}
+
+/// A configuration.
+struct Case {
+    /// Fields of the filter.
+    filter: &'static str,
+    /// The virtual host's and the route's own fields.
+    host: &'static str,
+    route: &'static str,
+    verdict: Verdict,
+    /// Whether the model of the object is the one of all requests.
+    has_whole_model: bool,
+}
+
+const ON: &str = "filter_enabled: {default_value: {numerator: 100}}, filter_enforced: {default_value: {numerator: 100}}";
+
+const CASES: [Case; 18] = [
+    Case {
+        filter: "token_bucket: {max_tokens: 4000, fill_interval: 86400s}",
+        host: "",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    Case {
+        filter: "token_bucket: {max_tokens: 0, fill_interval: 86400s}",
+        host: "",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // A bucket for each address.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: remote_address}], token_bucket: {max_tokens: 600, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{remote_address: {}}]}]",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // Networks.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: masked_remote_address}], token_bucket: {max_tokens: 900, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{masked_remote_address: {v4_prefix_mask_len: 31}}]}]",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // A bucket of one plan, one for each other plan, and the default for requests without a plan.
+    Case {
+        filter: "token_bucket: {max_tokens: 500, fill_interval: 86400s}, always_consume_default_token_bucket: false, descriptors: [{entries: [{key: plan, value: gold}], token_bucket: {max_tokens: 2000, fill_interval: 86400s}}, {entries: [{key: plan}], token_bucket: {max_tokens: 300, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{request_headers: {header_name: x-plan, descriptor_key: plan}}]}]",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // Users of one plan.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: plan, value: free}, {key: user}], token_bucket: {max_tokens: 70, fill_interval: 86400s}}]",
+        host: "",
+        route: "rate_limits: [{actions: [{request_headers: {header_name: x-plan, descriptor_key: plan}}, {request_headers: {header_name: x-user, descriptor_key: user}}]}]",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // An optional header.
+    Case {
+        filter: "token_bucket: {max_tokens: 700, fill_interval: 86400s}, always_consume_default_token_bucket: false, descriptors: [{entries: [{key: all, value: a}, {key: user}], token_bucket: {max_tokens: 200, fill_interval: 86400s}}, {entries: [{key: all, value: a}], token_bucket: {max_tokens: 900, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{generic_key: {descriptor_key: all, descriptor_value: a}}, {request_headers: {header_name: x-user, descriptor_key: user, skip_if_absent: true}}]}]",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // The requests of a method and a plan, and the others.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: header_match, value: post}], token_bucket: {max_tokens: 1000, fill_interval: 86400s}}, {entries: [{key: other, value: b}], token_bucket: {max_tokens: 1500, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{header_value_match: {descriptor_value: post, headers: [{name: ':method', string_match: {exact: POST}}, {name: x-plan, string_match: {exact: gold}}]}}]}, {actions: [{header_value_match: {descriptor_key: other, descriptor_value: b, expect_match: false, headers: [{name: ':method', string_match: {exact: POST}}, {name: x-plan, string_match: {exact: gold}}]}}]}]",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // Some requests pay both.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: header_match, value: post}], token_bucket: {max_tokens: 1000, fill_interval: 86400s}}, {entries: [{key: other, value: b}], token_bucket: {max_tokens: 1500, tokens_per_fill: 2, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{header_value_match: {descriptor_value: post, headers: [{name: ':method', string_match: {exact: POST}}]}}]}, {actions: [{header_value_match: {descriptor_key: other, descriptor_value: b, expect_match: false, headers: [{name: x-plan, string_match: {exact: gold}}]}}]}]",
+        route: "",
+        verdict: Verdict::Looser,
+        has_whole_model: false,
+    },
+    // A test that must not pass, of a header that must be there.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: header_match, value: a}], token_bucket: {max_tokens: 900, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{header_value_match: {descriptor_value: a, headers: [{name: x-plan, invert_match: true, string_match: {prefix: go}}]}}]}]",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // A parameter, and one value of a parameter.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: q}], token_bucket: {max_tokens: 250, fill_interval: 86400s}}, {entries: [{key: query_match, value: r}], token_bucket: {max_tokens: 1000, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{query_parameters: {query_parameter_name: q, descriptor_key: q}}]}]",
+        route: "rate_limits: [{actions: [{query_parameter_value_match: {descriptor_value: r, query_parameters: [{name: q, string_match: {exact: z}}]}}]}]",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: q}], token_bucket: {max_tokens: 2500, fill_interval: 86400s}}, {entries: [{key: header_match, value: gold}], token_bucket: {max_tokens: 300, tokens_per_fill: 2, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{query_parameters: {query_parameter_name: q, descriptor_key: q}}]}, {actions: [{header_value_match: {descriptor_value: gold, headers: [{name: x-plan, string_match: {exact: gold}}]}}]}]",
+        route: "",
+        verdict: Verdict::Looser,
+        has_whole_model: false,
+    },
+    // Two buckets of all requests with a user: the first one is charged for those that the second one
+    // refuses.
+    Case {
+        filter: "token_bucket: {max_tokens: 3000, tokens_per_fill: 2, fill_interval: 86400s}, descriptors: [{entries: [{key: user}], token_bucket: {max_tokens: 1000, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{request_headers: {header_name: x-user, descriptor_key: user}}]}]",
+        route: "",
+        verdict: Verdict::Looser,
+        has_whole_model: true,
+    },
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: user}], token_bucket: {max_tokens: 1000, fill_interval: 86400s}}, {entries: [{key: plan}], token_bucket: {max_tokens: 1200, tokens_per_fill: 2, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{request_headers: {header_name: x-user, descriptor_key: user}}]}, {actions: [{request_headers: {header_name: x-plan, descriptor_key: plan}}]}]",
+        route: "",
+        verdict: Verdict::Looser,
+        has_whole_model: true,
+    },
+    // More users than Envoy remembers.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, max_dynamic_descriptors: 2, descriptors: [{entries: [{key: user}], token_bucket: {max_tokens: 3, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{request_headers: {header_name: x-user, descriptor_key: user}}]}]",
+        route: "",
+        verdict: Verdict::Stricter,
+        has_whole_model: false,
+    },
+    // The cost of a request.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: plan, value: gold}], token_bucket: {max_tokens: 1000, tokens_per_fill: 3, fill_interval: 86400s}}], rate_limits: [{actions: [{request_headers: {header_name: x-plan, descriptor_key: plan}}], hits_addend: {number: 3}}]",
+        host: "",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // The rate limits of the virtual host are not those of a route that has its own.
+    Case {
+        filter: "token_bucket: {max_tokens: 4294967295, fill_interval: 1s}, descriptors: [{entries: [{key: generic_key, value: host}], token_bucket: {max_tokens: 1000, fill_interval: 86400s}}, {entries: [{key: generic_key, value: route}], token_bucket: {max_tokens: 500, fill_interval: 86400s}}]",
+        host: "rate_limits: [{actions: [{generic_key: {descriptor_value: host}}]}]",
+        route: "rate_limits: [{actions: [{generic_key: {descriptor_value: route}}]}]",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+    // Another stage, and a path.
+    Case {
+        filter: "token_bucket: {max_tokens: 2500, fill_interval: 86400s}, stage: 1, always_consume_default_token_bucket: false, descriptors: [{entries: [{key: header_match, value: login}], token_bucket: {max_tokens: 800, fill_interval: 86400s}}, {entries: [{key: generic_key, value: none}], token_bucket: {max_tokens: 1, fill_interval: 86400s}}]",
+        host: "rate_limits: [{stage: 1, actions: [{header_value_match: {descriptor_value: login, headers: [{name: ':path', string_match: {prefix: /login}}]}}]}, {actions: [{generic_key: {descriptor_value: none}}]}]",
+        route: "",
+        verdict: Verdict::Equal,
+        has_whole_model: false,
+    },
+];
+
+/// The bootstrap: a listener with the limit, and the service behind it.
+fn bootstrap(case: &Case, ports: [u16; 2]) -> String {
+    let Case { host, route, .. } = case;
+    // Each bucket has a line of its own, by which the import names it.
+    let filter = case.filter.replace("{entries", "\n            {entries");
+    let [front, back] = ports;
+    let kind = "type.googleapis.com/envoy.extensions.filters";
+    let manager =
+        format!("\"@type\": {kind}.network.http_connection_manager.v3.HttpConnectionManager");
+    let router =
+        format!("{{name: router, typed_config: {{\"@type\": {kind}.http.router.v3.Router}}}}");
+    let address =
+        |port: u16| format!("{{socket_address: {{address: 127.0.0.1, port_value: {port}}}}}");
+    let comma = |text: &str| if text.is_empty() { String::new() } else { format!(", {text}") };
+    let (host, route) = (comma(host), comma(route));
+    let virtual_host = format!(
+        "{{name: shop, domains: ['*']{host}, routes: [{{name: login, match: {{prefix: /login}}, route: {{cluster: app{route}}}}}, \
+         {{name: other, match: {{prefix: /}}, route: {{cluster: app}}}}]}}"
+    );
+    let limit = format!(
+        "{{name: limit, typed_config: {{\"@type\": {kind}.http.local_ratelimit.v3.LocalRateLimit, stat_prefix: a, {ON}, {filter}}}}}"
+    );
+    let service = "{name: all, domains: ['*'], routes: [{match: {prefix: /}, direct_response: {status: 200}}]}";
+    let listener = |name: &str, port: u16, more: &str, virtual_host: &str, filters: &str| {
+        format!(
+            "{{name: {name}, address: {}, filter_chains: [{{filters: [{{name: hcm, typed_config: {{{manager}, stat_prefix: {name}{more}, \
+             route_config: {{name: {name}, virtual_hosts: [{virtual_host}]}}, http_filters: [{filters}]}}}}]}}]}}",
+            address(port)
+        )
+    };
+    let trusted = ", use_remote_address: true, xff_num_trusted_hops: 1";
+    format!(
+        "static_resources:\n  clusters: [{{name: app, connect_timeout: 60s, load_assignment: {{cluster_name: app, endpoints: [{{lb_endpoints: \
+         [{{endpoint: {{address: {}}}}}]}}]}}}}]\n  listeners:\n  - {}\n  - {}\n",
+        address(back),
+        listener("main", front, trusted, &virtual_host, &format!("{limit}, {router}")),
+        listener("service", back, "", service, &router),
+    )
+}
+
+/// An Envoy that ends with the test.
+struct Envoy(Child);
+
+impl Drop for Envoy {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}
+
+struct NoFiles;
+
+impl SourceFiles for NoFiles {
+    fn included(&self, _: &str, _: &str) -> Result<Vec<SourceText>, String> {
+        Err("no such file".into())
+    }
+}
+
+fn ports() -> [u16; 2] {
+    let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().port())
+}
+
+fn start(folder: &Path, text: &str) -> Envoy {
+    fs::create_dir_all(folder).unwrap();
+    let file = folder.join("envoy.yaml");
+    fs::write(&file, text).unwrap();
+    let binary = env::var("DIANA_ENVOY").expect("DIANA_ENVOY is the path of an Envoy");
+    let words = ["--concurrency", "1", "--disable-hot-restart", "-l", "error", "-c"];
+    Envoy(Command::new(binary).args(words).arg(file).spawn().unwrap())
+}
+
+/// A connection, as soon as there is one.
+fn connect(envoy: &mut Envoy, port: u16) -> TcpStream {
+    loop {
+        if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
+            return stream;
+        }
+        assert!(envoy.0.try_wait().unwrap().is_none(), "Envoy ended");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// A generated request.
+fn request(rng: &mut fastrand::Rng, number: usize) -> PlainRequest {
+    let plans = [None, Some("free"), Some("gold"), Some("silver")];
+    let users = [None, Some("ada"), Some("eve"), Some("bob"), Some("joe")];
+    let paths = ["/", "/login", "/login/x?q=z", "/page?q=a", "/page?q=z&r=1"];
+    let header = |name: &str, value: Option<&str>| Some((name.to_owned(), value?.to_owned()));
+    let headers = [("x-plan", plans[rng.usize(0..4)]), ("x-user", users[rng.usize(0..5)])];
+    let path = paths[rng.usize(0..paths.len())];
+    let route = if path.starts_with("/login") { "login" } else { "other" };
+    PlainRequest {
+        at: BEGIN + number as u64,
+        took: 0,
+        status: 200,
+        address: Some(IpAddr::V4(Ipv4Addr::new(198, 51, 100, rng.u8(1..5)))),
+        host: Some("shop.example.com".into()),
+        method: if rng.bool() { "GET" } else { "POST" }.into(),
+        path: path.into(),
+        route: Some(route.into()),
+        headers: headers.into_iter().filter_map(|(name, value)| header(name, value)).collect(),
+    }
+}
+
+fn written(request: &PlainRequest) -> String {
+    let mut text =
+        format!("{} {} HTTP/1.1\r\nhost: shop.example.com\r\n", request.method, request.path);
+    text += &format!("x-forwarded-for: {}\r\n", request.address.unwrap());
+    for (name, value) in &request.headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    text + "\r\n"
+}
+
+/// The status of a response.
+fn status(reader: &mut BufReader<TcpStream>) -> u16 {
+    let (mut status, mut length) = (None, 0);
+    loop {
+        let mut line = String::new();
+        assert!(reader.read_line(&mut line).unwrap() > 0, "the connection ended");
+        let line = line.trim_end().to_ascii_lowercase();
+        if line.is_empty() {
+            break;
+        }
+        status = status.or_else(|| line.split(' ').nth(1)?.parse().ok());
+        if let Some(value) = line.strip_prefix("content-length: ") {
+            length = value.parse().unwrap();
+        }
+    }
+    reader.read_exact(&mut vec![0; length]).unwrap();
+    status.unwrap()
+}
+
+fn imported(text: &str) -> ImportResult {
+    let mut importer = Importer::new(None);
+    importer.read(&SourceText { name: "envoy.yaml".into(), text: text.into() }, &NoFiles);
+    importer.finish(Counting::PerGateway)
+}
+
+/// The verdict about all rules and objects together.
+fn verdict(result: &ImportResult) -> BTreeSet<&'static str> {
+    let rules = result.entries.iter().flat_map(|entry| &entry.rules);
+    let rules = rules.map(|rule| rule.comparison.as_ref().expect("a comparison"));
+    let all = rules.chain(result.objects.iter().map(|object| &object.comparison));
+    let words = all.flat_map(|it| {
+        [it.stricter.as_ref().map(|_| "stricter"), it.looser.as_ref().map(|_| "looser")]
+    });
+    words.flatten().collect()
+}
+
+#[test]
+#[ignore = "needs an Envoy: `make test-all`, or `DIANA_ENVOY=… cargo test --test local_ratelimit -- --ignored`"]
+fn verdicts_hold_against_envoy() {
+    for (number, case) in CASES.iter().enumerate() {
+        let ports = ports();
+        let text = bootstrap(case, ports);
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("local-{number}"));
+        let mut envoy = start(&folder, &text);
+        let mut result = imported(&text);
+        let expected: BTreeSet<_> = match case.verdict {
+            Verdict::Equal => BTreeSet::new(),
+            Verdict::Stricter => ["stricter"].into(),
+            Verdict::Looser => ["looser"].into(),
+        };
+        let document = result.document.clone();
+        assert_eq!(verdict(&result), expected, "case {number}\n{document}");
+        let policy = diana_config::Reader::default().policy(document.as_bytes()).unwrap();
+        let mut fleet = ReplayFleet::<PlainRequest>::new(&policy, 1, 1).unwrap();
+        let mut model = case.has_whole_model.then(|| result.objects.remove(0).model);
+        if let Some(model) = &mut model {
+            model.reset();
+        }
+        connect(&mut envoy, ports[1]);
+        let mut stream = connect(&mut envoy, ports[0]);
+        stream.set_nodelay(true).unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut rng = fastrand::Rng::with_seed(number as u64);
+        let (mut admitted, mut differences) = ([0; 2], 0);
+        // One after the other: Envoy closes a connection on which more wait behind a refused one.
+        for sent in 0..REQUESTS {
+            let request = request(&mut rng, sent);
+            stream.write_all(written(&request).as_bytes()).unwrap();
+            let status = status(&mut reader);
+            assert!(matches!(status, 200 | 429), "{status}");
+            let passes = status == 200;
+            if let Some(model) = &mut model {
+                let decided = model.decide(&request) == ModelDecision::Passes;
+                assert_eq!(decided, passes, "case {number}, {sent} by the model: {request:?}");
+            }
+            let request = Rc::new(request);
+            let ours = matches!(fleet.request(&request), ReplayDecision::Admitted);
+            // A difference has consequences in both directions.
+            let is_allowed = match case.verdict {
+                _ if differences > 0 => true,
+                Verdict::Equal => ours == passes,
+                Verdict::Stricter => passes || !ours,
+                Verdict::Looser => ours || !passes,
+            };
+            assert!(
+                is_allowed,
+                "case {number}, {sent}: Envoy {status}, Diana admits: {ours}: {request:?}\n{document}"
+            );
+            admitted[usize::from(passes)] += 1;
+            differences += usize::from(ours != passes);
+        }
+        println!("case {number}: {admitted:?} refused, admitted; {differences} differ");
+        // All requests pay the last bucket of a whole model, so that it hides what others charge.
+        if !case.has_whole_model {
+            assert_eq!(differences > 0, case.verdict != Verdict::Equal, "case {number}");
+        }
+    }
+}
