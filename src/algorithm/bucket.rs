@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::debt::{self, Debt, product};
 use super::warm_up::{self, WarmUp};
-use super::{Algorithm, Balance, Conflict, Properties, only};
+use super::{Algorithm, Balance, Conflict, Properties, UsageReport, only};
 use diana_policy::decision::Decision;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now};
@@ -175,6 +175,15 @@ impl Algorithm for Bucket {
 
     fn hold_back(&self, old: &[u64], out: u64, at: Micros, new: &mut [u64]) {
         let debt = self.debt(old, at).at_least(product(out, self.unit));
+        BucketState { debt, ..BucketState::load(old) }.save(new);
+    }
+
+    fn learn(&self, old: &[u64], report: &UsageReport, new: &mut [u64]) {
+        let UsageReport { at, charged, ends, more } = *report;
+        let whole = product(charged, self.unit);
+        // The authority counts in whole permits, but its bucket drains by parts of them.
+        let amount = if self.lasting > 0 { whole.min(product(ends, self.lasting)) } else { whole };
+        let debt = Debt::at(at.mono).with(amount).charged(more, self.unit);
         BucketState { debt, ..BucketState::load(old) }.save(new);
     }
 

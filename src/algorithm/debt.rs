@@ -47,6 +47,11 @@ impl Debt {
         }
     }
 
+    /// No debt at an instant.
+    pub(super) fn at(at: Micros) -> Debt {
+        Debt { amount: 0, at }
+    }
+
     /// The amount that could have drained by `now` beyond the debt.
     pub(super) fn idle(self, now: Micros, rpu: u64) -> u128 {
         let gone = product(now.saturating_sub(self.at), rpu);

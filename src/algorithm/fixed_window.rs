@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use super::{
-    Algorithm, Balance, Built, Capabilities, Codec, Conflict, CountsUsed, Entry, Properties, only,
+    Algorithm, Balance, Built, Capabilities, Codec, Conflict, CountsUsed, Entry, Properties,
+    UsageReport, only,
 };
 use crate::calendar::Windows;
 use diana_policy::decision::Decision;
@@ -137,6 +138,20 @@ impl Algorithm for FixedWindow {
 
     fn spend_by(&self, charged: &[u64], now: Now) -> Option<Micros> {
         Some(now.mono.saturating_add(Window::load(charged).left(now)))
+    }
+
+    fn learn(&self, _old: &[u64], report: &UsageReport, new: &mut [u64]) {
+        let UsageReport { at, charged, ends, more } = *report;
+        // The window of the authority: its clock decides which one is current.
+        let known = Window {
+            ends: at.wall.saturating_add(ends),
+            used: if ends > 0 { charged } else { 0 },
+            latest: at.mono.saturating_add(ends),
+        };
+        known.save(new);
+        if more > 0 {
+            self.current(new, at).plus(more).save(new);
+        }
     }
 
     fn balance(&self, state: &[u64], now: Now) -> Balance {

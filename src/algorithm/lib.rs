@@ -99,6 +99,12 @@ pub trait Algorithm: Debug + Send + Sync {
         copy(old, new);
     }
 
+    /// Corrects a state by the report of an authority, and writes it into `new`. Only rules with
+    /// permits that may be leased need it.
+    fn learn(&self, old: &[u64], _report: &UsageReport, new: &mut [u64]) {
+        copy(old, new);
+    }
+
     /// The usage of a caller at `now`.
     fn balance(&self, state: &[u64], now: Now) -> Balance;
 
@@ -170,6 +176,19 @@ pub struct Balance {
     /// may come back in the next tick. `None` if no permits are used, or if there will never be
     /// more.
     pub renewal: Option<Micros>,
+}
+
+/// The usage of a caller, as an authority reports it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UsageReport {
+    /// When it decided.
+    pub at: Now,
+    /// Charged permits.
+    pub charged: u64,
+    /// Ticks until its window ends, or until its bucket is full.
+    pub ends: Micros,
+    /// Permits that are charged here and that the report does not contain.
+    pub more: u64,
 }
 
 /// The renewal after an admitted request of `cost` permits, at the latest: as if it were the only

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::{
     Algorithm, Balance, Built, Capabilities, Codec, Conflict, CountsUsed, Entry, Form, Properties,
-    Setting, copy, only,
+    Setting, UsageReport, copy, only,
 };
 use diana_policy::decision::Decision;
 use diana_policy::ring::Ring;
@@ -138,6 +138,21 @@ impl Algorithm for SlidingWindow {
     fn spend_by(&self, charged: &[u64], _now: Now) -> Option<Micros> {
         // They expire with the slice of their charge: spent in a later one, too early.
         Some(self.start(self.ring.newest(charged).saturating_add(1)))
+    }
+
+    fn learn(&self, old: &[u64], report: &UsageReport, new: &mut [u64]) {
+        let UsageReport { at, charged, more, .. } = *report;
+        copy(old, new);
+        let slice = self.current(old, at);
+        let (known, all) = (self.ring.sum(old, slice), charged.saturating_add(more));
+        // Unknown permits have come since the report before. Those that count no more were the oldest.
+        self.ring.add(new, slice, all.saturating_sub(known));
+        let mut gone = known.saturating_sub(all);
+        for old in self.ring.slices(slice) {
+            let count = self.ring.count(new, old);
+            self.ring.take(new, old, gone);
+            gone = gone.saturating_sub(count);
+        }
     }
 
     fn balance(&self, state: &[u64], now: Now) -> Balance {

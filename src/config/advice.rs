@@ -182,6 +182,14 @@ pub const ONLY_IN_CHECK: &[Row] = &[
         |_, rule| rule.is_local() && rule.daily.is_none() && !rule.shadow && rule.quota.rpu > 0,
     ),
     rules(
+        "ask-after-by-second",
+        "with `ask: after` several gateways may admit more than the limit in each window of these rules, and in so short a window \
+         up to the whole limit each; use `token bucket`, which makes up for it, or a unit of a minute or more",
+        |_, rule| {
+            rule.asks_after && rule.algo != "TB" && rule.quota.period() < Unit::Minute.micros()
+        },
+    ),
+    rules(
         "held-late",
         "requests that these rules hold continue when Envoy's timer fires, up to 4 ms late; with EVENT_PRECISE_TIMER=1 in Envoy's \
          environment, at most 2 ms late",

@@ -30,7 +30,8 @@ use super::redis::{ON_FAILURE, ON_FAILURES};
 use super::response::{self, RESPONSE};
 use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
 use super::values::{NAME, TEXT, TEXTS};
-use diana_algorithm::{Algorithm, Entry, REGISTRY};
+use algo::RuleAlgorithm;
+use diana_algorithm::{Algorithm, Entry, Leasing, REGISTRY};
 use diana_policy::MAX_PERMITS;
 use diana_policy::time::Now;
 use diana_policy::time::Unit;
@@ -52,6 +53,7 @@ pub static RULE: Mapping = Mapping {
         optional("rpu", Either(&[Whole(0, MAX_PERMITS), Map(&limit::LIMIT)])),
         optional("algo", Choice(|| REGISTRY.iter().flat_map(Entry::names).collect())),
         optional("scope", Choice(|| words(SCOPES))),
+        optional("ask", Choice(|| words(ASKS))),
         optional("name", NAME),
         optional(
             "cost",
@@ -83,6 +85,9 @@ pub static RULE: Mapping = Mapping {
 /// The scopes of a rule.
 const SCOPES: Choices<Scope> =
     &[("local", Scope::Local), ("gateway", Scope::Gateway), ("global", Scope::Global)];
+
+/// When a rule asks Redis: before it decides about a request, or after.
+const ASKS: Choices<bool> = &[("before", false), ("after", true)];
 
 /// The treatment of requests without the actor.
 const ABSENTS: Choices<Absent> =
@@ -122,6 +127,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         let message = "requires `scope: global`: other rules do not use Redis";
         fields.report("on_failure", message.into());
     }
+    let asks_after = asks_after(&fields, scope, limiter.as_ref());
     let limiter = limiter?;
     over::check(&fields, limiter.entry.short, &limiter.quota, plans.as_deref());
     if let Some(ban) = &ban {
@@ -140,6 +146,7 @@ pub fn read<'c>(node: &Node<'c>, entry: &EntryScope<'_>, context: &Context<'c>) 
         algo: limiter.entry.short,
         words: limiter.algorithm.properties().words,
         scope,
+        asks_after,
         daily,
         absent,
         enforce,
@@ -257,6 +264,29 @@ fn name(fields: &Fields<'_>, context: &Context<'_>) -> String {
         fields.report("name", format!("duplicate name: an earlier rule has the name `{text}`"));
     }
     text.into()
+}
+
+/// Whether the rule asks Redis after it has decided.
+fn asks_after(fields: &Fields<'_>, scope: Scope, limiter: Option<&RuleAlgorithm>) -> bool {
+    if scope != Scope::Global && fields.has("ask") {
+        let message = "requires `scope: global`: other rules do not use Redis";
+        fields.report("ask", message.into());
+    }
+    if fields.choice("ask", ASKS) != Some(true) {
+        return false;
+    }
+    let leases = |limiter: &RuleAlgorithm| (limiter.entry.capabilities)(&limiter.quota).leasing;
+    let why = match limiter {
+        _ if fields.has("quota") => "`quota`, which asks no Redis for most requests",
+        Some(limiter) if limiter.is_in_flight() => "`in_flight`, whose requests also end",
+        Some(limiter) if limiter.settling.is_some() => "a cost that is settled at the end",
+        Some(limiter) if leases(limiter) == Leasing::Never => {
+            "rules that hold requests, since Redis assigns their turns"
+        }
+        _ => return true,
+    };
+    fields.report("ask", format!("`after` is not allowed with {why}"));
+    true
 }
 
 /// The percentage of the limit above which admitted requests are counted.

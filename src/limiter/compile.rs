@@ -342,12 +342,18 @@ fn sources(actor: &Actor) -> Result<Sources, Unbuildable> {
     Sources::new(actor).map_err(unbuildable)
 }
 
+/// The ticks between two reports of admitted requests to an authority.
+const REPORTS: Micros = SECOND / 50;
+
 /// The ticks between two returns of leases, and between two updates of bans and hot callers: zero
 /// if no rule has either.
 fn intervals(list: &[CompiledRule], has_process: bool) -> (Micros, Micros) {
     let is_unshared = list.iter().all(|rule| rule.config.is_local() && rule.hot.is_none());
     let by_plan = |rule: &CompiledRule| rule.plans.as_ref().is_some_and(|plans| plans.leases);
     let leases = |rule: &CompiledRule| {
+        if rule.is_in_backend && rule.config.asks_after {
+            return false;
+        }
         let is_in_process = has_process && rule.config.scope == Scope::Gateway;
         !is_in_process && rule.phase.leases()
             || !is_in_process
@@ -355,10 +361,12 @@ fn intervals(list: &[CompiledRule], has_process: bool) -> (Micros, Micros) {
                 && !rule.config.is_local()
                 && rule.config.daily.is_none()
     };
+    let reports = list.iter().any(|rule| rule.is_in_backend && rule.config.asks_after);
     let leases = list.iter().any(leases);
     let has_updates = list.iter().any(|rule| rule.bans.is_some() || rule.hot.is_some());
     let updates = if is_unshared { SECOND } else { SECOND / 10 };
-    (if leases { SECOND / 80 } else { updates }, if has_updates { updates } else { 0 })
+    let others = if reports { REPORTS } else { updates };
+    (if leases { SECOND / 80 } else { others }, if has_updates { updates } else { 0 })
 }
 
 /// Headers that mark requests, of hot callers, exceeded limits and others, each once.
@@ -403,6 +411,7 @@ fn counter_spec(
         settles: rule.settling.is_some(),
         checks: rule.settling.as_ref().is_some_and(|settling| settling.reserve == 0),
         on_failure: rule.on_failure,
+        asks_after: rule.asks_after,
         ..spec
     })
 }

@@ -27,6 +27,7 @@ use diana_policy::port::{Clock, Ending, Metrics, Request, SharedData};
 use diana_policy::time::{Micros, Now};
 use diana_policy::{Metric, Policy, Rule, words};
 use diana_store::backend::{Backend, Receiver};
+use diana_store::counter_spec::known_fingerprint;
 use diana_store::permit::Permit;
 use diana_store::process::Process;
 use diana_store::reclaimer::SlotReclaimer;
@@ -499,6 +500,11 @@ impl Limiter {
             if config.daily.is_none() {
                 let algorithm = algorithm.clone();
                 all.push(SlotReclaimer::of_callers(name, data, fingerprint, algorithm, now));
+            }
+            if config.asks_after {
+                let ((name, data), known) = (of_all(), known_fingerprint(fingerprint));
+                let algorithm = algorithm.clone();
+                all.push(SlotReclaimer::of_callers(name, data, known, algorithm, now));
             }
             let (name, data) = of_all();
             all.extend(

@@ -37,6 +37,9 @@ pub fn memory(limits: &[Limit], keys: usize) -> Memory {
             None if rule.is_in_flight() && !rule.is_local() => stores::in_flight_memory(callers),
             None => stores::memory(rule.scope, words, callers, rules),
         });
+        if rule.asks_after {
+            sum = sum.with(stores::memory(rule.scope, words, callers, rules));
+        }
         if rule.ban.is_some() {
             sum = sum.with(diana_store::bans::memory(rule.scope, callers.unwrap_or(1)));
         }

@@ -51,6 +51,8 @@ pub struct Rule {
     pub words: usize,
     /// The scope of the counts.
     pub scope: Scope,
+    /// Whether requests are decided by the gateway's knowledge, and reported to Redis afterwards.
+    pub asks_after: bool,
     /// The filter of a daily quota in fixed memory, if the rule has one.
     pub daily: Option<Shape>,
     /// The treatment of requests without this actor.

@@ -385,7 +385,7 @@ impl Client {
                     let offset = self.offsets.get_mut(usize::from(shard.number()));
                     let instant = |it: &mut Offset| it.instant(decided.now, batch.sent.mono, now);
                     let at = offset.map_or(now, instant);
-                    outbox.results.add_replies(asks, decided.asks, batch.sent, at);
+                    outbox.results.add_replies(asks, decided.asks, batch.sent, (at, decided.now));
                 }
                 Ok(ScriptAnswer::Seed(_)) => {}
                 Err(_) => outbox.results.add_all(asks, QuestionResult::Degraded),

@@ -99,7 +99,13 @@ impl Ledgers {
     }
 
     fn is_full(&self) -> bool {
-        self.waiting() >= MOST
+        self.room() == 0
+    }
+
+    /// How many charges can be added.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        MOST.saturating_sub(self.waiting())
     }
 
     /// Returns true if any charge is unsettled.

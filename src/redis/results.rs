@@ -23,10 +23,16 @@ impl Results {
         self.requests.entry(id).or_default().0 += 1;
     }
 
-    /// Stores the decisions that Redis made at `at` about asks that were sent at `sent`.
-    pub fn add_replies(&mut self, asks: Vec<Ask>, replies: Vec<AskReply>, sent: Now, at: Micros) {
+    /// Stores the decisions that Redis made at `at`, or `there` on its clock, about asks that were sent at `sent`.
+    pub fn add_replies(
+        &mut self,
+        asks: Vec<Ask>,
+        replies: Vec<AskReply>,
+        sent: Now,
+        (at, there): (Micros, Micros),
+    ) {
         for (ask, AskReply { wait, replies }) in asks.into_iter().zip(replies) {
-            let result = |reply| QuestionResult::Decided { reply, wait, sent, at };
+            let result = |reply| QuestionResult::Decided { reply, wait, sent, at, there };
             self.add(ask, replies.into_iter().map(result));
         }
     }

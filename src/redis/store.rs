@@ -5,9 +5,10 @@
 //! refusal briefly. While Redis is unavailable, the gateway enforces its share of the limit.
 
 mod replies;
+mod reports;
 mod share;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::outbox::{Operation, Outbox};
@@ -29,6 +30,7 @@ use diana_store::reservation::{Decider, Memo};
 use diana_store::stores::Stores;
 use diana_store::usage::{Maintained, Order, OrderError, Remaining, Usage};
 use diana_store::{Account, CheckOutcome, CounterSpec, Reservation, Store};
+use reports::{Reports, Unreported};
 use share::Share;
 
 /// The refusal of all requests because Redis is unavailable.
@@ -44,6 +46,8 @@ pub struct RedisStore {
     parameters: Parameters,
     plans: ByPlan<Parameters>,
     leases: Leases,
+    /// The knowledge of callers and the permits to report, if requests are decided before Redis is asked.
+    reports: Option<Reports>,
     share: Share,
     /// The shards over which its callers are spread.
     shards: Shards,
@@ -85,7 +89,10 @@ impl Parameters {
             holds,
             // A settlement returns permits under the receipt of its charge, but a block would still
             // count as outstanding.
-            leases: leasing != Leasing::Never && spec.daily.is_none() && !spec.settles,
+            leases: leasing != Leasing::Never
+                && spec.daily.is_none()
+                && !spec.settles
+                && !spec.asks_after,
             most: spec.algorithm.properties().most_at_once,
             window: spec.algorithm.spend_by(&charged, Now::default()).unwrap_or(0),
             lessor: Lessor {
@@ -117,16 +124,18 @@ impl RedisStore {
         stores: &mut Stores<'_>,
     ) -> Result<RedisStore, NoCodec> {
         let shards = spread(&spec, &outbox.borrow());
+        let reports = spec.asks_after.then(|| Reports::new(stores.shared_opener()(spec.known())));
         let store = RedisStore {
             outbox,
             number,
             parameters: Parameters::of(&spec, shards).ok_or(NoCodec)?,
             plans: ByPlan::new(&spec),
             leases: Leases::of(&spec),
+            reports,
             shards,
             keys: shards.share(spec.keys as u64),
             is_in_flight: spec.algorithm.properties().is_held,
-            share: Share::new(spec, stores),
+            share: Share::new(CounterSpec { asks_after: false, ..spec }, stores),
         };
         store.outbox.borrow_mut().add_rule(store.empty_charge(Key::ALL));
         Ok(store)
@@ -192,6 +201,14 @@ impl RedisStore {
             return;
         }
         let is_degraded = self.outbox.borrow().is_degraded(account.key);
+        if let Some(reports) = self.reports.as_mut().filter(|_| !is_degraded) {
+            reports.check(reservation);
+            if !reservation.is_overflow {
+                return;
+            }
+            // A caller that shares a bucket cannot be known: Redis decides about its requests.
+            (reservation.memo, reservation.is_overflow) = (Memo::Empty, false);
+        }
         if self.recall(reservation, is_degraded) {
             return;
         }
@@ -275,9 +292,18 @@ impl Store for RedisStore {
     fn charge(&mut self, reservation: &mut Reservation, delay: Micros) {
         let Reservation { account, cost, now, .. } = *reservation;
         match (reservation.by, reservation.outcome) {
-            (Decider::Share, _) => self.share(now).charge(reservation, delay),
+            (Decider::Share, _) => {
+                self.share(now).charge(reservation, delay);
+                if let (Some(reports), true) = (&mut self.reports, reservation.is_charged()) {
+                    reports.add(account, cost, now);
+                }
+            }
             (Decider::Unavailable, CheckOutcome::Admitted { .. }) => reservation.receipt = Some(0),
             (Decider::Gateway, CheckOutcome::Admitted { .. }) if !reservation.is_charged() => {
+                if let (Some(reports), Memo::Draft(_)) = (&mut self.reports, reservation.memo) {
+                    self.outbox.borrow_mut().in_use = true;
+                    return reports.charge(reservation);
+                }
                 self.use_plan(account.plan);
                 reservation.receipt = self.leases.spend(account.key, cost, now).map(|_| 0);
                 if reservation.is_charged() {
@@ -295,6 +321,9 @@ impl Store for RedisStore {
     fn cancel(&mut self, reservation: &mut Reservation) {
         if reservation.by == Decider::Share {
             return self.share(reservation.now).cancel(reservation);
+        }
+        if let (Some(reports), Memo::Draft(_)) = (&mut self.reports, reservation.memo) {
+            return reports.cancel(reservation);
         }
         let Some(receipt) = reservation.receipt.take() else { return };
         let Reservation { account, cost, .. } = *reservation;
@@ -342,6 +371,7 @@ impl Store for RedisStore {
         let Reservation { account, cost, now, .. } = *reservation;
         self.use_plan(account.plan);
         let permits = match reservation.memo {
+            Memo::Draft(_) => return self.reports.as_mut()?.remaining(reservation),
             Memo::Lease => self.left(account.key)?,
             Memo::Granted { left, .. } => left,
             _ => return None,
@@ -360,17 +390,19 @@ impl Store for RedisStore {
         account: Account,
         order: Order,
         replies: &Replies,
-        _now: Now,
+        now: Now,
     ) -> Result<Usage, OrderError> {
         self.use_plan(account.plan);
         let reply = replies.of_rule(self.parameters.spec.fingerprint, account.key);
-        self.usage(account.key, order, reply.map(|(_, result)| result))
+        self.usage(account.key, order, reply.map(|(_, result)| result), now)
     }
 
     fn maintain(&mut self, now: Now) -> Maintained {
         self.return_blocks(now, false);
+        self.report(now);
         let mut done = self.share(now).maintain(now);
         done.is_busy |= self.leases.has_blocks();
+        done.is_busy |= self.reports.as_ref().is_some_and(Reports::has_reports);
         if self.is_in_flight {
             let mut outbox = self.outbox.borrow_mut();
             done.is_busy |= outbox.ledgers.heartbeat(&self.empty_charge(Key::ALL), now.mono);
@@ -383,6 +415,8 @@ impl Store for RedisStore {
             self.return_blocks(now, true);
         }
         self.leases.clear();
+        self.report(now);
+        self.reports.iter_mut().for_each(|reports| reports.close(now));
         self.share(now).close(now)
     }
 }
@@ -430,12 +464,39 @@ impl RedisStore {
     }
 
     /// An empty charge with the caller's arrears.
-    fn with_arrears(&mut self, key: Key, now: Now) -> Charge {
+    pub(super) fn with_arrears(&mut self, key: Key, now: Now) -> Charge {
         let (account, gateways) = (self.account(key), self.gateways());
         let may_have = self.outbox.borrow().had_outage;
         let arrears = may_have.then(|| self.share.send_arrears(account, gateways, now)).flatten();
         let overdraft = if arrears.is_some() { self.share.overdraft(gateways) } else { 0 };
         Charge { arrears, overdraft, ..self.empty_charge(key) }
+    }
+
+    /// Adds the admitted requests to the settlements, as far as these have room. They wait while
+    /// Redis is unavailable.
+    fn report(&mut self, now: Now) {
+        let Some(reports) = self.reports.as_mut().filter(|reports| reports.has_reports()) else {
+            return;
+        };
+        let may_go = {
+            let outbox = self.outbox.borrow();
+            let room = Cell::new(outbox.ledgers.room());
+            reports.take(|key| {
+                let goes = room.get() > 0 && !outbox.is_degraded(key);
+                room.set(room.get() - usize::from(goes));
+                goes
+            })
+        };
+        for Unreported { account, term, permits } in may_go {
+            self.use_plan(account.plan);
+            self.record_grant(account, permits, now);
+            let Account { key, plan } = account;
+            let effect = Effect::Report { rule: self.number, plan, term, permits };
+            let charge = Charge { effect, ..self.with_arrears(key, now) };
+            let mut outbox = self.outbox.borrow_mut();
+            let shard = outbox.shards.of(key);
+            outbox.ledgers.add(shard, charge);
+        }
     }
 
     /// Charges permits granted by Redis to the share.

@@ -21,6 +21,9 @@ pub struct CounterSpec {
     /// Whether the store counts the share of this gateway of a limit of the fleet, and so keeps
     /// [arrears](crate::slots::arrears).
     pub is_share: bool,
+    /// Whether requests are decided by the gateway's knowledge of a caller, and reported to the
+    /// authority of the fleet afterwards.
+    pub asks_after: bool,
     /// The algorithm, built from both.
     pub algorithm: Arc<dyn Algorithm>,
     /// The cost of a request is a multiple of this. Without leases: the maximum cost.
@@ -48,6 +51,13 @@ pub struct CounterSpec {
     pub on_failure: Option<OnFailure>,
 }
 
+/// Identifies the gateway's knowledge of the callers of the rule with this fingerprint.
+#[must_use]
+pub fn known_fingerprint(rule: u64) -> u64 {
+    // One-to-one, and different from that of its bans.
+    (rule ^ 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
+
 impl CounterSpec {
     /// The specification of a rule alone, of usual callers, with room for one. Without leases of
     /// another cost than that of the quota.
@@ -68,6 +78,7 @@ impl CounterSpec {
             plans: None,
             gateways: 1,
             is_share: false,
+            asks_after: false,
             unit_cost: quota.cost,
             fingerprint: 0,
             keys: 1,
@@ -86,6 +97,14 @@ impl CounterSpec {
     pub fn share(&self, gateways: u64) -> CounterSpec {
         let part = self.with((self.entry.share)(&self.quota, gateways));
         CounterSpec { gateways, ..part }
+    }
+
+    /// The specification of the store with the gateway's knowledge of the callers of a rule. A refusal
+    /// there may end with the next reply of the authority.
+    #[must_use]
+    pub fn known(&self) -> CounterSpec {
+        let fingerprint = known_fingerprint(self.fingerprint);
+        CounterSpec { fingerprint, asks_after: true, may_be_cancelled: true, ..self.clone() }
     }
 
     /// The specification under a plan.

@@ -70,7 +70,7 @@
 
 pub mod backend;
 pub mod bans;
-mod counter_spec;
+pub mod counter_spec;
 pub mod daily;
 pub mod hot;
 pub mod in_flight;

@@ -78,6 +78,18 @@ pub enum Effect {
         /// Charged whether they fit or not.
         permits: u64,
     },
+    /// Charges permits that the gateway has admitted, whether they fit or not, and then reads usage
+    /// as [`Effect::ReadUsage`], of a window until its end.
+    Report {
+        /// The number of the rule: its store gets the reply.
+        rule: usize,
+        /// The plan of the caller.
+        plan: u64,
+        /// The term in which the gateway charged the permits.
+        term: u64,
+        /// They may be zero.
+        permits: u64,
+    },
     /// Confirms an in-flight slot that was granted in a term, for the holder in `numbers`.
     HoldSlots {
         /// [`RuleReply::receipt`].

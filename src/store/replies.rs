@@ -25,6 +25,8 @@ pub enum QuestionResult {
         sent: Now,
         /// When it decided, on this gateway's monotonic clock.
         at: Micros,
+        /// The same on the authority's clock, which orders decisions exactly.
+        there: Micros,
     },
     /// The authority is unavailable, so that the gateway decides.
     Degraded,

@@ -5,6 +5,7 @@
 //! charged when it is leased, so leases can only make the gateway admit less. A request that lacks
 //! permits while other workers hold leases is refused at once, with `retry-after: 1`.
 
+pub mod knowledge;
 mod returns;
 
 use std::rc::Rc;
@@ -335,7 +336,8 @@ impl Shared {
         while draft.may_try() {
             let block = self.prepare(draft, cost, delay)?;
             self.add_arrears(draft, cost + block);
-            if self.slots.write(draft, block) {
+            let out = if self.spec.asks_after { self.unreported(draft, cost) } else { block };
+            if self.slots.write(draft, out) {
                 self.store_block(draft, block);
                 return Ok(self.spec.algorithm.receipt(&draft.after));
             }
@@ -385,7 +387,8 @@ impl Shared {
     /// Adds a block to the charge, if possible. Returns its permits.
     fn prepare_block(&mut self, transaction: &mut Transaction, cost: u64) -> u64 {
         let (CounterSpec { algorithm, unit_cost, .. }, at) = (&self.spec, transaction.at);
-        if transaction.is_overflow()
+        if self.spec.asks_after
+            || transaction.is_overflow()
             || algorithm.spend_by(&transaction.after, transaction.now).is_none()
         {
             return 0;

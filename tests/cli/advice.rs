@@ -51,6 +51,21 @@ fn many_local_rules_get_advice_on_their_keys() {
     assert!(!advised("gateway").contains("has room for `keys: "));
 }
 
+/// A bucket makes up for what gateways admit too much, a short window repeats it.
+#[test]
+fn short_windows_that_ask_after_get_advice() {
+    let advised = |unit: &str, algo: &str, ask: &str| {
+        let rule = format!("actor: device, unit: {unit}, rpu: 5, algo: {algo}, ask: {ask}");
+        let rules = format!("    rules: [{{{rule}, scope: global}}]\n");
+        let redis = "namespace: a\nredis: {cluster: redis}\n";
+        let (all, _) = found("rules.yaml", &format!("{redis}limits:\n  - Url: /\n{rules}"));
+        all.to_string().contains("ask-after-by-second")
+    };
+    assert!(advised("second", "W", "after") && advised("59s", "SW", "after"));
+    assert!(!advised("minute", "W", "after") && !advised("second", "W", "before"));
+    assert!(!advised("second", "TB", "after"));
+}
+
 /// The advice about rules, and that about files and manifests.
 #[test]
 fn each_advice_can_be_accepted() {

@@ -20,6 +20,7 @@ limits:
   - {Url: /plans, rules: [{actor: account, unit: day, rpu: 20, algo: W, scope: global, plans: tiers}]}
   - {Url: /two, rules: [{actor: account, unit: day, rpu: 20, algo: W, scope: global},
       {actor: address, unit: day, rpu: 1000, algo: SW, scope: global}]}
+  - {Url: /after, rules: [{name: after, actor: account, unit: day, rpu: 20, algo: W, scope: global, ask: after}]}
 "#;
 
 const LIMIT: usize = 20;
@@ -90,6 +91,42 @@ fn reset_at_one_gateway_counts_at_the_other() {
         (envoys[1].get("/window", &account).status == 200).then_some(())
     });
     assert_eq!(admitted(&envoys, "/window", &account), LIMIT - 1);
+    envoys.iter().for_each(Envoy::assert_unharmed);
+}
+
+/// The workers of one gateway admit no more than the limit, a gateway that does not know the caller one request at least, and
+/// Redis has charged all of them in the end.
+#[test]
+fn requests_that_are_decided_first_are_charged_once() {
+    decide_first(&fleet().1);
+}
+
+#[test]
+fn requests_that_are_decided_first_are_charged_once_by_a_pipe() {
+    if is_native() {
+        decide_first(&fleet_by_pipe().1);
+    }
+}
+
+#[track_caller]
+fn decide_first(envoys: &[Envoy]) {
+    let account = [("x-account-id", "a")];
+    let is_charged = |permits: usize| {
+        eventually("the charge of all admitted requests", || {
+            let (status, answer) = operate(&envoys[0], "GET", "/usage?rule=after&actor.account=a");
+            assert_eq!(status, 200, "{answer}");
+            (answer["callers"][0]["used"] == permits).then_some(())
+        });
+    };
+    assert_eq!(admitted(&envoys[..1], "/after", &account), LIMIT);
+    is_charged(LIMIT);
+    let more = admitted(&envoys[1..], "/after", &account);
+    assert!((1..=LIMIT).contains(&more), "{more}");
+    is_charged(LIMIT + more);
+    // Both know of each other now.
+    eventually("a refusal of the second gateway", || {
+        (envoys[1].get("/after", &account).status == 429).then_some(())
+    });
     envoys.iter().for_each(Envoy::assert_unharmed);
 }
 

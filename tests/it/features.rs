@@ -1,5 +1,6 @@
 //! Tests that run through several crates, by feature.
 
+mod after;
 mod bans;
 mod cost;
 mod in_flight;

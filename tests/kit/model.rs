@@ -43,6 +43,8 @@ pub const CHECKS: u64 = 6;
 /// The kinds of questions that read usage, and that reset it.
 pub const READ_USAGE: u64 = 7;
 pub const RESET: u64 = 8;
+/// The kind of a question that charges permits without a check, and then reads usage.
+pub const REPORT: u64 = 9;
 
 /// The script's numbers are exact below this one.
 const FAR: u64 = 1 << 53;

@@ -175,6 +175,7 @@ pub fn left(effect: &mut Effect) -> Option<&mut u64> {
     match effect {
         Effect::None
         | Effect::ChargeDebt { .. }
+        | Effect::Report { .. }
         | Effect::HoldSlots { .. }
         | Effect::FreeSlots { .. }
         | Effect::Heartbeat

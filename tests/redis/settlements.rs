@@ -193,3 +193,36 @@ fn earlier_version_leaves_no_corrupt_usage() {
 /// The end of usage in the script, and words of the same length for a script without it.
 const CAP: &[u8] = b"USED=FAR/2-1";
 const NO_CAP: &[u8] = b"USED=2^1023 ";
+
+/// Permits that a gateway has admitted are charged once, also beyond the limit, and each reply has the usage. A bucket drains to
+/// its end, a window ends with its day.
+#[test]
+fn repeated_report_charges_nothing() {
+    let server = Server::start();
+    for short in ["W", "SW", "TB"] {
+        server.command(&["FLUSHALL"]);
+        let rule = Rule::new(short, Quota::new(Unit::Day, 10));
+        let now = today(&mut Rng::with_seed(seed::next()));
+        let report = |number: u64, permits: u64| {
+            let effect = Effect::Report { rule: 0, plan: 0, term: 0, permits };
+            let charge = Charge { effect, ..rule.charge(1, 0, 0) };
+            let ask = Ask { questions: vec![Question::Rule(charge)], ..Ask::default() };
+            let mut pipeline = pipeline_of_asks(Some(now), vec![ask]);
+            pipeline.calls[0].settles = Some(SettlementBatch { sender: 1, number, asks: 1 });
+            server.decide(&pipeline).asks[0].rules[0]
+        };
+        for (number, permits, charged) in
+            [(1, 7, 7), (1, 7, 7), (2, 0, 7), (3, 30, 37), (3, 30, 37)]
+        {
+            let reply = report(number, permits);
+            assert_eq!((reply.charged, reply.remaining), (charged, 10_u64.saturating_sub(charged)));
+            let day = 86_400 * SECOND;
+            let ends = match short {
+                "W" => day - now % day,
+                "SW" => day / 10 - now % (day / 10),
+                _ => charged * day / 10,
+            };
+            assert_eq!(reply.lease, ends, "{short}");
+        }
+    }
+}

@@ -3,12 +3,14 @@
 use super::{GRACE, SHORTEST};
 use crate::outbox::Operation;
 use crate::protocol::{
-    Ask, Charge, Failure, Login, Pipeline, Question, Script, ScriptAnswer, ScriptCall,
+    Ask, Charge, Effect, Failure, Login, Pipeline, Question, Script, ScriptAnswer, ScriptCall,
     SettlementBatch,
 };
 use crate::shard::{Shard, Shards};
 use diana_policy::port;
 use diana_policy::time::{Micros, Now};
+use diana_store::Account;
+use diana_store::backend::Receiver;
 
 /// An ask of a request in one shard, not sent yet.
 pub(super) struct Wait {
@@ -170,7 +172,11 @@ impl Batch {
         settles: SettlementBatch,
         charges: Vec<Charge>,
     ) {
-        self.add_unread(shard, charges.into_iter().map(Question::Rule));
+        let asks = charges.into_iter().map(|charge| {
+            let receiver = receiver_of(&charge);
+            Ask { questions: vec![Question::Rule(charge)], receiver, ..Ask::default() }
+        });
+        self.add(call(shard, asks.collect()));
         if let Some(call) = self.pipeline.calls.last_mut() {
             call.settles = Some(settles);
         }
@@ -191,4 +197,10 @@ impl Batch {
 /// A call without settlements.
 fn call(shard: Shard, asks: Vec<Ask>) -> ScriptCall {
     ScriptCall { shard, script: Script::Digest, asks, settles: None }
+}
+
+/// The store that gets the reply to a settlement.
+fn receiver_of(charge: &Charge) -> Option<Receiver> {
+    let Effect::Report { rule, plan, .. } = charge.effect else { return None };
+    Some(Receiver::Store(rule, Account { key: charge.caller, plan }))
 }

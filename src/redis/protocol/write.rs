@@ -26,6 +26,8 @@ const CHECK: u64 = 6;
 /// In the same place: a read of usage, a reset.
 const READ_USAGE: u64 = 7;
 const RESET: u64 = 8;
+/// In the same place: a charge without a check, and a read of usage.
+const REPORT: u64 = 9;
 
 impl Login {
     /// The number of commands for the login.
@@ -164,6 +166,7 @@ impl Array {
             Effect::HoldSlots { term, slots } => [HOLD_SLOTS, term, 0, 0, slots + 1],
             Effect::FreeSlots { slots } => [FREE_SLOTS, 0, 0, 0, slots + 1],
             Effect::Heartbeat => [HEARTBEAT, 0, 0, 0, 0],
+            Effect::Report { permits, .. } => [REPORT, 0, 0, 0, permits],
             Effect::ReadUsage => [READ_USAGE, 0, 0, 0, 0],
             Effect::Reset => [RESET, 0, 0, 0, 0],
             Effect::ReturnBlock { receipt, term, block, left } => {

@@ -7,8 +7,9 @@ use diana_policy::time::{Micros, Now};
 use diana_store::lease::Received;
 use diana_store::replies::QuestionResult;
 use diana_store::reservation::{Decider, Memo};
+use diana_store::shared::knowledge::ReportReply;
 use diana_store::usage::{Order, OrderError, Usage};
-use diana_store::{CheckOutcome, Reservation};
+use diana_store::{Account, CheckOutcome, Reservation};
 
 impl RedisStore {
     /// Decides a pending request by the result of its question.
@@ -21,7 +22,7 @@ impl RedisStore {
         let Reservation { account, cost, now, .. } = *reservation;
         let asked = question.wanted();
         match result {
-            QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at } => {
+            QuestionResult::Decided { reply: Reply::Rule(reply), wait, sent, at, .. } => {
                 if let Some(arrears) = question.arrears {
                     let gateways = self.gateways();
                     self.share.confirm_arrears(account, arrears, gateways, now);
@@ -128,6 +129,10 @@ impl RedisStore {
 
     /// Handles the result of a renewal.
     pub(super) fn complete(&mut self, question: &Charge, result: QuestionResult, now: Now) {
+        if let Effect::Report { plan, term, permits, .. } = question.effect {
+            let reply = (Account { key: question.caller, plan }, term, permits);
+            return self.on_report_reply(question, reply, result, now);
+        }
         let (key, asked) = (question.caller, question.wanted());
         match result {
             QuestionResult::Decided { reply: Reply::Rule(reply), sent, at, .. } => {
@@ -136,6 +141,29 @@ impl RedisStore {
             }
             _ => self.clear_pending(key),
         }
+    }
+
+    /// Handles the reply to a report. One without a reply is sent again.
+    fn on_report_reply(
+        &mut self,
+        question: &Charge,
+        (account, term, permits): (Account, u64, u64),
+        result: QuestionResult,
+        now: Now,
+    ) {
+        let QuestionResult::Decided { reply: Reply::Rule(reply), at, there, .. } = result else {
+            return;
+        };
+        if let Some(arrears) = question.arrears {
+            let gateways = self.gateways();
+            self.share.confirm_arrears(account, arrears, gateways, now);
+        } else if self.with_arrears(account.key, now).arrears.is_some() {
+            // Redis does not know all requests that this gateway has admitted.
+            return self.reports.iter_mut().for_each(|reports| reports.ask(account));
+        }
+        let RuleReply { charged, lease: ends, .. } = reply;
+        let reply = ReportReply { permits, term, charged, ends, at, there };
+        self.reports.iter_mut().for_each(|reports| reports.learn(account, reply, now));
     }
 
     /// Records that no question about the caller is pending.
@@ -169,6 +197,7 @@ impl RedisStore {
         key: Key,
         order: Order,
         result: Option<QuestionResult>,
+        now: Now,
     ) -> Result<Usage, OrderError> {
         let reply = match result {
             Some(QuestionResult::Decided { reply: Reply::Rule(reply), .. }) => reply,
@@ -182,6 +211,8 @@ impl RedisStore {
             if let Some(lease) = self.leases.find(key) {
                 lease.forget_refusal();
             }
+            let account = self.account(key);
+            self.reports.iter_mut().for_each(|reports| reports.forget(account, now));
         }
         Ok(self.read_usage(&reply))
     }

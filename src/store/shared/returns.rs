@@ -38,7 +38,9 @@ impl Shared {
         let charged = self.slots.charged(&transaction.after, transaction);
         let charge = charged.saturating_sub(self.slots.charged(&transaction.state, transaction));
         while transaction.may_try() && self.slots.is_untouched(transaction) {
-            transaction.arrears.remove(charge);
+            if self.spec.is_share {
+                transaction.arrears.remove(charge);
+            }
             if self.slots.write_returned(transaction) {
                 return self.leases.forget(transaction.key);
             }
@@ -116,10 +118,8 @@ impl Shared {
     /// Adds the usage of a settled charge to the arrears, or removes a cancelled charge.
     pub(super) fn settle_arrears(&self, transaction: &mut Transaction, settlement: &Settlement) {
         match self.spec.settles {
-            true if self.spec.is_share => {
-                transaction.arrears.add(settlement.used, transaction.now.mono);
-            }
-            true => {}
+            _ if !self.spec.is_share => {}
+            true => transaction.arrears.add(settlement.used, transaction.now.mono),
             false => transaction.arrears.remove(settlement.back()),
         }
     }

@@ -8,7 +8,10 @@
 //! Once a reply has confirmed the total, the next arrears begin with a later instant.
 
 use diana_policy::MAX_USED;
-use diana_policy::time::Micros;
+use diana_policy::time::{Micros, SECOND};
+
+/// A reply about a later instant was made by a clock that has been set back since.
+const LATEST: Micros = 2 * SECOND;
 
 /// The total of a caller's arrears.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -44,6 +47,23 @@ impl OpenArrears {
     /// Returns true if there are any.
     pub(crate) fn is_any(self) -> bool {
         self.arrears.total > 0
+    }
+
+    /// The instant of the latest reply, where a gateway knows callers by the replies of an authority.
+    /// There are no arrears then: the words are that instant, and the same on the authority's clock.
+    pub(crate) fn replied_at(self) -> Micros {
+        self.arrears.total
+    }
+
+    /// Records a reply that the authority made `at` this instant, or `there` on its clock. Returns
+    /// false if a later one is known: replies come in any order, but no later than this.
+    pub(crate) fn reply(&mut self, at: Micros, there: Micros) -> bool {
+        let Arrears { total, since } = &mut self.arrears;
+        let is_news = there >= *since || *since - there > LATEST;
+        if is_news {
+            (*total, *since) = (at, there);
+        }
+        is_news
     }
 
     /// Adds permits that are charged at `now`.

@@ -12,7 +12,7 @@ use super::transaction::{Home, Transaction};
 use super::{SlotDraft, Slots};
 use crate::counter_spec::CounterSpec;
 use crate::lease::{Block, Lease};
-use diana_algorithm::Algorithm;
+use diana_algorithm::{Algorithm, UsageReport};
 use diana_policy::key::Key;
 use diana_policy::port::SharedData;
 use diana_policy::settlement::Settlement;
@@ -24,6 +24,9 @@ pub(crate) struct CallerSlots {
     slots: Slots,
     pub(super) algorithm: Arc<dyn Algorithm>,
     window: Micros,
+    /// Whether outstanding permits are those that no reply of the authority contains, and not
+    /// leases, which hold back a bucket.
+    asks_after: bool,
     names: Names,
     pub(super) scratch: Box<[u64]>,
 }
@@ -37,10 +40,12 @@ impl CallerSlots {
     ) -> CallerSlots {
         let algorithm = spec.algorithm.clone();
         let names = Names::new(namespace, spec.fingerprint, spec.keys);
-        let format = SlotFormat { words: algorithm.properties().words, has_arrears: spec.is_share };
+        let has_arrears = spec.is_share || spec.asks_after;
+        let format = SlotFormat { words: algorithm.properties().words, has_arrears };
         CallerSlots {
             slots: Slots::new(data, traffic, format),
             window: algorithm.properties().window,
+            asks_after: spec.asks_after,
             names,
             scratch: vec![0; algorithm.properties().words].into(),
             algorithm,
@@ -120,6 +125,10 @@ impl CallerSlots {
         transaction.home = Home::Slot;
         transaction.outstanding = Outstanding::unpack(slot.load(index, state), now.mono);
         transaction.arrears = slot.arrears(index);
+        if self.asks_after {
+            transaction.outstanding.age(now.mono);
+            return true;
+        }
         transaction.outstanding.settle(algorithm, state, scratch, now.mono);
         if transaction.arrears.is_any() {
             transaction.arrears.limit(algorithm.balance(state, now).charged);
@@ -166,6 +175,12 @@ impl CallerSlots {
         let Transaction { state, now, .. } = transaction;
         self.algorithm.settle(state, *now, settlement, &mut self.scratch);
         state.swap_with_slice(&mut self.scratch);
+    }
+
+    /// Corrects the state by a report of the authority.
+    pub(crate) fn learn(&mut self, transaction: &mut Transaction, report: &UsageReport) {
+        self.algorithm.learn(&transaction.state, report, &mut self.scratch);
+        transaction.state.swap_with_slice(&mut self.scratch);
     }
 
     /// Writes the state after the charge, with a leased block. Returns false if another worker was

@@ -90,6 +90,14 @@ impl Outstanding {
         }
     }
 
+    /// Drops permits that have expired at `now`.
+    pub(crate) fn age(&mut self, now: Micros) {
+        while self.out() > 0 && self.term < now / TERM {
+            *self = Outstanding { term: self.term + 1, before: self.during, during: 0 };
+        }
+        self.term = self.term.max(now / TERM);
+    }
+
     /// Brings it and `state` to `now`: outstanding permits count as unspent while they are
     /// outstanding.
     pub(crate) fn settle(

@@ -183,6 +183,7 @@ fn numbers_and_responses_do_not_change_the_fingerprint() {
         "rpu: 1, near: 80",
         "rpu: 1, absent: share",
         "rpu: 1, on_failure: deny",
+        "rpu: 1, ask: after",
         "rpu: 1, ban: {after: 3, within: 1m, for: 5m}",
         "rpu: 1, plans: {of: {ann: {rpu: 9}}}",
         "rpu: 1, response: {status: 429}",

@@ -82,7 +82,13 @@ impl Worker {
     /// A reply of Redis arrives.
     fn on_reply(&mut self, key: Key, reply: &BanReply, now: u64) -> u64 {
         let (sent, at) = (Now::default(), now);
-        let result = QuestionResult::Decided { reply: Reply::Ban(*reply), wait: Some(0), sent, at };
+        let result = QuestionResult::Decided {
+            reply: Reply::Ban(*reply),
+            wait: Some(0),
+            sent,
+            at,
+            there: at,
+        };
         let question = self.bans.ask(key, None).expect("Redis counts");
         self.bans.on_reply(key, &kit::store::answer(question, result), now)
     }
@@ -108,7 +114,10 @@ impl Worker {
             let Question::Ban(asked) = &question else { panic!("{question:?}") };
             let reply = Reply::Ban(answer(&self.redis, asked, now));
             let (wait, sent, at) = (Some(0), Now::default(), now);
-            kit::store::answer(question, QuestionResult::Decided { reply, wait, sent, at })
+            kit::store::answer(
+                question,
+                QuestionResult::Decided { reply, wait, sent, at, there: at },
+            )
         });
         match self.bans.inquire(key, order, &replies.unwrap_or_default(), now) {
             Ok(_) => true,

@@ -101,7 +101,7 @@ impl RedisRule {
     pub fn reset(&mut self) {
         let asked = self.store.ask_usage(key(1).into(), Order::Reset);
         let (reply, wait, sent) = (Reply::Rule(lends(0)), Some(0), START);
-        let result = QuestionResult::Decided { reply, wait, sent, at: START.mono };
+        let result = QuestionResult::Decided { reply, wait, sent, at: START.mono, there: 0 };
         let replies = answer(asked.unwrap().unwrap(), result);
         assert!(self.store.inquire(key(1).into(), Order::Reset, &replies, START).is_ok());
     }

@@ -5,7 +5,7 @@ use diana_redis::protocol::{Ask, Charge, Effect};
 use diana_store::slots::arrears::Arrears;
 
 use super::{Held, MOST, Play};
-use crate::model::{Asked, CHECKS, READ_USAGE, RESET};
+use crate::model::{Asked, CHECKS, READ_USAGE, REPORT, RESET};
 use crate::rules::{Rule, ask_of};
 
 impl Play {
@@ -63,13 +63,18 @@ impl Play {
         }
         let holds = quota.max_delay.is_some_and(|delay| delay > 0);
         if rng.u8(0..12) == 0 && !holds && !queues {
-            let resets = rng.bool();
             let nothing = self.rules[rule].charge(caller, 0, 0);
-            let effect = if resets { Effect::Reset } else { Effect::ReadUsage };
+            let permits = rng.u64(0..=2 * quota.rpu.clamp(1, MOST));
+            let report = Effect::Report { rule, plan: 0, term: 0, permits };
+            let (effect, what, debt) = match rng.u8(0..3) {
+                0 => (Effect::Reset, RESET, 0),
+                1 => (Effect::ReadUsage, READ_USAGE, 0),
+                _ => (report, REPORT, permits),
+            };
             let counted = nothing.counted;
-            let what = if resets { RESET } else { READ_USAGE };
             let asked = Asked { rule, caller, unit_cost, keys, counted, what, ..Asked::default() };
-            self.resets += usize::from(resets);
+            let asked = Asked { debt, ..asked };
+            self.resets += usize::from(what == RESET);
             return (Charge { unit_cost, keys, effect, ..nothing }, asked);
         }
         let mine = |held: &Held| held.rule == rule && held.caller == caller;

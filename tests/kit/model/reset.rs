@@ -5,7 +5,7 @@ use diana_policy::time::Now;
 use diana_redis::protocol::RuleReply;
 
 use super::rule_state::{Look, NOTHING};
-use super::{RESET, Receipts};
+use super::{REPORT, RESET, Receipts};
 
 impl Look {
     /// Permits reserved by open requests, if usage is stored separately.
@@ -87,6 +87,9 @@ impl Look {
         let (remaining, block) = (self.left(now), self.reserved(now));
         let charged = self.charged(&self.state.words, now);
         let reply = RuleReply { remaining, block, charged, ..NOTHING };
-        (reply, Receipts { cost: self.lent(), lease: self.ends(now) })
+        let spend_by = self.algorithm.spend_by(&self.state.words, now).unwrap_or(u64::MAX);
+        // A report learns when the window ends, which is before its latest end.
+        let most = if self.asked.what == REPORT { spend_by - now.mono } else { u64::MAX };
+        (reply, Receipts { cost: self.lent(), lease: self.ends(now).min(most) })
     }
 }

@@ -6,8 +6,8 @@ use diana_policy::time::Unit;
 use diana_policy::{Quota, Zone};
 use diana_redis::protocol::resp::{Value, values};
 
-use super::Asked;
 use super::rule::Rule;
+use super::{Asked, REPORT};
 use crate::laws::case::Case;
 
 /// One call of the script.
@@ -116,7 +116,7 @@ impl<'b> Asking<'b> {
         };
         let overdraft = overdraft.cast_unsigned();
         let ahead = numbers.count();
-        let (left, debt) = if kind == 2 { (0, back) } else { (back, 0) };
+        let (left, debt) = if kind == 2 || kind == REPORT { (0, back) } else { (back, 0) };
         let needs =
             Asked { rule, caller, cost, unit_cost, want, ahead, counted, ..Asked::default() };
         let (shadow, tentative, what) = (shadow == 1, kind == 1, kind);

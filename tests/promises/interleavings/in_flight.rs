@@ -126,6 +126,7 @@ fn open(limit: u64, stage: &Stage) -> Box<dyn Store> {
         checks: false,
         keeps_used: false,
         on_failure: None,
+        asks_after: false,
     };
     let mut tables = Tables::default();
     Stores::new("promises".into(), stage.data.clone(), &mut tables).open(Scope::Gateway, spec)

@@ -218,6 +218,7 @@ fn spec(
         settles: capabilities.settles,
         checks: false,
         on_failure: None,
+        asks_after: false,
         keeps_used,
         plans: Some(Arc::new(plans)),
         gateways: 1,

@@ -116,8 +116,8 @@ local function rule(r,is_over)
   -- Settled permits plus one; zero if usage is not stored separately.
   local debt,counted=0,w[p+17]
   if is_over then
-    r.what,r.block,r.back,counted=0,0,0,min(counted,1)
-  elseif r.what==2 then
+    r.what,r.block,r.back,counted=r.what==REPORTS and r.what or 0,0,0,min(counted,1)
+  elseif r.what==2 or r.what==REPORTS then
     debt,r.back=r.back,0
   end
   r.own,r.delay,r.changed=KEYS[keys],0,r.block+r.back+debt>0 or counted>1
@@ -210,6 +210,7 @@ local function charge(r,delay)
   local kind,cost,block=r.kind,r.cost,0
   if r.what>=LOOKS then
     local ends=kind.ends and ends_of(r) or kind.spend(r)
+    if r.what==REPORTS then ends=min(ends,kind.spend(r)) end
     local charged=kind.charged and kind.charged(r) or max(0,r.rpu-kind.left(r))
     return r.t and not r.used and all_out(r.s,r.t) or 0,reserved(r),max(0,ends),charged,0
   end

@@ -3,7 +3,7 @@ local NEVER,SOON_AGAIN,STILL,ALIVE,SECOND,FAR=-1,-2,1000000,1000000,1000000,2^53
 -- Usage stops here. Numbers from FAR on are corrupt, and earlier versions add without an end.
 local USED=FAR/2-1
 local TERM,LONG,LEASE=100000,500000,400000
-local CHECKS,LOOKS,RESETS=6,7,8
+local CHECKS,LOOKS,RESETS,REPORTS=6,7,8,9
 local spread=unpack
 local call,pack,unpack=redis.call,cmsgpack.pack,cmsgpack.unpack
 local wall=tonumber(ARGV[1])
