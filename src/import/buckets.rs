@@ -3,11 +3,15 @@
 use std::collections::BTreeMap;
 
 use diana_policy::port::{Request, Values};
+use diana_policy::tree::Tree;
 use diana_replay::Arrival;
 use hashbrown::HashMap;
 
 use crate::key::KeySource;
 use crate::model::{LimiterModel, ModelDecision};
+
+/// The longest unit, in milliseconds.
+const LONGEST_UNIT: u64 = 31 * 24 * 3600 * 1000;
 
 /// The size of a bucket, and how it refills.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +22,42 @@ pub(crate) struct BucketSize {
     pub(crate) fill: u64,
     /// The interval in milliseconds.
     pub(crate) interval: u64,
+}
+
+impl BucketSize {
+    /// The keys of a rule for a bucket.
+    ///
+    /// # Errors
+    /// Why no rule expresses it.
+    pub(crate) fn rule_keys(self, cost: u64) -> Result<Vec<(&'static str, Tree)>, String> {
+        let whole = |number: u64| Tree::Int(i128::from(number));
+        let BucketSize { most, fill, interval } = self;
+        if most == 0 {
+            return Ok(vec![("unit", "second".into()), ("rpu", whole(0))]);
+        }
+        // A unit has at least a second.
+        let times = 1000_u64.div_ceil(interval.max(1)).max(1);
+        let (unit, rpu) = (interval.saturating_mul(times), fill.saturating_mul(times));
+        if interval == 0 || unit > LONGEST_UNIT {
+            return Err(format!("its bucket refills in {interval} ms; a unit has 1 ms to 31 days"));
+        }
+        let unit = match unit {
+            1000 => "second".into(),
+            60_000 => "minute".into(),
+            3_600_000 => "hour".into(),
+            ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
+            ms => format!("{ms}ms"),
+        };
+        let mut keys =
+            vec![("unit", Tree::Text(unit)), ("rpu", whole(rpu)), ("algo", "token bucket".into())];
+        if most != rpu {
+            keys.push(("burst", whole(most)));
+        }
+        if cost != 1 {
+            keys.push(("cost", whole(cost)));
+        }
+        Ok(keys)
+    }
 }
 
 /// A bucket for each value of a key.

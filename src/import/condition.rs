@@ -41,6 +41,13 @@ impl RequestCondition {
         RequestCondition { block: vec![(kind.into(), tests)], ..RequestCondition::default() }
     }
 
+    /// The condition that the name of the route begins with one of these texts.
+    pub(crate) fn of_route_prefixes(prefixes: &[String]) -> RequestCondition {
+        let prefix = |text: &String| Tree::Map(vec![("prefix".into(), Tree::Text(text.clone()))]);
+        let list = Tree::List(prefixes.iter().map(prefix).collect());
+        RequestCondition { block: vec![("route".into(), list)], ..RequestCondition::default() }
+    }
+
     /// The condition that the path is this one, or begins with it.
     pub(crate) fn of_path(text: &str, kind: PathKind, ignore_case: bool) -> RequestCondition {
         let path = Some(PathTest { text: text.into(), kind, ignore_case });
@@ -50,6 +57,22 @@ impl RequestCondition {
     /// Returns true if every request meets it.
     pub(crate) fn is_always(&self) -> bool {
         *self == RequestCondition::default()
+    }
+
+    /// The opposite of a test of one header, parameter or cookie. An absent value passes it, too.
+    pub(crate) fn opposite(&self) -> Option<RequestCondition> {
+        let ([(kind, Tree::Map(tests))], None, []) =
+            (self.block.as_slice(), &self.path, self.without.as_slice())
+        else {
+            return None;
+        };
+        let [(name, test)] = tests.as_slice() else { return None };
+        let opposite = match test {
+            test if *test == present(true) => present(false),
+            test if *test == present(false) => present(true),
+            test => Tree::Map(vec![("not".into(), test.clone())]),
+        };
+        Some(RequestCondition::of_test(kind, name, opposite))
     }
 
     /// Adds all properties of another condition.

@@ -24,6 +24,7 @@ mod regex;
 mod routes;
 mod source;
 mod traffic;
+mod windows;
 
 pub use comparison::{ComparedRequest, ModelComparison};
 pub use formats::{ImportFormat, REGISTRY};

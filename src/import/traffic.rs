@@ -98,9 +98,11 @@ impl GeneratedTraffic {
     fn of_several(&mut self, policy: &Policy, optional: u32) {
         let most = policy.rules().map(at_once).max().unwrap_or(0).min(MOST_AT_ONCE) + 2;
         let longest = policy.rules().map(|rule| rule.quota.period() / 1000).max().unwrap_or(0);
-        for number in 0..policy.rules().count().min(MOST_TOGETHER) {
+        for (number, rule) in policy.rules().enumerate().take(MOST_TOGETHER) {
+            // Until one permit returns.
+            let wait = (rule.quota.period() / 1000).div_ceil(rule.quota.rpu.max(1));
             let own = bit(number) & optional;
-            for (lacks, wait) in [(optional & !own, 0), (0, longest), (own, 0), (0, 0)] {
+            for (lacks, wait) in [(optional & !own, 0), (0, wait), (own, 0), (0, 0)] {
                 let from = self.requests.len();
                 self.send(Some(0), 0, most);
                 self.requests.iter_mut().skip(from).for_each(|request| request.lacks = lacks);

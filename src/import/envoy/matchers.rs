@@ -9,7 +9,7 @@ use crate::regex;
 use crate::routes::PathKind;
 
 /// A test of a text.
-struct StringTest {
+pub(crate) struct StringTest {
     /// `exact`, `prefix`, `suffix` or `contains`.
     kind: &'static str,
     /// Of which one must pass.
@@ -35,7 +35,10 @@ impl StringTest {
     }
 
     /// A regular expression, which must match the whole text.
-    fn of_regex(regex: &str) -> Result<StringTest, String> {
+    ///
+    /// # Errors
+    /// It stands for no few texts.
+    pub(crate) fn of_regex(regex: &str) -> Result<StringTest, String> {
         let why = || format!("it depends on the regular expression `{regex}`");
         let bare = regex.strip_prefix('^').unwrap_or(regex);
         let bare = bare.strip_suffix('$').unwrap_or(bare);
@@ -49,7 +52,10 @@ impl StringTest {
     }
 
     /// The test of a document.
-    fn tree(&self) -> Result<Tree, String> {
+    ///
+    /// # Errors
+    /// Why no test does.
+    pub(crate) fn tree(&self) -> Result<Tree, String> {
         let test = match (self.kind, self.texts.as_slice()) {
             (kind, [text]) => (kind.to_owned(), Tree::Text(text.clone())),
             ("exact", texts) => {
@@ -161,12 +167,18 @@ fn of_path(test: &StringTest, is_inverted: bool) -> Result<RequestCondition, Str
 }
 
 /// A condition, or its opposite.
+///
+/// # Errors
+/// Why no entry expresses the opposite.
 pub(crate) fn inverted(
     condition: RequestCondition,
     is_inverted: bool,
 ) -> Result<RequestCondition, String> {
     if !is_inverted {
         return Ok(condition);
+    }
+    if let Some(opposite) = condition.opposite() {
+        return Ok(opposite);
     }
     let mut opposite = RequestCondition::default();
     opposite.and_not(condition)?;

@@ -34,9 +34,6 @@ const MOST: u64 = 1_000_000_000;
 /// Maximum number of rules that are compared together.
 const MOST_IN_OBJECT: usize = 32;
 
-/// The longest unit, in milliseconds.
-const LONGEST_UNIT: u64 = 31 * 24 * 3600 * 1000;
-
 #[derive(Default)]
 struct EnvoyReader {
     configuration: EnvoyConfiguration,
@@ -174,7 +171,8 @@ impl LocalRules<'_, '_> {
                 return;
             }
             if let Err(why) = whole.and_then(|whole| condition.and_not(whole)) {
-                self.imported.gaps.add(origin.clone(), self.limit.title.as_str(), why);
+                let reason = format!("{why}, so it counts requests with a descriptor, too");
+                self.imported.gaps.add(origin.clone(), self.limit.title.as_str(), reason);
             }
         }
         let buckets = self.buckets(size, Vec::new(), 1);
@@ -246,7 +244,9 @@ impl LocalRules<'_, '_> {
         if buckets.size.most > MOST {
             return;
         }
-        let keys = rule_keys(buckets.size, buckets.cost)
+        let keys = buckets
+            .size
+            .rule_keys(buckets.cost)
             .and_then(|rule| Ok((rule, condition.entry_keys("Envoy", &group.covered)?)));
         let (mut keys, (entry, remarks)) = match keys {
             Ok(keys) => keys,
@@ -300,38 +300,4 @@ impl LocalRules<'_, '_> {
         };
         imported.entries.push(ImportedEntry { origin, title, keys: entry, rules: vec![rule] });
     }
-}
-
-/// The keys of a rule for a bucket.
-///
-/// # Errors
-/// Why no rule expresses it.
-fn rule_keys(size: BucketSize, cost: u64) -> Result<Vec<(&'static str, Tree)>, String> {
-    let whole = |number: u64| Tree::Int(i128::from(number));
-    let BucketSize { most, fill, interval } = size;
-    if most == 0 {
-        return Ok(vec![("unit", "second".into()), ("rpu", whole(0))]);
-    }
-    // A unit has at least a second.
-    let times = 1000_u64.div_ceil(interval.max(1)).max(1);
-    let (unit, rpu) = (interval.saturating_mul(times), fill.saturating_mul(times));
-    if interval == 0 || unit > LONGEST_UNIT {
-        return Err(format!("its bucket refills in {interval} ms; a unit has 1 ms to 31 days"));
-    }
-    let unit = match unit {
-        1000 => "second".into(),
-        60_000 => "minute".into(),
-        3_600_000 => "hour".into(),
-        ms if ms % 1000 == 0 => format!("{}s", ms / 1000),
-        ms => format!("{ms}ms"),
-    };
-    let mut keys =
-        vec![("unit", Tree::Text(unit)), ("rpu", whole(rpu)), ("algo", "token bucket".into())];
-    if most != rpu {
-        keys.push(("burst", whole(most)));
-    }
-    if cost != 1 {
-        keys.push(("cost", whole(cost)));
-    }
-    Ok(keys)
 }

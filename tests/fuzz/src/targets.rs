@@ -5,6 +5,7 @@ mod bans;
 mod config;
 mod cookie;
 mod envoy;
+mod envoy_gateway;
 mod heads;
 mod host;
 mod import;
@@ -38,6 +39,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("config", config::run),
     ("cookie", cookie::run),
     ("envoy", envoy::run),
+    ("envoy_gateway", envoy_gateway::run),
     ("heads", heads::run),
     ("host", host::run),
     ("ingress_nginx", ingress_nginx::run),
