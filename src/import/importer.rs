@@ -8,7 +8,7 @@ use crate::formats::{FormatReader, ImportFormat, REGISTRY};
 use crate::manifest;
 use crate::model::LimiterModel;
 use crate::outcome::{Imported, ImportedEntry, ImportedObject, ImportedRule, Notes};
-use crate::source::{SourceFiles, SourceText};
+use crate::source::{Origin, SourceFiles, SourceText};
 
 /// Where the new rules count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,8 +60,20 @@ pub struct ComparedObject {
     pub model: Box<dyn LimiterModel>,
 }
 
+/// Maximum number of empty lines that give files in ConfigMaps their places.
+const MOST_PADDING: usize = 64 << 20;
+
 /// Maximum number of comparisons of different rules.
 const MOST_COMPARED: usize = 200;
+
+/// The files of a ConfigMap, which are read one by one.
+struct InConfigMap;
+
+impl SourceFiles for InConfigMap {
+    fn included(&self, _: &str, _: &str) -> Result<Vec<SourceText>, String> {
+        Err("a ConfigMap has this file; of the others only those of its own keys are read".into())
+    }
+}
 
 /// Comparisons of rules with equal numbers are made once.
 #[derive(Default)]
@@ -121,24 +133,48 @@ impl Importer {
         Importer { readers: formats.map(active).collect(), gaps: Notes::default() }
     }
 
-    /// Reads a text.
+    /// Reads a text, and those in ConfigMaps of it.
     pub fn read(&mut self, text: &SourceText, files: &dyn SourceFiles) {
+        for inner in self.read_one(text, files) {
+            self.read_one(&inner, &InConfigMap);
+        }
+    }
+
+    /// Reads a text. Returns the files in its ConfigMaps.
+    fn read_one(&mut self, text: &SourceText, files: &dyn SourceFiles) -> Vec<SourceText> {
         let Importer { readers, gaps } = self;
+        let (mut inner, mut unread, mut padding) = (Vec::new(), Vec::new(), MOST_PADDING);
         if let Some(one) = readers.iter_mut().find_map(|one| {
             let takes = one.reader.text(text, files);
             takes.then_some(one)
         }) {
             one.has_read = true;
-            return;
+            return inner;
         }
         let mut visit = |object: &manifest::ManifestObject| {
             for one in readers.iter_mut() {
                 one.has_read |= one.reader.object(object);
             }
+            for (Origin { file, line }, text) in manifest::inner_files(object) {
+                // The text of a block begins below its key.
+                match padding.checked_sub(line) {
+                    Some(left) => {
+                        padding = left;
+                        let text = "\n".repeat(line) + text;
+                        inner.push(SourceText { name: file, text });
+                    }
+                    None => unread.push(Origin { file, line }),
+                }
+            }
         };
         manifest::read(text, &mut visit, &mut |origin, message| {
             gaps.add(origin, "this document", message);
         });
+        for origin in unread {
+            let reason = "is one of too many files in ConfigMaps; import it by itself";
+            gaps.add(origin, "this file", reason);
+        }
+        inner
     }
 
     /// Writes the document.

@@ -87,6 +87,18 @@ impl<'m> ManifestNode<'m> {
     }
 }
 
+/// Ends of the names of files that may have limits.
+const FILES: [&str; 4] = [".conf", ".yaml", ".yml", ".json"];
+
+/// The files in a ConfigMap, each with the place of its key.
+pub fn inner_files(object: &ManifestObject) -> Vec<(Origin, &str)> {
+    let root = object.root();
+    let data = root.get("data").filter(|_| root.text_of("kind") == Some("ConfigMap"));
+    let files = data.map(|data| data.pairs()).unwrap_or_default().into_iter();
+    let files = files.filter(|(key, _)| FILES.iter().any(|end| key.ends_with(end)));
+    files.filter_map(|(_, node)| Some((node.origin(), node.tree().text()?))).collect()
+}
+
 /// Passes each object of a text to `visit`, and the line and message of each syntax error to
 /// `fault`. A document with an error does not affect the others.
 pub fn read(
