@@ -49,8 +49,8 @@ soak: build ## run the laws with fresh seeds, and the fuzz targets, for hours (M
 promises: ## try everything that can happen in small worlds, some minutes (DEPTH=5 for hours: one more event)
 	@python3 tools/promises.py $(DEPTH)
 
-mutations: ## make small mistakes in a copy of the tree, each of which `make promises` must find, some minutes
-	@python3 tools/mutations.py
+mutations: ## make small mistakes in a copy of the tree, each of which `make promises` must find, some minutes (LAWS="turns lease" for some)
+	@python3 tools/mutations.py $(LAWS)
 
 lint: ## run only the checks that need no test: format, clippy, docs
 	@python3 tools/check.py lint

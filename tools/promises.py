@@ -18,19 +18,25 @@ def main():
     depth = int(sys.argv[1]) if len(sys.argv) > 1 else DEPTH
     needs.cargo()
     began = time.monotonic()
-    command = ["cargo", "test", "--quiet", "--test", "promises", "--", "--show-output"]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "DIANA_DEPTH": str(depth)}, text=True, stdout=subprocess.PIPE)
-    if done.returncode != 0:
-        say(end(done.stdout))
-        die("a promise is broken, see above")
+    told = run(depth, "promises") + run(depth, "dynamic", "orders")
     tried = {}
-    for number, kind in re.findall(r"^tried: (\d+) (\w+)", done.stdout, re.M):
+    for number, kind in re.findall(r"^tried: (\d+) (\w+)", told, re.M):
         tried[kind] = tried.get(kind, 0) + int(number)
     sizes = [f"{number:,} {kind}" for kind, number in sorted(tried.items())]
     say(f"{', '.join(sizes)} in {time.monotonic() - began:.0f} s")
     missing = [size for size in sizes if size not in PAGE.read_text(encoding="utf-8")]
     if depth == DEPTH and missing:
         die(f"docs/guarantees.md has other numbers; write {', '.join(missing)}")
+
+
+def run(depth, test, *names):
+    """Runs tests. Returns what they print."""
+    command = ["cargo", "test", "--quiet", "--test", test, *names, "--", "--show-output"]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "DIANA_DEPTH": str(depth)}, text=True, stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        say(end(done.stdout))
+        die("a promise is broken, see above")
+    return done.stdout
 
 
 main()

@@ -21,6 +21,10 @@ static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
 
 /// The monotonic clock.
 pub(crate) fn monotonic() -> Micros {
+    #[cfg(feature = "explored")]
+    if let Some(now) = crate::explored::clock() {
+        return now;
+    }
     static ORIGIN: OnceLock<Instant> = OnceLock::new();
     BEGIN + micros(ORIGIN.get_or_init(Instant::now).elapsed())
 }
@@ -36,6 +40,10 @@ fn micros(duration: Duration) -> Micros {
 
 /// Starts the thread, unless it runs.
 pub(crate) fn start(run: fn()) {
+    #[cfg(feature = "explored")]
+    if crate::explored::clock().is_some() {
+        return;
+    }
     THREAD.get_or_init(|| match thread::Builder::new().name("diana".into()).spawn(run) {
         Ok(handle) => Some(handle.thread().clone()),
         Err(why) => {

@@ -22,6 +22,8 @@ mod config;
 mod configurations;
 mod data;
 mod ending;
+#[cfg(feature = "explored")]
+pub mod explored;
 mod faults;
 mod filter;
 mod hooks;

@@ -34,11 +34,11 @@ fn run() {
     }
 }
 
-fn next_due() -> Micros {
+pub(crate) fn next_due() -> Micros {
     cell::all().iter().map(cell::WorkerCell::due).min().unwrap_or(Micros::MAX)
 }
 
-fn fire() {
+pub(crate) fn fire() {
     for cell in cell::all().iter().filter(|cell| cell.due() <= clock::monotonic()) {
         guarded("timer", || cell.fire());
     }

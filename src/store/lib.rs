@@ -72,6 +72,8 @@ pub mod backend;
 pub mod bans;
 pub mod counter_spec;
 pub mod daily;
+#[cfg(feature = "explored")]
+pub mod explored;
 pub mod hot;
 pub mod in_flight;
 pub(crate) mod in_flight_slots;

@@ -166,6 +166,8 @@ impl ProcessTable {
     pub(super) fn part(&self, key: Key, emptied: &Cell<u64>) -> MutexGuard<'_, Table> {
         // A table uses the highest and the lowest bits of the hash.
         let part = self.more.get((key.hash >> 32) as usize % PARTS).unwrap_or(&self.first);
+        #[cfg(feature = "explored")]
+        crate::explored::wait(part);
         part.lock().unwrap_or_else(|poisoned| {
             // A state may be half written. Usage is lost, so at most one further limit is admitted.
             part.clear_poison();
@@ -194,5 +196,7 @@ fn part_of(keys: usize, parts: usize) -> usize {
 
 /// Locks a value that a panic leaves whole.
 fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    #[cfg(feature = "explored")]
+    crate::explored::wait(value);
     value.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,6 +7,7 @@
 mod callbacks;
 mod config;
 mod hooks;
+mod orders;
 mod pipe;
 mod stream;
 mod worker;

@@ -9,6 +9,7 @@ mod bans;
 mod counting;
 mod in_flight;
 mod stage;
+mod turns;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -21,6 +22,9 @@ use crate::traces::case::{Case, Place, busy_cases, cases};
 
 /// Workers, and the acts of each.
 const SIZES: [(usize, usize); 3] = [(2, 1), (2, 2), (3, 1)];
+
+/// The same of workers that are threads. Turns leave few orders.
+const THREADS: [(usize, usize); 4] = [(2, 1), (2, 2), (3, 1), (2, 3)];
 
 /// The number of sizes at this depth.
 fn sizes() -> usize {
@@ -93,6 +97,18 @@ fn arrears_are_charged_once() {
         let case = &cases[choices.pick(cases.len())];
         arrears::world(case, workers, acts, choices);
     });
+}
+
+#[test]
+fn threads_of_a_process() {
+    let cases: Vec<_> = turns::cases().into_iter().map(Rc::new).collect();
+    let known = turns::Known::default();
+    let sizes = if depth() < 4 { 2 } else { THREADS.len() };
+    let Tried { states, .. } = try_all(1..=sizes, |size, choices| {
+        let number = choices.pick(cases.len());
+        turns::world((number, &cases[number]), &known, THREADS[size - 1], choices);
+    });
+    println!("tried: {states} orders");
 }
 
 /// A state contains all that each worker has read, so equal states have an equal future.

@@ -11,6 +11,7 @@ class Mistakes(unittest.TestCase):
     def test_each_is_at_one_place(self):
         listed = tomllib.loads((ROOT / "tests/promises/mutations.toml").read_text(encoding="utf-8"))["mutation"]
         self.assertGreater(len(listed), 50)
+        self.assertIn(f"makes {len(listed)} mistakes", (ROOT / "docs/guarantees.md").read_text(encoding="utf-8"))
         for mistake in listed:
             around = mistake.get("in", mistake["old"])
             text = (ROOT / mistake["file"]).read_text(encoding="utf-8")

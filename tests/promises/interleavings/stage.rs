@@ -1,12 +1,15 @@
-//! Workers that run at once over shared data. A step of a worker ends before its next access, and then any of them may go on.
+//! Workers that run at once over shared data. A step of a worker ends before its next access or lock, and then any of them
+//! may go on whose lock is free.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use corosensei::stack::DefaultStack;
 use corosensei::{Coroutine, Yielder};
 use diana_policy::time::{Micros, Now};
+use diana_store::explored;
 use kit::choices::Choices;
 use kit::fake::FakeSharedData;
 
@@ -22,6 +25,9 @@ thread_local! {
 }
 
 type Running = Coroutine<(), (), (), DefaultStack>;
+
+/// Returns true if a lock is free.
+type Free<'f> = &'f dyn Fn() -> bool;
 
 /// What a worker does. It runs once.
 pub type Work = Box<dyn FnOnce()>;
@@ -50,6 +56,8 @@ struct Turns {
     is_timed: bool,
     /// Accesses of all workers.
     accesses: Cell<usize>,
+    /// A hash for each lock of what the worker that had it last had seen.
+    locks: RefCell<BTreeMap<usize, u64>>,
 }
 
 #[derive(Default)]
@@ -58,6 +66,8 @@ struct Progress {
     yielder: Cell<Option<*const Yielder<(), ()>>>,
     /// A hash of all that it has read. What it does next depends on nothing else.
     seen: Cell<u64>,
+    /// Whether the lock that it takes next is free.
+    is_free: Cell<Option<Free<'static>>>,
     has_ended: Cell<bool>,
 }
 
@@ -69,7 +79,10 @@ impl Stage {
             workers: (0..workers).map(|_| Progress::default()).collect(),
             is_timed,
             accesses: Cell::default(),
+            locks: RefCell::default(),
         });
+        let of_locks = turns.clone();
+        explored::set(Some(Rc::new(move |lock, is_free| of_locks.take(lock, is_free))));
         let data = Rc::<FakeSharedData>::default();
         let of_data = turns.clone();
         *data.before_access.borrow_mut() = Some(Rc::new(move |data, key| {
@@ -119,7 +132,7 @@ impl Stage {
         (0..running.len()).for_each(|worker| self.step(worker, &mut running));
         let mut ended = Vec::new();
         for _ in 0..MOST_STEPS {
-            let ready: Vec<_> = (0..running.len()).filter(|it| running[*it].is_some()).collect();
+            let ready = self.ready(&running);
             if ready.is_empty() {
                 return Some(ended);
             }
@@ -139,12 +152,22 @@ impl Stage {
             }
             if choices.is_known(self.hash((state, waits.len(), ends, &ended))) {
                 // To go on to the end is quicker than to unwind.
-                self.turns.workers.iter().for_each(|worker| worker.yielder.set(None));
-                (0..running.len()).for_each(|worker| self.step(worker, &mut running));
+                while let Some(worker) = self.ready(&running).first() {
+                    self.step(*worker, &mut running);
+                }
                 return None;
             }
         }
         panic!("the workers are never done");
+    }
+
+    /// The workers that can go on.
+    fn ready(&self, running: &[Option<Running>]) -> Vec<usize> {
+        let goes_on = |it: &usize| running[*it].is_some() && self.turns.workers[*it].is_free();
+        let ready: Vec<_> = (0..running.len()).filter(goes_on).collect();
+        let is_stuck = ready.is_empty() && running.iter().any(Option::is_some);
+        assert!(!is_stuck, "the workers wait for each other");
+        ready
     }
 
     fn begin(&self, work: Work) -> Running {
@@ -186,7 +209,9 @@ impl Stage {
         for Progress { seen, has_ended, .. } in &self.turns.workers {
             (seen.get(), has_ended.get()).hash(&mut hasher);
         }
-        (self.now().mono, more).hash(&mut hasher);
+        // In any order, since their addresses differ from world to world.
+        let locks = self.turns.locks.borrow().values().fold(0_u64, |all, it| all.wrapping_add(*it));
+        (self.now().mono, locks, more).hash(&mut hasher);
         hasher.finish()
     }
 }
@@ -195,6 +220,7 @@ impl Drop for Stage {
     fn drop(&mut self) {
         // The data would keep itself.
         self.data.before_access.take();
+        explored::set(None);
     }
 }
 
@@ -208,11 +234,33 @@ impl Turns {
         }
     }
 
+    /// The current worker takes a lock.
+    #[allow(unsafe_code)]
+    fn take(&self, lock: usize, is_free: Free<'_>) {
+        let worker = &self.workers[self.current.get()];
+        // SAFETY: it is `None` again before the function ends.
+        let is_free = unsafe { std::mem::transmute::<Free<'_>, Free<'static>>(is_free) };
+        worker.is_free.set(Some(is_free));
+        self.pause();
+        worker.is_free.set(None);
+        self.accesses.set(self.accesses.get() + 1);
+        let mut locks = self.locks.borrow_mut();
+        let last = locks.entry(lock).or_default();
+        self.see(|hasher| last.hash(hasher));
+        *last = worker.seen.get();
+    }
+
     fn see(&self, of: impl FnOnce(&mut DefaultHasher)) {
         let Progress { seen, .. } = &self.workers[self.current.get()];
         let mut hasher = DefaultHasher::new();
         seen.get().hash(&mut hasher);
         of(&mut hasher);
         seen.set(hasher.finish());
+    }
+}
+
+impl Progress {
+    fn is_free(&self) -> bool {
+        self.is_free.get().is_none_or(|is_free| is_free())
     }
 }

@@ -1,0 +1,199 @@
+//! Every order of what happens to the held requests of two workers: their threads run events, the thread for timers hands work
+//! over to them, and clients leave. No request waits beyond its turn.
+//!
+//! `DIANA_DEPTH` chooses the number of events.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::{env, thread};
+
+use diana_native::explored;
+use fastrand::Rng;
+use kit::choices::{Choices, Tried, try_all};
+
+use crate::config::{self, Configuration};
+use crate::stream::{self, Outcome, Stream};
+use crate::worker::Queue;
+use crate::{callbacks, hooks, is_apart};
+
+const HOUR: u64 = 3_600_000_000;
+
+/// The time between two turns.
+const INTERVAL: u64 = 100_000;
+
+const RULES: &str = "namespace: orders
+limits: [{Url: /held, rules: [{name: held, actor: all, unit: second, rpu: 10, algo: LB, scope: gateway}]}]";
+
+/// The most requests of a world, and how often time passes.
+const REQUESTS: usize = 4;
+const WAITS: usize = 3;
+
+const WORKERS: usize = 2;
+
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    /// A request comes to a worker.
+    Begin(usize),
+    /// The client of an open request leaves.
+    Leave(usize),
+    /// The thread for timers wakes.
+    Fire,
+    /// A worker runs its next event.
+    Event(usize),
+    Wait,
+}
+
+struct Request {
+    stream: *mut Stream,
+    /// No later than this it goes on.
+    turn: u64,
+}
+
+struct World {
+    now: u64,
+    queues: [Arc<Queue>; WORKERS],
+    requests: Vec<Request>,
+    is_hasty: bool,
+    waits: usize,
+}
+
+#[test]
+fn no_held_request_misses_its_turn() {
+    if !is_apart("orders::no_held_request_misses_its_turn") {
+        return;
+    }
+    explored::set_clock(HOUR);
+    hooks::program_init();
+    config::set_latest(Configuration::new(RULES).expect("the document is valid"));
+    // No request waits on Envoy's main thread, which is this one.
+    let worlds = thread::spawn(try_orders).join().expect("the orders of events");
+    // The tests of this process show nothing otherwise.
+    writeln!(io::stdout(), "\ntried: {worlds} sequences").expect("a line");
+    assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
+    config::end_all();
+}
+
+/// Returns their number.
+fn try_orders() -> u64 {
+    let depth: usize = env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"));
+    let hours = Cell::new(1);
+    let Tried { worlds, .. } = try_all(1..=2 * depth + 2, |acts, choices| {
+        hours.set(hours.get() + 1);
+        let mut world = World::new(hours.get() * HOUR, choices.pick(2) == 1);
+        (0..acts).for_each(|_| world.act(choices));
+        world.close();
+    });
+    worlds
+}
+
+impl World {
+    /// Everything of earlier worlds is over by then.
+    fn new(now: u64, is_hasty: bool) -> World {
+        let queues = Default::default();
+        let mut world = World { now, queues, requests: Vec::new(), is_hasty, waits: WAITS };
+        world.pass(0);
+        while explored::next_due() <= world.now {
+            explored::fire();
+        }
+        world
+    }
+
+    fn pass(&mut self, ticks: u64) {
+        self.now += ticks;
+        explored::set_clock(self.now);
+    }
+
+    fn is_open(&self, number: usize) -> bool {
+        // SAFETY: it is freed at the end of the world.
+        let stream = unsafe { &*self.requests[number].stream };
+        stream.outcome == Outcome::Open && !stream.has_ended
+    }
+
+    fn act(&mut self, choices: &mut Choices) {
+        let mut acts = Vec::new();
+        let room = REQUESTS - self.requests.len();
+        // At first they are all alike.
+        let workers = if room == REQUESTS { 1 } else { WORKERS };
+        acts.extend((0..workers).filter(|_| room > 0).map(Act::Begin));
+        acts.extend((explored::next_due() <= self.now).then_some(Act::Fire));
+        acts.extend((0..WORKERS).filter(|worker| self.has_event(*worker)).map(Act::Event));
+        acts.extend((self.waits > 0).then_some(Act::Wait));
+        let open = (0..self.requests.len()).filter(|number| self.is_open(*number));
+        acts.extend(open.map(Act::Leave));
+        if acts.is_empty() {
+            return;
+        }
+        match acts[choices.pick(acts.len())] {
+            Act::Begin(worker) => self.begin(worker),
+            Act::Leave(number) => stream::end(self.requests[number].stream),
+            Act::Fire => explored::fire(),
+            Act::Event(worker) => self.run_event(worker),
+            Act::Wait => {
+                self.waits -= 1;
+                self.pass(INTERVAL);
+            }
+        }
+        self.check();
+    }
+
+    fn has_event(&self, worker: usize) -> bool {
+        !self.queues[worker].lock().unwrap().is_empty()
+    }
+
+    /// Returns true if a thread can go on.
+    fn has_work(&self) -> bool {
+        explored::next_due() <= self.now || (0..WORKERS).any(|worker| self.has_event(worker))
+    }
+
+    fn begin(&mut self, worker: usize) {
+        let id = self.requests.len() as u64;
+        let queue = self.queues[worker].clone();
+        let mut stream = Stream::new(id, worker, "/held", queue, &mut Rng::with_seed(1));
+        stream.is_hasty = self.is_hasty;
+        let stream = Box::into_raw(stream);
+        let last = self.requests.last().map(|last| last.turn + INTERVAL);
+        self.requests.push(Request { stream, turn: last.unwrap_or(0).max(self.now) });
+        stream::begin(stream);
+    }
+
+    /// Envoy drops the events of streams that have ended.
+    fn run_event(&mut self, worker: usize) {
+        let Some((id, event)) = self.queues[worker].lock().unwrap().pop_front() else { return };
+        let Request { stream, .. } = self.requests[id as usize];
+        // SAFETY: as in `is_open`.
+        if !unsafe { (*stream).has_ended } {
+            stream::schedule(stream, event);
+        }
+    }
+
+    /// When neither thread has work, no request waits beyond its turn.
+    fn check(&self) {
+        if self.has_work() {
+            return;
+        }
+        for (number, Request { turn, .. }) in self.requests.iter().enumerate() {
+            assert!(!self.is_open(number) || self.now < *turn, "request {number} has no turn");
+        }
+    }
+
+    /// All threads do their work until each request has been decided.
+    fn close(mut self) {
+        for _ in 0..=2 * REQUESTS {
+            while self.has_work() {
+                explored::fire();
+                (0..WORKERS).for_each(|worker| self.run_event(worker));
+            }
+            self.check();
+            self.pass(INTERVAL);
+        }
+        for number in 0..self.requests.len() {
+            assert!(!self.is_open(number), "request {number} waits for ever");
+            let Request { stream, .. } = self.requests[number];
+            stream::end(stream);
+            // SAFETY: no hook of the stream follows.
+            drop(unsafe { Box::from_raw(stream) });
+        }
+    }
+}

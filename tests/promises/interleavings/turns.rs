@@ -1,0 +1,255 @@
+//! Workers that are threads of one process, with the limiter of the module: what they decide together is what one after the
+//! other would, in some order of the requests, and none waits for another for ever.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::rc::Rc;
+
+use diana_config::Reader;
+use diana_limiter::{Limiter, Verdict};
+use diana_policy::Policy;
+use diana_policy::headers::Headers;
+use diana_policy::key::Seed;
+use diana_policy::time::{DAY, Now};
+use diana_store::permit::{End, Permit};
+use diana_store::process::Process;
+use diana_store::stores::Stores;
+use diana_store::tables::Tables;
+use kit::choices::Choices;
+use kit::ending::FakeEnding;
+use kit::fake::{FakeClock, FakeRequest, FakeSharedData};
+
+use super::stage::{Between, Stage, Work};
+
+const START: Now = Now { mono: DAY, wall: 20_000 * DAY };
+
+/// Later than all usage of a world, so that the tables of earlier ones are dropped.
+const FAR: Now = Now { mono: 1 << 62, wall: 1 << 62 };
+
+thread_local! {
+    static PROCESS: &'static Process = Box::leak(Box::default());
+}
+
+/// Rules, and the requests that come: a path, an account and a device.
+pub struct Case {
+    policy: Policy,
+    requests: Vec<[String; 3]>,
+    /// The costs with which requests end, under a rule that settles.
+    used: &'static [u64],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Act {
+    Ask(usize),
+    /// The earliest request ends, and has used this.
+    End(u64),
+}
+
+/// What a worker has decided, as its clients see it.
+type Outcomes = Vec<Vec<String>>;
+
+/// The outcomes of programs without interruption, in each order of their acts.
+pub type Known = RefCell<HashMap<(usize, Vec<Vec<Act>>), BTreeSet<Outcomes>>>;
+
+struct Worker {
+    limiter: RefCell<Limiter>,
+    clock: FakeClock,
+    permits: RefCell<Vec<Permit>>,
+    outcomes: RefCell<Vec<String>>,
+}
+
+pub fn cases() -> Vec<Case> {
+    let case = |rules: &str, requests: &[[&str; 3]], used| Case {
+        policy: policy(&format!("{{Url: /, rules: [{rules}]}}")),
+        requests: requests.iter().map(|it| it.map(String::from)).collect(),
+        used,
+    };
+    let one = [["/", "ann", ""], ["/", "bob", ""]];
+    let rule = |rest: &str| format!("{{name: r, actor: account, scope: gateway, {rest}}}");
+    let tenant = "{Url: /, rules: [{name: tenant, actor: account, unit: day, rpu: 2, algo: W, scope: gateway}]}, \
+                  {Url: /own, rules: [{name: own, actor: device, unit: day, rpu: 1, algo: W, scope: gateway}]}";
+    let settled = "cost: {response: {header: x-used}, reserve: 1, max: 2}";
+    let crossed = policy(CROSSED);
+    vec![
+        case(&rule("unit: day, rpu: 2, algo: W"), &one, &[]),
+        case(&rule("unit: minute, rpu: 2, algo: SW"), &one, &[]),
+        case(&rule("unit: minute, rpu: 3, algo: TB, cost: 2"), &one[..1], &[]),
+        case(&rule("unit: second, rpu: 2, algo: LB, max_queue: 1"), &one[..1], &[]),
+        case(&rule(&format!("unit: day, rpu: 2, algo: W, {settled}")), &one[..1], &[0, 2]),
+        Case {
+            policy: policy(tenant),
+            requests: [["/own", "ann", "pad"], ["/", "ann", ""]]
+                .map(|it| it.map(String::from))
+                .into(),
+            used: &[],
+        },
+        Case { requests: crossing(&crossed), policy: crossed, used: &[] },
+    ]
+}
+
+/// Two rules of one request.
+const CROSSED: &str = "{Url: /, rules: [\
+    {name: a, actor: account, unit: day, rpu: 1, algo: W, scope: gateway}, \
+    {name: b, actor: device, unit: day, rpu: 1, algo: W, scope: gateway}]}";
+
+/// Requests whose callers have the same two turns in another order.
+fn crossing(policy: &Policy) -> Vec<[String; 3]> {
+    let turn = |account: &str, device: &str| {
+        let taken = Rc::new(Cell::new(None));
+        let first = taken.clone();
+        let worker = Worker::new(policy);
+        diana_store::explored::set(Some(Rc::new(move |lock, _| {
+            first.set(first.get().or(Some(lock)));
+        })));
+        worker.ask(&["/".into(), account.into(), device.into()]);
+        diana_store::explored::set(None);
+        taken.get().expect("a turn")
+    };
+    let names: Vec<String> = (0..100).map(|number| format!("name-{number}")).collect();
+    let of = |name: &String| (turn(name, ""), turn("", name));
+    let turns: Vec<(usize, usize)> = names.iter().map(of).collect();
+    for (one, (first, _)) in turns.iter().enumerate() {
+        for (other, (_, second)) in turns.iter().enumerate().filter(|(_, it)| it.1 != *first) {
+            let as_account = turns.iter().position(|it| it.0 == *second);
+            let as_device = turns.iter().position(|it| it.1 == *first);
+            if let (Some(account), Some(device)) = (as_account, as_device) {
+                let request = |account: usize, device: usize| {
+                    ["/".into(), names[account].clone(), names[device].clone()]
+                };
+                return vec![request(one, other), request(account, device)];
+            }
+        }
+    }
+    panic!("no callers with such turns")
+}
+
+fn policy(limits: &str) -> Policy {
+    let text = format!(
+        "namespace: promises\nkeys: 16\naccepted: {{headers: true}}\n\
+         actors: {{account: [{{header: x-account-id}}], device: [{{header: x-device-id}}]}}\nlimits: [{limits}]"
+    );
+    Reader::default().policy(text.as_bytes()).expect("a document")
+}
+
+impl Worker {
+    fn new(policy: &Policy) -> Worker {
+        let mut tables = Tables::default();
+        let data = Rc::<FakeSharedData>::default();
+        let mut stores = Stores::new("promises".into(), data, &mut tables);
+        stores.process = Some((PROCESS.with(|process| *process), FAR));
+        let limiter = Limiter::new(policy.clone(), Seed { k0: 7, k1: 9 }, stores, None);
+        let clock = FakeClock::default();
+        clock.0.set(START);
+        let limiter = RefCell::new(limiter.expect("rules that mean something"));
+        Worker { limiter, clock, permits: RefCell::default(), outcomes: RefCell::default() }
+    }
+
+    fn act(&self, case: &Case, act: Act) {
+        match act {
+            Act::Ask(request) => self.ask(&case.requests[request]),
+            Act::End(used) => self.end(used),
+        }
+    }
+
+    fn ask(&self, [path, account, device]: &[String; 3]) {
+        let mut request = FakeRequest::get(path);
+        for (name, value) in [("x-account-id", account), ("x-device-id", device)] {
+            if !value.is_empty() {
+                request = request.header(name, value.as_str());
+            }
+        }
+        let verdict = self.limiter.borrow_mut().decide(&request, 0, &self.clock);
+        let outcome = match verdict {
+            Verdict::Admit(permit, report) => {
+                self.permits.borrow_mut().push(permit);
+                format!("admitted {}", report.map_or(String::new(), |it| told(&it.headers())))
+            }
+            Verdict::Hold(held) => {
+                held.position.finish(End::Served);
+                format!("held until {}", held.until)
+            }
+            Verdict::Refuse(refusal) => format!("refused {}", told(&refusal.headers())),
+            Verdict::Pending { .. } => panic!("nothing is asked"),
+        };
+        self.outcomes.borrow_mut().push(outcome);
+    }
+
+    fn end(&self, used: u64) {
+        if self.permits.borrow().is_empty() {
+            return;
+        }
+        let mut permit = self.permits.borrow_mut().remove(0);
+        let ending = FakeEnding::answered(200).header("x-used", used.to_string());
+        let mut limiter = self.limiter.borrow_mut();
+        limiter.on_response(&mut permit, &ending);
+        limiter.finish(permit, &ending, START);
+    }
+}
+
+fn told(headers: &Headers) -> String {
+    headers.iter().map(|(name, value)| format!("{name}: {value}; ")).collect()
+}
+
+/// A world of workers, each with this number of acts.
+pub fn world(
+    (number, case): (usize, &Rc<Case>),
+    known: &Known,
+    (workers, acts): (usize, usize),
+    choices: &mut Choices,
+) {
+    let asks = (0..case.requests.len()).map(Act::Ask);
+    let all: Vec<Act> = asks.chain(case.used.iter().map(|used| Act::End(*used))).collect();
+    let programs: Vec<Vec<Act>> =
+        (0..workers).map(|_| (0..acts).map(|_| all[choices.pick(all.len())]).collect()).collect();
+    let mut known = known.borrow_mut();
+    let possible = known
+        .entry((number, programs.clone()))
+        .or_insert_with(|| in_all_orders(case, &programs, vec![0; workers], &mut Vec::new()));
+    let mut hasher = DefaultHasher::new();
+    (number, &programs).hash(&mut hasher);
+    let stage = Stage::new(workers, START, false);
+    let workers = open(case, workers);
+    let works = workers.iter().zip(programs).map(|(worker, acts)| {
+        let (worker, case) = (worker.clone(), case.clone());
+        Box::new(move || acts.into_iter().for_each(|act| worker.act(&case, act))) as Work
+    });
+    if stage.run(works.collect(), Between::default(), choices, hasher.finish()).is_some() {
+        let outcomes = outcomes(&workers);
+        assert!(possible.contains(&outcomes), "{outcomes:?}, but one after the other {possible:?}");
+    }
+}
+
+fn open(case: &Case, workers: usize) -> Vec<Rc<Worker>> {
+    (0..workers).map(|_| Rc::new(Worker::new(&case.policy))).collect()
+}
+
+fn outcomes(workers: &[Rc<Worker>]) -> Outcomes {
+    workers.iter().map(|worker| worker.outcomes.borrow().clone()).collect()
+}
+
+/// The outcomes of all orders of the acts that are left. `done` has the workers of the acts before.
+fn in_all_orders(
+    case: &Case,
+    programs: &[Vec<Act>],
+    at: Vec<usize>,
+    done: &mut Vec<usize>,
+) -> BTreeSet<Outcomes> {
+    let mut all = BTreeSet::new();
+    for worker in (0..programs.len()).filter(|worker| at[*worker] < programs[*worker].len()) {
+        let mut next = at.clone();
+        next[worker] += 1;
+        done.push(worker);
+        all.extend(in_all_orders(case, programs, next, done));
+        done.pop();
+    }
+    if all.is_empty() {
+        let workers = open(case, programs.len());
+        let mut acts: Vec<_> = programs.iter().map(|program| program.iter()).collect();
+        for worker in done {
+            workers[*worker].act(case, *acts[*worker].next().expect("its next act"));
+        }
+        all.insert(outcomes(&workers));
+    }
+    all
+}
