@@ -9,7 +9,6 @@ mod explanation;
 mod global;
 mod holding;
 mod hot;
-mod permits;
 mod plans;
 mod process;
 mod protocols;

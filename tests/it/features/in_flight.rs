@@ -7,7 +7,6 @@ mod local;
 pub mod reports;
 mod slots;
 mod stalls;
-mod store;
 mod values;
 
 use std::rc::Rc;

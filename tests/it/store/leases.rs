@@ -3,7 +3,7 @@
 use diana_policy::Quota;
 use diana_policy::time::{SECOND, Unit};
 
-use kit::store::gateway::{Gateway, PACE};
+use kit::store::gateway::Gateway;
 use kit::store::rule::Rule;
 
 const MS: u64 = 1000;
@@ -27,23 +27,6 @@ fn at_most_half_of_a_bucket_is_leased() {
     gateway.pass(20 * MS);
     let left = gateway.flood(20);
     assert!((500..1000).contains(&left), "{left} are left for a newcomer");
-}
-
-#[test]
-fn ended_lease_is_returned_despite_more_requests() {
-    let minute = Quota::new(Unit::Minute, 1000);
-    // At any point of a lease term, returned permits still count as outstanding.
-    for (short, begins) in ["W", "SW"].into_iter().flat_map(|it| [0, 250, 499].map(|ms| (it, ms))) {
-        let gateway = gateway(short, minute, 1);
-        gateway.at(begins * MS);
-        let mut given = gateway.take(0, 20);
-        for _ in 0..18 {
-            gateway.wait(PACE);
-            given += u64::from(gateway.request(0, 1).unwrap().is_admitted());
-        }
-        gateway.wait(PACE);
-        assert_eq!(gateway.left(1), 1000 - given, "{short}, from {begins} ms on");
-    }
 }
 
 /// Their callers, or their turns, would be unknown.

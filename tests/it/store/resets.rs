@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use diana_algorithm::REGISTRY;
+use diana_algorithm::{IN_FLIGHT, REGISTRY};
 use diana_policy::decision::Decision;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Now, SECOND, Unit};
@@ -188,7 +188,11 @@ fn queues_and_shared_states_are_not_reset() {
             assert_eq!(usage, Err(OrderError::InUse), "{}", entry.short);
         }
     }
+    let algorithm = (IN_FLIGHT.build)(&Quota::new(Unit::Second, 3)).unwrap();
     let rule = Rule::new("W", Quota::new(Unit::Day, 5));
+    let in_flight = CounterSpec { fingerprint: 9, entry: IN_FLIGHT, algorithm, ..rule.spec(4) };
+    let usage = open(in_flight, &data).usage(key(1).into(), true, START);
+    assert_eq!(usage, Err(OrderError::InUse), "in flight");
     let mut store = open(CounterSpec { fingerprint: 8, ..rule.spec(4) }, &data);
     let mut shared = None;
     for caller in 0..4000 {

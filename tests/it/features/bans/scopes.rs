@@ -6,43 +6,6 @@ use diana_policy::time::SECOND;
 use super::{BAN, CALLER, KEYS, OTHER, SCOPES, TICK, Worker};
 
 #[test]
-fn refusals_of_all_workers_add_up_to_one_ban() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
-    for (scope, count) in SCOPES.into_iter().flat_map(|scope| (1..5).map(move |n| (scope, n))) {
-        let mut workers = Worker::several(scope, count);
-        let (mut now, mut refusals, mut begun) = (rng.u64(0..1 << 40), 0, None);
-        let mut known_by = vec![None; workers.len()];
-        let mut next_tick = now + TICK;
-        while known_by.iter().any(Option::is_none) {
-            now += rng.u64(0..SECOND / 50);
-            if now >= next_tick {
-                workers.iter_mut().for_each(|worker| worker.maintain(now));
-                next_tick = now + TICK;
-            }
-            let number = rng.usize(0..workers.len());
-            if workers[number].left(CALLER, now) == 0 {
-                workers[number].refused(CALLER, now);
-                refusals += 1;
-                if refusals == BAN.after {
-                    begun = Some(now);
-                }
-            } else {
-                known_by[number].get_or_insert(now);
-            }
-            assert!(now < begun.unwrap_or(now) + 3 * TICK, "{scope:?}: not all workers know");
-        }
-        let begun = begun.expect("banned too early");
-        assert!(known_by.iter().flatten().any(|known| *known < begun + 2 * TICK), "{scope:?}");
-        let lefts: Vec<u64> = workers.iter_mut().map(|worker| worker.left(CALLER, now)).collect();
-        assert!(lefts.iter().all(|left| left.abs_diff(lefts[0]) == 0), "{scope:?}: {lefts:?}");
-        assert!((begun..begun + TICK + SECOND / 50).contains(&(now + lefts[0] - BAN.period)));
-        let bans: u64 = workers.iter_mut().map(|worker| worker.bans.begun).sum();
-        assert_eq!(bans, 1, "{scope:?}");
-        assert!(workers.iter_mut().all(|worker| worker.left(CALLER, now + BAN.period) == 0));
-    }
-}
-
-#[test]
 fn refusals_of_a_shared_cache_slot_are_counted_once() {
     let mut rng = fastrand::Rng::with_seed(kit::seed::next());
     for scope in SCOPES {

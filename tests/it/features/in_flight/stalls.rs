@@ -91,24 +91,6 @@ impl Process {
 }
 
 #[test]
-fn repeated_stops_of_workers_do_not_add_up() {
-    let mut process = Process::new(3, 5, 100);
-    assert_eq!(process.fill(0), 5);
-    for round in 0..9 {
-        let (stopped, other) = (round % 3, (round + 1) % 3);
-        process.stop(stopped, 4 * SECOND);
-        process.wait(2 * SECOND);
-        process.fill(other);
-        process.wait(SECOND);
-        assert!((5..=10).contains(&process.fill(other)), "round {round}");
-        process.wait(2 * SECOND);
-        assert!(process.fill(stopped) <= 10, "round {round}");
-    }
-    // It had to give the slots of the first one away.
-    assert_eq!(process.open_of(0), 10);
-}
-
-#[test]
 fn process_that_stands_still_gives_no_slot_away() {
     for pause in 1..60 {
         for first in 0..3 {
