@@ -76,6 +76,11 @@ fn of_a_sliding_window() {
 }
 
 #[test]
+fn of_a_small_bucket() {
+    hold("tight bucket", PLAIN);
+}
+
+#[test]
 fn of_a_bucket() {
     hold("wide bucket", PLAIN);
 }

@@ -51,6 +51,7 @@ pub fn case(name: &str, gateways: usize) -> Case {
         "tight window" => day(2, "window"),
         "wide window" => day(8, "window"),
         "wide sliding window" => day(8, "sliding window"),
+        "tight bucket" => day(2, "token bucket"),
         "wide bucket" => day(8, "token bucket"),
         "settled window" => Case { used: &[0, 2], ..day(14, settled) },
         "end of a window" => Case {
