@@ -286,6 +286,7 @@ impl Client {
             let slow = slow.max(trip) - slow.saturating_sub(trip) / SLOWLY;
             self.slow_trip = Some(slow);
             outbox.trip = slow;
+            outbox.has_replied = true;
             self.has_script = true;
             self.report_far(trip, slow.max(trip));
         }

@@ -78,6 +78,8 @@ pub struct Outbox {
     pub(super) unavailable: Vec<Shard>,
     /// Whether Redis was unavailable for any worker of the gateway, so that callers may have arrears.
     pub(super) had_outage: bool,
+    /// Whether Redis has replied to this worker, so that callers have the hashes of the fleet.
+    pub(super) has_replied: bool,
     /// A question about each rule, which charges nothing.
     rehearsal: Vec<Charge>,
     operations: Vec<Operation>,
@@ -104,6 +106,7 @@ impl Outbox {
             shards,
             unavailable: Vec::new(),
             had_outage: false,
+            has_replied: false,
             rehearsal: Vec::new(),
             operations: Vec::new(),
             later: Vec::new(),

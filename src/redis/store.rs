@@ -201,7 +201,8 @@ impl RedisStore {
             return;
         }
         let is_degraded = self.outbox.borrow().is_degraded(account.key);
-        if let Some(reports) = self.reports.as_mut().filter(|_| !is_degraded) {
+        let may_know = !is_degraded && self.outbox.borrow().has_replied;
+        if let Some(reports) = self.reports.as_mut().filter(|_| may_know) {
             reports.check(reservation);
             if !reservation.is_overflow {
                 return;
@@ -276,6 +277,10 @@ impl Store for RedisStore {
     fn ask(&mut self, reservation: &Reservation) -> Option<Question> {
         let Reservation { account, cost, now, is_shadow, is_tentative, .. } = *reservation;
         self.use_plan(account.plan);
+        let has_replied = self.outbox.borrow().has_replied;
+        if let Some(reports) = self.reports.as_mut().filter(|_| !has_replied) {
+            reports.record_question(account, cost, now);
+        }
         let charge = self.question((account.key, cost), now, is_shadow, is_tentative);
         Some(Question::Rule(charge))
     }

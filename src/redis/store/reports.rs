@@ -53,6 +53,11 @@ impl Reports {
         }
     }
 
+    /// Charges a request that Redis is asked about, since others are decided before its reply.
+    pub(super) fn record_question(&mut self, account: Account, cost: u64, now: Now) {
+        self.known.record_grant(account, cost, now);
+    }
+
     /// Charges an admitted request, to be reported.
     pub(super) fn charge(&mut self, reservation: &mut Reservation) {
         self.known.charge(reservation, 0);

@@ -83,7 +83,14 @@ struct World<'f> {
 }
 
 impl<'f> World<'f> {
+    /// Workers with their first reply.
     fn new(fleet: &'f Fleet, seed: u64) -> World<'f> {
+        let mut world = World::start(fleet, seed);
+        world.begin();
+        world
+    }
+
+    fn start(fleet: &'f Fleet, seed: u64) -> World<'f> {
         let mut rng = Rng::with_seed(seed);
         let now = Rc::new(Cell::new(Now { mono: 1 << 40, wall: NOON }));
         let mut workers = Vec::new();
@@ -215,18 +222,34 @@ impl<'f> World<'f> {
         }
     }
 
-    /// A request, which never waits.
-    fn request(&mut self, worker: usize) {
+    /// The first request of each worker waits for its reply, which is not lost.
+    fn begin(&mut self) {
+        self.heals = true;
+        for worker in 0..self.workers.len() {
+            assert_ne!(self.decide(worker, "bob"), StreamOutcome::Goes, "it waits");
+            self.after(worker);
+        }
+        self.run(SECOND);
+        self.workers.iter().for_each(|it| drop(it.host.take_decided()));
+        self.heals = false;
+    }
+
+    fn decide(&mut self, worker: usize, account: &str) -> StreamOutcome {
         let it = &mut self.workers[worker];
         it.streams += 1;
-        let request = Rc::new(FakeRequest::get("/").header("x-account-id", "ann"));
+        let request = Rc::new(FakeRequest::get("/").header("x-account-id", account));
+        it.host.streams.borrow_mut().insert(it.streams, request.clone());
         let instance = it.root.instance().expect("it is configured").clone();
         self.was_alone |= instance.is_degraded(caller());
         let mut stream = Stream::new(instance, it.streams);
         let step = stream.request(&*request, &it.worker, &it.host);
         it.host.take(it.streams, step);
-        let outcome = it.host.take_decided().pop().map_or(StreamOutcome::Goes, |it| it.outcome);
-        match outcome {
+        it.host.take_decided().pop().map_or(StreamOutcome::Goes, |it| it.outcome)
+    }
+
+    /// A request, which never waits.
+    fn request(&mut self, worker: usize) {
+        match self.decide(worker, "ann") {
             StreamOutcome::Goes => {
                 let gateway = worker / WORKERS;
                 self.admitted.push(self.mono());
@@ -456,4 +479,44 @@ fn reports_wait_while_redis_is_away() {
     world.request(0);
     world.run(2 * SECOND);
     assert_eq!((world.charged, world.admitted.len()), (100, 100));
+}
+
+/// The first requests of a worker wait for Redis, and may pass besides those that others decide until the reply.
+#[test]
+fn gateway_that_starts_admits_the_limit_and_what_waits() {
+    const LIMIT: usize = 30;
+    let mut over = 0;
+    for number in 0..100 {
+        let fleet = Fleet {
+            gateways: 1,
+            rule: format!("unit: day, rpu: {LIMIT}, algo: window"),
+            lost: 0,
+            latency: 500,
+            demand: 1,
+            is_native: number % 2 == 1,
+        };
+        let mut world = World::start(&fleet, seed::next());
+        let goes = |it: &Worker| {
+            let decided = it.host.take_decided();
+            decided.iter().filter(|it| it.outcome == StreamOutcome::Goes).count()
+        };
+        let (mut admitted, mut waiting) = (0, 0);
+        for _ in 0..3 * LIMIT {
+            let worker = world.rng.usize(0..WORKERS);
+            match world.decide(worker, "ann") {
+                StreamOutcome::Goes => admitted += 1,
+                StreamOutcome::Asks(_) => waiting += 1,
+                _ => {}
+            }
+            world.after(worker);
+            let gap = world.rng.u64(0..200);
+            world.run(gap);
+            admitted += world.workers.iter().map(goes).sum::<usize>();
+        }
+        world.run(SECOND);
+        admitted += world.workers.iter().map(goes).sum::<usize>();
+        assert!(admitted <= LIMIT + waiting, "{admitted}");
+        over += usize::from(admitted > LIMIT);
+    }
+    assert!(over < 20, "{over}");
 }
