@@ -138,14 +138,14 @@ impl Buckets {
     }
 }
 
-/// Buckets that a request pays one after the other: a refusal returns nothing.
+/// Buckets that a request pays one after the other: a refusal returns no tokens.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct BucketsModel {
     pub(crate) buckets: Vec<Buckets>,
 }
 
 impl BucketsModel {
-    /// The model of one bucket. None if its comparison would show nothing.
+    /// The model of one bucket. None if it cannot be compared.
     pub(crate) fn of(buckets: Buckets) -> Option<Box<dyn LimiterModel>> {
         let is_comparable = buckets.sources.iter().all(KeySource::is_comparable);
         is_comparable

@@ -94,7 +94,7 @@ impl GeneratedTraffic {
     }
 
     /// For each of several rules: requests that exhaust only this one, then many of all rules, and
-    /// those that show what the others have charged for them.
+    /// those that show the charges of the others for them.
     fn of_several(&mut self, policy: &Policy, optional: u32) {
         let most = policy.rules().map(at_once).max().unwrap_or(0).min(MOST_AT_ONCE) + 2;
         let longest = policy.rules().map(|rule| rule.quota.period() / 1000).max().unwrap_or(0);

@@ -15,7 +15,7 @@ pub(crate) struct CountedWindows {
     pub(crate) seconds: u64,
     /// The values that form the key. None is one count.
     pub(crate) sources: Vec<KeySource>,
-    /// What a request adds.
+    /// The number that a request adds.
     pub(crate) cost: u64,
     /// The header that a request must have, if it has any.
     pub(crate) part: Option<String>,

@@ -25,7 +25,7 @@ pub fn next_due() -> Micros {
     timers::next_due()
 }
 
-/// What the thread for timers does when it wakes.
+/// Runs a wake-up of the thread for timers.
 pub fn fire() {
     timers::fire();
 }

@@ -69,7 +69,7 @@ impl Health {
             if !change(&mut health) {
                 break;
             }
-            // The first one stays: it tells that there was an outage.
+            // The first one stays: it is the sign of an outage.
             let mut is_first = true;
             health.breakers.retain(|(_, it)| std::mem::take(&mut is_first) || !it.is_calm(now));
             if words::write_all(&health.words(), data, key, number) {

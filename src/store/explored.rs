@@ -5,14 +5,14 @@ use std::ptr;
 use std::rc::Rc;
 use std::sync::{Mutex, TryLockError};
 
-/// What a worker does before it takes the lock at an address. The lock must be free when this returns.
+/// Runs before a worker takes the lock at an address. The lock must be free when this returns.
 pub type BeforeLock = Rc<dyn Fn(usize, &dyn Fn() -> bool)>;
 
 thread_local! {
     static WAIT: RefCell<Option<BeforeLock>> = const { RefCell::new(None) };
 }
 
-/// Sets what the workers of this thread do, or lets them lock at once.
+/// Sets the function for the workers of this thread. Without one they lock at once.
 pub fn set(wait: Option<BeforeLock>) {
     WAIT.set(wait);
 }

@@ -34,7 +34,7 @@ const WORKERS: usize = 2;
 
 #[derive(Debug, Clone, Copy)]
 enum Act {
-    /// A request comes to a worker.
+    /// A request arrives at a worker.
     Begin(usize),
     /// The client of an open request leaves.
     Leave(usize),
@@ -47,7 +47,7 @@ enum Act {
 
 struct Request {
     stream: *mut Stream,
-    /// No later than this it goes on.
+    /// The latest time at which it proceeds.
     turn: u64,
 }
 
@@ -69,7 +69,7 @@ fn no_held_request_misses_its_turn() {
     config::set_latest(Configuration::new(RULES).expect("the document is valid"));
     // No request waits on Envoy's main thread, which is this one.
     let worlds = thread::spawn(try_orders).join().expect("the orders of events");
-    // The tests of this process show nothing otherwise.
+    // The output of this process is not shown otherwise.
     writeln!(io::stdout(), "\ntried: {worlds} sequences").expect("a line");
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
     config::end_all();
@@ -142,7 +142,7 @@ impl World {
         !self.queues[worker].lock().unwrap().is_empty()
     }
 
-    /// Returns true if a thread can go on.
+    /// Returns true if a thread has work.
     fn has_work(&self) -> bool {
         explored::next_due() <= self.now || (0..WORKERS).any(|worker| self.has_event(worker))
     }

@@ -94,8 +94,8 @@ fn reset_at_one_gateway_counts_at_the_other() {
     envoys.iter().for_each(Envoy::assert_unharmed);
 }
 
-/// The workers of one gateway admit no more than the limit, a gateway that does not know the caller one request at least, and
-/// Redis has charged all of them in the end.
+/// The workers of one gateway admit no more than the limit. A gateway that does not know the caller admits one request at
+/// least. In the end Redis has charged all of them.
 #[test]
 fn requests_that_are_decided_first_are_charged_once() {
     decide_first(&fleet().1);

@@ -1,9 +1,10 @@
-//! `local_ratelimit` of a real Envoy, and what `diana import` makes of it: the same decision about
-//! each request where the import says *equal*, and else a first difference of the direction that it
-//! says.
+//! `local_ratelimit` of a real Envoy, and its import by `diana import`: the same decision about each
+//! request for the verdict *equal*, and for *stricter* or *looser* a first difference of this
+//! direction.
 //!
-//! Buckets refill by one token a day, so that time does not matter: what they admit at once, what a
-//! refusal charges and which requests share them is compared, and not how they refill.
+//! Buckets refill by one token a day, so that time does not matter: the requests that they admit at
+//! once, the charges of a refusal and the requests that share them are compared, and not how they
+//! refill.
 
 #![allow(
     clippy::expect_used,
@@ -201,7 +202,7 @@ const CASES: [Case; 18] = [
 /// The bootstrap: a listener with the limit, and the service behind it.
 fn bootstrap(case: &Case, ports: [u16; 2]) -> String {
     let Case { host, route, .. } = case;
-    // Each bucket has a line of its own, by which the import names it.
+    // Each bucket has a separate line, by which the import names it.
     let filter = case.filter.replace("{entries", "\n            {entries");
     let [front, back] = ports;
     let kind = "type.googleapis.com/envoy.extensions.filters";
@@ -405,7 +406,7 @@ fn verdicts_hold_against_envoy() {
             differences += usize::from(ours != passes);
         }
         println!("case {number}: {admitted:?} refused, admitted; {differences} differ");
-        // All requests pay the last bucket of a whole model, so that it hides what others charge.
+        // All requests pay the last bucket of a whole model, so that it hides the charges of others.
         if !case.has_whole_model {
             assert_eq!(differences > 0, case.verdict != Verdict::Equal, "case {number}");
         }

@@ -1,4 +1,4 @@
-//! The `rate_limits` of routes: what they make of a request.
+//! The `rate_limits` of routes, which make descriptors of a request.
 
 use diana_policy::port::Pseudo;
 use diana_policy::tree::Tree;
@@ -15,7 +15,7 @@ const MOST_OPTIONAL: usize = 4;
 /// An item of `rate_limits`: it makes a descriptor of each request that meets a condition.
 #[derive(Debug, Clone)]
 pub(crate) struct RateLimitActions {
-    /// Tells it apart from others of the same line.
+    /// Distinguishes it from others of the same line.
     pub(crate) number: usize,
     pub(crate) stage: u64,
     /// Whether it has a `disable_key`.
@@ -105,8 +105,8 @@ impl Fit {
 }
 
 impl MadeDescriptor {
-    /// The requests whose descriptor has these keys and values. A value that is `None` stands for all.
-    /// `None` if no request has it.
+    /// The requests with a descriptor of these keys and values. A value that is `None` stands for
+    /// all. `None` if no request has it.
     ///
     /// # Errors
     /// Why no entry expresses it.

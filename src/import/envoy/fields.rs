@@ -73,7 +73,7 @@ pub(crate) enum TypedConfig<'m> {
     Off,
 }
 
-/// The message of a `typed_config`, whose type is in `@type`, or in a struct with a type's name.
+/// The message of a `typed_config`, with its type in `@type`, or in a struct with a type's name.
 pub(crate) fn typed<'m>(node: &ManifestNode<'m>) -> Option<TypedConfig<'m>> {
     let mut node = node.clone();
     for _ in 0..MAX_DEPTH {

@@ -37,7 +37,7 @@ impl StringTest {
     /// A regular expression, which must match the whole text.
     ///
     /// # Errors
-    /// It stands for no few texts.
+    /// It cannot be written as a few texts.
     pub(crate) fn of_regex(regex: &str) -> Result<StringTest, String> {
         let why = || format!("it depends on the regular expression `{regex}`");
         let bare = regex.strip_prefix('^').unwrap_or(regex);

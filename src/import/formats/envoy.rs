@@ -28,7 +28,7 @@ use places::{EnvoyConfiguration, Group};
 pub(super) const FORMAT: ImportFormat =
     ImportFormat { name: "envoy", reader: || Box::<EnvoyReader>::default() };
 
-/// The largest rate and burst of a rule. More tokens limit nothing.
+/// The largest rate and burst of a rule. More tokens are no limit.
 const MOST: u64 = 1_000_000_000;
 
 /// Maximum number of rules that are compared together.

@@ -1,7 +1,8 @@
 //! The limits of Envoy Gateway's BackendTrafficPolicy, with the HTTPRoutes and Gateways that it is for.
 //!
-//! Envoy Gateway gives each route of Envoy counts of its own: each match of each rule of an HTTPRoute,
-//! on each of its hosts. Their names tell the HTTPRoute, so an entry has its routes by their names.
+//! Envoy Gateway gives each route of Envoy separate counts: each match of each rule of an
+//! HTTPRoute, on each of its hosts. Their names contain the name of the HTTPRoute, so an entry
+//! selects its routes by their names.
 
 mod rule;
 
@@ -175,7 +176,7 @@ impl PolicyReader {
     }
 }
 
-/// A place with counts of its own: the beginning of the names of its routes.
+/// A place with separate counts: the beginning of the names of its routes.
 struct CountedPlace {
     prefix: String,
     /// Whether it has several hosts, which Envoy Gateway counts apart.
@@ -450,7 +451,7 @@ fn buckets(rule: &PolicyRule, part: Option<String>) -> Buckets {
     buckets
 }
 
-/// The model of a rule, if generated requests show what it does.
+/// The model of a rule, if generated requests can test it.
 fn model(policy: &TrafficPolicy, rule: &PolicyRule) -> Option<Box<dyn LimiterModel>> {
     if matches!(rule.cost, RequestCost::Response { .. }) {
         return None;

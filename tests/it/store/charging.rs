@@ -1,4 +1,4 @@
-//! Charges, and what a worker alone knows of them.
+//! Charges, and usage that only one worker knows.
 
 use std::rc::Rc;
 

@@ -1,5 +1,5 @@
-//! Workers that run at once over shared data. A step of a worker ends before its next access or lock, and then any of them
-//! may go on whose lock is free.
+//! Workers that run at once over shared data. A step of a worker ends before its next access or lock, and then any worker
+//! may continue if its lock is free.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ struct Turns {
     is_timed: bool,
     /// Accesses of all workers.
     accesses: Cell<usize>,
-    /// A hash for each lock of what the worker that had it last had seen.
+    /// For each lock: the hash `seen` of the worker that took it last, right after it took it.
     locks: RefCell<BTreeMap<usize, u64>>,
 }
 
@@ -161,7 +161,7 @@ impl Stage {
         panic!("the workers are never done");
     }
 
-    /// The workers that can go on.
+    /// The workers that can continue.
     fn ready(&self, running: &[Option<Running>]) -> Vec<usize> {
         let goes_on = |it: &usize| running[*it].is_some() && self.turns.workers[*it].is_free();
         let ready: Vec<_> = (0..running.len()).filter(goes_on).collect();

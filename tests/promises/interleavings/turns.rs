@@ -1,5 +1,5 @@
-//! Workers that are threads of one process, with the limiter of the module: what they decide together is what one after the
-//! other would, in some order of the requests, and none waits for another for ever.
+//! Workers that are threads of one process, with the limiter of the module: their decisions are those that they would make
+//! one after the other, in some order of the requests, and none waits for another for ever.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -46,7 +46,7 @@ pub enum Act {
     End(u64),
 }
 
-/// What a worker has decided, as its clients see it.
+/// The decisions of each worker, as its clients see them.
 type Outcomes = Vec<Vec<String>>;
 
 /// The outcomes of programs without interruption, in each order of their acts.
@@ -93,7 +93,7 @@ const CROSSED: &str = "{Url: /, rules: [\
     {name: a, actor: account, unit: day, rpu: 1, algo: W, scope: gateway}, \
     {name: b, actor: device, unit: day, rpu: 1, algo: W, scope: gateway}]}";
 
-/// Requests whose callers have the same two turns in another order.
+/// Two requests that take the same two turns in opposite orders.
 fn crossing(policy: &Policy) -> Vec<[String; 3]> {
     let turn = |account: &str, device: &str| {
         let taken = Rc::new(Cell::new(None));

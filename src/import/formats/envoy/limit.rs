@@ -35,7 +35,7 @@ pub(super) struct LocalLimit {
     pub(super) most_dynamic: usize,
 }
 
-/// What a route does with the rate limits of its virtual host.
+/// How a route uses the rate limits of its virtual host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inheritance {
     /// It takes them if it has none.
@@ -71,7 +71,7 @@ impl LocalDescriptor {
 }
 
 impl LocalLimit {
-    /// Reads a configuration of a place. None if it limits nothing.
+    /// Reads a configuration of a place. None if it sets no limit.
     pub(super) fn read(
         node: &ManifestNode<'_>,
         place: &str,

@@ -75,7 +75,7 @@ struct Route {
     own: OwnConfig,
 }
 
-/// The configuration of a route, or of what is around it.
+/// The configuration of a route, or of its virtual host or table.
 #[derive(Debug, Default)]
 struct OwnConfig {
     actions: Vec<Rc<RateLimitActions>>,
@@ -155,8 +155,8 @@ impl EnvoyConfiguration {
         self.chains.push(FilterChain { origin, title, filters, routes, is_patched: false });
     }
 
-    /// The number of a limit in a typed configuration: `Some(None)` if it limits nothing there, `None` if
-    /// it is of another type.
+    /// The number of a limit in a typed configuration: `Some(None)` if it sets no limit there,
+    /// `None` if it is of another type.
     fn limit(
         &mut self,
         node: &ManifestNode<'_>,
@@ -345,7 +345,7 @@ impl EnvoyConfiguration {
         own.map(|(name, _)| name.clone()).collect()
     }
 
-    /// The configuration of a route and of what is around it, the innermost first.
+    /// The configuration of a route, of its virtual host and of its table, in this order.
     fn owns(&self, number: RouteNumber) -> Vec<&OwnConfig> {
         let Some((host, route)) = self.route(number) else { return Vec::new() };
         let table = self.tables.get(number.0);

@@ -31,7 +31,7 @@ pub(super) struct PolicyRule {
     pub(super) is_shadow: bool,
 }
 
-/// What a request costs.
+/// The cost of a request.
 #[derive(Debug)]
 pub(super) enum RequestCost {
     Fixed(u64),
@@ -149,7 +149,7 @@ impl PolicyRule {
     }
 }
 
-/// What a request costs.
+/// Reads the cost of a request.
 fn cost(node: &ManifestNode<'_>) -> Result<RequestCost, String> {
     let metadata = |which: &str| -> Vec<String> {
         let part = |key: &str| text(node, &format!("cost.{which}.metadata.{key}"));
