@@ -102,9 +102,12 @@ impl Reports {
         going.into_iter().map(report).collect()
     }
 
-    /// Takes the reply to a report.
+    /// Takes the reply to a report. Where replies of several workers came in another order, the
+    /// caller is asked about again.
     pub(super) fn learn(&mut self, account: Account, reply: ReportReply, now: Now) {
-        self.known.learn(account, reply, now);
+        if !self.known.learn(account, reply, now) && reply.permits > 0 {
+            self.ask(account);
+        }
     }
 
     /// Asks Redis about a caller.

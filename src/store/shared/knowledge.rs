@@ -62,15 +62,18 @@ impl Shared {
         }
     }
 
-    /// Takes the reply to a report about a caller.
-    pub fn learn(&mut self, account: Account, reply: ReportReply, now: Now) {
+    /// Takes the reply to a report about a caller. Returns false if a later reply is known, which
+    /// counted these permits besides those of the gateway, so that a new one is needed.
+    pub fn learn(&mut self, account: Account, reply: ReportReply, now: Now) -> bool {
         self.use_plan(account.plan);
         let ReportReply { permits, term, charged, ends, at, there } = reply;
         let mut transaction = self.begin(account.key, now);
+        let mut is_news = false;
         while transaction.may_try() && self.slots.read_known(&mut transaction) {
             let known = transaction.outstanding;
             transaction.outstanding = known.without(permits, term).unwrap_or(known);
-            if transaction.arrears.reply(at, there) {
+            is_news = transaction.arrears.reply(at, there);
+            if is_news {
                 let ago = now.mono.saturating_sub(at);
                 let at = Now { mono: at, wall: now.wall.saturating_sub(ago) };
                 let more = transaction.outstanding.out();
@@ -83,5 +86,6 @@ impl Shared {
         if let Some(lease) = self.leases.find(account.key) {
             lease.forget_refusal();
         }
+        is_news
     }
 }

@@ -520,3 +520,28 @@ fn gateway_that_starts_admits_the_limit_and_what_waits() {
     }
     assert!(over < 20, "{over}");
 }
+
+/// Replies to reports of several workers come in any order. A caller that is refused for it passes soon after.
+#[test]
+fn requests_that_fit_are_admitted_after_a_moment() {
+    const LIMIT: usize = 30;
+    for number in 0..100 {
+        let fleet = Fleet {
+            gateways: 1,
+            rule: format!("unit: day, rpu: {LIMIT}, algo: window"),
+            lost: 0,
+            latency: 5_000,
+            demand: 1,
+            is_native: number % 2 == 1,
+        };
+        let mut world = World::new(&fleet, seed::next());
+        for number in 0..2 * LIMIT / 3 {
+            world.request(number % WORKERS);
+        }
+        world.run(SECOND / 5);
+        for number in 0..LIMIT / 3 {
+            world.request(number % WORKERS);
+        }
+        assert_eq!(world.admitted.len(), LIMIT);
+    }
+}
