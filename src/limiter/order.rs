@@ -28,7 +28,7 @@ pub struct Seen {
     pub usage: Usage,
 }
 
-/// The state of an order after [`Limiter::inquire`].
+/// The state of an order after [`crate::Limiter::inquire`].
 #[derive(Debug, PartialEq, Eq)]
 pub enum Inquired {
     /// It is done.
