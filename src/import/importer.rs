@@ -1,5 +1,8 @@
 //! Reads texts by all formats, and writes one document.
 
+#[cfg(test)]
+mod tests;
+
 use hashbrown::HashMap;
 
 use crate::comparison::{self, ModelComparison};
@@ -108,7 +111,11 @@ impl Comparisons {
         let ImportedObject { title, rules: origins, mut model, mut unrounded } = object;
         let all: Vec<_> = entries.iter().flat_map(|entry| &entry.rules).collect();
         let mut rules = Vec::new();
-        for origin in &origins {
+        for (number, origin) in origins.iter().enumerate() {
+            // Several limits on one line have one origin.
+            if origins.iter().take(number).any(|earlier| earlier == origin) {
+                continue;
+            }
             rules.extend(all.iter().copied().filter(|rule| rule.origin == *origin));
         }
         // Without one of them it is another object.
