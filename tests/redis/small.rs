@@ -2,13 +2,14 @@
 //!
 //! `DIANA_DEPTH` is one more than the number of questions, by default two.
 
-use diana_algorithm::Capabilities;
+use diana_algorithm::{Capabilities, IN_FLIGHT};
 use diana_policy::Quota;
 use diana_policy::time::{Micros, SECOND, Unit};
 use diana_redis::protocol::{CallNumber, Charge, Effect, Login, Pipeline, Reply, Script};
-use diana_redis::protocol::{RuleReply, ScriptAnswer};
+use diana_redis::protocol::{RuleReply, ScriptAnswer, SettlementBatch};
 use diana_store::slots::arrears::Arrears;
 use kit::choices::{Choices, Tried, try_all};
+use kit::laws::case::Case;
 use kit::model::redis::Redis;
 use kit::model::{LONG, NOTHING, TERM};
 use kit::rules::{Rule, START, by, pipeline};
@@ -28,6 +29,10 @@ enum Act {
     ReturnBlock,
     /// The latest request used more than it reserved.
     Owe,
+    /// The same in a batch of settlements, a report of a request that was decided before, and the latest batch in another call.
+    Settle,
+    Report,
+    SettleAgain,
     /// A gateway has admitted one more without Redis.
     Arrears,
     /// It has others by now.
@@ -36,11 +41,15 @@ enum Act {
     FormerArrears,
     Read,
     Reset,
+    /// A worker confirms the latest request in flight, has one less, and has none to tell of.
+    Hold,
+    Free,
+    Beat,
     /// The call arrives again.
     Again,
 }
 
-const ACTS: [Act; 16] = [
+const ACTS: [Act; 19] = [
     Act::Ask(1, false),
     Act::Ask(2, false),
     Act::Ask(1, true),
@@ -51,6 +60,9 @@ const ACTS: [Act; 16] = [
     Act::ReturnCost,
     Act::ReturnBlock,
     Act::Owe,
+    Act::Settle,
+    Act::Report,
+    Act::SettleAgain,
     Act::Arrears,
     Act::NextArrears,
     Act::FormerArrears,
@@ -58,6 +70,9 @@ const ACTS: [Act; 16] = [
     Act::Reset,
     Act::Again,
 ];
+
+/// Questions about requests in flight: one begins, its worker confirms it, one has ended, and the worker lives.
+const IN_FLIGHT_ACTS: [Act; 5] = [Act::Ask(1, false), Act::Hold, Act::Free, Act::Beat, Act::Again];
 
 /// The time before a question: none, to another term, to another term of leases, and to another window.
 const WAITS: [Micros; 4] = [0, TERM, LONG, SECOND];
@@ -69,6 +84,10 @@ struct Sender<'r> {
     number: u64,
     latest: Option<(RuleReply, Charge)>,
     arrears: [Arrears; 2],
+    /// The latest batch of settlements, and its number.
+    settled: Option<(Charge, SettlementBatch)>,
+    /// Requests in flight that were confirmed.
+    held: u64,
 }
 
 impl Sender<'_> {
@@ -94,13 +113,26 @@ impl Sender<'_> {
                 let left = block.saturating_sub(1);
                 effect(Effect::ReturnBlock { receipt, term, block, left })
             }
-            Act::Owe if settles => {
+            Act::Owe | Act::Settle if settles => {
                 let effect = Effect::ChargeDebt { receipt: reply.receipt, permits: 1 };
                 Charge { effect, counted: none.counted.map(|_| 2), ..none }
             }
+            Act::Report if !holds => {
+                effect(Effect::Report { rule: 0, plan: 0, term: 0, permits: 1 })
+            }
+            Act::Hold => {
+                self.held += 1;
+                effect(Effect::HoldSlots { term: reply.receipt, slots: self.held })
+            }
+            Act::Free => {
+                self.held = self.held.saturating_sub(1);
+                effect(Effect::FreeSlots { slots: self.held })
+            }
+            Act::Beat => effect(Effect::Heartbeat),
             // Positions in a queue are neither shown nor charged afterwards.
             Act::Read if !holds => effect(Effect::ReadUsage),
             Act::Reset if !holds => effect(Effect::Reset),
+            Act::Settle | Act::Report | Act::SettleAgain => none,
             Act::Owe | Act::Again | Act::Read | Act::Reset => none,
             Act::Arrears | Act::NextArrears | Act::FormerArrears => {
                 match act {
@@ -122,32 +154,51 @@ impl Sender<'_> {
         }
     }
 
-    fn pipeline(&mut self, charge: Charge) -> Pipeline {
+    fn pipeline(&mut self, act: Act, charge: Charge) -> Pipeline {
         self.number += 1;
         let number = Some(CallNumber { sender: 1, slot: 0, number: self.number });
-        Pipeline { number, ..pipeline(Some(self.now), vec![charge]) }
+        let settles = match act {
+            Act::Settle | Act::Report => {
+                let batch = SettlementBatch { sender: 1, number: self.number, asks: 1 };
+                self.settled = Some((charge.clone(), batch));
+                Some(batch)
+            }
+            Act::SettleAgain => self.settled.as_ref().map(|(_, batch)| *batch),
+            _ => None,
+        };
+        let again = self.settled.as_ref().filter(|_| act == Act::SettleAgain);
+        let charge = again.map_or(charge, |(charge, _)| charge.clone());
+        let mut pipeline = Pipeline { number, ..pipeline(Some(self.now), vec![charge]) };
+        pipeline.calls[0].settles = settles;
+        pipeline
     }
 }
 
 /// A sequence of questions in the model, and the calls with its answers.
-fn play(rule: &Rule, steps: usize, choices: &mut Choices) -> (Vec<u8>, Vec<u8>, Vec<Act>) {
+fn play(
+    rule: &Rule,
+    all: &[Act],
+    steps: usize,
+    choices: &mut Choices,
+) -> (Vec<u8>, Vec<u8>, Vec<Act>) {
     let quit = spell(&["QUIT"]);
     let (mut model, mut acts) = (Redis::default(), Vec::new());
     let arrears = [Arrears { total: 1, since: 1 }, Arrears { total: 0, since: 5 }];
-    let mut sender = Sender { rule, now: START, number: 0, latest: None, arrears };
+    let (now, number, latest, settled, held) = (START, 0, None, None, 0);
+    let mut sender = Sender { rule, now, number, latest, arrears, settled, held };
     let mut bytes = spell(&["FLUSHALL"]);
     let mut answers = b"+OK\r\n".to_vec();
     let mut last = None;
     for step in 0..steps {
         sender.now += if step == 0 { 0 } else { WAITS[choices.pick(WAITS.len())] };
-        let act = ACTS[choices.pick(ACTS.len())];
+        let act = all[choices.pick(all.len())];
         acts.push(act);
         let pipeline = match (act, last.take()) {
             (Act::Again, Some(last)) => last,
             _ => {
                 let charge = sender.charge(act);
                 sender.latest = Some((NOTHING, charge.clone()));
-                sender.pipeline(charge)
+                sender.pipeline(act, charge)
             }
         };
         let login = Login::default();
@@ -169,18 +220,21 @@ fn play(rule: &Rule, steps: usize, choices: &mut Choices) -> (Vec<u8>, Vec<u8>, 
 }
 
 fn hold(short: &str, quota: Quota, counts: bool) {
+    compare(&Rule { counts, ..Rule::new(short, quota) }, &ACTS);
+}
+
+fn compare(rule: &Rule, all: &[Act]) {
     let server = Server::start();
-    let rule = Rule { counts, ..Rule::new(short, quota) };
     // Redis has the script from here on.
     server.decide(&pipeline(Some(START), vec![]));
     let depth = std::env::var("DIANA_DEPTH").map_or(3, |depth| depth.parse().expect("a number"));
     let Tried { worlds, .. } = try_all(1..=depth - 1, |steps, choices| {
-        let (bytes, expected, acts) = play(&rule, steps, choices);
+        let (bytes, expected, acts) = play(rule, all, steps, choices);
         let answers = server.exchange(&bytes);
         let [own, model] = [&answers, &expected].map(|bytes| String::from_utf8_lossy(bytes));
         assert_eq!(own, model, "the script and the model differ in {acts:?}");
     });
-    println!("tried: {worlds} questions, {short}");
+    println!("tried: {worlds} questions, {}", rule.entry.short);
 }
 
 #[test]
@@ -211,4 +265,12 @@ fn of_a_bucket() {
 #[test]
 fn of_a_queue() {
     hold("LB", Quota::new(Unit::Second, 4), false);
+}
+
+#[test]
+fn of_requests_in_flight() {
+    let quota = Quota::new(Unit::Second, 2);
+    let algorithm = (IN_FLIGHT.build)(&quota).expect("a limit");
+    let rule = Rule::of(IN_FLIGHT, Case { quota, algorithm }).expect("Redis counts them");
+    compare(&Rule { numbers: rule.numbers.held_by(5), ..rule }, &IN_FLIGHT_ACTS);
 }
