@@ -11,6 +11,7 @@ import playground
 from console import ROOT
 from layout import PLATFORMS
 from native import library
+from platforms import building
 
 DENY = ["--", "-D", "warnings"]
 TEST = ["cargo", "test"]
@@ -234,10 +235,12 @@ def install():
     yield discover("tests/install", DIANA_HELM_PYTHON=helm(), DIANA_COMMAND=ROOT / "target/release/diana")
 
 
-def local_ratelimit():
-    """What the importer makes of Envoy's own limits, against Envoys."""
+def ratelimits():
+    """What the importer makes of Envoy's own limits, and of those of its rate limit service, against them."""
+    programs("go", "redis-server")
+    service = building.programs("ratelimit") / "service_cmd"
     for version in (envoy.NEWEST, envoy.MIDDLE):
-        yield tests(*TEST, "--test", "local_ratelimit", "--", "--ignored", DIANA_ENVOY=envoy.path(version))
+        yield tests(*TEST, "--test", "ratelimits", "--", "--ignored", DIANA_ENVOY=envoy.path(version), DIANA_RATELIMIT=service)
 
 
 def workflows():
@@ -263,7 +266,7 @@ GATE |= {"sim": suite("sim", needed=["redis-server"]), "redis": suite("redis", n
 GATE |= {"abi": suite("abi"), "native": native, "promises": suite("promises"), "oldest": oldest_envoy, "parity": parity, "crates": crates, "chart": chart}
 # What `make test-all` runs besides.
 REST = {"dynamic": dynamic, "emulated": emulated, "sanitizer": sanitizer, "rustdoc": rustdoc, "wasm": wasm, "fuzz": lambda: [tests(PYTHON, "tools/fuzz.py", "--anew", "--seconds", "3")], "cost": cost, "simulate": lambda: [step("make", "simulate")], "worlds": lambda: [step("make", "promises"), step("make", "promises", "DEPTH=5")], "mutations": lambda: [step("make", "mutations")]}
-REST |= {"nginx": suite("nginx", "--", "--ignored", needed=["nginx"]), "local_ratelimit": local_ratelimit}
+REST |= {"nginx": suite("nginx", "--", "--ignored", needed=["nginx"]), "ratelimits": ratelimits}
 REST |= {"workflows": workflows, "istio": lambda: [discover("tests/istio")], "docs": docs, "install": install, "load": load}
 STAGES = GATE | REST
 # All other stages wait for these.

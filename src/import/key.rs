@@ -111,6 +111,15 @@ impl KeySource {
         KeySource::new(&actor, map(kind, name), &format!("the {kind} {name}"), value)
     }
 
+    /// The counted callers of a key of several values, for readers.
+    pub(crate) fn counted_by(sources: &[KeySource]) -> String {
+        let counts: Vec<&str> = sources.iter().map(|source| &*source.counts).collect();
+        match counts.as_slice() {
+            [] => "all requests together".into(),
+            counts => format!("by {}", counts.join(" and ")),
+        }
+    }
+
     /// Whether every request has a value.
     pub(crate) fn is_always(&self) -> bool {
         self.is_always

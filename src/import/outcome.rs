@@ -123,10 +123,11 @@ impl Notes {
         }
     }
 
-    /// The same remarks in the order of files and lines.
+    /// The same remarks in the order of files and lines, each once.
     #[must_use]
     pub fn sorted(mut self) -> Notes {
         self.list.sort_by(|one, other| one.origin.cmp(&other.origin));
+        self.list.dedup();
         self
     }
 

@@ -1,35 +1,76 @@
 //! Fixed windows in which refused requests count, as in the rate limit service of Envoy.
 
 use diana_policy::port::{Request, Values};
+use diana_policy::tree::Tree;
 use diana_replay::Arrival;
 use hashbrown::HashMap;
 
 use crate::key::KeySource;
 use crate::model::{LimiterModel, ModelDecision};
 
+/// The limit of a window, and its length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WindowSize {
+    pub(crate) most: u64,
+    /// The length in seconds, at least one.
+    pub(crate) seconds: u64,
+}
+
+impl WindowSize {
+    /// The keys of a rule for it, without the cost.
+    pub(crate) fn rule_keys(self) -> Vec<(&'static str, Tree)> {
+        let unit = match self.seconds {
+            1 => "second".into(),
+            60 => "minute".into(),
+            3600 => "hour".into(),
+            DAY => "day".into(),
+            seconds => format!("{}d", seconds / DAY),
+        };
+        vec![
+            ("unit", Tree::Text(unit)),
+            ("rpu", Tree::Int(i128::from(self.most))),
+            ("algo", "window".into()),
+            ("scope", "global".into()),
+        ]
+    }
+}
+
+/// A day in seconds.
+const DAY: u64 = 86_400;
+
+/// The seconds of a unit of the service, which counts windows of these days, not of the calendar.
+///
+/// # Errors
+/// Why no rule has the unit.
+pub(crate) fn seconds(unit: &str) -> Result<u64, String> {
+    Ok(match unit.to_ascii_lowercase().as_str() {
+        "second" => 1,
+        "minute" => 60,
+        "hour" => 3600,
+        "day" => DAY,
+        "week" => 7 * DAY,
+        "month" => 30 * DAY,
+        "" => return Err("no rule has the unit that is missing".into()),
+        _ => return Err(format!("no rule has the unit {unit}")),
+    })
+}
+
 /// A count for each value of a key, in windows of Unix time.
 #[derive(Debug, Clone)]
 pub(crate) struct CountedWindows {
-    pub(crate) most: u64,
-    /// The length of a window in seconds.
-    pub(crate) seconds: u64,
+    size: WindowSize,
     /// The values that form the key. None is one count.
-    pub(crate) sources: Vec<KeySource>,
+    sources: Vec<KeySource>,
     /// The number that a request adds.
-    pub(crate) cost: u64,
+    cost: u64,
     /// The header that a request must have, if it has any.
     pub(crate) part: Option<String>,
     counts: HashMap<Vec<u8>, (u64, u64)>,
 }
 
 impl CountedWindows {
-    pub(crate) fn new(
-        most: u64,
-        seconds: u64,
-        sources: Vec<KeySource>,
-        cost: u64,
-    ) -> CountedWindows {
-        CountedWindows { most, seconds, sources, cost, part: None, counts: HashMap::new() }
+    pub(crate) fn new(size: WindowSize, sources: Vec<KeySource>, cost: u64) -> CountedWindows {
+        CountedWindows { size, sources, cost, part: None, counts: HashMap::new() }
     }
 
     /// Adds a request. Returns false if it exceeds the limit.
@@ -40,13 +81,13 @@ impl CountedWindows {
         if values.iter().any(Vec::is_empty) || self.part.as_ref().is_some_and(is_other) {
             return true;
         }
-        let window = request.at() / 1_000_000 / self.seconds.max(1);
+        let window = request.at() / 1_000_000 / self.size.seconds.max(1);
         let (last, count) = self.counts.entry(values.join(&0)).or_insert((window, 0));
         if *last != window {
             (*last, *count) = (window, 0);
         }
         *count = count.saturating_add(self.cost);
-        *count <= self.most
+        *count <= self.size.most
     }
 }
 
@@ -54,6 +95,15 @@ impl CountedWindows {
 #[derive(Debug, Default, Clone)]
 pub(crate) struct WindowsModel {
     pub(crate) windows: Vec<CountedWindows>,
+}
+
+impl WindowsModel {
+    /// The model of one count. None if it cannot be compared.
+    pub(crate) fn of(windows: CountedWindows) -> Option<Box<dyn LimiterModel>> {
+        let is_comparable = windows.sources.iter().all(KeySource::is_comparable);
+        is_comparable
+            .then(|| -> Box<dyn LimiterModel> { Box::new(WindowsModel { windows: vec![windows] }) })
+    }
 }
 
 impl LimiterModel for WindowsModel {

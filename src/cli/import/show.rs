@@ -27,7 +27,13 @@ pub fn text(result: &ImportResult, counting: Counting, out: &mut dyn Write) -> i
         )?,
     }
     if rules > 0 {
+        let mut all = result.entries.iter().flat_map(|entry| &entry.rules);
+        let are_global = all.all(|rule| rule.keys.iter().any(|(key, _)| *key == "scope"));
         match counting {
+            Counting::PerGateway if are_global => writeln!(
+                out,
+                "All gateways count together, as all processes of the original: add `redis` to the document."
+            )?,
             Counting::PerGateway => writeln!(
                 out,
                 "Each gateway counts apart, as each process of the original: N of them admit N times a limit. `--fleet N` writes rules that \

@@ -8,17 +8,21 @@ use super::matchers;
 use crate::condition::{RequestCondition, present};
 use crate::key::KeySource;
 use crate::manifest::ManifestNode;
+use crate::routes::PathKind;
+use crate::source::Origin;
 
 /// Maximum number of optional actions of a rate limit.
 const MOST_OPTIONAL: usize = 4;
 
+/// Maximum number of conditions that exclude the values of other descriptors.
+const MOST_EXCLUDED: usize = 1000;
+
 /// An item of `rate_limits`: it makes a descriptor of each request that meets a condition.
 #[derive(Debug, Clone)]
 pub(crate) struct RateLimitActions {
-    /// Distinguishes it from others of the same line.
-    pub(crate) number: usize,
+    pub(crate) origin: Origin,
     pub(crate) stage: u64,
-    /// Whether it has a `disable_key`.
+    /// Whether it has a `disable_key`, by which the runtime switches it off.
     pub(crate) has_disable_key: bool,
     /// The tokens of a request.
     pub(crate) cost: u64,
@@ -60,24 +64,94 @@ pub(crate) enum OwnTest {
     None(String),
 }
 
+impl RateLimitActions {
+    /// A text that is the same for rate limits with the same effect.
+    pub(crate) fn contents(&self) -> String {
+        let RateLimitActions { origin: _, stage, has_disable_key, cost, made } = self;
+        format!("{stage} {has_disable_key} {cost} {made:?}")
+    }
+}
+
+/// The values of an entry that a descriptor is for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum WantedValue<'w> {
+    One(&'w str),
+    /// All, each with a count.
+    Each,
+    /// Those of a pattern in which `*` stands for any text, each with a count or all with one.
+    Like(&'w str, Share),
+}
+
+/// Whether values share a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Share {
+    No,
+    Yes,
+}
+
 impl MadeValue {
-    /// The condition that the value is this one.
+    /// The value of all requests, or an empty one.
+    pub(crate) fn fixed(&self) -> &str {
+        if let MadeValue::Fixed(value) = self { value } else { "" }
+    }
+
+    /// The condition that the value is one of a pattern in which `*` stands for any text.
     ///
     /// # Errors
     /// Why no entry expresses it.
-    fn equals(&self, value: &str) -> Result<Option<RequestCondition>, String> {
-        let MadeValue::Own(_, test) = self else {
-            return Ok(matches!(self, MadeValue::Fixed(own) if own == value)
-                .then(RequestCondition::default));
-        };
-        Ok(Some(match test {
-            OwnTest::Named(kind, name) => RequestCondition::of_test(kind, name, Tree::from(value)),
-            OwnTest::Listed(key) => RequestCondition::of_list(key, &[value]),
-            OwnTest::Path if value.starts_with('/') && !value.contains('?') => {
-                RequestCondition::of_path(value, crate::routes::PathKind::Exact, false)
+    fn is_like(&self, pattern: &str) -> Result<Option<RequestCondition>, String> {
+        let why = || Err(format!("it depends on values like `{pattern}`"));
+        let parts: Vec<&str> = pattern.split('*').collect();
+        match self {
+            MadeValue::Fixed(own) => Ok(is_like(&parts, own).then(RequestCondition::default)),
+            MadeValue::Own(_, test) => match (test, parts.as_slice()) {
+                (OwnTest::Named(kind, name), parts) => {
+                    let test = |key: &str, text: &str| Tree::Map(vec![(key.into(), text.into())]);
+                    let test = match parts {
+                        ["", ""] => present(true),
+                        [begin, ""] => test("prefix", begin),
+                        ["", end] => test("suffix", end),
+                        ["", part, ""] => test("contains", part),
+                        _ => return why(),
+                    };
+                    Ok(Some(RequestCondition::of_test(kind, name, test)))
+                }
+                (_, ["", ""]) => Ok(Some(RequestCondition::default())),
+                (OwnTest::Path, [begin, ""]) if begin.starts_with('/') && !begin.contains('?') => {
+                    Ok(Some(RequestCondition::of_path(begin, PathKind::Text, false)))
+                }
+                _ => why(),
+            },
+        }
+    }
+
+    /// The condition that the value is one of these.
+    ///
+    /// # Errors
+    /// Why no entry expresses it.
+    fn is_one_of(&self, values: &[&str]) -> Result<Option<RequestCondition>, String> {
+        let test = match self {
+            MadeValue::Own(_, test) => test,
+            MadeValue::Fixed(own) => {
+                return Ok(values.contains(&&**own).then(RequestCondition::default));
             }
-            OwnTest::Path => return Err(format!("it depends on the path `{value}`")),
-            OwnTest::None(what) => return Err(format!("it depends on one value of {what}")),
+        };
+        Ok(Some(match (test, values) {
+            (OwnTest::Named(kind, name), [value]) => {
+                RequestCondition::of_test(kind, name, Tree::from(*value))
+            }
+            (OwnTest::Named(kind, name), values) => {
+                let list = Tree::List(values.iter().copied().map(Tree::from).collect());
+                RequestCondition::of_test(kind, name, Tree::Map(vec![("in".into(), list)]))
+            }
+            (OwnTest::Listed(key), values) => RequestCondition::of_list(key, values),
+            (OwnTest::Path, [path]) if path.starts_with('/') && !path.contains('?') => {
+                RequestCondition::of_path(path, PathKind::Exact, false)
+            }
+            (OwnTest::Path, _) => {
+                return Err(format!("it depends on the path `{}`", values.join("`, `")));
+            }
+            (OwnTest::None(what), _) => return Err(format!("it depends on one value of {what}")),
         }))
     }
 }
@@ -93,6 +167,59 @@ pub(crate) struct Fit {
 }
 
 impl Fit {
+    /// Requires that an entry has one of some values. Returns false if it never has.
+    ///
+    /// # Errors
+    /// Why no entry expresses it.
+    pub(crate) fn add(
+        &mut self,
+        made: &MadeValue,
+        wanted: WantedValue<'_>,
+    ) -> Result<bool, String> {
+        let test = match wanted {
+            WantedValue::One(value) => made.is_one_of(&[value])?,
+            WantedValue::Like(pattern, _) => made.is_like(pattern)?,
+            WantedValue::Each => Some(RequestCondition::default()),
+        };
+        let Some(test) = test else { return Ok(false) };
+        self.condition.and(&test)?;
+        if let (WantedValue::Each | WantedValue::Like(_, Share::No), MadeValue::Own(source, test)) =
+            (wanted, made)
+        {
+            if let OwnTest::Named(kind, name) = test {
+                self.presence.and(&RequestCondition::of_test(kind, name, present(true)))?;
+            }
+            self.sources.push(source.clone());
+        }
+        Ok(true)
+    }
+
+    /// Requires that an entry has none of some values, and none of some patterns.
+    ///
+    /// # Errors
+    /// Why no entry expresses it.
+    pub(crate) fn exclude(
+        &mut self,
+        made: &MadeValue,
+        values: &[&str],
+        patterns: &[&str],
+    ) -> Result<(), String> {
+        let at_once = match made {
+            MadeValue::Own(_, OwnTest::Path) => 1,
+            _ => values.len().max(1),
+        };
+        if values.len() / at_once + patterns.len() > MOST_EXCLUDED {
+            return Err("it excludes too many values of other descriptors".into());
+        }
+        let values = values.chunks(at_once).map(|values| made.is_one_of(values));
+        for other in values.chain(patterns.iter().map(|pattern| made.is_like(pattern))) {
+            if let Some(other) = other? {
+                self.condition.and_not(other)?;
+            }
+        }
+        Ok(())
+    }
+
     /// The condition that a request has the descriptor.
     ///
     /// # Errors
@@ -115,24 +242,33 @@ impl MadeDescriptor {
         if entries.len() != self.entries.len() || !entries.iter().zip(&self.entries).all(is_same) {
             return Ok(None);
         }
-        let mut fit = Fit { condition: self.condition.clone(), ..Fit::default() };
+        let mut fit = self.whole();
         for ((_, wanted), made) in entries.iter().zip(&self.entries) {
-            match (wanted, &made.value) {
-                (Some(wanted), value) => match value.equals(wanted)? {
-                    Some(equal) => fit.condition.and(&equal)?,
-                    None => return Ok(None),
-                },
-                (None, MadeValue::Own(source, test)) => {
-                    if let OwnTest::Named(kind, name) = test {
-                        fit.presence.and(&RequestCondition::of_test(kind, name, present(true)))?;
-                    }
-                    fit.sources.push(source.clone());
-                }
-                (None, MadeValue::Fixed(_)) => {}
+            let wanted = wanted.as_deref().map_or(WantedValue::Each, WantedValue::One);
+            if !fit.add(&made.value, wanted)? {
+                return Ok(None);
             }
         }
         Ok(Some(fit))
     }
+
+    /// The requests with any descriptor of these actions.
+    pub(crate) fn whole(&self) -> Fit {
+        Fit { condition: self.condition.clone(), ..Fit::default() }
+    }
+}
+
+/// Returns true if a text is one of a pattern with these parts, between which any texts stand.
+fn is_like(parts: &[&str], text: &str) -> bool {
+    let Some((first, rest)) = parts.split_first() else { return false };
+    let Some((last, middle)) = rest.split_last() else { return text == *first };
+    let Some(text) = text.strip_prefix(first) else { return false };
+    let Some(mut text) = text.strip_suffix(last) else { return false };
+    for part in middle {
+        let Some((_, after)) = text.split_once(part) else { return false };
+        text = after;
+    }
+    true
 }
 
 /// The actions of a rate limit.
@@ -177,7 +313,7 @@ pub(crate) fn read(
         extend(&mut made, &own);
     }
     Ok(RateLimitActions {
-        number: 0,
+        origin: node.origin(),
         stage: number(node, "stage").unwrap_or(0),
         has_disable_key: text(node, "disable_key").is_some_and(|key| !key.is_empty()),
         cost: number(node, "hits_addend.number").unwrap_or(1),

@@ -1,5 +1,5 @@
-//! `local_ratelimit` of Envoy: bootstraps, route configurations and config dumps, and the same in
-//! Istio's EnvoyFilter.
+//! Envoy's rate limits: bootstraps, route configurations and config dumps, the same in Istio's
+//! EnvoyFilter, and the files of the rate limit service (`service.rs`).
 //!
 //! The configuration of a filter, or its own one of a route, has a bucket for each descriptor, and one
 //! for all requests. `rate_limits` make descriptors of requests. So each descriptor that they can
@@ -7,6 +7,7 @@
 
 mod limit;
 mod places;
+mod service;
 
 use std::collections::BTreeMap;
 
@@ -21,8 +22,9 @@ use crate::manifest::ManifestObject;
 use crate::outcome::{Imported, ImportedEntry, ImportedObject, ImportedRule, RuleDifferences};
 use crate::source::Origin;
 use crate::traffic::part_header;
-use limit::{LocalDescriptor, LocalLimit};
-use places::{EnvoyConfiguration, Group};
+use limit::{FilterLimit, LimitKind, LocalDescriptor, LocalLimit};
+use places::{EnvoyConfiguration, Group, Groups};
+use service::RateLimitService;
 
 /// `envoy` in the registry.
 pub(super) const FORMAT: ImportFormat =
@@ -37,35 +39,43 @@ const MOST_IN_OBJECT: usize = 32;
 #[derive(Default)]
 struct EnvoyReader {
     configuration: EnvoyConfiguration,
+    service: RateLimitService,
     notes: Imported,
 }
 
 impl FormatReader for EnvoyReader {
     fn object(&mut self, object: &ManifestObject) -> bool {
         let root = object.root();
-        let EnvoyReader { configuration, notes } = self;
+        let EnvoyReader { configuration, service, notes } = self;
         if root.text_of("kind") == Some("EnvoyFilter") {
             return configuration.envoy_filter(&root, notes);
         }
         // Other objects of Kubernetes have no configuration of Envoy.
-        root.get("apiVersion").is_none() && configuration.read(&root, notes)
+        root.get("apiVersion").is_none()
+            && (service.read(&root, notes) || configuration.read(&root, notes))
     }
 
     fn finish(self: Box<Self>) -> Imported {
-        let EnvoyReader { configuration, notes: mut imported } = *self;
-        let groups = configuration.groups(&mut imported);
+        let EnvoyReader { mut configuration, service, notes: mut imported } = *self;
+        if let Some((domain, origin)) = service.only_domain() {
+            configuration.add_service(domain, origin);
+        }
+        let Groups { list, together } = configuration.groups(&mut imported);
         // The descriptors of each limit that a rate limit makes.
         let mut made: BTreeMap<usize, Vec<bool>> = BTreeMap::new();
-        for group in &groups {
+        for group in &list {
             let Some(limit) = configuration.limits.get(group.limit) else { continue };
+            let LimitKind::Local(local) = &limit.kind else { continue };
             let is_made =
-                made.entry(group.limit).or_insert_with(|| vec![false; limit.descriptors.len()]);
-            import(limit, group, is_made, &mut imported);
+                made.entry(group.limit).or_insert_with(|| vec![false; local.descriptors.len()]);
+            import(limit, local, group, is_made, &mut imported);
         }
+        service.import(&configuration, &list, &together, &mut imported);
         for (number, is_made) in made {
             let Some(limit) = configuration.limits.get(number) else { continue };
+            let LimitKind::Local(local) = &limit.kind else { continue };
             for (descriptor, _) in
-                limit.descriptors.iter().zip(is_made).filter(|(_, is_made)| !is_made)
+                local.descriptors.iter().zip(is_made).filter(|(_, is_made)| !is_made)
             {
                 let reason = "no `rate_limits` where it applies make this descriptor";
                 imported.inert.add(descriptor.origin.clone(), descriptor.shown(), reason);
@@ -86,15 +96,26 @@ struct PaidBucket<'l> {
 }
 
 /// Imports a limit for the routes of a group.
-fn import(limit: &LocalLimit, group: &Group, is_made: &mut [bool], imported: &mut Imported) {
+fn import(
+    whole: &FilterLimit,
+    limit: &LocalLimit,
+    group: &Group,
+    is_made: &mut [bool],
+    imported: &mut Imported,
+) {
+    let title = &*whole.title;
     let Some(all) = &group.actions else {
-        return LocalRules { limit, group, imported }.add_default(&[]);
+        return LocalRules { title, limit, group, imported }.add_default(&[]);
     };
     let mut paid: Vec<PaidBucket<'_>> = Vec::new();
     // Which rate limit makes each of them.
     let mut makers: Vec<usize> = Vec::new();
     for (maker, actions) in all.iter().enumerate() {
-        if actions.cost == 0 {
+        if actions.has_disable_key {
+            let reason = "it has a `disable_key`, with which local_ratelimit skips it";
+            imported.inert.add(actions.origin.clone(), "a rate limit", reason);
+        }
+        if actions.cost == 0 || actions.has_disable_key {
             continue;
         }
         for made in &actions.made {
@@ -127,7 +148,7 @@ fn import(limit: &LocalLimit, group: &Group, is_made: &mut [bool], imported: &mu
             }
         }
     }
-    let mut rules = LocalRules { limit, group, imported };
+    let mut rules = LocalRules { title, limit, group, imported };
     for bucket in &paid {
         rules.add_bucket(bucket);
     }
@@ -139,6 +160,7 @@ fn import(limit: &LocalLimit, group: &Group, is_made: &mut [bool], imported: &mu
 
 /// Collects the rules of a limit for a group.
 struct LocalRules<'l, 'i> {
+    title: &'l str,
     limit: &'l LocalLimit,
     group: &'l Group,
     imported: &'i mut Imported,
@@ -147,7 +169,7 @@ struct LocalRules<'l, 'i> {
 impl LocalRules<'_, '_> {
     fn add_bucket(&mut self, bucket: &PaidBucket<'_>) {
         let PaidBucket { descriptor, actions, fit, condition } = bucket;
-        let title = format!("{} of {}", descriptor.shown(), self.limit.title);
+        let title = format!("{} of {}", descriptor.shown(), self.title);
         let values =
             descriptor.entries.iter().map(|(key, value)| value.as_ref().unwrap_or(key).as_str());
         let name = format!("{}-{}", self.limit.name, values.collect::<Vec<_>>().join("-"));
@@ -172,11 +194,11 @@ impl LocalRules<'_, '_> {
             }
             if let Err(why) = whole.and_then(|whole| condition.and_not(whole)) {
                 let reason = format!("{why}, so it counts requests with a descriptor, too");
-                self.imported.gaps.add(origin.clone(), self.limit.title.as_str(), reason);
+                self.imported.gaps.add(origin.clone(), self.title, reason);
             }
         }
         let buckets = self.buckets(size, Vec::new(), 1);
-        let (title, name) = (self.limit.title.clone(), self.limit.name.clone());
+        let (title, name) = (self.title.to_owned(), self.limit.name.clone());
         self.add(origin, title, name, buckets, condition, self.limit.is_shadow);
     }
 
@@ -217,7 +239,7 @@ impl LocalRules<'_, '_> {
                 buckets
             });
         let model = Box::new(BucketsModel { buckets: buckets.collect() });
-        let title = limit.title.clone();
+        let title = self.title.to_owned();
         self.imported.objects.push(ImportedObject { title, rules, model, unrounded: None });
     }
 
@@ -239,7 +261,7 @@ impl LocalRules<'_, '_> {
         condition: RequestCondition,
         is_shadow: bool,
     ) {
-        let LocalRules { limit, group, imported } = self;
+        let LocalRules { limit, group, imported, .. } = self;
         // Such a bucket is never empty.
         if buckets.size.most > MOST {
             return;
@@ -262,12 +284,7 @@ impl LocalRules<'_, '_> {
             keys.push(("scope", "global".into()));
         }
         let sources = &buckets.sources;
-        let counts: Vec<&str> = sources.iter().map(|source| &*source.counts).collect();
-        let by = if counts.is_empty() {
-            "all requests together".into()
-        } else {
-            format!("by {}", counts.join(" and "))
-        };
+        let by = KeySource::counted_by(sources);
         let by = match buckets.most_keys {
             usize::MAX => by,
             most => format!("{by}, of which Envoy keeps {most}, and Diana `keys`"),

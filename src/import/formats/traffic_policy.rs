@@ -20,7 +20,7 @@ use crate::outcome::{Imported, ImportedEntry, ImportedObject, ImportedRule, Rule
 use crate::routes::Covered;
 use crate::source::Origin;
 use crate::traffic::part_header;
-use crate::windows::{CountedWindows, WindowsModel};
+use crate::windows::{CountedWindows, WindowSize, WindowsModel};
 use rule::{PolicyRule, RequestCost};
 
 /// `envoy-gateway` in the registry.
@@ -296,12 +296,7 @@ fn imported_rule(
     keys: Vec<(&'static str, Tree)>,
     prefixes: &[String],
 ) -> ImportedRule {
-    let counts: Vec<&str> = rule.sources.iter().map(|source| &*source.counts).collect();
-    let by = if counts.is_empty() {
-        "all requests together".into()
-    } else {
-        format!("by {}", counts.join(" and "))
-    };
+    let by = KeySource::counted_by(&rule.sources);
     let whose =
         if rule.is_shared && policy.is_global { "all routes of the policy" } else { "this route" };
     let (refused, belongs) = match policy.is_global {
@@ -358,15 +353,7 @@ fn rule_keys(
     let whole = |number: u64| Tree::Int(i128::from(number));
     let mut keys = match policy.is_global {
         false => bucket(rule).rule_keys(1)?,
-        true => {
-            let algo = ("algo", "window".into());
-            vec![
-                ("unit", rule.unit.into()),
-                ("rpu", whole(rule.requests)),
-                algo,
-                ("scope", "global".into()),
-            ]
-        }
+        true => window(rule).rule_keys(),
     };
     match &rule.cost {
         RequestCost::Fixed(1) => {}
@@ -437,9 +424,13 @@ fn object(policy: &TrafficPolicy) -> Option<ImportedObject> {
     Some(ImportedObject { title, rules, model, unrounded: None })
 }
 
+fn window(rule: &PolicyRule) -> WindowSize {
+    WindowSize { most: rule.requests, seconds: rule.seconds }
+}
+
 fn windows(rule: &PolicyRule, part: Option<String>) -> CountedWindows {
     let cost = if let RequestCost::Fixed(cost) = rule.cost { cost } else { 1 };
-    let mut windows = CountedWindows::new(rule.requests, rule.seconds, rule.sources.clone(), cost);
+    let mut windows = CountedWindows::new(window(rule), rule.sources.clone(), cost);
     windows.part = part;
     windows
 }
@@ -457,7 +448,7 @@ fn model(policy: &TrafficPolicy, rule: &PolicyRule) -> Option<Box<dyn LimiterMod
         return None;
     }
     match policy.is_global {
-        true => Some(Box::new(WindowsModel { windows: vec![windows(rule, None)] })),
+        true => WindowsModel::of(windows(rule, None)),
         false => BucketsModel::of(buckets(rule, None)),
     }
 }

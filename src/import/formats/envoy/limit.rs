@@ -1,6 +1,4 @@
-//! The configuration of `local_ratelimit`.
-
-use std::rc::Rc;
+//! The configurations of filters that limit, and of routes for them.
 
 use crate::buckets::BucketSize;
 use crate::envoy::actions::{self, RateLimitActions};
@@ -9,12 +7,38 @@ use crate::manifest::ManifestNode;
 use crate::outcome::Imported;
 use crate::source::Origin;
 
-/// A configuration of the filter, or of a route.
+/// A configuration of a filter, or of a route.
 #[derive(Debug)]
-pub(super) struct LocalLimit {
+pub(super) struct FilterLimit {
     pub(super) origin: Origin,
     /// Its name for readers.
     pub(super) title: String,
+    /// The numbers of its own rate limits, in place of those of routes.
+    pub(super) actions: Vec<usize>,
+    pub(super) stage: u64,
+    pub(super) inheritance: Inheritance,
+    pub(super) kind: LimitKind,
+}
+
+#[derive(Debug)]
+pub(super) enum LimitKind {
+    /// `local_ratelimit`.
+    Local(Box<LocalLimit>),
+    /// `ratelimit`, which asks the rate limit service.
+    Service(ServiceFilter),
+}
+
+/// The filter that asks the rate limit service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ServiceFilter {
+    /// None in the configuration of a route for the domain of the filter.
+    pub(super) domain: Option<String>,
+    pub(super) status: u16,
+}
+
+/// A configuration of `local_ratelimit`.
+#[derive(Debug)]
+pub(super) struct LocalLimit {
     /// The beginning of the names of its rules.
     pub(super) name: String,
     /// The bucket of all requests, or of those without a descriptor.
@@ -22,14 +46,10 @@ pub(super) struct LocalLimit {
     /// Whether requests with a descriptor pay the default bucket, too.
     pub(super) is_default_always: bool,
     pub(super) descriptors: Vec<LocalDescriptor>,
-    /// Its own rate limits, in place of those of routes.
-    pub(super) actions: Vec<Rc<RateLimitActions>>,
     pub(super) is_shadow: bool,
     pub(super) is_per_connection: bool,
     /// Whether all Envoys of a cluster share the buckets.
     pub(super) is_shared: bool,
-    pub(super) stage: u64,
-    pub(super) inheritance: Inheritance,
     pub(super) status: u16,
     /// Maximum number of values of a descriptor.
     pub(super) most_dynamic: usize,
@@ -70,13 +90,60 @@ impl LocalDescriptor {
     }
 }
 
-impl LocalLimit {
-    /// Reads a configuration of a place. None if it sets no limit.
-    pub(super) fn read(
+impl FilterLimit {
+    /// Reads a configuration of the filter `ratelimit`, or of a route for it.
+    pub(super) fn service(
         node: &ManifestNode<'_>,
         place: &str,
         notes: &mut Imported,
-    ) -> Option<LocalLimit> {
+    ) -> FilterLimit {
+        if let Some(kind) = text(node, "request_type").filter(|kind| kind != "both") {
+            let reason =
+                "an entry does not distinguish internal and external requests: it counts both";
+            notes.gaps.add(node.origin(), format!("request_type: {kind}"), reason);
+        }
+        FilterLimit {
+            origin: node.origin(),
+            title: format!("ratelimit of {place}"),
+            actions: Vec::new(),
+            stage: number(node, "stage").unwrap_or(0),
+            inheritance: inheritance(node),
+            kind: LimitKind::Service(ServiceFilter {
+                domain: text(node, "domain").filter(|domain| !domain.is_empty()),
+                status: status_of(node, "rate_limited_status.code"),
+            }),
+        }
+    }
+
+    /// The filter `ratelimit` of a domain by defaults.
+    pub(super) fn of_domain(domain: &str, origin: Origin) -> FilterLimit {
+        let kind = LimitKind::Service(ServiceFilter { domain: Some(domain.into()), status: 429 });
+        let title = format!("the domain {domain}");
+        let inheritance = Inheritance::Override;
+        FilterLimit { origin, title, actions: Vec::new(), stage: 0, inheritance, kind }
+    }
+
+    /// Whether both send the same requests to the same domain.
+    pub(super) fn is_same_service(&self, other: &FilterLimit) -> bool {
+        let (LimitKind::Service(own), LimitKind::Service(filter)) = (&self.kind, &other.kind)
+        else {
+            return false;
+        };
+        let are_plain = self.actions.is_empty() && other.actions.is_empty();
+        own == filter && own.domain.is_some() && are_plain && self.stage == other.stage
+    }
+
+    /// Returns false for a configuration of a route that changes only some settings of the filter.
+    pub(super) fn is_whole(&self) -> bool {
+        !matches!(&self.kind, LimitKind::Service(filter) if filter.domain.is_none())
+    }
+
+    /// Reads a configuration of `local_ratelimit`. None if it sets no limit.
+    pub(super) fn local(
+        node: &ManifestNode<'_>,
+        place: &str,
+        notes: &mut Imported,
+    ) -> Option<FilterLimit> {
         let title = format!("local_ratelimit of {place}");
         let origin = node.origin();
         let default = field(node, "token_bucket").and_then(|it| Some((size(&it)?, it.origin())));
@@ -128,31 +195,43 @@ impl LocalLimit {
             let reason = "no rule counts by connection; the rules count by client address, so connections of one address share a count";
             notes.gaps.add(origin.clone(), "local_rate_limit_per_downstream_connection", reason);
         }
-        let own = rate_limits(node, "rate_limits", None, notes);
-        let status = text(node, "status.code").and_then(|it| status(&it));
-        Some(LocalLimit {
-            title,
+        let local = LocalLimit {
             name: name(place).to_owned(),
             default,
             is_default_always: flag(node, "always_consume_default_token_bucket") != Some(false),
             descriptors,
-            actions: own.into_iter().map(Rc::new).collect(),
             is_shadow: enforced.is_none_or(|percent| percent == 0.0),
             is_per_connection,
             is_shared: field(node, "local_cluster_rate_limit").is_some(),
-            stage: number(node, "stage").unwrap_or(0),
-            inheritance: match text(node, "vh_rate_limits").as_deref() {
-                Some("INCLUDE" | "1") => Inheritance::Include,
-                Some("IGNORE" | "2") => Inheritance::Ignore,
-                _ => Inheritance::Override,
-            },
-            status: status.filter(|status| (400..=599).contains(status)).unwrap_or(429),
+            status: status_of(node, "status.code"),
             most_dynamic: number(node, "max_dynamic_descriptors")
                 .and_then(|it| usize::try_from(it).ok())
                 .unwrap_or(20),
+        };
+        Some(FilterLimit {
             origin,
+            title,
+            actions: Vec::new(),
+            stage: number(node, "stage").unwrap_or(0),
+            inheritance: inheritance(node),
+            kind: LimitKind::Local(Box::new(local)),
         })
     }
+}
+
+/// How a route takes the rate limits of its virtual host.
+fn inheritance(node: &ManifestNode<'_>) -> Inheritance {
+    match text(node, "vh_rate_limits").as_deref() {
+        Some("INCLUDE" | "1") => Inheritance::Include,
+        Some("IGNORE" | "2") => Inheritance::Ignore,
+        _ => Inheritance::Override,
+    }
+}
+
+/// The status of refusals in a field. Envoy takes 429 in place of one that is no error.
+fn status_of(node: &ManifestNode<'_>, path: &str) -> u16 {
+    let status = text(node, path).and_then(|it| status(&it));
+    status.filter(|status| (400..=599).contains(status)).unwrap_or(429)
 }
 
 /// The rate limits in a field.
@@ -165,10 +244,6 @@ pub(super) fn rate_limits(
     let mut list = Vec::new();
     for limit in items(node, path) {
         match actions::read(&limit, cluster) {
-            Ok(actions) if actions.has_disable_key => {
-                let reason = "it has a `disable_key`, with which local_ratelimit skips it";
-                notes.inert.add(limit.origin(), "a rate limit", reason);
-            }
             Ok(actions) => list.push(actions),
             Err(why) => notes.gaps.add(limit.origin(), "a rate limit", why),
         }

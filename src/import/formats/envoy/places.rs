@@ -6,7 +6,7 @@ use std::rc::Rc;
 use diana_policy::tree::Tree;
 use hashbrown::HashMap;
 
-use super::limit::{Inheritance, LocalLimit, rate_limits};
+use super::limit::{FilterLimit, Inheritance, LimitKind, rate_limits};
 use crate::envoy::actions::RateLimitActions;
 use crate::envoy::fields::{TypedConfig, camel, field, flag, items, text, typed};
 use crate::manifest::ManifestNode;
@@ -14,8 +14,13 @@ use crate::outcome::Imported;
 use crate::routes::{Covered, HostPath, PathKind, Routes};
 use crate::source::Origin;
 
-/// The type of the filter's configuration.
+/// The types of the configurations of filters and routes.
 const LOCAL: &str = "envoy.extensions.filters.http.local_ratelimit.v3.LocalRateLimit";
+const SERVICE: &str = "envoy.extensions.filters.http.ratelimit.v3.RateLimit";
+const SERVICE_OF_ROUTE: &str = "envoy.extensions.filters.http.ratelimit.v3.RateLimitPerRoute";
+
+/// The usual name of the filter of the rate limit service.
+const SERVICE_FILTER: &str = "envoy.filters.http.ratelimit";
 
 /// Fields of the messages in which limits are.
 const FIELDS: [&str; 2] = ["http_filters", "virtual_hosts"];
@@ -23,11 +28,15 @@ const FIELDS: [&str; 2] = ["http_filters", "virtual_hosts"];
 /// Listeners and route configurations with their limits.
 #[derive(Default)]
 pub(super) struct EnvoyConfiguration {
-    pub(super) limits: Vec<LocalLimit>,
+    pub(super) limits: Vec<FilterLimit>,
+    /// Different rate limits.
+    rate_limits: Vec<Rc<RateLimitActions>>,
+    /// Their numbers, by their contents.
+    known: HashMap<String, usize>,
+    /// The limit of the service for routes of which no listener is known.
+    service: Option<usize>,
     chains: Vec<FilterChain>,
     tables: Vec<RouteTable>,
-    /// The number of rate limits so far.
-    rate_limits: usize,
     /// The chains of EnvoyFilters, by the names of their pods.
     patched: HashMap<String, usize>,
     /// The tables of these chains.
@@ -78,7 +87,8 @@ struct Route {
 /// The configuration of a route, or of its virtual host or table.
 #[derive(Debug, Default)]
 struct OwnConfig {
-    actions: Vec<Rc<RateLimitActions>>,
+    /// Numbers of rate limits.
+    actions: Vec<usize>,
     /// By the name of the filter: the number of the limit, or none if it is off here.
     limits: Vec<(String, Option<usize>)>,
 }
@@ -89,7 +99,18 @@ pub(super) struct Group {
     pub(super) limit: usize,
     /// The rate limits; none for the bucket of all requests, which they do not change.
     pub(super) actions: Option<Vec<Rc<RateLimitActions>>>,
+    /// Their numbers.
+    pub(super) numbers: Vec<usize>,
     pub(super) covered: Covered,
+}
+
+/// All groups.
+#[derive(Debug, Default)]
+pub(super) struct Groups {
+    /// In the order of their limits. Limits of the rate limit service have one for each rate limit.
+    pub(super) list: Vec<Group>,
+    /// The rate limits that a route has together, by their limits.
+    pub(super) together: BTreeSet<(usize, Vec<usize>)>,
 }
 
 /// The numbers of a table, a virtual host and a route.
@@ -163,16 +184,51 @@ impl EnvoyConfiguration {
         place: &str,
         notes: &mut Imported,
     ) -> Option<Option<usize>> {
-        match typed(node)? {
-            TypedConfig::Off => Some(None),
-            TypedConfig::Message(name, fields) if name.ends_with(LOCAL) => {
-                let limit = LocalLimit::read(&fields, place, notes);
-                Some(limit.map(|limit| {
-                    self.limits.push(limit);
-                    self.limits.len() - 1
-                }))
-            }
-            TypedConfig::Message(..) => None,
+        let (name, fields) = match typed(node)? {
+            TypedConfig::Off => return Some(None),
+            TypedConfig::Message(name, fields) => (name, fields),
+        };
+        let limit = if name.ends_with(LOCAL) {
+            FilterLimit::local(&fields, place, notes)
+        } else if name.ends_with(SERVICE) || name.ends_with(SERVICE_OF_ROUTE) {
+            Some(FilterLimit::service(&fields, place, notes))
+        } else {
+            return None;
+        };
+        Some(limit.map(|mut limit| {
+            limit.actions = self.numbered(rate_limits(&fields, "rate_limits", None, notes));
+            self.add_limit(limit)
+        }))
+    }
+
+    /// The number of a limit.
+    fn add_limit(&mut self, limit: FilterLimit) -> usize {
+        // Several listeners may send their requests to one domain.
+        let is_same = |known: &FilterLimit| limit.is_same_service(known);
+        self.limits.iter().position(is_same).unwrap_or_else(|| {
+            self.limits.push(limit);
+            self.limits.len() - 1
+        })
+    }
+
+    /// The numbers of rate limits. Those with the same contents have the same number.
+    fn numbered(&mut self, all: Vec<RateLimitActions>) -> Vec<usize> {
+        let EnvoyConfiguration { rate_limits, known, .. } = self;
+        let number = |actions: RateLimitActions| {
+            *known.entry(actions.contents()).or_insert_with(|| {
+                rate_limits.push(Rc::new(actions));
+                rate_limits.len() - 1
+            })
+        };
+        all.into_iter().map(number).collect()
+    }
+
+    /// The rate limit service has this domain only, and no listener has its filter: all routes use it.
+    pub(super) fn add_service(&mut self, domain: &str, origin: Origin) {
+        let has_domain = |limit: &FilterLimit| matches!(&limit.kind, LimitKind::Service(it) if it.domain.is_some());
+        if !self.limits.iter().any(has_domain) {
+            self.service = Some(self.limits.len());
+            self.limits.push(FilterLimit::of_domain(domain, origin));
         }
     }
 
@@ -185,10 +241,12 @@ impl EnvoyConfiguration {
     ) -> OwnConfig {
         let cluster = text(node, "route.cluster");
         let mut actions = rate_limits(node, limits, cluster.as_deref(), notes);
-        for actions in &mut actions {
-            self.rate_limits += 1;
-            actions.number = self.rate_limits;
+        for actions in actions.iter_mut().filter(|actions| actions.cost != 1) {
+            let reason = "Envoy reads it in `rate_limits` of filters and of `typed_per_filter_config` only, so a request costs 1";
+            notes.inert.add(actions.origin.clone(), "hits_addend", reason);
+            actions.cost = 1;
         }
+        let actions = self.numbered(actions);
         let configs = field(node, "typed_per_filter_config");
         let configs = configs.map(|it| it.pairs()).unwrap_or_default();
         let limits = configs
@@ -197,7 +255,7 @@ impl EnvoyConfiguration {
                 Some((name.to_owned(), self.limit(&config, place, notes)?))
             })
             .collect();
-        OwnConfig { actions: actions.into_iter().map(Rc::new).collect(), limits }
+        OwnConfig { actions, limits }
     }
 
     fn read_table(&mut self, node: &ManifestNode<'_>, notes: &mut Imported) -> RouteTable {
@@ -273,10 +331,11 @@ impl EnvoyConfiguration {
     }
 
     /// All groups, in the order of their limits.
-    pub(super) fn groups(&self, imported: &mut Imported) -> Vec<Group> {
+    pub(super) fn groups(&self, imported: &mut Imported) -> Groups {
         let mut routes: BTreeMap<GroupKey, BTreeSet<RouteNumber>> = BTreeMap::new();
         // Groups of limits of a filter with all routes of their listeners.
         let mut whole: BTreeSet<GroupKey> = BTreeSet::new();
+        let mut together = BTreeSet::new();
         let mut is_used = vec![false; self.tables.len()];
         let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
         for (number, table) in self.tables.iter().enumerate() {
@@ -298,25 +357,21 @@ impl EnvoyConfiguration {
                 }
             });
             for (name, limit) in &chain.filters {
-                let mut keys: BTreeSet<GroupKey> = BTreeSet::new();
-                let mut is_everywhere = true;
+                // The number of routes of each group.
+                let mut counts: BTreeMap<GroupKey, usize> = BTreeMap::new();
                 for number in &numbers {
-                    let own = self.keys(*number, name, *limit);
-                    is_everywhere &= own.first().map(|(own, _)| *own) == *limit;
-                    for key in own {
+                    for key in self.keys(*number, name, *limit, &mut together) {
                         routes.entry(key.clone()).or_default().insert(*number);
-                        keys.insert(key);
+                        *counts.entry(key).or_insert(0) += 1;
                     }
                 }
                 if let (Some(limit), true) = (limit, numbers.is_empty()) {
-                    keys.extend(self.keys_of(*limit, &[]));
+                    let keys = self.keys_of(*limit, &[]);
                     routes.extend(keys.iter().map(|key| (key.clone(), BTreeSet::new())));
+                    counts.extend(keys.into_iter().map(|key| (key, 0)));
                 }
-                let has_others = keys.iter().filter(|(_, actions)| actions.is_some()).count() > 1;
-                whole
-                    .extend(keys.into_iter().filter(|(_, actions)| {
-                        is_everywhere && (actions.is_none() || !has_others)
-                    }));
+                let is_everywhere = |(_, count): &(GroupKey, usize)| *count == numbers.len();
+                whole.extend(counts.into_iter().filter(is_everywhere).map(|(key, _)| key));
                 if limit.is_some() && self.chains.len() > 1 {
                     let reason = format!(
                         "the filter is in {} only; a document is for the listener that has it",
@@ -329,14 +384,17 @@ impl EnvoyConfiguration {
         }
         for (table, _) in is_used.iter().enumerate().filter(|(_, is_used)| !**is_used) {
             for number in self.numbers(table) {
-                for name in self.names(number) {
-                    for key in self.keys(number, &name, None) {
+                let names = self.names(number).into_iter().map(|name| (name, None));
+                let service =
+                    self.service.map(|service| (SERVICE_FILTER.to_owned(), Some(service)));
+                for (name, default) in names.chain(service) {
+                    for key in self.keys(number, &name, default, &mut together) {
                         routes.entry(key).or_default().insert(number);
                     }
                 }
             }
         }
-        self.covered(routes, &whole, imported)
+        Groups { list: self.covered(routes, &whole, imported), together }
     }
 
     /// The names of filters with a limit at a route.
@@ -353,26 +411,44 @@ impl EnvoyConfiguration {
     }
 
     /// The groups of a filter to which a route belongs.
-    fn keys(&self, number: RouteNumber, filter: &str, default: Option<usize>) -> Vec<GroupKey> {
+    fn keys(
+        &self,
+        number: RouteNumber,
+        filter: &str,
+        default: Option<usize>,
+        together: &mut BTreeSet<(usize, Vec<usize>)>,
+    ) -> Vec<GroupKey> {
         let own = self.owns(number).into_iter().find_map(|own| {
             own.limits.iter().find(|(name, _)| name == filter).map(|(_, limit)| *limit)
         });
         let Some(limit) = own.unwrap_or(default) else { return Vec::new() };
-        self.keys_of(limit, &self.actions(number, limit))
+        let actions = self.actions(number, limit);
+        // The configuration of a route may have no domain: then it is that of the filter.
+        let is_whole = self.limits.get(limit).is_some_and(FilterLimit::is_whole);
+        let Some(limit) = (if is_whole { Some(limit) } else { default }) else { return Vec::new() };
+        let keys = self.keys_of(limit, &actions);
+        together.insert((limit, actions));
+        keys
     }
 
     /// The groups of a limit with these rate limits of a route.
-    fn keys_of(&self, number: usize, actions: &[Rc<RateLimitActions>]) -> Vec<GroupKey> {
+    fn keys_of(&self, number: usize, actions: &[usize]) -> Vec<GroupKey> {
         let Some(limit) = self.limits.get(number) else { return Vec::new() };
         let actions = if actions.is_empty() { &limit.actions } else { actions };
-        let numbers = actions.iter().map(|actions| actions.number).collect();
-        let default =
-            (limit.is_default_always && limit.default.is_some()).then_some((number, None));
-        [(number, Some(numbers))].into_iter().chain(default).collect()
+        match &limit.kind {
+            LimitKind::Local(local) => {
+                let default =
+                    (local.is_default_always && local.default.is_some()).then_some((number, None));
+                [(number, Some(actions.to_vec()))].into_iter().chain(default).collect()
+            }
+            LimitKind::Service(_) => {
+                actions.iter().map(|actions| (number, Some(vec![*actions]))).collect()
+            }
+        }
     }
 
     /// The rate limits of a limit at a route.
-    fn actions(&self, number: RouteNumber, limit: usize) -> Vec<Rc<RateLimitActions>> {
+    fn actions(&self, number: RouteNumber, limit: usize) -> Vec<usize> {
         let (Some(limit), Some((host, route))) = (self.limits.get(limit), self.route(number))
         else {
             return Vec::new();
@@ -390,8 +466,9 @@ impl EnvoyConfiguration {
             Inheritance::Override => route.own.actions.is_empty(),
         };
         let inherited = host.own.actions.iter().filter(|_| inherits);
-        let all = route.own.actions.iter().chain(inherited);
-        all.filter(|actions| actions.stage == limit.stage).cloned().collect()
+        let all = route.own.actions.iter().chain(inherited).copied();
+        let stage = |actions: &usize| Some(self.rate_limits.get(*actions)?.stage);
+        all.filter(|actions| stage(actions) == Some(limit.stage)).collect()
     }
 
     /// Limits of routes for filters that their listener does not have.
@@ -482,13 +559,12 @@ impl EnvoyConfiguration {
                 }
                 routes.of(owner, &mut imported.gaps)
             };
-            let actions = key.1.is_some().then(|| match numbers.first() {
-                Some(number) => self.actions(*number, key.0),
-                None => {
-                    self.limits.get(key.0).map(|limit| limit.actions.clone()).unwrap_or_default()
-                }
+            let actions = key.1.as_ref().map(|numbers| {
+                numbers.iter().filter_map(|it| self.rate_limits.get(*it).cloned()).collect()
             });
-            found.extend(covered.map(|covered| Group { limit: key.0, actions, covered }));
+            let numbers = key.1.clone().unwrap_or_default();
+            let group = |covered| Group { limit: key.0, actions, numbers, covered };
+            found.extend(covered.map(group));
         }
         found
     }

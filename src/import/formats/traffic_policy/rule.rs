@@ -10,6 +10,7 @@ use crate::key::KeySource;
 use crate::manifest::ManifestNode;
 use crate::routes::PathKind;
 use crate::source::Origin;
+use crate::windows;
 
 /// A rule.
 #[derive(Debug)]
@@ -21,8 +22,6 @@ pub(super) struct PolicyRule {
     presence: RequestCondition,
     pub(super) sources: Vec<KeySource>,
     pub(super) requests: u64,
-    /// The unit as Diana writes it.
-    pub(super) unit: &'static str,
     pub(super) seconds: u64,
     pub(super) cost: RequestCost,
     /// Whether it has no selectors.
@@ -59,24 +58,13 @@ impl PolicyRule {
     /// Why no rule of Diana expresses it.
     pub(super) fn read(node: &ManifestNode<'_>) -> Result<PolicyRule, String> {
         let requests = number(node, "limit.requests").ok_or("found no `limit.requests`")?;
-        let (unit, seconds) = match text(node, "limit.unit").as_deref() {
-            Some("Second") => ("second", 1),
-            Some("Minute") => ("minute", 60),
-            Some("Hour") => ("hour", 3600),
-            Some("Day") => ("day", 86_400),
-            // The service counts windows of these days, not of the calendar.
-            Some("Month") => ("30d", 30 * 86_400),
-            unit => {
-                return Err(format!("no rule has the unit {}", unit.unwrap_or("that is missing")));
-            }
-        };
+        let seconds = windows::seconds(&text(node, "limit.unit").unwrap_or_default())?;
         let mut rule = PolicyRule {
             origin: node.origin(),
             condition: RequestCondition::default(),
             presence: RequestCondition::default(),
             sources: Vec::new(),
             requests,
-            unit,
             seconds,
             cost: cost(node)?,
             is_default: items(node, "clientSelectors").is_empty(),
