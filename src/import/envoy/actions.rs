@@ -79,12 +79,12 @@ pub(crate) enum WantedValue<'w> {
     /// All, each with a count.
     Each,
     /// Those of a pattern in which `*` stands for any text, each with a count or all with one.
-    Like(&'w str, Share),
+    Like(&'w str, ValueSharing),
 }
 
 /// Whether values share a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Share {
+pub(crate) enum ValueSharing {
     No,
     Yes,
 }
@@ -183,8 +183,10 @@ impl Fit {
         };
         let Some(test) = test else { return Ok(false) };
         self.condition.and(&test)?;
-        if let (WantedValue::Each | WantedValue::Like(_, Share::No), MadeValue::Own(source, test)) =
-            (wanted, made)
+        if let (
+            WantedValue::Each | WantedValue::Like(_, ValueSharing::No),
+            MadeValue::Own(source, test),
+        ) = (wanted, made)
         {
             if let OwnTest::Named(kind, name) = test {
                 self.presence.and(&RequestCondition::of_test(kind, name, present(true)))?;

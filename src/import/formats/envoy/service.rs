@@ -13,7 +13,7 @@ use super::limit::{LimitKind, ServiceFilter};
 use super::places::{EnvoyConfiguration, Group};
 use super::{MOST, MOST_IN_OBJECT};
 use crate::condition::RequestCondition;
-use crate::envoy::actions::{Fit, MadeDescriptor, MadeValue, Share, WantedValue};
+use crate::envoy::actions::{Fit, MadeDescriptor, MadeValue, ValueSharing, WantedValue};
 use crate::envoy::fields::{field, flag, items, number, text};
 use crate::key::KeySource;
 use crate::manifest::ManifestNode;
@@ -52,7 +52,7 @@ struct ServiceDescriptor {
     key: String,
     /// A value or a pattern. None stands for all, each with a count.
     value: Option<String>,
-    share: Share,
+    share: ValueSharing,
     limit: Option<ServiceLimit>,
     below: Siblings,
 }
@@ -203,8 +203,11 @@ fn read_siblings(
         }
         let mut below = Siblings::default();
         read_siblings(&items(node, "descriptors"), &shown, &mut below, count, notes);
-        let share =
-            if flag(node, "share_threshold") == Some(true) { Share::Yes } else { Share::No };
+        let share = if flag(node, "share_threshold") == Some(true) {
+            ValueSharing::Yes
+        } else {
+            ValueSharing::No
+        };
         *count += 1;
         let number = *count;
         let origin = node.origin();
