@@ -3,6 +3,7 @@
 mod envoy;
 mod ingress_nginx;
 mod nginx;
+mod traefik;
 mod traffic_policy;
 
 use crate::manifest::ManifestObject;
@@ -19,7 +20,7 @@ pub struct ImportFormat {
 
 /// All formats. Each text is offered to all of them.
 pub static REGISTRY: &[ImportFormat] =
-    &[ingress_nginx::FORMAT, nginx::FORMAT, envoy::FORMAT, traffic_policy::FORMAT];
+    &[ingress_nginx::FORMAT, nginx::FORMAT, envoy::FORMAT, traffic_policy::FORMAT, traefik::FORMAT];
 
 /// Reads the texts of one import. It remembers what it needs, so that memory is bounded by the
 /// limits, not by the texts.

@@ -18,6 +18,7 @@ mod key;
 mod manifest;
 mod model;
 mod nginx;
+mod open_requests;
 mod outcome;
 mod paths;
 mod regex;

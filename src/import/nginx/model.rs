@@ -1,8 +1,7 @@
 //! `limit_req` and `limit_conn` as nginx computes them, in whole milliseconds and thousandths of a
 //! request, but for full zones.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use diana_replay::Arrival;
@@ -11,6 +10,7 @@ use ipnet::IpNet;
 
 use crate::key::KeySource;
 use crate::model::{LimiterModel, ModelDecision};
+use crate::open_requests::OpenRequests;
 
 #[cfg(test)]
 mod tests;
@@ -23,8 +23,6 @@ const IDLE: u64 = 60_000;
 pub(crate) struct PlaceModel {
     requests: Vec<RequestLimit>,
     connections: Vec<ConnectionLimit>,
-    /// Keys of requests in progress by the limit of connections, and when each ends.
-    open: BinaryHeap<Reverse<(u64, usize, Vec<u8>)>>,
 }
 
 /// A `limit_req` with its zone.
@@ -52,8 +50,7 @@ pub(crate) struct RequestRate {
 #[derive(Debug, Clone)]
 pub(crate) struct ConnectionLimit {
     pub(crate) key: KeyReader,
-    pub(crate) limit: u64,
-    open: HashMap<Vec<u8>, u64>,
+    open: OpenRequests,
 }
 
 /// Reads keys. An empty key is not limited.
@@ -189,7 +186,7 @@ impl RequestLimit {
 
 impl ConnectionLimit {
     pub(crate) fn new(key: KeyReader, limit: u64) -> ConnectionLimit {
-        ConnectionLimit { key, limit, open: HashMap::new() }
+        ConnectionLimit { key, open: OpenRequests::new(limit) }
     }
 }
 
@@ -226,44 +223,25 @@ impl LimiterModel for PlaceModel {
     fn reset(&mut self) {
         self.requests.iter_mut().for_each(|limit| limit.zone = RequestZone::default());
         self.connections.iter_mut().for_each(|limit| limit.open.clear());
-        self.open.clear();
     }
 
     fn decide(&mut self, request: &dyn Arrival) -> ModelDecision {
         let now = request.at() / 1000;
-        while let Some(Reverse((end, ..))) = self.open.peek()
-            && *end <= now
-        {
-            let Some(Reverse((_, number, key))) = self.open.pop() else { break };
-            if let Some(open) =
-                self.connections.get_mut(number).and_then(|limit| limit.open.get_mut(&key))
-            {
-                *open = open.saturating_sub(1);
-            }
-        }
         let Some(wait) = self.wait(request, now) else { return ModelDecision::Refused };
         // A request that waits takes its slots here at once, in nginx after its wait.
         let mut taken = Vec::new();
-        for (number, limit) in self.connections.iter_mut().enumerate() {
+        for limit in &mut self.connections {
             let key = limit.key.read(request);
             if key.is_empty() {
                 continue;
             }
-            let open = limit.open.entry(key.clone()).or_insert(0);
-            if *open >= limit.limit {
-                for (number, key) in taken {
-                    let limit: Option<&mut ConnectionLimit> = self.connections.get_mut(number);
-                    if let Some(open) = limit.and_then(|limit| limit.open.get_mut(&key)) {
-                        *open -= 1;
-                    }
-                }
+            if !limit.open.has_room(&key, now) {
                 return ModelDecision::Refused;
             }
-            *open += 1;
-            taken.push((number, key));
+            taken.push((&mut limit.open, key));
         }
         let end = now + wait + request.took() / 1000;
-        self.open.extend(taken.into_iter().map(|(number, key)| Reverse((end, number, key))));
+        taken.into_iter().for_each(|(open, key)| open.enter(key, end));
         if wait == 0 { ModelDecision::Passes } else { ModelDecision::Waits(wait) }
     }
 }

@@ -23,6 +23,7 @@ mod script;
 mod slots;
 mod stored;
 mod structs;
+mod traefik;
 mod usage;
 mod windows;
 
@@ -56,6 +57,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("slots", slots::run),
     ("stored", stored::run),
     ("structs", structs::run),
+    ("traefik", traefik::run),
     ("usage", usage::run),
     ("windows", windows::run),
 ];
