@@ -322,7 +322,9 @@ impl Client {
                         if !is_silent {
                             self.counts.fail(failure.name());
                         }
-                        second.add(call);
+                        // To the text of a client without its password, Redis closes the
+                        // connection, perhaps before Envoy has read why.
+                        second.add(ScriptCall { script: Script::Digest, ..call });
                         continue;
                     }
                     (self.round_trip, self.slow_trip) = (None, None);

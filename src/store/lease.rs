@@ -33,7 +33,7 @@ pub struct Pace {
     pub span: Micros,
     /// The shortest and the longest time of demand that a lease covers.
     pub ahead: (Micros, Micros),
-    /// A caller is busy if [`LEAST`] requests come within this time.
+    /// A caller is busy if `LEAST` requests come within this time.
     pub busy: Micros,
     /// How long before the end of a lease the next one is requested.
     pub notice: Micros,

@@ -12,9 +12,9 @@ use diana_policy::{Ban, Quota};
 /// A question about one value of the authority.
 #[derive(Debug, Clone)]
 pub enum Question {
-    /// About a caller of a rule; the reply is a [`RuleReply`].
+    /// About a caller of a rule; the reply is a `RuleReply`.
     Rule(Charge),
-    /// About a caller's ban; the reply is a [`BanReply`].
+    /// About a caller's ban; the reply is a `BanReply`.
     Ban(Refusals),
 }
 
@@ -64,16 +64,16 @@ pub enum Effect {
     None,
     /// Returns the cost of a request.
     ReturnCost {
-        /// [`RuleReply::receipt`].
+        /// `RuleReply::receipt`.
         receipt: u64,
-        /// [`RuleReply::term`]; zero if the charge was not tentative.
+        /// `RuleReply::term`; zero if the charge was not tentative.
         term: u64,
         /// Its permits.
         permits: u64,
     },
     /// Charges the permits used beyond the reservation.
     ChargeDebt {
-        /// [`RuleReply::receipt`] of the reservation.
+        /// `RuleReply::receipt` of the reservation.
         receipt: u64,
         /// Charged whether they fit or not.
         permits: u64,
@@ -92,7 +92,7 @@ pub enum Effect {
     },
     /// Confirms an in-flight slot that was granted in a term, for the holder in `numbers`.
     HoldSlots {
-        /// [`RuleReply::receipt`].
+        /// `RuleReply::receipt`.
         term: u64,
         /// The number of the caller's slots of this holder.
         slots: u64,
@@ -110,9 +110,9 @@ pub enum Effect {
     Heartbeat,
     /// Returns a leased block.
     ReturnBlock {
-        /// [`RuleReply::lease`].
+        /// `RuleReply::lease`.
         receipt: u64,
-        /// [`RuleReply::term`].
+        /// `RuleReply::term`.
         term: u64,
         /// Its permits.
         block: u64,

@@ -46,6 +46,20 @@ fn lost_call_is_sent_again_once_within_the_timeout() {
     }
 }
 
+/// Redis closes the connection of a client without the password when the script's text comes, so that Envoy may not read why.
+#[test]
+fn second_attempt_has_no_text() {
+    let mut worker = Worker::of(&Rc::default());
+    worker.ask(7, 0);
+    worker.work(0);
+    worker.answer(worker.calls.one().0, &reset(), 1);
+    let (token, second) = worker.calls.one();
+    assert!(second.body.len() < 1 << 10, "{} bytes", second.body.len());
+    worker.answer(token, &ok(b"-WRONGPASS\r\n-NOAUTH\r\n+OK\r\n".into()), 2);
+    let lines = worker.client.log_lines.join("\n");
+    assert!(lines.contains("(WRONGPASS)"), "{lines}");
+}
+
 /// The host may not report a timeout.
 #[test]
 fn unreported_loss_fails_after_both_attempts() {
