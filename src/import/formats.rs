@@ -2,6 +2,7 @@
 
 mod envoy;
 mod ingress_nginx;
+mod kuadrant;
 mod nginx;
 mod traefik;
 mod traffic_policy;
@@ -19,8 +20,14 @@ pub struct ImportFormat {
 }
 
 /// All formats. Each text is offered to all of them.
-pub static REGISTRY: &[ImportFormat] =
-    &[ingress_nginx::FORMAT, nginx::FORMAT, envoy::FORMAT, traffic_policy::FORMAT, traefik::FORMAT];
+pub static REGISTRY: &[ImportFormat] = &[
+    ingress_nginx::FORMAT,
+    nginx::FORMAT,
+    envoy::FORMAT,
+    traffic_policy::FORMAT,
+    kuadrant::FORMAT,
+    traefik::FORMAT,
+];
 
 /// Reads the texts of one import. It remembers what it needs, so that memory is bounded by the
 /// limits, not by the texts.

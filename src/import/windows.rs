@@ -24,19 +24,25 @@ impl WindowSize {
             60 => "minute".into(),
             3600 => "hour".into(),
             DAY => "day".into(),
-            seconds => format!("{}d", seconds / DAY),
+            WEEK => "week".into(),
+            seconds if seconds % DAY == 0 => format!("{}d", seconds / DAY),
+            seconds => format!("{seconds}s"),
         };
-        vec![
+        let keys = [
             ("unit", Tree::Text(unit)),
             ("rpu", Tree::Int(i128::from(self.most))),
             ("algo", "window".into()),
             ("scope", "global".into()),
-        ]
+        ];
+        // Unix time began on a Thursday.
+        let start = (self.seconds == WEEK).then(|| ("week_starts", "thursday".into()));
+        keys.into_iter().chain(start).collect()
     }
 }
 
-/// A day in seconds.
+/// A day and a week in seconds.
 const DAY: u64 = 86_400;
+const WEEK: u64 = 7 * DAY;
 
 /// The seconds of a unit of the service, which counts windows of these days, not of the calendar.
 ///
@@ -48,7 +54,7 @@ pub(crate) fn seconds(unit: &str) -> Result<u64, String> {
         "minute" => 60,
         "hour" => 3600,
         "day" => DAY,
-        "week" => 7 * DAY,
+        "week" => WEEK,
         "month" => 30 * DAY,
         "" => return Err("no rule has the unit that is missing".into()),
         _ => return Err(format!("no rule has the unit {unit}")),

@@ -13,6 +13,7 @@ use diana_policy::tree::Tree;
 use super::{FormatReader, ImportFormat};
 use crate::buckets::BucketSize;
 use crate::condition::RequestCondition;
+use crate::duration;
 use crate::envoy::fields::{flag, items, number, text};
 use crate::key::KeySource;
 use crate::manifest::{ManifestNode, ManifestObject};
@@ -286,7 +287,7 @@ impl TraefikReader {
             return None;
         }
         let period = text(node, "period").unwrap_or_else(|| "1s".into());
-        let Some(interval) = milliseconds(&period) else {
+        let Some(interval) = duration::milliseconds(&period) else {
             let reason = format!("found the period `{period}`, which is no duration");
             self.notes.gaps.add(node.origin(), about, reason);
             return None;
@@ -369,24 +370,6 @@ impl TraefikReader {
             (root.origin(), format!("of the Ingress {name}"), Ok(alternatives));
         self.routers.push(TraefikRouter { origin, name, rule, middlewares });
     }
-}
-
-/// The milliseconds of a duration such as `1m30s`, or of a number of seconds.
-fn milliseconds(text: &str) -> Option<u64> {
-    if let Ok(seconds) = text.parse::<u64>() {
-        return seconds.checked_mul(1000);
-    }
-    let (mut rest, mut sum) = (text, 0_u64);
-    while !rest.is_empty() {
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit())?;
-        let value: u64 = rest.get(..digits)?.parse().ok()?;
-        rest = rest.get(digits..)?;
-        let units = [("ms", 1), ("h", 3_600_000), ("m", 60_000), ("s", 1000)];
-        let (unit, ms) = units.into_iter().find(|(unit, _)| rest.starts_with(unit))?;
-        rest = rest.get(unit.len()..)?;
-        sum = sum.checked_add(value.checked_mul(ms)?)?;
-    }
-    Some(sum)
 }
 
 impl TraefikLimit {

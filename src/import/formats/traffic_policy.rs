@@ -6,13 +6,12 @@
 
 mod rule;
 
-use std::collections::BTreeMap;
-
 use diana_policy::tree::Tree;
 
 use super::{FormatReader, ImportFormat};
 use crate::buckets::{BucketSize, Buckets, BucketsModel};
 use crate::condition::RequestCondition;
+use crate::gateway_routes::{GatewayRoute, GatewayRoutes, route_key, text_or};
 use crate::key::KeySource;
 use crate::manifest::{ManifestNode, ManifestObject};
 use crate::model::LimiterModel;
@@ -30,8 +29,7 @@ pub(super) const FORMAT: ImportFormat =
 #[derive(Default)]
 struct PolicyReader {
     policies: Vec<TrafficPolicy>,
-    /// HTTPRoutes, by their namespaces and names.
-    routes: BTreeMap<String, GatewayRoute>,
+    routes: GatewayRoutes,
     notes: Imported,
 }
 
@@ -49,19 +47,6 @@ struct TrafficPolicy {
     rules: Vec<PolicyRule>,
 }
 
-/// An HTTPRoute.
-#[derive(Debug, Default)]
-struct GatewayRoute {
-    /// The Gateways that it belongs to.
-    parents: Vec<String>,
-    hosts: usize,
-    /// The name of each rule, and the number of its matches.
-    rules: Vec<(Option<String>, usize)>,
-}
-
-/// The kinds of routes.
-const ROUTES: [&str; 2] = ["HTTPRoute", "GRPCRoute"];
-
 impl FormatReader for PolicyReader {
     fn object(&mut self, object: &ManifestObject) -> bool {
         let root = object.root();
@@ -70,11 +55,10 @@ impl FormatReader for PolicyReader {
                 self.read_policy(&root);
                 true
             }
-            Some(kind) if ROUTES.contains(&kind) => {
-                self.read_route(kind, &root);
+            _ => {
+                self.routes.read(&root);
                 false
             }
-            _ => false,
         }
     }
 
@@ -84,7 +68,7 @@ impl FormatReader for PolicyReader {
             for (kind, name, section) in &policy.targets {
                 let places = match kind.as_str() {
                     "Gateway" => of_gateway(name, &policies, &routes),
-                    _ => of_route(kind, name, section.as_deref(), routes.get(&key(kind, name))),
+                    _ => of_route(kind, name, section.as_deref(), routes.find(kind, name)),
                 };
                 if places.is_empty() {
                     let reason = "no HTTPRoute of these files takes this policy; export them by `kubectl get httproute,backendtrafficpolicy -A -o yaml`";
@@ -102,16 +86,6 @@ impl FormatReader for PolicyReader {
         imported.entries.sort_by(|one, other| one.origin.cmp(&other.origin));
         imported
     }
-}
-
-fn key(kind: &str, name: &str) -> String {
-    format!("{}/{name}", kind.to_ascii_lowercase())
-}
-
-/// The text of a key, or this one.
-fn text_or(node: &ManifestNode<'_>, path: &str, default: &str) -> String {
-    let text = node.descend(path).and_then(|it| it.tree().text());
-    text.unwrap_or(default).to_owned()
 }
 
 impl PolicyReader {
@@ -154,26 +128,6 @@ impl PolicyReader {
             rules: found,
         });
     }
-
-    fn read_route(&mut self, kind: &str, root: &ManifestNode<'_>) {
-        let namespace = text_or(root, "metadata.namespace", "default");
-        let name = format!("{namespace}/{}", text_or(root, "metadata.name", "unnamed"));
-        let items = |path: &str| root.descend(path).map(|it| it.items()).unwrap_or_default();
-        let parent = |parent: &ManifestNode<'_>| {
-            let namespace = text_or(parent, "namespace", &namespace);
-            format!("{namespace}/{}", text_or(parent, "name", ""))
-        };
-        let rule = |rule: &ManifestNode<'_>| {
-            let matches = rule.get("matches").map_or(0, |it| it.items().len());
-            (rule.text_of("name").map(str::to_owned), matches)
-        };
-        let route = GatewayRoute {
-            parents: items("spec.parentRefs").iter().map(parent).collect(),
-            hosts: items("spec.hostnames").len(),
-            rules: items("spec.rules").iter().map(rule).collect(),
-        };
-        self.routes.insert(key(kind, &name), route);
-    }
 }
 
 /// A place with separate counts: the beginning of the names of its routes.
@@ -184,21 +138,15 @@ struct CountedPlace {
 }
 
 /// The places of the routes of a Gateway that have no policy instead.
-fn of_gateway(
-    name: &str,
-    policies: &[TrafficPolicy],
-    routes: &BTreeMap<String, GatewayRoute>,
-) -> Vec<CountedPlace> {
+fn of_gateway(name: &str, policies: &[TrafficPolicy], routes: &GatewayRoutes) -> Vec<CountedPlace> {
     let has_own = |route: &str| {
         policies.iter().filter(|policy| !policy.is_merged).any(|policy| {
             policy.targets.iter().any(|(kind, name, section)| {
-                section.is_none() && kind != "Gateway" && key(kind, name) == route
+                section.is_none() && kind != "Gateway" && route_key(kind, name) == route
             })
         })
     };
-    let own = routes
-        .iter()
-        .filter(|(route, it)| it.parents.iter().any(|own| own == name) && !has_own(route));
+    let own = routes.of_gateway(name).filter(|(route, _)| !has_own(route));
     own.flat_map(|(route, it)| {
         let (kind, name) = route.split_once('/').unwrap_or_default();
         of_route(kind, name, None, Some(it))
@@ -213,7 +161,7 @@ fn of_route(
     section: Option<&str>,
     route: Option<&GatewayRoute>,
 ) -> Vec<CountedPlace> {
-    let whole = format!("{}/", key(kind, name));
+    let whole = format!("{}/", route_key(kind, name));
     let Some(route) = route else {
         return vec![CountedPlace { prefix: whole, has_hosts: false }];
     };

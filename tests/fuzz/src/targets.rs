@@ -11,6 +11,7 @@ mod host;
 mod import;
 mod ingress_nginx;
 mod jwt;
+mod kuadrant;
 mod nginx;
 mod path;
 mod places;
@@ -45,6 +46,7 @@ pub const ALL: &[(&str, fn(&[u8]))] = &[
     ("host", host::run),
     ("ingress_nginx", ingress_nginx::run),
     ("jwt", jwt::run),
+    ("kuadrant", kuadrant::run),
     ("nginx", nginx::run),
     ("path", path::run),
     ("places", places::run),

@@ -2,10 +2,10 @@
 
 use diana_policy::tree::Tree;
 
-use super::text_or;
 use crate::condition::{RequestCondition, present};
 use crate::envoy::fields::{flag, items, number, text};
 use crate::envoy::matchers::{StringTest, inverted};
+use crate::gateway_routes::text_or;
 use crate::key::KeySource;
 use crate::manifest::ManifestNode;
 use crate::routes::PathKind;
