@@ -166,8 +166,10 @@ class OnIstio(Beside, unittest.TestCase):
                 self.assertEqual(scene.admitted(5, at=at), 3)
 
         self.assertTrue(are(("public", "default"), ("other", "canary")))
-        public = scene.kubectl("get", "service", "public-istio", "-o", "jsonpath={.spec.clusterIP}")
-        with steady(self, scene, (public, Istio.PORT)):
+        # istiod 1.30 takes the listeners from the pods of a gateway as soon as its label names another revision.
+        answers = "public-istio" if VERSION == "newest" else "other-istio"
+        address = scene.kubectl("get", "service", answers, "-o", "jsonpath={.spec.clusterIP}")
+        with steady(self, scene, (address, Istio.PORT)):
             scene.helm("install", config=rule(3, "first"))
             limited("first")
             scene.helm("upgrade", config=rule(3, "second"))
