@@ -82,6 +82,9 @@ def replace(chosen, law, file, old, by, **more):
     """Replaces an expression in a file of the copy. Returns the text before."""
     path, text = COPY / file, (COPY / file).read_text(encoding="utf-8")
     around = more.get("in", old)
+    if around not in text:
+        # An earlier entry makes another mistake of the same expression.
+        around = f"else {{ {old} }}"
     if text.count(around) != 1 or around.count(old) != 1:
         die(f"{file} has no single `{old}` for “{law}” ({by})")
     path.write_text(text.replace(around, around.replace(old, chosen)), encoding="utf-8")

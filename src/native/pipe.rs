@@ -30,6 +30,10 @@ pub(crate) fn send(
     has_had_requests: bool,
     deliver: Deliver,
 ) -> Result<(), &'static str> {
+    #[cfg(feature = "explored")]
+    if crate::explored::keep(id, &call.body, deliver) {
+        return Ok(());
+    }
     let (pipe, body) = (Destination::Pipe(path.into()), call.body.clone());
     let thread = thread().map_err(|why| {
         calls::record_pipe(&pipe, Err(&format!("no thread for calls: {why}")), has_had_requests);

@@ -3,6 +3,8 @@
 //!
 //! `DIANA_DEPTH` chooses the number of events.
 
+mod replies;
+
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -56,6 +58,8 @@ struct World {
     queues: [Arc<Queue>; WORKERS],
     requests: Vec<Request>,
     is_hasty: bool,
+    /// Whether a request that goes on ends the next one of its worker, as on one connection.
+    are_joined: bool,
     waits: usize,
 }
 
@@ -67,8 +71,13 @@ fn no_held_request_misses_its_turn() {
     explored::set_clock(HOUR);
     hooks::program_init();
     config::set_latest(Configuration::new(RULES).expect("the document is valid"));
+    tell(try_orders);
+}
+
+/// Tries worlds, and tells their number.
+fn tell(tries: fn() -> u64) {
     // No request waits on Envoy's main thread, which is this one.
-    let worlds = thread::spawn(try_orders).join().expect("the orders of events");
+    let worlds = thread::spawn(tries).join().expect("the orders of events");
     // The output of this process is not shown otherwise.
     writeln!(io::stdout(), "\ntried: {worlds} sequences").expect("a line");
     assert_eq!(callbacks::CAUGHT.load(Ordering::SeqCst), 0, "no hook panics");
@@ -81,7 +90,7 @@ fn try_orders() -> u64 {
     let hours = Cell::new(1);
     let Tried { worlds, .. } = try_all(1..=2 * depth + 2, |acts, choices| {
         hours.set(hours.get() + 1);
-        let mut world = World::new(hours.get() * HOUR, choices.pick(2) == 1);
+        let mut world = World::new(hours.get() * HOUR, choices.pick(3));
         (0..acts).for_each(|_| world.act(choices));
         world.close();
     });
@@ -90,9 +99,10 @@ fn try_orders() -> u64 {
 
 impl World {
     /// Everything of earlier worlds is over by then.
-    fn new(now: u64, is_hasty: bool) -> World {
-        let queues = Default::default();
-        let mut world = World { now, queues, requests: Vec::new(), is_hasty, waits: WAITS };
+    fn new(now: u64, kind: usize) -> World {
+        let (queues, requests) = Default::default();
+        let (is_hasty, are_joined) = (kind == 1, kind == 2);
+        let mut world = World { now, queues, requests, is_hasty, are_joined, waits: WAITS };
         world.pass(0);
         while explored::next_due() <= world.now {
             explored::fire();
@@ -153,6 +163,13 @@ impl World {
         let mut stream = Stream::new(id, worker, "/held", queue, &mut Rng::with_seed(1));
         stream.is_hasty = self.is_hasty;
         let stream = Box::into_raw(stream);
+        // SAFETY: as in `is_open`.
+        let is_beside = |it: &&Request| unsafe { (*it.stream).worker == worker };
+        if let Some(before) = self.requests.iter().rev().find(is_beside)
+            && self.are_joined
+        {
+            unsafe { (*before.stream).neighbour = stream };
+        }
         let last = self.requests.last().map(|last| last.turn + INTERVAL);
         self.requests.push(Request { stream, turn: last.unwrap_or(0).max(self.now) });
         stream::begin(stream);

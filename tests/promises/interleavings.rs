@@ -8,6 +8,7 @@ mod arrears;
 mod bans;
 mod counting;
 mod in_flight;
+mod reports;
 mod stage;
 mod turns;
 
@@ -96,6 +97,15 @@ fn arrears_are_charged_once() {
     orders(|workers, acts, choices| {
         let case = &cases[choices.pick(cases.len())];
         arrears::world(case, workers, acts, choices);
+    });
+}
+
+#[test]
+fn reports_of_a_gateway() {
+    let cases = reports::cases();
+    orders(|workers, acts, choices| {
+        let number = choices.pick(cases.len());
+        reports::world(number, &cases[number], workers, acts, choices);
     });
 }
 

@@ -4,8 +4,8 @@
 //! `DIANA_DEPTH` chooses the largest worlds: few events up to 3, with more than one failure from 5 on.
 
 mod case;
-mod gateway;
-mod network;
+pub mod gateway;
+pub mod network;
 mod world;
 
 use std::cell::RefCell;
@@ -35,6 +35,22 @@ const ENDING: Sizes<'_> = [
     &[[2, 1, 1, 1, 0, 0], [2, 1, 0, 0, 1, 0], [2, 1, 0, 0, 0, 1]],
     &[[2, 1, 1, 0, 1, 0], [2, 1, 2, 1, 0, 0], [3, 1, 1, 1, 0, 0], [2, 1, 1, 0, 0, 2]],
 ];
+
+/// Of a caller whose permits a gateway leases.
+const LEASED: Sizes<'_> =
+    [&[[2, 2, 0, 0, 0, 1], [2, 1, 0, 1, 0, 0]], &[[2, 2, 0, 1, 0, 1], [2, 2, 1, 0, 0, 1]]];
+
+/// Of calls that are late while others fail.
+const FAR: Sizes<'_> = [&[[1, 2, 2, 1, 0, 0]], &[]];
+
+/// Of rules that ask after they have decided.
+const AFTER: Sizes<'_> = [
+    &[[2, 2, 1, 1, 0, 0], [1, 2, 1, 0, 0, 1], [1, 3, 1, 0, 0, 0], [2, 2, 2, 0, 0, 0]],
+    &[[2, 3, 2, 0, 0, 0], [2, 2, 2, 1, 0, 0], [2, 2, 1, 0, 1, 0], [3, 3, 1, 0, 0, 0]],
+];
+
+/// Of settlements that wait while others are sent.
+const WAITING: Sizes<'_> = [&[[1, 2, 0, 0, 0, 1]], &[]];
 
 const LARGEST: &[[usize; 6]] = &[[2, 2, 1, 0, 0, 2], [2, 2, 2, 2, 1, 0], [3, 2, 1, 1, 1, 0]];
 
@@ -88,11 +104,29 @@ fn of_a_bucket() {
 #[test]
 fn of_settlements() {
     hold("settled window", ENDING);
+    hold("settled window, one gateway", WAITING);
 }
 
 #[test]
 fn of_requests_in_flight() {
     hold("in flight", ENDING);
+}
+
+#[test]
+fn of_leases() {
+    hold("leased window", LEASED);
+}
+
+#[test]
+fn of_a_far_redis() {
+    hold("far window", FAR);
+}
+
+#[test]
+fn of_reports() {
+    hold("tight window, ask after", AFTER);
+    hold("wide window, ask after", AFTER);
+    hold("wide bucket, ask after", AFTER);
 }
 
 /// The acts of a gateway depend on its past events, and the replies of Redis on its past calls. So equal

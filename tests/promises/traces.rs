@@ -4,6 +4,7 @@
 //! `DIANA_DEPTH` is the number of events, by default 3. Traces of one caller with costs of 0 and 1 have one event more.
 
 pub mod case;
+mod full;
 mod world;
 
 use std::cell::Cell;
@@ -12,6 +13,7 @@ use kit::choices::{Tried, try_all};
 
 use crate::depth;
 use case::{Place, cases};
+use full::{Full, full_cases, pair};
 use world::{FULL, NARROW, World};
 
 /// Tries all traces in a store. In some trace of each rule the bound is reached.
@@ -53,4 +55,16 @@ fn in_the_table_of_a_process() {
 #[test]
 fn in_the_share_of_a_gateway() {
     hold(Place::Share);
+}
+
+#[test]
+fn without_room() {
+    for place in [Place::Worker, Place::Slots, Place::Process] {
+        let (cases, keys) = (full_cases(place), pair(place));
+        let Tried { worlds, .. } = try_all(1..=depth() + 1, |events, choices| {
+            let mut full = Full::new(&cases[choices.pick(cases.len())], place, keys);
+            (0..events).for_each(|_| full.step(choices));
+        });
+        println!("tried: {worlds} traces, {place:?} without room");
+    }
 }

@@ -1,14 +1,16 @@
-//! Bans: enough refusals begin exactly one, and every worker enforces it.
+//! Bans: enough refusals begin exactly one, and every worker enforces it, also beside that of another caller.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use diana_policy::time::{DAY, Now, SECOND};
 use diana_policy::{Ban, Scope};
 use diana_store::bans::Bans;
+use diana_store::replies::Replies;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
+use diana_store::usage::Order;
 use kit::bans::BAN;
 use kit::choices::Choices;
 use kit::store::gateway::key;
@@ -20,6 +22,9 @@ const START: Now = Now { mono: DAY, wall: DAY };
 /// How long a worker may enforce what it read.
 const STALE: u64 = SECOND / 20;
 
+/// The ban by an operator's order, of another caller.
+const SHORT: u64 = BAN.period / 2;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Act {
     /// The rule refuses this number of requests.
@@ -28,15 +33,21 @@ enum Act {
     Look,
     /// The timer, which counts gathered refusals.
     Count,
+    /// An operator bans another caller for a shorter time.
+    Order,
 }
 
-const ACTS: [Act; 4] = [Act::Refuse(1), Act::Refuse(2), Act::Look, Act::Count];
+/// The first ones alone are tried in larger worlds.
+const ACTS: [Act; 5] = [Act::Refuse(1), Act::Refuse(2), Act::Look, Act::Count, Act::Order];
+
+const FEW: usize = 4;
 
 struct Worker {
     bans: RefCell<Bans>,
     /// Refusals in it.
     refused: RefCell<u64>,
     begun: RefCell<u64>,
+    has_ordered: Cell<bool>,
 }
 
 /// A world of workers, each with this number of acts.
@@ -48,13 +59,14 @@ pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
             let mut tables = Tables::default();
             let mut stores = Stores::new("promises".into(), stage.data.clone(), &mut tables);
             let bans = Bans::new(ban, Scope::Gateway, 7, 8, None, &mut stores);
-            let (refused, begun) = Default::default();
-            Rc::new(Worker { bans: RefCell::new(bans), refused, begun })
+            let (refused, begun, has_ordered) = Default::default();
+            Rc::new(Worker { bans: RefCell::new(bans), refused, begun, has_ordered })
         })
         .collect();
     let mut programs = vec![Vec::new(); workers.len()];
+    let kinds = if workers.len() > 2 || acts > 1 { FEW } else { ACTS.len() };
     for program in &mut programs {
-        (0..acts).for_each(|_| program.push(ACTS[choices.pick(ACTS.len())]));
+        (0..acts).for_each(|_| program.push(ACTS[choices.pick(kinds)]));
     }
     let mut hasher = DefaultHasher::new();
     (ban.after, &programs).hash(&mut hasher);
@@ -79,10 +91,18 @@ pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
         living().take(1).for_each(|worker| worker.act(Act::Refuse(ban.after)));
     }
     let is_banned = refused >= ban.after || !dead.is_empty();
-    let now = START.mono + STALE;
-    for worker in living() {
-        let left = worker.bans.borrow_mut().left(key(0), now);
-        assert_eq!(left, if is_banned { ban.period - STALE } else { 0 }, "after {refused}");
+    let has_ordered = living().any(|worker| worker.has_ordered.get());
+    // Soon, and when the shorter ban is over.
+    for passed in [STALE, SHORT + STALE] {
+        for worker in living() {
+            let left = |caller| worker.bans.borrow_mut().left(key(caller), START.mono + passed);
+            let expected = if is_banned { ban.period - passed } else { 0 };
+            assert_eq!(left(0), expected, "after {refused}");
+            if has_ordered || dead.is_empty() {
+                let expected = if has_ordered { SHORT.saturating_sub(passed) } else { 0 };
+                assert_eq!(left(1), expected, "by order");
+            }
+        }
     }
 }
 
@@ -96,6 +116,12 @@ impl Worker {
             }
             Act::Look => _ = bans.left(key(0), START.mono),
             Act::Count => *self.begun.borrow_mut() += bans.maintain(START.mono),
+            Act::Order => {
+                let order = Order::Ban(SHORT);
+                let left = bans.inquire(key(1), order, Replies::none(), START.mono);
+                assert_eq!(left, Ok(SHORT), "a ban by order");
+                self.has_ordered.set(true);
+            }
         }
     }
 }

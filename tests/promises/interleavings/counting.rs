@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use diana_policy::Scope;
 use diana_policy::decision::{Decision, Retry};
+use diana_policy::key::Key;
 use diana_policy::settlement::Settlement;
 use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::refusal::{Reason, Refused};
@@ -39,6 +40,8 @@ enum Act {
     Change,
     /// The timer of the worker, which returns leases that have ended.
     Maintain,
+    /// A request of another caller, for which a worker would remember a lease in the same place.
+    Other,
 }
 
 /// What a worker did to the rule by its latest access, in the order of these.
@@ -146,11 +149,14 @@ pub fn world(
     }
     let (history, _) = check_all(case, &happened.borrow());
     let edge = history.edges(case.oracle, &case.quotas[0][0], case.start, &[1])[0];
-    let edges = if case.is_busy {
-        vec![edge.min(LIFE) - 1, edge.min(LIFE), EXPIRES]
+    let mut edges: Vec<_> = if case.is_busy {
+        let ticks = [edge.min(LIFE) - 1, edge.min(LIFE), EXPIRES, EXPIRES * 3 / 2];
+        ticks.map(|ticks| [ticks; 2]).into()
     } else {
-        vec![edge - 1, edge]
+        [edge - 1, edge].map(|ticks| [ticks; 2]).into()
     };
+    // The wall clock steps forward, over the end of a window.
+    edges.extend((case.specs[0].entry.short == "W").then_some([1, edge]));
     let waits = if is_timed { vec![edges[choices.pick(edges.len())]] } else { Vec::new() };
     let mut hasher = DefaultHasher::new();
     (Rc::as_ptr(case), &programs, &waits).hash(&mut hasher);
@@ -191,7 +197,9 @@ pub fn world(
 /// What each of these workers can do: in small worlds everything, in others a charge and what returns it.
 fn all_acts(case: &Case, (workers, acts): (usize, usize), is_timed: bool) -> Vec<Act> {
     let mut all = vec![Act::Take(1)];
-    all.extend(case.is_busy.then_some(Act::Maintain));
+    if case.is_busy {
+        all.extend([Act::Maintain, Act::Other].into_iter().take(if acts == 1 { 2 } else { 1 }));
+    }
     if is_timed {
         all.push(Act::Take(2));
         return all;
@@ -345,6 +353,13 @@ impl Worker {
                 let Some(open) = self.open.borrow_mut().pop() else { return };
                 self.end(&open, 0, now);
                 self.done(now, What::Cancelled { number: open.number });
+            }
+            Act::Other => {
+                let store = self.store.borrow().clone();
+                let lines = self.case.specs[0].keys as u64;
+                let is_beside = |it: &Key| it.hash % lines == key(0).hash % lines;
+                let other = (1..).map(key).find(is_beside).expect("one of some");
+                _ = store.borrow_mut().take(account(other, 0), 1, now);
             }
             Act::Maintain => _ = self.store.borrow().borrow_mut().maintain(now),
             Act::Change => {

@@ -1,4 +1,5 @@
-//! Requests in flight: at every instant at most the limit, and in the end each slot is free again.
+//! Requests in flight: at every instant at most the limit, but for those of a worker that stood still, and in the end each slot
+//! is free again.
 
 use std::cell::RefCell;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -48,34 +49,48 @@ struct Worker {
     open: RefCell<Vec<Reservation>>,
     /// The number of open requests after each change, of all workers.
     counts: Rc<RefCell<Vec<u64>>>,
+    /// Whether requests of a worker did not count for a time.
+    was_still: bool,
 }
 
 /// A world of workers, each with this number of acts.
 pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
     let limit = 1 + choices.pick(2) as u64;
-    // Time passes, or one of the workers may end.
-    let is_timed = choices.pick(2) == 1;
+    // One of the workers may end, or time passes, or one has stood still for so long that the others take it for dead.
+    let (is_timed, was_still) = [(false, false), (true, false), (false, true)][choices.pick(3)];
     let stage = Rc::new(Stage::new(workers, START, is_timed));
     let counts = Rc::new(RefCell::new(vec![0]));
     let workers: Vec<_> = (0..workers)
         .map(|_| {
             let store = RefCell::new(open(limit, &stage));
             let (stage, counts) = (stage.clone(), counts.clone());
-            Rc::new(Worker { stage, store, open: RefCell::default(), counts })
+            Rc::new(Worker { stage, store, open: RefCell::default(), counts, was_still })
         })
         .collect();
+    if was_still {
+        workers[0].enter(limit);
+    }
     if choices.pick(2) == 1 {
         workers[1].enter(limit);
+    }
+    if was_still {
+        for _ in 0..2 * LIFE / BEAT {
+            stage.wait(BEAT);
+            _ = workers[1].store.borrow_mut().checked(account(key(0), 0), 1, stage.now());
+            workers[1].act(Act::Beat, limit);
+        }
     }
     let mut programs = vec![Vec::new(); workers.len()];
     let kinds = if workers.len() > 2 || acts > 1 { FEW } else { ACTS.len() };
     for program in &mut programs {
         (0..acts).for_each(|_| program.push(ACTS[choices.pick(kinds)]));
     }
-    let waits = if is_timed { vec![[BEAT, STILL][choices.pick(2)]] } else { Vec::new() };
-    let ends = usize::from(!is_timed);
+    // The last one is a time in which all stand still.
+    let ticks = [BEAT, STILL, 2 * LIFE];
+    let waits = if is_timed { vec![[ticks[choices.pick(ticks.len())]; 2]] } else { Vec::new() };
+    let ends = usize::from(!is_timed && !was_still);
     let mut hasher = DefaultHasher::new();
-    (limit, &programs, &waits).hash(&mut hasher);
+    (limit, was_still, &programs, &waits).hash(&mut hasher);
     let work = |(worker, acts): (&Rc<Worker>, Vec<Act>)| {
         let worker = worker.clone();
         let work: Work = Box::new(move || acts.into_iter().for_each(|act| worker.act(act, limit)));
@@ -84,10 +99,14 @@ pub fn world(workers: usize, acts: usize, choices: &mut Choices) {
     let works = workers.iter().zip(programs).map(work).collect();
     let between = Between { waits: &waits, ends };
     let Some(dead) = stage.run(works, between, choices, hasher.finish()) else { return };
+    if was_still {
+        workers[0].act(Act::Beat, limit);
+    }
     if dead.is_empty() && !is_timed {
         let usage = workers[0].store.borrow_mut().usage(account(key(0), 0), false, stage.now());
         let told = usage.ok().and_then(|usage| usage.in_flight);
-        assert_eq!(told.as_ref(), workers[0].counts.borrow().last(), "slots in use");
+        let open = workers[0].counts.borrow().last().map(|count| limit.min(*count));
+        assert_eq!(told, open, "slots in use");
     }
     let living = workers.iter().enumerate().filter(|(number, _)| !dead.contains(number));
     let worker = living.clone().next().expect("a worker that lives").1;
@@ -165,11 +184,13 @@ impl Worker {
         let mut request = store.checked(account(key(0), 0), 1, now);
         if !request.is_admitted() || !store.charged(&mut request, 0).is_admitted() {
             let counts = self.counts.borrow();
-            assert!(counts[began..].contains(&limit), "refused while a slot was free");
+            let is_full = counts[began..].iter().any(|count| *count >= limit);
+            assert!(is_full, "refused while a slot was free");
             return None;
         }
         self.count(true);
-        assert!(self.counts.borrow().last() <= Some(&limit), "more than {limit} in flight");
+        let most = limit + u64::from(self.was_still);
+        assert!(self.counts.borrow().last() <= Some(&most), "more than {most} in flight");
         Some(request)
     }
 

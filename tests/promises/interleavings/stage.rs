@@ -41,8 +41,8 @@ pub struct Stage {
 /// What may happen between the steps of workers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Between<'b> {
-    /// How often time may pass, and the ticks.
-    pub waits: &'b [Micros],
+    /// How often time may pass, and the ticks on the monotonic clock and on the wall clock.
+    pub waits: &'b [[Micros; 2]],
     /// How many workers may end in the middle of their work.
     pub ends: usize,
 }
@@ -114,7 +114,12 @@ impl Stage {
     }
 
     pub fn wait(&self, ticks: Micros) {
-        self.turns.now.set(self.now().later(ticks));
+        self.pass([ticks; 2]);
+    }
+
+    fn pass(&self, [mono, wall]: [Micros; 2]) {
+        let now = self.now();
+        self.turns.now.set(Now { mono: now.mono + mono, wall: now.wall + wall });
     }
 
     /// Lets the workers do all of this at once. Returns which of them ended before they were done, or `None` if another world
@@ -146,7 +151,7 @@ impl Stage {
                     ends -= 1;
                 }
                 _ => {
-                    self.wait(waits[0]);
+                    self.pass(waits[0]);
                     waits = &waits[1..];
                 }
             }
@@ -211,7 +216,7 @@ impl Stage {
         }
         // In any order, since their addresses differ from world to world.
         let locks = self.turns.locks.borrow().values().fold(0_u64, |all, it| all.wrapping_add(*it));
-        (self.now().mono, locks, more).hash(&mut hasher);
+        (self.now().mono, self.now().wall, locks, more).hash(&mut hasher);
         hasher.finish()
     }
 }

@@ -4,13 +4,14 @@ use diana_config::Reader;
 use diana_policy::Policy;
 use diana_policy::time::{Micros, SECOND};
 
-/// The timeout of a call.
-pub const TIMEOUT: Micros = SECOND / 50;
-
 /// A rule of a fleet.
 pub struct Case {
     pub policy: Policy,
+    /// Of a call.
+    pub timeout: Micros,
     pub limit: u64,
+    /// Requests that come together.
+    pub flood: usize,
     /// The permits that an admitted request reserves, and may use.
     pub reserve: u64,
     pub used: &'static [u64],
@@ -18,7 +19,17 @@ pub struct Case {
     pub is_in_flight: bool,
     /// How long before the end of a minute the world begins, if that is near.
     pub before_edge: Option<Micros>,
+    /// Whether a gateway leases permits of the caller.
+    pub is_busy: bool,
+    /// Whether requests are decided before Redis is asked.
+    pub asks_after: bool,
+    /// Whether a timer that has fired does so again only after another event: where a call may be pending for long.
+    pub ticks_once: bool,
 }
+
+/// The timeout, unless Redis is far away.
+const TIMEOUT: Micros = SECOND / 50;
+const FAR: Micros = SECOND;
 
 /// The events that are possible in a world.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +55,13 @@ impl Size {
 /// The rule with this name, for a number of gateways.
 pub fn case(name: &str, gateways: usize) -> Case {
     let day = |limit, rule: &str| {
-        Case::new(gateways, limit, &format!("unit: day, rpu: {limit}, algo: {rule}"))
+        let rule = format!("unit: day, rpu: {limit}, algo: {rule}");
+        Case::new(gateways, TIMEOUT, limit, &rule)
+    };
+    // No call is late until the next report.
+    let after = |limit, algo: &str| {
+        let rule = format!("unit: day, rpu: {limit}, algo: {algo}, ask: after");
+        Case { asks_after: true, ..Case::new(gateways, 2 * TIMEOUT, limit, &rule) }
     };
     let settled = "window, cost: {response: {header: x-used}, reserve: 1, max: 2}";
     match name {
@@ -54,33 +71,64 @@ pub fn case(name: &str, gateways: usize) -> Case {
         "tight bucket" => day(2, "token bucket"),
         "wide bucket" => day(8, "token bucket"),
         "settled window" => Case { used: &[0, 2], ..day(14, settled) },
+        "settled window, one gateway" => {
+            Case { used: &[0, 2], ticks_once: true, ..day(14, settled) }
+        }
         "end of a window" => Case {
             before_edge: Some(3 * TIMEOUT / 2),
-            ..Case::new(gateways, 2, "unit: minute, rpu: 2, algo: window")
+            ..Case::new(gateways, TIMEOUT, 2, "unit: minute, rpu: 2, algo: window")
         },
-        "in flight" => {
-            Case { is_in_flight: true, used: &[1], ..Case::new(gateways, 4, "in_flight: 4") }
-        }
+        "in flight" => Case {
+            is_in_flight: true,
+            used: &[1],
+            ..Case::new(gateways, TIMEOUT, 4, "in_flight: 4")
+        },
+        "leased window" => Case { flood: 12, is_busy: true, ..day(64, "window") },
+        "far window" => Case::new(gateways, FAR, 8, "unit: day, rpu: 8, algo: window"),
+        "tight window, ask after" => after(2, "window"),
+        "wide window, ask after" => after(8, "window"),
+        "wide bucket, ask after" => after(8, "token bucket"),
         _ => panic!("no rule `{name}`"),
     }
 }
 
 impl Case {
-    fn new(gateways: usize, limit: u64, rule: &str) -> Case {
+    fn new(gateways: usize, timeout: Micros, limit: u64, rule: &str) -> Case {
         let text = format!(
             "namespace: fleet\nkeys: 16\n\
              redis: {{cluster: redis, timeout: {}ms, gateways: {gateways}}}\n\
              limits: [{{Url: /, rules: [{{name: r, actor: account, {rule}, scope: global}}]}}]",
-            TIMEOUT / 1000
+            timeout / 1000
         );
-        let policy = Reader::default().policy(text.as_bytes()).expect("a document");
-        Case { policy, limit, reserve: 1, used: &[], is_in_flight: false, before_edge: None }
+        Case {
+            policy: Reader::default().policy(text.as_bytes()).expect("a document"),
+            timeout,
+            limit,
+            flood: 1,
+            reserve: 1,
+            used: &[],
+            is_in_flight: false,
+            before_edge: None,
+            is_busy: false,
+            asks_after: false,
+            ticks_once: timeout >= FAR,
+        }
     }
 
     /// Whether there is room for another request of each gateway in the end, so that the charges of Redis follow from
     /// the permits that remain.
     pub fn has_room(&self) -> bool {
         self.limit > 2
+    }
+
+    /// Whether Redis is so far away that a reply may come while others fail.
+    pub fn is_far(&self) -> bool {
+        self.timeout >= FAR
+    }
+
+    /// Whether each request is decided by Redis, or by the share of its gateway.
+    pub fn is_plain(&self) -> bool {
+        !self.is_in_flight && self.used.is_empty() && self.before_edge.is_none() && !self.asks_after
     }
 
     /// The share of one of some gateways.

@@ -10,7 +10,7 @@ use diana_policy::port::Answer;
 use diana_policy::time::{Micros, Now};
 use diana_worker::{Root, Steps, Stream, Worker};
 use kit::ending::FakeEnding;
-use kit::fake::FakeRequest;
+use kit::fake::{FakeRequest, FakeSharedData};
 use kit::host::FakeHost;
 
 /// The number of the only root.
@@ -37,8 +37,18 @@ pub struct Call {
 impl Gateway {
     /// The gateway with this number, on the clock of the world.
     pub fn new(policy: &Policy, now: Rc<Cell<Now>>, number: u64) -> Gateway {
+        Gateway::of(policy, now, number, Rc::default())
+    }
+
+    /// The same, with this shared data.
+    pub fn of(
+        policy: &Policy,
+        now: Rc<Cell<Now>>,
+        number: u64,
+        data: Rc<FakeSharedData>,
+    ) -> Gateway {
         let random = u128::from(number) << 64 | u128::from(number);
-        let host = FakeHost { now, random, ..FakeHost::default() };
+        let host = FakeHost { now, random, data, ..FakeHost::default() };
         host.roots.borrow_mut().insert(ROOT, (0, 0));
         host.begin(ROOT);
         let (worker, mut root) = (Worker::default(), Root::default());

@@ -1,14 +1,14 @@
 //! Redis, the messages to it and from it, and the permits of each call that Redis has charged.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
 use diana_policy::time::Micros;
 use diana_redis::protocol::resp::{Value, values};
-use kit::model::CHECKS;
 use kit::model::redis::Redis;
 use kit::model::wire::{Asking, commands};
+use kit::model::{CHECKS, REPORT};
 
 /// A message that has not arrived.
 #[derive(Clone, Hash)]
@@ -40,11 +40,14 @@ pub struct Call {
     /// What identifies the batch, if it is decided once.
     number: Option<Box<str>>,
     questions: Vec<Asked>,
+    /// The settlements in it.
+    settles: Option<(Vec<u8>, u64)>,
 }
 
 /// The permits of a batch.
 #[derive(Default)]
 struct Account {
+    life: usize,
     /// Charged for requests and blocks.
     granted: u64,
     /// Of returns, which are sent once.
@@ -60,6 +63,8 @@ pub struct Network {
     had: Vec<(Rc<Call>, Micros)>,
     pub messages: Vec<Message>,
     accounts: BTreeMap<Box<str>, Account>,
+    /// Batches of settlements that a reply has confirmed.
+    confirmed: BTreeSet<(Vec<u8>, u64)>,
     /// Remaining permits by the latest reply about a request.
     pub left: u64,
     /// A hash of all that has happened to Redis.
@@ -78,7 +83,7 @@ impl Network {
         let call = Call::new(body, hash((owner, seen)));
         if let Some(number) = &call.number {
             let returned = call.questions.iter().map(|asked| asked.returned).sum();
-            let account = Account { returned, ..Account::default() };
+            let account = Account { life: owner.0, returned, ..Account::default() };
             self.accounts.entry(number.clone()).or_insert(account);
         }
         let (owner, given_up, way) = (Some(owner), sent + timeout, Way::There);
@@ -104,15 +109,36 @@ impl Network {
         }
     }
 
-    /// A gateway has got the reply to a call.
-    pub fn answered(&mut self, call: &Call) {
-        if let Some(account) = self.account(call) {
-            account.is_answered |= account.is_decided;
-        }
+    /// A gateway has got the reply to a call. Returns the permits that it reported, unless it knows that Redis has them.
+    pub fn answered(&mut self, call: &Call) -> u64 {
+        let Some(account) = self.account(call).filter(|account| account.is_decided) else {
+            return 0;
+        };
+        account.is_answered = true;
+        let is_new = call.settles.clone().is_some_and(|batch| self.confirmed.insert(batch));
+        if is_new { call.questions.iter().map(|asked| asked.reported).sum() } else { 0 }
+    }
+
+    /// The permits that Redis granted to a gateway, as this one knows.
+    pub fn granted(&self, life: usize) -> u64 {
+        let own = self.accounts.values().filter(|it| it.life == life && it.is_answered);
+        own.map(|account| account.granted).sum()
     }
 
     fn account(&mut self, call: &Call) -> Option<&mut Account> {
         self.accounts.get_mut(call.number.as_deref()?)
+    }
+
+    /// Whether all attempts of a call have failed.
+    pub fn is_lost(&self, call: &Call) -> bool {
+        let pending = self.messages.iter().any(|it| it.call.number == call.number);
+        let number = call.number.as_deref().filter(|_| !pending);
+        number.and_then(|it| self.accounts.get(it)).is_some_and(|account| !account.is_answered)
+    }
+
+    /// Forgets the permits so far, which were of another caller.
+    pub fn forget(&mut self) {
+        self.accounts.clear();
     }
 
     /// Redis loses all but its first calls: a replica takes over that has not had the others, or an empty one.
@@ -154,28 +180,39 @@ struct Asked {
     cost: u64,
     checks: bool,
     returned: u64,
+    /// Admitted before.
+    reported: u64,
+    is_report: bool,
 }
 
 impl Call {
-    fn new(body: Vec<u8>, hash: u64) -> Call {
-        let (mut number, mut questions) = (None, Vec::new());
+    pub fn new(body: Vec<u8>, hash: u64) -> Call {
+        let (mut number, mut questions, mut settles) = (None, Vec::new(), None);
         if let Some(words) = commands(&body).first() {
             let mut asking = Asking::read(words);
             number = asking.number.take().map(|(slot, number)| format!("{slot}:{number}").into());
+            settles = asking.settles.map(|(sender, number, _)| (sender.into(), number));
             let settled = asking.settles.map_or(0, |(.., asks)| asks as usize);
             while let Some((rules, _)) = asking.ask() {
                 assert_eq!(rules, 1, "rules of a question");
                 let (_, asked, _) = asking.rule(0, 0);
                 // Settlements are sent again until they arrive.
                 let returned = if questions.len() < settled { 0 } else { asked.left };
-                questions.push(Asked { cost: asked.cost, checks: asked.what == CHECKS, returned });
+                let (checks, is_report) = (asked.what == CHECKS, asked.what == REPORT);
+                let reported = if is_report { asked.debt } else { 0 };
+                questions.push(Asked { cost: asked.cost, checks, returned, reported, is_report });
             }
         }
-        Call { body, hash, number, questions }
+        Call { body, hash, number, questions, settles }
+    }
+
+    /// Whether it asks Redis anything.
+    pub fn asks(&self) -> bool {
+        !self.questions.is_empty()
     }
 
     /// The permits that it was granted, and those that are left after a request. `None` without a decision by Redis.
-    fn granted(&self, reply: &[u8]) -> Option<(u64, Option<u64>)> {
+    pub fn granted(&self, reply: &[u8]) -> Option<(u64, Option<u64>)> {
         let values = values(reply)?;
         let Some(Value::Array(numbers)) = values.into_iter().next() else { return None };
         let number = |value: &Value| if let Value::Integer(it) = value { Some(*it) } else { None };
@@ -183,10 +220,11 @@ impl Call {
         let (mut granted, mut last) = (0, None);
         for (asked, reply) in self.questions.iter().zip(numbers.get(3..)?.chunks_exact(11)) {
             let [wait, retry, _, left, _, _, block, ..] = *reply else { continue };
-            if wait >= 0 && retry == 0 && !asked.checks {
+            if wait >= 0 && retry == 0 && !asked.checks && !asked.is_report {
                 granted += asked.cost + block.cast_unsigned();
             }
-            last = if asked.cost > 0 { Some(left.cast_unsigned()) } else { last };
+            let is_about_request = asked.cost > 0 || asked.is_report;
+            last = if is_about_request { Some(left.cast_unsigned()) } else { last };
         }
         Some((granted, last))
     }

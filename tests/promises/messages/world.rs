@@ -7,7 +7,7 @@ use std::rc::Rc;
 use diana_policy::time::{DAY, Micros, Now, SECOND};
 use kit::choices::Choices;
 
-use super::case::{Case, Size, TIMEOUT};
+use super::case::{Case, Size};
 use super::gateway::Gateway;
 use super::network::{Message, Network, Way};
 
@@ -15,13 +15,23 @@ use super::network::{Message, Network, Way};
 const NOON: Now = Now { mono: DAY, wall: 20_000 * DAY + DAY / 2 };
 const MINUTE: Micros = 60 * SECOND;
 
-/// The longest time until a request is decided: the timeout, the time after which the module waits for no report of it, and a
-/// tick of the timer.
-const DECIDED: Micros = TIMEOUT + SECOND / 250 + SECOND / 1000;
+/// The longest time until a request is decided, without the timeout: the time after which the module waits for no report of it,
+/// and a tick of the timer.
+const GRACE: Micros = SECOND / 250 + SECOND / 1000;
 
 /// How late a call may come: Redis then still knows the other attempts of its batch.
 const SOON: Micros = SECOND / 500;
 const LATEST: Micros = 19 * SECOND / 10;
+
+/// After which requests that were admitted are reported.
+const REPORTS: Micros = SECOND / 50 + SECOND / 1000;
+
+/// Requests that make a caller busy, and the time between them.
+const BUSY: usize = 22;
+const OFTEN: Micros = SECOND / 50;
+
+/// The pause of a call after another one where Redis is far, then that of a probe after a failure.
+const PAUSES: [Micros; 2] = [SECOND / 4, SECOND / 10];
 
 /// After which the fleet is at rest: breakers are closed, leases returned, the slots of dead gateways free.
 const REST: Micros = 16 * SECOND / 5;
@@ -42,6 +52,8 @@ enum Event {
     Wait(Micros, bool),
     Loss(usize),
     Copy(usize),
+    /// The connection of a call ends, also when it is sent again.
+    Refusal(usize),
     /// A gateway ends, with all that it knows.
     Death(usize),
     /// Another gateway begins.
@@ -63,6 +75,11 @@ struct Life {
     is_cut: bool,
     /// Whether any of its messages was late or lost, so that it may have used its share.
     has_failed: bool,
+    /// When a call failed twice, until a later question has a reply: Redis is not asked then.
+    failed_at: Option<Micros>,
+    /// Permits that it admitted and that no reply contains, and the most of them.
+    unknown: u64,
+    most_unknown: u64,
 }
 
 struct Request {
@@ -85,6 +102,8 @@ pub struct World<'c> {
     is_calm: bool,
     /// How often Redis has lost data.
     losses: u64,
+    /// Whether the latest event was a timer.
+    has_ticked: bool,
 }
 
 /// Runs a world until it ends, or until a state that another one had. Returns its outcome in the first case.
@@ -116,6 +135,7 @@ impl World<'_> {
             requests: Vec::new(),
             is_calm: true,
             losses: 0,
+            has_ticked: false,
         };
         for _ in 0..size.gateways {
             world.begin();
@@ -125,18 +145,35 @@ impl World<'_> {
         world.pass(world.mono() + 2 * SOON, true);
         assert!(world.requests.iter().all(|request| request.passes.is_some()));
         world.requests.clear();
+        world.network.forget();
+        for _ in 0..if case.is_busy { BUSY } else { 0 } {
+            world.ask(0, "caller");
+            world.pass(world.mono() + OFTEN, true);
+        }
         world
     }
 
     fn begin(&mut self) {
         let number = self.lives.len() as u64 + 1;
         let gateway = Gateway::new(&self.case.policy, self.now.clone(), number);
-        let gateway = Some(gateway);
-        self.lives.push(Life { gateway, is_still: false, is_cut: false, has_failed: false });
+        self.lives.push(Life {
+            gateway: Some(gateway),
+            is_still: false,
+            is_cut: false,
+            has_failed: false,
+            failed_at: None,
+            unknown: 0,
+            most_unknown: 0,
+        });
     }
 
     fn mono(&self) -> Micros {
         self.now.get().mono
+    }
+
+    /// The longest time until a request is decided.
+    fn decided(&self) -> Micros {
+        self.case.timeout + GRACE
     }
 
     /// The gateway of a life, unless it has ended or stands still.
@@ -169,7 +206,8 @@ impl World<'_> {
         let under_way = || messages.iter().enumerate();
         events
             .extend(under_way().filter(|it| self.can_arrive(it.1)).map(|it| Event::Arrival(it.0)));
-        let is_soon = self.next_tick().is_some_and(|due| due <= self.mono() + SOON);
+        let is_soon = self.next_tick().is_some_and(|due| due <= self.mono() + SOON)
+            && !(self.has_ticked && self.case.ticks_once);
         events.extend(is_soon.then_some(Event::Tick));
         if left.requests == 0 && !self.is_under_way() && !is_soon {
             events.push(Event::Over);
@@ -177,7 +215,8 @@ impl World<'_> {
         let running: Vec<usize> = (0..self.lives.len()).filter(|life| self.runs(*life)).collect();
         if left.requests > 0 {
             // At first they are all alike.
-            let few = if self.requests.is_empty() { 1 } else { running.len() };
+            let is_first = self.requests.is_empty() && !self.case.is_busy;
+            let few = if is_first { 1 } else { running.len() };
             events.extend(running.iter().take(few).map(|life| Event::Request(*life)));
         }
         for (number, request) in self.requests.iter().enumerate() {
@@ -186,11 +225,18 @@ impl World<'_> {
             }
         }
         // With messages under way, these are late.
-        let is_late = self.is_under_way();
-        if left.waits > 0 && (!is_late || left.faults > 0) {
-            let now = self.mono();
+        let now = self.mono();
+        if left.waits > 0 && self.case.is_far() {
+            let pause = PAUSES[PAUSES.len() - left.waits];
+            // At first other calls are made beside those that are pending.
+            events.push(Event::Wait(now + pause + SOON, left.waits < PAUSES.len()));
+        } else if left.waits > 0 && (!self.is_under_way() || left.faults > 0) {
             if !messages.is_empty() {
-                events.extend([TIMEOUT / 2 + SOON, DECIDED].map(|it| Event::Wait(now + it, false)));
+                let late = [self.case.timeout / 2 + SOON, self.decided()];
+                events.extend(late.map(|it| Event::Wait(now + it, false)));
+            }
+            if self.case.asks_after {
+                events.push(Event::Wait(now + REPORTS, false));
             }
             if let Some(before) = self.case.before_edge {
                 let edge = NOON.mono + before;
@@ -202,9 +248,10 @@ impl World<'_> {
         if left.faults > 0 {
             for (index, message) in under_way().filter(|it| it.1.owner.is_some()) {
                 if !matches!(message.way, Way::Nowhere) {
-                    events.push(Event::Loss(index));
+                    let refusal = self.case.is_far().then_some(Event::Refusal(index));
+                    events.push(refusal.unwrap_or(Event::Loss(index)));
                 }
-                if matches!(message.way, Way::There) {
+                if matches!(message.way, Way::There) && !self.case.is_far() {
                     events.push(Event::Copy(index));
                 }
             }
@@ -230,18 +277,19 @@ impl World<'_> {
     }
 
     fn happens(&mut self, event: Event) {
+        self.has_ticked = event == Event::Tick;
         match event {
             Event::Over => {}
             Event::Arrival(index) => self.arrive(index),
             Event::Request(life) => {
                 self.left.requests -= 1;
-                self.ask(life, "caller");
+                (0..self.case.flood).for_each(|_| self.ask(life, "caller"));
             }
             Event::End(request, used) => self.end(request, used),
             Event::Tick => _ = self.pass_to_next(Micros::MAX),
             Event::Wait(until, serves) => {
                 self.left.waits -= 1;
-                if self.is_under_way() {
+                if self.is_under_way() && !self.case.is_far() {
                     self.left.faults -= 1;
                     self.is_calm = false;
                     for Message { owner, .. } in &self.network.messages {
@@ -260,6 +308,21 @@ impl World<'_> {
                 self.left.faults -= 1;
                 let copy = Message { owner: None, ..self.network.messages[index].clone() };
                 self.network.messages.push(copy);
+            }
+            Event::Refusal(index) => {
+                (self.left.faults, self.is_calm) = (self.left.faults - 1, false);
+                let Message { owner, call, .. } = self.network.messages.remove(index);
+                let Some((life, token)) = owner else { return };
+                (self.lives[life].is_cut, self.lives[life].has_failed) = (true, true);
+                if let Some(gateway) = self.running(life) {
+                    gateway.answer(token, 503, b"");
+                    self.collect(false);
+                    // Unless another attempt has a reply, or may have one.
+                    if self.network.is_lost(&call) {
+                        self.lives[life].failed_at = Some(self.mono());
+                    }
+                }
+                self.lives[life].is_cut = false;
             }
             Event::Wake(life) => self.lives[life].is_still = false,
             Event::Mend(life) => self.lives[life].is_cut = false,
@@ -314,6 +377,11 @@ impl World<'_> {
         let Some(gateway) = self.running(life) else { return };
         let stream = gateway.request(account);
         self.requests.push(Request { life, stream, arrived, passes: None, used: None });
+        if self.lives[life].failed_at.is_some() {
+            self.decide(life, false);
+            let is_decided = self.requests.last().is_some_and(|it| it.passes.is_some());
+            assert!(is_decided, "a request waits for Redis before a rehearsal");
+        }
     }
 
     fn end(&mut self, request: usize, used: u64) {
@@ -326,12 +394,15 @@ impl World<'_> {
 
     /// A message arrives.
     fn arrive(&mut self, index: usize) {
-        let Message { owner, call, way, .. } = self.network.messages[index].clone();
+        let Message { owner, call, way, sent, .. } = self.network.messages[index].clone();
         match (way, owner) {
             (Way::There, _) => self.network.arrive(index, self.now.get().wall),
             (Way::Back(reply), Some((life, token))) => {
                 self.network.messages.remove(index);
-                self.network.answered(&call);
+                let reported = self.network.answered(&call);
+                let it = &mut self.lives[life];
+                it.unknown = it.unknown.saturating_sub(reported);
+                it.failed_at = it.failed_at.filter(|at| sent <= *at || !call.asks());
                 if let Some(gateway) = self.running(life) {
                     gateway.answer(token, 200, &reply);
                     self.decide(life, true);
@@ -374,16 +445,27 @@ impl World<'_> {
             let is_it = |it: &&mut Request| (it.life, it.stream) == (life, stream);
             let request = self.requests.iter_mut().rev().find(is_it);
             request.expect("a request of the world").passes = Some(passes);
-            let Case { is_in_flight, used, before_edge, .. } = self.case;
-            let is_counted = !is_in_flight && used.is_empty();
-            if passes && !is_reply && is_counted && before_edge.is_none() {
-                // What Redis granted counts, too.
+            if passes && self.case.asks_after {
+                let Life { unknown, most_unknown, .. } = &mut self.lives[life];
+                *unknown += 1;
+                *most_unknown = (*most_unknown).max(*unknown);
+            }
+            if passes && !is_reply && self.case.is_plain() {
+                // What Redis granted counts, too, and leased permits may be spent.
                 let own = self.requests.iter().filter(|it| it.life == life);
                 let admitted = own.map(|request| self.permits(request)).sum::<u64>();
                 let share = self.case.share(self.left.gateways);
-                assert!(admitted <= share, "{admitted} of a share of {share}");
+                let leased = if self.case.is_busy { self.network.granted(life) } else { 0 };
+                let most = share.max(leased);
+                assert!(admitted <= most, "{admitted} of a share of {share}, {leased} leased");
             }
         }
+    }
+
+    /// The most permits beyond the limit of gateways that ask after: all that these had admitted without a reply, but for one.
+    fn over(&self) -> u64 {
+        let unknown = || self.lives.iter().map(|life| life.most_unknown);
+        unknown().sum::<u64>() - unknown().min().unwrap_or(0)
     }
 
     /// A message that arrives in time.
@@ -460,7 +542,7 @@ impl World<'_> {
             let waited = self.mono() - request.arrived;
             assert!(
                 !self.runs(request.life)
-                    || waited <= DECIDED
+                    || waited <= self.decided()
                     || !self.is_calm && waited <= 3 * SECOND,
                 "a request waits for {waited}"
             );
@@ -469,13 +551,14 @@ impl World<'_> {
             return;
         }
         let admitted = self.admitted();
-        assert!(admitted <= limit, "{admitted} permits");
+        assert!(admitted <= limit + self.over(), "{admitted} permits");
         // While no message is lost.
         let undecided = self.requests.iter().filter(|it| it.passes.is_none()).count() as u64;
         let is_refused = self.requests.iter().any(|it| it.passes == Some(false));
         let is_full = admitted + undecided * self.case.reserve >= limit;
         assert!(
-            !is_refused || is_full || self.case.is_in_flight,
+            // While permits are leased, a refusal is not final.
+            !is_refused || is_full || self.case.is_in_flight || self.case.is_busy,
             "a request was refused that fits"
         );
     }
@@ -486,14 +569,21 @@ impl World<'_> {
         for life in self.lives.iter_mut().filter(living) {
             (life.is_still, life.is_cut) = (false, false);
         }
-        self.pass(self.mono() + if self.is_calm { SOON } else { DECIDED }, true);
+        // It is not asked, also if a late reply has come in the meantime.
+        for life in 0..self.lives.len() {
+            if self.lives[life].failed_at.is_some() {
+                self.ask(life, "caller");
+            }
+        }
+        self.pass(self.mono() + if self.is_calm { SOON } else { self.decided() }, true);
         for number in 0..self.requests.len() {
             let Request { passes, used, .. } = self.requests[number];
             if let (Some(true), None, Some(most)) = (passes, used, self.case.used.last()) {
                 self.end(number, *most);
             }
         }
-        let is_lasting = self.case.is_in_flight || !self.is_calm;
+        let Case { is_in_flight, is_busy, asks_after, .. } = *self.case;
+        let is_lasting = is_in_flight || is_busy || asks_after || !self.is_calm;
         self.pass(self.mono() + if is_lasting { REST } else { SOON }, true);
         self.collect(true);
         let is_left = |request: &Request| request.passes.is_none() && self.runs(request.life);
@@ -508,17 +598,19 @@ impl World<'_> {
         let (limit, share) = (self.case.limit, self.case.share(self.left.gateways));
         let failed = self.lives.iter().filter(|life| life.has_failed).count() as u64;
         if !self.case.is_in_flight && self.case.before_edge.is_none() {
-            let most = limit * (1 + self.losses) + failed * share;
+            let most = limit * (1 + self.losses) + failed * share + self.over();
             assert!(admitted <= most, "{admitted} permits of {most}");
         }
-        if !self.case.has_room() {
+        // Blocks that are not returned may be all that was left.
+        if !self.case.has_room() || self.case.is_busy && !self.is_calm {
             return;
         }
         let before = self.requests.len();
         let living: Vec<usize> = (0..self.lives.len()).filter(|life| self.runs(*life)).collect();
         for life in &living {
             self.ask(*life, "caller");
-            self.pass(self.mono() + 2 * SOON, true);
+            let soon = if self.case.asks_after { 2 * REPORTS + SOON } else { 2 * SOON };
+            self.pass(self.mono() + soon, true);
         }
         let probes = living.len() as u64;
         assert!(self.requests[before..].iter().all(|it| it.passes == Some(true)), "there is room");
@@ -552,9 +644,13 @@ impl World<'_> {
         let Size { requests, waits, faults, changes, cuts, .. } = self.left;
         (requests, waits, faults, changes, cuts, self.mono()).hash(&mut hasher);
         (self.is_calm, self.losses).hash(&mut hasher);
-        for Life { gateway, is_still, is_cut, has_failed } in &self.lives {
+        (self.has_ticked && self.case.ticks_once).hash(&mut hasher);
+        for life in &self.lives {
+            let Life { gateway, is_still, is_cut, has_failed, failed_at, unknown, most_unknown } =
+                life;
             let seen = gateway.as_ref().map(|gateway| gateway.seen);
             (seen, is_still, is_cut, has_failed).hash(&mut hasher);
+            (failed_at, unknown, most_unknown).hash(&mut hasher);
         }
         for Request { life, stream, passes, used, .. } in &self.requests {
             (life, stream, passes, used).hash(&mut hasher);

@@ -11,7 +11,7 @@ use diana_policy::time::{Micros, Now, SECOND};
 use diana_store::process::Process;
 use diana_store::stores::Stores;
 use diana_store::tables::Tables;
-use diana_store::{Reservation, Store};
+use diana_store::{CounterSpec, Reservation, Store};
 use kit::choices::Choices;
 use kit::fake::FakeSharedData;
 use kit::oracle::Promise;
@@ -22,7 +22,7 @@ use kit::store::{Decided, Take, account, ended};
 use super::case::{Case, Place};
 
 /// A store of a worker.
-type Opened = Rc<RefCell<Box<dyn Store>>>;
+pub type Opened = Rc<RefCell<Box<dyn Store>>>;
 
 /// The callers and costs of requests.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ pub const NARROW: Scale = Scale { callers: 1, costs: &[0, 1] };
 const REMEMBERED: [Micros; 2] = [SECOND, SECOND / 50];
 
 /// Later than all usage of a trace.
-const FAR: Now = Now { mono: 1 << 62, wall: 1 << 62 };
+pub const FAR: Now = Now { mono: 1 << 62, wall: 1 << 62 };
 
 thread_local! {
     /// A process lasts until the program ends. Each trace has a rule of its own in it.
@@ -66,6 +66,8 @@ enum Event {
     },
     /// The other configuration applies.
     Change,
+    /// The rule is removed while requests are open, the same one of another namespace gets a request, and then it is there again.
+    Return,
     /// Callers have the other plan.
     Plan,
     /// The wall clock steps back by a unit.
@@ -124,19 +126,40 @@ pub struct World<'c> {
     is_plain: bool,
     /// Whether a charge came back as a whole.
     is_void: bool,
+    /// Whether the rule was removed for a time.
+    has_returned: bool,
+}
+
+/// The number of a rule that had no trace.
+pub fn new_rule() -> u64 {
+    RULES.replace(RULES.get() + 1)
+}
+
+/// Opens the store of a worker.
+pub fn open(
+    place: Place,
+    spec: &CounterSpec,
+    namespace: &str,
+    (data, tables): (&Rc<FakeSharedData>, &mut Tables),
+    at: Now,
+) -> Opened {
+    let mut stores = Stores::new(namespace.into(), data.clone(), tables);
+    if place == Place::Process {
+        stores.process = Some((PROCESS.with(|process| *process), at));
+    }
+    let scope = if place == Place::Worker { Scope::Local } else { place.scope() };
+    Rc::new(RefCell::new(stores.open(scope, spec.clone())))
 }
 
 impl World<'_> {
     pub fn new(case: &Case, place: Place) -> World<'_> {
-        let rule = RULES.get();
-        RULES.set(rule + 1);
         let mut world = World {
             case,
             place,
             data: Rc::default(),
             tables: Default::default(),
             stores: Vec::new(),
-            rule,
+            rule: new_rule(),
             configuration: 0,
             plan: 0,
             now: case.start,
@@ -145,6 +168,7 @@ impl World<'_> {
             events: 0,
             is_plain: true,
             is_void: false,
+            has_returned: false,
         };
         // The tables of earlier traces are dropped.
         world.configure(FAR);
@@ -153,23 +177,15 @@ impl World<'_> {
 
     /// Opens the stores of the current configuration. Those of the previous one are used until then.
     fn configure(&mut self, at: Now) {
+        self.open_in("promises", at);
+    }
+
+    fn open_in(&mut self, namespace: &str, at: Now) {
         let World { case, place, data, tables, configuration, rule, .. } = self;
-        let mut spec = case.specs[*configuration].clone();
-        let open = |tables: &mut Tables| {
-            let mut stores = Stores::new("promises".into(), data.clone(), tables);
-            let store = match place {
-                Place::Worker => stores.open(Scope::Local, spec.clone()),
-                Place::Slots => stores.open(Scope::Gateway, spec.clone()),
-                Place::Share => stores.open(Scope::Global, spec.clone()),
-                Place::Process => {
-                    stores.process = Some((PROCESS.with(|process| *process), at));
-                    spec.fingerprint = *rule;
-                    stores.open(Scope::Gateway, spec.clone())
-                }
-            };
-            Rc::new(RefCell::new(store))
-        };
-        self.stores = tables.iter_mut().take(place.workers()).map(open).collect();
+        let spec = CounterSpec { fingerprint: *rule, ..case.specs[*configuration].clone() };
+        let tables = tables.iter_mut().take(place.workers());
+        let open = |tables| open(*place, &spec, namespace, (data, tables), at);
+        self.stores = tables.map(open).collect();
     }
 
     fn quota(&self) -> &Quota {
@@ -193,6 +209,15 @@ impl World<'_> {
                     *remembered = [None; 2];
                 }
                 self.configuration = 1 - self.configuration;
+                self.configure(self.now);
+            }
+            Event::Return => {
+                self.has_returned = true;
+                self.open.clear();
+                self.stores.clear();
+                self.open_in("others", self.now);
+                _ = self.stores[0].borrow_mut().take(account(key(0), self.plan), 1, self.now);
+                self.stores.clear();
                 self.configure(self.now);
             }
             Event::Plan => self.plan = 1 - self.plan,
@@ -235,9 +260,12 @@ impl World<'_> {
             events.push(Event::Cancel);
         }
         events.extend([Event::Change, Event::Plan]);
-        // A charge that came back may have begun a window or not, which the oracle cannot know. On a clock that steps back later, that
-        // is a difference.
-        if !self.is_void {
+        if self.place == Place::Process && known > 0 && !self.has_returned {
+            events.push(Event::Return);
+        }
+        // A charge that came back may have begun a window or not, which the oracle cannot know, and a removed rule forgets windows that
+        // are over. On a clock that steps back later, that is a difference.
+        if !self.is_void && !self.has_returned {
             events.push(Event::Back);
         }
         let oracle = self.case.oracle;

@@ -1,0 +1,199 @@
+//! Every order in which the thread for calls delivers replies to a worker whose requests wait for them: each is processed as soon
+//! as the worker runs, also if others came before.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use diana_native::explored;
+use fastrand::Rng;
+use kit::choices::{Choices, Tried, try_all};
+use kit::model::redis::Redis;
+
+use super::{HOUR, tell};
+use crate::config::{self, Configuration};
+use crate::stream::{self, Outcome, Stream};
+use crate::worker::Queue;
+use crate::{hooks, is_apart};
+
+const RULES: &str = "namespace: replies
+actors: {account: [{header: x-account}]}
+redis: {cluster: redis, pipe: '@replies', timeout: 1s}
+limits: [{Url: /, rules: [{actor: account, unit: day, rpu: 9, algo: W, scope: global}]}]";
+
+/// After which a second call is made while the first one is pending.
+const PAUSE: u64 = 300_000;
+
+/// The time between two wakes of a worker whose requests wait, and how many are enough after a reply.
+const TICK: u64 = 1_000;
+const WAKES: usize = 8;
+
+/// The wall clock of Redis, at which no day ends.
+const NOON: u64 = 1_700_000_000_000_000;
+
+#[derive(Debug, Clone, Copy)]
+enum Act {
+    /// A call has its reply.
+    Reply(usize),
+    /// The worker runs its next event.
+    Event,
+    /// The thread for timers wakes.
+    Fire,
+    /// The client of an open request leaves.
+    Leave(usize),
+}
+
+struct World<'r> {
+    redis: &'r RefCell<Redis>,
+    now: u64,
+    queue: Arc<Queue>,
+    requests: Vec<*mut Stream>,
+}
+
+#[test]
+fn no_reply_is_lost() {
+    if !is_apart("orders::replies::no_reply_is_lost") {
+        return;
+    }
+    explored::set_clock(HOUR);
+    hooks::program_init();
+    config::set_latest(Configuration::new(RULES).expect("the document is valid"));
+    tell(try_replies);
+}
+
+/// Returns their number.
+fn try_replies() -> u64 {
+    let (hours, redis) = (Cell::new(2), RefCell::new(Redis::default()));
+    // The worker gets the secret of the fleet.
+    World::new(HOUR, &redis).begin_and_close();
+    let Tried { worlds, .. } = try_all(1..=7, |acts, choices| {
+        hours.set(hours.get() + 1);
+        let mut world = World::new(hours.get() * HOUR, &redis);
+        world.rest();
+        for (calls, pause) in [(1, TICK), (2, PAUSE)] {
+            world.begin();
+            world.pass(pause);
+            world.work();
+            assert_eq!(explored::calls(), calls, "calls that are pending");
+        }
+        (0..acts).for_each(|_| world.act(choices));
+        world.close();
+    });
+    worlds
+}
+
+impl World<'_> {
+    fn new(now: u64, redis: &RefCell<Redis>) -> World<'_> {
+        let mut world = World { redis, now, queue: Arc::default(), requests: Vec::new() };
+        world.pass(0);
+        world.finish();
+        world
+    }
+
+    /// The gateway has just told Redis that it lives, so that it makes no other call for a second.
+    fn rest(&mut self) {
+        while explored::calls() == 0 {
+            self.pass(explored::next_due().saturating_sub(self.now));
+            self.work();
+        }
+        self.finish();
+    }
+
+    fn pass(&mut self, ticks: u64) {
+        self.now += ticks;
+        explored::set_clock(self.now);
+    }
+
+    fn begin(&mut self) {
+        let number = self.requests.len() as u64;
+        let mut stream =
+            Stream::new(number, 0, "/fleet", self.queue.clone(), &mut Rng::with_seed(1));
+        let account = format!("{}-{number}", self.now);
+        stream.request.retain(|(name, _)| name.starts_with(b":"));
+        stream.request.push((b"x-account".to_vec(), account.into_bytes()));
+        stream.is_hasty = false;
+        let stream = Box::into_raw(stream);
+        self.requests.push(stream);
+        stream::begin(stream);
+    }
+
+    fn begin_and_close(mut self) {
+        self.begin();
+        self.close();
+    }
+
+    fn is_open(&self, number: usize) -> bool {
+        // SAFETY: it is freed at the end of the world.
+        let stream = unsafe { &*self.requests[number] };
+        stream.outcome == Outcome::Open && !stream.has_ended
+    }
+
+    fn has_event(&self) -> bool {
+        !self.queue.lock().unwrap().is_empty()
+    }
+
+    fn is_due(&self) -> bool {
+        explored::next_due() <= self.now
+    }
+
+    fn act(&mut self, choices: &mut Choices) {
+        let mut acts: Vec<Act> = (0..explored::calls()).map(Act::Reply).collect();
+        acts.extend(self.has_event().then_some(Act::Event));
+        acts.extend(self.is_due().then_some(Act::Fire));
+        let open = (0..self.requests.len()).filter(|number| self.is_open(*number));
+        acts.extend(open.map(Act::Leave));
+        if acts.is_empty() {
+            return;
+        }
+        match acts[choices.pick(acts.len())] {
+            Act::Reply(number) => self.reply(number),
+            Act::Event => self.run_event(),
+            Act::Fire => explored::fire(),
+            Act::Leave(number) => stream::end(self.requests[number]),
+        }
+    }
+
+    fn reply(&self, number: usize) {
+        explored::reply(number, |body| self.redis.borrow_mut().answer(body, NOON));
+    }
+
+    /// Envoy drops the events of streams that have ended.
+    fn run_event(&self) {
+        let Some((id, event)) = self.queue.lock().unwrap().pop_front() else { return };
+        let stream = self.requests[id as usize];
+        // SAFETY: as in `is_open`.
+        if !unsafe { (*stream).has_ended } {
+            stream::schedule(stream, event);
+        }
+    }
+
+    /// Both threads do their work.
+    fn work(&self) {
+        while self.has_event() || self.is_due() {
+            explored::fire();
+            self.run_event();
+        }
+    }
+
+    /// All calls have replies, and the worker wakes a few times.
+    fn finish(&mut self) {
+        for _ in 0..WAKES {
+            while explored::calls() > 0 {
+                self.reply(0);
+            }
+            self.pass(TICK);
+            self.work();
+        }
+    }
+
+    fn close(mut self) {
+        self.finish();
+        for number in 0..self.requests.len() {
+            assert!(!self.is_open(number), "request {number} has no reply");
+        }
+        for stream in self.requests {
+            stream::end(stream);
+            // SAFETY: no hook of the stream follows.
+            drop(unsafe { Box::from_raw(stream) });
+        }
+    }
+}
