@@ -9,7 +9,6 @@ mod faults;
 mod hot;
 mod leases;
 mod memory;
-mod overflow;
 mod process;
 pub mod races;
 mod reclaimer;

@@ -3,68 +3,12 @@
 use diana_policy::decision::Retry;
 use diana_policy::time::{SECOND, Unit};
 use diana_policy::{MAX_PERMITS, MAX_USED, Quota};
-use diana_redis::protocol::{
-    Ask, Charge, Effect, Login, Pipeline, Question, Script, SettlementBatch,
-};
+use diana_redis::protocol::{Ask, Charge, Effect, Login, Question, Script, SettlementBatch};
 use fastrand::Rng;
 use kit::model::rule::Rule;
 use kit::rules::{pipeline, pipeline_of_asks, today};
 use kit::seed;
 use kit::server::Server;
-
-const LIMIT: u64 = 1_000_000;
-
-/// A sender, and its next batch.
-struct Sender {
-    name: u64,
-    number: u64,
-    batch: Vec<u64>,
-}
-
-impl Sender {
-    fn pipeline(&self, rule: &Rule, now: u64) -> Pipeline {
-        let debt = |permits: &u64| {
-            let back = Effect::ChargeDebt { receipt: 0, permits: *permits };
-            let charge = Charge { effect: back, ..rule.charge(1, 0, 0) };
-            Ask { questions: vec![Question::Rule(charge)], ..Ask::default() }
-        };
-        let mut asks: Vec<Ask> = self.batch.iter().map(debt).collect();
-        let settles = SettlementBatch { sender: self.name, number: self.number, asks: asks.len() };
-        // The additional question is not a settlement.
-        asks.push(Ask { questions: vec![Question::Rule(rule.charge(1, 1, 0))], ..Ask::default() });
-        let mut pipeline = pipeline_of_asks(Some(now), asks);
-        pipeline.calls[0].settles = Some(settles);
-        pipeline
-    }
-}
-
-#[test]
-fn repeated_batch_settles_nothing() {
-    let server = Server::start();
-    let mut rng = Rng::with_seed(seed::next());
-    for short in ["W", "SW"] {
-        server.command(&["FLUSHALL"]);
-        let rule = Rule::new(short, Quota::new(Unit::Day, LIMIT));
-        let now = today(&mut rng);
-        let mut senders: Vec<Sender> =
-            (1..4).map(|name| Sender { name, number: 0, batch: Vec::new() }).collect();
-        let mut used = 0;
-        for _ in 0..200 {
-            let sender = &mut senders[rng.usize(0..3)];
-            // Half of the replies are lost.
-            if sender.batch.is_empty() || rng.bool() {
-                sender.number += 1;
-                sender.batch = (0..rng.usize(1..5)).map(|_| rng.u64(1..50)).collect();
-                used += sender.batch.iter().sum::<u64>();
-            }
-            let decided = server.decide(&sender.pipeline(&rule, now));
-            used += 1;
-            assert_eq!((decided.corrupt, decided.asks.len()), (0, sender.batch.len() + 1));
-            let left = decided.asks.last().unwrap().rules[0].remaining;
-            assert_eq!(left, LIMIT - used, "{short}");
-        }
-    }
-}
 
 /// Newly known usage is also recorded once, so that reservations remain distinct.
 #[test]
@@ -193,36 +137,3 @@ fn earlier_version_leaves_no_corrupt_usage() {
 /// The end of usage in the script, and words of the same length for a script without it.
 const CAP: &[u8] = b"USED=FAR/2-1";
 const NO_CAP: &[u8] = b"USED=2^1023 ";
-
-/// Permits that a gateway has admitted are charged once, also beyond the limit, and each reply has the usage. A bucket drains to
-/// its end, a window ends with its day.
-#[test]
-fn repeated_report_charges_nothing() {
-    let server = Server::start();
-    for short in ["W", "SW", "TB"] {
-        server.command(&["FLUSHALL"]);
-        let rule = Rule::new(short, Quota::new(Unit::Day, 10));
-        let now = today(&mut Rng::with_seed(seed::next()));
-        let report = |number: u64, permits: u64| {
-            let effect = Effect::Report { rule: 0, plan: 0, term: 0, permits };
-            let charge = Charge { effect, ..rule.charge(1, 0, 0) };
-            let ask = Ask { questions: vec![Question::Rule(charge)], ..Ask::default() };
-            let mut pipeline = pipeline_of_asks(Some(now), vec![ask]);
-            pipeline.calls[0].settles = Some(SettlementBatch { sender: 1, number, asks: 1 });
-            server.decide(&pipeline).asks[0].rules[0]
-        };
-        for (number, permits, charged) in
-            [(1, 7, 7), (1, 7, 7), (2, 0, 7), (3, 30, 37), (3, 30, 37)]
-        {
-            let reply = report(number, permits);
-            assert_eq!((reply.charged, reply.remaining), (charged, 10_u64.saturating_sub(charged)));
-            let day = 86_400 * SECOND;
-            let ends = match short {
-                "W" => day - now % day,
-                "SW" => day / 10 - now % (day / 10),
-                _ => charged * day / 10,
-            };
-            assert_eq!(reply.lease, ends, "{short}");
-        }
-    }
-}

@@ -6,7 +6,6 @@ mod holders;
 mod local;
 pub mod reports;
 mod slots;
-mod stalls;
 mod values;
 
 use std::rc::Rc;

@@ -77,65 +77,6 @@ fn large_table_agrees_with_a_map() {
 }
 
 #[test]
-fn flood_of_new_callers_grants_no_fresh_bucket() {
-    let mut rng = fastrand::Rng::with_seed(kit::seed::next());
-    for entry in REGISTRY {
-        let algorithm = algorithm(entry.short, Quota::new(Unit::Hour, 3600));
-        let mut table = Table::new(algorithm.clone(), 50);
-        // An oracle per caller, with a separate state.
-        let mut alone: HashMap<u64, Vec<u64>> = HashMap::new();
-        let mut overflowed = 0;
-        let mut now = 7_000_000;
-        for _ in 0..40_000 {
-            now += rng.u64(0..1000);
-            let caller = if rng.bool() { rng.u64(0..40) } else { rng.u64(0..100_000) };
-            let (admitted, place) = request(&mut table, &*algorithm, caller, at(now));
-            overflowed += u64::from(place == RowLocation::Overflow);
-            let old = alone.entry(caller).or_insert_with(|| vec![0; algorithm.properties().words]);
-            let mut new = old.clone();
-            let allowed = algorithm.step(old, at(now), 0, 1, &mut new).is_admitted();
-            assert!(allowed || !admitted, "{} gave caller {caller} too much", entry.short);
-            if admitted {
-                *old = new;
-            }
-            assert!(table.callers() <= 50);
-        }
-        assert!(overflowed > 1000, "{}: the flood never filled the table", entry.short);
-    }
-}
-
-#[test]
-fn new_caller_gets_an_expired_row() {
-    let algorithm = algorithm("W", Quota::new(Unit::Second, 1));
-    let mut table = Table::new(algorithm.clone(), 300);
-    for caller in 0..300 {
-        assert_eq!(request(&mut table, &*algorithm, caller, at(100)), (true, RowLocation::New));
-    }
-    assert_eq!(request(&mut table, &*algorithm, 300, at(200)), (true, RowLocation::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 300, at(300)), (false, RowLocation::Overflow));
-    let later = at(1_000_000);
-    for caller in 400..700 {
-        assert_eq!(request(&mut table, &*algorithm, caller, later), (true, RowLocation::New));
-    }
-    assert_eq!(table.callers(), 300);
-}
-
-#[test]
-fn leaving_an_overflow_bucket_keeps_the_usage() {
-    let algorithm = algorithm("TB", Quota { burst: Some(2), ..Quota::new(Unit::Day, 1) });
-    let mut table = Table::new(algorithm.clone(), 1);
-    // The only row is in use for a second. The new caller uses up its two permits in an overflow
-    // bucket.
-    let short = Quota { burst: Some(1), ..Quota::new(Unit::Second, 1) };
-    assert!(request(&mut table, &*self::algorithm("TB", short), 1, at(0)).0);
-    assert_eq!(request(&mut table, &*algorithm, 2, at(1)), (true, RowLocation::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 2, at(2)), (true, RowLocation::Overflow));
-    assert_eq!(request(&mut table, &*algorithm, 2, at(3)), (false, RowLocation::Overflow));
-    // The row has expired. The new caller gets it, and still has no permits.
-    assert_eq!(request(&mut table, &*algorithm, 2, at(2_000_000)), (false, RowLocation::New));
-}
-
-#[test]
 fn check_uses_no_instant_before_the_watermark() {
     let algorithm = algorithm("W", Quota::new(Unit::Second, 1));
     let mut table = Table::new(algorithm.clone(), 1);
