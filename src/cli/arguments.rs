@@ -249,6 +249,9 @@ pub struct ImportArguments {
     /// Count in each gateway, as the original in each of its processes; the default
     #[arg(long, conflicts_with = "fleet")]
     pub per_gateway: bool,
+    /// Also compare the decisions about the requests of this access log, as for `diana replay`
+    #[arg(long, value_name = "ACCESS_LOG", conflicts_with = "fleet")]
+    pub replay: Vec<PathBuf>,
     /// Count in all gateways together, with the total of this number of processes of the original
     #[arg(long, value_name = "PROCESSES", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub fleet: Option<u32>,

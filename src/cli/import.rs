@@ -4,13 +4,17 @@ mod disk;
 mod show;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::rc::Rc;
 
 use diana_import::{Counting, ImportResult, Importer, Notes, Origin, REGISTRY, SourceText};
 
+use diana_replay::FieldMapping;
+
 use crate::arguments::{ImportArguments, ReportFormat};
 use crate::exit::Exit;
 use crate::input::{self, Input, WantedFiles};
+use crate::log::AccessLog;
 use crate::text::error_at;
 use disk::Disk;
 
@@ -52,7 +56,40 @@ pub fn run(arguments: &ImportArguments, out: &mut dyn Write) -> io::Result<Exit>
             show::text(&result, counting, &mut io::stderr())?;
         }
     }
-    Ok(exit(&result))
+    let exit = exit(&result);
+    match arguments.replay.as_slice() {
+        [] => Ok(exit),
+        logs => replay(&mut result, logs, arguments.output.is_some(), exit, out),
+    }
+}
+
+/// Compares decisions about the requests of logs.
+fn replay(
+    result: &mut ImportResult,
+    logs: &[PathBuf],
+    is_report: bool,
+    exit: Exit,
+    out: &mut dyn Write,
+) -> io::Result<Exit> {
+    let mut rules = result.replays();
+    let mut read = || -> Result<(), String> {
+        let mut log = AccessLog::open(logs, FieldMapping::new(&[])?)?;
+        while let Some(entry) = log.next()? {
+            rules.iter_mut().for_each(|rule| rule.request(&entry));
+            log.recycle(entry);
+        }
+        Ok(())
+    };
+    if let Err(why) = read() {
+        writeln!(io::stderr(), "diana: {why}")?;
+        return Ok(Exit::Unusable);
+    }
+    // Standard output may have the rules.
+    match is_report {
+        true => show::replayed(&rules, out)?,
+        false => show::replayed(&rules, &mut io::stderr())?,
+    }
+    Ok(exit)
 }
 
 fn exit(result: &ImportResult) -> Exit {

@@ -238,10 +238,8 @@ pub(crate) fn of_rules(rules: &[&ImportedRule]) -> String {
             text.push_str("    rules:\n");
         }
         actors.extend(rule.actors.iter().cloned());
-        let mut tree = rule_tree(rule);
+        let mut tree = enforced(rule, number);
         if let Tree::Map(pairs) = &mut tree {
-            pairs.retain(|(key, _)| !["name", "shadow", "scope"].contains(&key.as_str()));
-            pairs.push(("name".into(), Tree::Text(format!("rule-{number}"))));
             let addresses = rule.exempt.iter().cloned().map(Tree::Text).collect();
             if !rule.exempt.is_empty() {
                 let except = Tree::Map(vec![("addresses".into(), Tree::List(addresses))]);
@@ -254,6 +252,30 @@ pub(crate) fn of_rules(rules: &[&ImportedRule]) -> String {
     actors.dedup();
     // Few callers, so small tables.
     format!("keys: 1000\n{}", document(None, &actors, &text))
+}
+
+/// A rule that refuses, and counts in one gateway.
+fn enforced(rule: &ImportedRule, number: usize) -> Tree {
+    let mut tree = rule_tree(rule);
+    if let Tree::Map(pairs) = &mut tree {
+        pairs.retain(|(key, _)| !["name", "shadow", "scope"].contains(&key.as_str()));
+        pairs.push(("name".into(), Tree::Text(format!("rule-{number}"))));
+    }
+    tree
+}
+
+/// A rule of an entry with its conditions, and a document that refuses all requests of the entry.
+pub(crate) fn of_entry(entry: &ImportedEntry, rule: &ImportedRule) -> [String; 2] {
+    let mut keys = String::new();
+    for (number, (key, value)) in entry.keys.iter().enumerate() {
+        let begin = if number == 0 { "  - " } else { "    " };
+        keys.push_str(&format!("{begin}{key}: {}\n", flow(value)));
+    }
+    let whole = |rule: &str, actors: &[(String, Tree)]| {
+        document(None, actors, &format!("{keys}    rules:\n      - {rule}\n"))
+    };
+    let all = "{name: all, actor: all, unit: second, rpu: 0}";
+    [whole(&flow(&enforced(rule, 0)), &rule.actors), whole(all, &[])]
 }
 
 /// Returns true if a rule of a comparison is for some of its requests only.

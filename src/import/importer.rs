@@ -1,7 +1,7 @@
 //! Reads texts by all formats, and writes one document.
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use hashbrown::HashMap;
 

@@ -24,6 +24,7 @@ mod open_requests;
 mod outcome;
 mod paths;
 mod regex;
+mod replayed;
 mod routes;
 mod source;
 mod traffic;
@@ -36,4 +37,5 @@ pub use model::{LimiterModel, ModelDecision};
 pub use outcome::{
     Imported, ImportedEntry, ImportedObject, ImportedRule, Note, Notes, RuleDifferences,
 };
+pub use replayed::RuleReplay;
 pub use source::{Origin, SourceFiles, SourceText};

@@ -2,7 +2,10 @@
 
 use std::io::{self, Write};
 
-use diana_import::{Counting, ImportResult, ImportedEntry, ModelComparison, Note, Notes, Origin};
+use diana_import::{
+    Counting, ImportResult, ImportedEntry, ModelComparison, Note, Notes, Origin, RuleReplay,
+};
+use diana_replay::LogEntry;
 use serde_json::{Value, json};
 
 use crate::text::plain;
@@ -81,6 +84,18 @@ fn comparisons(result: &ImportResult, out: &mut dyn Write) -> io::Result<()> {
         0 => Ok(()),
         more => writeln!(out, "and {more} more; `--format json` has all"),
     }
+}
+
+/// Writes how the rules compare with the original on the requests of a log.
+pub fn replayed(rules: &[RuleReplay<LogEntry>], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "\nCompared by the access log:")?;
+    for rule in rules {
+        writeln!(out, "{}: {}", plain(&rule.name), rule.summary())?;
+        if let Some(first) = &rule.first {
+            writeln!(out, "    the first in line {} of the log", first.number)?;
+        }
+    }
+    Ok(())
 }
 
 fn notes(title: &str, notes: &Notes, out: &mut dyn Write) -> io::Result<()> {

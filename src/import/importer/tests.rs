@@ -2,7 +2,7 @@ use super::Importer;
 use crate::Counting;
 use crate::source::{SourceFiles, SourceText};
 
-struct NoFiles;
+pub(crate) struct NoFiles;
 
 impl SourceFiles for NoFiles {
     fn included(&self, _: &str, _: &str) -> Result<Vec<SourceText>, String> {
