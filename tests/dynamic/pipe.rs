@@ -8,8 +8,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use diana_native::explored;
-use diana_policy::time::SECOND;
 use fastrand::Rng;
 use kit::model::redis::Redis;
 
@@ -130,14 +128,6 @@ impl Request {
 
     fn outcome(&self) -> Outcome {
         self.of(|stream| stream.outcome)
-    }
-
-    /// Moves the module's clock to its next timers until the worker has an event.
-    fn wait_for_event(&self) {
-        while self.queue.lock().unwrap().is_empty() {
-            explored::set_clock(explored::next_due());
-            explored::fire();
-        }
     }
 
     /// The worker runs the next event of the module.
@@ -402,14 +392,11 @@ fn call_is_made_after_the_end_of_its_configuration() {
     if !is_apart("pipe::call_is_made_after_the_end_of_its_configuration") {
         return;
     }
-    explored::set_clock(SECOND);
     let pipe = name("ended");
     gateway(&pipe);
     // The thread for calls stops while it logs that it cannot connect for the first caller.
     let stops = callbacks::STOPS_AT_PIPE.lock().unwrap();
     let (first, second) = (Request::begin(0, "ann"), Request::begin(1, "bob"));
-    // The call keeps its whole `timeout` until it is made, since the module's clock stands still.
-    [&first, &second].into_iter().for_each(Request::wait_for_event);
     first.turn();
     while lines(&pipe).is_empty() {
         thread::yield_now();
