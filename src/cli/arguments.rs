@@ -121,7 +121,11 @@ pub enum Command {
     Replay(ReplayArguments),
     /// Print the JSON Schema of rules, for editors
     #[command(after_help = SCHEMA_HELP)]
-    Schema,
+    Schema {
+        /// Print the CustomResourceDefinition of LimitPolicy instead
+        #[arg(long)]
+        crd: bool,
+    },
     /// Serve rules and modules to gateways over HTTP
     Serve(ServeArguments),
     /// Suggest a limit from the real traffic in an access log

@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use clap::ColorChoice;
 use diana_config::difference::Difference;
 use diana_config::problem::Problem;
+use diana_config::resource::KIND;
 use diana_config::{Advice, ConfigSource, Reader, outline};
 use diana_policy::remote::Own;
+use diana_policy::tree::Tree;
 use diana_policy::{ModuleKind, Policy};
 
 use crate::advice;
@@ -22,11 +24,13 @@ use crate::view::FilePart;
 
 /// Known facts about the gateways that read the rules.
 #[derive(Clone, Copy)]
-struct KnownGateways {
+struct KnownGateways<'p> {
     /// The form of the module, if the user named it.
     host: Option<CheckedHost>,
     /// Whether a manifest has several replicas.
     has_replicas: bool,
+    /// The document of the platform, for policies.
+    platform: Option<&'p Tree>,
 }
 
 /// Checks the files and reports the findings.
@@ -42,7 +46,12 @@ pub fn run(check: &CheckArguments, colour: ColorChoice, out: &mut dyn Write) -> 
         (inputs, has_objects)
     };
     let inputs: Vec<_> = check.files.iter().map(read).collect();
-    let context = KnownGateways { host: check.host, has_replicas: objects.has_replicas };
+    let platform = platform(inputs.iter().flat_map(|(inputs, _)| inputs).flatten());
+    let context = KnownGateways {
+        host: check.host,
+        has_replicas: objects.has_replicas,
+        platform: platform.as_ref(),
+    };
     for (path, (inputs, has_objects)) in check.files.iter().zip(inputs) {
         let count = |findings: &Findings| (findings.places, findings.unusable.len());
         let before = count(&findings);
@@ -75,6 +84,16 @@ pub fn run(check: &CheckArguments, colour: ColorChoice, out: &mut dyn Write) -> 
     })
 }
 
+/// The first document in files with a LimitPolicy that is none itself.
+fn platform<'f>(files: impl Iterator<Item = &'f (FilePart, bool)> + Clone) -> Option<Tree> {
+    let text = |(file, _): &'f (FilePart, bool)| &file.view.text;
+    if !files.clone().any(|file| text(file).contains(KIND)) {
+        return None;
+    }
+    let mut found = files.flat_map(|file| manifest::find(&file.0, text(file), !file.1, None));
+    found.find(|found| !found.is_policy)?.source.ok()?.documents().first().cloned()
+}
+
 /// A file, and whether it was found in a folder. Or its name, and why it is unusable.
 fn readable(input: Input) -> Result<(FilePart, bool), (String, String)> {
     let Input { name, text, is_found } = input;
@@ -88,9 +107,14 @@ fn readable(input: Input) -> Result<(FilePart, bool), (String, String)> {
     }
 }
 
-fn check_file(file: &FilePart, is_found: bool, context: KnownGateways, findings: &mut Findings) {
+fn check_file(
+    file: &FilePart,
+    is_found: bool,
+    context: KnownGateways<'_>,
+    findings: &mut Findings,
+) {
     let text = &file.view.text;
-    let found = manifest::find(file, text, !is_found);
+    let found = manifest::find(file, text, !is_found, context.platform);
     let advice = advice::of_size(text.len()).filter(|_| !found.is_empty());
     findings.list.extend(advice.map(|advice| Finding {
         id: advice.id,
@@ -137,7 +161,7 @@ fn check_rules(
     (part, source): (&FilePart, &ConfigSource),
     module: ModuleKind,
     reader: &dyn Fn(ModuleKind) -> Reader,
-    KnownGateways { host, has_replicas }: KnownGateways,
+    KnownGateways { host, has_replicas, .. }: KnownGateways<'_>,
     findings: &mut Findings,
 ) {
     match reader(module).check(source) {

@@ -5,7 +5,7 @@ mod walk;
 
 use diana_config::difference::{self, Difference};
 use diana_config::problem::{Position, Problem};
-use diana_config::{ConfigSource, Dialect, outline};
+use diana_config::{ConfigSource, Dialect, outline, resource};
 use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
@@ -30,6 +30,8 @@ pub struct FoundRules {
     pub is_remote: bool,
     /// The form of the module that reads them.
     pub module: ModuleKind,
+    /// Whether they are the rules of a LimitPolicy.
+    pub is_policy: bool,
 }
 
 /// A plugin of an Envoy.
@@ -52,17 +54,28 @@ impl FoundRules {
             plugin: None,
             is_remote: false,
             module: ModuleKind::Wasm,
+            is_policy: false,
         }
     }
 }
 
 /// All rules in a file. A file that the user named (`is_named`), and that is not a manifest, must
-/// consist of rules.
-pub fn find(part: &FilePart, text: &str, is_named: bool) -> Vec<FoundRules> {
-    find_nested(part, text, is_named, MAX_DEPTH)
+/// consist of rules. A LimitPolicy is read with the `platform`'s document.
+pub fn find(
+    part: &FilePart,
+    text: &str,
+    is_named: bool,
+    platform: Option<&Tree>,
+) -> Vec<FoundRules> {
+    find_nested(part, text, (is_named, MAX_DEPTH), platform)
 }
 
-fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec<FoundRules> {
+fn find_nested(
+    part: &FilePart,
+    text: &str,
+    (is_named, depth): (bool, usize),
+    platform: Option<&Tree>,
+) -> Vec<FoundRules> {
     let source = match ConfigSource::read(text.as_bytes()) {
         Ok(source) => source,
         Err(problems) if is_named || mentions_rules(text) => {
@@ -84,7 +97,7 @@ fn find_nested(part: &FilePart, text: &str, is_named: bool, depth: usize) -> Vec
     let is_json = text.trim_start().starts_with('{');
     let envoy = read(if is_json { Dialect::Diana } else { Dialect::Envoy });
     let kubernetes = read(Dialect::Kubernetes);
-    let manifest = Manifest { part, source, kubernetes, envoy, depth };
+    let manifest = Manifest { part, source, kubernetes, envoy, depth, platform };
     let documents = manifest.source.documents();
     let mut found = Vec::new();
     for (number, document) in documents.iter().enumerate() {
@@ -120,19 +133,26 @@ struct Manifest<'m> {
     kubernetes: Option<ConfigSource>,
     envoy: Option<ConfigSource>,
     depth: usize,
+    platform: Option<&'m Tree>,
 }
 
 impl Manifest<'_> {
     /// The rules at a place of a document.
     fn rules(&self, document: &Tree, place: &Candidate<'_>) -> Vec<FoundRules> {
-        let Manifest { part, source, depth, .. } = self;
+        let Manifest { part, source, depth, platform, .. } = self;
         let is_rules = place.is_ours || outline::looks_like_rules(place.tree);
         match (place.holds, place.tree) {
             (Holds::Text, Tree::Text(text)) => {
                 let Some(span) = source.span_of(&place.steps).filter(|_| *depth > 0) else {
                     return Vec::new();
                 };
-                find_nested(&part.scalar(span, text), text, place.is_ours, depth - 1)
+                find_nested(&part.scalar(span, text), text, (place.is_ours, depth - 1), *platform)
+            }
+            (Holds::Policy, _) => {
+                let found = self.read_by_proxy(document, &place.steps);
+                let policy = |spec| resource::document(&spec).map_err(|it| it.list().to_vec());
+                let source = found.source.and_then(policy).map(|it| it.beside(*platform));
+                vec![FoundRules { source, is_policy: true, ..found }]
             }
             (Holds::Tree, Tree::Map(_) | Tree::List(_)) if is_rules => {
                 vec![self.read_by_proxy(document, &place.steps)]

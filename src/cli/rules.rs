@@ -21,7 +21,7 @@ pub fn policy(path: &Path) -> Result<Policy, (Exit, String)> {
         let text = input.text.map_err(|why| unusable(format!("{}: {why}", input.name)))?;
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let file = FilePart::file(input.name, text.into());
-        for one in manifest::find(&file, text, !input.is_found) {
+        for one in manifest::find(&file, text, !input.is_found, None) {
             if !found.iter().any(|other| is_same(other, &one)) {
                 found.push(one);
             }

@@ -1,11 +1,12 @@
-//! `diana schema`: the JSON Schema of rules, for editors.
+//! `diana schema`: the JSON Schema of rules, for editors, or the resource of Kubernetes.
 
 use std::io::{self, Write};
 
 use crate::exit::Exit;
 
-/// Writes the JSON Schema of a configuration.
-pub fn run(out: &mut dyn Write) -> io::Result<Exit> {
-    writeln!(out, "{:#}", diana_config::schema())?;
+/// Writes the JSON Schema of a configuration, or the CustomResourceDefinition of its entries.
+pub fn run(is_crd: bool, out: &mut dyn Write) -> io::Result<Exit> {
+    let schema = if is_crd { diana_config::resource::crd::crd() } else { diana_config::schema() };
+    writeln!(out, "{schema:#}")?;
     Ok(Exit::Fine)
 }

@@ -59,6 +59,9 @@ pub struct ActorSources {
 /// A source and its configuration.
 pub type ReadSource = (IdentitySource, Rc<dyn Source>);
 
+/// The names of the default actors, and of no actor.
+pub const STANDARD: [&str; 4] = ["account", "device", "address", "all"];
+
 /// Reads `actors`. The default actors come first, overridden or not.
 pub fn read(top: &Fields<'_>) -> Vec<ActorSources> {
     let address = || (client_address::KIND.name, Tree::Null);

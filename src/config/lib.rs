@@ -17,6 +17,7 @@
 pub mod difference;
 pub mod outline;
 pub mod problem;
+pub mod resource;
 
 mod actors;
 mod addresses;

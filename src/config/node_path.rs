@@ -101,6 +101,12 @@ pub struct ConfigSource {
 type FoundTree<'s> = (usize, Option<usize>, &'s Tree);
 
 impl ConfigSource {
+    /// A document without a text.
+    #[must_use]
+    pub fn of(tree: Tree) -> ConfigSource {
+        ConfigSource { documents: vec![tree], spans: Vec::new() }
+    }
+
     /// The documents.
     #[must_use]
     pub fn documents(&self) -> &[Tree] {
@@ -171,7 +177,7 @@ impl ConfigSource {
 }
 
 /// The number of nodes of a tree.
-fn nodes(tree: &Tree) -> usize {
+pub(super) fn nodes(tree: &Tree) -> usize {
     match tree {
         Tree::List(items) => 1 + items.iter().map(nodes).sum::<usize>(),
         Tree::Map(pairs) => 1 + pairs.iter().map(pair).sum::<usize>(),

@@ -1,7 +1,7 @@
 //! The JSON Schema of a configuration, generated from the declarations of mappings and the comments
 //! of the reference.
 
-mod words;
+pub(super) mod words;
 
 use super::document::DOCUMENT;
 use super::entry::ENTRY;
@@ -9,6 +9,9 @@ use super::mapping::{Allowed, Mapping, MappingKey};
 use diana_policy::time::DURATIONS;
 use serde_json::{Map, Value, json};
 use words::Words;
+
+/// The pattern of a size.
+pub(super) const SIZE: &str = "^[0-9]+(KiB|MiB)$";
 
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
 const TITLE: &str = "Rules for Diana, a rate-limit filter for Envoy and Istio";
@@ -87,7 +90,7 @@ fn of(allowed: &Allowed) -> Value {
         }
         Allowed::Duration(0, _) => json!({"anyOf": [duration("|0"), {"const": 0}]}),
         Allowed::Duration(..) => duration(""),
-        Allowed::Size(_) => json!({"type": "string", "pattern": "^[0-9]+(KiB|MiB)$"}),
+        Allowed::Size(_) => json!({"type": "string", "pattern": SIZE}),
         Allowed::Choice(words) => json!({"enum": words()}),
         // Draft 7 ignores the description next to a `$ref`.
         Allowed::Map(mapping) => json!({"allOf": [reference(mapping)]}),
@@ -99,10 +102,14 @@ fn of(allowed: &Allowed) -> Value {
     }
 }
 
-/// A duration in text, or `more`.
 fn duration(more: &str) -> Value {
+    json!({"type": "string", "pattern": duration_pattern(more)})
+}
+
+/// The pattern of a duration in text, or `more`.
+pub(super) fn duration_pattern(more: &str) -> String {
     let units = DURATIONS.map(|(name, _)| name).join("|");
-    json!({"type": "string", "pattern": format!("^([0-9]+({units}){more})$")})
+    format!("^([0-9]+({units}){more})$")
 }
 
 fn reference(mapping: &Mapping) -> Value {

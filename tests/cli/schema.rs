@@ -25,3 +25,13 @@ fn shipped_rules_reference_the_schema() {
         assert!(text.starts_with(&first), "{}", path.display());
     }
 }
+
+#[test]
+fn resource_file_equals_the_printed_definition() {
+    let file = "charts/diana-crds/templates/limitpolicies.yaml";
+    let kept = fs::read_to_string(root().join(file)).unwrap();
+    let printed = diana(&["schema", "--crd"]).out;
+    assert!(kept == printed, "write it anew: cargo run -p diana-cli schema -- --crd > {file}");
+    // Helm would take them for its own.
+    assert!(!kept.contains("{{"));
+}

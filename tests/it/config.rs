@@ -11,6 +11,7 @@ mod pipe;
 mod protobuf;
 mod reference;
 mod remote;
+mod resource;
 
 use diana_config::Reader;
 use diana_config::problem::Problems;

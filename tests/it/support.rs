@@ -8,3 +8,4 @@ pub mod queue;
 pub mod redis;
 pub mod redis_rule;
 pub mod steps;
+pub mod structural;

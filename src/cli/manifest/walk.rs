@@ -3,6 +3,7 @@
 use std::ptr;
 
 use diana_config::outline;
+use diana_config::resource::{GROUP, KIND};
 use diana_policy::ModuleKind;
 use diana_policy::tree::Tree;
 
@@ -13,6 +14,8 @@ pub enum Holds {
     Text,
     /// As a tree, which the filter receives as a `Struct` or JSON.
     Tree,
+    /// As the `spec` of a LimitPolicy.
+    Policy,
 }
 
 /// A place that may have rules.
@@ -178,6 +181,13 @@ fn of_document<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<
             let config = step(plugin, &steps, "pluginConfig");
             found.extend(config.map(|(tree, steps)| held(Holds::Tree, tree, steps, is_ours)));
         }
+        Some(KIND) if text(tree, "apiVersion").is_some_and(is_group) => {
+            let spec = step(tree, &steps, "spec");
+            found.extend(spec.map(|(tree, steps)| Candidate {
+                is_remote: true,
+                ..held(Holds::Policy, tree, steps, true)
+            }));
+        }
         Some("List") => {
             let Some((items, steps)) = step(tree, &steps, "items") else { return };
             children(items, &steps).into_iter().for_each(|(tree, at)| of_document(tree, at, found));
@@ -220,6 +230,11 @@ fn of_envoy<'t>(tree: &'t Tree, steps: Vec<usize>, found: &mut Vec<Candidate<'t>
             of_envoy(child, steps, found);
         }
     }
+}
+
+/// Returns true if an `apiVersion` is of the resources of Diana.
+fn is_group(version: &str) -> bool {
+    version.split('/').next() == Some(GROUP)
 }
 
 fn held(holds: Holds, tree: &Tree, steps: Vec<usize>, is_ours: bool) -> Candidate<'_> {

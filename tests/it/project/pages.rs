@@ -3,6 +3,7 @@
 
 mod fields;
 mod metrics;
+mod resource;
 
 use std::fs;
 use std::path::{Path, PathBuf};
