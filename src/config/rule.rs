@@ -29,7 +29,7 @@ use super::plans::PLANS;
 use super::redis::{ON_FAILURE, ON_FAILURES};
 use super::response::{self, RESPONSE};
 use super::starts::{DAY_STARTS, MONTH_STARTS, WEEK_STARTS};
-use super::values::{NAME, TEXT, TEXTS};
+use super::values::{RULE_NAME, TEXT, TEXTS};
 use algo::RuleAlgorithm;
 use diana_algorithm::{Algorithm, Entry, Leasing, REGISTRY};
 use diana_policy::MAX_PERMITS;
@@ -54,7 +54,7 @@ pub static RULE: Mapping = Mapping {
         optional("algo", Choice(|| REGISTRY.iter().flat_map(Entry::names).collect())),
         optional("scope", Choice(|| words(SCOPES))),
         optional("ask", Choice(|| words(ASKS))),
-        optional("name", NAME),
+        optional("name", RULE_NAME),
         optional(
             "cost",
             Either(&[Whole(1, MAX_PERMITS), Map(&cost::COST), cost::CHOSEN_COST, SETTLED_COST]),

@@ -27,6 +27,22 @@ pub fn is_name(name: &str) -> bool {
     (1..=LONGEST).contains(&name.len()) && name.bytes().all(plain)
 }
 
+/// The name of a rule. In documents that the companion composes, it has the rule's owner in front, a
+/// namespace and a policy of Kubernetes.
+pub const RULE_NAME: Allowed =
+    Allowed::Text("1 … 64 of the characters a-z, 0-9, `_` and `-`", |text| {
+        let Some((owner, name)) = text.rsplit_once('/') else { return is_name(text) };
+        let is_object = |name: &str, most: usize, others: &[u8]| {
+            let is_plain = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || others.contains(&byte)
+            };
+            (1..=most).contains(&name.len()) && name.bytes().all(is_plain)
+        };
+        let is_owner =
+            |(space, policy)| is_object(space, 63, b"-") && is_object(policy, 253, b"-.");
+        is_name(name) && owner.split_once('/').is_some_and(is_owner)
+    });
+
 /// The name of a cluster.
 pub const CLUSTER: Allowed =
     Allowed::Text("the name of a cluster in Envoy, up to 255 visible ASCII characters", |text| {

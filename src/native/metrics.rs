@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use diana_policy::{Metric, MetricKind};
+use diana_policy::{Metric, MetricKind, names};
 
 use crate::abi::{ConfigCall, has_config_metrics};
 use crate::configurations;
@@ -58,7 +58,7 @@ fn values() -> MutexGuard<'static, MetricValues> {
 }
 
 fn series(metric: Metric, labels: &[&str]) -> LabelledMetric {
-    (metric, labels.iter().map(|label| String::from(*label)).collect())
+    (metric, labels.iter().map(|label| names::in_metrics(label).into()).collect())
 }
 
 /// Defines all metrics for a configuration, while it is created.

@@ -3,6 +3,8 @@
 //! The names contain only configured names, never data of clients: `diana.<namespace>.rule.<rule>.<name>` in Envoy's
 //! statistics, which a tag regex converts to `diana_rule_<name>{namespace="…",rule="…"}`.
 
+use crate::names;
+
 /// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetricKind {
@@ -170,7 +172,9 @@ impl Metric {
     #[must_use]
     pub fn stat(self, labels: &[&str]) -> String {
         match labels {
-            [namespace, rule] => format!("diana.{namespace}.rule.{rule}.{}", self.name()),
+            [namespace, rule] => {
+                format!("diana.{namespace}.rule.{}.{}", names::in_metrics(rule), self.name())
+            }
             _ => format!("diana.{}.{}", labels.concat(), self.name()),
         }
     }

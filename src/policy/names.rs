@@ -1,7 +1,27 @@
-//! Names of rules in a line of a log.
+//! Names of rules, for logs, clients and metrics.
+//!
+//! A rule of a team has its owner in front, such as `team-a/shop/checkout`: a namespace and a policy.
+
+use std::borrow::Cow;
 
 /// Maximum number of names in a line.
 const MOST: usize = 20;
+
+/// The name that clients get: without the owner.
+#[must_use]
+pub fn for_clients(name: &str) -> &str {
+    name.rsplit('/').next().unwrap_or(name)
+}
+
+/// The name in metrics: `/` is `_S_`, and `.` is `_D_`. No two names are the same there, also after
+/// Envoy has replaced all hyphens, as names have no capital letters, and owners no underscores.
+#[must_use]
+pub fn in_metrics(name: &str) -> Cow<'_, str> {
+    match name.contains('/') {
+        true => name.replace('/', "_S_").replace('.', "_D_").into(),
+        false => name.into(),
+    }
+}
 
 /// The names, with commas between them: the first 20, and the number of further ones.
 #[must_use]

@@ -29,7 +29,7 @@ pub struct Limit {
 /// One rule.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    /// Unique name, `[a-z0-9_-]+`.
+    /// Unique name, `[a-z0-9_-]+`, of a team's rule with its owner in front.
     pub name: String,
     /// Identifies the rule in its namespace. Configurations with the same fingerprint continue the
     /// same counts.

@@ -6,4 +6,5 @@ mod cost;
 mod in_flight;
 mod memory;
 mod plans;
+mod policies;
 mod settling;

@@ -107,7 +107,7 @@ impl Gate {
         self.clock.0.set(Now { mono: mono + micros, wall: wall + micros });
     }
 
-    fn decide(&mut self, request: &FakeRequest) -> Verdict {
+    pub fn decide(&mut self, request: &FakeRequest) -> Verdict {
         self.limiter.decide(request, 0, &self.clock)
     }
 
@@ -120,7 +120,7 @@ impl Gate {
         true
     }
 
-    fn refusal(&mut self, request: &FakeRequest) -> Refusal {
+    pub fn refusal(&mut self, request: &FakeRequest) -> Refusal {
         match self.decide(request) {
             Verdict::Refuse(refusal) => *refusal,
             admitted => panic!("{admitted:?}"),

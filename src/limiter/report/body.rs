@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Record, Refusal};
 use diana_policy::BodyPiece;
 use diana_policy::json;
+use diana_policy::names;
 use diana_store::refusal::Reason;
 
 /// The media type of problem details.
@@ -71,7 +72,9 @@ impl Refusal {
         for piece in &self.response.body {
             match piece {
                 BodyPiece::Text(text) => body.push_str(text),
-                BodyPiece::Rule if self.by.shown => body.push_str(&self.by.rule),
+                BodyPiece::Rule if self.by.shown => {
+                    body.push_str(names::for_clients(&self.by.rule))
+                }
                 BodyPiece::Rule => {}
                 BodyPiece::RetryAfter => body.extend(self.retry_after().map(|it| it.to_string())),
                 BodyPiece::Limit => body.push_str(&self.by.policy.0.to_string()),
@@ -98,7 +101,7 @@ impl Refusal {
             title,
             status: self.status(),
             detail,
-            violated: violated.map(|record| &*record.rule).collect(),
+            violated: violated.map(|record| names::for_clients(&record.rule)).collect(),
         })
     }
 }

@@ -3,6 +3,7 @@
 use super::{Record, Refusal, Report};
 use diana_policy::LimitFields;
 use diana_policy::headers::Headers;
+use diana_policy::names;
 use diana_policy::number::push_decimal;
 use diana_policy::time::{Micros, SECOND};
 
@@ -135,7 +136,7 @@ fn limits(records: &[Record], jitter: Micros, headers: &mut Headers) {
 /// Starts an item of a list with the name of a rule.
 fn add_item(list: &mut String, is_first: &mut bool, rule: &str) {
     list.push_str(if std::mem::take(is_first) { "\"" } else { ", \"" });
-    list.push_str(rule);
+    list.push_str(names::for_clients(rule));
 }
 
 impl Record {

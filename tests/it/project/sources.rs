@@ -10,9 +10,10 @@ use diana_policy::Metric;
 /// Types that mean the same in both adapters to Envoy.
 const IN_BOTH_ADAPTERS: [&str; 3] = ["HostCall", "HostEnding", "HostRequest"];
 
-const CRATES: [&str; 14] = [
+const CRATES: [&str; 15] = [
     "algorithm",
     "cli",
+    "compose",
     "config",
     "import",
     "limiter",
