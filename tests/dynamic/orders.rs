@@ -74,7 +74,7 @@ fn no_held_request_misses_its_turn() {
     tell(try_orders);
 }
 
-/// Tries worlds, and tells their number.
+/// Tries worlds, and returns their number.
 fn tell(tries: fn() -> u64) {
     // No request waits on Envoy's main thread, which is this one.
     let worlds = thread::spawn(tries).join().expect("the orders of events");

@@ -38,7 +38,7 @@ struct KuadrantPolicy {
     /// The kind, the namespace with the name, and the section of the target.
     target: (String, String, Option<String>),
     is_override: bool,
-    /// Whether limits of other policies apply beside it.
+    /// Whether limits of other policies apply as well.
     is_merged: bool,
     limits: Vec<KuadrantLimit>,
 }

@@ -89,7 +89,7 @@ impl World<'_> {
         world
     }
 
-    /// The gateway has just told Redis that it lives, so that it makes no other call for a second.
+    /// The gateway has just sent a heartbeat, so that it makes no other call for a second.
     fn rest(&mut self) {
         while explored::calls() == 0 {
             self.pass(explored::next_due().saturating_sub(self.now));

@@ -2,7 +2,7 @@
 //!
 //! The service looks for the entries of a descriptor one by one, below each other: first a
 //! descriptor with this value, then one with a pattern, then one without a value. The limit is that
-//! of the last one. So each limit becomes an entry for the requests that come to it.
+//! of the last one. So each limit becomes an entry for the requests that match it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -61,7 +61,7 @@ struct ServiceLimit {
     /// None if it is unlimited.
     size: Option<WindowSize>,
     name: String,
-    /// The names of limits that do not apply beside it.
+    /// The names of limits that do not apply together with it.
     replaces: Vec<String>,
     is_shadow: bool,
 }
@@ -94,7 +94,7 @@ fn about(shown: &str) -> String {
     format!("the descriptor {shown}")
 }
 
-/// A limit that some requests come to.
+/// A limit that applies to some requests.
 struct CountedLimit<'s> {
     /// The number of the rate limit that makes its descriptor.
     maker: usize,
@@ -105,7 +105,7 @@ struct CountedLimit<'s> {
     fit: Fit,
     /// Whether another limit replaces it for all requests.
     is_replaced: bool,
-    /// Whether requests of other limits beside it do not come to it.
+    /// Whether it does not apply to requests of other limits.
     is_partial: bool,
 }
 
@@ -130,7 +130,7 @@ impl RateLimitService {
         (self.domains.len() == 1).then(|| (domain.as_str(), it.origin.clone()))
     }
 
-    /// Imports the limits that the routes of groups come to.
+    /// Imports the limits that apply to the routes of groups.
     pub(super) fn import(
         &self,
         configuration: &EnvoyConfiguration,
@@ -264,7 +264,7 @@ fn read_limit(
 }
 
 impl ServiceDomain {
-    /// The limits that the requests of some groups come to.
+    /// The limits that apply to requests of some groups.
     fn counted<'s>(
         &'s self,
         groups: &[&'s Group],
@@ -316,7 +316,7 @@ struct Search<'s, 'i> {
 }
 
 impl<'s> Search<'s, '_> {
-    /// Continues with one of the entries, for the requests that come to these siblings.
+    /// Continues with one of the entries, for requests that match these siblings.
     fn below(&mut self, siblings: &'s Siblings, depth: usize, fit: Fit) {
         let made = self.made;
         let Some(entry) = made.entries.get(depth) else { return };
@@ -358,7 +358,7 @@ impl<'s> Search<'s, '_> {
         }
     }
 
-    /// The requests that come to a descriptor.
+    /// The requests that match a descriptor.
     fn enter(&mut self, descriptor: &'s ServiceDescriptor, depth: usize, fit: Fit) {
         if depth + 1 < self.made.entries.len() {
             return self.below(&descriptor.below, depth + 1, fit);
@@ -494,7 +494,7 @@ fn keyless(sources: &[KeySource]) -> String {
     }
 }
 
-/// The limits that one request of a list of rate limits may come to, together.
+/// The limits that one request of a list of rate limits may match together.
 fn object(domain: &str, counted: &[CountedLimit<'_>], list: &[usize]) -> Option<ImportedObject> {
     let mut all = RequestCondition::default();
     let mut found: Vec<(&CountedLimit<'_>, CountedWindows)> = Vec::new();
@@ -524,7 +524,7 @@ fn object(domain: &str, counted: &[CountedLimit<'_>], list: &[usize]) -> Option<
     Some(ImportedObject { title, rules, model, unrounded: None })
 }
 
-/// Lists limits that no request comes to.
+/// Lists limits that apply to no request.
 fn note_unmade(
     domain: &str,
     siblings: &Siblings,

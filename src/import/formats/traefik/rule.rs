@@ -59,7 +59,7 @@ struct RuleParser<'r> {
 }
 
 impl<'r> RuleParser<'r> {
-    /// Returns true, and goes on, if the rest begins with a text.
+    /// Removes a text from the beginning of the rest. Returns true if it was there.
     fn eat(&mut self, text: &str) -> bool {
         let after = self.rest.strip_prefix(text);
         self.rest = after.unwrap_or(self.rest).trim_start();
