@@ -1,7 +1,7 @@
 //! `LimitPolicy`: entries of a document as a resource of Kubernetes.
 //!
 //! The API server checks a resource by types, so each value has one form there: of the forms that a
-//! document allows, the list, else the mapping. [`DIFFERENCES`] are the keys for which a document
+//! document allows, the list, else the mapping. `DIFFERENCES` are the keys for which a document
 //! has no such form.
 
 pub mod crd;
