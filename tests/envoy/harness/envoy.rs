@@ -275,8 +275,8 @@ impl Process {
 
     /// The log of Envoy and the filter.
     pub fn log(&self) -> String {
-        let part = |name| fs::read(self.folder.join(name)).unwrap_or_default();
-        let bytes = [part("logs/envoy.log"), part("logs/stderr.log")].concat();
+        // Envoy writes to it at once, but to a file of `--log-path` later.
+        let bytes = fs::read(self.folder.join("logs/stderr.log")).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
@@ -369,8 +369,6 @@ fn spawn(folder: &Path, gateway: &Gateway) -> Child {
         .arg(folder.join("bootstrap.json"))
         .arg("--admin-address-path")
         .arg(folder.join("admin.txt"))
-        .arg("--log-path")
-        .arg(folder.join("logs/envoy.log"))
         .envs(gateway.environment(folder))
         .stderr(File::create(folder.join("logs/stderr.log")).unwrap())
         .spawn()
