@@ -9,7 +9,10 @@ use crate::envoy::matchers::{StringTest, inverted};
 use crate::key::KeySource;
 use crate::routes::PathKind;
 
-/// Maximum depth of parentheses.
+#[cfg(test)]
+mod tests;
+
+/// Maximum depth of parentheses and opposites.
 const MAX_DEPTH: usize = 16;
 
 /// A value of a request.
@@ -132,6 +135,16 @@ impl CelParser<'_> {
         after.is_some()
     }
 
+    /// Each level takes memory of the stack.
+    fn descend(&mut self) -> Result<(), String> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            Err("it has too many parentheses or `!`".into())
+        } else {
+            Ok(())
+        }
+    }
+
     fn all(&mut self) -> Result<Vec<ValueTest>, String> {
         let mut found = self.any()?;
         while self.eat("&&") {
@@ -164,7 +177,9 @@ impl CelParser<'_> {
 
     fn one(&mut self) -> Result<Vec<ValueTest>, String> {
         if self.eat("!") {
+            self.descend()?;
             let mut found = self.one()?;
+            self.depth -= 1;
             let [test] = found.as_mut_slice() else {
                 return Err("it has an opposite of several tests".into());
             };
@@ -172,10 +187,7 @@ impl CelParser<'_> {
             return Ok(found);
         }
         if self.eat("(") {
-            self.depth += 1;
-            if self.depth > MAX_DEPTH {
-                return Err("it has too many parentheses".into());
-            }
+            self.descend()?;
             let found = self.all()?;
             self.depth -= 1;
             return if self.eat(")") { Ok(found) } else { Err("found no `)`".into()) };
