@@ -8,7 +8,6 @@ mod envoy;
 mod envoy_gateway;
 mod heads;
 mod host;
-mod import;
 mod ingress_nginx;
 mod jwt;
 mod kuadrant;
@@ -30,6 +29,7 @@ mod windows;
 
 use std::rc::Rc;
 
+use diana_import::{Counting, Importer, REGISTRY, SourceFiles, SourceText};
 use diana_policy::tree::Tree;
 use diana_request::identity::{Identifier, Source, SourceKind, SourceValue};
 use kit::fake::FakeRequest;
@@ -119,4 +119,28 @@ fn decoded(bytes: &[u8]) -> Vec<u8> {
 /// Every byte as `%xx`.
 fn encoded(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| format!("%{byte:02X}").into_bytes()).collect()
+}
+
+/// No text includes a file that there is.
+struct NoFiles;
+
+impl SourceFiles for NoFiles {
+    fn included(&self, _: &str, _: &str) -> Result<Vec<SourceText>, String> {
+        Ok(Vec::new())
+    }
+}
+
+/// Any text becomes a document that is valid, perhaps without a rule.
+fn convert(format: &str, input: &[u8]) {
+    let Ok(text) = str::from_utf8(input) else { return };
+    let format = REGISTRY.iter().find(|it| it.name == format).expect("a format");
+    for counting in [Counting::PerGateway, Counting::Fleet(3)] {
+        let mut importer = Importer::new(Some(format));
+        importer.read(&SourceText { name: "a".into(), text: text.into() }, &NoFiles);
+        let result = importer.finish(counting);
+        if !result.entries.is_empty() {
+            let read = diana_config::Reader::default().policy(result.document.as_bytes());
+            assert!(read.is_ok(), "{}\n{}", result.document, read.unwrap_err());
+        }
+    }
 }

@@ -29,6 +29,11 @@ fn over(charges: [u64; 2], term: u64, length: u64) -> u64 {
     }
 }
 
+/// The term of leases that a term is in.
+fn long(term: u64) -> u64 {
+    term / (LONG / TERM)
+}
+
 impl Terms {
     /// Removes permits that can no longer be returned at `now`.
     pub fn age(&mut self, now: u64) {
@@ -45,7 +50,7 @@ impl Terms {
 
     /// Returns a block, or a cost if there is no block. Returns true if it still counted.
     pub fn comes_in(&mut self, term: u64, block: u64, cost: u64) -> bool {
-        let long_terms = self.long_term().checked_sub(term * TERM / LONG);
+        let long_terms = self.long_term().checked_sub(long(term));
         let (counts, ago, permits) = match block {
             0 => (&mut self.tentative, self.term.checked_sub(term), cost),
             _ => (&mut self.leased, long_terms, block),
@@ -63,7 +68,7 @@ impl Terms {
 
     /// The term that leases are counted in.
     pub fn long_term(&self) -> u64 {
-        self.term * TERM / LONG
+        long(self.term)
     }
 
     /// The outstanding leases.

@@ -1,5 +1,5 @@
 //! Configurations of Envoy, and EnvoyFilters.
 
 pub fn run(input: &[u8]) {
-    super::import::convert("envoy", input);
+    super::convert("envoy", input);
 }

@@ -1,5 +1,5 @@
 //! Policies of Kuadrant.
 
 pub fn run(input: &[u8]) {
-    super::import::convert("kuadrant", input);
+    super::convert("kuadrant", input);
 }

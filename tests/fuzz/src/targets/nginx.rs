@@ -1,5 +1,5 @@
 //! Configurations of nginx.
 
 pub fn run(input: &[u8]) {
-    super::import::convert("nginx", input);
+    super::convert("nginx", input);
 }

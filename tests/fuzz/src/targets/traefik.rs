@@ -1,5 +1,5 @@
 //! Middlewares and routers of Traefik.
 
 pub fn run(input: &[u8]) {
-    super::import::convert("traefik", input);
+    super::convert("traefik", input);
 }
