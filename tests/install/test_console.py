@@ -17,8 +17,10 @@ from pathlib import Path
 from servers import ROOT, wait_for
 
 SERVERS = re.compile(r"make (run|fleet|watch)\b")
+# A nested make prints the folders that it enters and leaves.
+ALONE = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
 # The examples use gateways that share limits, so `make fleet` has the maximum timeout for Redis.
-PATIENT = {**os.environ, "REDIS_TIMEOUT": "1s"}
+PATIENT = {**ALONE, "REDIS_TIMEOUT": "1s"}
 MARK = "@@ said so @@"
 # Its sections start Envoys of their own: `cargo test --test envoy recipe_page` runs them.
 RECIPES = ROOT / "docs/guides/recipes.md"
@@ -79,10 +81,8 @@ def serving(command, ended_by=signal.SIGTERM):
 def run(commands):
     """The output of each command, in sequence in one shell."""
     script = "".join(f"{command.replace('make ', 'make -o build ')}\necho '{MARK}'\n" for command in commands)
-    # A nested make prints the folders that it enters and leaves.
-    alone = {name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")}
     # Errors of a command are a part of its output.
-    done = subprocess.run(["bash"], input=script, cwd=ROOT, env=alone, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(["bash"], input=script, cwd=ROOT, env=ALONE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return done.stdout.replace("\r", "").split(f"{MARK}\n")[:-1]
 
 
