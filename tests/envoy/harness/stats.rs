@@ -30,7 +30,7 @@ impl Process {
     }
 
     /// Counters and gauges with a name that matches.
-    fn stats(&self, regex: &str) -> Option<Vec<(String, u64)>> {
+    pub(super) fn stats(&self, regex: &str) -> Option<Vec<(String, u64)>> {
         let text = self.admin(&format!("/stats?filter={regex}"))?.body;
         let pairs = text.lines().filter_map(|line| line.split_once(": "));
         Some(pairs.filter_map(|(name, value)| Some((name.into(), value.parse().ok()?))).collect())
