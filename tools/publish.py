@@ -1,4 +1,4 @@
-"""Pushes the images and the chart of `make release` to a registry, with the digests in target/IMAGES. Arguments are the project's name
+"""Pushes the images and the charts of `make release` to a registry, with the digests in target/IMAGES. Arguments are the project's name
 there, such as registry.example.com/diana, and options of `skopeo copy`."""
 
 import sys

@@ -1,5 +1,5 @@
-"""Writes a release to target/dist: module, library, command, images, chart, playground, bills of materials, release notes and checksums; and target/IMAGES,
-the digests and names of the images and the chart in a registry. The same modules and command give the same files."""
+"""Writes a release to target/dist: module, library, command, images, charts, playground, bills of materials, release notes and checksums; and target/IMAGES,
+the digests and names of the images and the charts in a registry. The same modules and command give the same files."""
 
 import hashlib
 import os
@@ -16,10 +16,11 @@ from console import ROOT, TARGET, die, relative, say
 from layout import PLATFORMS, Layout, encoded, labels, repository, tags, tarred, version, zipped
 
 RELEASE = TARGET / "dist"
-CHART = TARGET / "chart"
+# The charts, and their names in a registry and in an archive.
+CHARTS = {TARGET / "chart-crds": "diana-crds", TARGET / "chart": "diana"}
 IMAGES = TARGET / "IMAGES"
 # The layouts of a release, and their names in a registry behind that of the project.
-LAYOUTS = {image.IMAGE: "", companion.COMPANION: "-companion", CHART: "/charts/diana"}
+LAYOUTS = {image.IMAGE: "", companion.COMPANION: "-companion", **{folder: f"/charts/{name}" for folder, name in CHARTS.items()}}
 # The companion in the values of the chart, until there is a registry.
 UNPUBLISHED = "registry.example.com/diana-companion"
 
@@ -42,9 +43,10 @@ tar xzf "$FILE" diana
 ./diana --version
 ```
 
-The chart. Its values name the image of the companion by digest, and have the SHA-256 of the module: leave `companion.image` and `filter.sha256` out of yours.
+The chart. First the definition of LimitPolicy, only for limits of teams, with server-side apply: it is too large for an annotation. The values of the chart name the image of the companion by digest, and have the SHA-256 of the module: leave `companion.image` and `filter.sha256` out of yours.
 
 ```sh
+helm template diana-crds oci://{registry}/charts/diana-crds --version {version} | kubectl apply --server-side -f -
 helm install diana oci://{registry}/charts/diana --version {version} -n $NS -f values.yaml --wait
 ```
 
@@ -101,21 +103,25 @@ def registry():
     return f"ghcr.io/{repository().lower()}"
 
 
-def chart(module):
-    """The chart as an archive. Its values have the digest of the module, and the companion by name and digest."""
-    files, digest = contents(ROOT / "charts/diana", "diana"), hashlib.sha256(module).hexdigest()
+def chart(name, module):
+    """A chart as an archive. Values have the digest of the module, and the companion by name and digest."""
+    files, digest = contents(ROOT / "charts" / name, name), hashlib.sha256(module).hexdigest()
     [(tag, index)] = tags(companion.COMPANION).items()
-    values = files["diana/values.yaml"].decode()
-    values = values.replace('sha256: ""', f'sha256: "{digest}"').replace(f"{UNPUBLISHED}:{tag}", f"{registry()}-companion:{tag}@{index}")
-    return packed({**files, "diana/values.yaml": values.encode()})
+    # Not the empty digest of the dynamic module, which is beside others in its line.
+    changed = {'\n  sha256: ""\n': f'\n  sha256: "{digest}"\n', f"{UNPUBLISHED}:{tag}": f"{registry()}-companion:{tag}@{index}"}
+    for path, data in files.items():
+        if path.endswith("/values.yaml"):
+            for old, new in changed.items():
+                data = files[path] = data.replace(old.encode(), new.encode())
+    return packed(files)
 
 
-def lay_chart(archive):
-    """Writes the chart as a layout, as Helm pushes and pulls it."""
-    facts = re.findall(r'^(\w+): "?([^\[\n"]+)"?$', (ROOT / "charts/diana/Chart.yaml").read_text(), flags=re.M)
-    layout = Layout(CHART)
+def lay_chart(folder, name, archive):
+    """Writes a chart as a layout, as Helm pushes and pulls it."""
+    facts = re.findall(r'^(\w+): "?([^\[\n"]+)"?$', (ROOT / "charts" / name / "Chart.yaml").read_text(), flags=re.M)
+    layout = Layout(folder)
     config = layout.blob(HELM_CONFIG, encoded(dict(facts)))
-    layout.tag({version(): layout.manifest(config, [layout.blob(HELM_LAYER, archive)], labels("diana", dict(facts)["description"]))})
+    layout.tag({version(): layout.manifest(config, [layout.blob(HELM_LAYER, archive)], labels(name, dict(facts)["description"]))})
 
 
 def commands():
@@ -144,14 +150,15 @@ def main(tag="", *before):
     companion.main(*before)
     playground.build()
     module = image.MODULE.read_bytes()
-    archive = chart(module)
-    lay_chart(archive)
+    archives = {name: chart(name, module) for name in CHARTS.values()}
+    for folder, name in CHARTS.items():
+        lay_chart(folder, name, archives[name])
     files = {
         f"diana-{present}.wasm": module,
         f"diana-{present}.cdx.json": image.SBOM.read_bytes(),
         f"diana-image-{present}.tar.gz": packed(contents(image.IMAGE, "image")),
         f"diana-companion-image-{present}.tar.gz": packed(contents(companion.COMPANION, "image")),
-        f"diana-chart-{present}.tgz": archive,
+        **{f"{name}-chart-{present}.tgz": archive for name, archive in archives.items()},
         f"diana-playground-{present}.html": playground.PAGE.read_bytes(),
         "NOTES.md": notes.encode(),
         **dict(commands()),

@@ -53,10 +53,14 @@ class Release(unittest.TestCase):
             library = f"libdiana-{version}-{architecture}"
             self.assertEqual(files[f"{library}.so"], native.library(architecture).read_bytes())
             self.assertEqual(described(files[f"{library}.cdx.json"]), sums[f"{library}.so"])
+        with tarfile.open(release.RELEASE / f"diana-crds-chart-{version}.tgz") as chart:
+            self.assertEqual(yaml.safe_load(chart.extractfile("diana-crds/Chart.yaml"))["version"], version)
+            definition = yaml.safe_load(chart.extractfile("diana-crds/templates/limitpolicies.yaml"))
+        self.assertEqual(definition["metadata"]["annotations"]["limits.diana.internal/version"], version)
         with tarfile.open(release.RELEASE / f"diana-chart-{version}.tgz") as chart:
             self.assertEqual(yaml.safe_load(chart.extractfile("diana/Chart.yaml"))["version"], version)
             values = yaml.safe_load(chart.extractfile("diana/values.yaml"))
-        self.assertEqual(values["filter"]["sha256"], sums[f"diana-{version}.wasm"])
+        self.assertEqual((values["filter"]["sha256"], values["filter"]["native"]["sha256"]), (sums[f"diana-{version}.wasm"], ""))
         [index] = layout.tags(companion.COMPANION).values()
         self.assertEqual(values["companion"]["image"], f"{release.registry()}-companion:{version}@{index}")
         release.main()
@@ -65,9 +69,9 @@ class Release(unittest.TestCase):
         self.unpacked(version)
 
     def published(self):
-        """A registry has everything under the digests that the release signs, and Helm's form of the chart."""
+        """A registry has everything under the digests that the release signs, and Helm's form of the charts."""
         signed = [line.split() for line in release.IMAGES.read_text().splitlines()]
-        self.assertEqual(len(signed), 5)
+        self.assertEqual(len(signed), 6)
         with registry() as remote, tempfile.TemporaryDirectory() as folder:
             publish.main(remote.removeprefix("docker://"), "--dest-tls-verify=false", "--insecure-policy")
             for digest, name in signed:
@@ -75,12 +79,15 @@ class Release(unittest.TestCase):
                 pulled = copy(found, f"oci:{folder}/{digest}:it", "--all")
                 self.assertEqual(pulled.returncode, 0, pulled.stderr)
                 self.assertEqual(layout.tags(Path(folder, digest)), {"it": f"sha256:{digest}"})
-            chart = Path(folder, digest, "blobs/sha256")
-            manifest = json.loads((chart / digest).read_bytes())
-            config = json.loads((chart / manifest["config"]["digest"].removeprefix("sha256:")).read_bytes())
-        facts = yaml.safe_load((ROOT / "charts/diana/Chart.yaml").read_text())
-        self.assertEqual(config, {name: fact for name, fact in facts.items() if isinstance(fact, str)})
-        archive = (release.RELEASE / f"diana-chart-{image.version()}.tgz").read_bytes()
+                if name.rpartition("/")[2] in release.CHARTS.values():
+                    self.is_chart(Path(folder, digest, "blobs/sha256"), digest, name.rpartition("/")[2])
+
+    def is_chart(self, blobs, digest, name):
+        manifest = json.loads((blobs / digest).read_bytes())
+        config = json.loads((blobs / manifest["config"]["digest"].removeprefix("sha256:")).read_bytes())
+        facts = yaml.safe_load((ROOT / f"charts/{name}/Chart.yaml").read_text())
+        self.assertEqual(config, {key: fact for key, fact in facts.items() if isinstance(fact, str)})
+        archive = (release.RELEASE / f"{name}-chart-{image.version()}.tgz").read_bytes()
         self.assertEqual([layer["digest"] for layer in manifest["layers"]], [f"sha256:{hashlib.sha256(archive).hexdigest()}"])
 
     def unpacked(self, version):
