@@ -28,6 +28,7 @@ CHART = ROOT / "charts/diana"
 MODULE = ROOT / "target/diana.wasm"
 LIBRARY = ROOT / "target/libdiana.so"
 FILE = "/etc/diana/libdiana.so"
+PUBLIC = {"targetRefs": [{"group": "gateway.networking.k8s.io", "kind": "Gateway", "name": "public"}]}
 RULES = {"limits": [{"Url": "/", "rules": [{"name": "a-few", "actor": "all", "unit": "day", "rpu": 3, "algo": "SW"}]}]}
 # In a separate process, since Helm's library has a Go runtime.
 RENDER = """
@@ -503,6 +504,147 @@ class Rendered(unittest.TestCase):
         self.assertTrue(yaml.safe_load((CHART / "values.yaml").read_text())["companion"]["image"].endswith(":" + version()))
 
 
+class Policies(unittest.TestCase):
+    """Limits of teams, by the values `policies`."""
+
+    # With TLS, since the companions ask each other.
+    VALUES = {
+        "istio": {"controlPlane": "istio", "istio": PUBLIC, "companion": {"tls": {"secret": "companion"}}},
+        "envoy-gateway": {"controlPlane": "envoy-gateway", "envoyGateway": {"gateways": [{"name": "a"}, {"name": "b", "namespace": "other"}, {"class": "eg"}]}},
+    }
+
+    def rendered(self, plane, policies=None, **values):
+        return render(**self.VALUES[plane], policies={"enabled": True, **(policies or {})}, **values)
+
+    def file(self, plane, **values):
+        """The decisions of the platform, as the companion reads them."""
+        [data] = [it["data"] for it in of_kind("ConfigMap", self.rendered(plane, **values))]
+        return yaml.safe_load(data["policies.yaml"])
+
+    def test_disabled_change_nothing(self):
+        for plane, values in self.VALUES.items():
+            one = files(**values)
+            self.assertEqual(one, files(**values, policies={"enabled": False, "rules": 7, "keys": ["name"], "memory": "1Gi"}))
+            texts = "".join(text for name, text in one.items() if not name.endswith("NOTES.txt"))
+            self.assertEqual([it for it in ("policies", "ServiceAccount", "Role", "egress:", "POD_", "Admission") if it in texts.replace("automountServiceAccountToken", "")], [])
+            self.assertNotIn("LimitPolicy", "".join(one.values()))
+            [pod] = [it["spec"]["template"]["spec"] for it in of_kind("Deployment", render(**values))]
+            self.assertEqual((pod["automountServiceAccountToken"], "serviceAccountName" in pod), (False, False))
+
+    def test_rights_are_these(self):
+        reads = ["get", "list", "watch"]
+        cluster = {
+            ("limits.diana.internal", "limitpolicies"): reads,
+            ("limits.diana.internal", "limitpolicies/status"): ["patch"],
+            **{("gateway.networking.k8s.io", kind): reads for kind in ("gateways", "grpcroutes", "httproutes")},
+            ("", "namespaces"): reads,
+            ("apiextensions.k8s.io", "customresourcedefinitions", "limitpolicies.limits.diana.internal"): ["get"],
+        }
+        own = {("", "pods"): reads, ("coordination.k8s.io", "leases", "diana-companion"): ["get", "patch", "update"], ("coordination.k8s.io", "leases"): ["create"]}
+        roles = {"default": own}
+        for plane, wanted in (("istio", roles), ("envoy-gateway", {**roles, "envoy-gateway-system": {("", "pods"): reads}})):
+            rendered = self.rendered(plane)
+
+            def rights(role):
+                return {
+                    (group, resource, *name): rule["verbs"]
+                    for rule in role["rules"]
+                    for group, resource in itertools.product(rule["apiGroups"], rule["resources"])
+                    for name in [[name] for name in rule.get("resourceNames", [])] or [[]]
+                }
+
+            [role] = of_kind("ClusterRole", rendered)
+            self.assertEqual(rights(role), cluster)
+            self.assertEqual({it["metadata"]["namespace"]: rights(it) for it in of_kind("Role", rendered)}, wanted)
+            [account] = of_kind("ServiceAccount", rendered)
+            bindings = of_kind("ClusterRoleBinding", rendered) + of_kind("RoleBinding", rendered)
+            self.assertEqual(len(bindings), 1 + len(wanted))
+            for binding in bindings:
+                self.assertEqual(binding["subjects"], [{"kind": "ServiceAccount", "name": account["metadata"]["name"], "namespace": "default"}])
+                self.assertEqual(binding["metadata"]["name"], binding["roleRef"]["name"])
+            [pod] = [it["spec"]["template"]["spec"] for it in of_kind("Deployment", rendered)]
+            self.assertEqual(pod["serviceAccountName"], account["metadata"]["name"])
+            # No other pod has the token.
+            self.assertEqual((pod["automountServiceAccountToken"], account["automountServiceAccountToken"]), (True, False))
+            self.assertFalse(of_kind("Pod", rendered)[0]["spec"]["automountServiceAccountToken"])
+
+    def test_two_releases_share_no_object(self):
+        def objects(**values):
+            return {(it["kind"], it["metadata"].get("namespace"), it["metadata"]["name"]) for it in self.rendered(**values)}
+
+        for plane in self.VALUES:
+            one, two, three = (objects(plane=plane, name=name, namespace=namespace) for name, namespace in (("diana", "one"), ("two", "one"), ("diana", "three")))
+            # A Gateway has one patch policy for each release, and here all releases name the same.
+            self.assertEqual([it for it in one & two | one & three if it[0] != "EnvoyPatchPolicy"], [])
+
+    def test_the_companion_reaches_the_api_server_and_its_other_pods(self):
+        peer = [{"ipBlock": {"cidr": "10.0.0.1/32"}}]
+        for api, wanted in (({}, ([443, 6443], None)), ({"to": peer, "ports": [16443]}, ([16443], peer))):
+            [policy] = of_kind("NetworkPolicy", self.rendered("istio", {"apiServer": api}))
+            server, companions = policy["spec"]["egress"]
+            self.assertEqual(([it["port"] for it in server["ports"]], server.get("to")), wanted)
+            own = policy["spec"]["podSelector"]
+            self.assertEqual((companions["to"], [it["port"] for it in companions["ports"]]), ([{"podSelector": own}], [8080]))
+            self.assertIn({"podSelector": own}, policy["spec"]["ingress"][0]["from"])
+
+    def test_pods_know_their_name_and_address(self):
+        [deployment] = of_kind("Deployment", self.rendered("istio", {"memory": "1Gi"}))
+        [container] = deployment["spec"]["template"]["spec"]["containers"]
+        fields = {it["name"]: it["valueFrom"]["fieldRef"]["fieldPath"] for it in container["env"]}
+        self.assertEqual(fields, {"POD_NAME": "metadata.name", "POD_IP": "status.podIP"})
+        self.assertIn("--policies /etc/diana/policies.yaml", " ".join(container["args"]))
+        self.assertEqual(container["resources"], {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "1Gi"}})
+
+    def test_changed_decisions_start_new_pods(self):
+        def annotations(**policies):
+            return of_kind("Deployment", self.rendered("istio", policies))[0]["spec"]["template"]["metadata"]["annotations"]
+
+        one, other = annotations(), annotations(rules=7)
+        self.assertEqual({key for key in one if one[key] != other[key]}, {"diana/policies"})
+
+    def test_the_companion_reads_the_decisions(self):
+        selector = {"matchLabels": {"team": "a"}, "matchExpressions": [{"key": "stage", "operator": "NotIn", "values": ["test"]}]}
+        policies = {"namespaces": selector, "rules": 0, "callers": 1_000_000_000, "scopes": ["global"], "keys": ["name", "rules"], "defaults": ["a-few"]}
+        redis, settings = {"enabled": True}, {"namespace": "shop", "log": "refused"}
+        for plane, gateways, pods, tls in (
+            ("istio", [{"namespace": "default", "name": "public"}], ["default"], True),
+            ("envoy-gateway", [{"namespace": "default", "name": "a"}, {"namespace": "other", "name": "b"}, {"class": "eg"}], ["envoy-gateway-system"] * 3, False),
+        ):
+            read = self.file(plane, policies=policies, redis=redis, filter={"settings": settings})
+            self.assertEqual({key: read.pop(key) for key in policies}, policies)
+            self.assertEqual((read.pop("controlPlane"), read.pop("gateways")), (plane, gateways))
+            self.assertEqual([it["namespace"] for it in read["pods"]], pods)
+            rendered = self.rendered(plane)
+            self.assertEqual([it["labels"] for it in read.pop("pods")], [it["spec"]["selector"] for it in of_kind("Service", rendered)[1:]])
+            [deployment] = of_kind("Deployment", rendered)
+            companion = {"labels": deployment["spec"]["selector"]["matchLabels"], "port": 8080, "tls": tls}
+            self.assertEqual((read.pop("lease"), read.pop("companion")), ("diana-companion", companion))
+            # What the filter has, so that both read a document the same way.
+            patches = [it for it in self.rendered(plane, policies, redis=redis, filter={"settings": settings}) if it["kind"] in ("EnvoyFilter", "EnvoyPatchPolicy")]
+            filter = parts(patches[:1])[0][0]
+            own = yaml.safe_load(filter["typed_config"]["config"]["configuration"]["value"])
+            self.assertEqual(read.pop("settings"), {key: value for key, value in own.items() if key not in ("limits", "remote")})
+            self.assertEqual(read, {})
+
+    def test_each_key_of_a_policy_is_allowed_or_forbidden(self):
+        """A new key of Diana is in neither list, and no policy can use it before somebody has decided."""
+        # `over` and `hot` change requests of other routes; `quota` is a table of fixed size, `ask` and `on_failure` are about the platform's Redis.
+        forbidden = {"over", "hot", "quota", "ask", "on_failure"}
+        allowed = self.file("istio")["keys"]
+        crd = yaml.safe_load((ROOT / "charts/diana-crds/templates/limitpolicies.yaml").read_text())
+        [version] = crd["spec"]["versions"]
+        entry = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]["limits"]["items"]["properties"]
+        every = entry.keys() | entry["rules"]["items"]["properties"].keys()
+        self.assertEqual(sorted(allowed), sorted(every - forbidden))
+
+    def test_istio_has_an_admission_policy(self):
+        self.assertEqual(of_kind("ValidatingAdmissionPolicy", self.rendered("envoy-gateway")), [])
+        [policy] = of_kind("ValidatingAdmissionPolicy", self.rendered("istio"))
+        [binding] = of_kind("ValidatingAdmissionPolicyBinding", self.rendered("istio"))
+        self.assertEqual((binding["spec"]["policyName"], binding["spec"]["validationActions"]), (policy["metadata"]["name"], ["Deny"]))
+        self.assertEqual(policy["spec"]["failurePolicy"], "Fail")
+
+
 class Refused(unittest.TestCase):
     def check(self, said, **values):
         with self.subTest(said=said):
@@ -535,6 +677,15 @@ class Refused(unittest.TestCase):
         self.check("mount it", filter={"native": {"sha256": "1" * 64}})
         self.check("set `sha256`, ", controlPlane="envoy-gateway", filter={"native": {"sha256": "1" * 64, **native}})
 
+    def test_policies_that_could_not_hold(self):
+        enabled = {"enabled": True}
+        self.check("needs `istio.context: GATEWAY`", policies=enabled, istio={**PUBLIC, "context": "SIDECAR_INBOUND"})
+        self.check("name the Gateways in `istio.targetRefs`", policies=enabled)
+        self.check("has the kind Service", policies=enabled, istio={"targetRefs": [{"group": "", "kind": "Service", "name": "shop"}]})
+        self.check("`global` needs `redis.enabled: true`", policies={**enabled, "scopes": ["local", "global"]}, istio=PUBLIC)
+        for wrong in ({"keys": ["over"]}, {"keys": ["hot"]}, {"scopes": ["worker"]}, {"namespaces": {"matchLabel": {}}}, {"rule": 7}, {"memory": "256"}):
+            self.check(next(iter(wrong)), policies={**enabled, **wrong}, istio=PUBLIC)
+
     def test_rules_with_a_mistake(self):
         rules = copy.deepcopy(RULES)
         rules["limits"][0]["rules"][0]["burts"] = 3
@@ -564,6 +715,7 @@ class Checked(unittest.TestCase):
         {"redis": {"enabled": True, "proxied": False, "username": "diana", "passwordEnv": "PASSWORD", "settings": {"timeout": "50ms"}}},
         {"redis": {"enabled": True, "proxied": True, "cluster": True, "settings": {"parts": 6}, "tls": {"enabled": True}}},
         {"podMonitor": {"enabled": True}, "networkPolicy": {"gateways": True}, "companion": {"tls": {"secret": "companion", "ca": "PEM"}}},
+        {"policies": {"enabled": True}, "istio": PUBLIC},
     ]  # fmt: skip
 
     def check(self, **values):

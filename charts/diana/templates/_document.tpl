@@ -33,6 +33,13 @@
 {{- $_ := set $own "limits" list }}
 {{- end }}
 {{- $_ := set $own "remote" (dict "cluster" (printf "%s_companion" $cluster) "path" "/rules.yaml" "every" "1s" "timeout" "1s") }}
+{{- with include "diana.redis.settings" . | fromYaml }}{{ $_ := set $own "redis" . }}{{ end }}
+{{- toYaml $own }}
+{{ end }}
+
+{{/* Its key `redis`; empty without Redis. */}}
+{{- define "diana.redis.settings" -}}
+{{- $cluster := include "diana.filter.name" . }}
 {{- with .Values.redis }}
 {{- if .enabled }}
 {{- $place := ternary (dict "cluster" (printf "%s_redis" $cluster)) (dict "pipe" (include "diana.socket" $)) (empty (include "diana.native" $)) }}
@@ -43,11 +50,10 @@
 {{- if .username }}{{ $_ := set $redis "username_env" "DIANA_REDIS_USERNAME" }}{{ end }}
 {{- if .passwordEnv }}{{ $_ := set $redis "password_env" .passwordEnv }}{{ end }}
 {{- end }}
-{{- $_ := set $own "redis" $redis }}
+{{- toYaml $redis }}
 {{- end }}
 {{- end }}
-{{- toYaml $own }}
-{{ end }}
+{{- end }}
 
 {{/* Not empty if Redis is reached through Envoy's proxy of Redis. */}}
 {{- define "diana.proxied" -}}
