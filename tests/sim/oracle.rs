@@ -18,18 +18,22 @@ const RECOVERY: Micros = 2 * SECOND;
 /// Longest delay until a settlement is counted.
 const SETTLING: Micros = SECOND;
 
-/// A worker leases permits for a caller after this many requests within `busy_within`.
+/// A worker leases permits for a caller after this many requests.
 const BUSY: usize = 20;
 
-fn busy_within(rule: &Rule) -> Micros {
-    // In Redis, four requests in the longest time that a block is for, at most the window or slice.
-    let longest = match (rule.scope, rule.algo) {
-        (Scope::Global, "W") => rule.unit,
-        (Scope::Global, "SW") => rule.unit / 10,
-        (Scope::Global, _) => SECOND,
-        _ => 0,
+/// The longest time in which they come, and the longest for each of them: a worker counts requests in spans, of
+/// which one may be twice as long, so that it takes a caller for busy for some time after a burst.
+fn busy_within(rule: &Rule) -> (Micros, Micros) {
+    let window = match rule.algo {
+        "W" => rule.unit,
+        "SW" => rule.unit / 10,
+        _ => SECOND,
     };
-    (5 * longest).clamp(200 * MILLISECOND, 2 * SECOND)
+    match rule.scope {
+        // Four requests in the longest time that a block is for.
+        Scope::Global => (6 * SECOND, window.min(400 * MILLISECOND) / 4),
+        _ => (300 * MILLISECOND, SECOND),
+    }
 }
 
 /// How long a lease lives, with the time until its rest is given back.
@@ -523,7 +527,7 @@ impl Oracle<'_> {
         };
         let own = entry.counted_as(rule);
         let lost = if self.may_be_lost(rule, &(entry.arrived..decided)) { TERMS } else { 0 };
-        let within = busy_within(rule);
+        let (within, each) = busy_within(rule);
         let since = entry.arrived.saturating_sub(leased(rule.scope) + within + trip + lost);
         let mut arrivals: BTreeMap<usize, Vec<Micros>> = BTreeMap::new();
         for other in &self.entries {
@@ -536,7 +540,13 @@ impl Oracle<'_> {
         }
         arrivals.values_mut().any(|times| {
             times.sort_unstable();
-            times.windows(BUSY).any(|some| some[BUSY - 1] - some[0] < within)
+            // How late a request is, if those before it take the longest time.
+            let late = |at: usize| times[at] as i64 - (at as Micros * each) as i64;
+            let mut latest = i64::MIN;
+            (BUSY..=times.len()).any(|end| {
+                latest = latest.max(late(end - BUSY));
+                late(end - 1) < latest.saturating_add(each as i64)
+            })
         })
     }
 

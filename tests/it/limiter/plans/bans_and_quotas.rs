@@ -57,7 +57,8 @@ fn bans_and_daily_quotas_use_the_plan() {
             ));
             let mut accounts = [Account::default(); 6];
             for _ in 0..120 {
-                gate.wait(rng.u64(0..SECOND));
+                // A ban of a gateway begins up to 150 ms after the refusals.
+                gate.wait(rng.u64(SECOND / 5..SECOND));
                 gate.limiter.maintain(gate.clock.0.get());
                 let (number, plan) = (rng.usize(0..accounts.len()), rng.usize(0..PLANS.len()));
                 let (name, limit) = PLANS[plan];
