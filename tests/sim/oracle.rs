@@ -313,7 +313,9 @@ impl Oracle<'_> {
                 let charge = self.certain_charge(rule, first, last);
                 let is_unknown = settles && self.may_be_unknown(rule, first, last);
                 let known = if is_unknown { 0 } else { charge };
-                sum.add(known, charge, first.gateway_life, *may_be_degraded);
+                // Workers do not share the counts of daily quotas.
+                let alone = if rule.is_filter { first.worker_life } else { first.gateway_life };
+                sum.add(known, charge, alone, *may_be_degraded);
                 let allowed = allowed * (1 + emptied);
                 let most = match is_exact {
                     true => self.most_without_redis(rule, allowed, sum.alone.len()),
@@ -775,18 +777,18 @@ struct Sum {
     all: u64,
     /// Of those that no gateway can have counted alone.
     together: u64,
-    /// The gateways that may have.
+    /// The gateways that may have, or the workers.
     alone: Vec<usize>,
 }
 
 impl Sum {
     /// Adds a charge, of which Redis and the gateway both know `known`.
-    fn add(&mut self, known: u64, charge: u64, gateway: usize, may_be_degraded: bool) {
+    fn add(&mut self, known: u64, charge: u64, alone: usize, may_be_degraded: bool) {
         self.all += known;
         if !may_be_degraded {
             self.together += charge;
-        } else if !self.alone.contains(&gateway) {
-            self.alone.push(gateway);
+        } else if !self.alone.contains(&alone) {
+            self.alone.push(alone);
         }
     }
 }
