@@ -608,7 +608,7 @@ impl Oracle<'_> {
             let known =
                 here + if rule.scope == Scope::Local { 50 * MILLISECOND } else { PROPAGATION };
             assert!(
-                entry.arrived <= known || entry.arrived >= anywhere + ban.lasts,
+                entry.arrived <= known || entry.arrived >= here.min(anywhere) + ban.lasts,
                 "{}: let through though banned at {here}: {entry:?}",
                 rule.text(1, 1)
             );
@@ -701,7 +701,10 @@ impl Oracle<'_> {
                 (Cost::Plain(cost), _) => times * cost,
                 (_, Some(used)) if is_over && !is_alone => used,
                 (cost, used) => {
-                    used.map_or(cost.max(), |used| used.max(cost.reserved(&entry.visit)))
+                    // While it is decided, a request takes a permit even if it reserves none.
+                    let is_same = entry.decided.is_some_and(|(other, _)| other == decided);
+                    let reserved = cost.reserved(&entry.visit).max(is_same.into());
+                    used.map_or(cost.max(), |used| used.max(reserved))
                 }
             };
             let until = match rule.cost {

@@ -438,7 +438,8 @@ impl Plan {
             }
         }
         failovers.sort_by_key(|span| span.start);
-        failovers.windows(2).any(|two| two[1].start < two[0].end)
+        // A gateway notices a failover by its next ordinal. An older replica is then a former store.
+        failovers.windows(2).any(|two| two[1].start < two[0].end + 2 * SECOND)
     }
 
     fn widen(&mut self, rng: &mut Rng) {
