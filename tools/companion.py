@@ -33,7 +33,7 @@ def command(architecture):
     compiler = needs.program(f"{architecture}-linux-gnu-gcc")
     name = triple.replace("-", "_")
     flags = {f"CC_{name}": compiler, f"CARGO_TARGET_{name.upper()}_LINKER": compiler, f"CARGO_TARGET_{name.upper()}_RUSTFLAGS": without_paths()}
-    run([needs.cargo(), "build", "--locked", "--release", "--package", "diana-cli", "--target", triple], env={**os.environ, **flags})
+    run([needs.cargo(), "build", "--locked", "--release", "--package", "diana-cli", "--features", "policies", "--target", triple], env={**os.environ, **flags})
     return (CARGO_TARGET / triple / "release" / COMMAND).read_bytes()
 
 

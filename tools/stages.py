@@ -37,8 +37,9 @@ ONLY_NEWEST = ["switches::", "secrets::password"]
 CHART = ["Rendered", "Refused", "Checked", "Metrics"]
 EXAMPLES = ["envoy", "cors", "fleet", "hot", "redis/cluster", "redis/shards", "redis/sentinel", "llm/sse", "llm/ndjson"]
 # The crates in `src`. A library has unit tests unless its `Cargo.toml` has `test = false`; `--lib` would ignore that and compile
-# all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once.
-CRATES = ["--workspace", "--exclude", "diana-tests*", "--exclude", "diana-host"]
+# all libraries again. Their dependencies have the same features as in the whole workspace, so cargo compiles those only once: there
+# `diana-tests` asks for the command as the companion's image has it.
+CRATES = ["--workspace", "--exclude", "diana-tests*", "--exclude", "diana-host", "--features", "diana-cli/policies"]
 
 
 class Step(NamedTuple):

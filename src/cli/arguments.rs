@@ -362,6 +362,10 @@ pub struct ServeArguments {
     /// The folder of the modules, `*.wasm` and `*.so`
     #[arg(long, value_name = "FOLDER")]
     pub modules: PathBuf,
+    /// What teams may limit by LimitPolicy, in YAML: the policies of the cluster are served beside the rules
+    #[cfg(feature = "policies")]
+    #[arg(long, value_name = "FILE")]
+    pub policies: Option<PathBuf>,
     /// The form of the module that reads the rules
     #[arg(long, value_enum, default_value_t = CheckedHost::Wasm)]
     pub host: CheckedHost,

@@ -1,7 +1,7 @@
 //! `diana ready`: what a server on this machine answers at `/ready`, for probes that run a command.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,12 +20,10 @@ use crate::exit::Exit;
 /// The longest wait for the server at each step.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-const REQUEST: &[u8] = b"GET /ready HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
-
 /// Prints the answer.
 pub fn run(arguments: &ReadyArguments, out: &mut dyn Write) -> io::Result<Exit> {
     let address = arguments.address;
-    let answer = ask(arguments)
+    let answer = ask(address, arguments.tls, "/ready")
         .map_err(|error| io::Error::new(error.kind(), format!("{address}: {error}")))?;
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
@@ -33,12 +31,17 @@ pub fn run(arguments: &ReadyArguments, out: &mut dyn Write) -> io::Result<Exit> 
     Ok(if head.starts_with("HTTP/1.1 200 ") { Exit::Fine } else { Exit::Problems })
 }
 
-fn ask(arguments: &ReadyArguments) -> io::Result<Vec<u8>> {
-    let stream = TcpStream::connect_timeout(&arguments.address, PATIENCE)?;
+/// The answer of a server to a request for a path. Its certificate is not verified.
+///
+/// # Errors
+/// No answer.
+pub fn ask(address: SocketAddr, tls: bool, path: &str) -> io::Result<Vec<u8>> {
+    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    if !arguments.tls {
-        return exchange(stream);
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    if !tls {
+        return exchange(stream, &request);
     }
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(Arc::clone(&provider))
@@ -47,20 +50,20 @@ fn ask(arguments: &ReadyArguments) -> io::Result<Vec<u8>> {
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
         .with_no_client_auth();
-    let name = ServerName::from(arguments.address.ip());
+    let name = ServerName::from(address.ip());
     let session = ClientConnection::new(Arc::new(config), name).map_err(io::Error::other)?;
-    exchange(StreamOwned::new(session, stream))
+    exchange(StreamOwned::new(session, stream), &request)
 }
 
 /// Sends the request, and reads until the server closes the connection.
-fn exchange(mut stream: impl Read + Write) -> io::Result<Vec<u8>> {
-    stream.write_all(REQUEST)?;
+fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<Vec<u8>> {
+    stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     Ok(answer)
 }
 
-/// Trusts the server: it is on this machine, and its certificate is for another name.
+/// Trusts the server: its certificate is for another name than its address.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

@@ -7,6 +7,9 @@ mod certificate;
 mod connections;
 mod metrics;
 mod modules;
+mod order;
+#[cfg(feature = "policies")]
+mod policies;
 mod rules;
 mod watched;
 
@@ -24,7 +27,7 @@ use crate::arguments::ServeArguments;
 use crate::exit::Exit;
 use answer::Site;
 use certificate::Certificate;
-use rules::RulesFile;
+use rules::{Behind, Publisher, RulesFile};
 
 /// Interval of reading the files.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
@@ -44,8 +47,9 @@ pub fn run(arguments: &ServeArguments) -> io::Result<Exit> {
 
 async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     let (publish, rules) = watch::channel(rules::Served::default());
+    let publisher = Publisher::new(&arguments.rules, arguments.host.into(), publish);
     let files = Files {
-        rules: RulesFile::new(&arguments.rules, arguments.host.into(), publish),
+        rules: RulesFile::new(&arguments.rules),
         certificate: Certificate::read(arguments)?,
     };
     let certificates = files.certificate.as_ref().map(Certificate::subscribe);
@@ -53,8 +57,12 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     let site = Site {
         modules: modules::read(&arguments.modules)?,
         rules,
+        behind: watch::Sender::new(Behind::default()),
         polls: metrics::Polls::default(),
+        #[cfg(feature = "policies")]
+        pollers: arguments.policies.as_ref().map(|_| Arc::default()),
     };
+    let source = DocumentSource::of(arguments, publisher, &site).await?;
     let listen = arguments.listen;
     let listener = TcpListener::bind(listen)
         .await
@@ -78,10 +86,50 @@ async fn serve(arguments: &ServeArguments) -> io::Result<()> {
     };
     let site = Arc::new(site);
     tokio::select! {
-        failed = follow(files, &started) => Err(failed),
+        failed = source.follow(files, &started) => Err(failed),
         () = connections::serve(listener, certificates, site, leaves, end) => {
             log("ended by a signal");
             Ok(())
+        }
+    }
+}
+
+/// Where documents come from.
+enum DocumentSource {
+    /// The file.
+    File(Publisher),
+    /// The file, and the policies of a cluster.
+    #[cfg(feature = "policies")]
+    Policies(Box<policies::Policies>),
+}
+
+impl DocumentSource {
+    #[cfg(feature = "policies")]
+    async fn of(
+        arguments: &ServeArguments,
+        publisher: Publisher,
+        site: &Site,
+    ) -> io::Result<DocumentSource> {
+        let (Some(path), Some(pollers)) = (&arguments.policies, site.pollers.clone()) else {
+            return Ok(DocumentSource::File(publisher));
+        };
+        let (behind, module) = (site.behind.subscribe(), arguments.host.into());
+        let policies = policies::Policies::start(path, module, publisher, &behind, pollers).await?;
+        Ok(DocumentSource::Policies(Box::new(policies)))
+    }
+
+    #[cfg(not(feature = "policies"))]
+    async fn of(_: &ServeArguments, publisher: Publisher, _: &Site) -> io::Result<DocumentSource> {
+        Ok(DocumentSource::File(publisher))
+    }
+
+    /// Serves documents. Returns only if that fails, since a server that no longer reads the files
+    /// would serve old rules unnoticed.
+    async fn follow(self, files: Files, started: &str) -> io::Error {
+        match self {
+            DocumentSource::File(publisher) => follow(files, publisher, started).await,
+            #[cfg(feature = "policies")]
+            DocumentSource::Policies(policies) => policies.follow(files, started).await,
         }
     }
 }
@@ -93,27 +141,28 @@ struct Files {
 }
 
 impl Files {
-    /// Reads them again and applies changes.
-    fn read(&mut self) {
-        self.rules.read();
+    /// Reads them again, and applies a changed certificate. Returns changed rules.
+    fn read(&mut self) -> Option<Result<Vec<u8>, String>> {
         if let Some(certificate) = &mut self.certificate {
             certificate.read_again();
         }
+        self.rules.read()
     }
 }
 
-/// Reads the files at each interval; logs `started` after the first time. Returns only if that
-/// fails, since a server that no longer reads them would serve old rules unnoticed.
-async fn follow(mut files: Files, started: &str) -> io::Error {
+/// Reads the files at each interval; logs `started` after the first time.
+async fn follow(mut files: Files, mut publisher: Publisher, started: &str) -> io::Error {
     let mut started = Some(started);
     loop {
         // A large document takes long to check, also the first one: meanwhile the server answers.
         let reading = spawn_blocking(move || {
-            files.read();
-            files
+            if let Some(content) = files.read() {
+                publisher.offer(content);
+            }
+            (files, publisher)
         });
-        files = match reading.await {
-            Ok(files) => files,
+        (files, publisher) = match reading.await {
+            Ok(read) => read,
             Err(error) => return io::Error::other(error),
         };
         if let Some(line) = started.take() {

@@ -49,7 +49,7 @@ pub struct AttachedRoute {
 }
 
 /// A `LimitPolicy`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyObject {
     /// Its namespace.
     pub namespace: String,

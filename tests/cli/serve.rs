@@ -1,7 +1,11 @@
 //! `diana serve`, as gateways and the kubelet use it.
 
 mod certificates;
+#[cfg(feature = "policies")]
+mod cluster;
 mod companion;
+#[cfg(feature = "policies")]
+mod policies;
 
 use std::fs;
 use std::io::{Read, Write};
@@ -50,8 +54,8 @@ fn it_lives_while_it_checks_its_first_document() {
     let folder = site(GOOD);
     let slow = folder.join("slow");
     assert!(Command::new("mkfifo").arg(&slow).status().unwrap().success());
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let mut companion = Companion::begin(&folder, &slow, port, &[]);
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut companion = Companion::begin(&folder, &slow, address, &[]);
     while TcpStream::connect(companion.address).is_err() {}
     assert_eq!(status(&companion.request("GET", "/live")), "200 OK");
     assert_eq!(status(&companion.request("GET", "/ready")), "503 Service Unavailable");

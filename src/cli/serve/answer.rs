@@ -1,15 +1,29 @@
 //! The response to a request.
 
 use std::collections::HashMap;
+use std::net::IpAddr;
+#[cfg(feature = "policies")]
+use std::sync::Arc;
+use std::time::Duration;
 
 use http_body_util::Full;
 use hyper::body::Bytes;
-use hyper::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
+use hyper::header::{ALLOW, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use tokio::sync::watch;
+use tokio::time::timeout;
 
 use super::metrics::{Poll, Polls};
-use super::rules::{Document, Served};
+use super::order::{DocumentTag, Due, Had};
+#[cfg(feature = "policies")]
+use super::policies::Pollers;
+use super::rules::{Behind, Document, Served};
+
+/// Time for which a request waits until this server has read the API server anew.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The number of gateways of the one that polls.
+const GATEWAYS: HeaderName = HeaderName::from_static("x-diana-gateways");
 
 /// Everything that is served.
 #[derive(Debug)]
@@ -18,17 +32,23 @@ pub struct Site {
     pub modules: HashMap<String, Bytes>,
     /// The rules, which change.
     pub rules: watch::Receiver<Served>,
+    /// Requests to read the objects of the API server anew.
+    pub behind: watch::Sender<Behind>,
     /// The number of requests for the rules.
     pub polls: Polls,
+    /// Who polled, if policies are served.
+    #[cfg(feature = "policies")]
+    pub pollers: Option<Arc<Pollers>>,
 }
 
 impl Site {
     /// The response to a request for a path. The server itself drops the body for HEAD.
-    pub fn answer(
+    pub async fn answer(
         &self,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
+        peer: IpAddr,
     ) -> Response<Full<Bytes>> {
         if ![Method::GET, Method::HEAD].contains(method) {
             let mut refusal = text(StatusCode::METHOD_NOT_ALLOWED, "allowed: GET, HEAD\n".into());
@@ -38,7 +58,18 @@ impl Site {
         match path {
             "/live" => text(StatusCode::OK, "live\n".into()),
             "/ready" => self.ready(),
-            "/rules.yaml" => self.rules(headers),
+            "/rules.yaml" => {
+                let gateways = self.hear(headers, peer);
+                let mut answer = self.rules(headers).await;
+                let gateways = gateways.map(|number| (GATEWAYS, number.into()));
+                answer.headers_mut().extend(gateways);
+                answer
+            }
+            #[cfg(feature = "policies")]
+            "/polls.json" if let Some(pollers) = &self.pollers => {
+                let text = serde_json::to_string(&pollers.processes()).unwrap_or_default();
+                response(StatusCode::OK, "application/json", text.into())
+            }
             "/metrics" => text(StatusCode::OK, self.polls.metrics(&self.rules.borrow())),
             "/rules.txt" if self.rules.borrow().document.is_none() => self.ready(),
             "/rules.txt" => text(StatusCode::OK, self.names()),
@@ -49,24 +80,80 @@ impl Site {
         }
     }
 
+    /// Takes a poll. Returns the number of gateways, if it is known.
+    #[cfg(feature = "policies")]
+    fn hear(&self, headers: &HeaderMap, peer: IpAddr) -> Option<usize> {
+        self.pollers.as_ref()?.hear(headers, peer)
+    }
+
+    #[cfg(not(feature = "policies"))]
+    fn hear(&self, _: &HeaderMap, _: IpAddr) -> Option<usize> {
+        None
+    }
+
     /// The rules, or that they are those that the client has.
-    fn rules(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
-        let Some(Document { text, version }) = self.rules.borrow().document.clone() else {
-            self.polls.count(Poll::Unready);
-            return self.ready();
+    async fn rules(&self, headers: &HeaderMap) -> Response<Full<Bytes>> {
+        let mut rules = self.rules.clone();
+        let mut is_late = false;
+        loop {
+            let served = rules.borrow_and_update().clone();
+            let Some(Document { text, tag }) = served.document else {
+                self.polls.count(Poll::Unready);
+                return self.ready();
+            };
+            let had = Had::read(headers, tag.version);
+            let (tag, text) = match (Due::of(&tag, &served.seen, &had), had) {
+                (Due::Document(tag), _) => (tag, Some(text)),
+                (Due::Nothing(tag), _) => (tag, None),
+                (Due::Later, had) if !is_late => {
+                    is_late = !self.is_confirmed(&mut rules, &had).await;
+                    continue;
+                }
+                // The API server does not answer: the gateway keeps what it has.
+                (Due::Later, Had::Tagged(tag)) => (tag, None),
+                (Due::Later, _) => {
+                    self.polls.count(Poll::Unready);
+                    let why =
+                        "the gateway may have newer rules, and the API server does not answer\n";
+                    return self::text(StatusCode::SERVICE_UNAVAILABLE, why.into());
+                }
+            };
+            return self.tagged(&tag, text);
+        }
+    }
+
+    /// The answer with a document, or that the client has it.
+    fn tagged(&self, tag: &DocumentTag, text: Option<Bytes>) -> Response<Full<Bytes>> {
+        let mut answer = match text {
+            Some(text) => {
+                self.polls.count(Poll::Document);
+                response(StatusCode::OK, "application/yaml", text)
+            }
+            None => {
+                self.polls.count(Poll::Unchanged);
+                let mut answer = Response::new(Full::default());
+                *answer.status_mut() = StatusCode::NOT_MODIFIED;
+                answer
+            }
         };
-        let tag = format!("\"{version:016x}\"");
-        let mut answer = if is_known(&tag, headers) {
-            self.polls.count(Poll::Unchanged);
-            let mut answer = Response::new(Full::default());
-            *answer.status_mut() = StatusCode::NOT_MODIFIED;
-            answer
-        } else {
-            self.polls.count(Poll::Document);
-            response(StatusCode::OK, "application/yaml", text)
-        };
-        answer.headers_mut().extend(HeaderValue::from_str(&tag).ok().map(|tag| (ETAG, tag)));
+        let tag = HeaderValue::from_str(&tag.to_string());
+        answer.headers_mut().extend(tag.ok().map(|tag| (ETAG, tag)));
         answer
+    }
+
+    /// Waits until this server has read the API server after this call. Returns false if that takes
+    /// too long.
+    async fn is_confirmed(&self, rules: &mut watch::Receiver<Served>, had: &Had) -> bool {
+        let mut number = 0;
+        self.behind.send_modify(|behind| {
+            behind.number += 1;
+            number = behind.number;
+            if let Had::Tagged(tag) = had {
+                behind.order = behind.order.joined(&tag.order);
+            }
+        });
+        let confirmed = rules.wait_for(|served| served.confirmed >= number);
+        matches!(timeout(PATIENCE, confirmed).await, Ok(Ok(_)))
     }
 
     /// The names of the rules, each on a line.
@@ -76,22 +163,14 @@ impl Site {
 
     /// Whether there are rules, with the problems of the file.
     fn ready(&self) -> Response<Full<Bytes>> {
-        let Served { document, problems, .. } = self.rules.borrow().clone();
-        let problems = problems.unwrap_or_default();
+        let Served { document, problems, waits, .. } = self.rules.borrow().clone();
+        let problems = problems.or(waits).unwrap_or_default();
         match document {
             Some(_) if problems.is_empty() => text(StatusCode::OK, "ready\n".into()),
             Some(_) => text(StatusCode::OK, format!("ready, with the last good rules\n{problems}")),
             None => text(StatusCode::SERVICE_UNAVAILABLE, format!("no rules to serve\n{problems}")),
         }
     }
-}
-
-/// Returns true if the client has the content with this tag. A proxy that compresses makes tags
-/// weak, and HTTP compares both kinds alike here.
-fn is_known(tag: &str, headers: &HeaderMap) -> bool {
-    let lists = headers.get_all(IF_NONE_MATCH).into_iter().filter_map(|list| list.to_str().ok());
-    let mut tags = lists.flat_map(|list| list.split(',')).map(str::trim);
-    tags.any(|known| known == "*" || known.strip_prefix("W/").unwrap_or(known) == tag)
 }
 
 /// The type of a module.

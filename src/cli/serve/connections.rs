@@ -5,6 +5,7 @@ mod tests;
 
 use std::convert::Infallible;
 use std::io::ErrorKind;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,8 +62,8 @@ pub async fn serve(
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let accept = async {
         while let Ok(slot) = slots.clone().acquire_owned().await {
-            let stream = match listener.accept().await {
-                Ok((stream, _)) => stream,
+            let (stream, peer) = match listener.accept().await {
+                Ok(accepted) => accepted,
                 Err(error) if error.kind() == ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
                     log(&format!("cannot accept a connection: {error}"));
@@ -79,7 +80,7 @@ pub async fn serve(
             };
             let tls = certificates.as_ref().map(|newest| newest.borrow().clone());
             tokio::spawn(async move {
-                connection.serve(stream, tls).await;
+                connection.serve(stream, peer.ip().to_canonical(), tls).await;
                 drop(slot);
             });
         }
@@ -102,26 +103,27 @@ struct Connection {
 }
 
 impl Connection {
-    async fn serve(self, stream: TcpStream, tls: Option<Arc<ServerConfig>>) {
+    async fn serve(self, stream: TcpStream, peer: IpAddr, tls: Option<Arc<ServerConfig>>) {
         // Without it, the end of a response may wait for an acknowledgement.
         _ = stream.set_nodelay(true);
-        let Some(tls) = tls else { return self.answer(stream).await };
+        let Some(tls) = tls else { return self.answer(stream, peer).await };
         let handshake = TlsAcceptor::from(tls).accept(stream);
         if let Ok(Ok(stream)) = timeout(HEAD_TIMEOUT, handshake).await {
-            self.answer(stream).await;
+            self.answer(stream, peer).await;
         }
     }
 
     /// Answers requests until the client or the server closes the connection.
-    async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
+    async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, peer: IpAddr) {
         let Connection { site, slots, leaves, opened, watcher } = self;
-        let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
+        let service = service_fn(|request: hyper::Request<hyper::body::Incoming>| async {
+            let (head, _) = request.into_parts();
             let mut response =
-                site.answer(request.method(), request.uri().path(), request.headers());
+                site.answer(&head.method, head.uri.path(), &head.headers, peer).await;
             if opened.elapsed() > OLD || slots.available_permits() < FEW || *leaves.borrow() {
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
-            std::future::ready(Ok::<_, Infallible>(response))
+            Ok::<_, Infallible>(response)
         });
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_HEAD);

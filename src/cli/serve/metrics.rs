@@ -59,7 +59,7 @@ impl Polls {
         let document = served.document.iter();
         let document: Vec<(String, u64)> = document
             .map(|document| {
-                let labels = format!("{{version=\"{:016x}\"}}", document.version);
+                let labels = format!("{{version=\"{:016x}\"}}", document.tag.version);
                 (labels, diana_config::checksum(&document.text).into())
             })
             .collect();

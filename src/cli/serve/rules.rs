@@ -13,6 +13,7 @@ use hyper::body::Bytes;
 use tokio::sync::watch;
 
 use super::log;
+use super::order::{DocumentOrder, DocumentTag};
 use super::watched::WatchedFiles;
 use crate::text::plain;
 
@@ -27,6 +28,12 @@ pub struct Served {
     pub problems: Option<String>,
     /// The number of contents of the file that were not served.
     pub refused: u64,
+    /// What the objects of the API server must still tell, if the document waits for it.
+    pub waits: Option<String>,
+    /// The state of the API server up to which this server has read it.
+    pub seen: DocumentOrder,
+    /// The newest [`Behind`] request that this server has fulfilled.
+    pub confirmed: u64,
 }
 
 /// A document that is served.
@@ -34,68 +41,128 @@ pub struct Served {
 pub struct Document {
     /// Its text.
     pub text: Bytes,
-    /// Its version, as logs of gateways have it. As the value of `etag`, it is in quotes.
-    pub version: u64,
+    /// Its version, as logs of gateways have it, and what it was first made of.
+    pub tag: DocumentTag,
+}
+
+/// A request to read the objects of the API server anew, since a gateway has a document that this
+/// server cannot tell from a newer one.
+#[derive(Debug, Clone, Default)]
+pub struct Behind {
+    /// The number of the request.
+    pub number: u64,
+    /// What gateways have shown of newer documents.
+    pub order: DocumentOrder,
 }
 
 /// A file of rules.
 #[derive(Debug)]
 pub struct RulesFile {
-    name: String,
-    /// The form of the module that reads them.
-    module: ModuleKind,
     file: WatchedFiles,
-    publish: watch::Sender<Served>,
 }
 
 impl RulesFile {
     /// A file that was not read yet.
-    pub fn new(path: &Path, module: ModuleKind, publish: watch::Sender<Served>) -> RulesFile {
-        let name = plain(&path.to_string_lossy());
-        RulesFile { name, module, file: WatchedFiles::new(&[path]), publish }
+    pub fn new(path: &Path) -> RulesFile {
+        RulesFile { file: WatchedFiles::new(&[path]) }
     }
 
-    /// Reads the file. If it has changed, serves its document or logs its problems.
-    pub fn read(&mut self) {
-        let Some(content) = self.file.read() else { return };
-        let name = &self.name;
+    /// Reads the file. Returns its content if it has changed, or why it cannot be read.
+    pub fn read(&mut self) -> Option<Result<Vec<u8>, String>> {
+        let content = self.file.read()?;
+        Some(content.as_ref().map(|files| files.concat()).map_err(Clone::clone))
+    }
+}
+
+/// Checks documents, and publishes those without problems.
+#[derive(Debug)]
+pub struct Publisher {
+    /// The name of the file of rules.
+    name: String,
+    /// The form of the module that reads them.
+    module: ModuleKind,
+    publish: watch::Sender<Served>,
+}
+
+impl Publisher {
+    /// A publisher of the rules in a file.
+    pub fn new(path: &Path, module: ModuleKind, publish: watch::Sender<Served>) -> Publisher {
+        Publisher { name: plain(&path.to_string_lossy()), module, publish }
+    }
+
+    /// The rules of a document.
+    ///
+    /// # Errors
+    /// A line for each problem.
+    pub fn check(&self, text: &[u8]) -> Result<Vec<String>, String> {
         let reader = Reader::remote(Own { module: self.module, ..Own::default() });
-        let checked = content.as_ref().map_err(Clone::clone).and_then(|files| {
-            let text = files.concat();
-            match reader.policy(&text) {
-                Ok(policy) => Ok((text, names_of(&policy))),
-                Err(problems) => Err(lines(name, &problems)),
-            }
-        });
-        match checked {
-            Ok((text, rules)) => {
-                let version = remote::version_of(&text);
-                let line = format!("{name}: version {version:016x} is served, {}", summary(&rules));
-                let document = Some(Document { text: text.into(), version });
-                let now: BTreeSet<String> = rules.iter().cloned().collect();
-                let refused = self.publish.borrow().refused;
-                let served = Served { document, rules: rules.into(), problems: None, refused };
-                let before = self.publish.send_replace(served).rules;
-                let ended = before.iter().filter(|rule| !now.contains(*rule));
-                let ended: Vec<String> = ended.cloned().collect();
-                log(&line);
-                if !ended.is_empty() {
-                    log(&format!("{name}: these rules have ended: {}", names::listed(&ended)));
-                }
-            }
-            Err(problems) => {
-                let Served { document, rules, refused, .. } = self.publish.borrow().clone();
-                let then = match &document {
-                    Some(document) => format!("version {:016x} is still served", document.version),
-                    None => "there is nothing to serve, so this server is not ready".into(),
-                };
-                let (shown, refused) = (Some(problems.clone()), refused + 1);
-                let served = Served { document, rules, problems: shown, refused };
-                self.publish.send_replace(served);
-                log(&format!("{name}: the rules cannot be used; {then}"));
-                problems.lines().for_each(log);
-            }
+        let policy = reader.policy(text);
+        policy.map(|policy| names_of(&policy)).map_err(|problems| lines(&self.name, &problems))
+    }
+
+    /// Serves the content of the file, if it has no problems.
+    pub fn offer(&self, content: Result<Vec<u8>, String>) {
+        match content.and_then(|text| self.check(&text).map(|rules| (text, rules))) {
+            Ok((text, rules)) => self.serve(text, rules, DocumentOrder::default(), None),
+            Err(problems) => self.refuse(problems),
         }
+    }
+
+    /// Serves a document with these rules, beside the problems of the present file.
+    pub fn serve(
+        &self,
+        text: Vec<u8>,
+        rules: Vec<String>,
+        order: DocumentOrder,
+        problems: Option<String>,
+    ) {
+        let name = &self.name;
+        let version = remote::version_of(&text);
+        let line = format!("{name}: version {version:016x} is served, {}", summary(&rules));
+        let now: BTreeSet<String> = rules.iter().cloned().collect();
+        let mut before = Arc::default();
+        self.publish.send_modify(|served| {
+            let tag = DocumentTag { version, order };
+            served.document = Some(Document { text: text.into(), tag });
+            before = std::mem::replace(&mut served.rules, rules.into());
+            (served.problems, served.waits) = (problems, None);
+        });
+        let ended = before.iter().filter(|rule| !now.contains(*rule));
+        let ended: Vec<String> = ended.cloned().collect();
+        log(&line);
+        if !ended.is_empty() {
+            log(&format!("{name}: these rules have ended: {}", names::listed(&ended)));
+        }
+    }
+
+    /// This server has read the API server up to an order, and fulfilled requests up to a number.
+    #[cfg(feature = "policies")]
+    pub fn confirm(&self, order: DocumentOrder, number: u64) {
+        self.publish.send_if_modified(|served| {
+            let is_new = served.seen != order || served.confirmed != number;
+            (served.seen, served.confirmed) = (order, number);
+            is_new
+        });
+    }
+
+    /// There is no document before the API server tells more.
+    #[cfg(feature = "policies")]
+    pub fn wait(&self, waits: String) {
+        self.publish.send_modify(|served| served.waits = Some(waits));
+    }
+
+    /// Keeps serving the former document, since the content of the file has problems.
+    pub fn refuse(&self, problems: String) {
+        let then = match &self.publish.borrow().document {
+            Some(Document { tag, .. }) => format!("version {:016x} is still served", tag.version),
+            None => "there is nothing to serve, so this server is not ready".into(),
+        };
+        self.publish.send_modify(|served| {
+            served.problems = Some(problems.clone());
+            served.refused += 1;
+        });
+        log(&format!("{}: the rules cannot be used; {then}", self.name));
+        problems.lines().for_each(log);
     }
 }
 

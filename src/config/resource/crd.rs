@@ -10,10 +10,10 @@ use crate::schema::words::Words;
 use crate::schema::{SIZE, duration_pattern};
 
 /// The version of the resource.
-const VERSION: &str = "v1alpha1";
+pub const VERSION: &str = "v1alpha1";
 
 /// The annotation with the version of Diana.
-const VERSION_ANNOTATION: &str = "limits.diana.internal/version";
+pub const VERSION_ANNOTATION: &str = "limits.diana.internal/version";
 
 /// Routes that a policy may name.
 const MOST_TARGETS: u64 = 16;

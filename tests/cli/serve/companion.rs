@@ -23,7 +23,7 @@ impl Companion {
 
     /// Serves these rules and the modules of a folder, with further arguments.
     pub fn with(folder: &Path, rules: &Path, more: &[&str]) -> Companion {
-        let mut companion = Companion::begin(folder, rules, 0, more);
+        let mut companion = Companion::begin(folder, rules, ([127, 0, 0, 1], 0).into(), more);
         let url = loop {
             let line = companion.any_line();
             match line.split_once("listening on ") {
@@ -35,12 +35,12 @@ impl Companion {
         companion
     }
 
-    /// The same at a port, without waiting for the start.
-    pub fn begin(folder: &Path, rules: &Path, port: u16, more: &[&str]) -> Companion {
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
+    /// The same at an address, without waiting for the start.
+    pub fn begin(folder: &Path, rules: &Path, address: SocketAddr, more: &[&str]) -> Companion {
         let mut command = Command::new(env!("CARGO_BIN_EXE_diana"));
         command.args(["serve", "--listen", &address.to_string(), "--rules"]).arg(rules);
         command.arg("--modules").arg(folder.join("modules")).args(more);
+        command.env("KUBECONFIG", folder.join("kubeconfig"));
         let mut process = command.stderr(Stdio::piped()).spawn().unwrap();
         let log = BufReader::new(process.stderr.take().unwrap()).lines();
         Companion { process, log, address, started: Vec::new() }
@@ -86,6 +86,12 @@ impl Companion {
     /// The answer to a request.
     pub fn request(&self, method: &str, path: &str) -> String {
         self.exchange(format!("{method} {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes())
+    }
+
+    /// The number of the process.
+    #[cfg(feature = "policies")]
+    pub fn id(&self) -> u32 {
+        self.process.id()
     }
 
     /// Sends SIGTERM.

@@ -1,6 +1,7 @@
 //! Slow clients, on a clock that advances when all tasks wait.
 
 use std::collections::HashMap;
+use std::net::Ipv4Addr;
 
 use hyper::body::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -14,7 +15,15 @@ fn open() -> (DuplexStream, Instant) {
     let (client, server) = tokio::io::duplex(1024);
     let modules = HashMap::from([("/module".to_owned(), Bytes::from(vec![7; 1 << 20]))]);
     let rules = watch::channel(super::super::rules::Served::default()).1;
-    let site = Site { modules, rules, polls: Default::default() };
+    let behind = watch::Sender::default();
+    let site = Site {
+        modules,
+        rules,
+        behind,
+        polls: Default::default(),
+        #[cfg(feature = "policies")]
+        pollers: None,
+    };
     let graceful = GracefulShutdown::new();
     let opened = Instant::now();
     let slots = Arc::new(Semaphore::new(MAX_CONNECTIONS));
@@ -22,7 +31,7 @@ fn open() -> (DuplexStream, Instant) {
     let connection =
         Connection { site: Arc::new(site), slots, leaves, opened, watcher: graceful.watcher() };
     tokio::spawn(async move {
-        connection.answer(server).await;
+        connection.answer(server, Ipv4Addr::LOCALHOST.into()).await;
         drop(graceful);
     });
     (client, opened)

@@ -1,0 +1,214 @@
+//! The status of a policy.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use diana_compose::{PolicyReason, PolicyStatus};
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+
+use super::fleet::{GatewayFleet, GatewayProcess};
+use super::objects::{ObjectKey, TeamPolicy};
+
+/// Who writes a part of the status.
+const CONTROLLER: &str = "limits.diana.internal/companion";
+
+/// Silence of a pod after which nobody knows what is in force there, in seconds.
+const SILENCE: u64 = 60;
+
+/// Pods that a message names.
+const MOST_NAMES: usize = 5;
+
+/// The generation in force of each policy, by its identity.
+pub type Generations = BTreeMap<String, i64>;
+
+/// The policies of each document, by its version.
+pub type Versions = BTreeMap<u64, Arc<Generations>>;
+
+/// What is in force in the pods of gateways.
+pub struct Told<'t> {
+    fleet: &'t GatewayFleet,
+    versions: &'t Versions,
+    pods: BTreeMap<ObjectKey, GatewayProcess>,
+}
+
+impl<'t> Told<'t> {
+    /// What these processes told.
+    pub fn new(
+        fleet: &'t GatewayFleet,
+        versions: &'t Versions,
+        processes: &[GatewayProcess],
+    ) -> Told<'t> {
+        Told { fleet, versions, pods: fleet.told(processes) }
+    }
+
+    /// Why a policy is not in force in a pod, if it is not.
+    fn lack(&self, pod: &ObjectKey, uid: &str, generation: i64) -> Option<&'static str> {
+        let Some(process) = self.pods.get(pod).filter(|process| process.seconds < SILENCE) else {
+            return Some("says nothing");
+        };
+        let version = |text: &String| u64::from_str_radix(text, 16).ok();
+        let of = |text: &String| self.versions.get(&version(text)?)?.get(uid).copied();
+        if process.document.as_ref().and_then(of) == Some(generation) {
+            return None;
+        }
+        Some(match &process.refused {
+            Some(_) => "refuses the document, see its log",
+            None => "has another document",
+        })
+    }
+}
+
+/// A policy, and what became of it.
+#[derive(Debug, Clone)]
+pub struct Standing {
+    /// The policy.
+    pub policy: Arc<TeamPolicy>,
+    /// What became of it.
+    pub composed: Arc<PolicyStatus>,
+    /// The Gateways of its routes.
+    pub gateways: Arc<[ObjectKey]>,
+}
+
+/// A condition, without the time of its last change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct StatusCondition {
+    kind: &'static str,
+    is_true: bool,
+    reason: String,
+    message: String,
+}
+
+impl Standing {
+    /// The status, if it differs from the present one.
+    pub fn status(&self, told: &Told<'_>, now: Timestamp) -> Option<Value> {
+        let before = &self.policy.status;
+        let of = |gateways: &[ObjectKey], before: Option<&Value>| -> Vec<Value> {
+            let conditions = [self.accepted(), self.programmed(told, gateways)];
+            conditions.iter().map(|it| it.value(self.composed.generation, before, now)).collect()
+        };
+        let present = |gateway: &ObjectKey| {
+            let ancestors = before.get("ancestors").and_then(Value::as_array);
+            ancestors
+                .into_iter()
+                .flatten()
+                .find(|it| it.get("ancestorRef") == Some(&reference(gateway)))
+        };
+        let ancestors: Vec<Value> = self
+            .gateways
+            .iter()
+            .map(|gateway| {
+                let before = present(gateway).and_then(|it| it.get("conditions"));
+                json!({"ancestorRef": reference(gateway), "controllerName": CONTROLLER, "conditions": of(std::slice::from_ref(gateway), before)})
+            })
+            .collect();
+        let mut status = Map::from_iter([
+            ("observedGeneration".into(), self.composed.generation.into()),
+            ("conditions".into(), of(&self.gateways, before.get("conditions")).into()),
+            ("ancestors".into(), ancestors.into()),
+        ]);
+        if let Some(form) = &self.composed.in_force {
+            let spec = serde_json::to_value(&form.spec).unwrap_or_default();
+            status.insert("inForce".into(), json!({"generation": form.generation, "spec": spec}));
+        }
+        let status = Value::from(status);
+        (status != *before).then_some(status)
+    }
+
+    fn accepted(&self) -> StatusCondition {
+        let PolicyStatus { generation, refusal, in_force, .. } = &*self.composed;
+        let Some(refusal) = refusal else {
+            return StatusCondition {
+                kind: "Accepted",
+                is_true: true,
+                reason: "Accepted".into(),
+                message: "it is in the document of the gateways".into(),
+            };
+        };
+        let then = match in_force {
+            Some(form) if form.generation != *generation => {
+                format!("\ngeneration {} stays in force", form.generation)
+            }
+            Some(_) => String::new(),
+            None if refusal.reason == PolicyReason::TargetNotFound => String::new(),
+            None => "\nit limits nothing".into(),
+        };
+        StatusCondition {
+            kind: "Accepted",
+            is_true: false,
+            reason: refusal.reason.to_string(),
+            message: format!("{}{then}", refusal.message),
+        }
+    }
+}
+
+impl Standing {
+    /// Whether all pods of these Gateways have the policy in force.
+    fn programmed(&self, told: &Told<'_>, gateways: &[ObjectKey]) -> StatusCondition {
+        let PolicyStatus { generation, in_force, .. } = &*self.composed;
+        let of = |is_true: bool, reason: &str, message: String| StatusCondition {
+            kind: "Programmed",
+            is_true,
+            reason: reason.into(),
+            message,
+        };
+        let Some(form) = in_force.as_ref().filter(|_| !gateways.is_empty()) else {
+            return of(false, "NotAccepted", "it is in no document of a gateway".into());
+        };
+        let mut pods: Vec<&ObjectKey> = gateways.iter().flat_map(|it| told.fleet.of(it)).collect();
+        pods.sort();
+        pods.dedup();
+        let lacks: Vec<(&ObjectKey, &str)> = pods
+            .iter()
+            .filter_map(|pod| Some((*pod, told.lack(pod, &self.policy.uid, form.generation)?)))
+            .collect();
+        let what = if form.generation == *generation {
+            String::new()
+        } else {
+            format!("generation {} is ", form.generation)
+        };
+        let mut message =
+            format!("{what}in force on {} of {} pods", pods.len() - lacks.len(), pods.len());
+        for ((namespace, name), why) in lacks.iter().take(MOST_NAMES) {
+            message.push_str(&format!("\n{namespace}/{name} {why}"));
+        }
+        if lacks.len() > MOST_NAMES {
+            message.push_str(&format!("\nand {} more", lacks.len() - MOST_NAMES));
+        }
+        if form.generation != *generation {
+            of(false, "NotAccepted", message)
+        } else if pods.is_empty() {
+            of(false, "NoPods", message)
+        } else if lacks.is_empty() {
+            of(true, "Programmed", message)
+        } else {
+            of(false, "Pending", message)
+        }
+    }
+}
+
+impl StatusCondition {
+    /// Its form in a status. The time is that of the last change of its truth.
+    fn value(&self, generation: i64, before: Option<&Value>, now: Timestamp) -> Value {
+        let status = if self.is_true { "True" } else { "False" };
+        let conditions = before.and_then(Value::as_array).into_iter().flatten();
+        let mut same = conditions.filter(|it| {
+            let is = |key, text: &str| it.get(key).and_then(Value::as_str) == Some(text);
+            is("type", self.kind) && is("status", status)
+        });
+        let since = same.next().and_then(|it| it.get("lastTransitionTime")).cloned();
+        let now = || Value::from(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        json!({
+            "type": self.kind,
+            "status": status,
+            "observedGeneration": generation,
+            "lastTransitionTime": since.unwrap_or_else(now),
+            "reason": self.reason,
+            "message": self.message,
+        })
+    }
+}
+
+fn reference((namespace, name): &ObjectKey) -> Value {
+    json!({"group": "gateway.networking.k8s.io", "kind": "Gateway", "namespace": namespace, "name": name})
+}

@@ -1,0 +1,128 @@
+//! Writes the status of policies, if this replica holds the Lease.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use kube::Client;
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tokio::task::spawn_blocking;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::fleet::{GatewayProcess, Pollers, ask};
+use super::lease::WriterLease;
+use super::settings::Replicas;
+use super::status::{Standing, Told, Versions};
+use super::watches::WatchedKind;
+use crate::serve::log;
+use crate::text::plain;
+
+/// The interval of reading what gateways told.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// What became of all policies.
+#[derive(Debug, Default)]
+pub struct PolicyReport {
+    /// The policies.
+    pub standings: Vec<Standing>,
+    /// The documents of late.
+    pub versions: Versions,
+}
+
+/// Writes each status that has changed.
+pub struct StatusWriter {
+    pub client: Client,
+    pub lease: WriterLease,
+    /// The other replicas.
+    pub replicas: Replicas,
+    pub pollers: Arc<Pollers>,
+    /// The versions of the policies of which the status was written: until the watch tells the next
+    /// one, what is known of the status is old.
+    pub written: BTreeMap<String, String>,
+    /// The last problem in the log.
+    pub problem: Option<String>,
+}
+
+impl StatusWriter {
+    /// Writes until nobody reports.
+    pub async fn run(mut self, mut reports: watch::Receiver<Arc<PolicyReport>>) {
+        let mut ticks = interval(INTERVAL);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = ticks.tick() => {}
+                changed = reports.changed() => if changed.is_err() { return },
+            }
+            let report = reports.borrow_and_update().clone();
+            let written = self.write_all(&report).await;
+            let why = written
+                .err()
+                .map(|error| plain(&format!("the status of policies cannot be written: {error}")));
+            if let Some(why) = why.as_ref().filter(|why| self.problem.as_ref() != Some(*why)) {
+                log(why);
+            }
+            self.problem = why;
+        }
+    }
+
+    async fn write_all(&mut self, report: &PolicyReport) -> Result<(), kube::Error> {
+        // Nobody knows of any policy.
+        if report.standings.is_empty() || !self.lease.is_held().await? {
+            return Ok(());
+        }
+        let fleet = self.pollers.fleet();
+        let told = Told::new(&fleet, &report.versions, &self.heard().await);
+        let present: BTreeMap<&str, &str> = report
+            .standings
+            .iter()
+            .map(|it| (it.policy.uid.as_str(), it.policy.version.as_str()))
+            .collect();
+        self.written.retain(|uid, version| present.get(uid.as_str()) == Some(&version.as_str()));
+        for standing in &report.standings {
+            let policy = &standing.policy;
+            if self.written.contains_key(&policy.uid) {
+                continue;
+            }
+            let Some(status) = standing.status(&told, Timestamp::now()) else { continue };
+            match self.write(standing, &status).await {
+                Ok(()) => _ = self.written.insert(policy.uid.clone(), policy.version.clone()),
+                // Somebody has changed or deleted it: the watch tells.
+                Err(kube::Error::Api(status)) if [404, 409, 422].contains(&status.code) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// What processes told all replicas.
+    async fn heard(&self) -> Vec<GatewayProcess> {
+        let Replicas { port, tls, .. } = self.replicas;
+        let fleet = self.pollers.fleet();
+        let asked = fleet.replicas.iter().map(|address| {
+            let address = SocketAddr::from((*address, port));
+            spawn_blocking(move || ask(address, tls))
+        });
+        let mut heard = self.pollers.processes();
+        // One that begins or ends has nothing to tell.
+        for asked in asked.collect::<Vec<_>>() {
+            heard.extend(asked.await.into_iter().flatten().flatten());
+        }
+        heard
+    }
+
+    async fn write(&self, standing: &Standing, status: &Value) -> Result<(), kube::Error> {
+        let policy = &standing.policy;
+        let patch = json!([
+            {"op": "test", "path": "/metadata/resourceVersion", "value": policy.version},
+            {"op": "add", "path": "/status", "value": status},
+        ]);
+        let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
+        let api = WatchedKind::Policies.within(&self.client, &policy.object.namespace);
+        let patch = Patch::<()>::Json(patch);
+        api.patch_status(&policy.object.name, &PatchParams::default(), &patch).await.map(|_| ())
+    }
+}

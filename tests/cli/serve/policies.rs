@@ -1,0 +1,258 @@
+//! `--policies`, with the objects of an API server.
+
+use std::fs;
+use std::net::TcpListener;
+
+use serde_json::{Value, json};
+
+use super::cluster::Cluster;
+use super::companion::{Companion, status};
+use super::{GOOD, polled, replace, site};
+
+const POLICIES: &str = "controlPlane: envoy-gateway
+gateways: [{namespace: plat, name: public}]
+pods: [{namespace: proxies, labels: {app: envoy}}]
+settings: {}
+namespaces: {matchExpressions: [{key: team, operator: Exists}]}
+rules: 4
+callers: 10000
+keys: [url, urls, rules, name, actor, unit, rpu, match]
+scopes: [local, gateway]
+lease: diana-companion
+companion: {labels: {app: companion}, port: 8080}
+";
+
+/// A cluster with a Gateway, two teams, and a route of each.
+fn cluster() -> Cluster {
+    let cluster = Cluster::start();
+    let labels = json!({"metadata": {"labels": {"team": "yes"}}});
+    for team in ["team-a", "team-b"] {
+        cluster.apply(&format!("namespaces//{team}"), labels.clone());
+        let parents = json!([{"name": "public", "namespace": "plat"}]);
+        let route = json!({"spec": {"parentRefs": parents, "rules": [{}]}});
+        cluster.apply(&format!("httproutes/{team}/shop"), route);
+    }
+    cluster.apply("gateways/plat/public", json!({"spec": {"gatewayClassName": "eg"}}));
+    cluster
+}
+
+fn policy(rule: Value) -> Value {
+    let target = json!({"group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "name": "shop"});
+    json!({"spec": {"targetRefs": [target], "limits": [{"url": "/", "rules": [rule]}]}})
+}
+
+fn rule(rpu: u64) -> Value {
+    json!({"name": "all", "actor": "all", "unit": "day", "rpu": rpu})
+}
+
+/// A folder for companions of a cluster.
+fn folder(cluster: &Cluster) -> std::path::PathBuf {
+    let folder = site(GOOD);
+    fs::write(folder.join("policies.yaml"), POLICIES).unwrap();
+    fs::write(folder.join("kubeconfig"), cluster.config()).unwrap();
+    folder
+}
+
+fn companion(folder: &std::path::Path) -> Companion {
+    let policies = folder.join("policies.yaml");
+    let more = ["--policies", policies.to_str().unwrap()];
+    Companion::with(folder, &folder.join("rules.yaml"), &more)
+}
+
+fn document(companion: &Companion) -> String {
+    companion.request("GET", "/rules.yaml").split_once("\r\n\r\n").unwrap().1.into()
+}
+
+/// The condition of a kind in the summary.
+fn condition<'v>(object: &'v Value, kind: &str) -> &'v Value {
+    let conditions = object["status"]["conditions"].as_array();
+    conditions.and_then(|all| all.iter().find(|it| it["type"] == kind)).unwrap_or(&Value::Null)
+}
+
+fn is_accepted(object: &Value) -> bool {
+    condition(object, "Accepted")["status"] == "True"
+}
+
+#[test]
+fn policies_are_served_beside_the_rules() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    cluster.apply("limitpolicies/team-a/limits", policy(rule(1)));
+    let mut companion = companion(&folder);
+    companion.wait_for("is served, 2 rules: all, team-a/limits/all");
+    assert!(document(&companion).contains("httproute/team-a/shop/"));
+    assert_eq!(companion.request("GET", "/ready").lines().last(), Some("ready"));
+    let object = cluster.wait("limitpolicies/team-a/limits", is_accepted);
+    assert_eq!(object["status"]["observedGeneration"], 1);
+    assert_eq!(object["status"]["inForce"]["generation"], 1);
+    let gateway = &object["status"]["ancestors"][0];
+    assert_eq!(gateway["ancestorRef"]["name"], "public");
+    assert_eq!(gateway["conditions"][0]["status"], "True");
+
+    cluster.apply("limitpolicies/team-b/limits", policy(rule(2)));
+    companion.wait_for("is served, 3 rules");
+    replace(&folder.join("rules.yaml"), "limits: []\n");
+    companion.wait_for("is served, 2 rules");
+    companion.next_line("these rules have ended: all");
+    replace(&folder.join("rules.yaml"), "limit: []\n");
+    companion.wait_for("is still served");
+    cluster.delete("limitpolicies/team-a/limits");
+    companion.wait_for("is served, 1 rule: team-b/limits/all");
+    assert!(companion.request("GET", "/ready").contains("with the last good rules"));
+}
+
+#[test]
+fn wrong_policy_is_told_and_its_last_good_form_stays() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    cluster.apply("limitpolicies/team-a/limits", policy(rule(1)));
+    let mut first = companion(&folder);
+    cluster.wait("limitpolicies/team-a/limits", is_accepted);
+    let wrong = json!({"name": "all", "actor": "acount", "unit": "day", "rpu": 1});
+    cluster.apply("limitpolicies/team-a/limits", policy(wrong));
+    let object = cluster.wait("limitpolicies/team-a/limits", |it| !is_accepted(it));
+    let accepted = condition(&object, "Accepted");
+    assert_eq!(
+        (&accepted["reason"], &accepted["observedGeneration"]),
+        (&json!("Invalid"), &json!(2))
+    );
+    let message = accepted["message"].as_str().unwrap();
+    assert_eq!(
+        message,
+        "spec.limits[0].rules[0].actor: found `acount`; did you mean `account`? allowed: all, account, device, address, another name under `actors`, or a \
+         list of names\ngeneration 1 stays in force"
+    );
+    assert_eq!(object["status"]["inForce"]["generation"], 1);
+    // So has a new replica.
+    let bytes = document(&first);
+    first.wait_for("is served");
+    let mut second = companion(&folder);
+    second.wait_for("is served, 2 rules: all, team-a/limits/all");
+    assert_eq!(document(&second), bytes);
+    // No status is written twice.
+    let writes = cluster.world().writes.iter().filter(|it| it.contains("limitpolicies")).count();
+    assert_eq!(writes, 2);
+}
+
+#[test]
+fn document_stays_while_the_api_server_tells_nothing() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    cluster.apply("limitpolicies/team-a/limits", policy(rule(1)));
+    cluster.change(|world| _ = world.refused.insert("grpcroutes".into(), 404));
+    let mut first = companion(&folder);
+    first.wait_for("is served, 2 rules");
+    let kinds = ["limitpolicies", "httproutes", "gateways", "namespaces"];
+    cluster.change(|world| kinds.iter().for_each(|it| _ = world.refused.insert((*it).into(), 403)));
+    kinds.iter().for_each(|_| first.wait_for("the known ones stay in force"));
+    assert!(document(&first).contains("team-a/limits/all"));
+    replace(&folder.join("rules.yaml"), "limits: []\n");
+    first.wait_for("is served, 1 rule: team-a/limits/all");
+    // A new one cannot know which limits it would take away.
+    let second = companion(&folder);
+    let ready = second.request("GET", "/ready");
+    assert_eq!(status(&ready), "503 Service Unavailable");
+    assert!(ready.contains("waits for LimitPolicies: "), "{ready}");
+}
+
+fn pod(name: &str, phase: &str) -> (String, Value) {
+    let labels = json!({"app": "envoy", "gateway.envoyproxy.io/owning-gateway-namespace": "plat", "gateway.envoyproxy.io/owning-gateway-name": "public"});
+    let status = json!({"phase": phase, "podIP": "192.0.2.1"});
+    (format!("pods/proxies/{name}"), json!({"metadata": {"labels": labels}, "status": status}))
+}
+
+/// The version of the served document.
+fn version(companion: &Companion) -> String {
+    let answer = companion.request("HEAD", "/rules.yaml");
+    let tag = answer.split("etag: \"").nth(1).unwrap();
+    tag.split(['.', '"']).next().unwrap().into()
+}
+
+/// A poll of a pod with a document. Returns the head of the answer.
+fn poll(companion: &Companion, pod: &str, document: &str) -> String {
+    polled(companion, &format!("x-diana-gateway: {pod}\r\nx-diana-document: {document}\r\n")).0
+}
+
+fn programmed(object: &Value) -> (&str, &str) {
+    let condition = condition(object, "Programmed");
+    (
+        condition["status"].as_str().unwrap_or_default(),
+        condition["message"].as_str().unwrap_or_default(),
+    )
+}
+
+#[test]
+fn status_tells_in_which_pods_a_policy_is_in_force() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    for (name, phase) in [("gw-1", "Running"), ("gw-2", "Pending"), ("gw-3", "Succeeded")] {
+        let (name, pod) = pod(name, phase);
+        cluster.apply(&name, pod);
+    }
+    let name = "limitpolicies/team-a/limits";
+    cluster.apply(name, policy(rule(1)));
+    let mut first = companion(&folder);
+    first.wait_for("is served");
+    let object = cluster.wait(name, |it| !programmed(it).1.is_empty());
+    let nothing = "in force on 0 of 2 pods\nproxies/gw-1 says nothing\nproxies/gw-2 says nothing";
+    assert_eq!(programmed(&object), ("False", nothing));
+    let one = version(&first);
+    poll(&first, "gw-1", &one);
+    cluster
+        .wait(name, |it| programmed(it).1 == "in force on 1 of 2 pods\nproxies/gw-2 says nothing");
+    poll(&first, "gw-2", &format!("- refused={one}"));
+    cluster.wait(name, |it| {
+        programmed(it).1.ends_with("proxies/gw-2 refuses the document, see its log")
+    });
+    let head = poll(&first, "gw-2", &one);
+    assert!(head.contains("x-diana-gateways: 2"), "{head}");
+    cluster.wait(name, |it| programmed(it) == ("True", "in force on 2 of 2 pods"));
+
+    // Another policy changes the document, and turns nothing off.
+    let other = "limitpolicies/team-b/limits";
+    cluster.apply(other, policy(rule(1)));
+    cluster.wait(other, |it| programmed(it).1.contains("in force on 0 of 2 pods"));
+    poll(&first, "router~192.0.2.7~gw-1.proxies~proxies.svc.cluster.local", &version(&first));
+    cluster.wait(other, |it| {
+        programmed(it).1 == "in force on 1 of 2 pods\nproxies/gw-2 has another document"
+    });
+    assert_eq!(programmed(&cluster.wait(name, is_accepted)), ("True", "in force on 2 of 2 pods"));
+
+    // A wrong form: the former one stays.
+    cluster.apply(name, policy(json!({"name": "all", "actor": "acount", "unit": "day", "rpu": 1})));
+    let object = cluster.wait(name, |it| !is_accepted(it));
+    assert_eq!(programmed(&object), ("False", "generation 1 is in force on 2 of 2 pods"));
+    let writes = cluster.world().writes.clone();
+    let of = |name: &str| writes.iter().filter(|it| it.starts_with(name)).count();
+    assert_eq!((of(name), of(other), of("leases")), (5, 2, 1), "{writes:?}");
+    let told = first.request("GET", "/polls.json");
+    assert!(told.contains(r#""name":"gw-2","address":"127.0.0.1""#), "{told}");
+}
+
+#[test]
+fn one_replica_writes_and_knows_what_the_other_was_told() {
+    let cluster = cluster();
+    let folder = folder(&cluster);
+    // The port of all replicas is the same.
+    let address = TcpListener::bind("127.0.0.2:0").unwrap().local_addr().unwrap();
+    let port = POLICIES.replace("8080", &address.port().to_string());
+    replace(&folder.join("policies.yaml"), port);
+    let (gateway, running) = pod("gw-1", "Running");
+    cluster.apply(&gateway, running);
+    let replica = json!({"status": {"phase": "Running", "podIP": "127.0.0.2"}});
+    cluster.apply("pods/plat/replica", replica);
+    let name = "limitpolicies/team-a/limits";
+    cluster.apply(name, policy(rule(1)));
+    let mut writer = companion(&folder);
+    writer.wait_for("is served");
+    cluster.wait(name, is_accepted);
+    let path = folder.join("policies.yaml");
+    let more = ["--policies", path.to_str().unwrap()];
+    let mut other = Companion::begin(&folder, &folder.join("rules.yaml"), address, &more);
+    other.wait_for("is served, 2 rules");
+    let version = version(&other);
+    poll(&other, "gw-1", &version);
+    cluster.wait(name, |it| programmed(it) == ("True", "in force on 1 of 1 pods"));
+    let lease = cluster.wait("leases/plat/diana-companion", |_| true);
+    assert_eq!(lease["spec"]["holderIdentity"], format!("pid-{}", writer.id()));
+}
